@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Sized
 from functools import singledispatch
 from html import escape
 from typing import Final
@@ -20,16 +20,18 @@ from fabric.notebook.parts import (
     preformatted,
     table,
 )
-from fabric.runs.counters import UnitCounters
+from fabric.runs.counters import ChannelCounters, UnitCounters, unit_families
 from fabric.runs.report import Report
 from fabric.runs.totals import spent, totals
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.errors import ProgramError
+from fabric.telling.families import absent_line, families, spread, those
 from fabric.telling.place import Place
-from fabric.telling.wording import counted, outcome
+from fabric.telling.wording import counted, merged_text, outcome, without_numbers
+from fabric.trace.analysis.stalled import StalledUnit
 from fabric.trace.opened import Trace
 from fabric.trace.reading.tables import Table
-from fabric.wiring.elaborate import Plan, elaborate
+from fabric.wiring.elaborate import Edge, Plan, elaborate
 from fabric.wiring.operator import Node
 from fabric.wiring.program import Program
 from fabric.wiring.stream import Stream
@@ -125,12 +127,7 @@ def _report(report: Report) -> str:
     if report.cycles:
         parts.append(folded("Where the cycles went", _units(report.units, report.cycles)))
     if report.channels_counters:
-        channels = [
-            (each.name, each.depth, each.peak_occupancy, each.elements)
-            for each in report.channels_counters
-        ]
-        titles = ("channel", "depth", "most used", "elements")
-        parts.append(folded("Channels", table(titles, channels)))
+        parts.append(folded("Channels", _used(report.channels_counters)))
     return document(*parts)
 
 
@@ -149,18 +146,27 @@ def _trace(trace: Trace) -> str:
     stalls = trace.stalls()
     if stalls.units:
         cycles = max(1, stalls.cycles)
-        rows = [
-            (
-                unit.name,
-                bar({cause: getattr(unit, f"{cause}_cycles") / cycles for cause in SHOWN}),
-                unit.stalled_cycles,
-                "" if unit.mostly is None else str(unit.mostly),
-                Place(unit.file, unit.line).brief,
+
+        def row(unit: StalledUnit) -> tuple[object, ...]:
+            shares = {cause: getattr(unit, cause.column) / cycles for cause in SHOWN}
+            place = Place(unit.file, unit.line).brief
+            return bar(shares), unit.stalled_cycles, str(unit.mostly or ""), place
+
+        rows = []
+        for family in stalls.folded.families:
+            least, median, most = family.spread
+            cells, *_, place = row(median)
+            ends = _ends(family.units, f"{least.stalled_cycles:,}", f"{most.stalled_cycles:,}")
+            size = len(family.units)
+            rows.append(
+                (family.name, size, cells, median.stalled_cycles, ends, family.mostly, place)
             )
-            for unit in stalls.units
-        ]
-        titles = ("unit", "cycles", "stalled", "mostly", "wired at")
+        titles = ("unit", "units", "cycles", "stalled", "least to most", "mostly", "wired at")
         told = legend(SHOWN) + table(titles, rows)
+        if stalls.folded.absent:
+            told += paragraph(absent_line(stalls.folded.absent), "quiet")
+        every = [(unit.name, *row(unit)) for unit in stalls.units]
+        told += folded("Each unit", table(("unit", *titles[2:4], *titles[5:]), every))
         parts += paragraph(stalls.verdict), folded("Stalls", told, unfolded=True)
     return document(*parts)
 
@@ -180,38 +186,97 @@ def _head(name: str, text: str) -> str:
 
 
 def _operators(nodes: Iterable[Node]) -> str:
+    """Return a row for each family of operators that make the same but for numbers."""
+    found = families(
+        nodes,
+        lambda node: node.name,
+        lambda node: (type(node.operator).__name__, node.place, without_numbers(_made(node))),
+    )
     rows = [
         (
-            node.name,
-            type(node.operator).__name__,
-            node.operator.kind,
-            "; ".join(map(str, node.output_types)),
-            node.place.brief,
+            title,
+            len(members),
+            type(members[0].operator).__name__,
+            members[0].operator.kind,
+            merged_text([_made(node) for node in members]),
+            members[0].place.brief,
         )
-        for node in nodes
+        for title, members in found
     ]
-    return table(("name", "operator", "unit", "makes", "wired at"), rows)
+    return table(("name", "operators", "operator", "unit", "makes", "wired at"), rows)
+
+
+def _made(node: Node) -> str:
+    return "; ".join(map(str, node.output_types))
 
 
 def _channels(plan: Plan) -> str:
-    rows = [
-        (
+    """Return a row for each family of channels that carry the same but for numbers."""
+
+    def carries(edge: Edge) -> str:
+        return str(edge.consumer.inputs[edge.input].type)
+
+    found = families(
+        plan.edges,
+        lambda edge: (
             f"{edge.producer.name}.{edge.output} \N{RIGHTWARDS ARROW} "
-            f"{edge.consumer.name}.{edge.input}",
-            str(edge.consumer.inputs[edge.input].type),
-        )
-        for edge in plan.edges
+            f"{edge.consumer.name}.{edge.input}"
+        ),
+        lambda edge: (edge.producer.place, edge.consumer.place, without_numbers(carries(edge))),
+    )
+    rows = [
+        (title, len(members), merged_text([carries(edge) for edge in members]))
+        for title, members in found
     ]
-    return table(("channel", "carries"), rows)
+    return table(("channel", "channels", "carries"), rows)
 
 
-def _units(units: Iterable[UnitCounters], cycles: int) -> str:
+def _used(channels: Iterable[ChannelCounters]) -> str:
+    """Return a row for each family of channels of one depth."""
     rows = []
-    for unit in sorted(units, key=lambda unit: -unit.busy_cycles):
+    for title, members in families(channels, lambda each: each.name, lambda each: each.depth):
+        most = max(each.peak_occupancy for each in members)
+        elements = spread(members, lambda each: each.elements)
+        ends = _ends(members, f"{elements.least.elements:,}", f"{elements.most.elements:,}")
+        depth, size = members[0].depth, len(members)
+        rows.append((title, size, depth, most, elements.median.elements, ends))
+    return table(("channel", "channels", "depth", "most used", "elements", "least to most"), rows)
+
+
+def _units(units: Sequence[UnitCounters], cycles: int) -> str:
+    """Return a row for each family, its median unit by work; and each unit, folded."""
+
+    def row(unit: UnitCounters) -> tuple[object, ...]:
         counted = {cause: getattr(unit, cause.column) for cause in SHOWN}
         counted[Cause.FULL] += unit.credit_cycles
         shares = {cause: part / cycles for cause, part in counted.items()}
         place = Place(unit.file, unit.line).brief
-        rows.append((unit.name, bar(shares), 100 * shares[Cause.BUSY], unit.elements, place))
-    titles = ("unit", "cycles", "busy, %", "elements", "wired at")
-    return legend(SHOWN) + table(titles, rows)
+        return bar(shares), 100 * shares[Cause.BUSY], unit.elements, place
+
+    found = unit_families(units)
+    ranked = [
+        (title, len(members), spread(members, _busy))
+        for title, members in those(found, lambda unit: unit.took_part)
+    ]
+    ranked.sort(key=lambda each: -each[2].most.busy_cycles)
+    rows = []
+    for title, size, (least, median, most) in ranked:
+        cells, busy, elements, place = row(median)
+        ends = (f"{100 * each.busy_cycles / cycles:.1f}" for each in (least, most))
+        rows.append((title, size, cells, busy, _ends(range(size), *ends), elements, place))
+    titles = ("unit", "units", "cycles", "busy, %", "least to most", "elements", "wired at")
+    told = legend(SHOWN) + table(titles, rows)
+    absent = those(found, lambda unit: not unit.took_part)
+    if absent:
+        told += paragraph(absent_line(absent), "quiet")
+    every = [(unit.name, *row(unit)) for unit in sorted(units, key=_busy, reverse=True)]
+    return told + folded("Each unit", table(("unit", *titles[2:4], *titles[5:]), every))
+
+
+def _busy(unit: UnitCounters) -> int:
+    return unit.busy_cycles
+
+
+def _ends(members: Sized, least: str, most: str) -> str:
+    """Return how far the members of a family are apart; nothing where there is one."""
+    return f"{least} to {most}" if len(members) > 1 else ""

@@ -178,16 +178,26 @@ class Record:
             raise ConfigurationError(
                 f"work of {unit}: no unit has that name: expected {close_to(self.units, unit)}"
             )
-        at = self.units.index(unit)
         events = self.events.copy()
-        its = events[self.first[at] : self.first[at + 1]]
+        self._scale_work(events, self.units.index(unit), factor)
+        return replace(self, events=events)
+
+    def with_pace(self, units: Sequence[int], factor: float) -> Record:
+        """Return the same with work of ``units`` and their waits for memories so much longer."""
+        slower = self.with_waits(units, factor)
+        for unit in units:
+            self._scale_work(slower.events, unit, factor)
+        return slower
+
+    def _scale_work(self, events: Counters, unit: int, factor: float) -> None:
+        """Let the work of ``unit`` in ``events`` take ``factor`` as long."""
+        its = events[self.first[unit] : self.first[unit + 1]]
         kinds = its[:, 0] & e.KIND
         worked = (kinds <= e.LAST_WORKED) | (kinds == e.WORK)
         ends = np.rint(np.cumsum(its[worked, 1]) * factor).astype(np.int64)
         its[worked, 1] = np.diff(ends, prepend=0)
         until = kinds == e.UNTIL
         its[until, 1] = np.rint(its[until, 1] * factor).astype(np.int64)
-        return replace(self, events=events)
 
     def with_waits(self, units: Sequence[int], factor: float) -> Record:
         """Return the same with waits of ``units`` for memories that take ``factor`` as long."""

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-__all__ = ["ChannelCounters", "Compared", "Comparison", "Totals", "UnitCounters"]
+from fabric.telling.families import Family, families
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "ChannelCounters",
+    "Compared",
+    "Comparison",
+    "Totals",
+    "UnitCounters",
+    "unit_families",
+]
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,29 @@ class UnitCounters:
     idle_cycles: int
     flops: int
     flops_per_cycle: int
+
+    @property
+    def stalled_cycles(self) -> int:
+        """Cycles of all waits."""
+        return (
+            self.empty_cycles
+            + self.full_cycles
+            + self.credit_cycles
+            + self.hbm_cycles
+            + self.capacity_cycles
+        )
+
+    @property
+    def took_part(self) -> bool:
+        """Whether it got an element, worked, or asked a memory for anything."""
+        return bool(self.elements or self.busy_cycles or self.hbm_cycles or self.capacity_cycles)
+
+
+def unit_families(units: Iterable[UnitCounters]) -> list[Family[UnitCounters]]:
+    """Return the families of ``units``: those of one operator, wired at one place."""
+    return families(
+        units, lambda unit: unit.name, lambda unit: (unit.operator, unit.file, unit.line)
+    )
 
 
 @dataclass(frozen=True)

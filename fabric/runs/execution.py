@@ -83,6 +83,7 @@ class Execution:
         self._recorder = _recorder(settings, self._plan)
         self.log = RunLog()
         self.wall_seconds = 0.0
+        self.on_chip_bytes: tuple[int, ...] = ()
         self._interrupts = Interrupts()
         self._start_recorder: Callable[[], None] = lambda: None
         self._ends_told: set[int] = set()
@@ -144,7 +145,7 @@ class Execution:
     def conclude_trace(self, status: Ending, verified: bool | None, priced: JsonObject) -> None:
         """Let the trace say of the run what its report says."""
         if self._recorder is not None:
-            self._recorder.conclude(status, verified, priced)
+            self._recorder.conclude(status, verified, priced, self.on_chip_bytes)
 
     def execute(self) -> Ending:
         """Run to the end and return how it ended; the trace ends with it."""

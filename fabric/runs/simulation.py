@@ -201,14 +201,14 @@ def _report(
             warnings=tuple(notes),
             signal=signal,
         )
-    plan = machine.plan
+    plan, state = machine.plan, run.state
     program = plan.program
-    state = run.state
     measured = measured_sizes(plan, state)
     sizes = measured.sizes
     substitution = Substitution(sizes)
     likeness = None if machine.region is None else machine.region.likeness
     metrics = metrics_of(plan, substitution, likeness)
+    run.on_chip_bytes = metrics.on_chip_bytes
     totals = accounting.totals(state, plan.peak_bytes_per_cycle, metrics)
     in_units: JsonObject = {}
     extra: JsonObject = {}

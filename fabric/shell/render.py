@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from heapq import nlargest
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fabric.runs.counters import UnitCounters
+from fabric.runs.counters import UnitCounters, unit_families
 from fabric.runs.report import Report
 from fabric.runs.totals import spent, totals
 from fabric.state.bandwidth import bus_shares, row_outcomes, uneven_channels
-from fabric.telling.causes import COUNTED, Cause
-from fabric.telling.wording import outcome, visible
+from fabric.telling.causes import Cause
+from fabric.telling.families import Family, absent_line, spread, those
+from fabric.telling.place import Place
+from fabric.telling.wording import counted, outcome, visible
 from fabric.terminal.output import print_line
 
 if TYPE_CHECKING:
@@ -26,13 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["render"]
 
-_UNITS_SHOWN: Final = 8
+_SHOWN: Final = 8
 _WIDE: Final = 100
-_STALLS: Final = attrgetter(*[cause.column for cause in COUNTED if cause is not Cause.BUSY])
 
 
-def render(report: Report, console: Console) -> None:
-    """Print ``report`` on ``console``.
+def render(report: Report, console: Console, *, unfold: bool = False) -> None:
+    """Print ``report`` on ``console``; a row is a family of units, with ``unfold`` a unit.
 
     What depends on the host, its time and its folders, is left out: one program, one text.
     """
@@ -50,8 +50,10 @@ def render(report: Report, console: Console) -> None:
         if report.comparison.totals:
             _comparison(report, console)
         if report.cycles:
-            _units(report, console, "Busiest", lambda unit: unit.busy_cycles)
-            _units(report, console, "Most stalled", _stalled)
+            busy, stalled = attrgetter("busy_cycles"), attrgetter("stalled_cycles")
+            _units(report, console, "Busiest", busy, unfold=unfold)
+            _units(report, console, "Most stalled", stalled, unfold=unfold)
+            _absent(report, console)
     for warning in report.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
 
@@ -146,38 +148,74 @@ def _comparison(report: Report, console: Console) -> None:
     console.print(table)
 
 
-def _stalled(unit: UnitCounters) -> int:
-    if not (unit.elements or unit.busy_cycles or unit.hbm_cycles):
-        return 0  # it had nothing to do, such as an expert without tokens
-    return sum(_STALLS(unit))
-
-
 def _units(
-    report: Report, console: Console, title: str, measure: Callable[[UnitCounters], int]
+    report: Report,
+    console: Console,
+    title: str,
+    measure: Callable[[UnitCounters], int],
+    *,
+    unfold: bool,
 ) -> None:
-    """Print the units with the largest ``measure``, leaving out columns of nothing but zeros."""
-    measures = [measure(unit) for unit in report.units]
-    largest = nlargest(_UNITS_SHOWN, range(len(measures)), key=measures.__getitem__)
-    shown = [report.units[at] for at in largest if measures[at]]
-    if not shown or not report.cycles:
+    """Print the families with the largest ``measure``, each as its median unit by that.
+
+    Columns of nothing but zeros are left out, and families whose units had no part.
+    """
+    if unfold:
+        found = [Family(unit.name, (unit,)) for unit in report.units if unit.took_part]
+    else:
+        found = those(unit_families(report.units), attrgetter("took_part"))
+    spreads = [spread(family.members, measure) for family in found]
+    largest = nlargest(_SHOWN, range(len(found)), key=lambda at: measure(spreads[at].most))
+    shown = [at for at in largest if measure(spreads[at].most)]
+    if not shown:
         return
-    shares = [cause for cause in Cause if any(getattr(unit, cause.column) for unit in shown)]
+    causes = [cause for cause in Cause if any(_of(spreads[at].median, cause) for at in shown)]
+    many = any(len(found[at].members) > 1 for at in shown)
     wide = console.width >= _WIDE
     console.print()
-    count = f"{len(shown)} of {len(report.units)}"
-    console.print(Text.assemble((title, "bold"), f" units, {count}; % of all cycles"))
+    console.print(Text.assemble((title, "bold"), _note(len(shown), len(found), report, many=many)))
     table = Table(box=None, pad_edge=False, collapse_padding=not wide, header_style="dim")
     table.add_column("unit", overflow="fold")
-    for name in (*(cause.label for cause in shares), *(("elements",) if wide else ())):
+    counts = ("units", "least", "most") if many else ()
+    elements = ("elements",) if wide else ()
+    for name in (*counts, *(cause.label for cause in causes), *elements):
         table.add_column(name, justify="right", no_wrap=True)
     if wide:
         table.add_column("wired at", overflow="fold")
-    for unit in shown:
-        cells = [f"{100 * getattr(unit, cause.column) / report.cycles:.1f}" for cause in shares]
+    for at in shown:
+        (name, members), (least, unit, most) = found[at], spreads[at]
+        cells = [_percent(_of(unit, cause), report.cycles) for cause in causes]
+        if many:
+            ends = [_percent(measure(each), report.cycles) for each in (least, most)]
+            cells = [f"{len(members):,}", *(ends if len(members) > 1 else ("", "")), *cells]
         if wide:
-            cells += [f"{unit.elements:,}", f"{Path(unit.file).name}:{unit.line}"]
-        table.add_row(Text(unit.name), *cells)
+            cells += [f"{unit.elements:,}", Place(unit.file, unit.line).brief]
+        table.add_row(Text(name), *cells)
     console.print(table)
+
+
+def _note(shown: int, found: int, report: Report, *, many: bool) -> str:
+    if not many:
+        return f" units, {shown} of {len(report.units)}; % of all cycles"
+    units = counted(len(report.units), "unit")
+    return f" families, {shown} of {found}, of {units}; % of all cycles, of the median unit"
+
+
+def _absent(report: Report, console: Console) -> None:
+    """Print in one line who never got an element."""
+    absent = those(unit_families(report.units), lambda unit: not unit.took_part)
+    if absent:
+        console.print()
+        print_line(console, Text(absent_line(absent)))
+
+
+def _of(unit: UnitCounters, cause: Cause) -> int:
+    cycles: int = getattr(unit, cause.column)
+    return cycles
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}"
 
 
 def _deadlock(explained: DeadlockReport, console: Console) -> None:

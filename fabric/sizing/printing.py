@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from fabric.telling.wording import counted, merged_text, visible, without_numbers
+from fabric.telling.families import families
+from fabric.telling.wording import counted, visible
 from fabric.terminal.output import print_line
 from fabric.terminal.tables import print_table, print_title
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fabric.sizing.result import Input, SizedChannel, Sizing
+    from fabric.sizing.result import Input, Sizing
 
 __all__ = ["hops_text", "print_sizing"]
 
@@ -80,10 +80,15 @@ def _cycles(run: Input) -> str:
 
 
 def _print_channels(sizing: Sizing, console: Console, shown: int) -> None:
-    groups = _alike(sizing.channels)
+    alike = families(
+        sizing.channels,
+        lambda channel: channel.option,
+        lambda channel: channel.element_bytes,
+        lambda channel: (channel.depth_before, channel.depth, channel.least_depth, channel.binds),
+    )
     rows = [
         (
-            merged_text([channel.option for channel in its]),
+            title,
             len(its),
             its[0].depth_before,
             its[0].depth,
@@ -91,30 +96,13 @@ def _print_channels(sizing: Sizing, console: Console, shown: int) -> None:
             sum(channel.depth * channel.element_bytes for channel in its),
             its[0].binds,
         )
-        for its in groups
+        for title, its in alike
     ]
     rows.sort(key=lambda row: -row[5])
     title = "Channels by bytes"
     print_title(console, title, f", {len(sizing.channels):,} of them, alike ones in one row")
     columns = ("channel", "channels", "now", "depth", "at least", "bytes", "why not less")
     print_table(console, columns, rows, shown, spare=("at least", "channels"))
-
-
-def _alike(channels: Sequence[SizedChannel]) -> list[list[SizedChannel]]:
-    """Return channels whose names differ in numbers only, and of which the same is said."""
-
-    def key(channel: SizedChannel) -> tuple[object, ...]:
-        return (
-            without_numbers(channel.option),
-            channel.element_bytes,
-            channel.depth_before,
-            channel.depth,
-            channel.least_depth,
-            channel.binds,
-        )
-
-    ordered = sorted(channels, key=lambda channel: tuple(map(str, key(channel))))
-    return [list(its) for _, its in groupby(ordered, key)]
 
 
 def _print_methods(sizing: Sizing, console: Console) -> None:

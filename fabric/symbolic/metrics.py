@@ -88,6 +88,13 @@ class Metrics(NamedTuple):
         return {"paper": self.paper, "artifact": self.artifact}
 
     @property
+    def on_chip_bytes(self) -> tuple[int, ...]:
+        """What each operator requires on chip; nothing where symbols remain."""
+        needs = [each.costs.on_chip_bytes for each in self.operators]
+        known = tuple(each for each in needs if isinstance(each, int))
+        return known if len(known) == len(needs) else ()
+
+    @property
     def compute_cycles(self) -> tuple[Dim, ...]:
         """Lower bounds of the run by the compute units, each once; the largest one counts."""
         return tuple(dict.fromkeys(each.compute_cycles for each in self.operators))

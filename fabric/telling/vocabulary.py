@@ -57,6 +57,7 @@ FIELDS: Final[dict[str, Field]] = {
     "elements": Field("elements", "values dequeued; bare stops are not counted"),
     "end_cycle": Field("cycles", "the first cycle after it; of an open one, the run's cycles"),
     "expected": Field("elements", "of the whole stream by its shape; null where data decide"),
+    "family": Field("", "what units of one operator and place share, or channels between these"),
     "feedback": Field("", "file:line of the Feedback that a channel of a loop closes, if it does"),
     "file": Field("", "the user's file in which the operator was wired"),
     "finished": Field("", "whether the unit's operator has ended"),
@@ -193,10 +194,10 @@ LEVELS: Final[dict[str, str]] = dict.fromkeys(EVENTS, "debug") | {
 """At which level each event is told: single operations and ends of operators at ``debug``."""
 
 TABLES: Final[dict[str, tuple[str, ...]]] = {
-    "units": ("unit", "name", "operator", "kind", "file", "line", "flops_per_cycle"),
+    "units": ("unit", "name", "operator", "kind", "file", "line", "flops_per_cycle", "family"),
     "channels": (
         "channel", "name", "reader", "depth", "forward_cycles", "backward_cycles", "producer",
-        "consumer", "expected", "carries",
+        "consumer", "expected", "carries", "family",
     ),
     "transfers": (
         "channel", "element", "stop", "bare", "reserved_cycle", "sent_cycle", "visible_cycle",

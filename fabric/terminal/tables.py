@@ -22,6 +22,9 @@ _KEPT: Final = 36
 _NAME: Final = 12
 """On a narrow console a name is not cut below this length, where a column can be left out."""
 
+_FIRST: Final = 24
+"""The same of the first column, which says what a row is about."""
+
 _GAP: Final = 2
 
 
@@ -56,8 +59,9 @@ def print_table(
     heads = map(len, columns)
     natural = sum(max(pair) + _GAP for pair in zip(heads, widths, strict=True)) - _GAP
     if spare is not None and natural > console.width:
+        spared = [columns.index(title) for title in spare]
         columns = [title.replace("-", "-\n") for title in columns]
-        kept, widths = _fitted(console.width, columns, widths, texts, spare)
+        kept, widths = _fitted(console.width, columns, widths, texts, spared)
         cells = [
             [_cut(each, widths[n]) if texts[n] else each for n, each in enumerate(row)]
             for row in cells
@@ -83,7 +87,7 @@ def _fitted(
     titles: Sequence[str],
     longest: Sequence[int],
     texts: Sequence[bool],
-    spare: Sequence[str],
+    spare: Sequence[int],
 ) -> tuple[list[int], list[int]]:
     """Return the columns that stay, and the widths that let them fit into ``room``.
 
@@ -97,18 +101,21 @@ def _fitted(
     heads = [max(map(len, title.split("\n"))) for title in titles]
     widths = [max(pair) for pair in zip(heads, longest, strict=True)]
     least = [
-        max(head, min(width, _NAME)) if text else width
-        for head, width, text in zip(heads, widths, texts, strict=True)
+        max(head, min(width, _NAME if number else _FIRST)) if text else width
+        for number, (head, width, text) in enumerate(zip(heads, widths, texts, strict=True))
     ]
     kept = list(range(len(titles)))
-    for title in spare:
+    for number in spare:
         if sum(least[n] + _GAP for n in kept) - _GAP <= room:
             break
-        kept.remove(titles.index(title))
+        kept.remove(number)
     while sum(widths[n] + _GAP for n in kept) - _GAP > room:
-        widest = max((n for n in kept if texts[n]), key=lambda n: widths[n], default=None)
-        if widest is None or widths[widest] <= heads[widest]:
+        # What a row is about is cut after all else.
+        cut = [n for n in kept if texts[n] and widths[n] > least[n]]
+        cut = cut[1:] or cut or [n for n in kept if texts[n] and widths[n] > heads[n]]
+        if not cut:
             break
+        widest = max(cut, key=widths.__getitem__)
         widths[widest] -= 1
     return kept, widths
 

@@ -80,13 +80,21 @@ class Trace(RecordedRun):
         return {name: Table(self, name, f"FROM {name}") for name in TABLES}
 
     @checked
-    def query(self, query: str) -> Table:
+    def query(self, query: str, *, fold: bool = False) -> Table:
         """Return the rows of ``query``, a ready query's name or SQL that reads the tables.
+
+        Args:
+            query: which.
+            fold: of a ready query, the rows by family, as ``trace query`` prints them; SQL finds
+                families in the columns of that name.
 
         Raises:
             ConfigurationError: the database refuses it, or the trace is closed.
         """
-        return Table(self, query, QUERIES[query].sql if query in QUERIES else query)
+        ready = QUERIES.get(query)
+        if ready is None:
+            return Table(self, query, query)
+        return Table(self, query, (fold and ready.folded) or ready.sql)
 
     def summary(self) -> TraceSummary:
         """Return how the run ended, how much was recorded, and who had not ended."""

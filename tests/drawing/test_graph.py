@@ -61,19 +61,20 @@ class TestPicture:
         assert 31 == len(picture.arrows)
 
     def test_a_whole_layer(self) -> None:
-        """128 experts are 31 boxes; every operator and every stream is in one."""
+        """128 experts are 30 boxes; every operator and every stream is in one."""
         plan = elaborate(wired("moe"))
         picture = picture_of(plan)
 
-        assert 31 == len(picture.boxes)
+        assert 30 == len(picture.boxes)
         assert len(plan.nodes) == sum(box.count for box in picture.boxes)
         assert len(plan.edges) == sum(arrow.count for arrow in picture.arrows)
 
-    def test_different_roles_stay_apart(self) -> None:
-        """Gate and up are alike but for what reads them: they are not folded."""
-        titles = [box.title for box in picture_of(elaborate(wired("swiglu"))).boxes]
+    def test_unfolded(self) -> None:
+        """Gate and up are wired at one line and are one box, until they are asked for."""
+        plan = elaborate(wired("swiglu"))
 
-        assert len(elaborate(wired("swiglu")).nodes) == len(titles)
+        assert [2] == [box.count for box in picture_of(plan).boxes if box.count > 1]
+        assert len(plan.nodes) == len(picture_of(plan, unfold=True).boxes)
 
 
 class TestSvg:

@@ -100,6 +100,11 @@ def _pieces(
     callback=_pieces,
     help="Run it in physical pieces of so many rows and columns, as in 16x16; in timing mode.",
 )
+@click.option(
+    "--unfold",
+    is_flag=True,
+    help="Print a row for every unit; else those of one family share one.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.pass_obj
 def command(
@@ -118,6 +123,7 @@ def command(
     saved: Path | None,
     break_at: str | None,
     pieces: tuple[int, int] | None,
+    unfold: bool,
     as_json: bool,
 ) -> int:
     """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
@@ -166,7 +172,7 @@ def command(
         if as_json:
             _print_object(report)
         else:
-            _print_report(report, timed=place is None)
+            _print_report(report, timed=place is None, unfold=unfold)
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
         status = status or ExitStatus.UNWRITTEN
@@ -293,11 +299,11 @@ def _print_object(report: Report) -> None:
         tell(f"fabric: warning: {warning}")
 
 
-def _print_report(report: Report, *, timed: bool) -> None:
+def _print_report(report: Report, *, timed: bool, unfold: bool) -> None:
     from fabric.shell.render import render
     from fabric.terminal.output import print_text, printed, tell
 
-    text = printed(lambda console: render(report, console))
+    text = printed(lambda console: render(report, console, unfold=unfold))
     print_text("".join(f"{line.rstrip()}\n" for line in text.splitlines()))
     if timed and report.wall_seconds is not None and report.cycles is not None:
         rate = report.cycles / max(report.wall_seconds, 1e-9)

@@ -29,6 +29,13 @@ _ROWS = click.option(
 )
 
 
+_UNFOLD = click.option(
+    "--unfold",
+    is_flag=True,
+    help="A row for every unit or channel; else those of one family share one.",
+)
+
+
 @click.group("trace", cls=Group)
 def command() -> None:
     """Look at the event trace of RUN, a folder that `run --trace events` wrote."""
@@ -36,21 +43,23 @@ def command() -> None:
 
 @command.command("summary")
 @_RUN
-def summary(run: Path) -> None:
+@_UNFOLD
+def summary(run: Path, unfold: bool) -> None:
     """Say what was recorded: how the run ended, its transfers, bursts and waits."""
     from fabric.trace.printing.summary import print_summary
 
-    _show(run, lambda trace, console: print_summary(trace.summary(), console))
+    _show(run, lambda trace, console: print_summary(trace.summary(), console, unfold=unfold))
 
 
 @command.command("stalls")
 @_RUN
 @_ROWS
-def stalls(run: Path, rows: int) -> None:
+@_UNFOLD
+def stalls(run: Path, rows: int, unfold: bool) -> None:
     """Say where each unit's cycles went, whom it waited for, and what bounds the run."""
     from fabric.trace.printing.stalls import print_stalls
 
-    _show(run, lambda trace, console: print_stalls(trace.stalls(), console, rows))
+    _show(run, lambda trace, console: print_stalls(trace.stalls(), console, rows, unfold=unfold))
 
 
 @command.command("deadlock")
@@ -88,8 +97,12 @@ def show(run: Path, cycle: int, node: str | None) -> None:
 @click.argument("run", metavar="[RUN]", type=NamedPath(path_type=Path), required=False)
 @click.argument("query", metavar="[QUERY]", required=False)
 @click.option("--list", "listing", is_flag=True, help="List the ready queries and the tables.")
-def query(run: Path | None, query: str | None, listing: bool) -> None:
-    """Print the rows of QUERY, a ready query's name or SQL over the trace's tables."""
+@_UNFOLD
+def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> None:
+    """Print the rows of QUERY, a ready query's name or SQL over the trace's tables.
+
+    A ready query has a row for each family; SQL finds the families in columns of that name.
+    """
     from fabric.terminal.output import print_text
     from fabric.trace.reading.queries import describe
 
@@ -101,7 +114,7 @@ def query(run: Path | None, query: str | None, listing: bool) -> None:
     from fabric.trace.printing.answers import print_answer
 
     text = query
-    _show(run, lambda trace, console: print_answer(trace.query(text), console))
+    _show(run, lambda trace, console: print_answer(trace.query(text, fold=not unfold), console))
 
 
 @command.command("diff")

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from fabric.telling.families import Family, Spread, spread
 from fabric.trace.analysis.path import CriticalPath, WaitRoot, named_path, named_root
 from fabric.trace.analysis.slow_memory import SlowMemory, slow_memory_of
 from fabric.trace.analysis.stalls import Accounts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fabric.trace.analysis.gains import Gain
+    from fabric.trace.analysis.roots import Root
     from fabric.trace.analysis.timeline import UnitStalls
     from fabric.trace.reading.reader import RecordedRun
     from fabric.trace.reading.wording import Names
 
-__all__ = ["ChannelWait", "ChargedRoot", "StalledUnit", "Stalls", "stalls_of"]
+__all__ = [
+    "ChannelWait",
+    "ChargedRoot",
+    "FoldedStalls",
+    "StageFigures",
+    "StalledFamily",
+    "StalledUnit",
+    "Stalls",
+    "stages_of",
+    "stalls_of",
+]
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,7 @@ class StalledUnit:
         hbm_cycles: waited for the HBM.
         capacity_cycles: waited for on-chip capacity.
         idle_cycles: between its end and the run's.
+        elements: values it dequeued.
         mostly: the channel at which it waited longest; None where it waited at none.
     """
 
@@ -65,12 +80,18 @@ class StalledUnit:
     hbm_cycles: int
     capacity_cycles: int
     idle_cycles: int
+    elements: int
     mostly: ChannelWait | None
 
     @property
     def stalled_cycles(self) -> int:
         """Cycles of all waits."""
         return self.empty_cycles + self.full_cycles + self.hbm_cycles + self.capacity_cycles
+
+    @property
+    def took_part(self) -> bool:
+        """Whether it got an element, worked, or asked a memory for anything."""
+        return bool(self.elements or self.busy_cycles or self.hbm_cycles or self.capacity_cycles)
 
 
 @dataclass(frozen=True)
@@ -89,19 +110,82 @@ class ChargedRoot:
 
 
 @dataclass(frozen=True)
+class StalledFamily:
+    """Units that were wired at one place, and whose names differ in numbers only.
+
+    Attributes:
+        name: of the family.
+        units: those that took part, the least stalled first.
+        mostly: for which family the median unit waited longest, such as ``from load_0..3``.
+    """
+
+    name: str
+    units: tuple[StalledUnit, ...] = field(repr=False)
+    mostly: str
+
+    @property
+    def spread(self) -> Spread[StalledUnit]:
+        """The least, the median and the most stalled unit."""
+        return spread(self.units, lambda unit: unit.stalled_cycles)
+
+
+class StageFigures(NamedTuple):
+    """A family of units as a stage of the program: its time beside its traffic and its memory.
+
+    Attributes:
+        name, file, line: of the family, and where it was wired.
+        units: how many there are.
+        path_cycles: of the critical path that went through it, or through a memory for it.
+        headroom_cycles: that the run would save if the stage took no time; None where that is not
+            known, since the run cannot be timed again or nothing was to be gained.
+        off_chip_bytes: that the off-chip memory moved for it.
+        on_chip_bytes: that it requires; None where the run does not say.
+    """
+
+    name: str
+    file: str
+    line: int
+    units: int
+    path_cycles: int
+    headroom_cycles: int | None
+    off_chip_bytes: int
+    on_chip_bytes: int | None
+
+
+@dataclass(frozen=True)
+class FoldedStalls:
+    """The account with families for units.
+
+    Attributes:
+        stages: all families, by their share of the critical path, their headroom and traffic.
+        families: those of the critical path first, then the most stalled.
+        absent: families of units that had no part: they got no element, and did nothing.
+        roots: what stalled cycles were really waiting for, the most first.
+        critical_path: what the run went through.
+    """
+
+    stages: tuple[StageFigures, ...]
+    families: tuple[StalledFamily, ...]
+    absent: tuple[Family[str], ...]
+    roots: tuple[ChargedRoot, ...] = field(repr=False)
+    critical_path: CriticalPath = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Stalls:
     """All of a run's cycles, accounted for.
 
     Attributes:
         cycles: accounted for, of each unit: those that were traced.
-        units: those of the critical path first, then the most stalled; not those that were not
-            traced.
+        units: those of the critical path first, then the most stalled, those that had no part
+            last; not those that were not traced.
         roots: what stalled cycles were really waiting for, the most first.
         critical_path: what the run went through.
         hbm: why the HBM was slow for those that waited for it; None where its model counts nothing.
         gains: what would make the run shorter, the most first; None of a run that cannot be timed
             again, since it did not complete or not all of it was traced.
         verdict: a sentence: what bounds the run, or what became of it.
+        folded: the same accounts by family.
     """
 
     cycles: int
@@ -111,6 +195,7 @@ class Stalls:
     hbm: SlowMemory | None = field(repr=False)
     gains: tuple[Gain, ...] | None = field(repr=False)
     verdict: str
+    folded: FoldedStalls = field(repr=False)
 
     @property
     def stalled_cycles(self) -> int:
@@ -122,24 +207,120 @@ def stalls_of(trace: RecordedRun) -> Stalls:
     """Account for ``trace``."""
     accounts = Accounts(trace)
     names = accounts.names
-    stalled = Counter(root for each in accounts.by_unit.values() for root in each)
-    ranked = sorted(accounts.charged.items(), key=lambda item: (-item[1], item[0]))
+    units = {each.unit: _named(accounts, each) for each in accounts.ranked()}
     return Stalls(
         cycles=accounts.cycles,
-        units=tuple(_named(names, each) for each in accounts.ranked()),
-        roots=tuple(
-            ChargedRoot(named_root(names, root), cycles, stalled[root]) for root, cycles in ranked
-        ),
+        units=tuple(units.values()),
+        roots=_charged(names, accounts.by_unit.values()),
         critical_path=named_path(names, accounts.timelines, accounts.path, accounts.status),
         hbm=slow_memory_of(trace.hbm, accounts),
         gains=accounts.gains,
         verdict=accounts.verdict(),
+        folded=_folded(trace, accounts, units),
     )
 
 
-def _named(names: Names, stalls: UnitStalls) -> StalledUnit:
+def _folded(trace: RecordedRun, accounts: Accounts, units: dict[int, StalledUnit]) -> FoldedStalls:
+    """Return the accounts with families for units, which are ranked."""
+    names = accounts.names
+
+    def of_family(root: Root) -> Root:
+        return root if root.unit < 0 else root._replace(unit=names.first[root.unit])
+
+    waits: list[Counter[Root]] = []
+    for charged in accounts.by_unit.values():
+        together: Counter[Root] = Counter()
+        for root, cycles in charged.items():
+            together[of_family(root)] += cycles
+        waits.append(together)
+    path = [step._replace(root=of_family(step.root)) for step in accounts.path]
+    on_path: Counter[int] = Counter()
+    for step in path:
+        on_path[step.root.unit] += step.end - step.start
+    took_part: dict[int, list[int]] = {}
+    absent: dict[int, list[str]] = {}
+    for unit, stalled in units.items():
+        if stalled.took_part:
+            took_part.setdefault(names.first[unit], []).append(unit)
+        else:
+            absent.setdefault(names.first[unit], []).append(stalled.name)
+    found = [
+        (first, _family(accounts, [(unit, units[unit]) for unit in members]))
+        for first, members in took_part.items()
+    ]
+    found.sort(key=lambda each: (-on_path[each[0]], -each[1].spread.most.stalled_cycles, each[0]))
+    return FoldedStalls(
+        stages=stages_of(trace, accounts),
+        families=tuple(family for _, family in found),
+        absent=tuple(
+            Family(names.folded.units[first], tuple(members))
+            for first, members in sorted(absent.items())
+        ),
+        roots=_charged(names.folded, waits),
+        critical_path=named_path(names.folded, accounts.timelines, path, accounts.status),
+    )
+
+
+def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...]:
+    """Return the stages of the program."""
+    on_path: Counter[int] = Counter()
+    for root, cycles in accounts.on_path().items():
+        if root.unit >= 0:
+            on_path[accounts.names.first[root.unit]] += cycles
+    names, needs = accounts.names, trace.on_chip_bytes
+    moved = Counter(dict(trace.rows("SELECT unit, sum(bytes)::BIGINT FROM bursts GROUP BY unit")))
+    saved: dict[str, int] = {}
+    if accounts.gains is not None:
+        saved = {names.family_of(unit).title: 0 for unit in accounts.tried}
+        saved |= {gain.name: accounts.cycles - gain.cycles for gain in accounts.gains}
+    found = [
+        StageFigures(
+            title,
+            *names.wired[members[0]],
+            len(members),
+            on_path[members[0]],
+            saved.get(title),
+            sum(moved[unit] for unit in members),
+            sum(needs[unit] for unit in members) if needs else None,
+        )
+        for title, members in names.families
+    ]
+
+    def weight(stage: StageFigures) -> tuple[int, int, int, int]:
+        headroom = stage.headroom_cycles or 0
+        return stage.path_cycles, headroom, stage.off_chip_bytes, stage.on_chip_bytes or 0
+
+    return tuple(sorted(found, key=weight, reverse=True))
+
+
+def _family(accounts: Accounts, members: list[tuple[int, StalledUnit]]) -> StalledFamily:
+    names = accounts.names.folded
+    members = sorted(members, key=lambda member: (member[1].stalled_cycles, member[0]))
+    median = spread(members, lambda member: member[1].stalled_cycles).median[0]
+    worst = accounts.by_number[median].worst
+    return StalledFamily(
+        name=names.units[median],
+        units=tuple(unit for _, unit in members),
+        mostly="" if worst is None else names.far_end(median, worst[0]),
+    )
+
+
+def _charged(names: Names, waits: Iterable[Counter[Root]]) -> tuple[ChargedRoot, ...]:
+    """Return the roots by their cycles; ``waits`` has those of each unit."""
+    cycles: Counter[Root] = Counter()
+    stalled: Counter[Root] = Counter()
+    for each in waits:
+        cycles.update(each)
+        stalled.update(each.keys())
+    ranked = sorted(cycles.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(
+        ChargedRoot(named_root(names, root), count, stalled[root]) for root, count in ranked
+    )
+
+
+def _named(accounts: Accounts, stalls: UnitStalls) -> StalledUnit:
     """Return ``stalls`` with names for numbers."""
-    unit, mostly = stalls.unit, None
+    names, unit, mostly = accounts.names, stalls.unit, None
     if stalls.worst is not None:
         channel, cycles = stalls.worst
         producer, consumer = names.ends[channel]
@@ -157,5 +338,6 @@ def _named(names: Names, stalls: UnitStalls) -> StalledUnit:
         hbm_cycles=stalls.hbm,
         capacity_cycles=stalls.capacity,
         idle_cycles=stalls.idle,
+        elements=accounts.elements[unit],
         mostly=mostly,
     )

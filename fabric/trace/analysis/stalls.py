@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from fabric.telling.place import Place
@@ -20,10 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Accounts"]
 
-Key = TypeVar("Key", str, Root)
+_DEQUEUED: Final = """
+SELECT consumer, count(*) FROM transfers JOIN channels USING (channel)
+WHERE taken_cycle IS NOT NULL AND NOT bare GROUP BY consumer
+"""
 
-_TRIED: Final = 3
-"""Units of each ranking that are tried without their work."""
+Key = TypeVar("Key", str, int, Root)
+
+_TRIED: Final = 8
+"""Families of each ranking that are tried without their work."""
 
 _MUCH: Final = 0.1
 """Of the cycles; who gains less by a change was not bound by it."""
@@ -40,6 +46,7 @@ class Accounts:
         by_number: the same, by the unit's number.
         charged: stalled cycles of all units by root.
         by_unit: stalled cycles of each unit by root.
+        elements: values that each unit dequeued, by its number.
         path: the critical path; of a run that stopped, the path to its last cycle.
         status: how the run ended.
     """
@@ -60,6 +67,7 @@ class Accounts:
         for each in self.by_unit.values():
             self.charged.update(each)
         self.path: Final[list[Step]] = critical_path(self.timelines)
+        self.elements: Final[Counter[int]] = Counter(dict(trace.rows(_DEQUEUED)))
 
     def on_path(self) -> Counter[Root]:
         """Return the cycles of the critical path by root."""
@@ -69,11 +77,19 @@ class Accounts:
         return cycles
 
     def ranked(self) -> list[UnitStalls]:
-        """Return the units, those of the critical path first, then the most stalled."""
+        """Return the units: on the critical path, the most stalled, those that had no part."""
         share: Counter[int] = Counter()
         for root, cycles in self.on_path().items():
             share[root.unit] += cycles
-        return sorted(self.units, key=lambda each: (-share[each.unit], -each.stalled, each.unit))
+
+        def key(each: UnitStalls) -> tuple[bool, int, int, int]:
+            return not self.took_part(each), -share[each.unit], -each.stalled, each.unit
+
+        return sorted(self.units, key=key)
+
+    def took_part(self, stalls: UnitStalls) -> bool:
+        """Whether a unit got an element, worked, or asked a memory for anything."""
+        return bool(self.elements[stalls.unit] or stalls.busy or stalls.hbm or stalls.capacity)
 
     @property
     def path_note(self) -> str:
@@ -83,17 +99,22 @@ class Accounts:
     @cached_property
     def gains(self) -> tuple[Gain, ...] | None:
         """What would make the run shorter; None of one that cannot be timed again."""
-        return gains_of(self._trace, self.names, self._worth_trying())
+        return gains_of(self._trace, self.names, self.tried)
 
-    def _worth_trying(self) -> list[int]:
-        """Return the units that work most, that the path is through, that others wait for."""
-        busy = sorted(self.units, key=lambda each: -each.busy)
-        rankings = (
-            [root.unit for root, _ in self.on_path().most_common() if root.kind == "unit"],
-            [root.unit for root, _ in self.charged.most_common() if root.kind == "unit"],
-            [each.unit for each in busy if each.busy],
+    @cached_property
+    def tried(self) -> list[int]:
+        """Families, by their first units, that may gain: on the path, waited for, or at work."""
+        rankings: list[Counter[int]] = [Counter(), Counter(), Counter()]
+        for ranking, roots in zip(rankings, (self.on_path(), self.charged), strict=False):
+            for root, cycles in roots.items():
+                if root.unit >= 0:
+                    ranking[self.names.first[root.unit]] += cycles
+        for each in self.units:
+            rankings[-1][self.names.first[each.unit]] += each.busy
+        tried = (
+            [unit for unit, cycles in _ranked(ranking)[:_TRIED] if cycles] for ranking in rankings
         )
-        return list(dict.fromkeys(unit for ranking in rankings for unit in ranking[:_TRIED]))
+        return list(dict.fromkeys(chain.from_iterable(tried)))
 
     def verdict(self) -> str:
         """Return what bounds the run: the thing without which it would gain most.

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from fabric.retiming import events as e
 from fabric.retiming.retimer import Retimer
 from fabric.retiming.waits import Waits, waits_of
 from fabric.telling.wording import close_to
-from fabric.trace.reading.record_in import record_in
+from fabric.trace.reading.record_in import record_in, stopped_in
 from fabric.trace.reading.refusals import refused
 from fabric.trace.reading.wording import Names
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fabric.retiming.retimer import Blocked
     from fabric.trace.reading.reader import RecordedRun
 
-__all__ = ["BlockedUnit", "ChannelWaits", "UnitEnd", "WhatIf", "what_if_of"]
+__all__ = ["BlockedUnit", "ChannelWaits", "ReleasedUnit", "UnitEnd", "WhatIf", "what_if_of"]
 
 _DEEPEST: Final = 1 << 60
 """No run fills so many slots."""
@@ -79,6 +80,22 @@ class BlockedUnit(NamedTuple):
     other: str
 
 
+class ReleasedUnit(NamedTuple):
+    """A unit that waited for ever in the recorded run, and would have gone on.
+
+    Attributes:
+        name: of the unit.
+        channel: that it waited for.
+        full: for a slot of it; else for an element.
+        cycle: in which it would have gone on.
+    """
+
+    name: str
+    channel: str
+    full: bool
+    cycle: int
+
+
 @dataclass(frozen=True)
 class WhatIf:
     """A recorded run, timed again.
@@ -88,11 +105,14 @@ class WhatIf:
         depths: of channels that were given another one, by ``consumer.input``.
         work: how many times as long units work, by name.
         cycles_before: of the run.
-        cycles: with these depths and this work; None where units block each other.
+        cycles: with these depths and this work; None where units block each other, and of a run
+            that deadlocked, whose record does not say what comes after it.
         reasons: why a run may take another time, or end otherwise; none where it cannot.
         units: that would end in another cycle, the most moved first.
         channels: whose waits would change, the most changed first.
         loop: units that would block each other, each waiting for the next.
+        stopped: the recorded run deadlocked.
+        released: of a run that deadlocked, units that would have gone on from where they waited.
     """
 
     name: str
@@ -104,10 +124,12 @@ class WhatIf:
     units: tuple[UnitEnd, ...] = field(repr=False)
     channels: tuple[ChannelWaits, ...] = field(repr=False)
     loop: tuple[BlockedUnit, ...]
+    stopped: bool = False
+    released: tuple[ReleasedUnit, ...] = ()
 
     @property
     def exact(self) -> bool:
-        """Whether a run would take as long, and end so."""
+        """Whether a run would take as long, and end so; or go on there, or not."""
         return not self.reasons
 
 
@@ -122,19 +144,13 @@ def what_if_of(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str,
     Raises:
         ConfigurationError: there is no such channel or unit, or the trace is not whole.
     """
+    if trace.status == "deadlock":
+        return _of_stopped(trace, depths, work)
     record = record_in(trace)
     changed = _changed(record, depths)
     before = Retimer(record)
     before.time(record.depths)
-    other = record
-    for unit, factor in work.items():
-        if unit not in record.units:
-            near = close_to(record.units, unit)
-            raise refused(f"work of {unit}: no unit has that name: expected {near}")
-        if not (math.isfinite(factor) and factor >= 0):
-            raise refused(f"work of {unit} is {factor}: expected how many times as long, 0 or more")
-        other = other.with_work(unit, factor)
-    after = Retimer(other)
+    after = Retimer(_worked(record, work))
     vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
     retimed = after.time(vector)
     names = Names(trace)
@@ -151,6 +167,49 @@ def what_if_of(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str,
         channels=_channels(record, vector, *moved) if moved else (),
         loop=tuple(_blocked(record, vector, each) for each in after.loop_of(retimed.blocked)),
     )
+
+
+def _of_stopped(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float]) -> WhatIf:
+    """Return whether units of a run that deadlocked would have gone on from where they waited."""
+    record, waiting = stopped_in(trace)
+    changed = _changed(record, depths)
+    after = Retimer(_worked(record, work))
+    vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
+    blocked = after.time(vector).blocked
+    still = {each.unit for each in blocked}
+    released = []
+    for unit in waiting:
+        if unit not in still:
+            last = int(record.first[unit + 1]) - 1
+            code, cycle = int(record.events[last, 0]), int(after.clocks[last])
+            channel = record.channels[code >> e.SHIFT].name
+            full = code & e.KIND == e.SEND
+            released.append(ReleasedUnit(record.units[unit], channel, full, cycle))
+    return WhatIf(
+        name=record.program,
+        depths=changed,
+        work=dict(work),
+        cycles_before=record.cycles,
+        cycles=None,
+        reasons=_reasons(record, work, ended=False),
+        units=(),
+        channels=(),
+        loop=tuple(_blocked(record, vector, each) for each in after.loop_of(blocked)),
+        stopped=True,
+        released=tuple(sorted(released, key=lambda unit: (unit.cycle, unit.name))),
+    )
+
+
+def _worked(record: Record, work: Mapping[str, float]) -> Record:
+    """Return ``record`` with units that work so many times as long."""
+    for unit, factor in work.items():
+        if unit not in record.units:
+            near = close_to(record.units, unit)
+            raise refused(f"work of {unit}: no unit has that name: expected {near}")
+        if not (math.isfinite(factor) and factor >= 0):
+            raise refused(f"work of {unit} is {factor}: expected how many times as long, 0 or more")
+        record = record.with_work(unit, factor)
+    return record
 
 
 def _changed(record: Record, depths: Mapping[str, int]) -> dict[str, int]:

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fabric.telling.causes import MEMORIES, SHOWN, WAITS, Cause
+from fabric.telling.place import Place
 from fabric.telling.wording import counted, visible
 from fabric.trace.analysis.critical import phases
+from fabric.trace.analysis.gains import by_change
+from fabric.trace.analysis.stalled import stages_of
 
 if TYPE_CHECKING:
     from fabric.telling.plain import JsonObject
     from fabric.trace.analysis.roots import Root
+    from fabric.trace.analysis.stalled import StageFigures
     from fabric.trace.analysis.stalls import Accounts
     from fabric.trace.reading.reader import RecordedRun
 
@@ -43,7 +47,27 @@ def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         "units": _units(trace, accounts),
         "channels": _channels(trace),
         **_roots(accounts),
+        "stages": [
+            [
+                visible(each.name),
+                each.units,
+                each.path_cycles,
+                each.headroom_cycles,
+                each.off_chip_bytes,
+                each.on_chip_bytes,
+                _place(each),
+            ]
+            for each in stages_of(trace, accounts)
+        ],
+        "help": [
+            [visible(each.change), each.changed_cycles, each.estimated]
+            for each in by_change(accounts.gains or ())
+        ],
     }
+
+
+def _place(stage: StageFigures) -> str:
+    return visible(Place(stage.file, stage.line).brief)
 
 
 def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:
@@ -75,6 +99,8 @@ def _units(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         "name": list(map(visible, names.units)),
         "operator": names.operators,
         "place": list(map(visible, names.places)),
+        "family": list(map(visible, names.folded.units)),
+        "absent": [each is not None and not accounts.took_part(each) for each in stalls],
         "kind": [kind for (kind,) in trace.rows("SELECT kind FROM units ORDER BY unit")],
         "end": lines.final,
         "still": [lines.still(unit) is not None for unit in range(len(names.units))],
@@ -88,7 +114,9 @@ def _units(trace: RecordedRun, accounts: Accounts) -> JsonObject:
 def _channels(trace: RecordedRun) -> JsonObject:
     """Return columns: a row is a channel; ``empty`` and ``full`` are cycles waited at it."""
     first, last = trace.window
-    columns = ("name", "producer", "consumer", "depth", "forward", *AT_CHANNELS, "elements")
+    columns = (
+        "name", "producer", "consumer", "depth", "forward", *AT_CHANNELS, "elements", "family",
+    )  # fmt: skip
     rows = trace.rows(
         "WITH waited AS (SELECT channel, cause, sum(greatest(0, "
         "least(end_cycle, $last) - greatest(start_cycle, $first))) AS cycles "
@@ -96,7 +124,8 @@ def _channels(trace: RecordedRun) -> JsonObject:
         "taken AS (SELECT channel, count(taken_cycle) FILTER (NOT bare) AS elements "
         "FROM transfers GROUP BY channel) "
         "SELECT name, producer, consumer, depth, forward_cycles, "
-        "coalesce(e.cycles, 0)::BIGINT, coalesce(f.cycles, 0)::BIGINT, coalesce(elements, 0) "
+        "coalesce(e.cycles, 0)::BIGINT, coalesce(f.cycles, 0)::BIGINT, coalesce(elements, 0), "
+        "family "
         "FROM channels c "
         f"LEFT JOIN waited e ON e.channel = c.channel AND e.cause = '{Cause.EMPTY}' "
         f"LEFT JOIN waited f ON f.channel = c.channel AND f.cause = '{Cause.FULL}' "
@@ -104,8 +133,8 @@ def _channels(trace: RecordedRun) -> JsonObject:
         first=first,
         last=last,
     )
-    names, *others = zip(*rows, strict=True) if rows else ((),) * len(columns)
-    values = [list(map(visible, names)), *map(list, others)]
+    names, *others, family = zip(*rows, strict=True) if rows else ((),) * len(columns)
+    values = [list(map(visible, names)), *map(list, others), list(map(visible, family))]
     return dict(zip(columns, values, strict=True))
 
 
@@ -145,6 +174,7 @@ def _roots(accounts: Accounts) -> JsonObject:
         "roots": [
             {
                 "name": visible(accounts.names.root(root)),
+                "family": visible(accounts.names.folded.root(root)),
                 "unit": root.unit,
                 "units": stalled[root],
                 "state": _state(root),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from fabric.drawing.layout import layered
-from fabric.telling.wording import merged_text, visible
+from fabric.telling.families import Family, families
+from fabric.telling.wording import visible
 
 if TYPE_CHECKING:
     from fabric.telling.plain import JsonObject
@@ -17,9 +17,7 @@ __all__ = ["graphs"]
 
 _BOX: Final = (178.0, 36.0)
 _FOLD_FROM: Final = 40
-_MOST_FOLDED: Final = 120
 _MOST_BOXES: Final = 300
-_ROUNDS: Final = 8
 _VIEW: Final = 2.0
 """Width of the graph's place on the page by its height."""
 
@@ -37,45 +35,23 @@ def graphs(names: Names, stuck: set[int]) -> list[JsonObject]:
         if len(groups) < units:
             found.append(_placed(groups, names) | {"title": "alike units folded"})
     if units <= _MOST_BOXES or not found:
-        single = [[unit] for unit in range(units)]
+        single = [Family(name, (unit,)) for unit, name in enumerate(names.units)]
         found.append(_placed(single, names) | {"title": "all units"})
     return found
 
 
-def _alike(names: Names, stuck: set[int]) -> list[list[int]]:
-    """Return groups of units that are alike, as long as these are few.
-
-    Alike are those of one operator, wired at one place, stuck or not; and so are those that they
-    are joined to, and those behind them.
-    """
-    units = range(len(names.units))
-    groups = _numbered((names.operators[unit], names.places[unit], unit in stuck) for unit in units)
-    for _ in range(_ROUNDS):
-        near: list[tuple[set[int], set[int]]] = [(set(), set()) for _ in units]
-        for producer, consumer in names.ends:
-            near[producer][0].add(groups[consumer])
-            near[consumer][1].add(groups[producer])
-        finer = _numbered(
-            (groups[unit], *(tuple(sorted(side)) for side in near[unit])) for unit in units
-        )
-        if max(finer, default=0) in {max(groups, default=0), *range(_MOST_FOLDED, len(units))}:
-            break
-        groups = finer
-    found: dict[int, list[int]] = defaultdict(list)
-    for unit, group in enumerate(groups):
-        found[group].append(unit)
-    return list(found.values())
+def _alike(names: Names, stuck: set[int]) -> list[Family[int]]:
+    """Return the families of units; those that are stuck are not of one with those that are not."""
+    return families(
+        range(len(names.units)),
+        names.units.__getitem__,
+        lambda unit: (names.operators[unit], names.wired[unit], unit in stuck),
+    )
 
 
-def _numbered(keys: Iterable[Hashable]) -> list[int]:
-    """Return a number for each key, alike ones for equal keys, from 0 on."""
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(key, len(numbers)) for key in keys]
-
-
-def _placed(groups: list[list[int]], names: Names) -> JsonObject:
+def _placed(groups: list[Family[int]], names: Names) -> JsonObject:
     """Return boxes and arrows in their places; from left to right where that shows more."""
-    box_of = {unit: number for number, group in enumerate(groups) for unit in group}
+    box_of = {unit: number for number, group in enumerate(groups) for unit in group.members}
     between: dict[tuple[int, int], list[int]] = defaultdict(list)
     for channel, (producer, consumer) in enumerate(names.ends):
         if box_of[producer] != box_of[consumer]:
@@ -96,8 +72,8 @@ def _placed(groups: list[list[int]], names: Names) -> JsonObject:
                 "boxes": [
                     {
                         "at": _rounded(centre[::turn]),
-                        "units": group,
-                        "title": visible(merged_text([names.units[unit] for unit in group])),
+                        "units": group.members,
+                        "title": visible(group.title),
                     }
                     for centre, group in zip(layout.nodes, groups, strict=True)
                 ],

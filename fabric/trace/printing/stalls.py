@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
 from fabric.telling.causes import SHOWN, Cause
+from fabric.telling.families import absent_line
 from fabric.telling.place import Place
 from fabric.telling.wording import counted
 from fabric.terminal.output import print_line
 from fabric.terminal.tables import print_table, print_title
+from fabric.trace.analysis.gains import by_change
 from fabric.trace.reading.wording import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rich.console import Console
 
     from fabric.trace.analysis.gains import Gain
     from fabric.trace.analysis.path import CriticalPath
     from fabric.trace.analysis.slow_memory import SlowMemory
-    from fabric.trace.analysis.stalled import Stalls
+    from fabric.trace.analysis.stalled import ChargedRoot, StalledUnit, Stalls
 
 __all__ = ["print_stalls"]
 
+_WHERE: Final = "Where the cycles went"
 
-def print_stalls(stalls: Stalls, console: Console, shown: int) -> None:
-    """Print both tables, the critical path and the verdict; ``shown`` rows of each at most."""
-    _print_units(stalls, console, shown)
-    _print_roots(stalls, console, shown)
-    _print_path(stalls.critical_path, console, shown)
+
+def print_stalls(stalls: Stalls, console: Console, shown: int, *, unfold: bool = False) -> None:
+    """Print the tables, the critical path and the verdict; ``shown`` rows of each at most.
+
+    A row is a family of units; with ``unfold`` it is a unit.
+    """
+    _print_stages(stalls, console, shown)
+    unfold = unfold or all(len(family.units) == 1 for family in stalls.folded.families)
+    if unfold:
+        _print_units(stalls, console, shown)
+    else:
+        _print_families(stalls, console, shown)
+    accounts = stalls if unfold else stalls.folded
+    _print_roots(accounts.roots, stalls.stalled_cycles, console, shown)
+    _print_path(accounts.critical_path, console, shown)
     if stalls.hbm is not None:
         _print_memory(stalls.hbm, console, shown)
     if stalls.gains:
@@ -39,10 +52,31 @@ def print_stalls(stalls: Stalls, console: Console, shown: int) -> None:
     print_line(console, Text(stalls.verdict, "bold"))
 
 
-def _print_units(stalls: Stalls, console: Console, shown: int) -> None:
-    columns = [
-        cause for cause in SHOWN if any(getattr(unit, cause.column) for unit in stalls.units)
+def _print_stages(stalls: Stalls, console: Console, shown: int) -> None:
+    """Print what a stage has to do with the run's time, beside its traffic and its memory."""
+    rows = [
+        (
+            stage.name,
+            stage.units,
+            percent(stage.path_cycles, stalls.cycles),
+            None
+            if stage.headroom_cycles is None
+            else percent(stage.headroom_cycles, stalls.cycles),
+            stage.off_chip_bytes,
+            stage.on_chip_bytes,
+            Place(stage.file, stage.line).brief,
+        )
+        for stage in stalls.folded.stages
     ]
+    note = ", by their share of the critical path; headroom: saved if the stage took no time"
+    print_title(console, "Stages", note)
+    titles = ("stage", "units", "path, %", "headroom, %", "off-chip bytes", "on-chip bytes")
+    spare = ("wired at", "units")
+    print_table(console, (*titles, "wired at"), rows, shown, spare=spare)
+
+
+def _print_units(stalls: Stalls, console: Console, shown: int) -> None:
+    columns = _causes(stalls.units)
     rows = [
         (
             unit.name,
@@ -52,18 +86,61 @@ def _print_units(stalls: Stalls, console: Console, shown: int) -> None:
         )
         for unit in stalls.units
     ]
-    print_title(
-        console, "Where the cycles went", f", each row sums to {counted(stalls.cycles, 'cycle')}"
-    )
+    print_title(console, _WHERE, f", each row sums to {counted(stalls.cycles, 'cycle')}")
     titles = ("unit", *(cause.label for cause in columns), "mostly", "wired at")
-    print_table(console, titles, rows, shown, spare=("wired at", "mostly", Cause.IDLE.label))
+    idle = (Cause.IDLE.label,) if Cause.IDLE in columns else ()
+    print_table(console, titles, rows, shown, spare=("wired at", "mostly", *idle))
 
 
-def _print_roots(stalls: Stalls, console: Console, shown: int) -> None:
-    stalled = stalls.stalled_cycles
+def _print_families(stalls: Stalls, console: Console, shown: int) -> None:
+    """Print a row a family: its median unit, and how far the others are from it."""
+    families = stalls.folded.families
+    medians = [family.spread.median for family in families]
+    columns = _causes(medians)
+    rows = []
+    for family, median in zip(families, medians, strict=True):
+        least, _, most = (each.stalled_cycles for each in family.spread)
+        many = len(family.units) > 1
+        rows.append(
+            (
+                family.name,
+                len(family.units),
+                *(getattr(median, cause.column) for cause in columns),
+                least if many else None,
+                most if many else None,
+                family.mostly,
+                Place(median.file, median.line).brief,
+            )
+        )
+    note = f", each row sums to {counted(stalls.cycles, 'cycle')}"
+    note += ": that of the median unit of a family, by its stalled cycles"
+    print_title(console, _WHERE, note)
+    titles = (
+        "unit",
+        "units",
+        *(cause.label for cause in columns),
+        "least-stalled",
+        "most-stalled",
+        "mostly",
+        "wired at",
+    )
+    idle = (Cause.IDLE.label,) if Cause.IDLE in columns else ()
+    spare = ("wired at", "mostly", *idle, "least-stalled", "most-stalled", "units")
+    print_table(console, titles, rows, shown, spare=spare)
+    absent = stalls.folded.absent
+    if absent:
+        print_line(console, Text(absent_line(absent)))
+
+
+def _causes(units: Iterable[StalledUnit]) -> list[Cause]:
+    """Return the causes that any of ``units`` has cycles of."""
+    seen = list(units)
+    return [cause for cause in SHOWN if any(getattr(unit, cause.column) for unit in seen)]
+
+
+def _print_roots(roots: Iterable[ChargedRoot], stalled: int, console: Console, shown: int) -> None:
     rows = [
-        (each.root.name, each.cycles, percent(each.cycles, stalled), each.units)
-        for each in stalls.roots
+        (each.root.name, each.cycles, percent(each.cycles, stalled), each.units) for each in roots
     ]
     note = (
         f", {counted(stalled, 'stalled cycle')} of all units, each charged to the end of its chain"
@@ -100,19 +177,18 @@ def _print_memory(slow: SlowMemory, console: Console, shown: int) -> None:
 
 
 def _print_gains(gains: Sequence[Gain], cycles: int, console: Console, shown: int) -> None:
+    """Print what a person would change: the memory, then each family, then all channels."""
     rows = [
         (
-            gain.name,
-            gain.cycles,
-            percent(cycles - gain.cycles, cycles),
-            "" if gain.half_cycles is None else gain.half_cycles,
+            gain.change,
+            gain.changed_cycles,
+            percent(cycles - gain.changed_cycles, cycles),
             "estimated" if gain.estimated else "exact",
         )
-        for gain in gains
+        for gain in by_change(gains)
     ]
-    print_title(console, "What the run would take if one thing took no time, or half")
-    titles = ("thing", "cycles if none", "fewer, %", "cycles if half", "")
-    print_table(console, titles, rows, shown, spare=())
+    print_title(console, "What would help", "; `trace what-if` answers more")
+    print_table(console, ("if", "cycles", "fewer, %", ""), rows, shown, spare=())
 
 
 def _print_path(path: CriticalPath, console: Console, shown: int) -> None:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
+from fabric.telling.families import families
 from fabric.telling.wording import counted, visible
 from fabric.terminal.tables import print_table, print_title
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fabric.trace.analysis.summary import TraceSummary
+    from fabric.trace.analysis.summary import TraceSummary, UnitLeft
 
 __all__ = ["print_summary"]
 
-_WAITS_SHOWN: Final = 20
+_SHOWN: Final = 20
 
 
-def print_summary(summary: TraceSummary, console: Console) -> None:
-    """Print how the run ended, how much was recorded, and who still waits."""
+def print_summary(summary: TraceSummary, console: Console, *, unfold: bool = False) -> None:
+    """Print how the run ended, how much was recorded, and who still waits.
+
+    Units of a family that wait for channels of one family are a row; with ``unfold`` none are.
+    """
     given = ", ".join(f"{name}={value}" for name, value in summary.parameters.items())
     console.print(Text.assemble((summary.name, "bold"), f"  {visible(summary.program)}"))
     if given:
@@ -42,18 +46,45 @@ def print_summary(summary: TraceSummary, console: Console) -> None:
     )
     print_title(console, "Recorded")
     print_table(console, ("what", "count"), counts, len(counts))
-    rows = [
-        (
-            unit.name,
-            unit.waits_for and unit.waits_for.awaits,
-            channel,
-            unit.since_cycle,
-            f"{unit.file}:{unit.line}",
-        )
-        for unit in summary.not_ended
-        for channel in unit.channels or (None,)
+    waits = [
+        _Left(unit, channel) for unit in summary.not_ended for channel in unit.channels or ("",)
     ]
-    if rows:
-        print_title(console, "Not ended")
-        columns = ("unit", "waits for", "channel", "since", "wired at")
-        print_table(console, columns, rows, _WAITS_SHOWN)
+    if not waits:
+        return
+    print_title(console, "Not ended")
+    if unfold:
+        rows = [
+            (left.unit.name, left.awaits, left.channel, left.unit.since_cycle, left.wired)
+            for left in waits
+        ]
+        print_table(console, ("unit", "waits for", "channel", "since", "wired at"), rows, _SHOWN)
+        return
+    found = families(
+        waits,
+        lambda left: f"{left.unit.name} {left.channel}",
+        lambda left: (left.awaits, left.wired),
+    )
+    folded = []
+    for title, members in found:
+        name, _, channel = title.partition(" ")
+        since = [left.unit.since_cycle for left in members if left.unit.since_cycle is not None]
+        first, last = (min(since), max(since)) if since else (None, None)
+        first_of = members[0]
+        folded.append((name, len(members), first_of.awaits, channel, first, last, first_of.wired))
+    columns = ("unit", "units", "waits for", "channel", "since", "last since", "wired at")
+    print_table(console, columns, folded, _SHOWN, spare=("last since", "wired at"))
+
+
+class _Left(NamedTuple):
+    """A unit that had not ended, and a channel that it waited for; empty for none."""
+
+    unit: UnitLeft
+    channel: str
+
+    @property
+    def awaits(self) -> str | None:
+        return self.unit.waits_for and self.unit.waits_for.awaits
+
+    @property
+    def wired(self) -> str:
+        return f"{self.unit.file}:{self.unit.line}"

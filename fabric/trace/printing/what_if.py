@@ -28,6 +28,9 @@ def print_what_if(found: WhatIf, console: Console, shown: int) -> None:
     print_line(console, Text.assemble((found.name, "bold"), f"  {_asked(found)}"))
     console.print()
     print_line(console, Text(_verdict(found), "bold"))
+    if found.released:
+        _print_released(found, console, shown)
+        return
     for each in found.loop:
         print_line(console, Text(f"  {_blocked(each)}"))
     _print_truth(found, console)
@@ -43,6 +46,14 @@ def _asked(found: WhatIf) -> str:
 
 
 def _verdict(found: WhatIf) -> str:
+    if found.released:
+        first = found.released[0]
+        more = len(found.released) - 1
+        others = f", and {counted(more, 'more unit')} after it" if more else ""
+        return f"It would have gone on: {first.name} in cycle {first.cycle:,}{others}."
+    if found.stopped:
+        waits = f"{counted(len(found.loop), 'unit')} would wait for each other for ever"
+        return f"It would still deadlock: {waits if found.loop else 'no unit would go on'}."
     if found.cycles is None:
         return (
             f"It would deadlock: {counted(len(found.loop), 'unit')} would wait for each "
@@ -65,8 +76,25 @@ def _blocked(unit: BlockedUnit) -> str:
     return f"{unit.name} waits for {unit.other}: {unit.channel} is empty"
 
 
+def _print_released(found: WhatIf, console: Console, shown: int) -> None:
+    """Print who would have gone on; what happens then is not in the record."""
+    for unit in found.released[:shown]:
+        way = "sends to" if unit.full else "receives from"
+        print_line(console, Text(f"  cycle {unit.cycle:,}  {unit.name} {way} {unit.channel}"))
+    if len(found.released) > shown:
+        console.print(f"  and {len(found.released) - shown:,} more")
+    if found.loop:
+        count = counted(len(found.loop), "unit")
+        print_line(console, Text(f"{count} would still wait for each other:"))
+        for each in found.loop:
+            print_line(console, Text(f"  {_blocked(each)}"))
+    _print_truth(found, console)
+    line = "The record ends there: a run with these depths says whether it completes."
+    print_line(console, Text(line))
+
+
 def _print_truth(found: WhatIf, console: Console) -> None:
-    ends = "end so" if found.cycles is None else "take as long"
+    ends = "go on there" if found.released else "take as long" if found.cycles else "end so"
     if found.exact:
         console.print(f"Exact: a run would {ends}.")
         return

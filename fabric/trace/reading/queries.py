@@ -18,10 +18,13 @@ class Query(NamedTuple):
     Attributes:
         question: it answers.
         sql: over the tables of ``fabric.telling.vocabulary``.
+        folded: the same by family, with the least, the median and the most; empty where the rows
+            are about no units or channels.
     """
 
     question: str
     sql: str
+    folded: str = ""
 
 
 QUERIES: Final = {
@@ -37,6 +40,22 @@ FROM (
     FROM waits JOIN channels USING (channel)
 )
 GROUP BY ALL ORDER BY sum(cycles) DESC, channel LIMIT 20""",
+        """\
+SELECT family AS channel, count(*) AS channels,
+    coalesce(sum(empty), 0)::BIGINT AS empty_cycles, coalesce(sum(full_), 0)::BIGINT AS full_cycles,
+    coalesce(sum(credit), 0)::BIGINT AS credit_cycles, min(coalesce(cycles, 0)) AS least_cycles,
+    quantile_disc(coalesce(cycles, 0), 0.5) AS median_cycles,
+    max(coalesce(cycles, 0)) AS most_cycles
+FROM channels LEFT JOIN (
+    SELECT channel, sum(cycles)::BIGINT AS cycles, sum(cycles) FILTER (cause = 'empty') AS empty,
+        sum(cycles - on_its_way) FILTER (cause = 'full') AS full_,
+        sum(on_its_way) FILTER (cause = 'full') AS credit
+    FROM (
+        SELECT *, CASE WHEN open THEN 0 ELSE least(cycles, backward_cycles) END AS on_its_way
+        FROM waits JOIN channels USING (channel)
+    ) GROUP BY channel
+) USING (channel)
+GROUP BY family HAVING most_cycles > 0 ORDER BY sum(cycles) DESC, family LIMIT 20""",
     ),
     "utilisation": Query(
         "Which units work most?",
@@ -44,6 +63,15 @@ GROUP BY ALL ORDER BY sum(cycles) DESC, channel LIMIT 20""",
 SELECT name AS unit, kind, busy_cycles, flops,
     format('{:.1f}', 100 * busy_cycles / greatest(cycles, 1))::DOUBLE AS busy_percent, file, line
 FROM states JOIN units USING (unit), run ORDER BY busy_cycles DESC, unit LIMIT 20""",
+        """\
+SELECT family AS unit, count(*) AS units, kind, sum(flops)::BIGINT AS flops,
+    min(share) AS least_percent, quantile_disc(share, 0.5) AS median_percent,
+    max(share) AS most_percent, file, line
+FROM (
+    SELECT *, format('{:.1f}', 100 * busy_cycles / greatest(cycles, 1))::DOUBLE AS share
+    FROM states JOIN units USING (unit), run
+)
+GROUP BY family, kind, file, line ORDER BY max(busy_cycles) DESC, family LIMIT 20""",
     ),
     "longest-waits": Query(
         "Which single waits are the longest?",
@@ -51,6 +79,12 @@ FROM states JOIN units USING (unit), run ORDER BY busy_cycles DESC, unit LIMIT 2
 SELECT u.name AS unit, cause, c.name AS channel, start_cycle, end_cycle, cycles, open
 FROM waits JOIN units u USING (unit) LEFT JOIN channels c USING (channel)
 ORDER BY cycles DESC, start_cycle, u.unit LIMIT 20""",
+        """\
+SELECT u.family AS unit, cause, c.family AS channel, count(*) AS waits,
+    min(cycles) AS least_cycles, quantile_disc(cycles, 0.5) AS median_cycles,
+    max(cycles) AS most_cycles
+FROM waits JOIN units u USING (unit) LEFT JOIN channels c USING (channel)
+GROUP BY u.family, cause, c.family ORDER BY most_cycles DESC, u.family, cause LIMIT 20""",
     ),
     "occupancy": Query(
         "How full are the channels, and would they be fuller if they were deeper?",
@@ -70,6 +104,23 @@ SELECT name AS channel, depth, max(held)::BIGINT AS most_held, mean_cycles_in_ch
     sends_that_waited
 FROM levels JOIN sends USING (channel) JOIN channels USING (channel)
 GROUP BY ALL ORDER BY sends_that_waited DESC, channel LIMIT 20""",
+        """\
+WITH levels AS (
+    SELECT channel, sum(change) OVER (PARTITION BY channel ORDER BY cycle, change) AS held
+    FROM (
+        SELECT channel, sent_cycle AS cycle, 1 AS change FROM transfers
+        UNION ALL SELECT channel, taken_cycle, -1 FROM transfers WHERE taken_cycle IS NOT NULL
+    )
+), most AS (
+    SELECT channel, max(held)::BIGINT AS held FROM levels GROUP BY channel
+), sends AS (
+    SELECT channel, count(*) FILTER (send_wait_cycles > 0) AS waited FROM transfers GROUP BY channel
+)
+SELECT family AS channel, count(*) AS channels, min(depth) AS least_depth, max(depth) AS most_depth,
+    min(held) AS least_held, quantile_disc(held, 0.5) AS median_held, max(held) AS most_held,
+    sum(waited)::BIGINT AS sends_that_waited
+FROM most JOIN sends USING (channel) JOIN channels USING (channel)
+GROUP BY family ORDER BY sends_that_waited DESC, family LIMIT 20""",
     ),
     "bandwidth": Query(
         "How much does the HBM move in each twentieth of the run, bursts spread over their time?",

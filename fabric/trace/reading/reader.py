@@ -26,6 +26,7 @@ from fabric.telling.shown import shown
 from fabric.telling.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.telling.wording import outcome
 from fabric.trace.reading import views
+from fabric.trace.reading.folding import add_families
 from fabric.trace.reading.forms import FORMS, selected
 from fabric.trace.reading.paths import literal
 from fabric.trace.reading.refusals import refused
@@ -64,6 +65,7 @@ class RecordedRun:
         shutdown_cycles: so long after its last client the off-chip memory stopped; None where the
             run does not say.
         priced: rows of text about seconds and joules, by table; none where nothing has a price.
+        on_chip_bytes: that each unit requires, in node order; none where the run does not say.
         hbm: what its off-chip memory has counted in the whole run; None where the model counts
             nothing, or where the run did not say how it ended.
         explained: what the run itself wrote about a deadlock or a livelock; None for nothing.
@@ -105,6 +107,7 @@ class RecordedRun:
         self._static("units", "*")
         self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
         self._static("columns", "*")
+        add_families(self._database)
         self._segments(end, None if end else self._broken_off())
         # From here on nobody changes it, or reads anything besides.
         self._database.execute("SET enable_external_access = false")
@@ -125,6 +128,7 @@ class RecordedRun:
             shutdown_cycles if is_number(shutdown_cycles) else None
         )
         self.priced: Final = _rows_of(end.get("priced"))
+        self.on_chip_bytes: Final = self._numbers(end.get("on_chip_bytes"))
         self.hbm: Final = self._counters(end.get("hbm"))
         self.damaged: Final = len(self.problems) > told
         window = self.meta.get("window")
@@ -183,6 +187,12 @@ class RecordedRun:
                 f"end.json is damaged, what the HBM has counted is left out: {error}"
             )
             return None
+
+    def _numbers(self, found: object) -> tuple[int, ...]:
+        """Return a number for each unit, where that is what was found."""
+        if not isinstance(found, list) or len(found) != len(self.unit_names()):
+            return ()
+        return tuple(found) if all(map(is_number, found)) else ()
 
     def _meta(self, run: Path) -> JsonObject:
         meta = self._json("meta.json")

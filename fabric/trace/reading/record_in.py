@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 # Any: what a file of the trace may hold.
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from fabric.retiming import events as e
 from fabric.retiming import rows as r
 from fabric.retiming.of_tasks import Rows
 from fabric.retiming.record import Record, RecordedChannel
 from fabric.retiming.recording import About, record_of
 from fabric.retiming.retimer import Retimer
+from fabric.telling.causes import Operation
 from fabric.trace.reading.refusals import refused
 from fabric.trace.reading.views import CHANNELS
 from fabric.trace.reading.whole import is_number
 
 if TYPE_CHECKING:
     from fabric.engine.machine_code import Counters
+    from fabric.telling.errors import ConfigurationError
     from fabric.trace.reading.reader import RecordedRun
 
-__all__ = ["record_in"]
+__all__ = ["Stopped", "record_in", "stopped_in"]
 
 _MISSING: Final = f"""
 SELECT 1 FROM recorded GROUP BY channel HAVING count(*) <> max(element) + 1 OR min(element) < 0
@@ -34,6 +38,13 @@ WHERE operation = {r.ARRIVAL}
 """
 """A row for each that others need and that is not there."""
 
+_WAITED_FOR: Final = f"""
+SELECT unit, waits_for, since_cycle, channel FROM waiting JOIN states USING (unit)
+WHERE NOT any_of AND waits_for IN ('{Operation.RECEIVE}', '{Operation.SEND}')
+ORDER BY unit, channel
+"""
+"""What units wait to do, where it is one thing."""
+
 
 def record_in(trace: RecordedRun) -> Record:
     """Return the record of the run.
@@ -41,9 +52,69 @@ def record_in(trace: RecordedRun) -> Record:
     Raises:
         ConfigurationError: it did not complete, or not all of it was traced or is there.
     """
-    who = f"trace {trace.folder}"
     if trace.status != "completed":
-        raise refused(f"{who}: the run ended with {trace.status}: expected one that completed")
+        raise _ended_otherwise(trace, "expected one that completed")
+    return _record_in(trace)
+
+
+class Stopped(NamedTuple):
+    """What units of a run that deadlocked did, and what each was about to do.
+
+    Attributes:
+        record: with the operation that each unit waited for behind those that it did.
+        waiting: units that have one, by number.
+    """
+
+    record: Record
+    waiting: tuple[int, ...]
+
+
+def stopped_in(trace: RecordedRun) -> Stopped:
+    """Return the record of a run that deadlocked, up to what its units waited for.
+
+    A unit that waits for whichever of several comes first, or for a memory, has no such operation:
+    what it would do is not known.
+
+    Raises:
+        ConfigurationError: it ended otherwise, or not all of it was traced or is there.
+    """
+    if trace.status != "deadlock":
+        raise _ended_otherwise(trace, "expected one that completed or deadlocked")
+    record = _record_in(trace)
+    retimer = Retimer(record)
+    retimer.time(record.depths)
+    events: dict[int, list[tuple[int, int]]] = {}
+    sent = [channel.elements for channel in record.channels]
+    for unit, operation, since, channel in trace.rows(_WAITED_FOR):
+        end = int(record.first[unit + 1])
+        clock = int(retimer.clocks[end - 1]) if end > record.first[unit] else 0
+        kind = e.SEND if operation == Operation.SEND else e.SEE
+        sent[channel] += kind == e.SEND
+        worked = 0 if unit in events else max(0, since - clock)
+        events.setdefault(unit, []).append((channel << e.SHIFT | kind, worked))
+    at = [int(record.first[unit + 1]) for unit, its in sorted(events.items()) for _ in its]
+    rows = [row for _, its in sorted(events.items()) for row in its]
+    counts = np.bincount(
+        [unit for unit, its in events.items() for _ in its], minlength=len(record.units)
+    )
+    found = replace(
+        record,
+        events=np.insert(record.events, at, rows, axis=0) if rows else record.events,
+        first=record.first + np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        channels=tuple(
+            channel._replace(elements=count)
+            for channel, count in zip(record.channels, sent, strict=True)
+        ),
+    )
+    return Stopped(found, tuple(sorted(events)))
+
+
+def _ended_otherwise(trace: RecordedRun, expected: str) -> ConfigurationError:
+    return refused(f"trace {trace.folder}: the run ended with {trace.status}: {expected}")
+
+
+def _record_in(trace: RecordedRun) -> Record:
+    who = f"trace {trace.folder}"
     for name in ("window", "nodes"):
         if trace.meta.get(name) is not None:
             raise refused(f"{who}: only a part was traced: expected a run without --trace-{name}")
@@ -62,7 +133,13 @@ def record_in(trace: RecordedRun) -> Record:
     retimer = Retimer(record)
     ends = [cycle for (cycle,) in trace.rows("SELECT cycle FROM states ORDER BY unit")]
     again = retimer.time(record.depths)
-    if again.cycles != trace.cycles or ends != retimer.clocks[record.first[1:] - 1].tolist():
+    if trace.status == "completed":
+        clocks = retimer.clocks[record.first[1:] - 1].tolist()
+        is_whole = again.cycles == trace.cycles and ends == clocks
+    else:
+        # What units worked before they waited for ever belongs to no operation that they did.
+        is_whole = again.cycles is not None and again.cycles <= trace.cycles
+    if not is_whole:
         raise _damaged(who)
     return record
 
@@ -78,7 +155,7 @@ def _about(trace: RecordedRun) -> About | None:
         is_number(each) and each < len(units) for each in clients
     ):
         return None
-    if trace.shutdown_cycles is None:
+    if trace.shutdown_cycles is None and trace.status == "completed":
         return None
     hardware: Any = trace.meta.get("hardware") or {}
     return About(
@@ -87,7 +164,7 @@ def _about(trace: RecordedRun) -> About | None:
         channels=tuple(RecordedChannel(*row) for row in trace.rows(CHANNELS)),
         cycles=trace.cycles,
         clients=tuple(clients),
-        shutdown_cycles=trace.shutdown_cycles,
+        shutdown_cycles=trace.shutdown_cycles or 0,
         shares_on_chip=hardware.get("on_chip", {}).get("capacity_bytes") is not None,
     )
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from copy import copy
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from fabric.telling.causes import MEMORIES, Cause
+from fabric.telling.families import Family
 from fabric.telling.place import Place
 
 if TYPE_CHECKING:
@@ -24,12 +27,14 @@ class Names:
         places: the same, ``file:line`` with the file's name only.
         channels: by number.
         ends: producer and consumer of each channel, by number.
+        families: of units, by their numbers; no two have one title.
+        first: by unit, the first one of its family, which stands for all of it.
     """
 
     def __init__(self, trace: RecordedRun) -> None:
         """Read them."""
         rows = trace.rows("SELECT name, operator, file, line FROM units ORDER BY unit")
-        self.units: Final[list[str]] = [name for name, *_ in rows]
+        self.units: list[str] = [name for name, *_ in rows]
         self.wired: Final = [Place(file, line) for *_, file, line in rows]
         self.places: Final = [place.brief for place in self.wired]
         self.operators: Final[list[str]] = [operator for _, operator, *_ in rows]
@@ -38,6 +43,33 @@ class Names:
         self.ends: Final[list[tuple[int, int]]] = [
             (producer, consumer) for _, producer, consumer in rows
         ]
+        self.families: Final[list[Family[int]]] = [
+            Family(title, tuple(units))
+            for title, units in trace.rows(
+                "SELECT family, list(unit ORDER BY unit) FROM units GROUP BY ALL ORDER BY min(unit)"
+            )
+        ]
+        self.first: Final = [0] * len(self.units)
+        self._family: Final[dict[int, Family[int]]] = {}
+        for family in self.families:
+            for unit in family.members:
+                self.first[unit] = family.members[0]
+                self._family[unit] = family
+
+    def family_of(self, unit: int) -> Family[int]:
+        """Return the family that ``unit`` is of."""
+        return self._family[unit]
+
+    @cached_property
+    def folded(self) -> Names:
+        """The same with the title of its family for the name of each unit."""
+        titles = list(self.units)
+        for family in self.families:
+            for unit in family.members:
+                titles[unit] = family.title
+        folded = copy(self)
+        folded.units = titles
+        return folded
 
     def peer(self, unit: int, channel: int) -> int:
         """Return the unit at the end of ``channel`` that ``unit`` is not at."""

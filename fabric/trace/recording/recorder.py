@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -152,15 +152,23 @@ class Recorder:
         self._spool.attempt("its end", lambda: self._json("end", self._end))
         self._spool.close()
 
-    def conclude(self, status: str, verified: bool | None, priced: JsonObject) -> None:
+    def conclude(
+        self,
+        status: str,
+        verified: bool | None,
+        priced: JsonObject,
+        on_chip_bytes: Sequence[int],
+    ) -> None:
         """Say at last what the report says of the run, once its outputs were looked at.
 
         Args:
             status: how it ended.
             verified: whether its outputs are right.
             priced: rows of text about seconds and joules; empty where nothing has a price.
+            on_chip_bytes: that each operator requires, in node order; none where nobody asked.
         """
         end = self._end | {"status": status, "verified": verified, "priced": priced}
+        end["on_chip_bytes"] = list(on_chip_bytes)
         self._spool.attempt("its end", lambda: self._json("end", end))
 
     def _snapshot(self, state: RunState | None = None) -> None:

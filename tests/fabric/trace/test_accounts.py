@@ -121,7 +121,7 @@ class TestKnownCases:
             for work in ("c0", "c5")
         )
         assert accounts.gains is not None
-        assert ("unit_2", none, half, False) == accounts.gains[0][:4]
+        assert ("unit_2", none, half, False) == accounts.gains[0][1:5]
         assert accounts.verdict() == (
             f"Bound by unit_2 (chains.py:17): {none} cycles instead of 502 if it took no time, "
             f"{half} if half as long."

@@ -62,6 +62,13 @@ def of(*names: str, **settings: object) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("opened", params, indirect=True, ids=names)
 
 
+def unfold(opened: Shown) -> None:
+    """Show every unit in a row of its own, where families are rows."""
+    button = opened.page.locator("#units-table .unfold")
+    if button.is_visible():
+        button.click()
+
+
 class TestWhole:
     @of(*NAMES)
     def test_says(self, opened: Shown) -> None:
@@ -132,6 +139,7 @@ class TestTables:
     @of(*NAMES)
     def test_figures(self, opened: Shown, traces: dict[str, Trace]) -> None:
         """The table has the figures of ``trace stalls``, row by row."""
+        unfold(opened)
         more = opened.page.locator("#units-table .more button")
         while more.is_visible():
             more.click()
@@ -145,6 +153,7 @@ class TestTables:
 
     def test_sorted(self, opened: Shown) -> None:
         """A click on a column sorts by it, the largest first; another one turns that round."""
+        unfold(opened)
         head = opened.page.locator("#units-table th", has_text="busy")
         busy = opened.data["units"]["busy"]
         for order in ("descending", "ascending"):
@@ -152,6 +161,33 @@ class TestTables:
             shown = [int(row[1].replace(",", "")) for row in opened.rows("#units-table")]
             assert sorted(busy, reverse=order == "descending")[: len(shown)] == shown
             assert order == head.get_attribute("aria-sort")
+
+    def test_families(self, opened: Shown) -> None:
+        """A family is a row of medians and their range, until a click shows its units."""
+        units = opened.data["units"]
+        of_family: dict[str, list[int]] = {}
+        for unit, family in enumerate(units["family"]):
+            if not units["absent"][unit]:
+                of_family.setdefault(family, []).append(unit)
+        title, members = next(each for each in of_family.items() if len(each[1]) > 2)
+        more = opened.page.locator("#units-table .more button")
+        if more.is_visible():
+            more.click()
+        button = opened.page.locator("#units-table tr.family button", has_text=title)
+        (cells,) = (row for row in opened.rows("#units-table") if title in row[0])
+        busy = sorted(units["busy"][unit] for unit in members)
+        median = f"{busy[(len(busy) - 1) // 2]:,}"
+        spread = f"{busy[0]:,} to {busy[-1]:,}"
+
+        assert cells[0].endswith(f" {title} \N{MULTIPLICATION SIGN} {len(members)}")
+        assert cells[1] == (median if busy[0] == busy[-1] else f"{median}\n{spread}")
+        before = len(opened.rows("#units-table"))
+        button.click()
+        names = [row[0] for row in opened.rows("#units-table")]
+        assert before + len(members) == len(names)
+        assert {units["name"][unit] for unit in members} <= {*names}
+        button.click()
+        assert before == len(opened.rows("#units-table"))
 
     def test_search(self, opened: Shown) -> None:
         """What is searched for is left in tables and timeline, and stands out in the graph."""

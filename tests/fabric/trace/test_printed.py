@@ -75,8 +75,27 @@ def test_stalls(trace: Trace, printed: _Printed) -> None:
     """Units, roots, the path and its phases; each unit's cycles sum to those accounted for."""
     stalls = trace.stalls()
     path = stalls.critical_path
-    units, roots, through, over_time, *gains, verdict = printed.tables("stalls", "--rows", 100_000)
+    stages, units, roots, through, over_time, *gains, verdict = printed.tables(
+        "stalls", "--rows", 100_000, "--unfold"
+    )
 
+    assert (
+        _lines(
+            (
+                stage.name,
+                stage.units,
+                _share(stage.path_cycles, stalls.cycles),
+                None
+                if stage.headroom_cycles is None
+                else _share(stage.headroom_cycles, stalls.cycles),
+                stage.off_chip_bytes,
+                stage.on_chip_bytes,
+                _wired(stage.file, stage.line),
+            )
+            for stage in stalls.folded.stages
+        )
+        == stages[2:]
+    )
     shown = [each for each in _CAUSES if any(getattr(u, f"{each}_cycles") for u in stalls.units)]
     assert (
         _line("unit", *(_LABELS.get(each, each) for each in shown), "mostly wired at") == units[1]
@@ -120,13 +139,14 @@ def test_stalls(trace: Trace, printed: _Printed) -> None:
     assert [
         _lines(
             (
-                gain.name,
-                gain.cycles,
-                _share(stalls.cycles - gain.cycles, stalls.cycles),
-                "" if gain.half_cycles is None else gain.half_cycles,
+                gain.change,
+                gain.changed_cycles,
+                _share(stalls.cycles - gain.changed_cycles, stalls.cycles),
                 "estimated" if gain.estimated else "exact",
             )
-            for gain in stalls.gains or ()
+            for kind in ("memory", "family", "depth")
+            for gain in sorted(stalls.gains or (), key=lambda gain: gain.changed_cycles)
+            if gain.kind == kind
         )
         for _ in gains
     ] == [table[2:] for table in gains]
@@ -184,7 +204,7 @@ def test_at(trace: Trace, printed: _Printed, part: int) -> None:
 def test_summary_and_deadlock(trace: Trace, printed: _Printed) -> None:
     """Counts, and who had not ended; the deadlock is the run's own."""
     summary, deadlock = trace.summary(), trace.deadlock()
-    head, recorded, *left = printed.tables("summary")
+    head, recorded, *left = printed.tables("summary", "--unfold")
 
     assert head[-1] == f"{summary.outcome} in {summary.mode} mode, {summary.cycles:,} cycles"
     assert (
@@ -266,7 +286,7 @@ def test_diff(trace: Trace, printed: _Printed, tmp_path: Path) -> None:
 def test_query(trace: Trace, printed: _Printed) -> None:
     """Rows, in their order."""
     answer = trace.query("longest-waits")
-    (table,) = printed.tables("query", "longest-waits")
+    (table,) = printed.tables("query", "longest-waits", "--unfold")
 
     assert _line(*answer.columns) == table[0]
     rows = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -18,6 +19,13 @@ from tests.deadlock.parts import Script
 from tests.fabric.retiming.real import recorded
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, program, record
+from tests.profiles import spread
+
+_STUCK: Final = (
+    "simplified_moe", "pack_rows", "loop_of_2", "unequal_branches", "ring_of_2", "two_depths",
+    "short_branch", "three_rings", "two_at_once", "long_tail",
+)  # fmt: skip
+"""Programs that deadlock."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +57,17 @@ def bursty(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 def crossed(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     """Return the trace of a run that other depths block."""
     return record(_crossed(), tmp_path_factory.mktemp("crossed"))[1]
+
+
+def _channels(trace: Trace) -> list[dict[str, Any]]:
+    """Return the rows of the table of channels."""
+    table = trace.tables["channels"]
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows()]
+
+
+def _sent(trace: Trace) -> int:
+    """Return how many elements were sent."""
+    return len(trace.tables["transfers"])
 
 
 class TestAgainstRuns:
@@ -104,6 +123,32 @@ class TestAgainstRuns:
             (unit.full, unit.channel) for unit in found.loop
         }
 
+    @pytest.mark.parametrize("name", spread(_STUCK, 4))
+    @pytest.mark.parametrize("more", [0, 1])
+    def test_a_deadlocked_run(self, tmp_path: Path, name: str, more: int) -> None:
+        """Units would have gone on if and only if a run with these depths gets further."""
+        given = {"reassemble_1.2": 2} if name == "simplified_moe" else {}
+        report, trace = record(program(name), tmp_path, depths=given)
+        assert report.deadlock is not None
+        full = [
+            channel["name"].partition(" -> ")[2]
+            for loop in report.deadlock["loops"]
+            for channel in loop["channels"]
+            if channel["held"] >= channel["depth"]
+        ]
+        held = {channel["reader"]: channel["depth"] for channel in _channels(trace)}
+        depths = {option: held[option] + more for option in full}
+        found = trace.what_if(depths)
+        again = record(program(name), tmp_path, depths=given | depths)[1]
+
+        assert found.stopped
+        assert (found.cycles, trace.cycles) == (None, found.cycles_before)
+        assert bool(found.released) == (_sent(again) > _sent(trace))
+        if more == 0:
+            stuck = {unit["unit"] for loop in report.deadlock["loops"] for unit in loop["units"]}
+            assert {unit.name for unit in found.loop} <= stuck
+            assert found.loop
+
     def test_work(self, bursty: Trace) -> None:
         """A unit that works half as long: as in a run of a program with one, but not exact."""
         found = bursty.what_if(work={"unit_2": 0.5})
@@ -138,12 +183,6 @@ class TestRefused:
         trace = record(_bursty(), tmp_path, options)[1]
         with pytest.raises(ConfigurationError, match=rf"without --trace-{part}$"):
             trace.what_if({"unit_1.0": 3})
-
-    def test_deadlock(self, tmp_path: Path) -> None:
-        """What units would have done is not known."""
-        trace = record(_crossed(), tmp_path, depths={"join.0": 1})[1]
-        with pytest.raises(ConfigurationError, match="the run ended with deadlock: expected one"):
-            trace.what_if()
 
     def test_killed(self, bursty: Trace, tmp_path: Path) -> None:
         """It ends where nobody knows."""

@@ -112,7 +112,7 @@ def _text(folder: Path, _told: Told) -> Seen | None:
 
 
 def _summary(folder: Path, told: Told) -> Seen:
-    text = told("trace", "summary", folder)
+    text = told("trace", "summary", folder, "--unfold")
     found = re.search(r"^(\w+)\b.* in \w+ mode, ([\d,]+) cycles?$", text, re.MULTILINE)
     moved = re.search(r"^bytes of the HBM +([\d,]+)$", text, re.MULTILINE)
     assert found is not None
@@ -121,8 +121,8 @@ def _summary(folder: Path, told: Told) -> Seen:
 
 
 def _stalls(folder: Path, told: Told) -> Seen:
-    text = told("trace", "stalls", folder, "--rows", 10_000)
-    head, _, rest = text.partition("\n")
+    text = told("trace", "stalls", folder, "--rows", 10_000, "--unfold")
+    head, _, rest = text.partition("\n\n")[2].partition("\n")
     found = re.search(r"each row sums to ([\d,]+) cycles?", head)
     assert found is not None
     columns = {
@@ -182,7 +182,7 @@ def _query(folder: Path, told: Told) -> Seen:
     )
     busiest = [
         row
-        for row in _table(told("trace", "query", folder, "utilisation").splitlines())
+        for row in _table(told("trace", "query", folder, "utilisation", "--unfold").splitlines())
         if _number(row["busy_cycles"])
     ]
     (moved,) = rows("SELECT coalesce(sum(bytes), 0)::BIGINT AS bytes FROM bursts")

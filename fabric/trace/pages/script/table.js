@@ -1,46 +1,110 @@
-// Tables that are sorted by a click on a column, and searched.
+// Tables that are sorted by a click on a column, searched, and have a row for each family.
 
 const PAGE = 20;
 
 /**
- * Makes a table in `place`. columns: title, value(row), and for names show(row), an element.
+ * Makes a table in `place`. columns: title, value(row), and for names show(row), an element; of a
+ * family `sum` says that its numbers are added up, else it has the median and how far they go.
  * found(row) says whether a row is searched for, chosen(row) whether it stands out; `parts` of the
- * view change that.
+ * view change that. family(row) says which rows are of one, by its title; null for none. Rows of
+ * which last(row) is true are one family, which comes last.
  */
-function makeTable(place, { rows, columns, found, chosen = () => false, parts = ["rows"] }) {
+function makeTable(place, { rows, columns, found, chosen = () => false, parts = ["rows"], family = () => null, last = () => false, lastTitle = "" }) {
   let sorted = rows;
   let by = -1;
   let down = true;
   let shown = PAGE;
+  let isFlat = false;
+  const opened = new Set();
   const body = make("tbody");
   const note = make("p", { class: "quiet more" });
+  const unfold = make("button", { class: "unfold", onclick: () => { isFlat = !isFlat; draw(); } });
   const isNumber = columns.map(({ value }) => rows.some((row) => typeof value(row) === "number"));
   const heads = columns.map(({ title, meaning = "" }, n) => make("th", { class: isNumber[n] ? "n" : "", title: meaning, "aria-sort": "none" },
     make("button", { onclick: () => sortBy(n) }, title)));
-  place.append(make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)), note);
+  place.append(make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)), note, unfold);
+  unfold.hidden = familiesOf(rows).every((each) => each.rows.length < 2);
 
   function sortBy(n) {
     down = by === n ? !down : isNumber[n];
     by = n;
-    const { value } = columns[n];
-    const compare = isNumber[n] ? (a, b) => (value(a) ?? -1) - (value(b) ?? -1) : (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0);
-    sorted = rows.slice().sort((a, b) => (down ? -1 : 1) * compare(a, b));
     heads.forEach((head, each) => head.setAttribute("aria-sort", each !== n ? "none" : down ? "descending" : "ascending"));
+    sorted = inOrder(rows, (row) => columns[n].value(row));
     draw();
+  }
+
+  function inOrder(things, value) {
+    const compare = isNumber[by] ? (a, b) => (value(a) ?? -1) - (value(b) ?? -1) : (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0);
+    return things.slice().sort((a, b) => (down ? -1 : 1) * compare(a, b));
+  }
+
+  /** Families in the order of their first rows, each with its rows; a row of none is one alone. */
+  function familiesOf(some) {
+    const known = new Map();
+    for (const row of some) {
+      const key = last(row) ? lastTitle : family(row) ?? row;
+      if (known.has(key)) known.get(key).rows.push(row);
+      else known.set(key, { key, rows: [row], isLast: last(row) });
+    }
+    const all = [...known.values()];
+    return [...all.filter((each) => !each.isLast), ...all.filter((each) => each.isLast)];
+  }
+
+  function single(row, kind = "") {
+    const names = [kind, chosen(row) ? "chosen" : ""].filter(Boolean).join(" ");
+    return make("tr", names ? { class: names } : {}, ...columns.map(({ value, show, digits = number }, n) => {
+      const each = show ? show(row) : value(row);
+      return make("td", isNumber[n] ? { class: "n" } : {}, typeof each === "number" ? digits(each) : each ?? "");
+    }));
+  }
+
+  function folded({ key, rows: its }) {
+    const turn = () => { if (!opened.delete(key)) opened.add(key); draw(); };
+    const cells = columns.map(({ value, sum, digits = number }, n) => {
+      if (!n) return make("td", {}, make("button", { class: "link", "aria-expanded": opened.has(key), onclick: turn }, `${opened.has(key) ? "▾" : "▸"} ${key} × ${number(its.length)}`));
+      const values = its.map(value);
+      if (!isNumber[n]) return make("td", {}, values.every((each) => each === values[0]) ? values[0] : "");
+      const known = values.filter((each) => each !== null).sort((a, b) => a - b);
+      if (!known.length) return make("td", { class: "n" });
+      if (sum) return make("td", { class: "n" }, digits(known.reduce((all, each) => all + each, 0)));
+      const [least, most] = [known[0], known[known.length - 1]];
+      const spread = least === most ? [] : [make("div", { class: "quiet" }, `${digits(least)} to ${digits(most)}`)];
+      return make("td", { class: "n" }, digits(known[Math.floor((known.length - 1) / 2)]), ...spread);
+    });
+    return make("tr", its.some(chosen) ? { class: "family chosen" } : { class: "family" }, ...cells);
+  }
+
+  function lines(fitting) {
+    if (isFlat || view.query.trim()) return fitting.map((row) => () => single(row));
+    return inFamilies(fitting).flatMap((each) => {
+      if (each.rows.length < 2 && !each.isLast) return [() => single(each.rows[0])];
+      const members = opened.has(each.key) ? each.rows.map((row) => () => single(row, "member")) : [];
+      return [() => folded(each), ...members];
+    });
+  }
+
+  /** Families by the most of the column that the table is sorted by, or by their sums. */
+  function inFamilies(fitting) {
+    const all = familiesOf(fitting);
+    if (by < 0 || !isNumber[by]) return all;
+    const { value, sum } = columns[by];
+    const weight = ({ rows: its }) => its.map(value).reduce((one, other) => (sum ? one + other : Math.max(one ?? -1, other ?? -1)));
+    const ordered = inOrder(all, (each) => ("rows" in each ? weight(each) : 0));
+    return [...ordered.filter((each) => !each.isLast), ...ordered.filter((each) => each.isLast)];
   }
 
   function draw() {
     const fitting = found ? sorted.filter(found) : sorted;
-    body.replaceChildren(...fitting.slice(0, shown).map((row) => make("tr", chosen(row) ? { class: "chosen" } : {},
-      ...columns.map(({ value, show, digits = number }, n) => {
-        const each = show ? show(row) : value(row);
-        return make("td", isNumber[n] ? { class: "n" } : {}, typeof each === "number" ? digits(each) : each ?? "");
-      }))));
+    const all = lines(fitting);
+    // What a click has unfolded does not push others out.
+    const most = shown + fitting.filter((row) => opened.has(family(row)) || (last(row) && opened.has(lastTitle))).length;
+    body.replaceChildren(...all.slice(0, most).map((line) => line()));
+    unfold.textContent = isFlat ? "fold families" : "unfold all";
     note.replaceChildren();
-    if (fitting.length > shown || fitting.length < rows.length) {
-      note.append(`${number(Math.min(shown, fitting.length))} of ${counted(rows.length, "row")} `);
+    if (all.length > most || fitting.length < rows.length) {
+      note.append(`${number(Math.min(most, all.length))} of ${counted(all.length, "row")} `);
     }
-    if (fitting.length > shown) note.append(make("button", { onclick: () => { shown += 10 * PAGE; draw(); } }, `show ${number(Math.min(10 * PAGE, fitting.length - shown))} more`));
+    if (all.length > most) note.append(make("button", { onclick: () => { shown += 10 * PAGE; draw(); } }, `show ${number(Math.min(10 * PAGE, all.length - most))} more`));
   }
 
   watch((what) => {

@@ -4,8 +4,10 @@ const tenths = (value) => value.toFixed(1);
 
 function makeTables() {
   const { units, channels, roots, causes, run } = data;
+  makeStages();
   makeTable(byId("units-table"), {
     rows: units.ranked, found: isFound, chosen: (each) => each === view.unit, parts: ["rows", "unit"],
+    family: (each) => units.family[each], last: (each) => units.absent[each], lastTitle: "never got an element",
     columns: [
       { title: "unit", value: (each) => units.name[each], show: (each) => unitLink(each) },
       ...causes.map(({ id, label, meaning }) => ({ title: label, meaning, value: (each) => units[id][each] })),
@@ -17,6 +19,7 @@ function makeTables() {
   makeTable(byId("channels-table"), {
     rows: channels.name.map((_, each) => each).sort((a, b) => waited(b) - waited(a) || a - b),
     found: (each) => isFound(channels.producer[each]) || isFound(channels.consumer[each]),
+    family: (each) => channels.family[each],
     columns: [
       { title: "from", value: (each) => units.name[channels.producer[each]], show: (each) => unitLink(channels.producer[each]) },
       { title: "to", value: (each) => units.name[channels.consumer[each]], show: (each) => unitLink(channels.consumer[each]) },
@@ -30,15 +33,15 @@ function makeTables() {
   const rootColumn = (title) => ({ title, value: ([root]) => roots[root].name, show: ([root]) => rootName(root) });
   const ofRoot = ([root]) => !view.query.trim() || (roots[root].unit >= 0 && isFound(roots[root].unit));
   makeTable(byId("roots-table"), {
-    rows: data.charged, found: ofRoot,
-    columns: [rootColumn("root"), { title: "cycles", value: ([, cycles]) => cycles },
-      { title: "%", value: ([, cycles]) => (100 * cycles) / stalled, digits: tenths },
+    rows: data.charged, found: ofRoot, family: ([root]) => roots[root].family,
+    columns: [rootColumn("root"), { title: "cycles", sum: true, value: ([, cycles]) => cycles },
+      { title: "%", sum: true, value: ([, cycles]) => (100 * cycles) / stalled, digits: tenths },
       { title: "units stalled", value: ([root]) => roots[root].units }],
   });
   makeTable(byId("path-table"), {
-    rows: data.path, found: ofRoot,
-    columns: [rootColumn("through"), { title: "cycles", value: ([, cycles]) => cycles },
-      { title: "%", value: ([, cycles]) => (100 * cycles) / Math.max(1, run.cycles), digits: tenths }],
+    rows: data.path, found: ofRoot, family: ([root]) => roots[root].family,
+    columns: [rootColumn("through"), { title: "cycles", sum: true, value: ([, cycles]) => cycles },
+      { title: "%", sum: true, value: ([, cycles]) => (100 * cycles) / Math.max(1, run.cycles), digits: tenths }],
   });
   makeTable(byId("phases-table"), {
     rows: data.phases,
@@ -46,5 +49,38 @@ function makeTables() {
       { title: "to", value: ([, end]) => end },
       { title: "% of it", value: ([, , , share]) => share, digits: tenths },
       { title: "mostly through", value: ([, , root]) => roots[root].name, show: ([, , root]) => rootName(root) }],
+  });
+}
+
+/** What each stage has to do with the run's time, beside its traffic and memory; and what would help. */
+function makeStages() {
+  const { stages, help, run } = data;
+  const share = (cycles) => (100 * cycles) / Math.max(1, run.cycles);
+  const search = (title) => {
+    const of = data.units.family.flatMap((each, unit) => (each === title ? [unit] : []));
+    if (of.length > 1) chooseGroup(of, title);
+    else choose(of[0]);
+  };
+  makeTable(byId("stages-table"), {
+    rows: stages,
+    columns: [
+      { title: "stage", value: ([name]) => name, show: ([name]) => make("button", { class: "link", onclick: () => search(name) }, name) },
+      { title: "units", value: ([, count]) => count },
+      { title: "path, %", meaning: "share of the critical path", value: ([, , cycles]) => share(cycles), digits: tenths },
+      { title: "headroom, %", meaning: "cycles that the run would save if the stage took no time", value: ([, , , saved]) => (saved === null ? null : share(saved)), digits: tenths },
+      { title: "off-chip bytes", value: ([, , , , bytes]) => bytes },
+      { title: "on-chip bytes", value: ([, , , , , bytes]) => bytes },
+      { title: "wired at", value: ([, , , , , , place]) => place },
+    ],
+  });
+  byId("help-of").hidden = !help.length;
+  makeTable(byId("help-table"), {
+    rows: help,
+    columns: [
+      { title: "if", value: ([change]) => change },
+      { title: "cycles", value: ([, cycles]) => cycles },
+      { title: "fewer, %", value: ([, cycles]) => share(run.cycles - cycles), digits: tenths },
+      { title: "", value: ([, , estimated]) => (estimated ? "estimated" : "exact") },
+    ],
   });
 }

@@ -1,0 +1,92 @@
+"""What would help: stages and changes against runs of programs that have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabric import Trace, simulate
+from fabric.symbolic.metrics import metrics_of
+from fabric.symbolic.substitution import Substitution
+from fabric.wiring.elaborate import elaborate
+from tests.fabric.trace.chains import chain
+from tests.fabric.trace.recording import program, record
+
+_STEPS = ("s0",), ("r0", "c4", "s0"), ("r0", "c10", "s0"), ("r0",)
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Return the trace of units in a row, two of which take their time."""
+    return record(chain(*_STEPS, elements=50), tmp_path_factory.mktemp("slow"))[1]
+
+
+class TestChanges:
+    def test_half_the_work(self, slow: Trace) -> None:
+        """Two are of one family; half of it is a run of units that work half as long."""
+        gains = slow.stalls().gains
+        assert gains is not None
+        (family,) = (each for each in gains if each.kind == "family")
+        half = chain(("s0",), ("r0", "c2", "s0"), ("r0", "c5", "s0"), ("r0",), elements=50)
+        none = chain(("s0",), ("r0", "s0"), ("r0", "s0"), ("r0",), elements=50)
+
+        assert "unit_1..2 took half as long" == family.change
+        assert simulate(half).cycles == family.changed_cycles
+        assert simulate(none).cycles == family.cycles
+
+    def test_the_hbm(self, tmp_path: Path) -> None:
+        """The memory comes first, whatever gains most; then families, then all channels."""
+        trace = record(program("moe static"), tmp_path)[1]
+        stalls = trace.stalls()
+        kinds = [gain.kind for gain in stalls.gains or ()]
+
+        assert "memory" == kinds[0]
+        assert {"memory", "family", "depth"} >= {*kinds}
+        (memory,) = (gain for gain in stalls.gains or () if gain.kind == "memory")
+        assert "the HBM answered at once" == memory.change
+        assert memory.changed_cycles == memory.cycles < trace.cycles
+
+
+class TestStages:
+    def test_traffic_and_memory(self, tmp_path: Path) -> None:
+        """What stages move and require is the program's, each byte once."""
+        wired = program("moe static")
+        report, trace = record(wired, tmp_path)
+        stages = trace.stalls().folded.stages
+
+        assert len(report.units) == sum(stage.units for stage in stages)
+        assert report.hbm_bytes_moved == sum(stage.off_chip_bytes for stage in stages)
+        assert report.on_chip_requirement_bytes == sum(stage.on_chip_bytes or 0 for stage in stages)
+
+    def test_path(self, slow: Trace) -> None:
+        """Shares are of the critical path, hops aside."""
+        stalls = slow.stalls()
+        path = sum(
+            share.cycles for share in stalls.critical_path.shares if share.root.unit is not None
+        )
+
+        stages = stalls.folded.stages
+        assert path == sum(stage.path_cycles for stage in stages)
+        (stage,) = (stage for stage in stages if stage.units == 2)
+        assert stage.headroom_cycles == stalls.cycles - min(
+            gain.cycles for gain in stalls.gains or () if gain.kind == "family"
+        )
+
+    def test_a_stopped_run(self, tmp_path: Path) -> None:
+        """Nothing is said of the headroom of a run that cannot be timed to its end."""
+        trace = record(program("simplified_moe"), tmp_path, depths={"reassemble_1.2": 2})[1]
+
+        assert {None} == {stage.headroom_cycles for stage in trace.stalls().folded.stages}
+
+
+def test_requirement_of_operators() -> None:
+    """Sizes that nobody knows leave all of it out."""
+    plan = elaborate(program("swiglu"))
+    metrics = metrics_of(plan, Substitution({}))
+
+    assert sum(metrics.on_chip_bytes) == metrics.paper.on_chip_bytes
+    unknown = metrics_of(elaborate(program("simplified_moe")), Substitution({}))
+    assert (len(unknown.operators) == len(unknown.on_chip_bytes)) == isinstance(
+        unknown.paper.on_chip_bytes, int
+    )
