@@ -83,8 +83,10 @@ def _explore(search: Search) -> tuple[Change, Outcome]:
         if outcome.ending == "completed":
             if not outcome.grown:
                 return change, outcome
-            # A limited room and elements in front decide more than when something happens.
+            # A limited room and elements in front decide more than when something happens, and
+            # of links that are shared a record does not tell.
             only_deeper = search.unchanged.capacity_bytes is None and not change.initial
+            only_deeper = only_deeper and not search.plan.shares_links
             records = only_deeper and outcome.elements >= _RECORDED_ELEMENTS
             continue
         records = False

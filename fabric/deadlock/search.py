@@ -146,7 +146,7 @@ class Search:
         recording: Recording | None = None,
     ) -> Trial:
         return Trial(
-            elaborate(self.plan.program, change.initial) if change.initial else self.plan,
+            self._with_fronts(change.initial) if change.initial else self.plan,
             {**self._depths, **change.depths},
             self._hops,
             grow=grow,
@@ -155,6 +155,10 @@ class Search:
             may_go_round=bool(change.initial),
             recording=recording,
         )
+
+    def _with_fronts(self, initial: Mapping[Feedback, int]) -> Plan:
+        """Return the program with so many elements in front of feedbacks, on the same floor."""
+        return elaborate(self.plan.program, initial)._replace(floor=self.plan.floor)
 
     def _ran(self, trial: Trial, *, counts: bool = True) -> Outcome:
         """Run ``trial``; what it delivers ``counts``, and so does building the machine."""

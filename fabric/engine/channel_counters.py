@@ -70,6 +70,7 @@ class ChannelCounters:
         "producer",
         "queue",
         "reader",
+        "way",
         "writer",
     )
 
@@ -144,9 +145,19 @@ class ChannelCounters:
     @property
     def elements(self) -> int:
         """Values dequeued so far."""
-        queue = self.queue
-        bare = self._bare_stops - (len(queue) - self.held_values) if queue else self._bare_stops
+        held = self.held_elements
+        bare = self._bare_stops - (held - self.held_values) if held else self._bare_stops
         return self.taken - bare
+
+    @property
+    def under_way(self) -> int:
+        """Elements sent that the links of a network have not brought yet."""
+        return 0
+
+    @property
+    def held_elements(self) -> int:
+        """Elements sent and not dequeued, bare stops included."""
+        return len(self.queue) + self.under_way
 
     @property
     def held_values(self) -> int:
@@ -164,7 +175,7 @@ class ChannelCounters:
     @property
     def sent(self) -> int:
         """Elements sent so far, bare stops included."""
-        return self.taken + len(self.queue)
+        return self.taken + self.held_elements
 
     @property
     def head_cycle(self) -> int:
@@ -195,7 +206,7 @@ class ChannelCounters:
         at the end, and those that came after the consumer's operator had ended not at all. That
         nobody waits for a slot may take more of them: ``fabric.size`` has the high-water marks.
         """
-        return max(self._peak_slots if self.taken else 0, len(self.queue))
+        return max(self._peak_slots if self.taken else 0, self.held_elements)
 
     def count_sent(self, bare_stops: int, full_cycles: int, credit_cycles: int) -> None:
         """Take over what was counted elsewhere for the producer."""

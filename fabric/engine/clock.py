@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from fabric.engine.conductor import Conductor
+from fabric.engine.network import Network
 from fabric.engine.off_chip import OffChip
 from fabric.engine.strand import WOKEN, Switching
 from fabric.engine.unit import Unit, Wait, Watched
@@ -41,6 +42,7 @@ class VirtualClock:
         running: units that can run.
         conductor: lets units that were woken go on.
         memory: advanced only while nothing else can run.
+        network: likewise; None where every channel has its elements to itself.
         stopping: let what can run come to rest, then stop instead of advancing.
         stopped: the run is over; what operators do while they are cancelled does not count.
         pace_cycle: a unit whose clock is past it waits for the others to come to rest.
@@ -63,6 +65,7 @@ class VirtualClock:
         self.stopped = False
         self.conductor: Final = Conductor()
         self.memory: OffChip | None = None
+        self.network: Network | None = None
         self.chose: Callable[[Unit], object] | None = None
         self._on_quiescence: Final = on_quiescence
         self._on_heartbeat: Final = on_heartbeat
@@ -101,7 +104,8 @@ class VirtualClock:
     def spent(self) -> bool:
         """Whether nothing will happen any more, but for what units that can run still do."""
         pending = self.memory is not None and self.memory.pending
-        return not (pending or self._pacing or self._next_reach())
+        carries = self.network is not None and self.network.next_cycle <= _NEVER
+        return not (pending or carries or self._pacing or self._next_reach())
 
     def pace_after(self, cycle: int) -> int:
         """Return the first cycle after ``cycle`` up to which units keep pace.
@@ -208,14 +212,8 @@ class VirtualClock:
         reached = bool(reaching) and (not self._pacing or reaching[0][0] < horizon)
         if reached:
             horizon = min(horizon, reaching[0][0])
-        memory = self.memory
-        if memory is not None and memory.pending:
-            done = memory.advance(horizon)
-            if done:
-                self.now = max(self.now, min(horizon, *(unit.now for unit in done)))
-                for unit in done:
-                    self.wake(unit)
-                return
+        if self._carried(horizon) or self._answered(horizon):
+            return
         if reached:
             cycle, _, _, unit, _ = heapq.heappop(reaching)
             self.now = max(self.now, cycle)
@@ -224,6 +222,35 @@ class VirtualClock:
             self._let_pace()
         else:
             self._on_quiescence()
+
+    def _answered(self, horizon: int) -> bool:
+        """Let the off-chip memory go on up to ``horizon``; whether it has woken somebody."""
+        memory = self.memory
+        if memory is None or not memory.pending:
+            return False
+        done = memory.advance(horizon)
+        if done:
+            self.now = max(self.now, min(horizon, *(unit.now for unit in done)))
+            for unit in done:
+                self.wake(unit)
+        return bool(done)
+
+    def _carried(self, horizon: int) -> bool:
+        """Let the network go on, event by event, and the memory with it, up to ``horizon``.
+
+        Whether somebody was woken. What an event of the network lets units do has later stamps than
+        the cycle by which it has happened, and an answer of the memory none before its cycle: so
+        the one that comes first goes first.
+        """
+        network = self.network
+        while network is not None and (cycle := network.next_cycle) <= horizon:
+            if self._answered(cycle):
+                return True
+            self.now = max(self.now, cycle)
+            network.advance()
+            if self.running:
+                return True
+        return False
 
     def _next_reach(self) -> list[tuple[int, int, int, Unit, Wait]]:
         """Return the heap of who waits for a cycle, without waits at its head that have ended."""

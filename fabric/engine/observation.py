@@ -7,6 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from fabric.engine.channel import Channel
+from fabric.engine.networked_channel import NetworkedChannel, ObservedNetworkedChannel
 from fabric.engine.observed_channel import ObservedChannel
 from fabric.engine.observed_memories import ObservedOffChip, ObservedOnChipMemory
 from fabric.engine.reading import Reading
@@ -51,17 +52,21 @@ class Observation:
         hop: Hop,
         *,
         opened: bool,
+        shared: bool = False,
     ) -> Channel:
         """Return the channel ``number``, a plain one where nobody watches it.
 
-        One that is not ``opened`` may be watched later.
+        One that is not ``opened`` may be watched later; one that is ``shared`` goes over links of a
+        network.
         """
-        channel = ObservedChannel(
+        observed = ObservedNetworkedChannel if shared else ObservedChannel
+        channel = observed(
             name, depth, producer, consumer, clock, hop, number, self.next_order, opened=opened
         )
         if not opened or self._watch(channel):
             return channel
-        return Channel(name, depth, producer, consumer, clock, hop)
+        plain = NetworkedChannel if shared else Channel
+        return plain(name, depth, producer, consumer, clock, hop)
 
     def open(self, channel: Channel) -> None:
         """Open one that was not, and let it be watched."""

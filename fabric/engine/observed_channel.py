@@ -90,7 +90,7 @@ class ObservedChannel(Channel):
             return self._with_more_credits(self.send, element)
         unit = self.producer
         before = unit.now
-        done = Channel.send(self, element)
+        done = super().send(element)
         now = unit.now
         self._sent.append((self._next_order(), now, now - before))
         return done
@@ -98,7 +98,7 @@ class ObservedChannel(Channel):
     @override
     async def send_at(self, element: Element, requested_cycle: int) -> None:
         # The reading itself would go on into the consumer's clock, and be added to others there.
-        await Channel.send_at(self, element, int(requested_cycle))
+        await super().send_at(element, int(requested_cycle))
         order, now, waited = self.reserved.pop()
         self._sent.append((order, now, waited, int(requested_cycle), order, now))
         since, cycles = None, requested_cycle
@@ -112,7 +112,7 @@ class ObservedChannel(Channel):
     async def reserve(self) -> None:
         unit = self.producer
         before = unit.now
-        await Channel.reserve(self)
+        await super().reserve()
         now = unit.now
         self.reserved.append((self._next_order(), now, now - before))
 
@@ -120,7 +120,7 @@ class ObservedChannel(Channel):
     def put(self, element: Element) -> None:
         order, cycle, waited = self.reserved.popleft()
         self._sent.append((self._next_order(), self.producer.now, waited, -1, order, cycle))
-        Channel.put(self, element)
+        super().put(element)
 
     @override
     async def receive(self) -> Element | None:
@@ -128,7 +128,7 @@ class ObservedChannel(Channel):
             return self.take()
         unit = self.consumer
         before = unit.now
-        element = await Channel.receive(self)
+        element = await super().receive()
         if element is not None:
             now = unit.now
             seen = self._next_order(), now, now - before
@@ -141,7 +141,7 @@ class ObservedChannel(Channel):
             return self.queue[0][1]
         unit = self.consumer
         before = unit.now
-        element = await Channel.peek(self)
+        element = await super().peek()
         if element is not None:
             now = unit.now
             self._seen = self._next_order(), now, now - before
@@ -152,7 +152,7 @@ class ObservedChannel(Channel):
         seen = self._seen
         assert seen is not None
         self._seen = None
-        element = Channel.take(self)
+        element = super().take()
         taken = self._next_order(), self.consumer.now
         self._transferred(element, self._sent.popleft(), seen, taken)
         return element
@@ -162,18 +162,18 @@ class ObservedChannel(Channel):
         sent = tuple(sent)
         hop = self.forward_cycles
         self._sent.extend((ELSEWHERE, visible - hop, 0) for visible, _ in sent)
-        Channel.hand_over(self, sent, closed_cycle)
+        super().hand_over(sent, closed_cycle)
 
     @override
     def resume_sending(
         self, unused_slots: int, usable_cycles: Sequence[int], reserved: int
     ) -> None:
-        Channel.resume_sending(self, unused_slots, usable_cycles, reserved)
+        super().resume_sending(unused_slots, usable_cycles, reserved)
         self.reserved.extend([(ELSEWHERE, self.producer.now, 0)] * reserved)
 
     @override
     def resume_receiving(self, usable_cycles: Sequence[int]) -> None:
-        Channel.resume_receiving(self, usable_cycles)
+        super().resume_receiving(usable_cycles)
         hop, held = self.forward_cycles, len(self.queue) - len(self._sent)
         visible = [cycle for cycle, _ in islice(self.queue, held)]
         self._sent.extendleft((ELSEWHERE, cycle - hop, 0) for cycle in reversed(visible))
@@ -184,7 +184,7 @@ class ObservedChannel(Channel):
 
     @override
     def fetch(self) -> Sequence[tuple[int, Element]]:
-        fetched = Channel.fetch(self)
+        fetched = super().fetch()
         for _, element in fetched:
             sent = self._sent.popleft()
             for observer in self._observers:
@@ -195,7 +195,7 @@ class ObservedChannel(Channel):
     def idle(self, cycle: int) -> None:
         unit = self.consumer
         waited = cycle - unit.now
-        Channel.idle(self, cycle)
+        super().idle(cycle)
         choice = self._next_order(), unit.now, 0
         for observer in self._observers:
             observer.chose(unit, choice)
@@ -208,7 +208,7 @@ class ObservedChannel(Channel):
     @override
     def discard(self, cycle: int) -> None:
         left_over = tuple(self.queue)
-        Channel.discard(self, cycle)
+        super().discard(cycle)
         for visible, element in left_over:
             sent = self._sent.popleft()
             for observer in self._observers:
@@ -221,7 +221,7 @@ class ObservedChannel(Channel):
             return
         unit = self.consumer
         before = unit.now
-        Channel.see_end(self)
+        super().see_end()
         stamp = self._next_order(), unit.now, unit.now - before
         for observer in self._observers:
             observer.ended(self, stamp)

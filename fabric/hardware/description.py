@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described
+from fabric.hardware.mesh import Mesh
 from fabric.hardware.placement import PlacementDescription
 from fabric.hardware.prices import ClockDescription, EnergyDescription
 from fabric.telling.errors import ConfigurationError, FabricError
@@ -159,7 +160,10 @@ class TileDescription(_Part):
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware(_Part):
-    """A fabric: one description per part, the paper's evaluation fabric where nothing is said."""
+    """A fabric: one description per part, the paper's evaluation fabric where nothing is said.
+
+    Without a ``network`` every channel is one hop, wherever its units are.
+    """
 
     hbm: OffChipDescription = FlatDescription()
     on_chip: OnChipDescription = OnChipDescription()
@@ -169,6 +173,7 @@ class Hardware(_Part):
     clock: ClockDescription = ClockDescription()  # noqa: RUF009 - it cannot be changed
     energy: EnergyDescription = EnergyDescription()  # noqa: RUF009 - the same
     placement: PlacementDescription = PlacementDescription()  # noqa: RUF009 - the same
+    network: Mesh | None = None
 
     def placed(self, placement: PlacementDescription | None) -> Hardware:
         """Return it with tensors placed so; as it is where that is None."""
@@ -177,12 +182,14 @@ class Hardware(_Part):
     def as_dict(self) -> dict[str, dict[str, object]]:
         """Return every key with its value, as a hardware file would state them.
 
-        Of the off-chip memory, the clock and energy it is what is stated: what is left to a preset
-        or has no price has no key. Where tensors are is said if it is not left as it is.
+        Of the off-chip memory, the clock, energy and the network it is what is stated: what is left
+        to a preset, has no price or no limit has no key. Where tensors are is said if it is not
+        left as it is.
         """
         sections: dict[str, dict[str, object]] = asdict(self)
+        sections["network"] = sections["network"] or {}
         sections["hbm"] = {"model": self.hbm.model, **sections["hbm"]}
-        for name in ("hbm", "clock", "energy"):
+        for name in ("hbm", "clock", "energy", "network"):
             stated = {
                 key: list(value) if isinstance(value, tuple) else value
                 for key, value in sections[name].items()

@@ -9,6 +9,7 @@ from typing import Any, Final
 from fabric.arguments.described import Described, checked
 from fabric.arguments.sections import described_section
 from fabric.hardware.description import Hardware, OffChipDescription
+from fabric.hardware.mesh import Mesh
 from fabric.hardware.models import MODELS
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.shipped import hardware_file
@@ -63,7 +64,7 @@ def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
 
 
 def _described(sections: dict[str, object], file: str | None) -> Hardware:
-    known = {name: type(part) for name, part in vars(Hardware()).items()}
+    known = {name: type(part) for name, part in vars(Hardware()).items()} | {"network": Mesh}
     read: dict[str, Any] = {}  # keys are those of Hardware, values its parts
     for name, table in sections.items():
         if name not in known:

@@ -15,6 +15,8 @@ from fabric.engine.checked_unit import CheckedUnit, unit_class
 from fabric.engine.clock import VirtualClock
 from fabric.engine.discard import Discard
 from fabric.engine.hop import ONE_CYCLE, Hop
+from fabric.engine.network import Way
+from fabric.engine.networked_channel import NetworkedChannel
 from fabric.engine.observer import Observer
 from fabric.engine.off_chip import OffChip
 from fabric.engine.on_chip import OnChipMemory
@@ -23,6 +25,7 @@ from fabric.engine.stored import Stored
 from fabric.engine.unit import ComputeUnit, MemoryUnit, Unit
 from fabric.machine.failures import Failures
 from fabric.machine.machine import Machine
+from fabric.machine.routes import Routes, routes_of
 from fabric.memories.registry import memory_of
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.place import is_own
@@ -67,8 +70,8 @@ def assemble(
         repeats: inputs to give it, one after the other; see ``rounds``.
 
     Raises:
-        ConfigurationError: a depth or a hop names no channel, a depth is below 1, or the memory is
-            not known.
+        ConfigurationError: a depth or a hop names no channel, a depth is below 1, a hop is given
+            where routes say what it is, or the memory is not known.
     """
     kinds = {type(node.operator) for node in plan.nodes}
     conducted = {kind for kind in kinds if is_conducted(kind)}
@@ -77,9 +80,16 @@ def assemble(
     )
     failures = Failures()
     observation = _observation(observers, units, clock, failures)
+    assert (plan.floor is None) == (plan.program.hardware.network is None)
+    routes = None if plan.floor is None else routes_of(plan, plan.floor)
+    clock.network = None if routes is None else routes.network
+    # The compiled loop knows channels that have their elements to themselves.
+    compiles = compiles and clock.network is None
     compiles = compiles and not any(observer.needs_tasks for observer in observers)
     may_compile = compiles and not functional and capacity_bytes is None
-    channels = _channels(plan, units, clock, depths, hops, observation, opened=not may_compile)
+    channels = _channels(
+        plan, units, clock, depths, hops, routes, observation, opened=not may_compile
+    )
     make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
     on_chip = make_on_chip(capacity_bytes, clock)
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
@@ -163,6 +173,7 @@ def _channels(
     clock: VirtualClock,
     depths: Mapping[str, int],
     hops: Mapping[str, Hop],
+    routes: Routes | None,
     observation: Observation | None,
     *,
     opened: bool,
@@ -170,6 +181,8 @@ def _channels(
     program = plan.program
     _check_names("--depth", depths, plan)
     _check_names("hops", hops, plan)
+    if routes is not None:
+        _refuse_hops(hops, program.hops)
     is_said = depths or program.depths or hops or program.hops
     channels = []
     for number, edge in enumerate(plan.edges):
@@ -179,14 +192,32 @@ def _channels(
             depth = depths.get(key) or program.depth_of(key)
             hop = hops.get(key) or program.hops.get(key, ONE_CYCLE)
         ends = units[edge.producer.index], units[edge.consumer.index]
-        if observation is None:
-            channel = Channel(edge.name, depth, *ends, clock, hop, opened=opened)
-        else:
+        flow = None
+        if routes is not None:
+            hop, flow = routes.hops[number], routes.flows[number]
+        if observation is not None:
             channel = observation.channel(
-                number, edge.name, depth, *ends, clock, hop, opened=opened
+                number, edge.name, depth, *ends, clock, hop, opened=opened, shared=flow is not None
             )
+        else:
+            kind = Channel if flow is None else NetworkedChannel
+            channel = kind(edge.name, depth, *ends, clock, hop, opened=opened)
+        if flow is not None:
+            assert isinstance(channel, NetworkedChannel)
+            channel.way = Way(flow)
+            flow.lead_to(channel)
         channels.append(channel)
     return tuple(channels)
+
+
+def _refuse_hops(hops: Mapping[str, Hop], of_program: Mapping[str, Hop]) -> None:
+    """Refuse what is said of a hop that its route decides."""
+    for what, said in ("hops", hops), ("the program's hops", of_program):
+        for key in said:
+            raise ConfigurationError(
+                f"{what} {key}: the hardware has [network], so that the cycles of a channel follow "
+                "from its route: expected none of a single channel"
+            )
 
 
 def _observation(

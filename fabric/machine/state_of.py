@@ -96,15 +96,15 @@ def _wait(wait: Wait, number: Mapping[Watched, int]) -> WaitState:
 
 
 def _channel(fixed: FixedChannel, channel: Channel) -> ChannelState:
-    queue = channel.queue
+    held = channel.held_elements
     taken = channel.elements
-    sent = taken + channel.held_values if queue else taken
+    sent = taken + channel.held_values if held else taken
     return ChannelState(
         *fixed,
         channel.depth,
         channel.forward_cycles,
         channel.backward_cycles,
-        len(queue),
+        held,
         sent,
         taken,
         channel.sent - sent,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabric.network.mesh import Mesh, Route, Site
+from fabric.hardware.mesh import Mesh, Route, Site
 from fabric.network.transfers import Transfers
 
 __all__ = ["Mesh", "Route", "Site", "Transfers"]

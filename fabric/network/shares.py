@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from fabric.engine.machine_code import Counters, MachineCode
 
-__all__ = ["PIECE_BITS", "TICK_BITS", "drain"]
+__all__ = ["PIECE_BITS", "TICK_BITS", "drain", "fill"]
 
 TICK_BITS = 10
 """A cycle has 2 ** TICK_BITS ticks."""
@@ -22,8 +22,66 @@ PIECE_BITS = 26
 _NEVER = 2**62
 
 
+def fill(
+    under_way: int,
+    active: Counters,
+    rate: Counters,
+    first_link: Counters,
+    links: Counters,
+    room: Counters,
+    users: Counters,
+) -> None:
+    """Give all that is under way and has a rate below 0 its share of what room is left.
+
+    All of them grow alike until a link is full; those on it stop, and the others go on. What a
+    link has left over in a division goes to the later ones in ``active``.
+
+    Args:
+        under_way: how many are.
+        active: which.
+        rate: of each transfer, in pieces a tick; those below 0 are found.
+        first_link: of each in ``links``, and one more.
+        links: of all transfers, one behind the other.
+        room: of each link, what nobody has so far; what is given is taken away.
+        users: scratch space, one entry a link.
+    """
+    open_ones = 0
+    for place in range(under_way):
+        one = active[place]
+        if rate[one] < 0:
+            for at in range(first_link[one], first_link[one + 1]):
+                users[links[at]] = 0
+    for place in range(under_way):
+        one = active[place]
+        if rate[one] < 0:
+            open_ones += 1
+            for at in range(first_link[one], first_link[one + 1]):
+                users[links[at]] += 1
+    while open_ones > 0:
+        level = _NEVER
+        for place in range(under_way):
+            one = active[place]
+            if rate[one] < 0:
+                for at in range(first_link[one], first_link[one + 1]):
+                    share = room[links[at]] // users[links[at]]
+                    level = min(level, share)
+        for place in range(under_way):
+            one = active[place]
+            if rate[one] < 0:
+                full = False
+                for at in range(first_link[one], first_link[one + 1]):
+                    if room[links[at]] // users[links[at]] <= level:
+                        full = True
+                if full:
+                    rate[one] = level
+                    open_ones -= 1
+                    for at in range(first_link[one], first_link[one + 1]):
+                        room[links[at]] -= level
+                        users[links[at]] -= 1
+
+
 @MachineCode
-def drain(  # noqa: C901, PLR0912, PLR0915 - one loop, compiled as one function
+def drain(  # noqa: C901, PLR0912 - one loop, compiled as one function
     lanes: int,
     order: Counters,
     start: Counters,
@@ -84,37 +142,11 @@ def drain(  # noqa: C901, PLR0912, PLR0915 - one loop, compiled as one function
                 if rank[one] < lanes and rank[one] > last_rank:
                     last_rank = rank[one]
         for turn in range(last_rank + 1):
-            open_ones = 0
-            for link in range(users.size):
-                users[link] = 0
             for place in range(under_way):
                 one = active[place]
                 if rank[one] == turn:
-                    open_ones += 1
                     rate[one] = -1
-                    for at in range(first_link[one], first_link[one + 1]):
-                        users[links[at]] += 1
-            while open_ones > 0:
-                level = _NEVER
-                for place in range(under_way):
-                    one = active[place]
-                    if rate[one] < 0:
-                        for at in range(first_link[one], first_link[one + 1]):
-                            share = room[links[at]] // users[links[at]]
-                            level = min(level, share)
-                for place in range(under_way):
-                    one = active[place]
-                    if rate[one] < 0:
-                        full = False
-                        for at in range(first_link[one], first_link[one + 1]):
-                            if room[links[at]] // users[links[at]] <= level:
-                                full = True
-                        if full:
-                            rate[one] = level
-                            open_ones -= 1
-                            for at in range(first_link[one], first_link[one + 1]):
-                                room[links[at]] -= level
-                                users[links[at]] -= 1
+            fill(under_way, active, rate, first_link, links, room, users)
         next_tick = _NEVER
         if begun < order.size:
             next_tick = start[order[begun]]

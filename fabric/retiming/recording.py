@@ -13,9 +13,9 @@ from fabric.retiming import rows as r
 from fabric.retiming.assembling import assembled
 from fabric.retiming.of_tasks import Rows, events_of
 from fabric.retiming.record import Record, RecordedChannel
-from fabric.retiming.sizes import size_bytes
 from fabric.retiming.unrolling import Unrolled, log_of, sizes_bytes_of
 from fabric.retiming.watcher import Watcher
+from fabric.values.sizes import size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

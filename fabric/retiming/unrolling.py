@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from fabric.retiming import events as e
 from fabric.retiming.assembling import Events
-from fabric.retiming.sizes import size_bytes
 from fabric.retiming.templates import (
     NOTHING,
     OUTPUT_KINDS,
@@ -19,6 +18,7 @@ from fabric.retiming.templates import (
     readings_of,
     templates_of,
 )
+from fabric.values.sizes import size_bytes
 
 if TYPE_CHECKING:
     from fabric.compiled.arrays import Stage

@@ -30,6 +30,7 @@ from fabric.telling.plain import JsonObject
 from fabric.telling.users_code import first_of, raised
 from fabric.values.precision import exact_numbers
 from fabric.wiring.elaborate import Plan, elaborate
+from fabric.wiring.placing import placed
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Execution:
         self.settings: Final = settings
         self.functional: Final = settings.mode_of(program) == "functional"
         self.repeats: Final = repeats
-        self._plan: Final = plan or elaborate(program)
+        self._plan: Final = placed(plan or elaborate(program), settings.placement)
         self._recorder = _recorder(settings, self._plan)
         self.log = RunLog()
         self.wall_seconds = 0.0

@@ -55,6 +55,8 @@ class Options(Described):
             ``report.signal_to_noise_db``.
         depths: of single channels, by ``consumer.input``; elsewhere as the program says.
         hops: latencies of single channels, by ``consumer.input``; one cycle each way elsewhere.
+        placement: a TOML file that says where on the mesh of ``[network]`` each unit is; units are
+            put there row by row where None.
         on_deadlock: ``report`` it, with depths that help: to find them the program is run again in
             timing mode, users' operators with it; ``grow``: and once more with those; or
             ``describe`` it, without looking for any: nothing is run again.
@@ -67,6 +69,7 @@ class Options(Described):
     exact: bool = False
     depths: Mapping[str, Annotated[int, Bounds(1)]] | None = None
     hops: Mapping[str, Hop] | None = None
+    placement: Path | str | None = None
     on_deadlock: OnDeadlock = "report"
     livelock_cycles: Annotated[int, Bounds(10)] = LIVELOCK_CYCLES
 

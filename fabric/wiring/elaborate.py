@@ -22,6 +22,7 @@ from fabric.values.claim import Claim
 from fabric.values.dims import Symbol, dim_text
 from fabric.values.stream_type import StreamType
 from fabric.wiring.broadcast import Broadcast
+from fabric.wiring.floor import Floor
 from fabric.wiring.initial import in_front
 from fabric.wiring.memory_map import MemoryMap, memory_map_of
 from fabric.wiring.operator import Node
@@ -58,12 +59,22 @@ class Edge(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A program that is complete."""
+    """A program that is complete.
+
+    Attributes:
+        floor: where its units are; None where the hardware has no network, or it is not to be run.
+    """
 
     program: Program
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     memory_map: MemoryMap
+    floor: Floor | None = None
+
+    @property
+    def shares_links(self) -> bool:
+        """Whether elements may have to wait for links that others use, too."""
+        return self.floor is not None and self.floor.mesh.limits
 
     @property
     def peak_bytes_per_cycle(self) -> Fraction:

@@ -173,6 +173,13 @@ OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]
         callback=_hops,
         help="The latency of one channel: cycles forward and back, as in store.0=3+4; else 1+1.",
     ),
+    "placement": click.option(
+        "--placement",
+        "placement",
+        metavar="FILE.toml",
+        type=NamedPath(dir_okay=False),
+        help="Where on the mesh of [network] each unit is; row by row where nothing says so.",
+    ),
     "on_deadlock": click.option(
         "--on-deadlock",
         type=click.Choice(["report", "grow"]),

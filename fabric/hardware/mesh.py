@@ -60,6 +60,7 @@ class Mesh(Described):
         die_columns, die_rows: of a die; None where all sites are on one.
         crossing_cycles: from a site to its neighbour on another die.
         crossing_bytes_per_cycle: of such a link; None for any number.
+        units_per_site: the most that a site has room for; None for any number.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -74,6 +75,7 @@ class Mesh(Described):
     die_rows: Annotated[int, Bounds(1, 1024)] | None = None
     crossing_cycles: Annotated[int, Bounds(1, 2**20)] | None = None
     crossing_bytes_per_cycle: Annotated[int, Bounds(1, 2**20)] | None = None
+    units_per_site: Annotated[int, Bounds(1, 2**20)] | None = None
 
     @override
     def __post_init__(self) -> None:
@@ -106,12 +108,17 @@ class Mesh(Described):
             )
 
     @property
+    def limits(self) -> bool:
+        """Whether what is under way may have to wait for a link."""
+        return any(capacity is not None for capacity in self.capacities)
+
+    @cached_property
     def sites(self) -> tuple[Site, ...]:
         """All sites, row by row."""
         columns = range(self.columns)
         return tuple(Site(column, row) for row in range(self.rows) for column in columns)
 
-    @property
+    @cached_property
     def edge(self) -> tuple[Site, ...]:
         """The sites where off-chip ports may be, row by row."""
         return tuple(

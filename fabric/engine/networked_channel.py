@@ -1,0 +1,165 @@
+"""A channel whose elements go over links that others use too.
+
+For element n, sent at the producer's clock p, and all of it through the links of its route at t:
+
+* visible: v[n] = max(requested, t + F), where F is how long its head takes over the route.
+
+All else is as in any channel: slots, credits, which come back without load, and dequeues. What is
+under way holds its slot, and cannot be told from what has not been sent until it has arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from fabric.engine.channel import Channel
+from fabric.engine.discard import DONE
+from fabric.engine.observed_channel import ObservedChannel
+from fabric.values.sizes import size_bytes
+from fabric.values.value import Empty
+
+if TYPE_CHECKING:
+    from fabric.engine.network import Way
+    from fabric.engine.observer import Sent, Stamp
+    from fabric.values.value import Element
+
+__all__ = ["NetworkedChannel", "ObservedNetworkedChannel"]
+
+
+class NetworkedChannel(Channel):
+    """A FIFO from one unit to another on another site."""
+
+    __slots__ = ()
+
+    way: Way
+
+    @override
+    def send(self, element: Element) -> Awaitable[None]:
+        if not self.credits:
+            return self._with_more_credits(self.send, element)
+        waited = self.credits.popleft() - self.producer.now
+        if waited > 0:
+            self._wait_for_credit(waited)
+        self._depart(element)
+        return DONE
+
+    @override
+    def _append_at(self, element: Element, requested_cycle: int) -> None:
+        self._depart(element, requested_cycle)
+
+    @override
+    def put(self, element: Element) -> None:
+        if element[0].__class__ is Empty:
+            self._bare_stops += 1
+        self._depart(element)
+
+    def _depart(self, element: Element, requested_cycle: int = 0) -> None:
+        way, now = self.way, self.producer.now
+        way.sent.append((now, requested_cycle, element))
+        way.flow.begin(now, size_bytes(element[0]))
+
+    def arrive(self, cycle: int) -> None:
+        """Let the consumer have the oldest element, all of which is through at ``cycle``."""
+        way = self.way
+        sent_cycle, requested_cycle, element = way.sent.popleft()
+        way.sent_cycles.append(sent_cycle)
+        self.queue.append((max(requested_cycle, cycle + self.forward_cycles), element))
+        if not way.sent:
+            self.closed_cycle = way.closed_cycle
+        if self.reader is not None:
+            self._wake_reader()
+
+    @override
+    def close(self) -> None:
+        if self.way.sent:
+            self.way.closed_cycle = self.producer.now
+        else:
+            super().close()
+
+    @override
+    async def receive(self) -> Element | None:
+        if await Channel.peek(self) is None:
+            return None
+        return NetworkedChannel.take(self)
+
+    @override
+    def take(self) -> Element:
+        _, element = self.queue.popleft()
+        sent_cycle = self.way.sent_cycles.popleft()
+        usable = self.consumer.now + self.backward_cycles
+        recent = self._recent
+        if not recent:
+            self._last_usable_cycle = usable
+        elif recent[0] <= sent_cycle:
+            recent.popleft()
+            recent.append(usable)
+        else:
+            self._use_one_more(usable)
+        self._returned.append(usable)
+        if self.writer is not None:
+            self._wake_writer()
+        return element
+
+    @override
+    def discard(self, cycle: int) -> None:
+        self.way.sent_cycles.clear()
+        super().discard(cycle)
+
+    @property
+    @override
+    def under_way(self) -> int:
+        return len(self.way.sent)
+
+    @property
+    @override
+    def held_values(self) -> int:
+        return super().held_values + sum(
+            element[0].__class__ is not Empty for _, _, element in self.way.sent
+        )
+
+    @property
+    @override
+    def last_sent_cycle(self) -> int | None:
+        way = self.way
+        if way.sent:
+            return way.sent[-1][0]
+        return way.sent_cycles[-1] if way.sent_cycles else None
+
+
+class ObservedNetworkedChannel(ObservedChannel, NetworkedChannel):
+    """One that is watched: who watches is told of an arrival as of a cycle that was requested."""
+
+    __slots__ = ()
+
+    @property
+    @override
+    def held(self) -> list[tuple[Element, Sent, Stamp | None]]:
+        elements = [
+            *(element for _, element in self.queue),
+            *(element for _, _, element in self.way.sent),
+        ]
+        # An element that is just being sent or dequeued may be here or there only.
+        count = min(len(self._sent), len(elements))
+        sent = islice(self._sent, len(self._sent) - count, None)
+        return [
+            (element, stamps, None if place else self._seen)
+            for place, (element, stamps) in enumerate(
+                zip(elements[len(elements) - count :], sent, strict=True)
+            )
+        ]
+
+    @override
+    def arrive(self, cycle: int) -> None:
+        # Of elements that have arrived there are as many before this one as are in the queue.
+        place = len(self.queue)
+        order, sent_cycle, waited, *rest = self._sent[place]
+        requested_cycle, reserved_order, reserved_cycle = rest or (-1, order, sent_cycle)
+        visible_cycle = max(requested_cycle, cycle + self.forward_cycles)
+        self._sent[place] = (
+            order, sent_cycle, waited, visible_cycle, reserved_order, reserved_cycle
+        )  # fmt: skip
+        super().arrive(cycle)

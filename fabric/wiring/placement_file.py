@@ -1,0 +1,81 @@
+"""Files of TOML that say on which site of a mesh each unit of a program is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fabric.hardware.mesh import Site
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.given_file import open_given
+from fabric.telling.toml_file import read_toml
+from fabric.telling.wording import found_text
+
+__all__ = ["PlacementFile", "read_placement"]
+
+_EXPECTED: Final = "a placement: the program's name, and [units] with a site for each unit"
+
+_KEY: Final = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*=""")
+
+
+class PlacementFile(NamedTuple):
+    """What a file says.
+
+    Attributes:
+        file: which.
+        program: the name of the program that it is for.
+        units: their sites, by name.
+        lines: of the file, by what they begin with: ``program`` and names of units.
+    """
+
+    file: str
+    program: str
+    units: Mapping[str, Site]
+    lines: Mapping[str, int]
+
+    def refuse(self, what: str, about: str | None = None) -> ConfigurationError:
+        """Return the error that says ``what`` of the line that begins with ``about``."""
+        return ConfigurationError(what, file=self.file, line=self.lines.get(about or ""))
+
+
+def read_placement(path: Path | str) -> PlacementFile:
+    """Read the placement in the TOML file at ``path``.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is no such file.
+    """
+    file = Path(path)
+    found = read_toml(file, _EXPECTED)
+    placed = PlacementFile(str(file), "", {}, _lines(file))
+    for key in found:
+        if key not in ("program", "units"):
+            raise placed.refuse(f"{key} is given: expected {_EXPECTED}", key)
+    program, units = found.get("program"), found.get("units")
+    if not isinstance(program, str):
+        given = "missing" if program is None else found_text(program)
+        raise placed.refuse(f"program is {given}: expected the name of a program", "program")
+    if not isinstance(units, dict):
+        given = "missing" if units is None else found_text(units)
+        raise placed.refuse(f"units is {given}: expected a table, [units], of sites", "units")
+    sites = {}
+    for name, site in units.items():
+        if not (
+            isinstance(site, list) and len(site) == 2 and all(type(each) is int for each in site)
+        ):
+            raise placed.refuse(f"{name} is {found_text(site)}: expected [column, row]", name)
+        sites[name] = Site(*site)
+    return placed._replace(program=program, units=sites)
+
+
+def _lines(path: Path) -> dict[str, int]:
+    """Return the line of each key, the first of several."""
+    with open_given(path) as opened:
+        text = opened.read().decode("utf-8")
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        key = _KEY.match(line)
+        if key is not None:
+            lines.setdefault(key[1].strip("\"'"), number)
+    return lines

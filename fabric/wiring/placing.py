@@ -1,0 +1,138 @@
+"""Put the units of a program on the sites of a mesh: as a file says, or row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from fabric.hardware.mesh import Mesh, Site
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import close_to, counted
+from fabric.wiring.elaborate import Plan
+from fabric.wiring.floor import Floor
+from fabric.wiring.placement_file import PlacementFile, read_placement
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fabric.wiring.operator import Node
+
+__all__ = ["placed"]
+
+_NAMED: Final = 5
+"""Units that a message names at most."""
+
+
+def placed(plan: Plan, placement: Path | str | None) -> Plan:
+    """Return ``plan`` with a site for each unit, where its hardware has a network.
+
+    Args:
+        plan: a program; one that has sites already keeps them.
+        placement: a file with the sites; by the rule of ``by_rows`` where None.
+
+    Raises:
+        ConfigurationError: there is no network, the mesh has too little room, or the file cannot be
+            read, is of another program, leaves out a unit, or puts one where it cannot be.
+    """
+    mesh = plan.program.hardware.network
+    if plan.floor is not None:
+        return plan
+    if mesh is None:
+        if placement is None:
+            return plan
+        raise ConfigurationError(
+            f"placement {placement}: the hardware has no sites: expected [network] in its file"
+        )
+    units = plan.program.nodes
+    if placement is None:
+        floor = Floor(mesh, by_rows(mesh, plan.nodes, frozenset(units)), None)
+    else:
+        file = read_placement(placement)
+        _check(file, mesh, plan)
+        floor = Floor(mesh, file.units, file.file)
+    return plan._replace(floor=floor)
+
+
+def by_rows(mesh: Mesh, nodes: Sequence[Node], named: frozenset[Node]) -> dict[str, Site]:
+    """Return the sites of units that nobody places, by name: row by row, in node order.
+
+    Off-chip operators come first, evenly on the edge; then all others, as many on a site as it
+    takes so that all sites have room for all.
+
+    Raises:
+        ConfigurationError: there are more than the sites have room for.
+    """
+    units = [node for node in nodes if node in named]
+    ports = [node for node in units if node.operator.off_chip is not None]
+    others = [node for node in units if node.operator.off_chip is None]
+    edge, sites = mesh.edge, mesh.sites
+    found: dict[str, Site] = {}
+    for number, node in enumerate(ports):
+        found[node.name] = edge[number * len(edge) // max(len(ports), len(edge))]
+    held = Counter(found.values())
+    most = max([-(-len(units) // len(sites)), *held.values()])
+    while sum(max(0, most - held[site]) for site in sites) < len(others):
+        most += 1
+    room = mesh.units_per_site
+    if room is not None and most > room:
+        raise ConfigurationError(
+            f"[network] units_per_site is {room}: expected at least {most}, for "
+            f"{counted(len(ports), 'off-chip operator')} on the {counted(len(edge), 'site')} of "
+            f"the edge and {counted(len(others), 'other unit')} on {counted(len(sites), 'site')}"
+        )
+    free = (site for site in sites for _ in range(most - held[site]))
+    for node in others:
+        found[node.name] = next(free)
+    return found
+
+
+def _check(file: PlacementFile, mesh: Mesh, plan: Plan) -> None:
+    """Refuse a file that does not place the units of ``plan`` on ``mesh``."""
+    program = plan.program
+    if file.program != program.name:
+        raise file.refuse(
+            f"a placement of program {file.program!r}: expected one of {program.name!r}", "program"
+        )
+    nodes = {node.name: node for node in plan.nodes}
+    for name, site in file.units.items():
+        if name not in nodes:
+            raise file.refuse(
+                f"{name} is no unit of {program.name!r}: expected {close_to(sorted(nodes), name)}",
+                name,
+            )
+        if site not in mesh.sites:
+            raise file.refuse(
+                f"{name} is at {[*site]}: expected a column below {mesh.columns} and a row below "
+                f"{mesh.rows}",
+                name,
+            )
+        if nodes[name].operator.off_chip is not None and site not in mesh.edge:
+            raise file.refuse(
+                f"{name} is at {[*site]}: expected a site of the edge for an off-chip operator",
+                name,
+            )
+    missing = [node.name for node in program.nodes if node.name not in file.units]
+    if missing:
+        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+        raise file.refuse(
+            f"{', '.join(missing[:_NAMED])}{more} of {program.name!r}: expected a site, "
+            "[column, row], for each unit"
+        )
+    if mesh.units_per_site is not None:
+        _check_room(file, mesh.units_per_site, program.nodes)
+
+
+def _check_room(file: PlacementFile, room: int, nodes: Sequence[Node]) -> None:
+    """Refuse a site with more units than it has room for; inferred ones take none."""
+    at: dict[Site, list[str]] = {}
+    for node in nodes:
+        names = at.setdefault(file.units[node.name], [])
+        names.append(node.name)
+        if len(names) > room:
+            raise file.refuse(
+                f"{names[-1]} is at {[*file.units[node.name]]}, where {', '.join(names[:room][:_NAMED])} "
+                f"{'is' if room == 1 else 'are'}: expected at most "
+                f"{counted(room, 'unit')}, as [network] units_per_site says",
+                node.name,
+            )
