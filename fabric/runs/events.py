@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from fabric.symbolic.carried import passed_bytes
 from fabric.symbolic.substitution import Size, Substitution
 from fabric.values.stream_type import (
-    BufferType,
     TileType,
     TupleType,
     ValueType,
     holds_buffers,
 )
-from fabric.values.value import ADDRESS_DTYPE, dtype_name
+from fabric.values.value import dtype_name
 from fabric.wiring.mistakes import work_of
 from fabric.wiring.operator import Node
 from fabric.wiring.work import Rates
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from fabric.wiring.elaborate import Edge, Plan
 
 __all__ = ["Events", "events_of"]
-
-_REFERENCE_BYTES: Final = ADDRESS_DTYPE.itemsize
 
 
 class Events(NamedTuple):
@@ -74,7 +72,7 @@ def events_of(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution)
     for edge, channel in zip(plan.edges, state.channels, strict=True):
         value = sizes.stream(edge.type).value
         count = channel.taken + channel.left_over
-        carried = count * _passed_bytes(value)
+        carried = count * _number(passed_bytes(value))
         fifo += carried
         hops += carried * channel.forward_cycles
         tiles = count * _tile_bytes(value)
@@ -121,15 +119,6 @@ def _holds_results(node: Node, hardware: Hardware) -> bool:
     rates = Rates(0, hardware.on_chip.bytes_per_cycle, hardware.hbm, None, elsewhere)
     work = work_of(operator, node.input_types, node.output_types, rates)
     return work is not None and work.in_memory
-
-
-def _passed_bytes(value: ValueType) -> Size:
-    """Return the bytes of a value in a channel."""
-    if isinstance(value, BufferType):
-        return _REFERENCE_BYTES
-    if isinstance(value, TupleType):
-        return sum(map(_passed_bytes, value.items))
-    return _number(value.size_bytes)
 
 
 def _tile_bytes(value: ValueType) -> Size:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["check_object", "run_object", "serve_object", "size_object", "study_object"]
+__all__ = [
+    "check_object",
+    "place_object",
+    "run_object",
+    "serve_object",
+    "size_object",
+    "study_object",
+]
 
 _CHECK_FIELDS: Final = (
     "program",
@@ -70,7 +77,39 @@ _SIZE_FIELDS: Final = (
 )
 
 
+_PLACE_FIELDS: Final = (
+    "program",
+    "parameters",
+    "hardware",
+    "status",
+    "name",
+    "columns",
+    "rows",
+    "units_per_site",
+    "site_bytes",
+    "seed",
+    "method",
+    "proven",
+    "cost_bytes",
+    "byte_hops",
+    "worst_link_bytes",
+    "random_cost_bytes",
+    "lower_bound_bytes",
+    "lower_bound_byte_hops",
+    "lower_bound_worst_link_bytes",
+    "unknown_channels",
+    "worst_link",
+    "units",
+    "error",
+)
+
+
 _SERVE_FIELDS: Final = ("serving", "question", "status", "error", "designs")
+
+
+def place_object(**known: object) -> dict[str, object]:
+    """Return the object of ``place --json`` with the fields that are known, the others None."""
+    return dict.fromkeys(_PLACE_FIELDS) | known
 
 
 def serve_object(**known: object) -> dict[str, object]:

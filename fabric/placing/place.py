@@ -1,0 +1,139 @@
+"""From a program to a floor plan: partition, annealing, and what is known of the result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from fabric.arguments.described import checked
+from fabric.network import Mesh, Site
+from fabric.placing.annealing import annealed
+from fabric.placing.bound import lower_bound
+from fabric.placing.exact import MOST_UNITS, exact
+from fabric.placing.floor import Floor
+from fabric.placing.netlist import Netlist, netlist_of
+from fabric.placing.partition import partitioned, random_sites
+from fabric.placing.result import FloorPlan, LoadedLink
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.users_code import users_values
+from fabric.telling.wording import counted
+from fabric.wiring.collector import only_young_garbage
+from fabric.wiring.elaborate import elaborate
+from fabric.wiring.program import Program
+
+__all__ = ["place"]
+
+_RANDOM_PLANS: Final = 8
+
+
+@checked
+@users_values()
+@only_young_garbage()
+def place(
+    program: Program,
+    mesh: Mesh,
+    *,
+    units_per_site: int | None = None,
+    site_bytes: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+    exactly: bool = False,
+    notify: Callable[[str], object] | None = None,
+) -> FloorPlan:
+    """Find sites for the units of ``program`` that make the ways of its bytes short.
+
+    What is minimised is the bytes of each channel times the hops of its way, a Broadcast as a tree,
+    plus the bytes of the worst link. Bytes are those that are known before a run.
+
+    Args:
+        program: wired; nothing runs.
+        mesh: of sites.
+        units_per_site: at most; where None, as few as leave room for all.
+        site_bytes: of on-chip memory that the units of a site need together at most.
+        sizes: for symbols, by name, as ``check --set``; they count more than the program's own.
+        seed: of the random numbers; one seed gives one plan.
+        exactly: look for a cheapest plan, of at most 30 units.
+        notify: is told how far it is.
+
+    Raises:
+        ProgramError: the program is not complete.
+        ConfigurationError: there is no room for all units, or an extra is not installed.
+    """
+    if units_per_site is not None and units_per_site < 1:
+        raise ConfigurationError(f"place: units_per_site is {units_per_site}: expected at least 1")
+    if site_bytes is not None and site_bytes < 0:
+        raise ConfigurationError(f"place: site_bytes is {site_bytes}: expected at least 0")
+    plan = elaborate(program)
+    netlist = netlist_of(plan, sizes)
+    if exactly and len(netlist.units) > MOST_UNITS:
+        raise ConfigurationError(
+            f"place: an exact plan of {netlist.program} with "
+            f"{counted(len(netlist.units), 'unit')}: expected at most {MOST_UNITS}"
+        )
+    floor = Floor.of(mesh, netlist, units_per_site, site_bytes)
+    found = annealed(floor, partitioned(floor, seed), seed, notify or (lambda _: None))
+    bound = lower_bound(floor)
+    bound_bytes = bound.bytes
+    if exactly:
+        answer = exact(floor, floor.cost(found).bytes)
+        found = answer.sites or found
+        bound_bytes = answer.bound
+    cost = floor.cost(found)
+    broken = floor.broken(found)
+    assert broken is None, broken
+    at = mesh.sites
+    order = {
+        name: at[site]
+        for unit, site in zip(netlist.units, found, strict=True)
+        for name in (unit.name, *unit.follows)
+    }
+    return FloorPlan(
+        program=netlist.program,
+        mesh=mesh,
+        sites={node.name: order[node.name] for node in plan.nodes},
+        units_per_site=floor.units_per_site,
+        site_bytes=site_bytes,
+        seed=seed,
+        method="exact" if exactly else "annealed",
+        proven=cost.bytes <= bound_bytes,
+        cost=cost,
+        random_cost_bytes=_random_cost(floor, seed),
+        lower_bound=bound,
+        lower_bound_bytes=bound_bytes,
+        unknown_channels=netlist.unknown_channels,
+        worst=_worst(floor, found),
+        floor=floor,
+        numbers=tuple(found),
+    )
+
+
+def _random_cost(floor: Floor, seed: int) -> int | None:
+    plans = [random_sites(floor, seed * _RANDOM_PLANS + number) for number in range(_RANDOM_PLANS)]
+    costs = [floor.cost(plan).bytes for plan in plans if plan is not None]
+    return sum(costs) // len(costs) if costs else None
+
+
+def _worst(floor: Floor, sites: Sequence[int]) -> LoadedLink | None:
+    """Return the link with the largest load, the first of several."""
+    loads = floor.link_bytes(sites)
+    weighed = [load * weight for load, weight in zip(loads, floor.weights, strict=True)]
+    most = max(weighed)
+    if not most:
+        return None
+    link = weighed.index(most)
+    users: Counter[str] = Counter()
+    at, netlist = floor.mesh.sites, floor.netlist
+    for net in netlist.nets:
+        others = [at[sites[unit]] for unit in net.targets if sites[unit] != sites[net.source]]
+        if others and link in floor.mesh.tree(at[sites[net.source]], others).links:
+            users[_name(netlist, net.source, net.targets)] += net.size_bytes
+    right, down = ((1, 0), (-1, 0), (0, 1), (0, -1))[link % 6]
+    source = at[link // 6]
+    target = Site(source.column + right, source.row + down)
+    return LoadedLink(source, target, loads[link], dict(users.most_common()))
+
+
+def _name(netlist: Netlist, source: int, targets: Sequence[int]) -> str:
+    readers = ", ".join(netlist.units[unit].name for unit in targets)
+    return f"{netlist.units[source].name} -> {readers}"

@@ -1,0 +1,117 @@
+"""``place``: on which site of a mesh each unit is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from fabric.shell.commands.options import NamedPath, numbers, program_options
+from fabric.telling.errors import ConfigurationError
+
+__all__ = ["command"]
+
+
+@click.command("place")
+@program_options
+@click.option(
+    "--columns",
+    metavar="N",
+    type=click.IntRange(2, 1024),
+    required=True,
+    help="Columns of the mesh.",
+)
+@click.option(
+    "--rows", metavar="N", type=click.IntRange(2, 1024), required=True, help="Rows of the mesh."
+)
+@click.option(
+    "--units-per-site",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Units of a site at most; by default as few as leave room for all.",
+)
+@click.option(
+    "--site-bytes",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="On-chip memory that the units of a site need together at most.",
+)
+@click.option(
+    "--set",
+    "sizes",
+    metavar="SYMBOL=VALUE",
+    multiple=True,
+    callback=numbers(least=0),
+    help="The size of a dimension that data decide, as in `check`.",
+)
+@click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--exact", is_flag=True, help="Look for a cheapest plan; at most 30 units.")
+@click.option(
+    "-o",
+    "output",
+    metavar="FILE.toml",
+    type=NamedPath(path_type=Path, dir_okay=False),
+    help="Write the site of each unit.",
+)
+@click.option(
+    "--picture",
+    metavar="FILE.svg",
+    type=NamedPath(path_type=Path, dir_okay=False),
+    help="Draw the floor.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def command(
+    known: dict[str, object],
+    program: str,
+    parameters: tuple[str, ...],
+    hardware_file: str | None,
+    columns: int,
+    rows: int,
+    units_per_site: int | None,
+    site_bytes: int | None,
+    sizes: dict[str, int],
+    seed: int,
+    exact: bool,
+    output: Path | None,
+    picture: Path | None,
+    as_json: bool,
+) -> int:
+    """Find sites on a mesh for the units of PROGRAM.py, so that its bytes go short ways."""
+    known.update(program=program)
+    from fabric.loading.program_file import load_on
+    from fabric.network import Mesh
+    from fabric.placing.place import place
+    from fabric.shell.objects import place_object
+    from fabric.telling.whole_file import write_whole
+    from fabric.terminal.output import print_json, print_text, printed, program_prints, tell
+
+    for file in (output, picture):
+        if file is not None and not file.parent.is_dir():
+            raise ConfigurationError(f"{file}: there is no folder {file.parent}: expected one")
+    with program_prints(as_json=as_json):
+        loaded = load_on(hardware_file, program, parameters, known)
+        found = place(
+            loaded.program,
+            Mesh(columns=columns, rows=rows),
+            units_per_site=units_per_site,
+            site_bytes=site_bytes,
+            sizes=sizes,
+            seed=seed,
+            exactly=exact,
+            notify=(lambda text: tell(f"fabric: {text}")) if sys.stderr.isatty() else None,
+        )
+    if as_json:
+        print_json(place_object(**known, status="placed", **found.as_json()))
+    else:
+        from fabric.placing.printing import print_floor_plan
+
+        print_text(printed(lambda console: print_floor_plan(found, console)))
+    if output is not None:
+        found.write(output)
+    if picture is not None:
+        from fabric.placing.picture import floor_svg
+
+        write_whole(picture, floor_svg(found))
+    return 0

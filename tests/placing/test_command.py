@@ -1,0 +1,109 @@
+"""``place`` and what it makes of programs: netlists, files, pictures."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
+from fabric.loading.program_file import load_program
+from fabric.placing.netlist import netlist_of
+from fabric.placing.picture import floor_svg
+from fabric.shell.cli import main
+from fabric.telling.errors import ConfigurationError
+from fabric.wiring.elaborate import elaborate
+
+PAPER = Hardware()
+
+JOIN = "programs/hash_join.py"
+
+
+def small(hardware: Hardware = PAPER) -> Program:
+    """Return a mixture of experts that data decide less of than the program says."""
+    return load_program(
+        Path("programs/moe.py"), ["model=tiny", "batch=8", "tile_n=4"], hardware
+    ).program
+
+
+def join() -> Program:
+    """Return a program of ten units; how many rows are joined is for a run to tell."""
+    return load_program(Path(JOIN), [], PAPER).program
+
+
+def test_nets_have_the_bytes_that_a_run_sends() -> None:
+    """The nets of a program have the bytes that a run sends over its channels."""
+    program = small(load_hardware("paper_priced"))
+    netlist = netlist_of(elaborate(program))
+    (fifo,) = [each for each in simulate(program).spent if each.cause == "fifo"]
+    assert netlist.unknown_channels == 0
+    # A Broadcast takes the bytes of its net once, and sends them to each of its readers.
+    copies = [len(net.targets) + (len(net.targets) > 1) for net in netlist.nets]
+    sent = [net.size_bytes * count for net, count in zip(netlist.nets, copies, strict=True)]
+    assert sum(sent) == fifo.amount
+
+
+def test_a_broadcast_is_a_tree_of_its_producers() -> None:
+    """A Broadcast is where its producer is, and its readers are one net."""
+    plan = elaborate(small())
+    netlist = netlist_of(plan)
+    broadcasts = [node.name for node in plan.nodes if type(node.operator).__name__ == "Broadcast"]
+    assert broadcasts
+    assert sorted(name for unit in netlist.units for name in unit.follows) == sorted(broadcasts)
+    assert len(netlist.units) + len(broadcasts) == len(plan.nodes)
+    assert any(len(net.targets) > 1 for net in netlist.nets)
+
+
+def test_the_file_has_a_site_for_each_operator(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file has a site for each operator, and a seed gives it byte for byte."""
+    files = [tmp_path / "one.toml", tmp_path / "two.toml"]
+    for file in files:
+        status = main(["place", JOIN, "--columns", "4", "--rows", "3", "--json", "-o", str(file)])
+        assert status == 0
+        told = json.loads(capsys.readouterr().out)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    written = tomllib.loads(files[0].read_text(encoding="utf-8"))
+    assert written["program"] == told["name"] == join().name
+    assert written["units"] == told["units"]
+    assert list(written["units"]) == [node.name for node in elaborate(join()).nodes]
+    assert all(column < 4 and row < 3 for column, row in written["units"].values())
+    assert told["lower_bound_bytes"] <= told["cost_bytes"] < told["random_cost_bytes"]
+    assert told["cost_bytes"] == told["byte_hops"] + told["worst_link_bytes"]
+
+
+def test_the_picture_shows_the_worst_link() -> None:
+    """The picture is SVG, with a square for each site and the worst link's users."""
+    plan = place(join(), Mesh(columns=4, rows=3), units_per_site=2)
+    assert plan.worst is not None
+    assert sum(plan.worst.users.values()) == plan.worst.size_bytes == plan.cost.worst_link_bytes
+    drawn = ET.fromstring(floor_svg(plan))
+    texts = ["".join(each.itertext()) for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    first, *_ = plan.worst.users
+    assert any(first in text for text in texts)
+    titles = [each.text or "" for each in drawn.iter("{http://www.w3.org/2000/svg}title")]
+    for name, site in plan.sites.items():
+        where = f"column {site.column}, row {site.row}: "
+        if not name.startswith("broadcast"):
+            assert any(title.startswith(where) and name in title for title in titles), name
+
+
+def test_an_exact_plan_is_for_small_programs() -> None:
+    """An exact plan is for small programs."""
+    with pytest.raises(ConfigurationError, match="units: expected at most 30"):
+        place(small(), Mesh(columns=8, rows=8), exactly=True)
+
+
+def test_sizes_that_data_decide_are_said() -> None:
+    """Channels whose bytes only a run can tell are counted; sizes may be given."""
+    program = join()
+    netlist = netlist_of(elaborate(program))
+    assert netlist.unknown_channels == 6
+    given = dict.fromkeys(("D_ragged_integers_1~", "D_ragged_integers_2~"), 50)
+    more = netlist_of(elaborate(program), given)
+    assert more.unknown_channels < 6
+    assert sum(net.size_bytes for net in more.nets) > sum(net.size_bytes for net in netlist.nets)
