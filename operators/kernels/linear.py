@@ -58,9 +58,9 @@ def linear(
         factors: of the product, and of the bias.
     """
     size, inner = weight.shape
-    narrow = schedule.weight_dtype_of(name)
-    if narrow is not None:
-        weight = View.of(weight.stored().retyped(dtype_named(narrow)))
+    stored_as = schedule.weight_dtype_of(name)
+    if stored_as is not None:
+        weight = View.of(weight.stored().retyped(dtype_named(stored_as)))
     order = schedule.order_of(name)
     left = left_tiles(x, 0, schedule, whole=order != "output")
     if block_format(weight.dtype) is not None and left.tile[-1] % BLOCK:
