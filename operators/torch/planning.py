@@ -270,15 +270,16 @@ def imported(importing: Importing, call: Call) -> Result:
     except ShapeError:
         settled = _changed(given, importing.settled)
         found = _given(importing, importer, settled)
-    views = found if isinstance(found, tuple) else (found,)
-    for spec, view in zip(call.results, views, strict=False):
-        if spec.dtype.kind == "c" and not (view and _is_complex(view)):
+    given_back = found if isinstance(found, tuple) else (found,)
+    for spec, view in zip(call.results, given_back, strict=False):
+        if spec.dtype.kind == "c" and not _is_complex(view):
             raise UnsupportedError("it gives complex numbers: expected products or views of such")
     return found
 
 
-def _is_complex(view: View) -> bool:
-    return isinstance(view.source, Opaque) and isinstance(view.source.form, Pairs)
+def _is_complex(view: View | None) -> bool:
+    source = None if view is None else view.source
+    return isinstance(source, Opaque) and isinstance(source.form, Pairs)
 
 
 def _changed(call: Call, change: Callable[[View], View]) -> Call:
