@@ -105,9 +105,13 @@ from .trace.export.forms import export_trace as export_trace
 from .trace.opened import Trace as Trace
 from .trace.opened import open_trace as open_trace
 from .trace.reading.tables import Table as Table
+from .values.block_scaled import BLOCK as BLOCK
+from .values.block_scaled import block_format as block_format
+from .values.block_scaled import numbers_of as numbers_of
 from .values.conversion import ValueChangedError as ValueChangedError
 from .values.conversion import check_converts as check_converts
 from .values.conversion import converted as converted
+from .values.conversion import filled as filled
 from .values.conversion import holds_integers as holds_integers
 from .values.conversion import limits as limits
 from .values.dims import Dim as Dim

@@ -11,6 +11,7 @@ from .expand import Repeat as Repeat
 from .flat_map import FlatMap as FlatMap
 from .flatten import Flatten as Flatten
 from .functions import Add as Add
+from .functions import AsType as AsType
 from .functions import AttentionScores as AttentionScores
 from .functions import CacheWriteAddress as CacheWriteAddress
 from .functions import Div as Div

@@ -31,6 +31,7 @@ from fabric import (
     check_converts,
     drop,
     dtype_name,
+    filled,
     is_static,
     items_of,
     kept_as,
@@ -282,7 +283,7 @@ class Union(_MergeJoin):
         assert isinstance(value.cols, int)
         data = None
         if ports.functional or is_integer(value):
-            data = np.full((value.rows, value.cols), self.filler, kept_as(value.dtype))
+            data = filled((value.rows, value.cols), self.filler, kept_as(value.dtype))
         return Tile(value.rows, value.cols, value.dtype, data)
 
 

@@ -32,6 +32,7 @@ from fabric import (
     ceil_div,
     check_converts,
     dtype_name,
+    filled,
     holds_buffers,
     is_static,
     kept_as,
@@ -248,7 +249,7 @@ class Reshape(Operator):
         assert isinstance(tile.cols, int)
         data = None
         if ports.functional:
-            data = np.full((tile.rows, tile.cols), self.pad, kept_as(tile.dtype))
+            data = filled((tile.rows, tile.cols), self.pad, kept_as(tile.dtype))
         padding = Tile(tile.rows, tile.cols, tile.dtype, data, valid_rows=0)
         for number in range(missing):
             stop = level if number == missing - 1 else 0

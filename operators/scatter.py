@@ -33,6 +33,7 @@ from fabric import (
     check_converts,
     check_same_shape,
     dtype_name,
+    filled,
     is_static,
     kept_as,
     number_in,
@@ -220,7 +221,7 @@ class _Memory:
         self._combine = _UPDATES[operator.update]
         self._first: Array | None = None
         if ports.functional or is_integer(word):
-            self._first = wide(np.full(self._shape, operator.initial, kept_as(word.dtype)))
+            self._first = wide(filled(self._shape, operator.initial, kept_as(word.dtype)))
         self._words: list[Array | None] = []
         self._waiting: Counter[int] = Counter()
         self._load_cycles = 0

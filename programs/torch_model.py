@@ -38,6 +38,10 @@ from fabric import ConfigurationError, Program
 
 MOST = 2**31 - 1
 
+WeightDtype = Literal[
+    "int4", "int8", "mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2"
+]
+
 
 def build(
     model: ModelName = "gpt2",
@@ -51,7 +55,7 @@ def build(
     first_layer: int = 0,
     dtype: Literal["float32", "bfloat16", "float8_e4m3fn"] = "bfloat16",
     weights: Path | None = None,
-    weight_dtype: Literal["int4", "int8"] | None = None,
+    weight_dtype: WeightDtype | None = None,
     routing: Path | None = None,
     tile_rows: int = 16,
     tile_cols: int = 64,

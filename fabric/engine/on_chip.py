@@ -75,6 +75,7 @@ class OnChipMemory:
         self._releases: list[tuple[int, int]] = []
         self._waiting: list[tuple[int, int, Unit, int]] = []
         self._ledger: list[tuple[int, int]] = []
+        self._fold_at = _FOLD
         self._level_bytes = 0
         self._peak_bytes = 0
 
@@ -119,7 +120,7 @@ class OnChipMemory:
     def record(self, changes: Iterable[tuple[int, int]]) -> None:
         """Count what was allocated and given back elsewhere: cycles and bytes."""
         self._ledger.extend(changes)
-        if len(self._ledger) >= _FOLD:
+        if len(self._ledger) >= self._fold_at:
             self._fold(before=self._clock.now)
 
     @property
@@ -185,7 +186,7 @@ class OnChipMemory:
 
     def _record(self, cycle: int, change_bytes: int) -> None:
         self._ledger.append((cycle, change_bytes))
-        if len(self._ledger) >= _FOLD:
+        if len(self._ledger) >= self._fold_at:
             self._fold(before=self._clock.now)
 
     def _fold(self, before: int | None) -> None:
@@ -196,3 +197,5 @@ class OnChipMemory:
         self._peak_bytes = max(self._peak_bytes, *levels)
         self._level_bytes = levels[-1]
         self._ledger = ledger[end:]
+        # What is ahead of the clock stays: it is sorted again when there is twice as much.
+        self._fold_at = max(_FOLD, 2 * len(self._ledger))

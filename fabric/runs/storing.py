@@ -8,6 +8,7 @@ import numpy as np
 
 from fabric.runs.outputs import Outputs, OutputShape
 from fabric.symbolic.substitution import Sizes, Substitution
+from fabric.values.block_scaled import block_format, numbers_of
 from fabric.values.dims import Dim, Symbol, free_symbols, is_polynomial_in, is_ragged
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.mistakes import off_chip_tensor_of
@@ -57,10 +58,14 @@ def _size(dim: Dim, at: Substitution, guessed: frozenset[Symbol]) -> int | None:
 
 
 def _array(stored: object) -> np.ndarray:
-    """Return what a user's store may have written as an array; numpy makes none of uneven rows."""
+    """Return what a user's store may have written as an array; numpy makes none of uneven rows.
+
+    Of a block-scaled type it has the numbers.
+    """
     try:
-        return np.asarray(stored)
+        array = np.asarray(stored)
     except ValueError:
         alone = np.empty((), object)
         alone[()] = stored
         return alone
+    return array if block_format(array.dtype) is None else numbers_of(array)

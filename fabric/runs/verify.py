@@ -16,6 +16,7 @@ from fabric.runs.verification import Errors, Mismatch, Number, OutputVerificatio
 from fabric.telling.errors import ProgramError
 from fabric.telling.place import Place, raising_place
 from fabric.telling.users_code import raised, users_code
+from fabric.values.block_scaled import block_format, numbers_of
 from fabric.values.precision import unit_of
 from fabric.values.stream_type import TileType
 from fabric.values.value import Element, dtype_name
@@ -399,6 +400,8 @@ def _real(what: str, given: object, place: Place) -> Array:
     """Return ``given`` as an array of real numbers."""
     try:
         array = np.asarray(given)
+        if block_format(array.dtype) is not None:
+            return numbers_of(array)
     except BaseException as error:
         if not isinstance(error, ValueError) or raising_place(error) is not None:
             raise raised(f"the array that {what}", error, place) from error

@@ -15,9 +15,10 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from fabric.values.block_scaled import block_format, blocks_of
 from fabric.values.value import dtype_name
 
-__all__ = ["ValueChangedError", "check_converts", "converted", "holds_integers", "limits"]
+__all__ = ["ValueChangedError", "check_converts", "converted", "filled", "holds_integers", "limits"]
 
 _NUMPYS: Final = "biuf"
 """Kinds of real numbers that numpy computes with; those of ml_dtypes have a kind of none."""
@@ -70,6 +71,8 @@ def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if _stays(array, dtype):
         return array.astype(dtype)
     source = _numbers(array, dtype)
+    if block_format(dtype) is not None:
+        return _in_blocks(source, dtype)
     with np.errstate(all="ignore"):
         result = source.astype(dtype)
         changed = _changed(source, result)
@@ -79,6 +82,23 @@ def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     number, became = source[place], result[place]
     what = f"{number} at {list(place)}, which is {became} as {dtype_name(dtype)}"
     raise ValueChangedError(what, number, place)
+
+
+def _in_blocks(source: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    wrong = ~np.isfinite(source)
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        number = source[place]
+        what = f"{number} at {list(place)}, which no block of {dtype_name(dtype)} holds"
+        raise ValueChangedError(what, number, place)
+    return blocks_of(source, dtype)
+
+
+def filled(shape: tuple[int, ...], number: float, dtype: np.dtype) -> np.ndarray:
+    """Return an array that has one number everywhere, which ``dtype`` holds."""
+    if block_format(dtype) is not None:
+        return blocks_of(np.full(shape, number, np.float64), dtype)
+    return np.full(shape, number, dtype)
 
 
 def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
@@ -96,6 +116,8 @@ def _stays(array: np.ndarray, dtype: np.dtype) -> bool:
     if _is_small(array.dtype):
         array = array.astype(np.float32)  # exact
     kind = array.dtype.kind
+    if block_format(dtype) is not None:
+        return False
     if kind not in _NUMPYS or (kind == "f" and limits(dtype) is not None) or dtype.kind == "b":
         return False
     if not array.size:

@@ -13,6 +13,7 @@ import numpy as np
 
 from fabric.arguments.described import refuse
 from fabric.telling.wording import counted, found_text, one_of
+from fabric.values.block_scaled import BLOCK, BLOCK_SCALED, block_format
 from fabric.values.dims import Dim, ceil_div
 
 __all__ = [
@@ -52,6 +53,7 @@ _DTYPES: Final[dict[str, np.dtype]] = {
     "uint32": np.dtype(np.uint32),
     "uint64": np.dtype(np.uint64),
     "bool": np.dtype(np.bool_),
+    **BLOCK_SCALED,
 }
 _NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
 
@@ -59,6 +61,9 @@ ADDRESS_DTYPE: Final = _DTYPES["uint64"]
 
 _INT4: Final = _DTYPES["int4"].num
 """Two numbers to a byte; numpy keeps each in a byte of its own."""
+
+_PACKED: Final = frozenset({_INT4, np.dtype(np.void).num})
+"""Types whose numbers take no whole bytes each."""
 
 
 def dtype_named(name: str) -> np.dtype:
@@ -81,9 +86,15 @@ def dtype_name(dtype: np.dtype) -> str:
 def row_bytes(cols: Dim, dtype: np.dtype) -> Dim:
     """Return the bytes that a row of ``cols`` numbers takes in memories and channels.
 
-    Two numbers of ``int4`` are packed into a byte; a row begins with a byte of its own.
+    Two numbers of ``int4`` are packed into a byte; a row begins with a byte of its own. So do
+    the elements of a block-scaled type, and each block of a row has a byte for its scale.
     """
-    return ceil_div(cols, 2) if dtype.num == _INT4 else cols * dtype.itemsize
+    if dtype.num == _INT4:
+        return ceil_div(cols, 2)
+    form = block_format(dtype)
+    if form is not None:
+        return ceil_div(cols * form.bits, 8) + ceil_div(cols, BLOCK)
+    return cols * dtype.itemsize
 
 
 def is_constant(data: object) -> bool:
@@ -147,7 +158,7 @@ class Tile:
     def size_bytes(self) -> int:
         """Bytes of the whole tile, padding included."""
         dtype = self.dtype
-        if dtype.num == _INT4:
+        if dtype.num in _PACKED:
             return self.rows * row_bytes(self.cols, dtype)
         return self.rows * self.cols * dtype.itemsize
 

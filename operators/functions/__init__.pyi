@@ -1,5 +1,6 @@
 from .arithmetic import narrow as narrow
 from .arithmetic import wide as wide
+from .as_type import AsType as AsType
 from .attention import AttentionScores as AttentionScores
 from .attention import MaskScores as MaskScores
 from .attention import Quotient as Quotient

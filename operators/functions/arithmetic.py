@@ -18,7 +18,15 @@ from typing import Final, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from fabric import ValueChangedError, converted, dtype_name, kept_as, limits
+from fabric import (
+    ValueChangedError,
+    block_format,
+    converted,
+    dtype_name,
+    kept_as,
+    limits,
+    numbers_of,
+)
 
 __all__ = [
     "divided",
@@ -67,6 +75,8 @@ def wide(data: Array) -> Array:
     if numbers is not None:
         found: Array = numbers.take(data.view(np.uint8))
         return found
+    if block_format(dtype) is not None:
+        return numbers_of(data)
     if limits(dtype) is None:
         return data
     beyond = dtype == np.uint64 and int(data.max(initial=0)) > _MOST
@@ -75,7 +85,7 @@ def wide(data: Array) -> Array:
 
 def wide_type(dtype: np.dtype) -> np.dtype:
     """Return the element type that holds what ``wide`` gives."""
-    if dtype in _NUMBERS or dtype in _IN_32_BITS:
+    if dtype in _NUMBERS or dtype in _IN_32_BITS or block_format(dtype) is not None:
         return np.dtype(np.float32)
     ends = limits(dtype)
     return dtype if ends is None or ends[1] > _MOST else _WORD
@@ -174,6 +184,8 @@ def narrow(data: Array, dtype: np.dtype, by: str = "a function", of: Terms | Non
     if data.dtype == dtype:
         return data
     ends = limits(dtype)
+    if block_format(dtype) is not None:
+        return converted(data, dtype)
     if ends is None:
         return data.astype(dtype)
     if data.dtype == object:

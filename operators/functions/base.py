@@ -21,6 +21,7 @@ from fabric import (
     TileType,
     Value,
     ValueType,
+    block_format,
     limits,
 )
 from operators.functions.arithmetic import Array
@@ -45,6 +46,7 @@ class Function(Described):
     Attributes:
         operands: how many it takes; None for any number.
         mixed_types: they may be tiles of different element types.
+        block_scaled: numbers of them may share scales.
         floats: they are floating-point numbers: integers have no exact result.
         elementwise: each number of the result is made of those in its place.
 
@@ -56,6 +58,7 @@ class Function(Described):
 
     operands: ClassVar[int | None] = None
     mixed_types: ClassVar[bool] = False
+    block_scaled: ClassVar[bool] = False
     floats: ClassVar[bool] = False
     elementwise: ClassVar[bool] = False
 
@@ -66,8 +69,14 @@ class Function(Described):
             ShapeError: another number, or other types.
         """
         count = self.operands or max(1, len(operands))
-        mixed, floats = self.mixed_types, self.floats
-        return tile_types(name, operands, count, mixed_types=mixed, floats=floats)
+        return tile_types(
+            name,
+            operands,
+            count,
+            mixed_types=self.mixed_types,
+            floats=self.floats,
+            block_scaled=self.block_scaled,
+        )
 
     @property
     def fixed_cycles(self) -> Annotated[int, Bounds(0)] | None:
@@ -126,12 +135,13 @@ def tile_types(
     *,
     mixed_types: bool = False,
     floats: bool = False,
+    block_scaled: bool = False,
 ) -> tuple[TileType, ...]:
     """Return ``values`` as tile types, of one element type unless ``mixed_types``.
 
     Raises:
-        ShapeError: another number of inputs, something else than tiles, mixed element types, or
-            whole numbers where ``floats`` are needed.
+        ShapeError: another number of inputs, something else than tiles, mixed element types, whole
+            numbers where ``floats`` are needed, or shared scales unless ``block_scaled``.
     """
     tiles = tuple([value for value in values if isinstance(value, TileType)])
     if len(tiles) != count or len(values) != count:
@@ -144,4 +154,10 @@ def tile_types(
     for tile in tiles if floats else ():
         if limits(tile.dtype) is not None:
             raise ShapeError(f"{name} is given {tile}: expected floating-point numbers")
+    for tile in () if block_scaled else tiles:
+        if block_format(tile.dtype) is not None:
+            raise ShapeError(
+                f"{name} is given {tile}, whose numbers share scales: expected others, as "
+                "Map(AsType(...)) makes of them"
+            )
     return tiles

@@ -14,8 +14,10 @@ from fabric import (
     Tile,
     TileType,
     ValueType,
+    block_format,
     holds_integers,
     kept_as,
+    limits,
     row_bytes,
     same,
 )
@@ -36,10 +38,13 @@ class Matmul(Function):
 
     Shapes:
         a: M x K; b: K x N (N x K where transposed); result: M x N with the valid rows of a, of the
-        element type of a. That of b is the same, or an integer type of fewer bits.
+        element type of a. That of b is the same, or an integer type of fewer bits, or a
+        block-scaled one. Of two block-scaled types, which may differ, the result is float32. Blocks
+        lie along K: a block-scaled b is transposed.
 
     Timing:
-        2 * M * K * N operations; padding counts fully.
+        2 * M * K * N operations; padding counts fully. Scales are powers of two: to apply them adds
+        exponents and counts none.
 
     Attributes:
         transposed: the second operand is stored by rows of its columns. Its valid rows are then
@@ -68,7 +73,7 @@ class Matmul(Function):
 
     @override
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
-        return _factors(name, operands)
+        return _factors(name, operands, self.transposed)
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
@@ -77,7 +82,12 @@ class Matmul(Function):
         if same(a.cols, inner) is False:
             form = "transposed " if self.transposed else ""
             raise ShapeError(f"Matmul multiplies {a} by {form}{b}: expected equal inner dimensions")
-        return TileType(a.rows, cols, wide_type(a.dtype) if self.unrounded else a.dtype)
+        return TileType(a.rows, cols, self._result(a.dtype))
+
+    def _result(self, dtype: np.dtype) -> np.dtype:
+        """Return the element type of a product, given that of a."""
+        wide = self.unrounded or block_format(dtype) is not None
+        return wide_type(dtype) if wide else dtype
 
     @override
     def flops(self, *inputs: Shaped) -> Dim:
@@ -92,7 +102,7 @@ class Matmul(Function):
     @override
     def apply(self, *inputs: Tile) -> Tile:
         a, b = inputs
-        data, dtype = None, wide_type(a.dtype) if self.unrounded else a.dtype
+        data, dtype = None, self._result(a.dtype)
         if a.data is not None and b.data is not None:
             left, right = a.data, b.data.T if self.transposed else b.data
 
@@ -140,7 +150,7 @@ class MatmulSum(Reduction):
 
     @override
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
-        return _factors(name, operands)
+        return _factors(name, operands, self.transposed)
 
     @override
     def infer(self, group: Dim, *inputs: TileType) -> TileType:
@@ -165,7 +175,7 @@ class MatmulSum(Reduction):
     @override
     def growth_bytes(self, state: State, *inputs: Tile) -> int:
         a, b = inputs
-        dtype = wide_type(a.dtype) if self.unrounded else a.dtype
+        dtype = self._one._result(a.dtype)
         return a.rows * row_bytes(self._cols(b), dtype) if state is None else 0
 
     @override
@@ -199,13 +209,22 @@ class MatmulSum(Reduction):
         return Tile(rows, cols, result.dtype, data, valid_rows=valid_rows)
 
 
-def _factors(name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+def _factors(name: str, operands: tuple[ValueType, ...], transposed: bool) -> tuple[Operand, ...]:
     """Return the types of two factors, of which the second may have fewer bits.
 
     Raises:
         ShapeError: another number, something else than tiles, or other element types.
     """
-    a, b = tile_types(name, operands, 2, mixed_types=True)
+    a, b = tile_types(name, operands, 2, mixed_types=True, block_scaled=True)
+    if block_format(b.dtype) is not None:
+        if not transposed:
+            raise ShapeError(
+                f"{name} is given {a} and {b}, whose scales are shared along its rows: expected "
+                "the second one transposed, so that these are summed"
+            )
+        if block_format(a.dtype) is None and limits(a.dtype) is not None:
+            raise ShapeError(f"{name} is given {a} and {b}: expected floating-point numbers")
+        return a, b
     if a.dtype == b.dtype:
         return a, b
     # Eight numbers take as many bytes as one has bits.

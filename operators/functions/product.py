@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from fabric import Tile, limits
+from fabric import Tile, block_format, limits
 from operators.functions.arithmetic import is_whole, largest, plus, roomy, wide
 from operators.functions.base import Array
 
@@ -30,7 +30,9 @@ def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
     right = b.data.T if transposed else b.data
     weights = b.dtype != a.dtype and left.dtype.kind == "f"
     exact = weights or left.dtype == np.float64
-    right = right.astype(left.dtype) if exact else wide(right)
+    if block_format(b.dtype) is not None:
+        right = wide(right)
+    right = right.astype(left.dtype, copy=False) if exact else wide(right)
     left, right = roomy(largest(left) * largest(right) * len(right), left, right)
     result: Array = left @ right
     if left.dtype == np.float64 and limits(a.dtype) is not None:

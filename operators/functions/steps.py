@@ -16,6 +16,7 @@ from operators.functions.numbers import NUMBERS
 
 __all__ = [
     "Columns",
+    "ComplexProduct",
     "Cut",
     "Joined",
     "Number",
@@ -106,6 +107,27 @@ class Step:
     def compute(self, *values: Array) -> Array:
         """Return the numbers of the result before they are rounded."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ComplexProduct(Step):
+    """Products of complex numbers, whose real and imaginary parts take turns in a row.
+
+    Each takes four products and two sums.
+    """
+
+    @override
+    def shape(self, *shapes: Shape) -> Shape:
+        return broadcast(shapes)
+
+    @override
+    def flops(self, *shapes: Shape) -> Dim:
+        return 3 * _elements(self.shape(*shapes))
+
+    @override
+    def compute(self, *values: Array) -> Array:
+        (a, b), (c, d) = ((each[:, 0::2], each[:, 1::2]) for each in values)
+        return np.stack([a * c - b * d, a * d + b * c], axis=-1).reshape(len(a * c), -1)
 
 
 @dataclass(frozen=True)

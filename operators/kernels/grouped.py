@@ -39,8 +39,9 @@ class GroupedProduct(Kernel):
     to whole rows. Weights are read once for each tile of rows, and by no expert that got none.
 
     Attributes:
-        weights: of each w, of each region: [experts of the region, K, N].
+        weights: of each w, of each region: [experts of the region, K, N], or [..., N, K].
         tile: columns of a tile of w where rows are whole, else its rows; it divides them.
+        transposed: weights are stored by rows of their columns.
     """
 
     family: ClassVar = "grouped product"
@@ -52,8 +53,11 @@ class GroupedProduct(Kernel):
         weights: Sequence[Sequence[Tensor]],
         tile: int,
         results: Sequence[Opaque],
+        *,
+        transposed: bool = False,
     ) -> None:
         """Multiply ``rows``, tiles of routed rows, with every w; a result for each."""
+        self.transposed = transposed
         self.name = name
         self.weights = weights
         self.tile = tile
@@ -68,9 +72,13 @@ class GroupedProduct(Kernel):
         assert isinstance(inputs[0], tuple)
         given = RoutedStreams.of(source.form, inputs[0])
         inner, cols = self.weights[0][0].shape[1:]
+        if self.transposed:
+            inner, cols = cols, inner
         summed = source.form.spread is Spread.TILED
         tiles = (inner if summed else cols) // self.tile
         tile = (self.tile, cols) if summed else (inner, self.tile)
+        if self.transposed:
+            tile = tile[::-1]
         rows = given.data if summed else self._repeated(given.data, tiles)  # [n, J]
         readings = given.origins
         if given.share > 1:
@@ -85,10 +93,14 @@ class GroupedProduct(Kernel):
             pairs = enumerate(zip(rows, loads, strict=True))
             if summed:  # [n] of whole rows
                 data = [
-                    Accum(MatmulSum(), name=f"{name}_r{region}")(*each) for region, each in pairs
+                    Accum(MatmulSum(self.transposed), name=f"{name}_r{region}")(*each)
+                    for region, each in pairs
                 ]
             else:  # [n, J] of tiles of columns
-                data = [Map(Matmul(), name=f"{name}_r{region}")(*each) for region, each in pairs]
+                data = [
+                    Map(Matmul(self.transposed), name=f"{name}_r{region}")(*each)
+                    for region, each in pairs
+                ]
             assert isinstance(result, Opaque)
             assert isinstance(result.form, Routed)
             found.append(given.with_data(result.form, data).flat())

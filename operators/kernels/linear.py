@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from fabric import Layout, dtype_named
+from fabric import BLOCK, Layout, block_format, dtype_named
 from operators.kernels.edges import joint_of
 from operators.kernels.following import readable, rows_layout
 from operators.kernels.kernel import Operand
@@ -58,10 +58,14 @@ def linear(
         factors: of the product, and of the bias.
     """
     size, inner = weight.shape
-    if schedule.weight_dtype is not None:
-        weight = View.of(weight.stored().retyped(dtype_named(schedule.weight_dtype)))
+    stored_as = schedule.weight_dtype_of(name)
+    if stored_as is not None:
+        weight = View.of(weight.stored().retyped(dtype_named(stored_as)))
     order = schedule.order_of(name)
     left = left_tiles(x, 0, schedule, whole=order != "output")
+    if block_format(weight.dtype) is not None and left.tile[-1] % BLOCK:
+        # A tile of weights has whole blocks, or whole rows.
+        left = readable((x,), Layout.tiled(x.shape, (*left.tile[:-1], inner)), whole_rows=False)
     nest = Nest(left, 0, size, size, order)
     if nest.row_tiles == 1 and order == "weight":
         nest = Nest(left, 0, size, size, "row")

@@ -6,13 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from math import isqrt
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from fabric import Bounds, ConfigurationError, Described, checked
 
-__all__ = ["Order", "Schedule", "at_most", "divisors", "fit"]
+__all__ = ["Order", "Schedule", "WeightDtype", "at_most", "divisors", "fit"]
+
+Value = TypeVar("Value")
 
 Order: TypeAlias = Literal["weight", "row", "output"]
+
+WeightDtype: TypeAlias = Literal[
+    "int4", "int8", "mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2"
+]
+"""Element types of fewer bits, for weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +46,7 @@ class Schedule(Described):
         weight_dtype: element type in which weights of products are stored, of fewer bits than what
             they are multiplied with, such as int4 beside activations of 8 bits. It has to hold
             their values, where they have any. That of the weights where None.
+        weight_dtypes: the same of single products, by patterns of their names.
         units: how many share the columns of each product with weights, tile by tile in turn. A unit
             reads a tile of weights with the bandwidth of one memory unit: several read several.
         attention_regions: how many share the tasks of each attention, in turn: a task is a tile of
@@ -56,7 +64,8 @@ class Schedule(Described):
     tile_cols: Annotated[int, Bounds(1)] = 64
     tile_inner: Annotated[int, Bounds(1)] = 64
     tile_keys: Annotated[int, Bounds(1)] = 64
-    weight_dtype: Literal["int4", "int8"] | None = None
+    weight_dtype: WeightDtype | None = None
+    weight_dtypes: Mapping[str, WeightDtype] = field(default_factory=dict)
     units: Annotated[int, Bounds(1)] = 1
     attention_regions: Annotated[int, Bounds(1)] = 1
     order: Order = "weight"
@@ -113,8 +122,17 @@ class Schedule(Described):
 
     def order_of(self, name: str) -> Order:
         """Return the order of the product called ``name``: that of the first pattern it matches."""
-        found = (order for pattern, order in self.orders.items() if fnmatchcase(name, pattern))
-        return next(found, self.order)
+        return _first(self.orders, name, self.order)
+
+    def weight_dtype_of(self, name: str) -> WeightDtype | None:
+        """Return the type that the weights of the product called ``name`` have; None: their own."""
+        return _first(self.weight_dtypes, name, self.weight_dtype)
+
+
+def _first(patterns: Mapping[str, Value], name: str, otherwise: Value) -> Value:
+    """Return the value of the first pattern that ``name`` matches."""
+    found = (value for pattern, value in patterns.items() if fnmatchcase(name, pattern))
+    return next(found, otherwise)
 
 
 def divisors(size: int) -> set[int]:

@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import Layout, dtype_name
+from fabric import (
+    Layout,
+    ValueChangedError,
+    block_format,
+    converted,
+    dtype_name,
+    numbers_of,
+)
 from operators.kernels.steps import Expanded, Permuted, Reshaped, Sliced, Step
 from operators.tiles.tensor import Tensor
 
@@ -76,12 +83,34 @@ class Stored(Source):
 
     def retyped(self, dtype: np.dtype) -> Stored:
         """Return the tensor with elements of another type, which has to hold their values."""
-        data = self.array if self.tensor.has_data else None
+
+        def held() -> np.ndarray:
+            array = self.array()
+            _check_held(array, dtype)
+            return array
+
+        data = held if self.tensor.has_data else None
         return Stored.of(self.name, self.shape, dtype, data, known=self.known)
 
     def array(self) -> np.ndarray:
         """The data, of ``shape``."""
         return self.tensor.array.reshape(self.shape)
+
+
+def _check_held(array: np.ndarray, dtype: np.dtype) -> None:
+    """Refuse numbers that a block-scaled type would round; other types refuse theirs themselves.
+
+    Raises:
+        ValueChangedError: a number is none of the type.
+    """
+    if block_format(dtype) is None:
+        return
+    found = numbers_of(converted(array, dtype))
+    changed = found != array.astype(np.float64)
+    if changed.any():
+        place = tuple(np.argwhere(changed)[0].tolist())
+        what = f"{array[place]} at {list(place)}, which is {found[place]} as {dtype_name(dtype)}"
+        raise ValueChangedError(what, array[place], place)
 
 
 @dataclass(frozen=True, eq=False)

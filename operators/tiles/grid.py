@@ -8,6 +8,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
+    BLOCK,
     Hardware,
     Layout,
     Ports,
@@ -15,6 +16,7 @@ from fabric import (
     Tile,
     TileType,
     ValueChangedError,
+    block_format,
     counted,
     dtype_name,
     dtype_named,
@@ -133,7 +135,9 @@ class Grid:
             ShapeError: it would change a value, or tiles begin in the middle of a byte.
         """
         cols = self.tile[-1]
-        if self.shape[-1] > 1 and row_bytes(cols, dtype) * 2 != row_bytes(2 * cols, dtype):
+        if block_format(dtype) is not None:
+            self._check_blocks(dtype)
+        elif self.shape[-1] > 1 and row_bytes(cols, dtype) * 2 != row_bytes(2 * cols, dtype):
             raise ShapeError(
                 f"{self._operator} cuts rows of {dtype_name(dtype)} into tiles {cols} wide: "
                 "expected an even number, so that a tile begins with a whole byte"
@@ -142,6 +146,20 @@ class Grid:
             self.tensor.check(dtype)
         except ValueChangedError as error:
             raise ShapeError(f"{self._operator}: {self._changed(error)}") from error
+
+    def _check_blocks(self, dtype: np.dtype) -> None:
+        """Refuse tiles that begin within a block of numbers that share a scale.
+
+        Raises:
+            ShapeError: they do.
+        """
+        cols, width, own = self.tile[-1], self.tensor.shape[-1], self.tensor.base.shape[-1]
+        if not (own % BLOCK == cols % BLOCK == 0 or cols == width == own):
+            raise ShapeError(
+                f"{self._operator} cuts rows of {own} numbers of {dtype_name(dtype)} into tiles "
+                f"{cols} wide: expected whole rows, or a multiple of the {BLOCK} numbers that "
+                "share a scale"
+            )
 
     def tiles(self, ports: Ports) -> Tiles:
         """Return the tiles as a load hands them out.

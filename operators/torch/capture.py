@@ -11,16 +11,20 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
+from torch.overrides import TorchFunctionMode
 
 from fabric import refuse, users_code
 from operators.torch.call import Spec
 from operators.torch.decompositions import decompositions
+from operators.torch.lengths import at_lengths, is_of_one, kept_trace
 from operators.torch.numbers import dtype_of
 from operators.torch.refusing import UnsupportedError
 from operators.torch.registry import importer_of
@@ -28,6 +32,10 @@ from operators.torch.registry import importer_of
 __all__ = ["Captured", "capture", "module_of", "place_of", "specs_of", "target_of"]
 
 _FRAME: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+
+
+_COMPLEX: Final = np.dtype(np.complex64)
+"""Of tensors whose numbers are pairs of those that tiles have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +60,20 @@ class Captured:
     outputs: tuple[Any, ...]
 
 
-def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Captured:
+def capture(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any = None,
+) -> Captured:
     """Trace ``module`` for arguments like these.
+
+    Args:
+        module: in evaluation mode.
+        args: that it is called with.
+        kwargs: that it is called with, by name.
+        dynamic_shapes: lengths that stay symbols in the trace, as torch.export has it. It is kept
+            for calls with other lengths.
 
     Raises:
         ProgramError: it is no module, ``args`` is no tuple, PyTorch cannot trace it, or it writes
@@ -63,30 +83,20 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
         refuse(f"from_torch is given a {type(module).__name__}: expected a torch.nn.Module")
     if not isinstance(args, tuple):
         refuse(f"from_torch: args is a {type(args).__name__}: expected a tuple, such as (x,)")
-    traced = _where_the_weights_are(module, (args, dict(kwargs)))
-    # What is no Exception goes through the door of all users' code.
-    with (
-        users_code(f"tracing {type(module).__name__}"),
-        torch.no_grad(),
-        warnings.catch_warnings(),
-        _grouped_experts(module),
-    ):
-        warnings.simplefilter("ignore")  # torch warns about itself
-        try:
-            exported = torch.export.export(module, *traced, strict=False)
-        except Exception as error:  # noqa: BLE001 - the user's module runs there
-            said = str(error).strip().split("\n")[0]
-            refuse(
-                f"torch.export cannot trace {type(module).__name__} for these arguments: "
-                f"{type(error).__name__}: {said}"
-            )
-        exported = _taken_apart(exported.run_decompositions({}))
+    leaves, structure = torch.utils._pytree.tree_flatten((args, dict(kwargs)))
+    if dynamic_shapes is None:
+        exported = _traced(module, args, kwargs)
+        graph = exported.graph
+    else:
+        trace = partial(_traced, module, args, kwargs, dynamic_shapes)
+        exported = kept_trace(module, leaves, structure, dynamic_shapes, trace)
+        graph = at_lengths(exported, leaves)
     _check_only_returns(module, exported)
-    given = iter(torch.utils._pytree.tree_leaves((args, dict(kwargs))))
+    given = iter(leaves)
     held = {**exported.state_dict, **exported.constants}
     tensors: dict[Node, torch.Tensor] = {}
     data, parameters, inputs = set(), set(), set()
-    placeholders = [node for node in exported.graph.nodes if node.op == "placeholder"]
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     for node, spec in zip(placeholders, exported.graph_signature.input_specs, strict=True):
         if spec.kind is not InputKind.USER_INPUT:
             tensors[node] = held[spec.target]
@@ -97,10 +107,63 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
             inputs.add(node)
             if value.is_floating_point():
                 data.add(node)
-    (output,) = (node for node in exported.graph.nodes if node.op == "output")
-    calls = tuple(node for node in exported.graph.nodes if node.op == "call_function")
+    (output,) = (node for node in graph.nodes if node.op == "output")
+    calls = tuple(node for node in graph.nodes if node.op == "call_function")
     known = frozenset(data), frozenset(parameters), frozenset(inputs)
     return Captured(calls, tensors, *known, tuple(output.args[0]))
+
+
+def _traced(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any = None,
+) -> ExportedProgram:
+    """Trace a module, and take its calls apart where nobody imports them.
+
+    Raises:
+        ProgramError: PyTorch cannot trace it.
+    """
+    given = _where_the_weights_are(module, (args, dict(kwargs)))
+    # What is no Exception goes through the door of all users' code.
+    with (
+        users_code(f"tracing {type(module).__name__}"),
+        torch.no_grad(),
+        warnings.catch_warnings(),
+        _grouped_experts(module),
+        _KnownPlaces(),
+    ):
+        warnings.simplefilter("ignore")  # torch warns about itself
+        try:
+            exported = torch.export.export(
+                module, *given, dynamic_shapes=dynamic_shapes, strict=False
+            )
+        except Exception as error:  # noqa: BLE001 - the user's module runs there
+            if dynamic_shapes is not None and is_of_one(error):
+                return _traced(module, args, kwargs)
+            # Of lengths the second line says which, and why.
+            lines = str(error).strip().split("\n")[: 1 if dynamic_shapes is None else 2]
+            said = " ".join(each.strip(" -") for each in lines)
+            refuse(
+                f"torch.export cannot trace {type(module).__name__} for these arguments: "
+                f"{type(error).__name__}: {said}"
+            )
+        return _taken_apart(exported.run_decompositions({}))
+
+
+class _KnownPlaces(TorchFunctionMode):  # type: ignore[misc]  # it has no annotations
+    """Lists that index a tensor keep their numbers: on the meta device PyTorch would drop them."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Index by a tensor that has numbers in place of a list."""
+        if func is torch.Tensor.__getitem__ and args[0].is_meta:
+            index = args[1] if isinstance(args[1], tuple) else (args[1],)
+            if any(isinstance(each, list) for each in index):
+                named = [torch.tensor(each) if isinstance(each, list) else each for each in index]
+                args = args[0], tuple(named)
+        return func(*args, **(kwargs or {}))
 
 
 @contextmanager
@@ -191,12 +254,13 @@ def specs_of(node: Node) -> tuple[Spec, ...]:
     """Return the tensors that a node returns.
 
     Raises:
-        UnsupportedError: one has elements that tiles do not have, or a size that data decide.
+        UnsupportedError: one has elements that tiles do not have, nor pairs of them; or a size
+            that data decide.
     """
     found = node.meta["val"]
     tensors = found if isinstance(found, tuple | list) else (found,)
     return tuple(
-        Spec(_sizes(each), dtype_of(each.dtype))
+        Spec(_sizes(each), _COMPLEX if each.dtype == torch.complex64 else dtype_of(each.dtype))
         for each in tensors
         if isinstance(each, torch.Tensor)
     )

@@ -81,6 +81,13 @@ class Constants:
         (spec,) = specs_of(node)
         return self._stored(node, name, spec, self._make[node])
 
+    def pairs(self, node: Node) -> Stored:
+        """Return complex numbers as pairs of real ones along a last dimension."""
+        (spec,) = specs_of(node)
+        make = self._make[node]
+        pairs = Spec((*spec.shape, 2), np.dtype(np.float32))
+        return self._stored(node, node.name, pairs, lambda: torch.view_as_real(make()))
+
     def single(self, node: Node) -> Stored:
         """Return the single float64 number of a node as float32, rounded by PyTorch."""
         make = self._make[node]

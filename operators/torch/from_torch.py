@@ -33,6 +33,7 @@ def from_torch(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any] | None = None,
     *,
+    dynamic_shapes: Any = None,
     schedule: Schedule | None = None,
     routing: Sequence[ArrayLike] | None = None,
     name: str | None = None,
@@ -49,6 +50,10 @@ def from_torch(
         module: in evaluation mode.
         args: that it is called with.
         kwargs: that it is called with, by name.
+        dynamic_shapes: lengths that stay symbols while PyTorch traces the module, as torch.export
+            has it: ``{"x": {0: torch.export.Dim("tokens")}}``. The trace is kept as long as the
+            module, and a later call with other lengths uses it, where what PyTorch asked of the
+            lengths holds for them. What the program works for are the lengths of these arguments.
         schedule: tiles, orders and what stays on chip.
         routing: for each layer whose tokens go to experts that data choose, in the order of the
             calls: the experts of each token, [tokens, hits]. Timing mode has no data to choose by,
@@ -61,7 +66,7 @@ def from_torch(
         ProgramError: it is no module, PyTorch cannot trace it, or a call cannot be imported: which
             one, in which module, at which line, and what would be needed.
     """
-    captured = capture(module, args, kwargs or {})
+    captured = capture(module, args, kwargs or {}, dynamic_shapes)
     outputs: dict[str, View] = {}
 
     def build(schedule: Schedule) -> Program:

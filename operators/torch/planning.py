@@ -26,7 +26,7 @@ from operators.torch.loops.around import rows_in_loops
 from operators.torch.loops.ops import STATES
 from operators.torch.numbers import array_of, dtype_of
 from operators.torch.registry import Importer, Result, asked, importer_of, takes_opaque, whole
-from operators.torch.routes import NoElements
+from operators.torch.routes import NoElements, Pairs
 from operators.torch.unsupported import Unsupported
 
 __all__ = ["Planned", "imported", "planned"]
@@ -116,7 +116,13 @@ class _Planning:
     def given(self, node: Node) -> Any:
         """Return what a node gives, a constant also."""
         if node not in self.values and node in self.constants:
-            self.values[node] = View.of(self.constants.stored(node, node.name))
+            tensor = node.meta.get("val")
+            if isinstance(tensor, torch.Tensor) and tensor.dtype == torch.complex64:
+                (spec,) = specs_of(node)
+                form = Pairs(View.of(self.constants.pairs(node)))
+                self.values[node] = View.of(Opaque(node.name, spec.shape, spec.dtype, form))
+            else:
+                self.values[node] = View.of(self.constants.stored(node, node.name))
         return self.values.get(node)
 
     def choose(self, node: Node) -> None:
@@ -260,10 +266,20 @@ def imported(importing: Importing, call: Call) -> Result:
     else:
         given = _changed(call, lambda each: whole(importing, each))
     try:
-        return _given(importing, importer, given)
+        found = _given(importing, importer, given)
     except ShapeError:
         settled = _changed(given, importing.settled)
-        return _given(importing, importer, settled)
+        found = _given(importing, importer, settled)
+    given_back = found if isinstance(found, tuple) else (found,)
+    for spec, view in zip(call.results, given_back, strict=False):
+        if spec.dtype.kind == "c" and not _is_complex(view):
+            raise UnsupportedError("it gives complex numbers: expected products or views of such")
+    return found
+
+
+def _is_complex(view: View | None) -> bool:
+    source = None if view is None else view.source
+    return isinstance(source, Opaque) and isinstance(source.form, Pairs)
 
 
 def _changed(call: Call, change: Callable[[View], View]) -> Call:
@@ -335,6 +351,8 @@ def _stand_in(node: Node) -> View | tuple[View, ...] | None:
     try:
         specs = specs_of(node)
     except UnsupportedError:
+        return None
+    if any(each.dtype.kind == "c" for each in specs):
         return None
     views = [View.of(Stored.of(node.name, each.shape, each.dtype, None)) for each in specs]
     return tuple(views) if isinstance(node.meta["val"], tuple | list) else next(iter(views), None)

@@ -17,7 +17,7 @@ from operators.kernels.routing import Routing
 from operators.kernels.tensors import View
 from operators.torch.call import Call
 
-__all__ = ["Collected", "Control", "Gathered", "NoElements", "Says"]
+__all__ = ["Collected", "Control", "Gathered", "NoElements", "Pairs", "Says"]
 
 
 class Says(Enum):
@@ -48,6 +48,21 @@ class Control:
     def __str__(self) -> str:
         """As messages show it."""
         return f"integers that data decide ({self.says.value})"
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Complex numbers; the form of an ``Opaque`` that no kernel gives.
+
+    Attributes:
+        reals: real and imaginary part of each, along a last dimension of 2.
+    """
+
+    reals: View
+
+    def __str__(self) -> str:
+        """As messages show it."""
+        return "complex numbers"
 
 
 @dataclass(frozen=True, eq=False)

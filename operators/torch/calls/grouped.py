@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fabric import block_format, dtype_named
 from operators.functions.steps import Columns
 from operators.kernels.grouped import GroupedProduct
 from operators.kernels.kernel import Operand
@@ -216,8 +217,21 @@ def _multiplied(
         given = Routed(form.routing, spread, form.packing, 0 if summed else tile)
         results.append(Opaque(f"{name}_{number}", (rows.shape[0], cols), source.dtype, given))
     regions = form.packing.regions
-    parts = [[_of_region(each, region, regions) for region in range(regions)] for each in weights]
-    return importing.add(GroupedProduct(name, Operand(rows, None), parts, tile, results))
+    narrow = importing.schedule.weight_dtype_of(name)
+    dtype = None if narrow is None else dtype_named(narrow)
+    # Numbers that share a scale lie along the inner dimension.
+    transposed = dtype is not None and block_format(dtype) is not None
+    stored = [_stored_as(each, dtype, transposed=transposed) for each in weights]
+    parts = [[_of_region(each, region, regions) for region in range(regions)] for each in stored]
+    kernel = GroupedProduct(name, Operand(rows, None), parts, tile, results, transposed=transposed)
+    return importing.add(kernel)
+
+
+def _stored_as(weights: View, dtype: np.dtype | None, *, transposed: bool) -> View:
+    """Return weights as they lie in off-chip memory."""
+    if transposed:
+        weights = weights.permuted((0, 2, 1))
+    return weights if dtype is None else View.of(weights.stored().retyped(dtype))
 
 
 def _of_region(weights: View, region: int, regions: int) -> Tensor:

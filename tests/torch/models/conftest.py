@@ -23,7 +23,9 @@ def traced_once() -> Any:
     importing = importlib.import_module("operators.torch.from_torch")
     kept: dict[int, tuple[object, object]] = {}
 
-    def found(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+    def found(
+        module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], _dynamic_shapes: object
+    ) -> object:
         if id(module) not in kept:
             kept[id(module)] = module, capture(module, args, kwargs)
         return kept[id(module)][1]

@@ -57,6 +57,13 @@ CACHED: Final[dict[str, dict[str, Any]]] = {
         "new_decoder_architecture": False,
     },
     "cohere": _GROUPED,
+    "llama4_text": {
+        **_GROUPED,
+        "intermediate_size_mlp": 48,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 1,
+    },
+    "deepseek_v2": _LATENT,
     "phimoe": {**_GROUPED, **_EXPERTS},
     "gpt_neox": _SIZES,
 }

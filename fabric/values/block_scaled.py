@@ -1,0 +1,114 @@
+"""Block-scaled element types: 32 neighbours of a row share one scale, which is a power of two.
+
+A number is its element times the scale of its block. An array of such a type has both beside each
+other for every number, so that any part of it stands for the same numbers; in memories and
+channels a scale is there once for each block.
+
+Source: OCP Microscaling Formats (MX) Specification, version 1.0, sections 5 and 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Any: ml_dtypes has no types.
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+__all__ = ["BLOCK", "BLOCK_SCALED", "BlockFormat", "block_format", "blocks_of", "numbers_of"]
+
+BLOCK: Final = 32
+"""Neighbours of a row that share a scale; the last block of a row may have fewer."""
+
+_SCALE: Final = np.dtype(ml_dtypes.float8_e8m0fnu)
+_EXPONENTS: Final = (-127, 127)
+"""Of scales."""
+
+
+@dataclass(frozen=True)
+class BlockFormat:
+    """A format of the specification.
+
+    Attributes:
+        name: of the element type, such as ``mxfp4``.
+        element: the type of the elements.
+        bits: of an element in memory.
+    """
+
+    name: str
+    element: np.dtype
+    bits: int
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of arrays: an element and the scale of its block."""
+        return np.dtype([("element", self.element), ("scale", _SCALE)])
+
+    @property
+    def most(self) -> float:
+        """The largest element."""
+        finfo: Any = vars(ml_dtypes)["finfo"]
+        return float(finfo(self.element).max)
+
+
+_FORMATS: Final = (
+    BlockFormat("mxfp4", np.dtype(ml_dtypes.float4_e2m1fn), 4),
+    BlockFormat("mxfp6_e2m3", np.dtype(ml_dtypes.float6_e2m3fn), 6),
+    BlockFormat("mxfp6_e3m2", np.dtype(ml_dtypes.float6_e3m2fn), 6),
+    BlockFormat("mxfp8_e4m3", np.dtype(ml_dtypes.float8_e4m3fn), 8),
+    BlockFormat("mxfp8_e5m2", np.dtype(ml_dtypes.float8_e5m2), 8),
+)
+
+BLOCK_SCALED: Final = {each.name: each.dtype for each in _FORMATS}
+"""The element types by their names."""
+
+_OF: Final = {each.dtype: each for each in _FORMATS}
+_VOID: Final = np.dtype(np.void).num
+"""Of all types with fields, and of nothing else that streams carry: quick to compare."""
+
+
+def block_format(dtype: np.dtype) -> BlockFormat | None:
+    """Return the format of a block-scaled element type; None of any other type."""
+    return _OF.get(dtype) if dtype.num == _VOID else None
+
+
+def blocks_of(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return real numbers as ``dtype``, a block-scaled type; blocks begin with each row.
+
+    The scale of a block is the largest power of two in its largest magnitude, divided by the
+    largest power of two that an element holds. Elements are rounded to even, and to the largest
+    one where they are beyond it.
+
+    Args:
+        array: finite numbers, ``[..., columns]``; or of ``dtype`` already.
+        dtype: the type.
+    """
+    if array.dtype == dtype:
+        return array.copy()
+    form = block_format(dtype)
+    assert form is not None
+    numbers = np.atleast_1d(array.astype(np.float64))
+    *outer, cols = numbers.shape
+    count = -(-cols // BLOCK)
+    padded = np.zeros((*outer, count * BLOCK))
+    padded[..., :cols] = numbers
+    blocks = padded.reshape(*outer, count, BLOCK)
+    largest = np.abs(blocks).max(axis=-1, keepdims=True, initial=0.0)
+    # frexp's exponent is one above that of the largest power of two in a number.
+    exponents = np.frexp(largest)[1] - np.frexp(form.most)[1]
+    exponents = np.clip(np.where(largest > 0, exponents, _EXPONENTS[0]), *_EXPONENTS)
+    elements = np.clip(np.ldexp(blocks, -exponents), -form.most, form.most)
+    result = np.empty(blocks.shape, dtype)
+    result["element"] = elements.astype(form.element)
+    result["scale"] = np.ldexp(1.0, exponents).astype(_SCALE)
+    return np.ascontiguousarray(result.reshape(padded.shape)[..., :cols]).reshape(array.shape)
+
+
+def numbers_of(array: np.ndarray) -> np.ndarray:
+    """Return the numbers that an array of a block-scaled type stands for, in float32."""
+    # Elements and scales are exact in float32, and so is each product that float32 holds.
+    with np.errstate(over="ignore"):
+        found: np.ndarray = array["element"].astype(np.float32) * array["scale"].astype(np.float32)
+    return found

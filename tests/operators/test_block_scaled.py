@@ -1,0 +1,256 @@
+"""Block-scaled types against the OCP Microscaling Formats specification, version 1.0.
+
+Its tables are written down here once more, element by element from the bits; nothing of the fabric
+or of ml_dtypes makes what is expected.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric import FlatDescription, Hardware, Program, Report, ShapeError, hardware_scope, simulate
+from operators import (
+    Accum,
+    Add,
+    AsType,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    MatmulSum,
+    Promote,
+    Reshape,
+    Tensor,
+)
+from tests.profiles import examples
+
+BYTEWISE = Hardware(hbm=FlatDescription(request_bytes=1))
+
+
+class Format(NamedTuple):
+    """A row of the specification's tables: bits, and the exponent of the largest number."""
+
+    exponent_bits: int
+    mantissa_bits: int
+    bias: int
+    largest: float
+    largest_exponent: int
+
+    @property
+    def bits(self) -> int:
+        """Of an element, with its sign."""
+        return 1 + self.exponent_bits + self.mantissa_bits
+
+    def elements(self) -> list[float]:
+        """Every magnitude, in the order of its bits: even ones have a 0 as their last bit."""
+        codes = product(range(2**self.exponent_bits), range(2**self.mantissa_bits))
+        found = [
+            2.0 ** (max(e, 1) - self.bias) * ((e > 0) + m / 2**self.mantissa_bits) for e, m in codes
+        ]
+        return [each for each in found if each <= self.largest]
+
+
+FORMATS = {
+    "mxfp4": Format(2, 1, 1, 6.0, 2),
+    "mxfp6_e2m3": Format(2, 3, 1, 7.5, 2),
+    "mxfp6_e3m2": Format(3, 2, 3, 28.0, 4),
+    "mxfp8_e4m3": Format(4, 3, 7, 448.0, 8),
+    "mxfp8_e5m2": Format(5, 2, 15, 57344.0, 15),
+}
+
+
+def rounded(number: float, form: Format) -> float:
+    """Return the nearest element, the even one of two; the largest one where it is beyond it."""
+    elements = form.elements()
+    found = min(range(len(elements)), key=lambda at: (abs(elements[at] - abs(number)), at % 2))
+    return math.copysign(elements[found], number)
+
+
+def blocks(rows: Any, form: Format) -> list[list[tuple[float, list[float]]]]:
+    """Return scales and elements of the blocks of each row."""
+    found = []
+    for row in rows.tolist():
+        its = []
+        for first in range(0, len(row), 32):
+            block = row[first : first + 32]
+            most = max(map(abs, block))
+            exponent = math.floor(math.log2(most)) - form.largest_exponent if most else -127
+            scale = 2.0 ** min(max(exponent, -127), 127)
+            its.append((scale, [rounded(each / scale, form) for each in block]))
+        found.append(its)
+    return found
+
+
+def numbers(rows: Any, form: Format) -> Any:
+    """Return what the blocks stand for."""
+    return np.array(
+        [[scale * each for scale, its in row for each in its] for row in blocks(rows, form)]
+    )
+
+
+def dot(left: list[tuple[float, list[float]]], right: list[tuple[float, list[float]]]) -> float:
+    """Return the product of two rows: of each pair of blocks the scales times a sum."""
+    return sum(
+        x * y * sum(p * q for p, q in zip(ps, qs, strict=True))
+        for (x, ps), (y, qs) in zip(left, right, strict=True)
+    )
+
+
+def drawn(random: Any, rows: int, cols: int) -> Any:
+    """Return float32 numbers of many magnitudes, with zeros and halves between elements."""
+    found = random.standard_normal((rows, cols)) * 2.0 ** random.integers(-9, 9, (rows, 1))
+    found[random.random(found.shape) < 0.1] = 0
+    ties = random.random(found.shape) < 0.2
+    return np.where(ties, np.round(found * 4) / 4, found).astype(np.float32)
+
+
+def copied(x: Any, dtype: str) -> Report:
+    """Load numbers in a block-scaled type and store them."""
+    with hardware_scope(BYTEWISE), Program("copy", mode="functional") as program:
+        tensor = Tensor(x.shape, lambda: x, dtype=dtype)
+        LinearOffChipStore("y")(LinearOffChipLoad(tensor, tile=(1, x.shape[1]))())
+    program.expect(y=lambda: numbers(x, FORMATS[dtype]))
+    return simulate(program)
+
+
+@examples(quick=10, deep=200)
+@given(
+    dtype=st.sampled_from(sorted(FORMATS)),
+    seed=st.integers(0, 999),
+    rows=st.integers(1, 3),
+    cols=st.sampled_from([1, 5, 31, 32, 33, 64, 70]),
+)
+def test_numbers_and_bytes(dtype: str, seed: int, rows: int, cols: int) -> None:
+    """What is loaded are the specification's numbers, to the bit; a row has its own bytes."""
+    x = drawn(np.random.default_rng(seed), rows, cols)
+
+    report = copied(x, dtype)
+
+    np.testing.assert_array_equal(report.outputs["y"], numbers(x, FORMATS[dtype]))
+    assert report.verified
+    row_bytes = len(np.packbits(np.zeros(FORMATS[dtype].bits * cols, bool))) + math.ceil(cols / 32)
+    assert 2 * rows * row_bytes == report.off_chip_traffic_bytes == report.hbm_bytes_moved
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_every_element(dtype: str) -> None:
+    """All elements stay what they are, and so do halves between two, which become even."""
+    form = FORMATS[dtype]
+    elements = np.array(form.elements())
+    between = (elements[1:] + elements[:-1]) / 2
+    x = np.concatenate([elements, between, -between, [1.5 * form.largest]]).astype(np.float32)
+    # Each block has the largest element, so that all have a scale of 1.
+    rows = np.stack([x, np.full(len(x), form.largest, np.float32)], axis=1)
+    rows = np.minimum(rows, 1.999 * 2.0**form.largest_exponent)
+
+    np.testing.assert_array_equal(copied(rows, dtype).outputs["y"], numbers(rows, form))
+
+
+def test_ends_of_scales() -> None:
+    """Scales end where 8 bits do; float32 has what is below."""
+    x = np.array([[2.0**-140, 2.0**-127], [3.4e38, -1e38], [0.0, 0.0]], np.float32)
+
+    for dtype, form in FORMATS.items():
+        np.testing.assert_array_equal(copied(x, dtype).outputs["y"], numbers(x, form))
+
+
+@examples(quick=8, deep=100)
+@given(
+    left=st.sampled_from([*FORMATS, "float32", "bfloat16"]),
+    right=st.sampled_from(sorted(FORMATS)),
+    seed=st.integers(0, 999),
+    summed=st.booleans(),
+)
+def test_products(left: str, right: str, seed: int, summed: bool) -> None:
+    """Of each pair of blocks the scales times the sum of products, added up in float32."""
+    random = np.random.default_rng(seed)
+    a, w = (random.standard_normal((rows, 96)).astype(np.float32) for rows in (4, 6))
+    a = np.round(a * 4).astype(np.float32) / 4 if left == "bfloat16" else a
+    scaled = left in FORMATS
+    with Program("product", mode="functional") as program:
+        kept = "float32" if scaled else left
+        cols = 32 if summed else 96
+        x = LinearOffChipLoad(Tensor(a.shape, lambda: a, dtype=kept), tile=(4, cols))()
+        x = Map(AsType(left))(x) if scaled else x
+        y = LinearOffChipLoad(Tensor(w.shape, lambda: w, dtype=right), tile=(6, cols))()
+        if summed:
+            x, y = Flatten(0, 1)(x), Flatten(0, 1)(y)
+            found = Promote(0)(Accum(MatmulSum(transposed=True))(x, y))
+        else:
+            found = Map(Matmul(transposed=True))(x, y)
+        LinearOffChipStore("y")(found)
+    weights = blocks(w, FORMATS[right])
+
+    def expected() -> Any:
+        if not scaled:
+            return a.astype(np.float64) @ numbers(w, FORMATS[right]).T
+        rows = blocks(a, FORMATS[left])
+        return np.array([[dot(row, other) for other in weights] for row in rows])
+
+    program.expect(y=expected)
+    report = simulate(program)
+
+    assert report.verified
+    assert str(report.outputs["y"].dtype) == ("float32" if scaled else left)
+    assert report.flops == 2 * 4 * 96 * 6 + (2 * 4 * 96 if scaled else 0)
+    exact = simulate(program, exact=True)
+    assert exact.verified
+    assert exact.cycles == simulate(program, mode="timing").cycles == report.cycles
+
+
+def test_both_engines_and_other_operators() -> None:
+    """Padding, random stores and copies of tiles keep elements and scales together."""
+    x = drawn(np.random.default_rng(1), 6, 64)
+    with Program("moved", mode="functional") as program:
+        tiles = LinearOffChipLoad(Tensor(x.shape, lambda: x, dtype="mxfp4"), tile=(1, 64))()
+        chunks, _ = Reshape(4, pad=1.0)(Flatten(0, 1)(tiles))
+        LinearOffChipStore("y")(chunks)
+    program.expect(
+        y=lambda: np.concatenate([numbers(x, FORMATS["mxfp4"]), np.ones((2, 64))]).reshape(2, -1)
+    )
+
+    assert simulate(program).verified
+    compiled, tasks = (
+        simulate(program, mode="timing", engine=engine) for engine in ("compiled", "tasks")
+    )
+    assert compiled == tasks
+
+
+@pytest.mark.parametrize(
+    ("wire", "message"),
+    [
+        (lambda w, _: Map(Add())(w, w), r"whose numbers share scales: expected others, as Map\("),
+        (lambda w, x: Map(Matmul())(x, w), r"expected the second one transposed"),
+        (Map(Matmul(transposed=True)).__call__, r"expected one element type"),
+        (lambda _, x: Map(AsType("int8"))(x), r"expected the name of a floating-point type"),
+        (
+            lambda *_: LinearOffChipLoad(Tensor((32, 64), dtype="mxfp4"), tile=(32, 16))(),
+            r"cuts rows of 64 numbers of mxfp4 into tiles 16 wide: expected whole rows, or a "
+            r"multiple of the 32 numbers that share a scale",
+        ),
+    ],
+)
+def test_refused(wire: Any, message: str) -> None:
+    """Who computes with single numbers is told what makes such; blocks are not cut."""
+    with Program("wrong"):
+        w = LinearOffChipLoad(Tensor((32, 32), dtype="mxfp4"), tile=(32, 32))()
+        x = LinearOffChipLoad(Tensor((32, 32), dtype="float32"), tile=(32, 32))()
+        with pytest.raises(ShapeError, match=message):
+            wire(w, x)
+
+
+def test_what_no_block_holds() -> None:
+    """An infinity has no scale: it is refused with its place."""
+    x = np.array([[1.0, np.inf]], np.float32)
+
+    wrong = r"inf at \[0, 1\], which no block of mxfp4 holds"
+    with Program("wrong"), pytest.raises(ShapeError, match=wrong):
+        LinearOffChipLoad(Tensor(x.shape, x, dtype="mxfp4"), tile=(1, 2))()

@@ -1,0 +1,85 @@
+"""Complex numbers, which are pairs of real ones on the fabric."""
+
+# mypy: disallow-subclassing-any=False
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from fabric import ProgramError, simulate
+from operators.torch import Schedule, from_torch
+
+
+class Rotated(nn.Module):
+    """Queries that are turned by their positions, as complex numbers."""
+
+    def __init__(self, heads_first: bool, from_kernel: bool) -> None:
+        """Turn heads before tokens or tokens before heads, of data or of what is computed."""
+        super().__init__()
+        self.heads_first, self.from_kernel = heads_first, from_kernel
+
+    def forward(self, x: Any) -> Any:
+        """Return x, [batch, tokens, heads, columns], turned."""
+        angles = torch.arange(x.shape[1])[:, None] * 0.3 ** torch.arange(x.shape[3] // 2)
+        turns = torch.polar(torch.ones_like(angles), angles)
+        if self.from_kernel:
+            x = x * 2
+        pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+        if self.heads_first:
+            turned = pairs.transpose(1, 2) * turns
+            return torch.view_as_real(turned.permute(0, 2, 1, 3)).flatten(3).to(x.dtype)
+        return torch.view_as_real(pairs * turns[:, None]).flatten(3).type_as(x)
+
+
+@pytest.mark.parametrize("heads_first", [False, True])
+@pytest.mark.parametrize("from_kernel", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_rotary(heads_first: bool, from_kernel: bool, dtype: torch.dtype) -> None:
+    """What is turned is PyTorch's, in tiles of few rows, too; both modes take as long."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 5, 3, 8).to(dtype)
+    for schedule in (Schedule(), Schedule(tile_rows=2, tile_cols=4)):
+        program = from_torch(Rotated(heads_first, from_kernel), (x,), schedule=schedule)
+
+        report = simulate(program, mode="functional")
+
+        assert report.verified
+        assert simulate(program, mode="timing").cycles == report.cycles
+
+
+def test_products_of_data() -> None:
+    """Four products and two sums for each pair."""
+
+    class Times(nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return torch.view_as_real(torch.view_as_complex(x) * torch.view_as_complex(y))
+
+    x, y = torch.randn(3, 4, 2), torch.randn(3, 4, 2)
+
+    report = simulate(from_torch(Times(), (x, y)), mode="functional")
+
+    assert report.verified
+    assert report.flops == 6 * 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda z: z + z, r"cannot import aten.add.Tensor: it is given complex numbers: expected a tensor"),
+        (lambda z: z * 2.0, r"cannot import aten.mul.Tensor: it multiplies complex numbers with"),
+        (lambda z: z, r"what it gives is stored: it is given complex numbers"),
+    ],
+)
+def test_refused(function: Any, message: str) -> None:
+    """Other calls on complex numbers are named."""
+
+    class Calling(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return function(torch.view_as_complex(x * 2))
+
+    with pytest.raises(ProgramError, match=message):
+        from_torch(Calling(), (torch.randn(3, 2),))

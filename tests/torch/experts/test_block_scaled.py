@@ -1,0 +1,103 @@
+"""Weights in block-scaled types: GPT-OSS's experts as its checkpoints have them."""
+
+# mypy: disallow-subclassing-any=False
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+from transformers.models.gpt_oss.modeling_gpt_oss import GptOssMLP
+
+from fabric import FabricError, FlatDescription, Hardware, Report, hardware_scope, simulate
+from operators.torch import Schedule, from_torch
+
+EXPERTS, WIDE, INNER = 4, 64, 32
+FORMS = {
+    "as it is": Schedule(weight_dtypes={"*grouped*": "mxfp4"}),
+    "static, two regions": Schedule(
+        weight_dtypes={"*grouped*": "mxfp4"}, ragged="static", tile_rows=2, tile_cols=32, regions=2
+    ),
+}
+
+
+def packed(rows: int, cols: int) -> Any:
+    """Return what a checkpoint's blocks and scales stand for, [experts, cols, rows]."""
+    blocks = torch.randint(0, 256, (EXPERTS, rows, cols // 32, 16), dtype=torch.uint8)
+    scales = torch.randint(122, 127, (EXPERTS, rows, cols // 32), dtype=torch.uint8)
+    return convert_moe_packed_tensors(blocks, scales)
+
+
+@pytest.fixture(scope="module", name="layer")
+def _layer() -> Any:
+    """A layer of experts with weights of a checkpoint in MXFP4, as transformers reads them."""
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(
+        "gpt_oss",
+        hidden_size=WIDE,
+        intermediate_size=INNER,
+        num_local_experts=EXPERTS,
+        num_experts_per_tok=2,
+        num_hidden_layers=1,
+    )
+    layer = GptOssMLP(config).to(torch.bfloat16).eval()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    with torch.no_grad():
+        layer.experts.gate_up_proj.copy_(packed(2 * INNER, WIDE))
+        layer.experts.down_proj.copy_(packed(WIDE, INNER))
+    return layer
+
+
+def run(layer: Any, schedule: Schedule, tokens: int = 24) -> Report:
+    """Return the report of a layer that is given ``tokens``."""
+    torch.manual_seed(1)
+    x = torch.randn(1, tokens, WIDE, dtype=torch.bfloat16)
+    with hardware_scope(Hardware(hbm=FlatDescription(request_bytes=1))):
+        return simulate(from_torch(layer, (x,), schedule=schedule), mode="functional")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_gpt_oss(layer: Any, form: str) -> None:
+    """What is read are 17 bytes for 32 weights instead of 64; what is stored is PyTorch's."""
+    narrow = FORMS[form]
+    wide = Schedule(**{**vars(narrow), "weight_dtypes": {}})
+
+    report, before = run(layer, narrow), run(layer, wide)
+
+    assert report.verified, report.verification
+    assert before.verified
+    assert report.off_chip_traffic_bytes is not None
+    assert before.off_chip_traffic_bytes is not None
+    saved = before.off_chip_traffic_bytes - report.off_chip_traffic_bytes
+    # An expert's weights are read once for each of its tiles of rows.
+    of_expert = 3 * INNER * WIDE // 32 * (64 - 17)
+    assert saved % of_expert == 0
+    assert (saved == EXPERTS * of_expert) if form == "as it is" else (saved > EXPERTS * of_expert)
+    assert report.flops == before.flops
+
+
+def test_weights_that_do_not_fit(layer: Any) -> None:
+    """Weights that the type would round are refused: nothing else is verified in their place."""
+    with pytest.raises(FabricError, match=r"which is -?[\d.e-]+ as mxfp4: expected values"):
+        run(layer, Schedule(weight_dtype="mxfp4")).raise_for_status()
+
+
+@pytest.mark.parametrize("order", ["weight", "row", "output"])
+@pytest.mark.parametrize("units", [1, 2])
+def test_linear(order: Any, units: int) -> None:
+    """A linear layer in every order; tiles of weights have whole blocks, or whole rows."""
+    torch.manual_seed(2)
+    layer = torch.nn.Linear(96, 48)
+    with torch.no_grad():
+        layer.weight.copy_(torch.randint(-4, 5, (48, 96)) * 0.5)
+    schedule = Schedule(
+        weight_dtype="mxfp8_e5m2", order=order, units=units, tile_cols=16, tile_inner=16
+    )
+
+    program = from_torch(layer, (torch.randn(8, 96),), schedule=schedule)
+
+    assert simulate(program, mode="functional").verified
