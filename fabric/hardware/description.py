@@ -130,9 +130,12 @@ class ChannelDescription(_Part):
 
     Attributes:
         depth: in elements.
+        interval_cycles: between two elements that a channel takes, and two that it gives; 1 is what
+            wires can do, 0 sets no limit.
     """
 
     depth: Count = 2
+    interval_cycles: Annotated[int, Bounds(0, 1)] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +181,8 @@ class Hardware(_Part):
         """Return every key with its value, as a hardware file would state them.
 
         Of the off-chip memory, the clock and energy it is what is stated: what is left to a preset
-        or has no price has no key. Where tensors are is said if it is not left as it is.
+        or has no price has no key. Where tensors are is said if it is not left as it is, and
+        so is the interval of channels.
         """
         sections: dict[str, dict[str, object]] = asdict(self)
         sections["hbm"] = {"model": self.hbm.model, **sections["hbm"]}
@@ -191,6 +195,8 @@ class Hardware(_Part):
             sections[name] = stated
             if not stated:
                 del sections[name]
+        if not self.channel.interval_cycles:
+            del sections["channel"]["interval_cycles"]
         if self.placement == PlacementDescription():
             del sections["placement"]
         return sections

@@ -185,6 +185,7 @@ def _channels(
             channel = observation.channel(
                 number, edge.name, depth, *ends, clock, hop, opened=opened
             )
+        channel.interval_cycles = program.hardware.channel.interval_cycles
         channels.append(channel)
     return tuple(channels)
 
