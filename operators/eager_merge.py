@@ -176,7 +176,8 @@ async def _winner(ports: Ports) -> tuple[int, int] | None:
     """Return when the next sub-tensor is known and which input has it; None when all have ended.
 
     It is known when its first element is visible. Where every open input has sent an element, and
-    nothing else can come, that is a hop before: then the selector overtakes the data.
+    nothing else can come, that is a hop before: then the selector overtakes the data. On channels
+    of wires nobody knows before an element is visible.
     """
     sources = ports.inputs
     while True:
@@ -189,6 +190,8 @@ async def _winner(ports: Ports) -> tuple[int, int] | None:
             continue
         cycle, port = min(heads)
         if not empty:
+            if ports.interval_cycles:
+                return cycle, port
             sent = [each.head_sent_cycle for each in sources if each.queue]
             ends = [each.closed_cycle for each in sources if not each.queue]
             known = max([*sent, *(end for end in ends if end is not None)])

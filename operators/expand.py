@@ -63,7 +63,8 @@ class Repeat(_Repetition):
 
     Timing:
         One copy per cycle, the second together with the first. The input is released ``count``
-        cycles after the element came.
+        cycles after the element came. On channels that take one element a cycle, copies leave one
+        a cycle from the first one on, and the input is released with the last one.
 
     Memory:
         On chip, one element.
@@ -130,6 +131,12 @@ class Repeat(_Repetition):
         source = Values[Value](ports.source, sink, adds=1, held=True)
         async for value, stop in source:
             share(value, count - 1)
+            if ports.interval_cycles:
+                for number in range(count):
+                    await sink.send((value, stop + 1 if number == count - 1 else 0))
+                source.take()
+                ports.turn()
+                continue
             for number in range(count - 1):
                 await sink.send_at((value, 0), ports.now + number)
             await sink.send_at((value, stop + 1), ports.now + count - 1)

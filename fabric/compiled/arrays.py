@@ -130,6 +130,7 @@ class Arrays:
         rows[:, c.DEPTH], rows[:, c.MASK], rows[:, c.BASE] = depths, slots - 1, _starts(slots)
         rows[:, c.FORWARD] = [joint.channel.forward_cycles for joint in joints]
         rows[:, c.BACKWARD] = [joint.channel.backward_cycles for joint in joints]
+        rows[:, c.INTERVAL] = [joint.channel.interval_cycles for joint in joints]
         rows[:, c.CLOSED], rows[:, c.PEAK], rows[:, c.COUNTED] = -1, 1, c.OUTSIDE
         rows[:, c.PRODUCER] = [joint.producer for joint in joints]
         rows[:, c.CONSUMER] = [joint.consumer for joint in joints]

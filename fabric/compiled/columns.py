@@ -60,7 +60,10 @@ PRODUCER: Final = 17
 CONSUMER: Final = 18
 COUNTED: Final = 19
 RANK: Final = 20
-CHANNEL_COLUMNS: Final = 21
+INTERVAL: Final = 21
+NEXT_SEND: Final = 22
+NEXT_TAKE: Final = 23
+CHANNEL_COLUMNS: Final = 24
 
 OUTSIDE: Final = -1
 """In the place of a stage: a unit that is a task; in that of a channel: nobody reads."""

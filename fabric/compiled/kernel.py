@@ -10,7 +10,7 @@ from functools import partial
 
 from fabric.compiled import columns as c
 from fabric.compiled import kernel_channels, kernel_stages
-from fabric.compiled.kernel_channels import head, take, wake_reader, wake_writer
+from fabric.compiled.kernel_channels import shown_from, take, wake_reader, wake_writer
 from fabric.compiled.kernel_stages import (
     carried,
     drain,
@@ -150,8 +150,8 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
                     else:
                         stages[stage + c.TIMES] = 0
                 elif what == c.MARK:
-                    visible = slots[head(inputs[first + port], channels) + c.VISIBLE]
-                    mark(first, stages[stage + c.MARKS], visible, port, marks)
+                    came = shown_from(inputs[first + port], channels, slots)
+                    mark(first, stages[stage + c.MARKS], came, port, marks)
                     stages[stage + c.MARKS] += 1
                 elif what == c.CHECK:
                     number = (seen[first + port] & c.NUMBER_MASK) >> c.NUMBER_SHIFT

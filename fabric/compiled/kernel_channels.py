@@ -13,6 +13,7 @@ __all__ = [
     "has_slot",
     "head",
     "see_end",
+    "shown_from",
     "spend",
     "take",
     "wake",
@@ -71,6 +72,14 @@ def head(ch: int, channels: Counters) -> int:
     return slot_of(ch, channels[ch * c.CHANNEL_COLUMNS + c.TAKEN], channels)
 
 
+def shown_from(ch: int, channels: Counters, slots: Counters) -> int:
+    """Return the cycle from which on the oldest element of a channel is shown."""
+    cycle: int = max(
+        slots[head(ch, channels) + c.VISIBLE], channels[ch * c.CHANNEL_COLUMNS + c.NEXT_TAKE]
+    )
+    return cycle
+
+
 def see_end(ch: int, now: int, channels: Counters) -> int:
     """See the end of a channel, which is there; return the clock."""
     row = ch * c.CHANNEL_COLUMNS
@@ -96,6 +105,8 @@ def take(ch: int, now: int, channels: Counters, slots: Counters) -> None:
     usable = now + channels[row + c.BACKWARD]
     slots[slot + c.USABLE] = usable
     channels[row + c.LAST_CREDIT] = usable
+    if channels[row + c.INTERVAL]:
+        channels[row + c.NEXT_TAKE] = now + channels[row + c.INTERVAL]
     channels[row + c.TAKEN] += 1
 
 
@@ -118,14 +129,15 @@ def spend(ch: int, now: int, channels: Counters, slots: Counters) -> int:
     """Spend a credit; return the clock, at which it is usable."""
     row = ch * c.CHANNEL_COLUMNS
     before = channels[row + c.SENT] + channels[row + c.RESERVED] - channels[row + c.DEPTH]
+    usable = channels[row + c.NEXT_SEND]
     if before >= 0:
-        at = slot_of(ch, before, channels)
-        waited = slots[at + c.USABLE] - now
-        if waited > 0:
-            returning = min(waited, channels[row + c.BACKWARD])
-            channels[row + c.FULL] += waited - returning
-            channels[row + c.CREDIT] += returning
-            now += waited
+        usable = max(usable, slots[slot_of(ch, before, channels) + c.USABLE])
+    waited = usable - now
+    if waited > 0:
+        returning = min(waited, channels[row + c.BACKWARD])
+        channels[row + c.FULL] += waited - returning
+        channels[row + c.CREDIT] += returning
+        now += waited
     return now
 
 

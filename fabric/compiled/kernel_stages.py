@@ -11,6 +11,7 @@ from fabric.compiled.kernel_channels import (
     has_slot,
     head,
     see_end,
+    shown_from,
     spend,
     wake_reader,
     wake_writer,
@@ -78,6 +79,8 @@ def send(
     visible = now + channels[row + c.FORWARD]
     if what == c.SEND_AT:
         visible = max(visible, requested + operations[operation + c.AMOUNT])
+    if channels[row + c.INTERVAL]:
+        channels[row + c.NEXT_SEND] = now + channels[row + c.INTERVAL]
     append(ch, visible, code, channels, slots)
     count(ch, code, channels, dimensions, empties)
     return now, c.READY, c.AT_REST
@@ -99,7 +102,7 @@ def see(ch: int, now: int, channels: Counters, slots: Counters) -> int:
     """See the next element of a channel, or its end, which is there; return the clock."""
     row = ch * c.CHANNEL_COLUMNS
     if channels[row + c.SENT] > channels[row + c.TAKEN]:
-        waited: int = max(0, slots[head(ch, channels) + c.VISIBLE] - now)
+        waited: int = max(0, shown_from(ch, channels, slots) - now)
         channels[row + c.EMPTY] += waited
         return now + waited
     return see_end(ch, now, channels)
@@ -309,6 +312,8 @@ def finish(
     for at in range(first, first + stages[stage + c.OUTPUTS]):
         ch = outputs[at]
         if ch >= 0:
-            channels[ch * c.CHANNEL_COLUMNS + c.CLOSED] = now
+            row = ch * c.CHANNEL_COLUMNS
+            hop = channels[row + c.FORWARD] if channels[row + c.INTERVAL] else 0
+            channels[row + c.CLOSED] = now + hop
             wake_reader(ch, channels, stages, ready, control)
     stages[stage + c.DRAIN] = now

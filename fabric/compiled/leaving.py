@@ -36,8 +36,10 @@ def leave(arrays: Arrays, boundary: Boundary, open_channel: Callable[[Channel], 
         zip(arrays.joints, arrays.channels.tolist(), strict=True)
     ):
         if joint.producer >= 0:
+            joint.channel.next_send_cycle = row[c.NEXT_SEND]
             _resume_sending(arrays, number, joint, row)
         if joint.consumer >= 0:
+            joint.channel.next_take_cycle = row[c.NEXT_TAKE]
             taken, peak = row[c.TAKEN], row[c.PEAK]
             recent = _usable_cycles(arrays, number, max(0, taken - peak), taken)
             recent = [0] * (peak - len(recent)) + recent

@@ -98,4 +98,5 @@ class Views:
             stored=self._stored,
             observation=self.observation,
             repeats=self._repeats,
+            interval_cycles=self._plan.program.hardware.channel.interval_cycles,
         )

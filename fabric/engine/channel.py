@@ -7,6 +7,10 @@ p and consumer clock c:
 * visible:  v[n] = max(requested, p + F);
 * dequeue:  c = max(c, v[n]), d[n] = c. A peek moves c and frees nothing.
 
+With an interval of I cycles a channel is one of wires, which take one element in I cycles and give
+one: p is at least I later than when element n-1 was sent, element n is shown from d[n-1] + I on,
+and the end of the stream goes forward as long as an element does.
+
 Nobody who reads a stamp adds to it: that of an element is v, that of a credit is when it is usable,
 d + B.
 
@@ -43,6 +47,9 @@ class Channel(ChannelCounters):
             return self._with_more_credits(self.send, element)
         usable = ready_credits.popleft()
         now = self.producer.now
+        if self.interval_cycles:
+            usable = max(usable, self.next_send_cycle)
+            self.next_send_cycle = max(usable, now) + self.interval_cycles
         if usable > now:
             self._wait_for_credit(usable - now)
             now = usable
@@ -72,13 +79,15 @@ class Channel(ChannelCounters):
         ready_credits = self.credits
         if not ready_credits:
             return self._with_more_credits(Channel.reserve, self)
-        waited = ready_credits.popleft() - self.producer.now
+        usable = max(ready_credits.popleft(), self.next_send_cycle)
+        waited = usable - self.producer.now
         if waited > 0:
             self._wait_for_credit(waited)
         return DONE
 
     def _append_at(self, element: Element, requested_cycle: int) -> None:
         earliest = self.producer.now + self.forward_cycles
+        self._note_sent()
         self.queue.append((max(requested_cycle, earliest), element))
         if self.reader is not None:
             self._wake_reader()
@@ -87,9 +96,15 @@ class Channel(ChannelCounters):
         """Append ``element`` at the producer's clock, on a credit reserved before."""
         if element[0].__class__ is Empty:
             self._bare_stops += 1
+        self._note_sent()
         self.queue.append((self.producer.now + self.forward_cycles, element))
         if self.reader is not None:
             self._wake_reader()
+
+    def _note_sent(self) -> None:
+        """Let the next element wait until the wires are free again."""
+        if self.interval_cycles:
+            self.next_send_cycle = self.producer.now + self.interval_cycles
 
     def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
         """Send a bare stop: an empty tensor closes ``level`` dimensions."""
@@ -109,9 +124,12 @@ class Channel(ChannelCounters):
         visible, element = queue.popleft()
         unit = self.consumer
         now = unit.now
-        if visible > now:
-            self.empty_cycles += visible - now
-            unit.now = now = visible
+        shown = max(visible, self.next_take_cycle) if self.interval_cycles else visible
+        if shown > now:
+            self.empty_cycles += shown - now
+            unit.now = now = shown
+        if self.interval_cycles:
+            self.next_take_cycle = now + self.interval_cycles
         usable = now + self.backward_cycles
         recent = self._recent
         if not recent:
@@ -135,6 +153,8 @@ class Channel(ChannelCounters):
                 self.see_end()
                 return None
         visible, element = queue[0]
+        if self.interval_cycles:
+            visible = max(visible, self.next_take_cycle)
         unit = self.consumer
         if visible > unit.now:
             self.empty_cycles += visible - unit.now
@@ -145,6 +165,8 @@ class Channel(ChannelCounters):
         """Dequeue the element that ``peek`` showed."""
         visible, element = self.queue.popleft()
         usable = self.consumer.now + self.backward_cycles
+        if self.interval_cycles:
+            self.next_take_cycle = self.consumer.now + self.interval_cycles
         recent = self._recent
         if not recent:
             self._last_usable_cycle = usable
@@ -170,6 +192,8 @@ class Channel(ChannelCounters):
     def close(self) -> None:
         """End the stream at the producer's clock."""
         self.closed_cycle = self.producer.now
+        if self.interval_cycles:
+            self.closed_cycle += self.forward_cycles
         if self.reader is not None:
             self._wake_reader()
 

@@ -33,13 +33,16 @@ class ChannelCounters:
         producer, consumer: the units at its ends.
         forward_cycles: from the sending of an element to the cycle in which it is visible.
         backward_cycles: from a dequeue to the cycle in which its credit is usable.
+        interval_cycles: between two elements at one end, at least; 0 or 1.
+        next_send_cycle: before which nothing is sent; 0 without an interval.
+        next_take_cycle: before which nothing is shown; likewise.
         queue: (the cycle in which it becomes visible, element), oldest first.
         credits: the cycle in which each is usable, oldest first.
         elements: values dequeued; bare stops are not counted.
         empty_cycles: cycles the consumer waited for an element or the end.
         full_cycles: cycles the producer waited for the consumer to take an element.
         credit_cycles: cycles it then waited for the credit on its way back.
-        closed_cycle: the producer's final clock, once it has ended.
+        closed_cycle: the producer's final clock, once it has ended; with an interval a hop later.
         ended: the consumer has seen the end.
         left_over: values that came after the consumer's operator had ended.
     """
@@ -65,8 +68,11 @@ class ChannelCounters:
         "ended",
         "forward_cycles",
         "full_cycles",
+        "interval_cycles",
         "left_over",
         "name",
+        "next_send_cycle",
+        "next_take_cycle",
         "producer",
         "queue",
         "reader",
@@ -109,6 +115,8 @@ class ChannelCounters:
         self.clock: Final = clock
         self.forward_cycles: Final = hop.forward_cycles
         self.backward_cycles: Final = hop.backward_cycles
+        self.interval_cycles = 0
+        self.next_send_cycle = self.next_take_cycle = 0
         self.queue: deque[tuple[int, Element]] = NOTHING
         self.credits: deque[int] = NOTHING
         self._returned: deque[int] = NOTHING
@@ -180,12 +188,12 @@ class ChannelCounters:
     @property
     def head_cycle(self) -> int:
         """When the next element becomes visible."""
-        return self.queue[0][0]
+        return max(self.queue[0][0], self.next_take_cycle)
 
     @property
     def head_sent_cycle(self) -> int:
         """When the next element set out; where it was requested for later, not before that hop."""
-        return self.queue[0][0] - self.forward_cycles
+        return self.head_cycle - self.forward_cycles
 
     @property
     def last_sent_cycle(self) -> int | None:

@@ -56,6 +56,7 @@ class Ports:
         stored: what stores have written, by name.
         observation: of the run, where it is watched.
         repeats: inputs that the program is given, one after the other.
+        interval_cycles: between two elements of a channel, at least.
         since_cycle: from which on the operator counts; after 0 where it runs again.
     """
 
@@ -72,6 +73,7 @@ class Ports:
     stored: Stored
     observation: Observation | None = None
     repeats: int = 1
+    interval_cycles: int = 0
     since_cycle: int = 0
 
     @property

@@ -131,9 +131,12 @@ class ChannelDescription(_Part):
 
     Attributes:
         depth: in elements.
+        interval_cycles: between two elements that a channel takes, and two that it gives; 1 is what
+            wires can do, 0 sets no limit.
     """
 
     depth: Count = 2
+    interval_cycles: Annotated[int, Bounds(0, 1)] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +187,7 @@ class Hardware(_Part):
 
         Of the off-chip memory, the clock, energy and the network it is what is stated: what is left
         to a preset, has no price or no limit has no key. Where tensors are is said if it is not
-        left as it is.
+        left as it is, and so is the interval of channels.
         """
         sections: dict[str, dict[str, object]] = asdict(self)
         sections["network"] = sections["network"] or {}
@@ -198,6 +201,8 @@ class Hardware(_Part):
             sections[name] = stated
             if not stated:
                 del sections[name]
+        if not self.channel.interval_cycles:
+            del sections["channel"]["interval_cycles"]
         if self.placement == PlacementDescription():
             del sections["placement"]
         return sections

@@ -206,6 +206,7 @@ def _channels(
             assert isinstance(channel, NetworkedChannel)
             channel.way = Way(flow)
             flow.lead_to(channel)
+        channel.interval_cycles = program.hardware.channel.interval_cycles
         channels.append(channel)
     return tuple(channels)
 

@@ -62,10 +62,15 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
                 pc -= 1
                 continue
             # To whoever sent the element that arrived.
+            came = clocks[pc] - amount
             while events[2 * pc] & e.KIND != e.ARRIVAL:
                 pc -= 1
             at = (events[2 * pc] >> e.SHIFT) * e.CHANNEL_COLUMNS
             seen = channels[at + e.BASE] + events[2 * pc + 1]
+            if came > visible[seen]:
+                # The wires were busy with the one before, which the unit itself has taken.
+                pc = taken[seen - 1]
+                continue
         elif kind == e.IDLE:
             if clocks[pc] == before:
                 pc -= 1
@@ -80,7 +85,22 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
             continue
         elif kind <= e.TAKE:
             seen = channels[at + e.BASE] + element[pc]
+            if clocks[pc] > visible[seen]:
+                pc -= 1
+                continue
         else:
+            if channels[at + e.INTERVAL]:
+                usable = 0
+                slot = channels[at + e.BASE] + element[pc] - channels[at + e.DEPTH]
+                if element[pc] >= channels[at + e.DEPTH]:
+                    done = finish[channels[at + e.CONSUMER]]
+                    gone = max(visible[slot], clocks[done]) if taken[slot] < 0 else 0
+                    usable = clocks[taken[slot]] if taken[slot] >= 0 else gone
+                    usable += channels[at + e.BACKWARD]
+                if clocks[pc] > usable:
+                    # It waited for the wires, which it had used itself in the cycle before.
+                    pc -= 1
+                    continue
             # A slot: of the element that was there a depth before.
             blamed[ch] = 1
             slots += 1

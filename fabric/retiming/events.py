@@ -60,7 +60,10 @@ BACKWARD: Final = 7
 BASE: Final = 8
 PRODUCER: Final = 9
 CONSUMER: Final = 10
-CHANNEL_COLUMNS: Final = 11
+INTERVAL: Final = 11
+NEXT_SEND: Final = 12
+NEXT_TAKE: Final = 13
+CHANNEL_COLUMNS: Final = 14
 
 NONE: Final = -1
 """In the place of a channel, a cycle, or a unit."""

@@ -72,11 +72,13 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                     waits = ch
                     break
                 element = channels[at + e.BASE] + taken
-                seen = visible[element]
+                seen = max(visible[element], channels[at + e.NEXT_TAKE])
                 now = max(now, seen + amount) if kind == e.IDLE else max(now + amount, seen)
                 if kind == e.TAKE:
                     usable[element] = now + channels[at + e.BACKWARD]
                     channels[at + e.TAKEN] = taken + 1
+                    if channels[at + e.INTERVAL]:
+                        channels[at + e.NEXT_TAKE] = now + channels[at + e.INTERVAL]
                     other = channels[at + e.PRODUCER]
                     if units[other * e.UNIT_COLUMNS + e.AWAITS] == ch:
                         units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
@@ -90,7 +92,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                     if before >= channels[at + e.TAKEN]:
                         waits = ch
                         break
-                    now += amount
+                    now = max(now + amount, channels[at + e.NEXT_SEND])
                     if before >= 0:
                         now = max(now, usable[base + before])
                     issued[base + number] = now
@@ -100,6 +102,8 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                 if kind == e.RESERVE:
                     channels[at + e.RESERVED] += 1
                 else:
+                    if channels[at + e.INTERVAL]:
+                        channels[at + e.NEXT_SEND] = now + channels[at + e.INTERVAL]
                     sent = channels[at + e.SENT]
                     element = channels[at + e.BASE] + sent
                     seen = max(now + channels[at + e.FORWARD], units[row + e.REQUESTED])
@@ -124,7 +128,9 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                 now += amount
                 for place in range(first_output[u], first_output[u + 1]):
                     out = outputs[place]
-                    channels[out * e.CHANNEL_COLUMNS + e.CLOSED] = now
+                    at = out * e.CHANNEL_COLUMNS
+                    hop = channels[at + e.FORWARD] if channels[at + e.INTERVAL] else 0
+                    channels[at + e.CLOSED] = now + hop
                     other = channels[out * e.CHANNEL_COLUMNS + e.CONSUMER]
                     if units[other * e.UNIT_COLUMNS + e.AWAITS] == out:
                         units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
@@ -151,7 +157,8 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
             elif kind == e.AT:
                 units[row + e.REQUESTED] = amount
             elif kind == e.ARRIVAL:
-                units[row + e.ARRIVED] = visible[channels[at + e.BASE] + amount]
+                came = visible[channels[at + e.BASE] + amount]
+                units[row + e.ARRIVED] = max(came, channels[at + e.NEXT_TAKE])
             elif kind == e.UNTIL:
                 now = max(now, units[row + e.ARRIVED] + amount)
             clocks[pc] = now

@@ -68,6 +68,7 @@ class Record:
         shares_on_chip: there is only so much room on chip.
         unread: units that sent for cycles that count neither from a reading of their clock nor from
             the start of the run.
+        interval_cycles: of all channels; see ``fabric.engine.channel``.
     """
 
     program: str
@@ -82,6 +83,7 @@ class Record:
     shares_off_chip: bool = False
     shares_on_chip: bool = False
     unread: tuple[str, ...] = ()
+    interval_cycles: int = 0
 
     @property
     def orders_are_fixed(self) -> bool:

@@ -42,6 +42,7 @@ class About(NamedTuple):
         clients: units that the off-chip memory serves.
         shutdown_cycles: it stops so long after the last of them.
         shares_on_chip: there is only so much room on chip.
+        interval_cycles: of all channels; see ``fabric.engine.channel``.
     """
 
     program: str
@@ -51,6 +52,7 @@ class About(NamedTuple):
     clients: tuple[int, ...]
     shutdown_cycles: int
     shares_on_chip: bool
+    interval_cycles: int = 0
 
 
 class Recording(Watcher):
@@ -189,6 +191,7 @@ def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Rec
         bool((kinds == r.BURST).any()),
         about.shares_on_chip,
         _units(operations[unknown, 1], about),
+        about.interval_cycles,
     )
 
 
@@ -226,4 +229,5 @@ def _about(machine: Machine, element_bytes: Sequence[int]) -> About:
         clients_of(machine.plan),
         shutdown_cycles_of(machine),
         machine.on_chip.capacity_bytes is not None,
+        machine.plan.program.hardware.channel.interval_cycles,
     )

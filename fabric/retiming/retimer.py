@@ -83,6 +83,7 @@ class Retimer:
         begun[:, e.CLOSED] = begun[:, e.DRAINED] = e.NONE
         begun[:, e.FORWARD] = [channel.forward_cycles for channel in channels]
         begun[:, e.BACKWARD] = [channel.backward_cycles for channel in channels]
+        begun[:, e.INTERVAL] = record.interval_cycles
         begun[:, e.BASE] = self.base[:-1]
         begun[:, e.PRODUCER] = [channel.producer for channel in channels]
         begun[:, e.CONSUMER] = [channel.consumer for channel in channels]

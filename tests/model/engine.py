@@ -23,6 +23,7 @@ __all__ = [
     "peek",
     "put",
     "send",
+    "shown",
     "slot",
     "take",
     "wait",
@@ -62,10 +63,11 @@ class Process:
 class Channel:
     """A FIFO of ``depth`` elements, cycles long there and back; ``timing.md`` 2."""
 
-    def __init__(self, depth: int, there: int = 1, back: int = 1) -> None:
-        """Start empty."""
+    def __init__(self, depth: int, there: int = 1, back: int = 1, apart: int = 0) -> None:
+        """Start empty; elements are ``apart`` at either end, if they have to be."""
         self.depth = depth
-        self.there, self.back = there, back
+        self.there, self.back, self.apart = there, back, apart
+        self.put_at: int | None = None
         self.items: deque[tuple[int, Any, int]] = deque()
         self.taken: list[int] = []
         self.sent = 0
@@ -127,7 +129,7 @@ def close(p: Process, channels: list[Channel]) -> None:
     """Let the readers see the end of what they have not seen the end of."""
     for channel in channels:
         if channel.closed_at is None:
-            channel.closed_at = p.t
+            channel.closed_at = p.t + (channel.there if channel.apart else 0)
             _wake_reader(channel, p.t)
 
 
@@ -137,7 +139,8 @@ def peek(p: Process, channel: Channel) -> Steps[Element | None]:
         channel.reader = p
         yield None
     if channel.items:
-        stamp, value, stop = channel.items[0]
+        _, value, stop = channel.items[0]
+        stamp = shown(channel)
         if stamp > p.t:
             p.t = stamp
             yield stamp
@@ -147,6 +150,14 @@ def peek(p: Process, channel: Channel) -> Steps[Element | None]:
         p.t = channel.closed_at
         yield p.t
     return None
+
+
+def shown(channel: Channel) -> int:
+    """Return when the next element is there to be seen."""
+    stamp = channel.items[0][0]
+    if channel.apart and channel.taken:
+        return max(stamp, channel.taken[-1] + channel.apart)
+    return stamp
 
 
 def take(p: Process, channel: Channel) -> Steps[Element | None]:
@@ -163,6 +174,9 @@ def take(p: Process, channel: Channel) -> Steps[Element | None]:
 
 def slot(p: Process, channel: Channel) -> Steps[None]:
     """Wait until the channel has room."""
+    if channel.apart and channel.put_at is not None and channel.put_at + channel.apart > p.t:
+        p.t = channel.put_at + channel.apart
+        yield p.t
     before = channel.sent - channel.depth  # whose dequeuing makes room
     if before < 0:
         return
@@ -186,6 +200,7 @@ def send(
 def put(p: Process, channel: Channel, value: Any, stop: int, requested: int) -> None:
     """Send where there is room."""
     stamp = max(requested, p.t + channel.there)
+    channel.put_at = p.t
     channel.items.append((stamp, value, stop))
     channel.sent += 1
     if channel.reader is not None:

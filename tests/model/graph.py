@@ -21,6 +21,7 @@ class Setting:
         on_chip: bytes per cycle of a memory unit.
         depth: of every channel.
         hop: cycles that every channel is long, there and back.
+        apart: cycles between two elements at either end of a channel; 0 or 1.
         flops: per cycle of every compute unit.
         channels, request, latency, interval, startup, bundle: of the HBM; ``timing.md`` 4, 5.
         early: whether EagerMerge's selector may leave when every input has shown a head.
@@ -30,6 +31,7 @@ class Setting:
     on_chip: int = 64
     depth: int = 2
     hop: tuple[int, int] = (1, 1)
+    apart: int = 0
     flops: int = 4096
     channels: int = 32
     request: int = 64
@@ -124,7 +126,7 @@ class Graph:
     def run(self) -> Outcome:
         """Simulate."""
         simulation = Simulation()
-        hop = self.setting.hop
+        hop = (*self.setting.hop, self.setting.apart)
         arriving: dict[tuple[int, int], Channel] = {}
         firsts: list[Channel] = []  # to inferred broadcasts
         leaving: list[list[Channel]] = []

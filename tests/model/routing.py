@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.model.compute import paid
-from tests.model.engine import Channel, Process, Steps, close, end, peek, send, take, wait
+from tests.model.engine import Channel, Process, Steps, close, end, peek, send, shown, take, wait
 from tests.model.graph import Graph, Stream, Tile
 
 __all__ = [
@@ -93,7 +93,7 @@ def merge(g: Graph, streams: Sequence[Stream], name: str = "merge", rank: int = 
     """EagerMerge: data and selector."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
-        while (index := (yield from _winner(p, inputs, early=g.setting.early))) is not None:
+        while (index := (yield from _winner(p, inputs, early=g.setting.early and not g.setting.apart))) is not None:
             yield from send(p, outputs[1], (index,))
             going_on = True
             while going_on:
@@ -112,7 +112,7 @@ def _winner(p: Process, inputs: list[Channel], *, early: bool) -> Steps[int | No
         p.t = max(p.t, p.simulation.now)
         if p.t > p.simulation.now:
             yield p.t
-        heads = [(each.items[0][0], i) for i, each in enumerate(inputs) if each.items]
+        heads = [(shown(each), i) for i, each in enumerate(inputs) if each.items]
         unknown = [each for each in inputs if not each.items and each.closed_at is None]
         if not heads and not unknown:
             return None
@@ -135,7 +135,7 @@ def reassemble(
             arrived = []
             for index in choice[0]:
                 assert (yield from peek(p, inputs[index])) is not None, name
-                arrived.append((inputs[index].items[0][0], index))
+                arrived.append((shown(inputs[index]), index))
             arrived.sort()
             for stamp, index in arrived:
                 going_on = True

@@ -84,7 +84,7 @@ def hardware(setting: Setting) -> Hardware:
             requests_per_bundle=setting.bundle,
         ),
         on_chip=OnChipDescription(bytes_per_cycle=setting.on_chip),
-        channel=ChannelDescription(depth=setting.depth),
+        channel=ChannelDescription(depth=setting.depth, interval_cycles=setting.apart),
         compute=ComputeDescription(flops_per_cycle=setting.flops),
         tile=TileDescription(dtype=DTYPES[setting.element_bytes]),
     )

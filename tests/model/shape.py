@@ -99,8 +99,9 @@ def repeat(g: Graph, times: int, data: Stream, name: str) -> Stream:
             value, stop = element
             for i in range(times):
                 last = i == times - 1
-                yield from send(p, outputs[0], value, stop + 1 if last else 0, p.t + i)
-            yield from wait(p, times)
+                requested = None if g.setting.apart else p.t + i
+                yield from send(p, outputs[0], value, stop + 1 if last else 0, requested)
+            yield from wait(p, 0 if g.setting.apart else times)
             yield from take(p, inputs[0])
 
     return g.add(name, body, [data])[0]

@@ -20,6 +20,7 @@ from tests.model.kernels import KERNELS, draw_kernel
 from tests.model.settings import DRAWN, draw_moe, draw_setting, hardware
 from tests.model.settings import routed as routed_layer
 from tests.model.swiglu import swiglu
+from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 
 
@@ -62,6 +63,18 @@ class TestWorkloads:
 
         assert model.run() == found, drawn
 
+    @pytest.mark.parametrize("seed", spread(range(12), 2))
+    @pytest.mark.parametrize("name", DRAWN)
+    def test_wires(self, tmp_path: Path, name: str, seed: int) -> None:
+        """The same where a channel takes one element a cycle and gives one."""
+        drawn = DRAWN[name](Random(f"{name} {seed}"))
+        drawn = replace(drawn, setting=replace(drawn.setting, apart=1))
+        hop = (1, 1) if seed % 2 else (3, 2)
+        model = drawn.model()
+        model.setting = replace(model.setting, apart=1, hop=hop)
+
+        assert model.run() == outcome(drawn.program(tmp_path), hop), drawn
+
     @pytest.mark.exhaustive
     @pytest.mark.parametrize("name", DRAWN)
     def test_many(self, tmp_path: Path, name: str) -> None:
@@ -102,6 +115,16 @@ class TestKernels:
 
         assert model.run() == outcome(program, hop)
 
+    @pytest.mark.parametrize("seed", spread(range(8), 2))
+    @pytest.mark.parametrize("name", KERNELS)
+    def test_wires(self, name: str, seed: int) -> None:
+        """The same where a channel takes one element a cycle and gives one."""
+        hop = (1, 1) if seed % 2 else (2, 3)
+        program, model = kernel(name, seed, apart=1)
+        model.setting = replace(model.setting, hop=hop)
+
+        assert model.run() == outcome(program, hop)
+
     @pytest.mark.exhaustive
     @pytest.mark.parametrize("name", KERNELS)
     def test_many(self, name: str) -> None:
@@ -112,10 +135,10 @@ class TestKernels:
             assert model.run() == outcome(program), seed
 
 
-def kernel(name: str, seed: int) -> tuple[Program, Graph]:
+def kernel(name: str, seed: int, apart: int = 0) -> tuple[Program, Graph]:
     """Draw one and its machine."""
     random = Random(f"{name} {seed}")
-    setting = draw_setting(random)
+    setting = replace(draw_setting(random), apart=apart)
     with hardware_scope(hardware(setting)):
         return draw_kernel(name, random, setting)
 

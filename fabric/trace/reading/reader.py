@@ -405,7 +405,19 @@ class RecordedRun:
         units = self._database.execute("SELECT name FROM units ORDER BY unit").fetchall()
         channels = self._database.execute(views.CHANNELS).fetchall()
         joined = tuple(RecordedChannel(*row) for row in channels)
-        return About("", tuple(name for (name,) in units), joined, 0, (), 0, shares_on_chip=False)
+        names = tuple(name for (name,) in units)
+        interval_cycles = self.interval_cycles
+        return About(
+            "", names, joined, 0, (), 0, shares_on_chip=False, interval_cycles=interval_cycles
+        )
+
+    @property
+    def interval_cycles(self) -> int:
+        """Between two elements of a channel, at least; 0 where the hardware sets no limit."""
+        hardware = self.meta.get("hardware")
+        channel = hardware.get("channel") if isinstance(hardware, dict) else None
+        cycles = channel.get("interval_cycles") if isinstance(channel, dict) else None
+        return cycles if isinstance(cycles, int) else 0
 
     def _load(self, name: str, insert: str, broken_off: str | None) -> None:
         for file in self._numbered(name):

@@ -166,6 +166,7 @@ def _about(trace: RecordedRun) -> About | None:
         clients=tuple(clients),
         shutdown_cycles=trace.shutdown_cycles or 0,
         shares_on_chip=hardware.get("on_chip", {}).get("capacity_bytes") is not None,
+        interval_cycles=trace.interval_cycles,
     )
 
 

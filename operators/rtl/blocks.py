@@ -1,0 +1,209 @@
+"""What modules of operators are built from: their ports, their output stage, their counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+# Any: amaranth has no types.
+from typing import Any, Final
+
+from amaranth import Module, Mux, Signal
+
+from operators.rtl.tokens import token
+
+__all__ = ["Emitter", "Input", "Output", "Unit", "cycles_of", "largest", "older"]
+
+
+class Input:
+    """The end of a channel that a unit reads.
+
+    Attributes:
+        valid, token: an element is shown.
+        end: the stream has ended, unless one is still shown.
+        take: the unit dequeues it in this cycle.
+    """
+
+    def __init__(self, number: int) -> None:
+        """Name its signals."""
+        self.valid: Any = Signal(name=f"in{number}_valid")
+        self.token = token(f"in{number}_token")
+        self.end: Any = Signal(name=f"in{number}_end")
+        self.take: Any = Signal(name=f"in{number}_take")
+
+
+class Output:
+    """The end of a channel that a unit writes.
+
+    Attributes:
+        ready: there is a credit.
+        valid, token: the unit sends this in this cycle; only where there is a credit.
+    """
+
+    def __init__(self, number: int) -> None:
+        """Name its signals."""
+        self.ready: Any = Signal(name=f"out{number}_ready")
+        self.valid: Any = Signal(name=f"out{number}_valid")
+        self.token = token(f"out{number}_token")
+
+
+class Unit:
+    """A module of one kind of operator, while it is built.
+
+    Attributes:
+        m: the module.
+        inputs, outputs: its channels.
+        done: the operator has ended, at the latest in this cycle.
+        fault: it was given what it is not built for.
+        given: of one that is told from outside what it sends.
+        request, answer: of one that moves tiles from or to off-chip memory.
+        parameters: constants that the top ties, by name.
+    """
+
+    def __init__(self, inputs: int, outputs: int, *, off_chip: bool = False) -> None:
+        """Begin with so many ports."""
+        self.m: Final[Any] = Module()
+        self.inputs: Final = [Input(number) for number in range(inputs)]
+        self.outputs: Final = [Output(number) for number in range(outputs)]
+        self.done: Final[Any] = Signal(name="done")
+        self.fault: Final[Any] = Signal(name="fault")
+        self.request: Final[Any] = Signal(name="request")
+        self.answer: Final[Any] = Signal(name="answer")
+        self.parameters: Final[dict[str, Any]] = {}
+        self.off_chip: Final = off_chip
+        self.given: list[Any] = []
+
+    def parameter(self, name: str, bits: int) -> Any:
+        """Return a constant that each instance has its own of."""
+        self.parameters[name] = Signal(bits, name=f"p_{name}")
+        return self.parameters[name]
+
+    @property
+    def ports(self) -> list[Any]:
+        """All signals of the module's interface but clock and reset."""
+        found = [
+            part for each in self.inputs for part in (each.valid, each.token, each.end, each.take)
+        ]
+        found += [part for each in self.outputs for part in (each.ready, each.valid, each.token)]
+        found += [self.done, self.fault, *self.parameters.values(), *self.given]
+        return [*found, self.request, self.answer] if self.off_chip else found
+
+
+class Emitter:
+    """What a unit sends with, in the order in which it does: what has to wait is kept.
+
+    A unit may go on in a cycle where all that it has sent before has left. So what waited comes
+    first (``free``); what is pushed then leaves in the same cycle where there are credits and the
+    wires are not used yet, and the first thing that does not is kept.
+    """
+
+    def __init__(self, m: Any, outputs: Sequence[Output], *, together: bool = False) -> None:
+        """Send on ``outputs``; with ``together``, what goes to several goes to all at once."""
+        self._m: Final = m
+        self._outputs: Final = outputs
+        self._together: Final = together
+        count = len(outputs)
+        self._kept_mask = Signal(count, name="kept_mask")
+        self._kept = token("kept")
+        self._used: Any = None
+        self._count = 0
+        self._next: list[tuple[Any, Any]] = []
+        self.free: Any = self._fire(self._kept_mask, self._kept)
+
+    def _fire(self, mask: Any, what: Any) -> Any:
+        """Send ``what`` to outputs that ``mask`` says; return whether it has left completely."""
+        m, number = self._m, self._count
+        self._count += 1
+        ready = [
+            each.ready if self._used is None else each.ready & ~self._used[at]
+            for at, each in enumerate(self._outputs)
+        ]
+        fires = Signal(len(self._outputs), name=f"fires_{number}")
+        before: Any = 1
+        every: Any = 1
+        for at, is_ready in enumerate(ready):
+            every = every & (~mask[at] | is_ready)
+        for at, is_ready in enumerate(ready):
+            m.d.comb += fires[at].eq(mask[at] & (every if self._together else before & is_ready))
+            before = before & (~mask[at] | is_ready)
+            with m.If(fires[at]):
+                m.d.comb += self._outputs[at].valid.eq(1)
+                m.d.comb += self._outputs[at].token.eq(what)
+        used = Signal(len(self._outputs), name=f"used_{number}")
+        m.d.comb += used.eq(fires if self._used is None else self._used | fires)
+        self._used = used
+        left = Signal(len(self._outputs), name=f"left_{number}")
+        m.d.comb += left.eq(mask & ~fires)
+        self._next.append((left, what))
+        gone = Signal(name=f"gone_{number}")
+        m.d.comb += gone.eq(left == 0)
+        return gone
+
+    def push(self, enable: Any, what: Any, mask: Any = 1) -> Any:
+        """Send ``what`` where ``enable``; return whether all is sent, up to this.
+
+        ``enable`` has to imply that all before has left.
+        """
+        given = Signal(len(self._outputs), name=f"given_{self._count}")
+        self._m.d.comb += given.eq(Mux(enable, mask, 0))
+        return self._fire(given, what)
+
+    def close(self) -> None:
+        """Keep what has not left."""
+        m = self._m
+        m.d.sync += self._kept_mask.eq(0)
+        for left, what in self._next:
+            with m.If(left != 0):
+                m.d.sync += self._kept_mask.eq(left)
+                m.d.sync += self._kept.eq(what)
+
+
+def largest(a: Any, b: Any) -> Any:
+    """Return the larger of two numbers."""
+    return Mux(a > b, a, b)
+
+
+def older(m: Any, ages: Sequence[Any], among: Any) -> Any:
+    """Return the number of the oldest, of equal ones the first, of those that ``among`` says."""
+    best = Signal(range(max(2, len(ages))), name="oldest")
+    age: Any = 0
+    found: Any = 0
+    for number, each in enumerate(ages):
+        is_better = among[number] & (~found | (each > age)) if number else among[0]
+        new_age = Signal(len(each), name=f"oldest_age_{number}")
+        new_found = Signal(name=f"oldest_found_{number}")
+        m.d.comb += new_age.eq(Mux(is_better, each, age))
+        m.d.comb += new_found.eq(found | among[number])
+        with m.If(is_better):
+            m.d.comb += best.eq(number)
+        age, found = new_age, new_found
+    return best
+
+
+def cycles_of(m: Any, going: Any, done: Any, amounts: Sequence[Any], per_cycle: Any) -> Any:
+    """Return whether a port has moved ``amounts``, one after the other, at so much a cycle.
+
+    It begins in the first cycle in which ``going``, and anew after ``done``. An amount that is 0
+    takes no time, any other whole cycles.
+    """
+    bits = max(len(each) for each in amounts)
+    at = Signal(range(len(amounts) + 1))
+    moved = Signal(bits + 1)
+    current = Signal(range(len(amounts) + 1))
+    amount = Signal(bits)
+    m.d.comb += current.eq(len(amounts))
+    for number in reversed(range(len(amounts))):
+        with m.If((at <= number) & (amounts[number] != 0)):
+            m.d.comb += current.eq(number)
+            m.d.comb += amount.eq(amounts[number])
+    finished = Signal()
+    m.d.comb += finished.eq(current == len(amounts))
+    with m.If(done):
+        m.d.sync += [at.eq(0), moved.eq(0)]
+    with m.Elif(going & ~finished):
+        more = Signal(bits + 1)
+        m.d.comb += more.eq(moved + per_cycle)
+        with m.If(more >= amount):
+            m.d.sync += [at.eq(current + 1), moved.eq(0)]
+        with m.Else():
+            m.d.sync += moved.eq(more)
+    return finished

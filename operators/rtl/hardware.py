@@ -1,0 +1,75 @@
+"""From a program to hardware, and from hardware to a comparison."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabric import Program, ProgramError, simulate
+from operators.rtl import tools
+from operators.rtl.comparing import Comparison, compared, transfers_of
+from operators.rtl.netlist import Netlist, netlist
+from operators.rtl.verilog import Written, modules_of, testbench, top
+
+__all__ = ["Design", "design", "run", "write"]
+
+_MORE = 64
+"""Cycles for which the testbench goes on after the fabric's run."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """Hardware of a program, and what the fabric says of its run.
+
+    Attributes:
+        netlist: units and channels.
+        expected: the fabric's transfers; see ``comparing.transfers_of``.
+        cycles: of the fabric's run.
+    """
+
+    netlist: Netlist
+    expected: Any
+    cycles: int
+
+
+def design(program: Program, **options: Any) -> Design:
+    """Run ``program`` in timing mode, on channels of wires, and return its hardware.
+
+    Raises:
+        ProgramError: its hardware has no channels of wires, its run does not complete, or one of
+            its operators has no module.
+    """
+    if program.hardware.channel.interval_cycles != 1:
+        raise ProgramError(
+            f"program {program.name!r} has channels with interval_cycles = 0: expected 1, which is "
+            "what wires can do, as in --hardware wires"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        report = simulate(program, mode="timing", trace="events", log_dir=folder, **options)
+        if report.status != "completed":
+            raise ProgramError(
+                f"program {program.name!r} ends in a {report.status}: expected a run that completes"
+            )
+        trace = report.trace()
+        return Design(netlist(program, trace), transfers_of(trace), report.cycles)
+
+
+def write(designed: Design, folder: Path) -> Written:
+    """Write modules, top and testbench into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = modules_of(designed.netlist)
+    tools.verilog_of(folder, written.rtlil)
+    (folder / "top.sv").write_text(top(designed.netlist, written))
+    bench, latencies, tokens = testbench(designed.netlist, designed.cycles + _MORE)
+    (folder / "testbench.sv").write_text(bench)
+    (folder / "latencies.hex").write_text(latencies)
+    (folder / "tokens.hex").write_text(tokens)
+    return written
+
+
+def run(designed: Design, folder: Path) -> Comparison:
+    """Build and run what ``write`` has written; compare it with the fabric's run."""
+    log = tools.simulate(folder, tools.compiled(folder))
+    return compared(designed.expected, log, designed.netlist, designed.cycles)

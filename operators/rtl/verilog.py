@@ -1,0 +1,255 @@
+"""SystemVerilog of a netlist: its modules, the top that joins them, and a testbench."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from amaranth.back import rtlil
+
+from operators.rtl.channel import channel
+from operators.rtl.netlist import Netlist
+from operators.rtl.tokens import BITS, LEVEL_BITS
+
+__all__ = ["Written", "channel_module", "modules_of", "testbench", "top"]
+
+_IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9_]")
+
+
+class Written(NamedTuple):
+    """The register-transfer form of all modules of a netlist.
+
+    Attributes:
+        rtlil: as Yosys reads it.
+        ports: by module, its ports; those without registers have no clock.
+    """
+
+    rtlil: str
+    ports: dict[str, frozenset[str]]
+
+
+def channel_module(depth: int, hops: int) -> tuple[str, int, int]:
+    """Return name, slots and longest way of the module for a channel."""
+    slots = 1 << max(1, (depth - 1).bit_length())
+    return f"Channel_{slots}_{hops}", slots, hops
+
+
+def modules_of(netlist: Netlist) -> Written:
+    """Return each module that a netlist needs, once."""
+    makers: dict[str, Callable[[], tuple[Any, list[Any]]]] = {}
+    for each in netlist.channels:
+        hops = max(each.forward_cycles, each.backward_cycles)
+        name, slots, longest = channel_module(each.depth, hops)
+        makers[name] = lambda slots=slots, longest=longest: channel(slots, longest)
+    for unit in netlist.units:
+        makers[unit.module] = lambda build=unit.build: _of_unit(build)
+    texts, ports = [], {}
+    for name, make in sorted(makers.items()):
+        module, signals = make()
+        text = rtlil.convert(module, name=name, ports=_values(signals), emit_src=False)
+        texts.append(text)
+        first = text[text.index(f"module \\{name}\n") :]
+        first = first[: first.index("\nend\n")]
+        ports[name] = frozenset(re.findall(r"wire .*(?:input|output) \d+.* \\(\S+)", first))
+    return Written("\n".join(texts), ports)
+
+
+def _of_unit(build: Callable[[], Any]) -> tuple[Any, list[Any]]:
+    unit = build()
+    return unit.m, unit.ports
+
+
+def _values(signals: list[Any]) -> list[Any]:
+    return [each.as_value() if hasattr(each, "as_value") else each for each in signals]
+
+
+def _name(number: int, name: str) -> str:
+    return f"u{number}_{_IDENTIFIER.sub('_', name)}"
+
+
+def top(netlist: Netlist, written: Written) -> str:
+    """Return the module that joins channels and units, with ports for what is outside."""
+    clients = [each for each in netlist.units if each.latencies_cycles is not None]
+    sources = [each for each in netlist.units if each.given is not None]
+    count = {
+        "channels": len(netlist.channels),
+        "units": len(netlist.units),
+        "clients": max(1, len(clients)),
+        "sources": max(1, len(sources)),
+    }
+    lines = [
+        "// Channels and units of a program, joined.",
+        "module fabric_top (",
+        "  input  logic clk, rst,",
+        f"  output logic [{count['clients'] - 1}:0] request,",
+        f"  input  logic [{count['clients'] - 1}:0] answer,",
+        f"  input  logic [{count['sources'] - 1}:0] given_valid, given_last,",
+        f"  input  logic [{count['sources'] * BITS - 1}:0] given_token,",
+        f"  output logic [{count['sources'] - 1}:0] given_next,",
+        f"  output logic [{count['channels'] - 1}:0] sent, sent_bare, taken,",
+        f"  output logic [{count['channels'] * LEVEL_BITS - 1}:0] sent_level,",
+        f"  output logic [{count['units'] - 1}:0] done, fault",
+        ");",
+        *([] if clients else ["  assign request = 0;"]),
+        *([] if sources else ["  assign given_next = 0;"]),
+    ]
+    lines += _joined_channels(netlist, written)
+    lines += _joined_units(netlist, written)
+    return "\n".join([*lines, "endmodule", ""])
+
+
+def _joined_channels(netlist: Netlist, written: Written) -> Iterator[str]:
+    for number, each in enumerate(netlist.channels):
+        hops = max(each.forward_cycles, each.backward_cycles)
+        module, _, _ = channel_module(each.depth, hops)
+        wire = f"c{number}"
+        yield f"  // {each.name}"
+        yield f"  logic {wire}_ready, {wire}_valid, {wire}_take, {wire}_ended;"
+        yield f"  logic [{BITS - 1}:0] {wire}_sent, {wire}_token;"
+        ends = {
+            "p_depth": each.depth,
+            "p_forward": each.forward_cycles,
+            "p_backward": each.backward_cycles,
+            "in_ready": f"{wire}_ready",
+            "in_valid": f"sent[{number}]",
+            "in_token": f"{wire}_sent",
+            "in_end": f"done[{each.producer}]",
+            "out_valid": f"{wire}_valid",
+            "out_token": f"{wire}_token",
+            "out_take": f"{wire}_take",
+            "out_end": f"{wire}_ended",
+        }
+        yield f"  {module} {wire} ({_connected(ends, written.ports[module])});"
+        level = f"sent_level[{number * LEVEL_BITS} +: {LEVEL_BITS}]"
+        yield f"  assign taken[{number}] = {wire}_take;"
+        yield f"  assign {level} = {wire}_sent[{LEVEL_BITS - 1}:0];"
+        yield f"  assign sent_bare[{number}] = {wire}_sent[{LEVEL_BITS}];"
+
+
+def _joined_units(netlist: Netlist, written: Written) -> Iterator[str]:
+    client = source = 0
+    for number, unit in enumerate(netlist.units):
+        ends: dict[str, object] = {"done": f"done[{number}]", "fault": f"fault[{number}]"}
+        for port, each in enumerate(unit.inputs):
+            ends |= {
+                f"in{port}_valid": f"c{each}_valid",
+                f"in{port}_token": f"c{each}_token",
+                f"in{port}_end": f"c{each}_ended",
+                f"in{port}_take": f"c{each}_take",
+            }
+        for port, each in enumerate(unit.outputs):
+            ends |= {
+                f"out{port}_ready": f"c{each}_ready",
+                f"out{port}_valid": f"sent[{each}]",
+                f"out{port}_token": f"c{each}_sent",
+            }
+        ends |= {
+            name: unit.parameters.get(name[2:], 0)
+            for name in written.ports[unit.module]
+            if name.startswith("p_")
+        }
+        if unit.latencies_cycles is not None:
+            ends |= {"request": f"request[{client}]", "answer": f"answer[{client}]"}
+            client += 1
+        if unit.given is not None:
+            ends |= {f"given_{what}": f"given_{what}[{source}]" for what in ("valid", "last", "next")}
+            ends["given_token"] = f"given_token[{source * BITS} +: {BITS}]"
+            source += 1
+        module = unit.module
+        yield f"  {module} {_name(number, unit.name)} ({_connected(ends, written.ports[module])});"
+
+
+def _connected(ends: dict[str, object], ports: frozenset[str]) -> str:
+    ends = {"clk": "clk", "rst": "rst", **ends}
+    return ", ".join(f".{name}({ends[name]})" for name in sorted(ports))
+
+
+def testbench(netlist: Netlist, cycles: int) -> tuple[str, str, str]:
+    """Return a testbench that runs so many cycles, and two files that it reads.
+
+    It answers the bursts of off-chip memory with the latencies that the netlist has, hands the
+    sources what they send, and writes what is sent and taken in which cycle.
+    """
+    clients = [each.latencies_cycles for each in netlist.units if each.latencies_cycles is not None]
+    sources = [each.given for each in netlist.units if each.given is not None]
+    bounds = {"clients": max(1, len(clients)), "sources": max(1, len(sources))}
+    latencies = [cycles for each in clients for cycles in each] or [0]
+    tokens = [bits for each in sources for bits in each] or [0]
+    firsts = _initial("client_at", clients) + _initial("given_at", sources)
+    ends = _initial("client_end", clients, ends=True) + _initial("given_end", sources, ends=True)
+    channels, units = len(netlist.channels), len(netlist.units)
+    text = f"""\
+// Drives fabric_top: off-chip memory, sources, and a log of transfers.
+module testbench (input logic clk, rst, output logic finished);
+  localparam CHANNELS = {channels}, UNITS = {units};
+  localparam CLIENTS = {bounds["clients"]}, SOURCES = {bounds["sources"]};
+  logic [CLIENTS-1:0] request, answer;
+  logic [SOURCES-1:0] given_valid, given_last, given_next;
+  logic [SOURCES*{BITS}-1:0] given_token;
+  logic [CHANNELS-1:0] sent, sent_bare, taken;
+  logic [CHANNELS*{LEVEL_BITS}-1:0] sent_level;
+  logic [UNITS-1:0] done, fault;
+  fabric_top dut (.*);
+
+  logic [31:0] latency [0:{len(latencies) - 1}];
+  logic [{BITS - 1}:0] tokens [0:{len(tokens) - 1}];
+  int client_at [CLIENTS], client_end [CLIENTS], given_at [SOURCES], given_end [SOURCES];
+  int left [CLIENTS];
+  longint cycle;
+  int log;
+
+  initial begin
+    $readmemh("latencies.hex", latency);
+    $readmemh("tokens.hex", tokens);
+    log = $fopen("transfers.log", "w");
+    cycle = 0;
+    for (int i = 0; i < CLIENTS; i++) left[i] = 0;
+{_indented(firsts + ends)}
+  end
+
+  always_comb begin
+    for (int i = 0; i < CLIENTS; i++) answer[i] = left[i] == 1;
+    for (int i = 0; i < SOURCES; i++) begin
+      given_valid[i] = given_at[i] < given_end[i];
+      given_last[i] = given_at[i] + 1 == given_end[i];
+      given_token[i*{BITS} +: {BITS}] = given_valid[i] ? tokens[given_at[i]] : '0;
+    end
+  end
+
+  assign finished = cycle >= {cycles};
+
+  always_ff @(posedge clk) if (!rst) begin
+    cycle <= cycle + 1;
+    for (int i = 0; i < CLIENTS; i++) begin
+      if (request[i] && client_at[i] < client_end[i]) begin
+        left[i] <= latency[client_at[i]];
+        client_at[i] <= client_at[i] + 1;
+      end else if (left[i] != 0) left[i] <= left[i] - 1;
+    end
+    for (int i = 0; i < SOURCES; i++) if (given_next[i]) given_at[i] <= given_at[i] + 1;
+    for (int i = 0; i < CHANNELS; i++) begin
+      if (sent[i]) $fwrite(log, "0 %0d %0d %0d\\n", i, cycle,
+        sent_bare[i] ? -1 - int'(sent_level[i*{LEVEL_BITS} +: {LEVEL_BITS}])
+                     : int'(sent_level[i*{LEVEL_BITS} +: {LEVEL_BITS}]));
+      if (taken[i]) $fwrite(log, "1 %0d %0d 0\\n", i, cycle);
+    end
+    for (int i = 0; i < UNITS; i++) if (fault[i]) $fwrite(log, "2 %0d %0d 0\\n", i, cycle);
+    if (finished) $fclose(log);
+  end
+endmodule
+"""
+    hexadecimal = "\n".join(f"{each:x}" for each in latencies) + "\n"
+    return text, hexadecimal, "\n".join(f"{each:x}" for each in tokens) + "\n"
+
+
+def _initial(name: str, parts: list[list[int]], *, ends: bool = False) -> list[str]:
+    lines, at = [], 0
+    for number, each in enumerate(parts):
+        lines.append(f"{name}[{number}] = {at + len(each) if ends else at};")
+        at += len(each)
+    return lines or [f"{name}[0] = 0;"]
+
+
+def _indented(lines: list[str]) -> str:
+    return "\n".join(f"    {line}" for line in lines)
