@@ -106,6 +106,8 @@ def test_a_point_that_loses_its_worker_is_run_by_another_one(address: str, tmp_p
 
 def test_a_point_that_takes_too_long_is_the_only_one(address: str) -> None:
     """Its worker begins anew."""
+    # What a worker imports with its first point takes long on a loaded machine.
+    _conducted(_study("a", "b", "c", "d"), address)
     result = _conducted(_study("a", "never ends", "b", "c"), address, timeout_seconds=8.0)
     ends = [(each.status, each.reason) for each in result.outcomes]
     completed = ("completed", None)
