@@ -142,7 +142,7 @@ class TokenPieces(Pieces):
     @override
     async def run(self, ports: Ports) -> None:
         unit, sink = ports.unit, ports.sink
-        data, freed = ports.inputs
+        data = ports.source
         rank, filling, begins = len(self.inner), _Filling(), True
         unit.charge(IDLE_CYCLES)
         sets = _Sets(unit.now)

@@ -246,9 +246,7 @@ class _Lowering:
         computed = left not in self._loads
         if right not in self._loads:
             self._refuse("a product with a second operand that is computed", "one that is loaded")
-        other = self._read(
-            right, (*shape, cols, inner), by_piece, by_columns=not transposed
-        )
+        other = self._read(right, (*shape, cols, inner), by_piece, by_columns=not transposed)
         if computed:
             grid = self._taken(left, types[0])
             if grid.by_columns:
