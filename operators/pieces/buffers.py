@@ -182,11 +182,11 @@ async def _until_room(ports: Ports, sets: _Sets, *, new: bool) -> None:
                 await freed.peek()
                 continue
             if ready_cycle > unit.now:
-                freed.idle(ready_cycle)
+                unit.charge(ready_cycle - unit.now)
                 continue
         if sets.forgotten_cycle != unit.now:
             return
-        freed.idle(unit.now + 1)
+        unit.charge(1)
 
 
 async def _hear(ports: Ports, sets: _Sets) -> None:
