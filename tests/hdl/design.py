@@ -315,7 +315,7 @@ class Design:
 
     def buffer(self, rank: int) -> Buffer:
         """Return a buffer whose tokens have ``rank`` dimensions."""
-        made = Buffer(rank, *(self.fifo() for _ in range(4)), self.clock)
+        made = Buffer(rank, self.clock, *(self.fifo() for _ in range(4)))
         self.rules.append(made.rule)
         return made
 
@@ -357,11 +357,11 @@ class Buffer:
     def __init__(
         self,
         rank: int,
+        clock: Clock,
         pieces: Fifo,
         tokens: Fifo,
         out_tokens: Fifo,
         out_pieces: Fifo,
-        clock: Clock,
     ) -> None:
         """Take ``pieces`` and ``tokens``; give tokens and pieces."""
         self.rank, self.clock = rank, clock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,15 @@ from operators import (
 )
 from operators.pieces import in_pieces
 from tests.hdl.banks import BankedMemory
-from tests.hdl.design import IdealMemory, Sizes, swiglu
+from tests.hdl.design import IdealMemory, Memory, Sizes, swiglu
 from tests.hdl.test_design import COUNTED
 from tests.profiles import examples
 from tests.programs.loading import program as loaded
 
-MEMORIES = {"hdl_ideal": IdealMemory, "hdl_as_run": BankedMemory}
+MEMORIES: dict[str, Callable[[], Memory]] = {
+    "hdl_ideal": IdealMemory,
+    "hdl_as_run": BankedMemory,
+}
 
 
 def _built(hardware: str, sizes: Sizes, **more: Any) -> Program:
