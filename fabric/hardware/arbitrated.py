@@ -32,6 +32,8 @@ class PortDescription(OffChipDescription):
         answers: that wait for one reader before its requests lose their turn.
     """
 
+    joins_rows: ClassVar[bool] = True
+
     request_bytes: Count = 512
     tag_bytes: Annotated[int, Bounds(0, 2**20)] = 0
     reads_in_flight: Count = 64
