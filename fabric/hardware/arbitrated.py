@@ -32,6 +32,8 @@ class PortDescription(OffChipDescription):
         answers: that wait for one reader before its requests lose their turn.
     """
 
+    joins_rows: ClassVar[bool] = True
+
     request_bytes: Count = 512
     tag_bytes: Annotated[int, Bounds(0, 2**20)] = 0
     reads_in_flight: Count = 64
@@ -82,8 +84,9 @@ class ArbitratedBanksDescription(PortDescription):
         rc_cycles: between two activations in one bank.
         wr_cycles: from the end of written data to a precharge of the bank.
         rtp_cycles: from a read to a precharge of the bank.
-        ccd_l_cycles: between two reads, or two writes, in one bank group.
-        rrd_s_cycles, rrd_l_cycles: between two activations in one pseudo channel; in one bank group.
+        ccd_l_cycles: between two reads, or two writes, in one bank group; in one pseudo channel the
+            data bus decides.
+        rrd_s_cycles, rrd_l_cycles: between two activations in one pseudo channel; in one group.
         wtr_s_cycles, wtr_l_cycles: from the end of written data to a read, likewise.
         faw_cycles: in which a pseudo channel activates four rows at most.
     """

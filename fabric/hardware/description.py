@@ -69,9 +69,12 @@ class OffChipDescription(_Part):
     model: ClassVar[str]
     """What ``[hbm] model`` says."""
 
+    joins_rows: ClassVar[bool] = False
+    """Whether one request may move the end of a row and the beginning of the next one."""
+
     @property
     def request_bytes(self) -> int:
-        """Moved by one request; a row is moved in whole requests."""
+        """Moved by one request; unless it ``joins_rows`` a row is moved in whole requests."""
         raise NotImplementedError
 
     @property

@@ -32,7 +32,8 @@ class Request:
 
     __slots__ = ("address", "back_cycle", "port", "write")
 
-    def __init__(self, port: int, address: int, write: bool) -> None:  # noqa: FBT001
+    def __init__(self, port: int, address: int, write: bool) -> None:
+        """Have it wait to be served."""
         self.port: Final = port
         self.address: Final = address
         self.write: Final = write
@@ -149,8 +150,9 @@ class _Bank(_Level):
 
 
 class _Channel:
-    """One channel that issues one command a cycle: of those whose row was opened for them first,
-    then of the reads or the writes, the oldest one of those that can go.
+    """One channel that issues one command a cycle, the oldest one of those that can go.
+
+    Requests whose row was opened for them go first, then the reads or the writes.
     """
 
     def __init__(self, description: ArbitratedBanksDescription) -> None:

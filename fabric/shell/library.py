@@ -167,8 +167,6 @@ def _homes() -> Mapping[str, str]:
 
 
 def lowered(program: Program, rows: int, cols: int) -> Program:
-    """Return ``program`` in physical pieces; see ``operators.pieces.lowering``."""
-    found: Program = importlib.import_module("operators.pieces.lowering").in_pieces(
-        program, rows, cols
-    )
+    """Return ``program`` in physical pieces; see ``operators.pieces``."""
+    found: Program = importlib.import_module("operators.pieces").in_pieces(program, rows, cols)
     return found

@@ -53,18 +53,20 @@ def _told(
 
 
 def _wasted_requests(node: Node, plan: Plan) -> str | None:
-    """A row is moved in whole requests, and never together with the next one."""
-    if node.operator.off_chip is None:
+    """A row is moved in whole requests, and on most memories not together with the next one."""
+    if node.operator.off_chip is None or plan.program.hardware.hbm.joins_rows:
         return None
     types = node.output_types if node.operator.off_chip == "read" else node.input_types
     request = plan.program.hardware.hbm.request_bytes
+    stored = node.operator.off_chip_tensor(node.input_types, node.output_types)
     for stream in types:
         tile = stream.value
         if not isinstance(tile, TileType) or not isinstance(tile.cols, int):
             continue
         if tile.dtype == ADDRESS_DTYPE:
             continue
-        row = row_bytes(tile.cols, tile.dtype)
+        cut = None if stored is None else stored.tile
+        row = row_bytes(tile.cols if cut is None else cut[1], tile.dtype)
         moved = -(-row // request) * request
         if row and moved != row:
             return (

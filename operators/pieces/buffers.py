@@ -142,8 +142,10 @@ class TokenPieces(Pieces):
     @override
     async def run(self, ports: Ports) -> None:
         unit, sink = ports.unit, ports.sink
-        data, freed = ports.inputs
+        data = ports.source
         rank, filling, begins = len(self.inner), _Filling(), True
+        room = MOST_PIECES * self.tile().size_bytes
+        await ports.on_chip.allocate(unit, room, "a buffer")
         unit.charge(IDLE_CYCLES)
         sets = _Sets(unit.now)
         token, kept = _token(ports.output_types[0].value), list[np.ndarray]()
@@ -169,6 +171,9 @@ class TokenPieces(Pieces):
             begins = ends
             data.take()
             unit.charge(1)
+        while sets.held:
+            await _be_told(ports, sets)
+        ports.on_chip.release(unit, room, unit.now)
 
 
 async def _until_room(ports: Ports, sets: _Sets, *, new: bool) -> None:
@@ -182,11 +187,11 @@ async def _until_room(ports: Ports, sets: _Sets, *, new: bool) -> None:
                 await freed.peek()
                 continue
             if ready_cycle > unit.now:
-                freed.idle(ready_cycle)
+                unit.charge(ready_cycle - unit.now)
                 continue
         if sets.forgotten_cycle != unit.now:
             return
-        freed.idle(unit.now + 1)
+        unit.charge(1)
 
 
 async def _hear(ports: Ports, sets: _Sets) -> None:
@@ -197,10 +202,17 @@ async def _hear(ports: Ports, sets: _Sets) -> None:
             await ports.clock.reach(unit, unit.now, watching=(freed,))
         if not freed.queue or freed.head_cycle > unit.now:
             return
-        cycle = freed.head_cycle
-        told = await freed.receive()
-        assert told is not None
-        sets.free(cycle, forgets=told[1] > 0)
+        await _be_told(ports, sets)
+
+
+async def _be_told(ports: Ports, sets: _Sets) -> None:
+    """Take what is freed next."""
+    freed = ports.inputs[1]
+    told = await freed.peek()
+    assert told is not None
+    cycle = freed.head_cycle
+    freed.take()
+    sets.free(cycle, forgets=told[1] > 0)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn
 
 from fabric import (
@@ -107,14 +109,15 @@ def _piece(stream: Stream) -> TileType:
 
 
 class _Lowering:
-    """What has been lowered so far."""
+    """What has been lowered so far, and at which place the next one is; loads wait for a reader."""
 
     def __init__(self, program: Program, lowered: Program, size: int) -> None:
         self._program: Final = program
         self._lowered: Final = lowered
         self._size: Final = size
         self._done: Final[dict[Stream, _Grid]] = {}
-        self._loads: Final[dict[Stream, LinearOffChipLoad]] = {}
+        self._loads: Final[dict[Stream, int]] = {}
+        self._at = 0
         self._branches: Final[dict[Stream, list[_Grid]]] = {}
         self._readers = Counter(
             stream.resolve() for node in program.nodes for stream in node.inputs
@@ -122,12 +125,12 @@ class _Lowering:
 
     def lower(self) -> None:
         """Lower all operators, in the order of wiring."""
-        for node in self._program.nodes:
-            self._node = node
+        for at, node in enumerate(self._program.nodes):
+            self._at = at
             operator, inputs = node.operator, [each.resolve() for each in node.inputs]
             types = [each.type for each in (*node.inputs, *node.outputs)]
             if type(operator) is LinearOffChipLoad and not inputs:
-                self._loads[node.outputs[0]] = operator
+                self._loads[node.outputs[0]] = self._at
             elif type(operator) is Accum and operator.rank == 1 and len(inputs) == 2:
                 if type(operator.reduction) is not MatmulSum:
                     self._refuse(f"{type(operator.reduction).__name__}", "MatmulSum")
@@ -151,11 +154,11 @@ class _Lowering:
                 )
 
     def _refuse(self, found: str, expected: str) -> NoReturn:
-        place = self._node.place
+        node = self._program.nodes[self._at]
         raise ProgramError(
-            f"{self._node.name}: {found} cannot be lowered to pieces: expected {expected}",
-            file=place.file,
-            line=place.line,
+            f"{node.name}: {found} cannot be lowered to pieces: expected {expected}",
+            file=node.place.file,
+            line=node.place.line,
         )
 
     def _tile(self, kind: StreamType) -> tuple[tuple[int, ...], tuple[int, int], TileType]:
@@ -172,7 +175,11 @@ class _Lowering:
         return tuple(shape), (rows // size, cols // size), TileType(size, size, tile.dtype)
 
     def _add(
-        self, part: str, operator: Operator, *inputs: Stream, direct: tuple[int, ...] = ()
+        self,
+        part: str,
+        operator: Operator,
+        *inputs: Stream,
+        direct: Mapping[int, int] = MappingProxyType({}),
     ) -> tuple[Stream, ...]:
         """Add an operator that has a part in the one that is lowered; its inputs are links.
 
@@ -180,15 +187,15 @@ class _Lowering:
             part: what it does there; empty where it is all that is done.
             operator: the operator.
             inputs: its inputs.
-            direct: those of them that are a single FIFO.
+            direct: those of them that are a single FIFO, and its depth.
         """
-        node = self._node
+        node = self._program.nodes[self._at]
         name = f"{node.name}_{part}" if part else node.name
         outputs = self._lowered.add(replace(operator, name=name), inputs, node.place)
         for number in range(len(inputs)):
             key = f"{name}.{number}"
             if number in direct:
-                self._lowered.depths[key] = DIRECT_DEPTH
+                self._lowered.depths[key] = direct[number]
             else:
                 self._lowered.hops[key] = LINK
         return outputs
@@ -198,15 +205,15 @@ class _Lowering:
     ) -> Stream:
         """Return the pieces of a load in this order, a branch of its own for each reader."""
         if stream not in self._branches:
-            reader, node = self._node, stream.node
-            self._node = node
-            load = self._loads[stream]
+            reader, self._at = self._at, self._loads[stream]
+            load = self._program.nodes[self._at].operator
+            assert isinstance(load, LinearOffChipLoad)
             streams = self._add("", LoadPieces((grid,), piece, load, by_columns))
             count = self._readers[stream]
             if count > 1:
                 copies = BroadcastPieces((grid,) * count, piece)
-                streams = self._add("copies", copies, *streams, direct=(0,))
-            self._node = reader
+                streams = self._add("copies", copies, *streams, direct={0: DIRECT_DEPTH})
+            self._at = reader
             self._branches[stream] = [
                 _Grid(each, grid[:-2], (grid[-2], grid[-1]), by_columns) for each in streams
             ]
@@ -225,8 +232,7 @@ class _Lowering:
         sets = (math.prod(outer), -(-count // PIECES_OF_A_SET))
         freed = Feedback(StreamType(sets, piece))
         store = TokenPieces((outer,), piece, inner)
-        tokens = self._add(f"{part}_store", store, pieces, freed, direct=(1,))
-        self._lowered.depths[f"{self._node.name}_{part}_store.1"] = 2 * MOST_PIECES
+        tokens = self._add(f"{part}_store", store, pieces, freed, direct={1: 2 * MOST_PIECES})
         if times is not None:
             outer = (*outer, times)
             repeat = RepeatPieces((outer,), token_type(piece, inner), times)
@@ -246,9 +252,7 @@ class _Lowering:
         computed = left not in self._loads
         if right not in self._loads:
             self._refuse("a product with a second operand that is computed", "one that is loaded")
-        other = self._read(
-            right, (*shape, cols, inner), by_piece, by_columns=not transposed
-        )
+        other = self._read(right, (*shape, cols, inner), by_piece, by_columns=not transposed)
         if computed:
             grid = self._taken(left, types[0])
             if grid.by_columns:
@@ -311,4 +315,4 @@ class _Lowering:
     def _store(self, operator: LinearOffChipStore, source: Stream) -> None:
         grid = self._taken(source, source.type)
         store = StorePieces((), grid.piece, operator.output, grid.by_columns, operator.shape)
-        self._add("", store, grid.stream, direct=(0,))
+        self._add("", store, grid.stream, direct={0: DIRECT_DEPTH})

@@ -57,7 +57,10 @@ class LoadPieces(Pieces):
         (pieces,) = outputs
         rows, cols = self.piece.rows, self.piece.cols
         assert isinstance(rows, int)
-        return OffChipTensor((pieces.count, rows * cols), self.piece.dtype, source=self)
+        assert isinstance(cols, int)
+        piece = 1, rows * cols  # one behind the other
+        shape = pieces.count, rows * cols
+        return OffChipTensor(shape, self.piece.dtype, source=self, tile=piece)
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -65,12 +68,12 @@ class LoadPieces(Pieces):
         sizes = tuple(int(str(size)) for size in shape)
         tile, unit, sink = self.tile(), ports.unit, ports.sink
         size = tile.rows * row_bytes(tile.cols, tile.dtype)
-        ports.announce(1, size, range(0, math.prod(sizes) * size, size))
+        ports.announce(1, size, range(math.prod(sizes)))
         grid = Grid("LoadPieces", Tensor.of(self.load.tensor), (tile.rows, tile.cols))
         pieces, numbers = grid.tiles(ports), self._numbers(tile.rows, sizes[-2:])
         for place, (_, stop, _) in enumerate(positions(sizes)):
             await sink.reserve()
-            await ports.burst(1, size, place * size)
+            await ports.burst(1, size, place)
             if ports.functional:
                 tile = self.tile(pieces[next(numbers)].data)
             sink.put((tile, min(stop, len(sizes) - 1)))
@@ -127,11 +130,14 @@ class StorePieces(Pieces):
         (pieces,) = inputs
         rows, cols = self.piece.rows, self.piece.cols
         assert isinstance(rows, int)
-        return OffChipTensor((pieces.count, rows * cols), self.piece.dtype, output=self.output)
+        assert isinstance(cols, int)
+        piece = 1, rows * cols
+        shape = pieces.count, rows * cols
+        return OffChipTensor(shape, self.piece.dtype, output=self.output, tile=piece)
 
     @override
     async def run(self, ports: Ports) -> None:
-        unit, address = ports.unit, 0
+        unit, number = ports.unit, 0
         stored: list[np.ndarray] = []
         top = len(ports.input_types[0].shape) - 1
         while (element := await ports.source.receive()) is not None:
@@ -144,8 +150,8 @@ class StorePieces(Pieces):
                 unit.off_chip_bytes += size  # the run ends when the last piece has been taken
                 continue
             unit.charge(1)
-            await ports.burst(1, size, address)
-            address += size
+            await ports.burst(1, size, number)
+            number += 1
         if ports.functional:
             ports.stored[self.output] = self._tensor(ports.input_types[0], stored)
 

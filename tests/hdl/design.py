@@ -1,8 +1,8 @@
 """The paper's hardware description of a SwiGLU layer, cycle by cycle, in code of its own.
 
 Rules fire at most once a cycle, on what their FIFOs held at its start. A FIFO has two slots unless
-said, and takes nothing while it is full, even if it gives. A piece is its stop; see ``hdl.md``'s
-source: anonymous7484/step-artifact-eval, bluespec/src.
+said, and takes nothing while it is full, even if it gives. A piece is its stop. Source:
+anonymous7484/step-artifact-eval, bluespec/src.
 """
 
 from __future__ import annotations
@@ -27,53 +27,85 @@ class Memory(Protocol):
     def send(self, cycle: int, port: int, address: int, write: bool) -> bool:
         """Take a request, if there is room."""
 
-    def answers(self, cycle: int) -> list[tuple[int, int]]:
-        """Return the reads that are answered in this cycle, at most one."""
+    def step(self, cycle: int) -> tuple[int, int] | None:
+        """Do what this cycle does; return the read that is answered, by port and address."""
+
+
+@dataclass
+class Clock:
+    """The cycle that all see."""
+
+    cycle: int = 0
 
 
 @dataclass
 class Fifo:
-    """A queue that sees the start of a cycle."""
+    """A queue that sees the start of a cycle, and knows when what came and went."""
 
+    clock: Clock
     room: int = 2
     items: deque[Any] = field(default_factory=deque)
     held: int = 0
-    first_in: list[int] = field(default_factory=list)
+    came: list[int] = field(default_factory=list)
+    went: list[int] = field(default_factory=list)
 
     @property
     def gives(self) -> bool:
+        """Whether it held something."""
         return self.held > 0
 
     @property
     def takes(self) -> bool:
+        """Whether it had room."""
         return self.held < self.room
+
+    def put(self, item: Any) -> None:
+        """Append ``item``."""
+        self.items.append(item)
+        self.came.append(self.clock.cycle)
+
+    def take(self) -> Any:
+        """Return what came first."""
+        self.went.append(self.clock.cycle)
+        return self.items.popleft()
 
 
 class Design:
-    """All FIFOs and rules; ``log`` has the cycles in which each stream's pieces moved."""
+    """All FIFOs and rules.
+
+    ``links`` has, by name, the FIFOs in which something comes to a stream and leaves it.
+    """
 
     def __init__(self, memory: Memory) -> None:
+        """Have no operator."""
         self.memory = memory
-        self.cycle = 0
+        self.clock = Clock()
         self.finished: int | None = None
         self.fifos: list[Fifo] = []
         self.rules: list[Callable[[], None]] = []
-        self.log: dict[str, list[int]] = {}
+        self.links: dict[str, tuple[Fifo, Fifo]] = {}
         self.ports: list[tuple[Fifo, Fifo, Fifo]] = []
         self.turn = 0
         self._arbiter()
 
+    @property
+    def cycle(self) -> int:
+        """The one that is under way."""
+        return self.clock.cycle
+
     def fifo(self, room: int = 2) -> Fifo:
-        self.fifos.append(made := Fifo(room))
+        """Return a new FIFO."""
+        self.fifos.append(made := Fifo(self.clock, room))
         return made
 
     def run(self) -> int:
+        """Run up to the last piece; return its cycle."""
         while self.finished is None:
             for rule in self.rules:
                 rule()
             for fifo in self.fifos:
                 fifo.held = len(fifo.items)
-            self.cycle += 1
+            self.clock.cycle += 1
         return self.finished
 
     # -- the way to the memory and back
@@ -98,51 +130,52 @@ class Design:
             if requests.gives:
                 self.turn = (number + 1) % count
                 if answers.takes and self.chosen.takes:
-                    address, write = requests.items.popleft()
-                    self.chosen.items.append((number, address, write))
+                    address, write = requests.take()
+                    self.chosen.put((number, address, write))
                 return
 
     def _go_in(self) -> None:
         if self.chosen.gives and self.into.takes:
-            self.into.items.append(self.chosen.items.popleft())
+            self.into.put(self.chosen.take())
         if self.into.gives and self.last.takes:
             number, address, write = self.into.items[0]
             if write or self.flying.takes:
-                self.last.items.append(self.into.items.popleft())
+                self.last.put(self.into.take())
                 if not write:
-                    self.flying.items.append((number, address))
+                    self.flying.put((number, address))
 
     def _send(self) -> None:
-        if self.last.gives and self.cycle:
-            if self.memory.send(self.cycle, *self.last.items[0]):
-                self.last.items.popleft()
+        if self.last.gives and self.memory.send(self.cycle, *self.last.items[0]):
+            self.last.take()
 
     def _answer(self) -> None:
         if self.response.gives:
-            self.ordered.items.append(self.response.items.popleft())
-        if self.response.takes:
-            self.response.items += self.memory.answers(self.cycle)
+            self.ordered.put(self.response.take())
+        if (answer := self.memory.step(self.cycle)) is not None:
+            self.response.put(answer)
 
     def _return(self) -> None:
         if self.flying.gives and self.out.takes:
             first = self.flying.items[0]
             if first in list(self.ordered.items)[: self.ordered.held]:
                 self.ordered.items.remove(first)
-                self.out.items.append(self.flying.items.popleft())
+                self.out.put(self.flying.take())
         if self.out.gives and self.back.takes:
-            self.back.items.append(self.out.items.popleft())
+            self.back.put(self.out.take())
         if self.back.gives:
-            number, address = self.back.items.popleft()
-            self.ports[number][1].items.append(address)
+            number, address = self.back.take()
+            self.ports[number][1].put(address)
         for _, buffer, answers in self.ports:
             if buffer.gives and answers.takes:
-                answers.items.append(buffer.items.popleft())
+                answers.put(buffer.take())
 
     def port(self) -> tuple[Fifo, Fifo, Fifo]:
+        """Return what takes requests, and two for answers, of a new port."""
         self.ports.append((self.fifo(), self.fifo(ANSWERS), self.fifo(ANSWERS)))
         return self.ports[-1]
 
     def reader(self, grid: tuple[int, ...]) -> Fifo:
+        """Return the pieces of a stream, in this grid."""
         stops = stops_of(grid)
         requests, _, answers = self.port()
         seen, given = self.fifo(), self.fifo()
@@ -151,12 +184,12 @@ class Design:
         def ask() -> None:
             nonlocal position
             if position + REQUEST_BYTES < len(stops) * PIECE_BYTES and requests.takes:
-                requests.items.append((position, False))
+                requests.put((position, False))
                 position += REQUEST_BYTES
 
         def see() -> None:
             if answers.gives and seen.takes:
-                seen.items.append(answers.items.popleft())
+                seen.put(answers.take())
 
         def give() -> None:
             nonlocal entry
@@ -166,15 +199,16 @@ class Design:
             if reached >= entry * PIECE_BYTES:
                 if not given.takes:
                     return
-                given.items.append(stops[entry])
+                given.put(stops[entry])
                 entry += 1
             if reached < entry * PIECE_BYTES:
-                seen.items.popleft()
+                seen.take()
 
         self.rules += [ask, see, give]
         return given
 
     def writer(self, source: Fifo, last: int) -> None:
+        """Write pieces up to the one with the stop ``last``."""
         requests, *_ = self.port()
         position = pieces = 0
 
@@ -182,11 +216,11 @@ class Design:
             nonlocal position, pieces
             if position + REQUEST_BYTES < pieces * PIECE_BYTES:
                 if requests.takes:
-                    requests.items.append((position, True))
+                    requests.put((position, True))
                     position += REQUEST_BYTES
             elif source.gives:
                 pieces += 1
-                if source.items.popleft() == last:
+                if source.take() == last:
                     self.finished = self.cycle
 
         self.rules.append(write)
@@ -194,43 +228,46 @@ class Design:
     # -- operators
 
     def move(self, name: str, source: Fifo, *targets: Fifo) -> None:
-        log = self.log.setdefault(name, [])
+        """Move what comes, in a cycle in which all targets have room."""
+        self.links[name] = source, source if len(targets) > 1 else targets[0]
 
         def rule() -> None:
             if source.gives and all(target.takes for target in targets):
-                piece = source.items.popleft()
+                piece = source.take()
                 for target in targets:
-                    target.items.append(piece)
-                log.append(self.cycle)
+                    target.put(piece)
 
         self.rules.append(rule)
 
     def map(self, *inputs: Fifo, promoted: int = 99) -> Fifo:
+        """Take a piece of every input; stops from ``promoted`` on become one more."""
         out = self.fifo()
 
         def rule() -> None:
             if all(each.gives for each in inputs) and out.takes:
-                stops = {each.items.popleft() for each in inputs}
+                stops = {each.take() for each in inputs}
                 assert len(stops) == 1, stops
                 stop = stops.pop()
-                out.items.append(stop + (stop >= promoted))
+                out.put(stop + (stop >= promoted))
 
         self.rules.append(rule)
         return out
 
     def accumulate(self, source: Fifo) -> Fifo:
+        """Sum the innermost dimension."""
         out = self.fifo()
 
         def rule() -> None:
             if source.gives and (source.items[0] < 1 or out.takes):
-                stop = source.items.popleft()
+                stop = source.take()
                 if stop:
-                    out.items.append(stop - 1)
+                    out.put(stop - 1)
 
         self.rules.append(rule)
         return out
 
     def repeat(self, source: Fifo, times: int) -> Fifo:
+        """Give each token so many times, then take a cycle to drop it."""
         out = self.fifo()
         count = 0
 
@@ -239,18 +276,19 @@ class Design:
             if not source.gives:
                 return
             if count == times:
-                source.items.popleft()
+                source.take()
                 count = 0
             elif out.takes:
                 token, stop, _ = source.items[0]
                 count += 1
                 last = count == times
-                out.items.append((token, stop + 1 if last else 0, last))
+                out.put((token, stop + 1 if last else 0, last))
 
         self.rules.append(rule)
         return out
 
     def big_tile(self, source: Fifo, partial: Fifo) -> tuple[Fifo, Fifo]:
+        """Sum tiles; return the partial sums and the total."""
         around, out = self.fifo(), self.fifo()
         state = "fill"
 
@@ -258,15 +296,15 @@ class Design:
             nonlocal state
             if state == "drain":
                 if partial.gives and out.takes:
-                    stop = partial.items.popleft()
-                    out.items.append(stop - (stop >= 3))
+                    stop = partial.take()
+                    out.put(stop - (stop >= 3))
                     if stop >= 3:
                         state = "fill"
             elif source.gives and around.takes and (state == "fill" or partial.gives):
-                stop = source.items.popleft()
+                stop = source.take()
                 if state == "accumulate":
-                    partial.items.popleft()
-                around.items.append(stop)
+                    partial.take()
+                around.put(stop)
                 if stop >= 3:
                     state = "drain"
                 elif stop == 2:
@@ -275,89 +313,122 @@ class Design:
         self.rules.append(rule)
         return around, out
 
-    def buffer(self, rank: int) -> tuple[Fifo, Fifo, Fifo, Fifo]:
-        """Return what takes pieces and tokens, and what gives tokens and pieces."""
-        pieces, tokens = self.fifo(), self.fifo()
-        out_tokens, out_pieces = self.fifo(), self.fifo()
-        free = [True] * SETS
-        next_free: int | None = None
-        frame = current = 0  # frame 0: no set is begun
-        stored: dict[int, list[tuple[int, int]]] = {}
-        storing = 0
-        loading: tuple[int, int, int, bool] | None = None  # token, piece, stop, whether it frees
-        forgetting = False
-
-        def rule() -> None:
-            nonlocal next_free, frame, current, storing, loading, forgetting
-            if self.cycle < INITIAL_CYCLES:
-                return
-            had_free, had_loading, forgets = next_free, loading, forgetting
-            frees: int | None = None
-            forgetting = False
-            if had_loading is not None and not forgets and out_pieces.takes:
-                token, at, stop, dealloc = had_loading
-                held = stored[token]
-                its_set, level = held[at]
-                last = at + 1 == len(held)
-                out_pieces.items.append(rank + stop if last else level)
-                if dealloc and (last or held[at + 1][0] != its_set):
-                    frees = its_set
-                loading = None if last else (token, at + 1, stop, dealloc)
-                if last and dealloc:
-                    forgetting = True
-                    del stored[token]
-            elif had_loading is None and tokens.gives:
-                token, stop, dealloc = tokens.items.popleft()
-                loading = (token, 0, stop, dealloc)
-            if not forgets and pieces.gives and (frame or had_free is not None):
-                stop = pieces.items[0]
-                emits = stop >= rank
-                if not emits or out_tokens.takes:
-                    pieces.items.popleft()
-                    if not frame:
-                        assert had_free is not None
-                        current, next_free, full = had_free, None, False
-                    else:
-                        full = frame + 1 == PIECES_OF_A_SET or emits
-                    frame = 0 if full else frame + 1
-                    stored.setdefault(storing, []).append((current, stop))
-                    if emits:
-                        out_tokens.items.append((storing, stop - rank, True))
-                        storing += 1
-            if had_free is None and any(free):
-                next_free = max(number for number in range(SETS) if free[number])
-                free[next_free] = False
-            if frees is not None:
-                free[frees] = True
-
-        self.rules.append(rule)
-        return pieces, tokens, out_tokens, out_pieces
+    def buffer(self, rank: int) -> Buffer:
+        """Return a buffer whose tokens have ``rank`` dimensions."""
+        made = Buffer(rank, self.clock, *(self.fifo() for _ in range(4)))
+        self.rules.append(made.rule)
+        return made
 
     def buffered(self, name: str, source: Fifo, rank: int, times: int | None) -> Fifo:
         """Move ``source`` into a buffer; return its pieces, each token so often."""
-        pieces, tokens, out_tokens, out = self.buffer(rank)
-        self.move(f"{name}.in", source, pieces)
+        buffer = self.buffer(rank)
+        self.move(f"{name}_store.0", source, buffer.pieces)
         if times is None:
-            self.move(f"{name}.token", out_tokens, tokens)
+            self.move(f"{name}_read.0", buffer.out_tokens, buffer.tokens)
         else:
             again = self.fifo()
-            self.move(f"{name}.token", out_tokens, again)
-            self.move(f"{name}.repeat", self.repeat(again, times), tokens)
-        return out
+            self.move(f"{name}_repeat.0", buffer.out_tokens, again)
+            self.move(f"{name}_read.0", self.repeat(again, times), buffer.tokens)
+        return buffer.out_pieces
 
     def moved(self, name: str, source: Fifo) -> Fifo:
+        """Return the FIFO that ``source`` is moved to."""
         target = self.fifo()
         self.move(name, source, target)
         return target
 
     def product(self, name: str, left: Fifo, right: Fifo) -> Fifo:
         """Multiply, accumulate over pieces and then over tiles; return the sums."""
-        product = self.map(self.moved(f"{name}.left", left), self.moved(f"{name}.right", right))
-        sums = self.accumulate(self.moved(f"{name}.product", product))
+        multiply = f"{name}_product"
+        product = self.map(self.moved(f"{multiply}.0", left), self.moved(f"{multiply}.1", right))
+        sums = self.accumulate(self.moved(f"{name}_sum.0", product))
         partial = self.fifo()
-        around, total = self.big_tile(self.moved(f"{name}.sum", sums), partial)
-        self.move(f"{name}.partial", self.buffered(f"{name}.around", around, 2, None), partial)
+        around, total = self.big_tile(self.moved(f"{name}_total.0", sums), partial)
+        self.move(f"{name}_total.1", self.buffered(f"{name}_partial", around, 2, None), partial)
         return total
+
+
+class Buffer:
+    """32 sets of 8 pieces; a token is read when it is complete, its sets are freed when left.
+
+    A token begins in the set in which the one before it ended where that left but one piece there.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        clock: Clock,
+        pieces: Fifo,
+        tokens: Fifo,
+        out_tokens: Fifo,
+        out_pieces: Fifo,
+    ) -> None:
+        """Take ``pieces`` and ``tokens``; give tokens and pieces."""
+        self.rank, self.clock = rank, clock
+        self.pieces, self.tokens = pieces, tokens
+        self.out_tokens, self.out_pieces = out_tokens, out_pieces
+        self.free = [True] * SETS
+        self.next_free: int | None = None
+        self.frame = self.current = 0  # frame 0: no set is begun
+        self.stored: dict[int, list[tuple[int, int]]] = {}
+        self.storing = 0
+        self.loading: tuple[int, int, int, bool] | None = None
+        self.forgetting = False
+
+    def rule(self) -> None:
+        """Do what one cycle does; what it needs to know is what was so at its start."""
+        if self.clock.cycle < INITIAL_CYCLES:
+            return
+        had_free, forgets, self.forgetting = self.next_free, self.forgetting, False
+        frees = self._read()
+        if not forgets and self.pieces.gives and (self.frame or had_free is not None):
+            self._store(had_free)
+        if had_free is None and any(self.free):
+            self.next_free = max(number for number in range(SETS) if self.free[number])
+            self.free[self.next_free] = False
+        if frees is not None:
+            self.free[frees] = True
+
+    def _read(self) -> int | None:
+        """Begin with a token, or read its next piece; return the set that is free then."""
+        if self.loading is None:
+            if self.tokens.gives:
+                token, stop, frees = self.tokens.take()
+                self.loading = token, 0, stop, frees
+            return None
+        if not self.out_pieces.takes:
+            return None
+        token, at, stop, frees = self.loading
+        held = self.stored[token]
+        its_set, level = held[at]
+        last = at + 1 == len(held)
+        self.out_pieces.put(self.rank + stop if last else level)
+        self.loading = None if last else (token, at + 1, stop, frees)
+        if not frees:
+            return None
+        if last:
+            self.forgetting = True
+            del self.stored[token]
+        return its_set if last or held[at + 1][0] != its_set else None
+
+    def _store(self, chosen: int | None) -> None:
+        """Store a piece, where there is room for its token."""
+        stop = self.pieces.items[0]
+        ends = stop >= self.rank
+        if ends and not self.out_tokens.takes:
+            return
+        self.pieces.take()
+        full = False
+        if self.frame:
+            full = self.frame + 1 == PIECES_OF_A_SET or ends
+        else:
+            assert chosen is not None
+            self.current, self.next_free = chosen, None
+        self.frame = 0 if full else self.frame + 1
+        self.stored.setdefault(self.storing, []).append((self.current, stop))
+        if ends:
+            self.out_tokens.put((self.storing, stop - self.rank, True))
+            self.storing += 1
 
 
 def stops_of(grid: tuple[int, ...]) -> list[int]:
@@ -389,38 +460,39 @@ def swiglu(sizes: Sizes, memory: Memory) -> Design:
     gate, up = (d.reader((1, nb, ni, 1, inner_of, cols)) for _ in range(2))
     down = d.reader((1, nb, 1, ni, cols, inner_of))
     copies = d.fifo(), d.fifo()
-    d.move("x", x, *copies)
+    d.move("linear_off_chip_load_1_copies.0", x, *copies)
     products = []
-    for name, copy, weight in (("gate", copies[0], gate), ("up", copies[1], up)):
-        left = d.buffered(f"{name}.x", copy, 1, inner_of)
-        right = d.buffered(f"{name}.w", weight, 2, rows_of)
+    for name, copy, weight in (("accum_1", copies[0], gate), ("accum_2", copies[1], up)):
+        left = d.buffered(f"{name}_left", copy, 1, inner_of)
+        right = d.buffered(f"{name}_right", weight, 2, rows_of)
         products.append(d.product(name, left, right))
-    silu = d.map(d.moved("silu", products[0]))
-    gated = d.map(d.moved("mul.silu", silu), d.moved("mul.up", products[1]))
-    promoted = d.map(d.moved("promote", gated), promoted=3)
-    left = d.buffered("down.w", down, 1, rows_of)
-    right = d.buffered("down.gated", promoted, 2, cols)
-    d.writer(d.product("down", left, right), 5)
+    silu = d.map(d.moved("map_1.0", products[0]))
+    gated = d.map(d.moved("map_2.0", silu), d.moved("map_2.1", products[1]))
+    promoted = d.map(d.moved("reshape_1.0", gated), promoted=3)
+    left = d.buffered("accum_3_right", down, 1, rows_of)
+    right = d.buffered("accum_3_left", promoted, 2, cols)
+    d.writer(d.product("accum_3", left, right), 5)
     return d
 
 
 class IdealMemory:
-    """Starts a request every two cycles and answers reads thirty cycles later, in order."""
+    """Starts a request every two cycles; a read is answered in the last of 30 cycles, in order."""
 
-    def __init__(self, latency: int = 30, slack: int = 0) -> None:
+    def __init__(self) -> None:
+        """Have nothing under way."""
         self.free = 0
         self.due: deque[tuple[int, int, int]] = deque()
-        self.latency = latency
 
     def send(self, cycle: int, port: int, address: int, write: bool) -> bool:
+        """See ``Memory``."""
         start = max(cycle, self.free)
         self.free = start + 2
         if not write:
-            self.due.append((start + self.latency, port, address))
+            self.due.append((start + 29, port, address))
         return True
 
-    def answers(self, cycle: int) -> list[tuple[int, int]]:
+    def step(self, cycle: int) -> tuple[int, int] | None:
+        """See ``Memory``."""
         if self.due and self.due[0][0] <= cycle:
-            _, port, address = self.due.popleft()
-            return [(port, address)]
-        return []
+            return self.due.popleft()[1:]
+        return None

@@ -98,7 +98,7 @@ def _pieces(
     "--pieces",
     metavar="ROWSxCOLS",
     callback=_pieces,
-    help="Run it in physical pieces of so many rows and columns, as in 16x16; in timing mode.",
+    help="Run it in physical pieces of so many rows and columns, as in 16x16.",
 )
 @click.option(
     "--unfold",
@@ -148,8 +148,6 @@ def command(
     with program_prints(as_json=as_json), contextlib.ExitStack() as opened:
         loaded = load_on(hardware_file, program, parameters, known)
         if pieces is not None:
-            if mode == "functional":
-                raise click.UsageError("--pieces runs in timing mode.")
             loaded = loaded._replace(program=lowered(loaded.program, *pieces))
         _check_saved(saved, mode or loaded.program.mode)
         settings: dict[str, Any] = options | {

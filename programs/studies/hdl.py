@@ -1,0 +1,110 @@
+"""The paper's hardware on its own memory: its cycles beside those of tiles and of pieces.
+
+Run: python -m fabric study programs/studies/hdl.py -o hdl
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from paper import camera_ready
+from paper.drawing import COLOURS, found, named
+from paper.published import Published, known
+from paper.tables import PROGRAMS
+
+from fabric import Findings, Picture, Study, StudyTable, geometric, grid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from matplotlib.figure import Figure
+
+
+def _cycles(values: Iterable[Published]) -> dict[tuple[int, int], int]:
+    """Return cycles by rows and columns of a tile."""
+    tilings = [each for each in values if each.metric == "cycles"]
+    return {
+        (int(each.setting["tile_batch"]), int(each.setting["tile_inter"])): each.value
+        for each in tilings
+    }
+
+
+PRINTED = _cycles(camera_ready.hdl())
+SIMULATED = _cycles(camera_ready.swiglu())
+WAYS = {"in tiles": 0, "in pieces": 16}
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAMS / "swiglu_in_pieces.py",
+        hardware=PROGRAMS / "hardware/hdl_as_run.toml",
+        question="How far are tiles from the cycles of the paper's hardware, and how far pieces?",
+        space=grid(tile_batch=(16, 32, 64), tile_inter=geometric(16, 256), pieces=(0, 16)),
+        known=tuple(
+            replace(each, setting={**each.setting, "pieces": 16})
+            for each in known(camera_ready.hdl())
+            if each.metric == "cycles"
+        ),
+        tables=(
+            StudyTable(
+                "Beside the printed hardware",
+                ("tile", "hardware", "authors' simulator", *WAYS),
+                beside,
+                "Cycles, and in brackets how far they are off. Seven of fifteen printed points are "
+                "here.",
+            ),
+        ),
+        pictures=(
+            Picture(
+                "hdl",
+                "Cycles beside the hardware's",
+                draw,
+                "A tiling is its rows and its columns; 0 is the hardware.",
+            ),
+        ),
+    )
+
+
+def _found(findings: Findings, tiling: tuple[int, int], pieces: int) -> float:
+    rows, columns = tiling
+    return found(findings, "cycles", tile_batch=rows, tile_inter=columns, pieces=pieces)
+
+
+def _off(cycles: float, tiling: tuple[int, int]) -> float:
+    """Return by how many percent cycles are off."""
+    return 100 * (cycles / PRINTED[tiling] - 1)
+
+
+def beside(findings: Findings) -> list[tuple[str, ...]]:
+    """Return a row for each tiling, and one of means."""
+    table = []
+    errors: dict[str, list[float]] = {"simulator": [], **{way: [] for way in WAYS}}
+    for tiling, printed in PRINTED.items():
+        cycles = [SIMULATED[tiling], *(_found(findings, tiling, each) for each in WAYS.values())]
+        for each, who in zip(cycles, errors.values(), strict=True):
+            who.append(_off(each, tiling))
+        cells = [f"{each:,.0f} ({_off(each, tiling):.1f} %)" for each in cycles]
+        table.append((f"{tiling[0]} x {tiling[1]}", f"{printed:,}", *cells))
+    means = [
+        f"{statistics.mean(map(abs, each)):.2f} %, at worst {max(map(abs, each)):.1f} %"
+        for each in errors.values()
+    ]
+    return [*table, ("off by, in the mean", "", *means)]
+
+
+def draw(findings: Findings, figure: Figure) -> None:
+    """Draw how far each is off."""
+    figure.set_size_inches(8, 3.6)
+    axes = figure.subplots()
+    lines = {"the authors' simulator": [_off(SIMULATED[each], each) for each in PRINTED]}
+    for way, pieces in WAYS.items():
+        lines[way] = [_off(_found(findings, each, pieces), each) for each in PRINTED]
+    colours = ("black", COLOURS["static"], COLOURS["dynamic"])
+    for (label, values), colour in zip(lines.items(), colours, strict=True):
+        axes.plot(values, "o", color=colour, label=label)
+    named(axes, "", "tiling", "off by (%)")
+    axes.set_xticks(range(len(PRINTED)), [f"({a}, {b})" for a, b in PRINTED])
+    axes.legend()

@@ -1,0 +1,36 @@
+"""The SwiGLU layer in pieces or in tiles, for studies that put both beside each other.
+
+Run:      python -m fabric run programs/swiglu_in_pieces.py --hardware hdl_as_run
+Computes: what swiglu.py does.
+"""
+
+from __future__ import annotations
+
+import swiglu
+
+from fabric import Program
+from operators.pieces import in_pieces
+
+
+def build(
+    batch: int = 64,
+    hidden: int = 256,
+    inter: int = 512,
+    tile_batch: int = 16,
+    tile_inter: int = 16,
+    seed: int = 42,
+    pieces: int = 16,
+) -> Program:
+    """Wire the layer.
+
+    Args:
+        batch: as ``swiglu.py`` takes it, and so up to ``seed``.
+        hidden: the same.
+        inter: the same.
+        tile_batch: the same.
+        tile_inter: the same.
+        seed: of all data.
+        pieces: rows and columns of a piece; 0 for tiles.
+    """
+    program = swiglu.build(batch, hidden, inter, tile_batch, tile_inter, seed)
+    return in_pieces(program, pieces, pieces) if pieces else program
