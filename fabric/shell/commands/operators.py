@@ -6,11 +6,13 @@ from functools import partial
 
 import click
 
+from fabric.shell.completing import operators
+
 __all__ = ["command"]
 
 
 @click.command("operators")
-@click.argument("names", metavar="[FILE.py] [NAME]...", nargs=-1)
+@click.argument("names", metavar="[FILE.py] [NAME]...", nargs=-1, shell_complete=operators)
 def command(names: tuple[str, ...]) -> int:
     """List operators and functions, or say what those called NAME do, with an example.
 

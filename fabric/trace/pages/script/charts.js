@@ -146,7 +146,7 @@ function heldBy(entry) {
 
 const HELD = 22;
 
-/** How full channels are: a row for each, darker the fuller, and in the colour of "full" where it is. */
+/** How full channels are: a row for each, stronger the fuller, and in the colour of "full" where it is. */
 function makeOccupancy() {
   const place = byId("occupancy");
   const { producer, consumer, depth, name, empty, full } = data.channels;
