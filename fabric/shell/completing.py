@@ -1,4 +1,4 @@
-"""What a shell completes besides commands: run folders, operators, parameters, channels."""
+"""What a shell completes besides commands: run folders, parameters, channels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeAlias
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["Completer", "channels", "operators", "parameters", "runs"]
+__all__ = ["Completer", "channels", "matching", "parameters", "runs"]
 
 Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 """What click asks for what may stand where somebody types."""
@@ -22,16 +22,7 @@ def runs(_context: click.Context, _parameter: click.Parameter, typed: str) -> li
     below = Path(typed).parent if "/" in typed else Path("logs")
     found = [str(trace.parent) for trace in sorted(below.glob("*/trace"))]
     # Where none is meant, the shell offers folders.
-    return _items(found, typed) or [CompletionItem(typed, type="dir")]
-
-
-def operators(
-    _context: click.Context, _parameter: click.Parameter, typed: str
-) -> list[CompletionItem]:
-    """Complete the name of an operator or a function."""
-    from fabric.shell.library import installed
-
-    return _items((entry.cls.__name__ for entry in installed()), typed)
+    return matching(found, typed) or [CompletionItem(typed, type="dir")]
 
 
 def parameters(
@@ -51,7 +42,7 @@ def parameters(
         if isinstance(node, ast.FunctionDef) and node.name == "build"
         for argument in (*node.args.args, *node.args.kwonlyargs)
     ]
-    return _items(names, typed)
+    return matching(names, typed)
 
 
 def channels(
@@ -67,8 +58,9 @@ def channels(
         rows = open_trace(Path(run)).tables["channels"].rows()
     except FabricError:
         return []
-    return _items((f"{row[2]}=" for row in rows), typed)
+    return matching((f"{row[2]}=" for row in rows), typed)
 
 
-def _items(names: Iterable[str], typed: str) -> list[CompletionItem]:
+def matching(names: Iterable[str], typed: str) -> list[CompletionItem]:
+    """Return those of ``names`` that begin with what is typed."""
     return [CompletionItem(name) for name in names if name.startswith(typed)]

@@ -146,10 +146,11 @@ function heldBy(entry) {
 
 const HELD = 22;
 
-/** How full channels are: a row for each, stronger the fuller, and in the colour of "full" where it is. */
+/** How full channels are: a row for each, stronger the fuller, and in its own colour where it has no slot. */
 function makeOccupancy() {
   const place = byId("occupancy");
-  const { producer, consumer, depth, name, empty, full } = data.channels;
+  const { channels, causes, waits } = data;
+  const { producer, consumer, depth, name } = channels;
   if (!data.held.length) {
     place.append(make("p", { class: "quiet" }, "No unit waits at a channel."));
     return;
@@ -163,7 +164,7 @@ function makeOccupancy() {
     paint: (strip, row, top) => paintOccupancy(strip, data.held[row], top),
     told: (row, cycle) => {
       const { channel, most } = data.held[row];
-      const lines = [name[channel], `waited at for ${number(empty[channel])} cycles empty, ${number(full[channel])} full`];
+      const lines = [name[channel], `waited at for ${counted(channels.empty[channel], "cycle")} ${causes[waits[0]].label}, ${number(channels.full[channel])} ${causes[waits[1]].label}`];
       if (cycle === null) return lines;
       const bin = Math.max(0, after(data.edges, cycle, 0, data.edges.length) - 1);
       return [...lines, `holds at most ${number(most[Math.min(bin, most.length - 1)])} of ${number(depth[channel])} around cycle ${number(cycle)}`];
