@@ -163,6 +163,7 @@ class Front:
         rejected_cycle: where the program stops with one less, all else kept; None where that was
             not tried.
         same_loop: it stops in the same loop then.
+        statement: the user's line with that in it; empty where it is not a plain one.
     """
 
     stream: str
@@ -173,6 +174,7 @@ class Front:
     count: int
     rejected_cycle: int | None
     same_loop: bool
+    statement: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ Networks, 2003.
 
 from __future__ import annotations
 
+import ast
+import linecache
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -23,7 +25,7 @@ from fabric.deadlock.lowering import Lowered, lowered
 from fabric.deadlock.search import EFFORT_ELEMENTS, Search
 from fabric.telling.causes import Cause
 from fabric.telling.wording import counted
-from fabric.wiring.initial import Initial, any_value
+from fabric.wiring.initial import Initial, beginning
 
 if TYPE_CHECKING:
     from fabric.deadlock.trial import Outcome
@@ -35,6 +37,9 @@ __all__ = ["find_remedy"]
 
 _MOST_INITIAL: Final = 16
 """Sub-tensors that are put in front of one feedback at most."""
+
+_LONGEST: Final = 100
+"""Letters of a user's line that is written anew."""
 
 _RECORDED_ELEMENTS: Final = 5_000
 """Of a run: from so many on it is quicker to load the loop that times its record again."""
@@ -106,7 +111,7 @@ def _more(search: Search, change: Change, outcome: Outcome) -> Change | None:
             feedback: count
             for feedback in closing
             if (count := change.initial.get(feedback, 0)) < _MOST_INITIAL
-            and search.can_begin(feedback)
+            and search.can_begin(feedback, count + 1)
         }
         if not counts:
             return None
@@ -198,14 +203,41 @@ def _front(feedback: Feedback, count: int, rejected_cycle: int | None, same_loop
         count,
         rejected_cycle,
         same_loop,
+        _line(feedback, count),
     )
 
 
 def _initial(feedback: Feedback, count: int) -> str:
-    """Return what to give ``connect``."""
-    value = any_value(feedback.connected.value)
-    more = f", {count}" if count > 1 else ""
-    return f"{Initial.__name__}({value!r}{more})({feedback.connected.name})"
+    """Return what to give ``connect``, of the stream's own name."""
+    return f"{_written(beginning(feedback, count))}({feedback.connected.name})"
+
+
+def _written(initial: Initial) -> str:
+    """Return how a program writes ``initial``."""
+    more = f", {initial.count}" if initial.count > 1 else ""
+    kept = ", keep_length=True" if initial.keep_length else ""
+    return f"{Initial.__name__}({initial.value!r}{more}{kept})"
+
+
+def _line(feedback: Feedback, count: int) -> str:
+    """Return the user's line with the elements in front; nothing where it is not a plain one."""
+    place = feedback.connected_at or feedback.place
+    written = linecache.getline(place.file, place.line).strip()
+    try:
+        (statement,) = ast.parse(written).body
+    except (SyntaxError, ValueError):
+        return ""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
+        return ""
+    given = call.args[0] if len(call.args) == 1 and not call.keywords else None
+    is_plain = isinstance(given, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
+    if call.func.attr != "connect" or given is None or not is_plain:
+        return ""
+    stream = ast.unparse(given)
+    called = ast.unparse(call.func)
+    line = f"{called}({_written(beginning(feedback, count))}({stream}))"
+    return line if len(line) <= _LONGEST else ""
 
 
 def _why_not(search: Search, change: Change, outcome: Outcome) -> str:

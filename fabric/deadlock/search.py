@@ -129,10 +129,10 @@ class Search:
                 break
         return None
 
-    def can_begin(self, feedback: Feedback) -> bool:
-        """Whether something can be put in front of ``feedback``."""
+    def can_begin(self, feedback: Feedback, count: int) -> bool:
+        """Whether ``count`` sub-tensors can be put in front of ``feedback``."""
         try:
-            elaborate(self.plan.program, {feedback: 1})
+            elaborate(self.plan.program, {feedback: count})
         except ShapeError:
             return False
         return True

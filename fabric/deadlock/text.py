@@ -260,7 +260,10 @@ def _changes(remedy: Remedy) -> Iterator[tuple[str, ...]]:
         yield change, key, _rejected(found, found.after_bytes - 1)
     for front in remedy.initial[:_FRONTS]:
         change = f"begin the loop at {Place(front.file, front.line).brief}"
-        yield change, f"connect({front.write})", _rejected(front, front.count - 1)
+        write = front.statement or f"connect({front.write})"
+        yield change, write, _rejected(front, front.count - 1)
+    if any(front.statement for front in remedy.initial):
+        yield "  which needs", "from fabric import Initial"
     if len(remedy.initial) > _FRONTS:
         yield (f"and {counted(len(remedy.initial) - _FRONTS, 'more loop')} in deadlock.json",)
     for depth in remedy.depths[:_DEPTHS]:

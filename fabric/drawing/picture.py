@@ -10,12 +10,12 @@ from typing import Final, TypeAlias
 from fabric.symbolic.folding import folded, operator_text
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.wording import merged_text, without_numbers
-from fabric.values.stream_type import TileType
+from fabric.values.stream_type import StreamType, TileType
 from fabric.wiring.broadcast import Broadcast
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import Node
 
-__all__ = ["Arrow", "Box", "Picture", "Shares", "picture_of"]
+__all__ = ["Arrow", "Box", "Picture", "Shares", "picture_of", "stream_label"]
 
 _MOST_BOXES: Final = 150
 """More are folded further: nobody could read them."""
@@ -95,12 +95,7 @@ def picture_of(
     box_of = {node: index for index, group in enumerate(groups) for node in group}
     labels: dict[tuple[int, int, str], list[str]] = defaultdict(list)
     for edge in plan.edges:
-        stream = edge.consumer.inputs[edge.input].type
-        # An element that is no tile says enough by its name; of a tile the size counts.
-        value = str(stream.value)
-        if isinstance(stream.value, TileType):
-            value = value.rpartition(" ")[0]
-        label = f"{str(stream).partition(' of ')[0]} of {value}"
+        label = stream_label(edge.consumer.inputs[edge.input].type)
         ends = box_of[edge.producer], box_of[edge.consumer]
         labels[(*ends, without_numbers(label))].append(label)
     return Picture(
@@ -111,6 +106,15 @@ def picture_of(
             for (source, target, _), texts in labels.items()
         ),
     )
+
+
+def stream_label(stream: StreamType) -> str:
+    """Return what an arrow says of its stream: the shape, and the size of a tile."""
+    # An element that is no tile says enough by its name.
+    value = str(stream.value)
+    if isinstance(stream.value, TileType):
+        value = value.rpartition(" ")[0]
+    return f"{str(stream).partition(' of ')[0]} of {value}"
 
 
 def _box(group: Sequence[Node], shares: Mapping[str, Shares] | None) -> Box:

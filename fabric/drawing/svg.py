@@ -5,15 +5,15 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import Final
+from typing import Final, NamedTuple
 
 from fabric.drawing.colours import BOX, FAINT, INK, KIND, LINE, PAPER, REST, tint
-from fabric.drawing.layout import Point, Size, layered
+from fabric.drawing.layout import Layout, Point, Size, layered
 from fabric.drawing.lines import arrow, document, extent, shortened, words
 from fabric.drawing.picture import Arrow, Box, Picture, Shares
 from fabric.telling.causes import SHOWN, Cause
 
-__all__ = ["svg"]
+__all__ = ["Placed", "placed", "svg"]
 
 _TITLE: Final = 12
 _SMALL: Final = 10
@@ -31,14 +31,37 @@ _TIMES: Final = "\N{NO-BREAK SPACE}\N{MULTIPLICATION SIGN}"
 _OF: Final = "of\N{NO-BREAK SPACE}"
 
 
-def svg(picture: Picture) -> str:
-    """Return ``picture`` as an SVG document."""
+class Placed(NamedTuple):
+    """A picture whose boxes and labels have their places.
+
+    Attributes:
+        sizes: of the boxes.
+        texts: of each box, what is said large, and what small.
+        labels: the lines of each arrow's label.
+        layout: where all that is.
+    """
+
+    sizes: list[Size]
+    texts: list[tuple[list[str], list[str]]]
+    labels: list[list[str]]
+    layout: Layout
+
+
+def placed(picture: Picture) -> Placed:
+    """Lay ``picture`` out."""
     labels = [_label(each, picture.boxes[each.source]) for each in picture.arrows]
+    sizes = [_size(box) for box in picture.boxes]
     layout = layered(
-        [_size(box) for box in picture.boxes],
+        sizes,
         [(each.source, each.target) for each in picture.arrows],
         [_room(lines) for lines in labels],
     )
+    return Placed(sizes, [_texts(box) for box in picture.boxes], labels, layout)
+
+
+def svg(picture: Picture) -> str:
+    """Return ``picture`` as an SVG document."""
+    _, _, labels, layout = placed(picture)
 
     def body() -> Iterator[str]:
         for route in layout.routes:

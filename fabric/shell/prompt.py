@@ -31,6 +31,7 @@ tile CHANNEL [N]    the value it holds, the oldest or number N
 step [N]            go on to the next cycle in which something moves, N times
 go CYCLE            go on to a cycle
 go UNIT:ELEMENT     go on until a unit takes so many elements
+                    from its first input; UNIT.INPUT:ELEMENT is from another
 go                  go on to the end, and print the report
 quit                abandon the run
 Ctrl-C holds a run that goes on; Ctrl-D lets it go on to its end.

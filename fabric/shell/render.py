@@ -167,7 +167,8 @@ def _units(
     spreads = [spread(family.members, measure) for family in found]
     largest = nlargest(_SHOWN, range(len(found)), key=lambda at: measure(spreads[at].most))
     shown = [at for at in largest if measure(spreads[at].most)]
-    if not shown:
+    cycles = report.cycles
+    if not shown or not cycles:
         return
     causes = [cause for cause in Cause if any(_of(spreads[at].median, cause) for at in shown)]
     many = any(len(found[at].members) > 1 for at in shown)
@@ -184,9 +185,9 @@ def _units(
         table.add_column("wired at", overflow="fold")
     for at in shown:
         (name, members), (least, unit, most) = found[at], spreads[at]
-        cells = [_percent(_of(unit, cause), report.cycles) for cause in causes]
+        cells = [_percent(_of(unit, cause), cycles) for cause in causes]
         if many:
-            ends = [_percent(measure(each), report.cycles) for each in (least, most)]
+            ends = [_percent(measure(each), cycles) for each in (least, most)]
             cells = [f"{len(members):,}", *(ends if len(members) > 1 else ("", "")), *cells]
         if wide:
             cells += [f"{unit.elements:,}", Place(unit.file, unit.line).brief]

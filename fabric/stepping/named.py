@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fabric.arguments.described import refuse
 from fabric.stepping.goals import AtElement
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from fabric.machine.machine import Machine
 
 __all__ = ["channel_number", "element_goal", "unit_number"]
+
+_DIGITS: Final = 10
+"""No input has a number of so many."""
 
 
 def unit_number(machine: Machine, name: str) -> int:
@@ -45,16 +48,28 @@ def channel_number(machine: Machine, name: str) -> int:
 
 
 def element_goal(machine: Machine, unit: str, element: int) -> AtElement:
-    """Return where the unit takes ``element`` values from its first input, or sends them.
+    """Return where a unit takes ``element`` values from an input, or sends them.
+
+    Args:
+        machine: that runs.
+        unit: its name, for its first input, or its name and an input: ``map_1.1``.
+        element: how many.
 
     Raises:
-        ConfigurationError: there is no such unit, or it has no streams.
+        ConfigurationError: there is no such unit or input, or it has no streams.
     """
-    index = unit_number(machine, unit)
     edges = list(enumerate(machine.plan.edges))
-    read = [(edge.input, number) for number, edge in edges if edge.consumer.index == index]
+    name, _, given = unit.rpartition(".")
+    wanted = int(given) if name and given.isdecimal() and len(given) < _DIGITS else None
+    if any(each.name == unit for each in machine.units):
+        wanted = None
+    index = unit_number(machine, unit if wanted is None else name)
+    read = {edge.input: number for number, edge in edges if edge.consumer.index == index}
+    if wanted is not None and wanted not in read:
+        inputs = f"one of {', '.join(map(str, sorted(read)))}" if read else "a unit with inputs"
+        refuse(f"until: {name} has no input {wanted}: expected {inputs}", ConfigurationError)
     if read:
-        return AtElement(min(read)[1], element, sent=False)
+        return AtElement(read[min(read) if wanted is None else wanted], element, sent=False)
     written = [(edge.output, number) for number, edge in edges if edge.producer.index == index]
     if not written:
         refuse(f"until: {unit} has no streams: expected a unit with one", ConfigurationError)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from fabric.symbolic.crowded import Crowded
+from fabric.telling.families import families
 from fabric.telling.wording import counted, merged_text
 from fabric.values.dims import product, short_text
 from fabric.values.stream_type import TileType, shape_text
@@ -15,6 +16,9 @@ from fabric.wiring.operator import Node
 from fabric.wiring.stream import LaidOut
 
 __all__ = ["advice"]
+
+_MOST_ROUNDS: Final = 200
+"""Units of a recurrence that is wired round by round."""
 
 _ROUND_TRIP_CYCLES: Final = 2
 """An element takes one cycle forth, and its credit one back."""
@@ -35,7 +39,13 @@ def advice(plan: Plan, groups: Iterable[tuple[Node, ...]]) -> tuple[str, ...]:
         _undecided(plan),
         crowded.of,
     )
-    return (*_shallow(plan), *crowded.together(), *_told(groups, checks), *_needless(plan))
+    return (
+        *_shallow(plan),
+        *crowded.together(),
+        *_told(groups, checks),
+        *_unrolled(plan),
+        *_needless(plan),
+    )
 
 
 def _told(
@@ -106,6 +116,36 @@ def _shallow(plan: Plan) -> Iterator[str]:
             f"{_ROUND_TRIP_CYCLES} cycles: expected a depth of {_ROUND_TRIP_CYCLES}, an element's "
             "way and its credit's way back"
         )
+
+
+def _unrolled(plan: Plan) -> Iterator[str]:
+    """A recurrence that was wired round by round: each unit of a family waits for the one before.
+
+    What goes from a later operator to an earlier one closes a loop, and does not count.
+    """
+    after: dict[Node, list[Node]] = {node: [] for node in plan.nodes}
+    for edge in plan.edges:
+        if edge.producer.index < edge.consumer.index:
+            after[edge.producer].append(edge.consumer)
+    found = families(plan.nodes, lambda node: node.name, lambda node: node.place)
+    for title, members in found:
+        if len(members) <= _MOST_ROUNDS:
+            continue
+        its = frozenset(members)
+        # How many members there are on the longest way to each operator.
+        behind = dict.fromkeys(plan.nodes, 0)
+        for node in plan.nodes:
+            behind[node] += node in its
+            for other in after[node]:
+                behind[other] = max(behind[other], behind[node])
+        rounds = max(behind.values())
+        if rounds > _MOST_ROUNDS:
+            yield (
+                f"{members[0].place}: {title}: {counted(rounds, 'unit')} are one behind the other: "
+                "expected a loop, in which one unit does all rounds: "
+                "before = Feedback(stream.type), and at the end before.connect(Initial(value, keep_length=True)(after))"
+            )
+            return
 
 
 def _useful(plan: Plan) -> set[Node]:

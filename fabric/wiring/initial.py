@@ -37,7 +37,7 @@ from fabric.wiring.work import Rates, Work
 if TYPE_CHECKING:
     from fabric.wiring.program import Program
 
-__all__ = ["Initial", "any_value", "in_front"]
+__all__ = ["Initial", "any_value", "beginning", "in_front"]
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,14 @@ class Initial(Operator):
     """Put ``count`` sub-tensors in front of a stream; each of their elements is ``value``.
 
     In a loop, every operator waits for the output of another one.
-    ``loop.connect(Initial(0)(stream))`` gives the loop an element to begin with. The loop ends when
-    one of its operators ends, for instance a Reassemble that has used all its selectors.
+    ``loop.connect(Initial(0, keep_length=True)(stream))`` gives the loop an element to begin with,
+    and drops the last one, which does not go round. Without ``keep_length`` the loop ends when one
+    of its operators ends, for instance a Reassemble that has used all its selectors.
 
     Shapes:
         source: [D_a, D_a-1, ..., D_0], all but D_a numbers of at least 1; output:
-        [D_a + count, D_a-1, ..., D_0]. Of rank 0, ``count`` elements without stops come first; of a
+        [D_a + count, D_a-1, ..., D_0]; with ``keep_length``, where D_a is a number of at least
+        ``count``, that of the source. Of rank 0, ``count`` elements without stops come first; of a
         higher rank, whole sub-tensors [D_a-1, ..., D_0] with the stops that close them.
 
     Timing:
@@ -64,6 +66,8 @@ class Initial(Operator):
         value: a number, or rows x cols of them, for a tile; an index, or several, for a selector;
             a truth value; a tuple of these for a tuple.
         count: at least 1.
+        keep_length: drop as many sub-tensors at the end as there are in front, so that the stream
+            is delayed and as long as before.
 
     Example:
         >>> with Program("example", mode="functional") as program:
@@ -81,6 +85,7 @@ class Initial(Operator):
 
     value: Any
     count: int = 1
+    keep_length: bool = False
 
     def __call__(self, source: Stream) -> Stream:
         """Return the stream with its new beginning."""
@@ -95,6 +100,11 @@ class Initial(Operator):
             raise ShapeError(
                 f"Initial puts {self.count} sub-tensors in front of {source}: expected at least 1"
             )
+        if self.keep_length and not (isinstance(outer, int) and outer >= self.count):
+            raise ShapeError(
+                f"Initial drops the last {self.count} of {source}: expected an outermost dimension "
+                f"that is a number, at least {self.count}"
+            )
         if not all(isinstance(dim, int) and dim > 0 for dim in inner):
             raise ShapeError(
                 f"Initial puts {self.value!r} in front of {source}: expected inner dimensions that "
@@ -106,6 +116,8 @@ class Initial(Operator):
             raise ShapeError(
                 f"Initial puts {self.value!r} in front of {source}: expected {error}"
             ) from None
+        if self.keep_length:
+            return (source.type,)
         front = wiring.absorb(outer + self.count, ragged=False)
         return (StreamType((front, *inner), source.value),)
 
@@ -125,15 +137,22 @@ class Initial(Operator):
         type_ = ports.input_types[0]
         value = _made(self.value, type_.value, functional=ports.functional)
         rank, expected = type_.rank, type_.shape[0]
+        kept = expected - self.count if self.keep_length and isinstance(expected, int) else None
         for left in reversed(range(ports.repeats)):
             for _ in range(self.count):
                 for stop in _stops(type_.shape[1:]):
                     await sink.send((value, stop))
             # The next input begins with what this one began with. Where it ends is not known of
-            # one whose length is not.
-            groups = expected if left and isinstance(expected, int) else -1
+            # one whose length is not. In a loop nobody ends before the last has gone by here.
+            counts = isinstance(expected, int) and (left or kept is not None)
+            groups = expected if counts else -1
+            passed = 0
             while groups and (element := await source.receive()) is not None:
                 groups -= element[1] >= rank
+                is_kept = kept is None or passed < kept
+                passed += element[1] >= rank
+                if not is_kept:
+                    continue
                 if isinstance(element[0], Empty):
                     await sink.send_bare(element[1], element[0].dimension)
                 else:
@@ -160,14 +179,23 @@ def any_value(type_: ValueType) -> object:
             return None
 
 
+def beginning(feedback: Feedback, count: int) -> Initial:
+    """Return what puts ``count`` sub-tensors of any value in front of ``feedback``.
+
+    A stream whose length is a number was promised to be as long: it keeps that.
+    """
+    stream = feedback.connected
+    return Initial(any_value(stream.value), count, isinstance(stream.shape[0], int))
+
+
 def in_front(program: Program, feedback: Feedback, count: int, name: str) -> Node:
-    """Return the node of ``feedback.connect(Initial(value, count)(stream))``, with any value.
+    """Return the node of ``feedback.connect(...)`` with what ``beginning`` says in front.
 
     Raises:
         ShapeError: there is no value of its type, or sub-tensors have no certain size.
     """
     stream, place = feedback.connected, feedback.connected_at or feedback.place
-    node = Node(Initial(any_value(stream.value), count), name, place, (stream,))
+    node = Node(beginning(feedback, count), name, place, (stream,))
     types = node.operator.infer(Wiring(program, name), stream)
     node.outputs = tuple(Stream(node, port, each) for port, each in enumerate(types))
     return node

@@ -238,78 +238,83 @@ def tokens_of(count: int) -> Stream:
     return Flatten(0, 2)(LinearOffChipLoad(Tensor((count, 64)), tile=(1, 64))())
 
 
-def ring(name: str, size: int) -> None:
-    """Wire relays in a ring that nothing ever enters."""
+def ring(name: str, size: int, begun: int = 0) -> None:
+    """Wire relays in a ring that nothing ever enters but what it begins with."""
     loop = feedback(8)
     stream: Stream = loop
     for number in range(size):
         stream = relay(f"{name}_{number}", stream)
+    if begun:
+        stream = Initial(True, begun, keep_length=True)(stream)
     loop.connect(stream)
 
 
-@case("FAB-D002", loops=(1,))
-def ring_of_1() -> Program:
+@case("FAB-D002", loops=(1,), begun=1)
+def ring_of_1(begun: int = 0) -> Program:
     """A relay reads what it sends."""
     with Program("ring-of-1") as program:
-        ring("relay", 1)
+        ring("relay", 1, begun)
     return program
 
 
-@case("FAB-D002", loops=(2,))
-def ring_of_2() -> Program:
+@case("FAB-D002", loops=(2,), begun=1)
+def ring_of_2(begun: int = 0) -> Program:
     """Two relays wait for one another."""
     with Program("ring-of-2") as program:
-        ring("relay", 2)
+        ring("relay", 2, begun)
     return program
 
 
-@case("FAB-D002", loops=(7,))
-def ring_of_7() -> Program:
+@case("FAB-D002", loops=(7,), begun=1)
+def ring_of_7(begun: int = 0) -> Program:
     """Seven relays in a ring, beside a program that completes."""
     with Program("ring-of-7") as program:
-        ring("relay", 7)
+        ring("relay", 7, begun)
         sink("y", relay("other", source("x", 5)))
     return program
 
 
-@case("FAB-D002", loops=(40,))
-def ring_of_40() -> Program:
+@case("FAB-D002", loops=(40,), begun=1)
+def ring_of_40(begun: int = 0) -> Program:
     """Forty of one kind, wired on one line, are folded."""
     with Program("ring-of-40") as program:
-        ring("relay", 40)
+        ring("relay", 40, begun)
     return program
 
 
-@case("FAB-D002", loops=(2, 3, 2))
-def three_rings() -> Program:
+@case("FAB-D002", loops=(2, 3, 2), begun=1)
+def three_rings(begun: int = 0) -> Program:
     """Three loops at once, two of them alike."""
     with Program("three-rings") as program:
-        ring("a", 2)
-        ring("b", 3)
-        ring("c", 2)
+        ring("a", 2, begun)
+        ring("b", 3, begun)
+        ring("c", 2, begun)
     return program
 
 
-@case("FAB-D002", loops=(3,))
-def gather_in_a_ring() -> Program:
+@case("FAB-D002", loops=(3,), begun=1)
+def gather_in_a_ring(begun: int = 0) -> Program:
     """The loop starts with two elements, and one of its operators wants three at a time."""
     with Program("gather-in-a-ring") as program:
         loop = feedback(9)
         (started,) = Script(("r0", "s0"), once=("s0", "s0"), counts=(9,), name="start")(loop)
         tiles = gather("pack", started, 3)
-        loop.connect(Script(("r0", "s0", "s0", "s0"), counts=(9,), name="unpack")(tiles)[0])
+        (stream,) = Script(("r0", "s0", "s0", "s0"), counts=(9,), name="unpack")(tiles)
+        if begun:
+            stream = Initial(True, begun, keep_length=True)(stream)
+        loop.connect(stream)
     return program
 
 
 def rounds_of_a_loop(begun: int, *, wanted: int = 1) -> None:
     """Wire an operator that wants ``wanted`` of its own results before it makes a new one."""
-    loop = feedback(12 + begun)
+    loop = feedback(12)
     steps = ("r0", *["r1"] * wanted, "c2", *["s0"] * wanted, "s1")
     rounds = 12 // wanted
     again, done = Script(steps, rounds=rounds, counts=(12, rounds), name="turn")(
         source("x", rounds), loop
     )
-    loop.connect(Initial(True, begun)(again) if begun else again)
+    loop.connect(Initial(True, begun, keep_length=True)(again) if begun else again)
     sink("y", done)
 
 
@@ -477,11 +482,11 @@ def all_together(capacity_bytes: int = 10 * 2048, begun: int = 0) -> Program:
     return program
 
 
-@case("FAB-D006", loops=(5, 2))
-def two_buffers_and_a_ring() -> Program:
+@case("FAB-D006", loops=(5, 2), capacity_bytes=TWO_BUFFERS_BYTES, begun=1)
+def two_buffers_and_a_ring(capacity_bytes: int = 10 * 2048, begun: int = 0) -> Program:
     """The same beside a loop that no room on chip releases."""
-    with two_buffers() as program:
-        ring("turn", 2)
+    with two_buffers(capacity_bytes) as program:
+        ring("turn", 2, begun)
     return program
 
 

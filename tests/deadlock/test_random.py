@@ -140,7 +140,13 @@ def _life(operator: Any, plan: Plan, index: int) -> tuple[tuple[str, ...], int |
     if isinstance(operator, Broadcast):
         return ("keep", "all"), 0
     if isinstance(operator, Initial):
-        return ("s0",) * operator.count + ("r0", "s0"), operator.count
+        front = ("s0",) * operator.count
+        if not operator.keep_length:
+            return (*front, "r0", "s0"), operator.count
+        (length,) = plan.nodes[index].inputs[0].shape
+        assert isinstance(length, int)
+        passed = ("r0", "s0") * (length - operator.count)
+        return (*front, *passed, *(("r0",) * operator.count)), None
     if isinstance(operator, EagerMerge):
         steered = any(edge.producer.index == index and edge.output == 1 for edge in plan.edges)
         return ("first", *(["S1"] if steered else []), "take", "s0"), 0

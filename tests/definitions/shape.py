@@ -45,9 +45,12 @@ def expand(rank: int, dims: int, tensor: Any, reference: Any) -> Any:
     return at_depth(repeated, dims - rank, tensor, reference)
 
 
-def initial(value: Any, count: int, inner: list[int], tensor: Any) -> Any:
-    """Put ``count`` tensors of the size ``inner`` in front, filled with ``value``."""
+def initial(value: Any, count: int, inner: list[int], tensor: Any, *, keep: bool) -> Any:
+    """Put ``count`` tensors of the size ``inner`` in front, filled with ``value``.
+
+    Where the length is to ``keep``, as many at the end are dropped.
+    """
     front = value
     for size in reversed(inner):
         front = [front] * size
-    return [front] * count + tensor
+    return [front] * count + (tensor[: len(tensor) - count] if keep else tensor)

@@ -69,7 +69,7 @@ class TestPicture:
         assert len(plan.nodes) == sum(box.count for box in picture.boxes)
         assert len(plan.edges) == sum(arrow.count for arrow in picture.arrows)
 
-    def test_unfolded(self) -> None:
+    def test_one_line_is_one_box(self) -> None:
         """Gate and up are wired at one line and are one box, until they are asked for."""
         plan = elaborate(wired("swiglu"))
 

@@ -94,12 +94,31 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("step-fabric ")
 
 
+def test_another_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was typed is no name of a module: that is said; else it is not."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "my-own.py"]) == 0
+    assert "'my-own.py' is no name of a module: it is called my_own" in capsys.readouterr().out
+    assert main(["new", "another.py"]) == 0
+    assert "is called" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "completed"),
-    [("step-fabric ne", "plain,new"), ("step-fabric run --break", "plain,--break-at")],
+    [
+        ("step-fabric ne", "plain,new"),
+        ("step-fabric run --break", "plain,--break-at"),
+        ("step-fabric operators Accu", "plain,Accum"),
+        ("step-fabric run own.py -p ro", "plain,rows="),
+        ("step-fabric trace stalls lo", "plain,logs/own-1"),
+    ],
 )
 def test_completion(words: str, completed: str, tmp_path: Path) -> None:
-    """As ``--help`` says: click's own."""
+    """As ``--help`` says: click's own, and what a program and its runs have."""
+    (tmp_path / "own.py").write_text("def build(rows=1, *, seed=0): ...\n", encoding="utf-8")
+    (tmp_path / "logs" / "own-1" / "trace").mkdir(parents=True)
     code = (
         "import sys; sys.argv = ['step-fabric']; from fabric.__main__ import run; sys.exit(run())"
     )

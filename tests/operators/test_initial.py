@@ -91,6 +91,38 @@ def test_stops(shape: tuple[int, ...], count: int, text: str, expected: str) -> 
     assert expected == write(seen, lambda value: f"{number_in(value):g}")
 
 
+@pytest.mark.parametrize(
+    ("shape", "count", "text", "expected"),
+    [
+        ((3,), 1, "0 1 2", "9 0 1"),
+        ((3,), 3, "0 1 2", "9 9 9"),
+        ((2, 3), 1, "0 1 2|S1 3 4 5|S1", "9 9 9|S1 0 1 2|S1"),
+        ((2, 1, 2), 1, "0 1|S2 2 3|S2", "9 9|S2 0 1|S2"),
+    ],
+)
+def test_as_long_as_before(shape: tuple[int, ...], count: int, text: str, expected: str) -> None:
+    """As many sub-tensors are dropped at the end as come in front; all of it is read."""
+    elements = read(text, lambda word: tile(int(word)))
+    seen = found(Initial(9, count, keep_length=True), shape, FLOAT, elements)
+
+    assert expected == write(seen, lambda value: f"{number_in(value):g}")
+
+
+def test_a_recurrence() -> None:
+    """A running sum needs no selectors, and leaves nothing over."""
+    x = np.arange(5 * 8, dtype=np.float32).reshape(5, 8)
+    with Program("running-sum", mode="functional") as program:
+        rows = Flatten(0, 2)(LinearOffChipLoad(x, tile=(1, 8))())
+        before = Feedback(rows.type)
+        sums = Map(Add())(rows, before)
+        before.connect(Initial(0, keep_length=True)(sums))
+        LinearOffChipStore("y")(Promote(0)(sums))
+    program.expect(y=lambda: x.cumsum(axis=0))
+    report = simulate(program)
+
+    assert ("completed", True, ()) == (report.status, report.verified, report.warnings)
+
+
 def test_type() -> None:
     """The outermost dimension grows, also where data decide it."""
     with Program("types"):
@@ -177,6 +209,20 @@ class TestValues:
             (3,),
             FLOAT,
             "Initial puts 0 sub-tensors in front of x.0 [3] of 1x1 float32: expected at least 1",
+        ),
+        (
+            Initial(0, 4, keep_length=True),
+            (3,),
+            FLOAT,
+            "Initial drops the last 4 of x.0 [3] of 1x1 float32: expected an outermost dimension "
+            "that is a number, at least 4",
+        ),
+        (
+            Initial(0, keep_length=True),
+            (RAGGED,),
+            FLOAT,
+            "Initial drops the last 1 of x.0 [n~] of 1x1 float32: expected an outermost dimension "
+            "that is a number, at least 1",
         ),
         (
             Initial(0),

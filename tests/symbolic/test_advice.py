@@ -154,6 +154,23 @@ def test_repeated_operators_are_told_once() -> None:
     assert [False, True] == [text.startswith("store_0..7 (x8): rows") for text in told(program)]
 
 
+@pytest.mark.parametrize(("rounds", "is_told"), [(200, False), (201, True)])
+def test_a_recurrence_round_by_round(rounds: int, is_told: bool) -> None:
+    """More than 200 units one behind the other could be one in a loop."""
+    with Program("p") as program:
+        stream = Flatten(0, 1)(load(2))
+        for _ in range(rounds):
+            stream = Map(SiLU())(stream)
+        LinearOffChipStore("y")(stream)
+        # As many side by side are none.
+        for number in range(201):
+            LinearOffChipStore(f"z{number}")(stream)
+    found = [text for text in told(program) if "one behind the other" in text]
+
+    assert is_told == bool(found)
+    assert all(f"map_1..{rounds}: {rounds} units" in text for text in found)
+
+
 @pytest.mark.parametrize("program", ["simplified_moe", "swiglu"])
 def test_programs(program: str) -> None:
     """The examples need no advice, but for tiles of swiglu that are narrow on purpose."""

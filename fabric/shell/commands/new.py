@@ -80,6 +80,8 @@ def command(name: str) -> int:
         # Whoever writes it at the same time is not overwritten either.
         with file.open("x", encoding="utf-8") as written:
             written.write(text)
+    if module != name.removesuffix(".py"):
+        click.echo(f"{name!r} is no name of a module: it is called {module}")
     click.echo(
         f"wrote {' and '.join(map(str, files))}; now:\n"
         f"  python -m fabric run {module}.py\n"

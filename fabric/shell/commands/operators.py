@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
+
+from fabric.shell.completing import matching
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 __all__ = ["command"]
 
 
+def _names(
+    _context: click.Context, _parameter: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """Complete the name of an operator or a function."""
+    from fabric.shell.library import installed
+
+    return matching((entry.cls.__name__ for entry in installed()), typed)
+
+
 @click.command("operators")
-@click.argument("names", metavar="[FILE.py] [NAME]...", nargs=-1)
+@click.argument("names", metavar="[FILE.py] [NAME]...", nargs=-1, shell_complete=_names)
 def command(names: tuple[str, ...]) -> int:
     """List operators and functions, or say what those called NAME do, with an example.
 

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from typing_extensions import override
 
+from fabric.shell import completing
+
 if TYPE_CHECKING:
     from fabric.engine.hop import Hop
+    from fabric.shell.completing import Completer
 
 __all__ = [
     "OF_RUNS",
@@ -63,6 +66,7 @@ def program_options(command: Command) -> Command:
             "parameters",
             metavar="NAME=VALUE",
             multiple=True,
+            shell_complete=completing.parameters,
             help="A parameter of the program's build().",
         ),
         click.argument("program", metavar="PROGRAM.py", type=NamedPath()),
@@ -140,14 +144,15 @@ def _hops(
     return _by_name(given, hop, f"{parameter.metavar}, each at least 1, as in store.0=3+4")
 
 
-def depth_option(meaning: str) -> Callable[[Command], Command]:
-    """Return the option ``--depth CHANNEL=N``, with its help."""
+def depth_option(meaning: str, complete: Completer | None = None) -> Callable[[Command], Command]:
+    """Return the option ``--depth CHANNEL=N``, with its help and what completes it."""
     return click.option(
         "--depth",
         "depths",
         metavar="CHANNEL=N",
         multiple=True,
         callback=numbers(least=1),
+        shell_complete=complete,
         help=meaning,
     )
 

@@ -91,8 +91,9 @@ def _pieces(
 )
 @click.option(
     "--break-at",
-    metavar="CYCLE|UNIT:ELEMENT",
-    help="Hold the run there and ask what to look at; `help` at the prompt lists the commands.",
+    metavar="CYCLE|UNIT[.INPUT]:ELEMENT",
+    help="Hold the run in a cycle, or where a unit takes so many elements from its first input or "
+    "from INPUT, and ask what to look at; `help` at the prompt lists the commands.",
 )
 @click.option(
     "--pieces",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fabric.shell.commands.options import NamedPath, depth_option, factors
+from fabric.shell.completing import channels, runs
 from fabric.shell.groups import Group
 from fabric.telling.wording import counted
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_RUN = click.argument("run", metavar="RUN", type=NamedPath(path_type=Path))
+_RUN = click.argument("run", metavar="RUN", type=NamedPath(path_type=Path), shell_complete=runs)
 _ROWS = click.option(
     "--rows",
     type=click.IntRange(min=1),
@@ -94,7 +95,9 @@ def show(run: Path, cycle: int, node: str | None) -> None:
 
 
 @command.command("query")
-@click.argument("run", metavar="[RUN]", type=NamedPath(path_type=Path), required=False)
+@click.argument(
+    "run", metavar="[RUN]", type=NamedPath(path_type=Path), required=False, shell_complete=runs
+)
 @click.argument("query", metavar="[QUERY]", required=False)
 @click.option("--list", "listing", is_flag=True, help="List the ready queries and the tables.")
 @_UNFOLD
@@ -118,8 +121,8 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
 
 
 @command.command("diff")
-@click.argument("run_a", metavar="RUN_A", type=NamedPath(path_type=Path))
-@click.argument("run_b", metavar="RUN_B", type=NamedPath(path_type=Path))
+@click.argument("run_a", metavar="RUN_A", type=NamedPath(path_type=Path), shell_complete=runs)
+@click.argument("run_b", metavar="RUN_B", type=NamedPath(path_type=Path), shell_complete=runs)
 @_ROWS
 def diff(run_a: Path, run_b: Path, rows: int) -> None:
     """Say where two runs begin to differ, and which units got slower."""
@@ -132,7 +135,8 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
 @command.command("what-if")
 @_RUN
 @depth_option(
-    "The depth of a channel, named by its reader: OPERATOR.INPUT, or a pattern: 'load_*.0'."
+    "The depth of a channel, named by its reader: OPERATOR.INPUT, or a pattern: 'load_*.0'.",
+    complete=channels,
 )
 @click.option(
     "--work",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from fabric.drawing.layout import layered
+from fabric.drawing.picture import Arrow, Box, Picture
+from fabric.drawing.svg import placed
 from fabric.telling.families import Family, families
 from fabric.telling.wording import visible
 
@@ -15,18 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["graphs"]
 
-_BOX: Final = (178.0, 36.0)
 _FOLD_FROM: Final = 40
 _MOST_BOXES: Final = 300
-_VIEW: Final = 2.0
-"""Width of the graph's place on the page by its height."""
 
 
 def graphs(names: Names, stuck: set[int]) -> list[JsonObject]:
     """Return the graph with alike units folded, where there are many, and unfolded, where few.
 
-    Each has ``boxes``, with their centres and their units; ``arrows``, with the boxes at their
-    ends, their channels and their points; and the ``box`` and the ``size`` of all.
+    Each has ``boxes``, with their centres, sizes, texts and units; ``arrows``, with the boxes at
+    their ends, their channels, their points and their labels; and the ``size`` of it.
     """
     units = len(names.units)
     found = []
@@ -50,44 +48,64 @@ def _alike(names: Names, stuck: set[int]) -> list[Family[int]]:
 
 
 def _placed(groups: list[Family[int]], names: Names) -> JsonObject:
-    """Return boxes and arrows in their places; from left to right where that shows more."""
+    """Return boxes and arrows in the places that they have in a picture of the program."""
     box_of = {unit: number for number, group in enumerate(groups) for unit in group.members}
     between: dict[tuple[int, int], list[int]] = defaultdict(list)
     for channel, (producer, consumer) in enumerate(names.ends):
         if box_of[producer] != box_of[consumer]:
             between[box_of[producer], box_of[consumer]].append(channel)
-    no_labels = [None] * len(between)
-    found = []
-    for across in (False, True):
-        size = _BOX[::-1] if across else _BOX
-        layout = layered([size] * len(groups), list(between), no_labels)
-        turn = -1 if across else 1
-        width, height = layout.size[::turn]
-        found.append(
+    boxes = [_box(group, names) for group in groups]
+    arrows = [_arrow(ends, channels, names) for ends, channels in between.items()]
+    sizes, texts, labels, layout = placed(Picture("", tuple(boxes), tuple(arrows)))
+    return {
+        "size": _rounded(layout.size),
+        "boxes": [
             {
-                "box": _BOX,
-                "size": _rounded(layout.size[::turn]),
-                "across": across,
-                "scale": min(_VIEW / max(width, 1.0), 1 / max(height, 1.0)),
-                "boxes": [
-                    {
-                        "at": _rounded(centre[::turn]),
-                        "units": group.members,
-                        "title": visible(group.title),
-                    }
-                    for centre, group in zip(layout.nodes, groups, strict=True)
-                ],
-                "arrows": [
-                    {
-                        "ends": pair,
-                        "channels": channels,
-                        "curves": [[_rounded(point[::turn]) for point in each] for each in route],
-                    }
-                    for (pair, channels), route in zip(between.items(), layout.routes, strict=True)
-                ],
+                "at": _rounded(centre),
+                "size": _rounded(size),
+                "units": group.members,
+                "title": visible(group.title),
+                "large": large,
+                "small": small,
             }
-        )
-    return max(found, key=lambda each: float(each["scale"]))
+            for centre, size, group, (large, small) in zip(
+                layout.nodes, sizes, groups, texts, strict=True
+            )
+        ],
+        "arrows": [
+            {
+                "ends": pair,
+                "channels": channels,
+                "curves": [[_rounded(point) for point in each] for each in route],
+                "label": label,
+                "at": None if at is None else _rounded(at),
+            }
+            for (pair, channels), route, label, at in zip(
+                between.items(), layout.routes, labels, layout.labels, strict=True
+            )
+        ],
+    }
+
+
+def _box(group: Family[int], names: Names) -> Box:
+    first = group.members[0]
+    return Box(
+        title=visible(group.title),
+        count=len(group.members),
+        operator=names.functions[first],
+        kind="",
+        place=visible(names.places[first]),
+        # There is room for a bar.
+        shares={},
+        copies=names.operators[first] == "Broadcast",
+    )
+
+
+def _arrow(ends: tuple[int, int], channels: list[int], names: Names) -> Arrow:
+    """Return the arrow of some channels; it says what most of them carry."""
+    found = families(channels, names.streams.__getitem__)
+    title, members = max(found, key=lambda family: len(family.members))
+    return Arrow(*ends, title, len(members))
 
 
 def _rounded(point: tuple[float, ...]) -> list[float]:

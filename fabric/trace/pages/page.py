@@ -38,8 +38,8 @@ _UPLOT_VERSION: Final = "1.6.32"
 _LETTERS: Final = 1_900_000
 """Of a page, at most, but for what is needed whatever a run is."""
 
-_OCCUPANCY: Final = 8
-"""Channels with a chart of what they held."""
+_OCCUPANCY: Final = 12
+"""Channels of which the page shows how full they were."""
 
 
 _PRICED: Final = {
@@ -129,7 +129,7 @@ def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iter
         ),
         (
             "transfers", "channels", detail.transfers, detail.all_transfers,
-            "where units wait longest", f"sums, and of eight how many elements they held {held}",
+            "where units wait longest", f"sums, and of some how many elements they held {held}",
         ),
     ):  # fmt: skip
         kept = sum(count or 0 for count in counts)

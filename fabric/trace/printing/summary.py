@@ -68,9 +68,9 @@ def print_summary(summary: TraceSummary, console: Console, *, unfold: bool = Fal
     for title, members in found:
         name, _, channel = title.partition(" ")
         since = [left.unit.since_cycle for left in members if left.unit.since_cycle is not None]
-        first, last = (min(since), max(since)) if since else (None, None)
-        first_of = members[0]
-        folded.append((name, len(members), first_of.awaits, channel, first, last, first_of.wired))
+        ends = (min(since), max(since)) if since else (None, None)
+        one = members[0]
+        folded.append((name, len(members), one.awaits, channel, *ends, one.wired))
     columns = ("unit", "units", "waits for", "channel", "since", "last since", "wired at")
     print_table(console, columns, folded, _SHOWN, spare=("last since", "wired at"))
 

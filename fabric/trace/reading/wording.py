@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from fabric.telling.causes import MEMORIES, Cause
 from fabric.telling.families import Family
 from fabric.telling.place import Place
+from fabric.telling.wording import visible
 
 if TYPE_CHECKING:
     from fabric.trace.analysis.roots import Root
@@ -23,9 +24,11 @@ class Names:
     Attributes:
         units: by number.
         operators: the class of each unit's operator.
+        functions: the same with the functions it applies, where the run says it.
         wired: where each unit was wired.
         places: the same, ``file:line`` with the file's name only.
         channels: by number.
+        streams: what each channel carries, as pictures say it; empty where the run does not.
         ends: producer and consumer of each channel, by number.
         families: of units, by their numbers; no two have one title.
         first: by unit, the first one of its family, which stands for all of it.
@@ -38,11 +41,13 @@ class Names:
         self.wired: Final = [Place(file, line) for *_, file, line in rows]
         self.places: Final = [place.brief for place in self.wired]
         self.operators: Final[list[str]] = [operator for _, operator, *_ in rows]
+        self.functions: Final = _texts(trace.meta.get("functions"), self.operators)
         rows = trace.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
         self.channels: Final[list[str]] = [name for name, _, _ in rows]
         self.ends: Final[list[tuple[int, int]]] = [
             (producer, consumer) for _, producer, consumer in rows
         ]
+        self.streams: Final = _texts(trace.meta.get("streams"), [""] * len(self.channels))
         self.families: Final[list[Family[int]]] = [
             Family(title, tuple(units))
             for title, units in trace.rows(
@@ -96,6 +101,16 @@ class Names:
     def bound(self, root: Root) -> str:
         """Return what a run is bound by, where the unit does not matter."""
         return Cause(root.kind).awaits if root.kind in MEMORIES else self.root(root)
+
+
+def _texts(found: object, others: list[str]) -> list[str]:
+    """Return the texts that a run has written, if there are as many as ``others``."""
+    if not isinstance(found, list) or len(found) != len(others):
+        return others
+    return [
+        visible(text) if isinstance(text, str) else other
+        for text, other in zip(found, others, strict=True)
+    ]
 
 
 def percent(part: int, whole: int) -> str:

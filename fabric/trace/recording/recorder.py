@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from fabric.drawing.picture import stream_label
 from fabric.machine.state_of import clients_of
 from fabric.retiming.log_tables import LogWriter
 from fabric.retiming.watcher import Watcher
+from fabric.symbolic.folding import operator_text
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.plain import JsonObject, json_text
@@ -101,6 +103,11 @@ class Recorder:
         }
         about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}
         about["compiled"] = self._log is not None
+        # For pictures: an operator with its functions, and what its streams carry.
+        about["functions"] = [operator_text(node) for node in plan.nodes]
+        about["streams"] = [
+            stream_label(edge.consumer.inputs[edge.input].type) for edge in plan.edges
+        ]
         try:
             folder.mkdir()
             self._spool.open(folder, tell)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import pytest
 import trio
 from typing_extensions import override
@@ -33,6 +34,7 @@ from fabric import (
     simulate,
 )
 from fabric.runs.thread import RunThread
+from operators import Add, Flatten, LinearOffChipLoad, LinearOffChipStore, Map, Promote
 from tests.bases import Sink
 from tests.deadlock.cases import CASES
 from tests.fabric import small_program
@@ -101,6 +103,19 @@ def test_elements() -> None:
         assert held.value.data.item() == 2  # type: ignore[attr-defined]
         assert run.unit("total_1").cycle == 21
         assert [run.step().cycle for _ in range(5)] == [31, 40, 41, 50, 51]
+
+
+def test_another_input() -> None:
+    """A name with a number is that input of the unit; what is no input is refused."""
+    x = np.ones((4, 8), np.float32)
+    with Program("sum") as program:
+        one, other = (Flatten(0, 2)(LinearOffChipLoad(x, tile=(1, 8))()) for _ in range(2))
+        LinearOffChipStore("y")(Promote(0)(Map(Add())(one, other)))
+    with open_run(program) as run:
+        run.until(unit="map_1.1", element=2)
+        assert run.channel("map_1.1").taken == 2
+        with pytest.raises(ConfigurationError, match=r"map_1 has no input 2: expected one of 0, 1"):
+            run.until(unit="map_1.2", element=1)
 
 
 def test_an_element_that_never_comes() -> None:

@@ -99,8 +99,10 @@ def initial(choices: Choices) -> Case:
     drawn = draw(choices, 1 + len(inner), tile, fixed=inner)
     count = 1 + choices.below(3)
     numbers = definitions.map_values(number_in, drawn.dims, drawn.tensor)
-    expected = definitions.initial(7.0, count, inner, numbers)
-    return Case(choices, [(drawn, FLOAT)], Initial(7, count), [expected], plain=number_in)
+    keep = isinstance(drawn.shape[0], int) and drawn.shape[0] >= count and choices.maybe()
+    expected = definitions.initial(7.0, count, inner, numbers, keep=keep)
+    operator = Initial(7, count, keep_length=keep)
+    return Case(choices, [(drawn, FLOAT)], operator, [expected], plain=number_in)
 
 
 CASES = {

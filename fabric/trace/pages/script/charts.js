@@ -18,7 +18,7 @@ function makeChart(place, { height, series, values, most, digits = number, isMov
       { ...axis, size: gutter, space: 26, incrs: steps, values: (_, found) => found.map(digits) },
     ],
     series: [
-      { label: "cycle", value: (_, cycle) => (cycle === null ? "–" : number(cycle)) },
+      { label: "cycle", value: (_, cycle) => (cycle === null ? "" : number(cycle)) },
       ...series,
     ],
     cursor: {
@@ -87,7 +87,7 @@ function makeStack(place, { edges, shares, things, colourOf }) {
     label: things[n].label,
     stroke: () => colourOf(n), fill: () => colourOf(n), width: 0,
     paths: stepped({ align: 1 }), points: { show: false },
-    value: (_, value, __, bin) => (bin === null || bin === undefined ? "–" : `${shares[n][Math.min(bin, bins - 1)].toFixed(1)} %`),
+    value: (_, value, __, bin) => (bin === null || bin === undefined ? "" : `${shares[n][Math.min(bin, bins - 1)].toFixed(1)} %`),
   }));
   const columns = [edges, ...[...order].reverse().map((n) => tops[n])];
   makeChart(place, { height: 190, series, values: () => columns, most: () => 100, digits: (share) => `${share} %` });
@@ -114,7 +114,7 @@ function makeMemory() {
     height: 190,
     series: [
       { label: "bytes a cycle", stroke: () => colours[state], fill: () => colours[state] + "99", width: 1,
-        paths: stepped({ align: 1 }), points: { show: false }, value: (_, value) => (value === null ? "–" : value.toFixed(1)) },
+        paths: stepped({ align: 1 }), points: { show: false }, value: (_, value) => (value === null ? "" : value.toFixed(1)) },
       { label: `peak ${number(peak)}`, stroke: () => css("--text"), dash: [6, 4], width: 1, points: { show: false }, value: () => "" },
       { label: `mean ${mean.toFixed(1)}`, stroke: () => colours[state], dash: [2, 3], width: 1, points: { show: false }, value: () => "" },
     ],
@@ -144,21 +144,50 @@ function heldBy(entry) {
   return [cycles, held];
 }
 
+const HELD = 22;
+
+/** How full channels are: a row for each, stronger the fuller, and in its own colour where it has no slot. */
 function makeOccupancy() {
   const place = byId("occupancy");
-  const { producer, consumer, depth, name } = data.channels;
-  if (!data.held.length) place.append(make("p", { class: "quiet" }, "No unit waits at a channel."));
-  for (const entry of data.held) {
-    const { channel } = entry;
-    const title = make("h3", {}, unitLink(producer[channel]), " → ", unitLink(consumer[channel]),
-      make("span", { class: "quiet" }, ` depth ${number(depth[channel])}, waited at for ${counted(data.channels.empty[channel], "cycle")} empty, ${number(data.channels.full[channel])} full`));
-    const frame = make("div", { class: "chart", title: name[channel] });
-    place.append(title, frame);
-    const most = Math.max(depth[channel], ...entry.most);
-    makeChart(frame, {
-      height: 92, isMoving: true, values: () => heldBy(entry), most: () => most * 1.08,
-      series: [{ label: "held", stroke: () => css("--bar"), fill: () => css("--bar") + "88", width: 1,
-        paths: stepped({ align: 1 }), points: { show: false }, value: (_, value) => (value === null ? "–" : number(value)) }],
-    });
+  const { channels, causes, waits } = data;
+  const { producer, consumer, depth, name } = channels;
+  if (!data.held.length) {
+    place.append(make("p", { class: "quiet" }, "No unit waits at a channel."));
+    return;
+  }
+  const strip = makeStrip(place, {
+    title: "How full the channels are at which units wait longest",
+    height: HELD, most: HELD * data.held.length,
+    rows: () => data.held.length,
+    label: (row) => [`${data.units.name[producer[data.held[row].channel]]} → ${data.units.name[consumer[data.held[row].channel]]}`],
+    marked: () => false,
+    paint: (strip, row, top) => paintOccupancy(strip, data.held[row], top),
+    told: (row, cycle) => {
+      const { channel, most } = data.held[row];
+      const lines = [name[channel], `waited at for ${counted(channels.empty[channel], "cycle")} ${causes[waits[0]].label}, ${number(channels.full[channel])} ${causes[waits[1]].label}`];
+      if (cycle === null) return lines;
+      const bin = Math.max(0, after(data.edges, cycle, 0, data.edges.length) - 1);
+      return [...lines, `holds at most ${number(most[Math.min(bin, most.length - 1)])} of ${number(depth[channel])} around cycle ${number(cycle)}`];
+    },
+    clicked: (row, cycle) => choose(consumer[data.held[row].channel], cycle),
+  });
+  watch((what) => {
+    if (what.has("size")) strip.sized();
+    if (["size", "range", "cursor", "theme", "unit"].some((each) => what.has(each))) strip.draw();
+  });
+}
+
+function paintOccupancy({ ctx, x }, entry, top) {
+  const [cycles, held] = heldBy(entry);
+  const depth = data.channels.depth[entry.channel];
+  const fullest = colours[data.waits[1]];
+  ctx.fillStyle = css("--panel");
+  const right = x(view.to);
+  ctx.fillRect(gutter(), top + 2, right - gutter(), HELD - 4);
+  for (let n = 0; n < cycles.length - 1; n++) {
+    if (!held[n] || cycles[n] > view.to || cycles[n + 1] < view.from) continue;
+    const left = Math.max(x(cycles[n]), gutter());
+    ctx.fillStyle = held[n] >= depth ? fullest : mixed(css("--panel"), fullest, 0.15 + (0.5 * held[n]) / depth);
+    ctx.fillRect(left, top + 2, Math.max(Math.min(x(cycles[n + 1]), right) - left, 1), HELD - 4);
   }
 }
