@@ -52,8 +52,8 @@ from .layouts.views import permuted as permuted
 from .layouts.views import sliced as sliced
 from .layouts.views import sliced_back as sliced_back
 from .memories.registry import register_memory as register_memory
-from .network.mesh import Mesh as Mesh
-from .network.mesh import Site as Site
+from .hardware.mesh import Mesh as Mesh
+from .hardware.mesh import Site as Site
 from .placing.place import place as place
 from .placing.result import FloorPlan as FloorPlan
 from .runs.completing import assert_completes as assert_completes
