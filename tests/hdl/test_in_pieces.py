@@ -117,6 +117,15 @@ def test_work_and_data_are_those_of_tiles(memory: str, *, by_columns: bool) -> N
         assert report.off_chip_traffic_bytes == tiles.off_chip_traffic_bytes
 
 
+@pytest.mark.parametrize("size", [8, 16, 32])
+def test_pieces_of_other_sizes(size: int) -> None:
+    """Also such as have several in one request; of 16-bit numbers, each rounding counts."""
+    sizes = Sizes(batch=32, hidden=32, inter=64, tile_batch=32, tile_inter=32)
+    for hardware in ("hdl_ideal.toml", "paper.toml"):
+        program = loaded("swiglu", hardware, **vars(sizes))
+        assert simulate(in_pieces(program, size, size), mode="functional").verified
+
+
 def test_wrong_data_are_found() -> None:
     """What a program expects is what its pieces are held against."""
     with Program("copy", mode="functional") as program:
