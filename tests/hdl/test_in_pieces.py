@@ -72,7 +72,7 @@ def _sizes(draw: st.DrawFn) -> Sizes:
 
 
 @pytest.mark.parametrize("memory", list(MEMORIES))
-@examples(quick=3, deep=40)
+@examples(quick=2, deep=40)
 @given(sizes=_sizes())
 def test_cycles_are_those_of_the_model(sizes: Sizes, memory: str) -> None:
     """For any sizes; the model of the hardware shares nothing with the fabric."""
