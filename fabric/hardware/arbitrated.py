@@ -23,7 +23,9 @@ class PortDescription(OffChipDescription):
 
     A reader asks for its whole stream, one request a cycle, and is answered in the order in which
     the arbiter sent the requests of all. Only units that announce what they read have more than one
-    burst asked for. What a client reads or writes is stored in the order in which it does.
+    burst asked for. What a client reads or writes is stored in the order in which it does. A burst
+    that is read is there with the answer that reaches its first byte, and of a stream the last
+    request is left out: so does the hardware that this is taken from.
 
     Attributes:
         request_bytes: moved by one request.

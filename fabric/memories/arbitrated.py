@@ -46,9 +46,12 @@ class _Client:
     Attributes:
         unit: whose it is.
         total_bytes: to ask for.
+        last_bytes: of the last burst of these.
         asked_bytes: have been asked for.
-        bursts: complete.
+        seen_bytes: have been answered, and are not looked at any more.
+        before_bytes: of all bursts that are complete: the one under way begins there.
         since_cycle: from which the burst under way waits; None where there is none.
+        burst_bytes: of the burst under way.
     """
 
     def __init__(self, unit: Unit, every: list[_Fifo[object]], answers: int) -> None:
@@ -57,7 +60,8 @@ class _Client:
         self.buffer: Final[_Fifo[None]] = _Fifo(every, answers)
         self.answers: Final[_Fifo[None]] = _Fifo(every, answers)
         self.response: Final[_Fifo[None]] = _Fifo(every)
-        self.total_bytes = self.asked_bytes = self.seen_bytes = self.bursts = 0
+        self.total_bytes = self.last_bytes = 0
+        self.asked_bytes = self.seen_bytes = self.before_bytes = 0
         self.since_cycle: int | None = None
         self.write = False
         self.burst_bytes = 0
@@ -103,7 +107,9 @@ class ArbitratedMemory:
         """Ask for all ``bursts`` of a reader, from now on."""
         tag_bytes = self._description.tag_bytes
         client = self._of_unit[unit.index]
-        client.total_bytes += sum(each.rows * each.row_bytes + tag_bytes for each in bursts)
+        for each in bursts:
+            client.last_bytes = each.rows * each.row_bytes + tag_bytes
+            client.total_bytes += client.last_bytes
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Take a burst at the unit's clock."""
@@ -111,15 +117,16 @@ class ArbitratedMemory:
         client.since_cycle = unit.now
         client.write = burst.write
         client.burst_bytes = burst.rows * burst.row_bytes + self._description.tag_bytes
-        if client.total_bytes <= client.bursts * client.burst_bytes:
-            client.total_bytes += client.burst_bytes  # what was not announced is asked for now
+        if client.total_bytes <= client.before_bytes:
+            client.last_bytes = client.burst_bytes  # what was not announced is asked for now
+            client.total_bytes += client.burst_bytes
         self._bursts += 1
 
     def served(self, unit: Unit) -> int:
         """Return how many requests of the unit's burst under way have been taken."""
         client = self._of_unit[unit.index]
-        before = client.bursts * client.burst_bytes
-        return max(0, client.asked_bytes - before) // self._description.request_bytes
+        ahead_bytes = max(0, client.asked_bytes - client.before_bytes)
+        return ahead_bytes // self._description.request_bytes
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Go on to the first completion, or up to ``horizon_cycle``."""
@@ -200,24 +207,24 @@ class ArbitratedMemory:
         size = self._description.request_bytes
         waits = client.since_cycle is not None and client.since_cycle <= cycle
         if client.write:
-            due = client.bursts + 1
             if not waits:
                 return False
-            if client.asked_bytes + size >= client.burst_bytes * due:
-                client.bursts = due
+            if client.asked_bytes + size >= client.before_bytes + client.burst_bytes:
+                client.before_bytes += client.burst_bytes
                 return True
             self._ask(client, write=True)
             return False
-        if client.asked_bytes + size < client.total_bytes:
+        # The last request is left out where all bursts begin before it.
+        if client.asked_bytes < client.total_bytes - min(size, client.last_bytes):
             self._ask(client, write=False)
         took = client.response.held > 0
         done = False
         if took:
             end = client.seen_bytes + size
-            if end >= client.burst_bytes * client.bursts and waits:
+            if end >= client.before_bytes and waits:
                 done = True
-                client.bursts += 1
-            if end < client.burst_bytes * client.bursts:
+                client.before_bytes += client.burst_bytes
+            if end < client.before_bytes:
                 client.response.items.popleft()
                 client.seen_bytes += size
         if client.answers.held and not client.response.full:

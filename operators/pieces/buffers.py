@@ -21,12 +21,17 @@ from fabric import Costs, Ports, Stream, StreamType, Tile, TileType, Wiring
 from operators.pieces.units import Pieces
 from operators.tiles.row_major import positions
 
-__all__ = ["MOST_PIECES", "PIECES_OF_A_SET", "ReadPieces", "TokenPieces", "token_type"]
+__all__ = ["FREED", "MOST_PIECES", "PIECES_OF_A_SET", "ReadPieces", "TokenPieces", "token_type"]
 
 SETS: Final = 32
 PIECES_OF_A_SET: Final = 8
 MOST_PIECES: Final = SETS * PIECES_OF_A_SET
 IDLE_CYCLES: Final = 256
+
+FREED: Final = TileType(1, 1, np.dtype(np.uint8))
+"""What says that a set is free; its stop, that the token is forgotten."""
+
+_FREED: Final = Tile(1, 1, FREED.dtype)
 
 
 class _Filling:
@@ -231,6 +236,11 @@ class ReadPieces(Pieces):
     times: int = 1
 
     @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        pieces, freed = self.shapes
+        return StreamType(pieces, self.piece), StreamType(freed, FREED)
+
+    @override
     async def run(self, ports: Ports) -> None:
         unit, source = ports.unit, ports.source
         sink, freed = ports.outputs
@@ -250,6 +260,6 @@ class ReadPieces(Pieces):
                 last = level == rank
                 left = frees and filling.store(ends=last)
                 if frees and (left or last):
-                    await freed.send((self.tile(), int(last)))
+                    await freed.send((_FREED, int(last)))
                 sink.put((tile, rank + stop if last else level))
                 unit.charge(1)

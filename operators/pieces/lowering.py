@@ -32,6 +32,7 @@ from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore
 from operators.map import Map
 from operators.pieces.buffers import (
+    FREED,
     MOST_PIECES,
     PIECES_OF_A_SET,
     ReadPieces,
@@ -230,7 +231,7 @@ class _Lowering:
         if count > MOST_PIECES:
             self._refuse(f"a buffer of {count} pieces", f"at most {MOST_PIECES}")
         sets = (math.prod(outer), -(-count // PIECES_OF_A_SET))
-        freed = Feedback(StreamType(sets, piece))
+        freed = Feedback(StreamType(sets, FREED))
         store = TokenPieces((outer,), piece, inner)
         tokens = self._add(f"{part}_store", store, pieces, freed, direct={1: 2 * MOST_PIECES})
         if times is not None:

@@ -163,6 +163,8 @@ def _library() -> Iterator[str]:
     for name in dir(operators):
         if name not in shown:
             yield f"::: operators.{name}\n"
+    yield "## Programs in physical pieces\n"
+    yield "::: operators.pieces.in_pieces\n"
     yield "## Models of PyTorch, with the extra torch\n"
     stub = ROOT / "operators" / "torch" / "__init__.pyi"
     for statement in ast.parse(stub.read_text(encoding="utf-8")).body:

@@ -14,7 +14,7 @@ with (Path(__file__).parent / "cycles.csv").open(encoding="utf-8") as file:
     COUNTED = [{key: int(value) for key, value in row.items()} for row in csv.DictReader(file)]
 
 
-@pytest.mark.parametrize("ideal", [True, False])
+@pytest.mark.parametrize("ideal", [True, pytest.param(False, marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     "row", [COUNTED[-1], *(pytest.param(row, marks=pytest.mark.deep) for row in COUNTED[:-1])]
 )

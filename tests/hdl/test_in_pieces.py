@@ -72,7 +72,7 @@ def _sizes(draw: st.DrawFn) -> Sizes:
 
 
 @pytest.mark.parametrize("memory", list(MEMORIES))
-@examples(quick=3, deep=40)
+@examples(quick=2, deep=40)
 @given(sizes=_sizes())
 def test_cycles_are_those_of_the_model(sizes: Sizes, memory: str) -> None:
     """For any sizes; the model of the hardware shares nothing with the fabric."""
@@ -115,6 +115,15 @@ def test_work_and_data_are_those_of_tiles(memory: str, *, by_columns: bool) -> N
     for report in (functional, timing):
         assert (report.cycles, report.flops) == (timing.cycles, tiles.flops)
         assert report.off_chip_traffic_bytes == tiles.off_chip_traffic_bytes
+
+
+@pytest.mark.parametrize("size", [8, 16, 32])
+def test_pieces_of_other_sizes(size: int) -> None:
+    """Also such as have several in one request; of 16-bit numbers, each rounding counts."""
+    sizes = Sizes(batch=32, hidden=32, inter=64, tile_batch=32, tile_inter=32)
+    for hardware in ("hdl_ideal.toml", "paper.toml"):
+        program = loaded("swiglu", hardware, **vars(sizes))
+        assert simulate(in_pieces(program, size, size), mode="functional").verified
 
 
 def test_wrong_data_are_found() -> None:
