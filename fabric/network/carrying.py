@@ -2,8 +2,7 @@
 
 A flow has one transfer under way at most. Between two events every one has a constant rate, its
 max-min fair share (``shares.fill``). All numbers are integers, so that they are the same on every
-machine, in finer fractions than those of ``shares``, since stamps of a run hang on them: an error
-of one tick is no cycle.
+machine, in finer fractions than those of ``shares``, since stamps of a run hang on them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["PIECE_BITS", "TICK_BITS", "begin", "go_on"]
 TICK_BITS = 18
 """A cycle has 2 ** TICK_BITS ticks."""
 
-PIECE_BITS = 36
+PIECE_BITS = 40
 """A byte has 2 ** PIECE_BITS pieces."""
 
 _NEVER = 2**62
