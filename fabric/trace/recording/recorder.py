@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from fabric.engine.networked_channel import NetworkedChannel
 from fabric.machine.state_of import clients_of
 from fabric.retiming.log_tables import LogWriter
 from fabric.retiming.watcher import Watcher
@@ -101,6 +102,11 @@ class Recorder:
         }
         about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}
         about["compiled"] = self._log is not None
+        about["shared_channels"] = [
+            number
+            for number, channel in enumerate(machine.channels)
+            if isinstance(channel, NetworkedChannel)
+        ]
         try:
             folder.mkdir()
             self._spool.open(folder, tell)
