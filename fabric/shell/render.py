@@ -111,9 +111,7 @@ def _network(used: NetworkUse, cycles: int, console: Console) -> None:
     console.print()
     where = "row by row" if used.placement is None else f"as {visible(used.placement)} says"
     sites = f"{counted(used.sites, 'site')} {'has' if used.sites == 1 else 'have'} units"
-    print_line(
-        console, Text(f"Units are placed {where}: {sites}, at most {used.most_units} each.")
-    )
+    print_line(console, Text(f"Units are placed {where}: {sites}, at most {used.most_units} each."))
     shares = [(link, link.share(cycles)) for link in used.links]
     limited = [(link, share) for link, share in shares if share is not None]
     worst = sorted(limited, key=lambda each: -each[1])[:_LINKS_SHOWN]
