@@ -154,7 +154,7 @@ class Links:
             flow.arrive(cycle)
 
     def _after(self, flow: SharedFlow, tick: int, begun: int) -> int:
-        """Let what ``flow`` sends next begin, now or when it was sent; return how many begin now."""
+        """Let what ``flow`` sends next begin, now or later; return how many begin now."""
         waiting = flow.waiting
         waiting.popleft()
         if not waiting:

@@ -22,7 +22,7 @@ PIECE_BITS = 26
 _NEVER = 2**62
 
 
-def fill(
+def fill(  # noqa: C901, PLR0912 - one loop, compiled as one function
     under_way: int,
     active: Counters,
     rate: Counters,

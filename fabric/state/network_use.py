@@ -21,8 +21,8 @@ class RouteUse:
     """
 
     channel: str
-    source: tuple[int, int]
-    target: tuple[int, int]
+    source: tuple[int, ...]
+    target: tuple[int, ...]
     hop_cycles: int
     bytes: int | None
     links_cycles: int

@@ -54,14 +54,14 @@ class Placed(NamedTuple):
         sites: of the nodes.
         nodes: the work of each, and whether it comes before sending; None for a Broadcast.
         wires: between them.
-        count: elements.
+        rounds: elements that each stage sends on each output.
     """
 
     mesh: Mesh
     sites: list[Site]
     nodes: list[tuple[int, bool] | None]
     wires: list[Wire]
-    count: int
+    rounds: int
 
 
 _LIMIT = st.one_of(st.none(), st.integers(1, 20))
@@ -152,7 +152,7 @@ def run_placed(
             outgoing = [number for number, wire in enumerate(wires) if wire.producer == node]
             streams = [made[number] for number in inputs]
             stage = TileStage(
-                placed.count,
+                placed.rounds,
                 outputs=len(outgoing),
                 work_cycles=((what or (0, False))[0],),
                 works_first=(what or (0, False))[1],
@@ -182,7 +182,8 @@ def run_placed(
 def way(mesh: Mesh, source: Site, target: Site) -> tuple[int, list[Link]]:
     """Return how many cycles a head takes, and over which links it goes."""
     column, row = source
-    cycles, links = mesh.ends_cycles, [("out", column, row)]
+    cycles = mesh.ends_cycles
+    links: list[Link] = [("out", column, row)]
     while (column, row) != tuple(target):
         before = column, row
         if column != target.column:
@@ -269,9 +270,9 @@ def _let_pass(mesh: Mesh, flows: list[_Flow], cycle: int) -> None:
         now = after
 
 
-def expected_clocks(placed: Placed) -> list[list[int]]:  # noqa: C901, PLR0912, PLR0915 - one page
+def expected_clocks(placed: Placed) -> list[list[int]]:  # noqa: C901, PLR0915 - one page
     """Return the clocks of the stages after each of their operations, cycle by cycle."""
-    mesh, nodes, wires, count = placed.mesh, placed.nodes, placed.wires, placed.count
+    mesh, nodes, wires, count = placed.mesh, placed.nodes, placed.wires, placed.rounds
     channels: list[_Channel] = []
     flows: list[_Flow] = []
     of_broadcast: dict[int, _Flow] = {}
@@ -335,7 +336,7 @@ def expected_clocks(placed: Placed) -> list[list[int]]:  # noqa: C901, PLR0912, 
         elif channel is flows[channel.carried_by].ends[-1]:
             flows[channel.carried_by].waiting += 1
 
-    def done(node: int) -> bool:
+    def done(node: int) -> bool:  # noqa: C901, PLR0912 - the same
         """Do what a node does next, where it can in this cycle."""
         what, which = todo[node]
         channel = channels[which] if what not in ("work", "close") else None

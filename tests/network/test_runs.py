@@ -91,7 +91,7 @@ def _layer(mesh: Mesh | None) -> Program:
 
 @pytest.mark.parametrize("order", SCHEDULES)
 def test_a_layer_with_merges_and_memories(order: str | int) -> None:
-    """One report whatever runs first: merges choose by arrivals, and the HBM and links take turns."""
+    """One report whatever runs first: merges see arrivals, the HBM and links take turns."""
     program = _layer(TRAFFIC)
     report = simulate(program)
     with schedule(order):
@@ -148,7 +148,7 @@ def test_what_is_printed() -> None:
 
 
 def test_a_trace_charges_the_network() -> None:
-    """Cycles in which links held an element up have a root of their own; they agree with counters."""
+    """Cycles in which links held elements up have a root of their own, and a visible cycle."""
     report = simulate(_pipeline(TRAFFIC), trace="events")
     with report.trace() as trace:
         stalls = trace.stalls()
@@ -164,15 +164,14 @@ def test_a_trace_charges_the_network() -> None:
 @pytest.mark.parametrize("name", ["pack_rows", "loop_of_2"])
 def test_a_deadlock_is_found_and_released(name: str) -> None:
     """Units get stuck on a mesh as without one, and the same depths let them go on."""
-    plain = simulate(CASES[name].build())
+    plain = simulate(CASES[name].build()).explained
     with hardware_scope(Hardware(network=TRAFFIC)):
         program = CASES[name].build()
-    found = simulate(program)
-    assert (plain.explained and found.explained) is not None
-    assert [each.option for each in found.explained.remedy.depths] == [
-        each.option for each in plain.explained.remedy.depths
-    ]
-    depths = {each.option: each.after for each in found.explained.remedy.depths}
+    found = simulate(program).explained
+    assert plain is not None
+    assert found is not None
+    depths = {each.option: each.after for each in found.remedy.depths}
+    assert depths == {each.option: each.after for each in plain.remedy.depths}
     assert simulate(program, depths=depths).status == "completed"
 
 
@@ -260,7 +259,7 @@ def test_a_wrong_network_is_refused(wrong: str, tmp_path: Path) -> None:
     assert caught.value.file == str(file)
 
 
-def test_hardware_files_say_what_they_have(tmp_path: Path) -> None:
+def test_hardware_files_say_what_they_have() -> None:
     """What a report says of the hardware is what a file would say, and a file is as it says."""
     hardware = load_hardware("mesh_paper")
     assert hardware.network == Mesh(

@@ -136,7 +136,7 @@ class Roots:
             if end > wait.start:
                 self._copy(unit, wait.peer, wait.start, end)
             end = max(end, wait.start)
-            if wait.carried > end:
+            if wait.carried > max(end, wait.until):
                 self._append(unit, end, self._number[NETWORK])
                 end = wait.carried
             if wait.end > end:
