@@ -106,6 +106,10 @@ class Links:
             capacity=np.array([(capacities[link] or 0) * pieces for link in used], np.int64),
             room=np.zeros(len(used), np.int64),
             users=np.zeros(len(used), np.int64),
+            share=np.zeros(len(used), np.int64),
+            listed=np.zeros(len(used), np.int64),
+            until=np.zeros(len(used), np.int64),
+            members=np.zeros(sum(map(len, limited)), np.int64),
         )
         self._beginnings: Final[list[tuple[int, int]]] = []
         self._under_way = 0

@@ -46,7 +46,7 @@ from tests.profiles import examples
 from tests.schedules import SCHEDULES, schedule
 
 
-@examples(quick=40, deep=2000)
+@examples(quick=25, deep=2000)
 @given(placed_graphs(), st.sampled_from(SCHEDULES))
 def test_matches_a_model_that_steps_through_cycles(placed: Placed, order: str | int) -> None:
     """Every operation of random placed graphs happens in the same cycle, in whatever order."""
@@ -67,7 +67,7 @@ def _hops(placed: Placed) -> dict[str, Hop]:
     return found
 
 
-@examples(quick=15, deep=2000)
+@examples(quick=10, deep=2000)
 @given(placed_graphs(limited=False), st.sampled_from(["compiled", "tasks"]))
 def test_links_without_limits_are_hops(
     placed: Placed, engine: Literal["compiled", "tasks"]
