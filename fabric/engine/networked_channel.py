@@ -11,7 +11,6 @@ under way holds its slot, and cannot be told from what has not been sent until i
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -163,17 +162,26 @@ class ObservedNetworkedChannel(ObservedChannel, NetworkedChannel):
     @property
     @override
     def held(self) -> list[tuple[Element, Sent, Stamp | None]]:
+        # What is under way arrives in the network's next event or later, and is seen a hop after
+        # that: no more is known of it.
+        network = self.clock.network
+        assert network is not None
+        under_way = len(self.way.sent)
+        arrived = len(self._sent) - under_way
+        sent = [
+            stamps if place < arrived else self._arriving(stamps, network.next_cycle)
+            for place, stamps in enumerate(self._sent)
+        ]
         elements = [
             *(element for _, element in self.queue),
             *(element for _, _, element in self.way.sent),
         ]
         # An element that is just being sent or dequeued may be here or there only.
-        count = min(len(self._sent), len(elements))
-        sent = islice(self._sent, len(self._sent) - count, None)
+        count = min(len(sent), len(elements))
         return [
             (element, stamps, None if place else self._seen)
             for place, (element, stamps) in enumerate(
-                zip(elements[len(elements) - count :], sent, strict=True)
+                zip(elements[len(elements) - count :], sent[len(sent) - count :], strict=True)
             )
         ]
 
@@ -181,10 +189,12 @@ class ObservedNetworkedChannel(ObservedChannel, NetworkedChannel):
     def arrive(self, cycle: int) -> None:
         # Of elements that have arrived there are as many before this one as are in the queue.
         place = len(self.queue)
-        order, sent_cycle, waited, *rest = self._sent[place]
+        self._sent[place] = self._arriving(self._sent[place], cycle)
+        super().arrive(cycle)
+
+    def _arriving(self, sent: Sent, cycle: int) -> Sent:
+        """Return how an element was sent, with the cycle from which on it is visible."""
+        order, sent_cycle, waited, *rest = sent
         requested_cycle, reserved_order, reserved_cycle = rest or (-1, order, sent_cycle)
         visible_cycle = max(requested_cycle, cycle + self.forward_cycles)
-        self._sent[place] = (
-            order, sent_cycle, waited, visible_cycle, reserved_order, reserved_cycle
-        )  # fmt: skip
-        super().arrive(cycle)
+        return order, sent_cycle, waited, visible_cycle, reserved_order, reserved_cycle

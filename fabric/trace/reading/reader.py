@@ -150,7 +150,7 @@ class RecordedRun:
         cursor.execute("BEGIN TRANSACTION READ ONLY")
         return cursor
 
-    def rows(self, query: str, **parameters: int) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, **parameters: int | list[int]) -> list[tuple[Any, ...]]:
         """Return the rows of a query; ``$name`` in it is the parameter called so."""
         return self.cursor().execute(query, parameters or None).fetchall()
 
