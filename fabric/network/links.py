@@ -34,16 +34,16 @@ class SharedFlow:
         number: its place among all; of flows that would be given the same, it breaks ties.
         waiting: of transfers that are not through yet, the oldest first, the cycle they may begin
             in, their bytes, and whether they are the last of an element.
-        idle: nothing of it is under way or to begin.
+        resting: nothing of it is under way or to begin.
     """
 
-    __slots__ = ("_ends", "_links", "_sent", "idle", "number", "waiting")
+    __slots__ = ("_ends", "_links", "_sent", "number", "resting", "waiting")
 
     def __init__(self, links: Links, number: int) -> None:
         """Lead to no channel so far."""
         self.number: Final = number
         self.waiting: Final[deque[tuple[int, int, bool]]] = deque()
-        self.idle = True
+        self.resting = True
         self._links: Final = links
         self._ends: Final[list[Arriving]] = []
         self._sent = 0
@@ -62,8 +62,8 @@ class SharedFlow:
             self.waiting.append((cycle, _MOST_BYTES, False))
             size_bytes -= _MOST_BYTES
         self.waiting.append((cycle, size_bytes, True))
-        if self.idle:
-            self.idle = False
+        if self.resting:
+            self.resting = False
             self._links.schedule(self, cycle * _TICK)
 
     def arrive(self, cycle: int) -> None:
@@ -162,7 +162,7 @@ class Links:
         waiting = flow.waiting
         waiting.popleft()
         if not waiting:
-            flow.idle = True
+            flow.resting = True
             return begun
         cycle, size_bytes, _ = waiting[0]
         if size_bytes and cycle * _TICK <= tick:

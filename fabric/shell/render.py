@@ -110,8 +110,8 @@ def _network(used: NetworkUse, cycles: int, console: Console) -> None:
     """Print how units are placed, which links are worst, and which channels wait for them."""
     console.print()
     where = "row by row" if used.placement is None else f"as {visible(used.placement)} says"
-    sites = f"{counted(used.sites, 'site')} {'has' if used.sites == 1 else 'have'} units"
-    print_line(console, Text(f"Units are placed {where}: {sites}, at most {used.most_units} each."))
+    sites = f"{counted(used.sites, 'site')} with at most {counted(used.most_units, 'unit')} each"
+    print_line(console, Text(f"Units are placed {where}, on {sites}."))
     shares = [(link, link.share(cycles)) for link in used.links]
     limited = [(link, share) for link, share in shares if share is not None]
     worst = sorted(limited, key=lambda each: -each[1])[:_LINKS_SHOWN]

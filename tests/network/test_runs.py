@@ -142,7 +142,7 @@ def test_what_is_printed() -> None:
     """The table says where units are, which links are worst, and who waits for them."""
     text = StringIO()
     render(simulate(_pipeline(TRAFFIC)), Console(file=text, width=100))
-    assert "Units are placed row by row: 3 sites have units, at most 1 each." in text.getvalue()
+    assert "Units are placed row by row, on 3 sites with at most 1 unit each." in text.getvalue()
     assert "busiest links" in text.getvalue()
     assert "channels whose readers wait for links" in text.getvalue()
 
