@@ -42,7 +42,7 @@ from tests.network.placed import (
     way,
     write_placement,
 )
-from tests.profiles import examples
+from tests.profiles import examples, spread
 from tests.schedules import SCHEDULES, schedule
 
 
@@ -84,20 +84,31 @@ def test_links_without_limits_are_hops(
 TRAFFIC = Mesh(columns=4, rows=2, link_bytes_per_cycle=8, injection_bytes_per_cycle=16)
 
 
-def _layer(mesh: Mesh | None) -> Program:
-    given = ["model=tiny", "tile_n=4", "batch=16"]
-    return load_program(programs() / "moe.py", given, Hardware(network=mesh)).program
+PROGRAMS = {
+    "moe": ("model=tiny", "tile_n=4", "batch=16"),
+    "simplified_moe": (),
+    "attention": ("requests=4", "regions=2", "strategy=dynamic"),
+    "top2_moe": ("tokens=8",),
+    "dynamic_tiling": ("sequences=4", "longest=6"),
+    "ragged_attention": ("requests=4", "longest=3"),
+}
+
+
+def _program(name: str, mesh: Mesh | None) -> Program:
+    hardware = Hardware(network=mesh)
+    return load_program(programs() / f"{name}.py", PROGRAMS[name], hardware).program
 
 
 @pytest.mark.parametrize("order", SCHEDULES)
-def test_a_layer_with_merges_and_memories(order: str | int) -> None:
+@pytest.mark.parametrize("name", spread(PROGRAMS, 1))
+def test_programs_with_merges_and_memories(name: str, order: str | int) -> None:
     """One report whatever runs first: merges see arrivals, the HBM and links take turns."""
-    program = _layer(TRAFFIC)
-    report = simulate(program)
+    report = simulate(_program(name, TRAFFIC))
     with schedule(order):
-        assert report == simulate(program)
+        assert report == simulate(_program(name, TRAFFIC))
     assert report.status == "completed"
-    assert (report.cycles or 0) > (simulate(_layer(None)).cycles or 0)
+    assert report.verified is not False
+    assert (report.cycles or 0) > (simulate(_program(name, None)).cycles or 0)
 
 
 def test_both_engines_say_the_same() -> None:
@@ -231,7 +242,7 @@ def test_a_placement_needs_sites(tmp_path: Path) -> None:
         ConfigurationError, match=r"the hardware has no sites: expected \[network\]"
     ):
         simulate(_pipeline(None), placement=file)
-    crowded = _layer(Mesh(columns=2, rows=2, units_per_site=3))
+    crowded = _program("moe", Mesh(columns=2, rows=2, units_per_site=3))
     with pytest.raises(ConfigurationError, match="units_per_site is 3: expected at least"):
         simulate(crowded)
 
@@ -286,7 +297,7 @@ def test_row_by_row() -> None:
         "store": Site(1, 0),
         "map": Site(2, 0),
     }
-    crowded = placed(elaborate(_layer(mesh)), None)
+    crowded = placed(elaborate(_program("moe", mesh)), None)
     assert crowded.floor is not None
     units = crowded.program.nodes
     most = max(len(nodes) for _, nodes in crowded.floor.units_at(units))
