@@ -111,6 +111,22 @@ def test_programs_with_merges_and_memories(name: str, order: str | int) -> None:
     assert (report.cycles or 0) > (simulate(_program(name, None)).cycles or 0)
 
 
+@pytest.mark.parametrize("engine", ["compiled", "tasks"])
+def test_a_layer_on_links_without_limits(engine: Literal["compiled", "tasks"]) -> None:
+    """Its report is that of the layer with each channel's hop given, in the compiled loop, too."""
+    mesh = Mesh(columns=4, rows=4, hop_cycles=3)
+    plan = placed(elaborate(_program("moe", mesh)), None)
+    assert plan.floor is not None
+    hops = {}
+    for edge in plan.edges:
+        one, other = plan.floor.site_of(edge.producer), plan.floor.site_of(edge.consumer)
+        apart = abs(one.column - other.column) + abs(one.row - other.row)
+        hops[edge.key] = Hop(max(1, 3 * apart), max(1, 3 * apart))
+    report = simulate(_program("moe", mesh), engine=engine)
+    by_hops = simulate(_program("moe", None), engine=engine, hops=hops)
+    assert replace(report, network=None, hardware=None) == replace(by_hops, hardware=None)
+
+
 def test_both_engines_say_the_same() -> None:
     """A run with links that are shared is one of tasks, whatever is asked for."""
     program = _pipeline(TRAFFIC)
