@@ -57,7 +57,7 @@ def load(ipython: _Shell) -> None:
 
         The cell defines build(), or wires one with Program(...). On the line there may be
         -p NAME=VALUE of build() and the options of `run` that are of the run: --mode, --exact,
-        --depth, --depths, --hop, --on-deadlock, --livelock-cycles.
+        --depth, --depths, --hop, --placement, --on-deadlock, --livelock-cycles.
         """
         before = dict(ipython.user_ns)
         done = ipython.run_cell(cell)

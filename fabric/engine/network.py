@@ -61,15 +61,20 @@ class Way:
         flow: takes what is sent.
         sent: the oldest first, of each element: the producer's clock, a cycle that was requested,
             and the element itself.
-        sent_cycles: of elements that have arrived and were not dequeued, when each was sent.
+        arrived: of elements that have arrived and were not dequeued, when each was sent, and for
+            how many of the last cycles before it is visible links held it up.
+        links_cycles: for so many of such cycles the consumer waited.
+        bytes_sent: so far.
         closed_cycle: the producer has ended; known to the consumer once all has arrived.
     """
 
-    __slots__ = ("closed_cycle", "flow", "sent", "sent_cycles")
+    __slots__ = ("arrived", "bytes_sent", "closed_cycle", "flow", "links_cycles", "sent")
 
     def __init__(self, flow: Flow) -> None:
         """Begin with nothing under way."""
         self.flow: Final = flow
         self.sent: Final[deque[tuple[int, int, Element]]] = deque()
-        self.sent_cycles: Final[deque[int]] = deque()
+        self.arrived: Final[deque[tuple[int, int]]] = deque()
+        self.links_cycles = 0
+        self.bytes_sent = 0
         self.closed_cycle: int | None = None

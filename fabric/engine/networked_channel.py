@@ -11,7 +11,6 @@ under way holds its slot, and cannot be told from what has not been sent until i
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -60,14 +59,18 @@ class NetworkedChannel(Channel):
     def _depart(self, element: Element, requested_cycle: int = 0) -> None:
         way, now = self.way, self.producer.now
         way.sent.append((now, requested_cycle, element))
-        way.flow.begin(now, size_bytes(element[0]))
+        carried_bytes = size_bytes(element[0])
+        way.bytes_sent += carried_bytes
+        way.flow.begin(now, carried_bytes)
 
     def arrive(self, cycle: int) -> None:
         """Let the consumer have the oldest element, all of which is through at ``cycle``."""
         way = self.way
         sent_cycle, requested_cycle, element = way.sent.popleft()
-        way.sent_cycles.append(sent_cycle)
-        self.queue.append((max(requested_cycle, cycle + self.forward_cycles), element))
+        visible = max(requested_cycle, cycle + self.forward_cycles)
+        late_cycles = visible - max(requested_cycle, sent_cycle + self.forward_cycles)
+        way.arrived.append((sent_cycle, late_cycles))
+        self.queue.append((visible, element))
         if not way.sent:
             self.closed_cycle = way.closed_cycle
         if self.reader is not None:
@@ -82,14 +85,35 @@ class NetworkedChannel(Channel):
 
     @override
     async def receive(self) -> Element | None:
-        if await Channel.peek(self) is None:
+        if await NetworkedChannel.peek(self) is None:
             return None
         return NetworkedChannel.take(self)
 
     @override
+    async def peek(self) -> Element | None:
+        before = self.consumer.now
+        element = await Channel.peek(self)
+        if element is not None:
+            self._count_late(before)
+        return element
+
+    @override
+    def idle(self, cycle: int) -> None:
+        before = self.consumer.now
+        super().idle(cycle)
+        if self.queue:
+            self._count_late(before)
+
+    def _count_late(self, before: int) -> None:
+        """Count for how long since ``before`` the consumer waited for links, not for the rest."""
+        visible, late_cycles = self.queue[0][0], self.way.arrived[0][1]
+        waited = min(self.consumer.now, visible) - max(before, visible - late_cycles)
+        self.way.links_cycles += max(0, waited)
+
+    @override
     def take(self) -> Element:
         _, element = self.queue.popleft()
-        sent_cycle = self.way.sent_cycles.popleft()
+        sent_cycle, _ = self.way.arrived.popleft()
         usable = self.consumer.now + self.backward_cycles
         recent = self._recent
         if not recent:
@@ -106,7 +130,7 @@ class NetworkedChannel(Channel):
 
     @override
     def discard(self, cycle: int) -> None:
-        self.way.sent_cycles.clear()
+        self.way.arrived.clear()
         super().discard(cycle)
 
     @property
@@ -127,7 +151,7 @@ class NetworkedChannel(Channel):
         way = self.way
         if way.sent:
             return way.sent[-1][0]
-        return way.sent_cycles[-1] if way.sent_cycles else None
+        return way.arrived[-1][0] if way.arrived else None
 
 
 class ObservedNetworkedChannel(ObservedChannel, NetworkedChannel):
@@ -138,17 +162,26 @@ class ObservedNetworkedChannel(ObservedChannel, NetworkedChannel):
     @property
     @override
     def held(self) -> list[tuple[Element, Sent, Stamp | None]]:
+        # What is under way arrives in the network's next event or later, and is seen a hop after
+        # that: no more is known of it.
+        network = self.clock.network
+        assert network is not None
+        under_way = len(self.way.sent)
+        arrived = len(self._sent) - under_way
+        sent = [
+            stamps if place < arrived else self._arriving(stamps, network.next_cycle)
+            for place, stamps in enumerate(self._sent)
+        ]
         elements = [
             *(element for _, element in self.queue),
             *(element for _, _, element in self.way.sent),
         ]
         # An element that is just being sent or dequeued may be here or there only.
-        count = min(len(self._sent), len(elements))
-        sent = islice(self._sent, len(self._sent) - count, None)
+        count = min(len(sent), len(elements))
         return [
             (element, stamps, None if place else self._seen)
             for place, (element, stamps) in enumerate(
-                zip(elements[len(elements) - count :], sent, strict=True)
+                zip(elements[len(elements) - count :], sent[len(sent) - count :], strict=True)
             )
         ]
 
@@ -156,10 +189,12 @@ class ObservedNetworkedChannel(ObservedChannel, NetworkedChannel):
     def arrive(self, cycle: int) -> None:
         # Of elements that have arrived there are as many before this one as are in the queue.
         place = len(self.queue)
-        order, sent_cycle, waited, *rest = self._sent[place]
+        self._sent[place] = self._arriving(self._sent[place], cycle)
+        super().arrive(cycle)
+
+    def _arriving(self, sent: Sent, cycle: int) -> Sent:
+        """Return how an element was sent, with the cycle from which on it is visible."""
+        order, sent_cycle, waited, *rest = sent
         requested_cycle, reserved_order, reserved_cycle = rest or (-1, order, sent_cycle)
         visible_cycle = max(requested_cycle, cycle + self.forward_cycles)
-        self._sent[place] = (
-            order, sent_cycle, waited, visible_cycle, reserved_order, reserved_cycle
-        )  # fmt: skip
-        super().arrive(cycle)
+        return order, sent_cycle, waited, visible_cycle, reserved_order, reserved_cycle

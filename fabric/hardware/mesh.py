@@ -145,6 +145,15 @@ class Mesh(Described):
             found += [self.injection_bytes_per_cycle] * 2
         return tuple(found)
 
+    def link_name(self, link: int) -> str:
+        """Return what a link is called: ``0,0 -> 1,0``, ``out of 0,0`` or ``into 0,0``."""
+        number, way = divmod(link, 6)
+        column, row = self.sites[number]
+        if way >= len(_WAYS):
+            return f"{'out of' if way == 4 else 'into'} {column},{row}"
+        right, down = _WAYS[way]
+        return f"{column},{row} -> {column + right},{row + down}"
+
     def route(self, source: Site, target: Site) -> Route:
         """Return the way from ``source`` to ``target``.
 

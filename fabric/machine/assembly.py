@@ -145,6 +145,7 @@ def assemble(
         stored=stored,
         failures=failures,
         region=region,
+        routes=routes,
     )
 
 

@@ -16,6 +16,7 @@ from fabric.engine.stored import Stored
 from fabric.engine.unit import Unit
 from fabric.machine.failures import Failures
 from fabric.machine.fixed import Fixed, fixed_of
+from fabric.machine.routes import Routes
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import Node
 
@@ -38,6 +39,7 @@ class Machine:
         stored: what stores have written, by name.
         failures: errors that operators raised.
         region: the units that go on without a task of their own, where there are any.
+        routes: of the channels, where the units have sites.
     """
 
     plan: Plan
@@ -51,6 +53,7 @@ class Machine:
     stored: Stored
     failures: Failures
     region: Region | None = None
+    routes: Routes | None = None
 
     def publish(self) -> None:
         """Let all units and channels say how far they are."""

@@ -25,11 +25,13 @@ class Routes(NamedTuple):
         hops: of each channel, in edge order: one cycle within a site, that of its route elsewhere.
         network: the links; None where nothing has to wait for one.
         flows: of each channel; None of one that no link limits. Those from one Broadcast are one.
+        trees: of each flow, in their order, its links by number, and its channels.
     """
 
     hops: Sequence[Hop]
     network: Links | None
     flows: Sequence[SharedFlow | None]
+    trees: Sequence[tuple[Sequence[int], Sequence[int]]]
 
 
 def routes_of(plan: Plan, floor: Floor) -> Routes:
@@ -52,17 +54,17 @@ def routes_of(plan: Plan, floor: Floor) -> Routes:
         hops.append(Hop(cycles, mesh.route(target, source).cycles))
         port = 0 if isinstance(edge.producer.operator, Broadcast) else edge.output
         trees.setdefault((edge.producer.index, port), []).append(number)
-    limited: list[tuple[list[int], tuple[int, ...]]] = []
+    limited: list[tuple[tuple[int, ...], list[int]]] = []
     for (producer, _), numbers in trees.items():
         targets = [sites[plan.edges[number].consumer.index] for number in numbers]
         links = mesh.tree(sites[producer], targets).links
         if any(mesh.capacities[link] is not None for link in links):
-            limited.append((numbers, links))
+            limited.append((links, numbers))
     flows: list[SharedFlow | None] = [None] * len(plan.edges)
     if not limited:
-        return Routes(hops, None, flows)
-    network = Links(mesh.capacities, [links for _, links in limited])
-    for flow, (numbers, _) in zip(network.flows, limited, strict=True):
+        return Routes(hops, None, flows, limited)
+    network = Links(mesh.capacities, [links for links, _ in limited])
+    for flow, (_, numbers) in zip(network.flows, limited, strict=True):
         for number in numbers:
             flows[number] = flow
-    return Routes(hops, network, flows)
+    return Routes(hops, network, flows, limited)

@@ -2,8 +2,7 @@
 
 A flow has one transfer under way at most. Between two events every one has a constant rate, its
 max-min fair share (``shares.fill``). All numbers are integers, so that they are the same on every
-machine, in finer fractions than those of ``shares``, since stamps of a run hang on them: an error
-of one tick is no cycle.
+machine, in finer fractions than those of ``shares``, since stamps of a run hang on them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["PIECE_BITS", "TICK_BITS", "begin", "go_on"]
 TICK_BITS = 18
 """A cycle has 2 ** TICK_BITS ticks."""
 
-PIECE_BITS = 36
+PIECE_BITS = 40
 """A byte has 2 ** PIECE_BITS pieces."""
 
 _NEVER = 2**62
@@ -74,6 +73,10 @@ def begin(
     capacity: Counters,
     room: Counters,
     users: Counters,
+    share: Counters,
+    listed: Counters,
+    until: Counters,
+    members: Counters,
 ) -> tuple[int, int]:
     """Let transfers begin, and give all that are under way their rates.
 
@@ -88,7 +91,11 @@ def begin(
         links: of all flows, one behind the other.
         capacity: of each link, in pieces a tick.
         room: scratch space, one entry a link.
-        users: likewise.
+        users: likewise, as ``share``, ``listed`` and ``until``.
+        share: see there.
+        listed: see there.
+        until: see there.
+        members: scratch space, one entry a link of each flow.
 
     Returns:
         How many are under way, and in how many ticks the first of them is through.
@@ -106,7 +113,9 @@ def begin(
         rate[one] = -1
         for at in range(first_link[one], first_link[one + 1]):
             room[links[at]] = capacity[links[at]]
-    fill(under_way, active, rate, first_link, links, room, users)
+    fill(
+        under_way, active, rate, first_link, links, room, users, share, listed, until, members
+    )  # fmt: skip
     first = _NEVER
     for place in range(under_way):
         one = active[place]

@@ -11,22 +11,20 @@ import numpy as np
 
 from fabric.engine.network import Arriving
 from fabric.network.carrying import PIECE_BITS, TICK_BITS, begin, go_on
-from fabric.telling.errors import Refusal
-from fabric.telling.wording import counted
 
-__all__ = ["MOST_BYTES", "NO_CYCLE", "Links", "SharedFlow"]
+__all__ = ["NO_CYCLE", "UNCOUNTED_TICKS", "Links", "SharedFlow"]
 
-MOST_BYTES: Final = 2**26
-"""Of one element: 64 MiB."""
+_MOST_BYTES: Final = 2**22
+"""Of one transfer; what is larger goes as several, one right behind the other."""
 
 NO_CYCLE: Final = 1 << 63
 """Later than whatever a clock waits for: nothing is under way."""
 
 _TICK: Final = 1 << TICK_BITS
 
-_UNCOUNTED_TICKS: Final = 250
-"""Rates are rounded down, so that what fills its last cycle may end some ticks later: less than a
-thousandth of a cycle is not counted."""
+UNCOUNTED_TICKS: Final = 3050
+"""Rates are rounded down, and ends are rounded up, so that what would fill its last cycle ends some
+ticks later. Of a cycle that has begun, less than this (1 / 86) is not counted."""
 
 
 class SharedFlow:
@@ -34,17 +32,18 @@ class SharedFlow:
 
     Attributes:
         number: its place among all; of flows that would be given the same, it breaks ties.
-        waiting: cycle and bytes of what is not through yet, the oldest first.
-        idle: nothing of it is under way or to begin.
+        waiting: of transfers that are not through yet, the oldest first, the cycle they may begin
+            in, their bytes, and whether they are the last of an element.
+        resting: nothing of it is under way or to begin.
     """
 
-    __slots__ = ("_ends", "_links", "_sent", "idle", "number", "waiting")
+    __slots__ = ("_ends", "_links", "_sent", "number", "resting", "waiting")
 
     def __init__(self, links: Links, number: int) -> None:
         """Lead to no channel so far."""
         self.number: Final = number
-        self.waiting: Final[deque[tuple[int, int]]] = deque()
-        self.idle = True
+        self.waiting: Final[deque[tuple[int, int, bool]]] = deque()
+        self.resting = True
         self._links: Final = links
         self._ends: Final[list[Arriving]] = []
         self._sent = 0
@@ -54,23 +53,17 @@ class SharedFlow:
         self._ends.append(end)
 
     def begin(self, cycle: int, size_bytes: int) -> None:
-        """See ``Flow``.
-
-        Raises:
-            Refusal: it is larger than the links' numbers allow.
-        """
-        if size_bytes > MOST_BYTES:
-            raise Refusal(
-                f"an element of {counted(size_bytes, 'byte')} is sent over the network: expected "
-                f"at most {MOST_BYTES:,}"
-            )
+        """See ``Flow``."""
         self._sent += 1
         if self._sent < len(self._ends):
             return
         self._sent = 0
-        self.waiting.append((cycle, size_bytes))
-        if self.idle:
-            self.idle = False
+        while size_bytes > _MOST_BYTES:
+            self.waiting.append((cycle, _MOST_BYTES, False))
+            size_bytes -= _MOST_BYTES
+        self.waiting.append((cycle, size_bytes, True))
+        if self.resting:
+            self.resting = False
             self._links.schedule(self, cycle * _TICK)
 
     def arrive(self, cycle: int) -> None:
@@ -113,6 +106,10 @@ class Links:
             capacity=np.array([(capacities[link] or 0) * pieces for link in used], np.int64),
             room=np.zeros(len(used), np.int64),
             users=np.zeros(len(used), np.int64),
+            share=np.zeros(len(used), np.int64),
+            listed=np.zeros(len(used), np.int64),
+            until=np.zeros(len(used), np.int64),
+            members=np.zeros(sum(map(len, limited)), np.int64),
         )
         self._beginnings: Final[list[tuple[int, int]]] = []
         self._under_way = 0
@@ -142,31 +139,32 @@ class Links:
         through = [self.flows[number] for number in self._ended[:count].tolist()]
         begun = 0
         beginnings = self._beginnings
+        arrived = [flow for flow in through if flow.waiting[0][2]]
         for flow in through:
             begun = self._after(flow, tick, begun)
         while beginnings and beginnings[0][0] == tick:
             flow = self.flows[heappop(beginnings)[1]]
-            _, size_bytes = flow.waiting[0]
+            _, size_bytes, _ = flow.waiting[0]
             if size_bytes:
                 begun = self._let_begin(flow, size_bytes, begun)
             else:
                 # A bare stop takes a slot and no bytes.
-                through.append(flow)
+                arrived.append(flow)
                 begun = self._after(flow, tick, begun)
         self._under_way, ticks = self._begin(begun, self._under_way)
         self._through_tick = tick + ticks if self._under_way else NO_CYCLE
-        cycle = (tick + _TICK - 1 - _UNCOUNTED_TICKS) // _TICK
-        for flow in through:
+        cycle = (tick + _TICK - 1 - UNCOUNTED_TICKS) // _TICK
+        for flow in arrived:
             flow.arrive(cycle)
 
     def _after(self, flow: SharedFlow, tick: int, begun: int) -> int:
-        """Let what ``flow`` sends next begin, now or when it was sent; return how many begin now."""
+        """Let what ``flow`` sends next begin, now or later; return how many begin now."""
         waiting = flow.waiting
         waiting.popleft()
         if not waiting:
-            flow.idle = True
+            flow.resting = True
             return begun
-        cycle, size_bytes = waiting[0]
+        cycle, size_bytes, _ = waiting[0]
         if size_bytes and cycle * _TICK <= tick:
             return self._let_begin(flow, size_bytes, begun)
         self.schedule(flow, max(tick, cycle * _TICK))

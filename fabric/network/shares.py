@@ -22,7 +22,7 @@ PIECE_BITS = 26
 _NEVER = 2**62
 
 
-def fill(
+def fill(  # noqa: C901, PLR0912 - one loop, compiled as one function
     under_way: int,
     active: Counters,
     rate: Counters,
@@ -30,11 +30,15 @@ def fill(
     links: Counters,
     room: Counters,
     users: Counters,
+    share: Counters,
+    listed: Counters,
+    until: Counters,
+    members: Counters,
 ) -> None:
     """Give all that is under way and has a rate below 0 its share of what room is left.
 
-    All of them grow alike until a link is full; those on it stop, and the others go on. What a
-    link has left over in a division goes to the later ones in ``active``.
+    All of them grow alike until a link is full; those on it stop, and the others go on. What is
+    left over in a division stays free.
 
     Args:
         under_way: how many are.
@@ -44,40 +48,69 @@ def fill(
         links: of all transfers, one behind the other.
         room: of each link, what nobody has so far; what is given is taken away.
         users: scratch space, one entry a link.
+        share: likewise.
+        listed: likewise.
+        until: likewise.
+        members: scratch space, one entry a link of each transfer.
     """
-    open_ones = 0
     for place in range(under_way):
         one = active[place]
         if rate[one] < 0:
             for at in range(first_link[one], first_link[one + 1]):
                 users[links[at]] = 0
+    count = 0
     for place in range(under_way):
         one = active[place]
         if rate[one] < 0:
-            open_ones += 1
             for at in range(first_link[one], first_link[one + 1]):
-                users[links[at]] += 1
-    while open_ones > 0:
+                link = links[at]
+                if users[link] == 0:
+                    listed[count] = link
+                    count += 1
+                users[link] += 1
+    # Who is on a link stands in ``members``, up to ``until``; of links that are listed in turn.
+    end = 0
+    for place in range(count):
+        link = listed[place]
+        until[link] = end
+        end += users[link]
+        share[link] = room[link] // users[link]
+    for place in range(under_way):
+        one = active[place]
+        if rate[one] < 0:
+            for at in range(first_link[one], first_link[one + 1]):
+                link = links[at]
+                members[until[link]] = one
+                until[link] += 1
+    while count > 0:
         level = _NEVER
-        for place in range(under_way):
-            one = active[place]
-            if rate[one] < 0:
-                for at in range(first_link[one], first_link[one + 1]):
-                    share = room[links[at]] // users[links[at]]
-                    level = min(level, share)
-        for place in range(under_way):
-            one = active[place]
-            if rate[one] < 0:
-                full = False
-                for at in range(first_link[one], first_link[one + 1]):
-                    if room[links[at]] // users[links[at]] <= level:
-                        full = True
-                if full:
-                    rate[one] = level
-                    open_ones -= 1
-                    for at in range(first_link[one], first_link[one + 1]):
-                        room[links[at]] -= level
-                        users[links[at]] -= 1
+        for place in range(count):
+            level = min(level, share[listed[place]])
+        for place in range(count):
+            link = listed[place]
+            if share[link] == level:
+                # Those before it that stopped are skipped, and so are others' before its first.
+                at_member = until[link] - 1
+                open_ones = users[link]
+                while open_ones > 0:
+                    one = members[at_member]
+                    at_member -= 1
+                    if rate[one] < 0:
+                        rate[one] = level
+                        open_ones -= 1
+                        for at in range(first_link[one], first_link[one + 1]):
+                            room[links[at]] -= level
+                            users[links[at]] -= 1
+                            share[links[at]] = -1
+        kept = 0
+        for place in range(count):
+            link = listed[place]
+            if users[link] > 0:
+                if share[link] < 0:
+                    share[link] = room[link] // users[link]
+                listed[kept] = link
+                kept += 1
+        count = kept
 
 
 @MachineCode
@@ -96,6 +129,10 @@ def drain(  # noqa: C901, PLR0912 - one loop, compiled as one function
     active: Counters,
     room: Counters,
     users: Counters,
+    share: Counters,
+    listed: Counters,
+    until: Counters,
+    members: Counters,
     at_source: Counters,
 ) -> tuple[int]:
     """Let all transfers go through.
@@ -115,7 +152,11 @@ def drain(  # noqa: C901, PLR0912 - one loop, compiled as one function
         rank: likewise.
         active: likewise.
         room: scratch space, one entry a link.
-        users: likewise.
+        users: likewise, as ``share``, ``listed`` and ``until``.
+        share: see there.
+        listed: see there.
+        until: see there.
+        members: scratch space, one entry a link of each transfer.
         at_source: scratch space, one entry a source.
 
     Returns:
@@ -146,7 +187,10 @@ def drain(  # noqa: C901, PLR0912 - one loop, compiled as one function
                 one = active[place]
                 if rank[one] == turn:
                     rate[one] = -1
-            fill(under_way, active, rate, first_link, links, room, users)
+            fill(
+                under_way, active, rate, first_link, links, room, users,
+                share, listed, until, members,
+            )  # fmt: skip
         next_tick = _NEVER
         if begun < order.size:
             next_tick = start[order[begun]]

@@ -113,6 +113,10 @@ class Transfers:
             active=np.zeros(count, np.int64),
             room=np.zeros(len(self._capacities), np.int64),
             users=np.zeros(len(self._capacities), np.int64),
+            share=np.zeros(len(self._capacities), np.int64),
+            listed=np.zeros(len(self._capacities), np.int64),
+            until=np.zeros(len(self._capacities), np.int64),
+            members=np.zeros(len(self._links), np.int64),
             at_source=np.zeros(max(self._sources) + 1, np.int64),
         )(self._lanes)
         cycles: list[float] = (finish / (1 << TICK_BITS)).tolist()

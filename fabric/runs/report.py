@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
     from fabric.engine.memory_counters import MemoryCounters
     from fabric.runs.folders import RunFolder
+    from fabric.state.network_use import NetworkUse
     from fabric.trace.opened import Trace
 
 __all__ = [
@@ -72,6 +73,7 @@ _BESIDE_THE_TABLE: Final = frozenset(
         "outputs",
         "traced_in",
         "hbm",
+        "network",
     }
 )
 
@@ -104,6 +106,8 @@ class Report:
         time_to_first_token_seconds: for all these runs; only for a prefill.
         hbm: what the off-chip memory has counted; None if its model counts nothing. ``run --json``
             has it of those that do, with clients by their names.
+        network: what went over the links between sites; None if the hardware has no ``[network]``.
+            ``run --json`` has it of those that do.
         outputs: what the run stored, by name; empty if it did not complete.
         units, channels_counters: in node and edge order.
         comparison: what was known before the run, beside what the run measured.
@@ -158,6 +162,7 @@ class Report:
     extra: JsonObject = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     hbm: MemoryCounters | None = None
+    network: NetworkUse | None = None
     name: str = ""
     units: tuple[UnitCounters, ...] = ()
     channels_counters: tuple[ChannelCounters, ...] = ()
@@ -288,6 +293,8 @@ class Report:
             known["verification"] = self.verification.as_json()
         if self.hbm is not None:
             known["hbm"] = self._hbm(self.hbm)
+        if self.network is not None:
+            known["network"] = asdict(self.network)
         return known | {"warnings": list(self.warnings)}
 
     def _hbm(self, counters: MemoryCounters) -> JsonObject:

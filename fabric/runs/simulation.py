@@ -12,6 +12,7 @@ import trio
 from fabric.arguments.described import refuse
 from fabric.arguments.keywords import taking
 from fabric.machine.ending import Ending
+from fabric.machine.network_use import network_use
 from fabric.machine.state_of import memory_use
 from fabric.runs import accounting
 from fabric.runs.comparison import check_assumptions, compare
@@ -258,6 +259,7 @@ def _report(
         on_chip_requirement_artifact_bytes=totals.on_chip_requirement_artifact_bytes,
         hbm_bytes_moved=totals.hbm_bytes_moved,
         hbm=state.hbm,
+        network=network_use(machine),
         flops=totals.flops,
         allocated_flops_per_cycle=totals.allocated_flops_per_cycle,
         compute_utilization=totals.compute_utilization,

@@ -24,10 +24,12 @@ from fabric.terminal.output import print_line
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
     from fabric.engine.memory_counters import MemoryCounters
+    from fabric.state.network_use import NetworkUse
 
 __all__ = ["render"]
 
 _SHOWN: Final = 8
+_LINKS_SHOWN: Final = 4
 _WIDE: Final = 100
 
 
@@ -43,6 +45,8 @@ def render(report: Report, console: Console, *, unfold: bool = False) -> None:
         console.print(_totals(report))
         if report.hbm is not None:
             _hbm(report.hbm, console)
+        if report.network is not None:
+            _network(report.network, report.cycles or 0, console)
         if report.signal_to_noise_db:
             _noise(report.signal_to_noise_db, console)
         if report.spent:
@@ -102,6 +106,37 @@ def _hbm(counters: MemoryCounters, console: Console) -> None:
     for line in (row_outcomes(counters), uneven_channels(counters)):
         if line is not None:
             print_line(console, Text(line))
+
+
+def _network(used: NetworkUse, cycles: int, console: Console) -> None:
+    """Print how units are placed, which links are worst, and which channels wait for them."""
+    console.print()
+    where = "row by row" if used.placement is None else f"as {visible(used.placement)} says"
+    sites = f"{counted(used.sites, 'site')} with at most {counted(used.most_units, 'unit')} each"
+    print_line(console, Text(f"Units are placed {where}, on {sites}."))
+    shares = [(link, link.share(cycles)) for link in used.links]
+    limited = [(link, share) for link, share in shares if share is not None]
+    worst = sorted(limited, key=lambda each: -each[1])[:_LINKS_SHOWN]
+    if worst:
+        table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
+        table.add_column("busiest links")
+        for name in ("bytes", "% of what it can carry", "channels"):
+            table.add_column(name, justify="right")
+        for link, share in worst:
+            row = (f"{link.bytes:,}", f"{100 * share:.1f}", f"{len(link.channels):,}")
+            table.add_row(link.name, *row)
+        console.print(table)
+    held_up = [each for each in used.routes if each.links_cycles]
+    if held_up:
+        console.print()
+        table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
+        table.add_column("channels whose readers wait for links", overflow="fold")
+        for name in ("cycles waited", "hop", "bytes"):
+            table.add_column(name, justify="right")
+        for each in sorted(held_up, key=lambda each: -each.links_cycles)[:_LINKS_SHOWN]:
+            row = (f"{each.links_cycles:,}", f"{each.hop_cycles:,}", f"{each.bytes:,}")
+            table.add_row(Text(each.channel), *row)
+        console.print(table)
 
 
 def _noise(known: Mapping[str, float | None], console: Console) -> None:

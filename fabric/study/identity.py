@@ -85,13 +85,16 @@ def _hardware_of(study: Study) -> str | None:
 
 
 def _options_of(study: Study) -> JsonObject:
-    """Return the options of a study's runs, channels in one order."""
-    return {
+    """Return the options of a study's runs, channels in one order, and of a file what is in it."""
+    options = {
         name: {channel: str(value[channel]) for channel in sorted(value)}
         if isinstance(value, Mapping)
         else value
         for name, value in vars(Options.of(study)).items()
     }
+    if study.placement is not None:
+        options["placement"] = _file_digest(Path(study.placement))
+    return options
 
 
 def _digest(value: object) -> str:

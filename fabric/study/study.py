@@ -76,7 +76,7 @@ class StudyTable(Described):
 class Study(Options):
     """A set of runs that answers one question.
 
-    It takes the options of runs that ``simulate`` takes, mode, exact, depths, hops and
+    It takes the options of runs that ``simulate`` takes, mode, exact, depths, hops, placement and
     livelock_cycles, for all points. It takes no on_deadlock: the deadlock of a point is described,
     and no remedy is looked for, since a neighbouring point may be one.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from fabric.hardware.mesh import Mesh, Site
     from fabric.wiring.operator import Node
+    from fabric.wiring.stream import Producer
 
 __all__ = ["Floor"]
 
@@ -30,11 +31,12 @@ class Floor(NamedTuple):
 
     def site_of(self, node: Node) -> Site:
         """Return the site of a unit of the program, or of one that was inferred."""
-        while node.name not in self.sites:
-            producer = node.inputs[0].resolve().node
+        at: Producer = node
+        while at.name not in self.sites:
+            producer = at.inputs[0].resolve().node
             assert producer is not None
-            node = producer
-        return self.sites[node.name]
+            at = producer
+        return self.sites[at.name]
 
     def units_at(self, nodes: Sequence[Node]) -> Iterator[tuple[Site, list[Node]]]:
         """Yield the sites, row by row, and which of ``nodes`` are there."""

@@ -131,8 +131,8 @@ def _check_room(file: PlacementFile, room: int, nodes: Sequence[Node]) -> None:
         names.append(node.name)
         if len(names) > room:
             raise file.refuse(
-                f"{names[-1]} is at {[*file.units[node.name]]}, where {', '.join(names[:room][:_NAMED])} "
-                f"{'is' if room == 1 else 'are'}: expected at most "
-                f"{counted(room, 'unit')}, as [network] units_per_site says",
+                f"{node.name} is at {[*file.units[node.name]]}, where "
+                f"{', '.join(names[:room][:_NAMED])} {'is' if room == 1 else 'are'}: expected at "
+                f"most {counted(room, 'unit')}, as [network] units_per_site says",
                 node.name,
             )

@@ -12,6 +12,7 @@ from fabric.hardware.arbitrated import ArbitratedBanksDescription
 from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import Hardware, OffChipDescription
 from fabric.hardware.dram_timing import PRESETS
+from fabric.hardware.mesh import Mesh
 from fabric.hardware.models import MODELS
 from tests.docs.reference import PAGES
 
@@ -70,7 +71,7 @@ def test_presets() -> None:
 def test_sections() -> None:
     """The first table has every section and key, but for those of the memory and prices."""
     rows = _rows(PAGE[: PAGE.index("## Keys of `[hbm]`")])
-    sections = {name: type(part) for name, part in vars(Hardware()).items()}
+    sections = {name: type(part) for name, part in vars(Hardware()).items()} | {"network": Mesh}
     assert [f"[{name}]" for name in sections] == list(rows)
     for name in sections.keys() - {"hbm", "energy"}:
         keys = re.findall(r"`(\w+)`", rows[f"[{name}]"][1])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
-from fabric import BoolType, Ports, Stream, StreamType, Wiring
+from fabric import BoolType, Ports, Stream, StreamType, Value, Wiring
 from tests.bases import Costless, Hop, Sink, Source
 
 
@@ -39,6 +39,10 @@ class Stage(Costless):
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (StreamType((self.count,), BoolType()),) * self.outputs
 
+    def value(self, port: int) -> Value:  # noqa: ARG002 - for who sends others
+        """Return what it sends on an output."""
+        return True
+
     @override
     async def run(self, ports: Ports) -> None:
         unit = ports.unit
@@ -54,8 +58,8 @@ class Stage(Costless):
                 self.clocks.append(unit.now)
             if self.works_first:
                 unit.charge(work)
-            for sink in ports.outputs:
-                await sink.send((True, 0))
+            for port, sink in enumerate(ports.outputs):
+                await sink.send((self.value(port), 0))
                 self.clocks.append(unit.now)
             if not self.works_first:
                 unit.charge(work)

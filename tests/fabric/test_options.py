@@ -19,19 +19,20 @@ import fabric
 from fabric import (
     ConfigurationError,
     FabricError,
-    Hardware,
     Hop,
     Observer,
     Program,
     Study,
     assert_completes,
     grid,
+    load_hardware,
     open_run,
     run_point,
     simulate,
     size,
 )
 from fabric.loading.program_file import load_program
+from fabric.network import Site
 from fabric.runs.execution import Execution
 from fabric.runs.options import Options, Settings
 from fabric.shell.cli import main
@@ -44,6 +45,7 @@ from fabric.trace.recording.options import TraceOptions
 from fabric.wiring.elaborate import elaborate
 from tests.fabric.sizing.networks import network, program_of, shape
 from tests.fabric.test_magic import Shell
+from tests.network.placed import write_placement
 
 TEXT: Final = """\
 import numpy as np
@@ -64,6 +66,7 @@ VALUES: Final[dict[str, Any]] = {
     "exact": True,
     "depths": {"store.0": 3},
     "hops": {"store.0": Hop(3, 4)},
+    "placement": "placement.toml",
     "on_deadlock": "grow",
     "livelock_cycles": 1234,
 }
@@ -74,6 +77,7 @@ TYPED: Final = {
     "exact": ["--exact"],
     "depths": ["--depth", "store.0=3"],
     "hops": ["--hop", "store.0=3+4"],
+    "placement": ["--placement", "placement.toml", "--hardware", "mesh.toml"],
     "on_deadlock": ["--on-deadlock", "grow"],
     "livelock_cycles": ["--livelock-cycles", "1234"],
 }
@@ -96,15 +100,24 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    """Return the file of a program."""
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file of a program; beside it are a mesh, and where its units are on that."""
+    monkeypatch.chdir(tmp_path)
+    Path("mesh.toml").write_text("[network]\ncolumns = 2\nrows = 2\n", encoding="utf-8")
+    sites = {"linear_off_chip_load_1": Site(0, 1), "map_1": Site(1, 0), "store": Site(0, 0)}
+    write_placement(Path("placement.toml"), "options", sites)
     path = tmp_path / "program_of_options.py"
     path.write_text(TEXT, encoding="utf-8")
     return path
 
 
-def _program(file: Path) -> Program:
-    return load_program(file, [], Hardware()).program
+def _program(file: Path, option: str = "") -> Program:
+    """Return the program, on hardware that the option is for."""
+    return load_program(file, [], load_hardware(_hardware(option) or "paper")).program
+
+
+def _hardware(option: str) -> Path | None:
+    return Path("mesh.toml") if option == "placement" else None
 
 
 def _opened(program: Program, **given: Any) -> None:
@@ -143,7 +156,7 @@ class TestFunctions:
         given = {option: VALUES[option]}
         run, why = self.TAKERS[taker], self.WITHOUT[taker].get(option)
         if why is None:
-            run(_program(file), **given)
+            run(_program(file, option), **given)
             assert seen
             # Sizing sets the depths of all channels; those that are given are among its result.
             if (taker, option) != ("size", "depths"):
@@ -226,6 +239,7 @@ class TestStudies:
             assert f"takes no {option}" in " ".join(str(Study.__doc__).split())
             return
         plain = Study(program=file, space=grid(rows=[64]))
+        given["hardware"] = _hardware(option)
         study = Study(program=file, space=grid(rows=[64]), **given)
         assert run_point(study, study.point(0)).status == "completed"
         assert VALUES[option] == getattr(seen[0], option)
@@ -305,7 +319,15 @@ class TestCommands:
         if command == "size":
             return main(["size", str(file), "--goal", "deadlock-free", "--json", *typed])
         if command == "%%fabric":
-            Shell().magic(" ".join(typed), TEXT)
+            on_mesh = "with hardware_scope(Hardware(network=Mesh(columns=2, rows=2))), Program("
+            imports = (
+                "from fabric import Hardware, hardware_scope\nfrom fabric.network import Mesh\n"
+            )
+            text = imports + TEXT.replace("with Program(", on_mesh)
+            if "--hardware" in typed:
+                Shell().magic(" ".join(typed[: typed.index("--hardware")]), text)
+            else:
+                Shell().magic(" ".join(typed), TEXT)
             return 0
         answered: list[str] = []
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from fractions import Fraction
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from fabric.telling.errors import ConfigurationError
 from tests.profiles import examples
 
 Drawn = tuple[int, int, frozenset[int]]
+Link = TypeVar("Link", bound=Hashable)
 
 
 def test_two_on_one_link_have_half_of_it_each() -> None:
@@ -98,7 +101,7 @@ def _by_definition(capacities: list[int], drawn: list[Drawn]) -> list[Fraction]:
     now = Fraction(0)
     while len(ends) < len(drawn):
         live = [n for n, (start, *_) in enumerate(drawn) if start <= now and n not in ends]
-        rates = _rates(capacities, {n: drawn[n][2] for n in live})
+        rates = rates_by_definition(dict(enumerate(capacities)), {n: drawn[n][2] for n in live})
         events = [now + left[n] / rates[n] for n in live]
         events += [Fraction(start) for start, *_ in drawn if start > now]
         later = min(events)
@@ -110,10 +113,12 @@ def _by_definition(capacities: list[int], drawn: list[Drawn]) -> list[Fraction]:
     return [ends[n] for n in range(len(drawn))]
 
 
-def _rates(capacities: list[int], routes: dict[int, frozenset[int]]) -> dict[int, Fraction]:
+def rates_by_definition(
+    capacities: Mapping[Link, int], routes: Mapping[int, frozenset[Link]]
+) -> dict[int, Fraction]:
     """Take the link with the smallest share, settle its users, take them out, and again."""
     rates: dict[int, Fraction] = {}
-    room = {link: Fraction(capacity) for link, capacity in enumerate(capacities)}
+    room = {link: Fraction(capacity) for link, capacity in capacities.items()}
     while len(rates) < len(routes):
         waiting = {n: links for n, links in routes.items() if n not in rates}
         shares = {

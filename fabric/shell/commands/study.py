@@ -53,7 +53,7 @@ __all__ = ["command"]
     type=NamedPath(path_type=Path),
     help="The fabric, a file or the name of a shipped one; by default the paper's.",
 )
-@run_options("mode", "exact", "livelock_cycles")
+@run_options("mode", "exact", "placement", "livelock_cycles")
 @click.option(
     "--minimize",
     metavar="METRIC",

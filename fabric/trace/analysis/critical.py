@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from fabric.telling.causes import Cause
-from fabric.trace.analysis.roots import HOP, UNTRACED, Root
+from fabric.trace.analysis.roots import HOP, NETWORK, UNTRACED, Root
 from fabric.trace.analysis.timeline import Timelines
 
 __all__ = ["Step", "critical_path", "path_note", "phases"]
@@ -51,9 +51,11 @@ def critical_path(timelines: Timelines) -> list[Step]:
             steps.append(Step(wait.start, cycle, Root(wait.cause, unit)))
             cycle = wait.start
             continue
-        until = min(wait.until, cycle)
-        if until < cycle:
-            steps.append(Step(until, cycle, Root("unit", wait.peer) if wait.late else HOP))
+        until, carried = min(wait.until, cycle), min(wait.carried, cycle)
+        if carried < cycle:
+            steps.append(Step(carried, cycle, Root("unit", wait.peer) if wait.late else HOP))
+        if until < carried:
+            steps.append(Step(until, carried, NETWORK))
         unit, cycle = wait.peer, until
     steps.reverse()
     return steps

@@ -34,7 +34,8 @@ class WaitRoot:
 
     Attributes:
         kind: ``unit`` that works, ``hbm`` or ``capacity`` that serves a unit, ``hop`` between
-            units, ``untraced`` units, or ``open`` waits that had not ended.
+            units, links of the ``network`` that channels share, ``untraced`` units, or ``open``
+            waits that had not ended.
         unit: that works or is served; None for the others.
         name: what it is called.
     """

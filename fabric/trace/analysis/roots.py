@@ -4,7 +4,8 @@ A unit that waits in cycle t for a peer that waits itself, waits for the peer's 
 a unit that works or a memory that moves data in cycle t. An event that ends a wait happens at or
 after the end of every wait further down, so that the chain always ends (a hop is a cycle at
 least).
-The cycles in which an element or a credit was already on its way are charged to the hops.
+The cycles in which an element or a credit was already on its way are charged to the hops, but for
+those in which links held it up that other channels use, too: they are the network's.
 
 Where a wait had not ended when the run stopped, the chain may close, or come to a unit that has
 ended or was stopped: those cycles are charged to the waits that had not ended.
@@ -22,14 +23,15 @@ import numpy as np
 from fabric.telling.causes import MEMORIES
 from fabric.trace.analysis.timeline import Interval, Timelines
 
-__all__ = ["HOP", "OPEN", "UNTRACED", "Root", "Roots"]
+__all__ = ["HOP", "NETWORK", "OPEN", "UNTRACED", "Root", "Roots"]
 
 
 class Root(NamedTuple):
     """What a stalled cycle is charged to.
 
     Attributes:
-        kind: one of ``MEMORIES``, ``unit``, ``hop``, ``untraced`` or ``open``.
+        kind: one of ``MEMORIES``, ``unit``, ``hop``, ``network``, ``untraced`` or
+            ``open``.
         unit: that works, or for which the memory works; -1 for the others.
     """
 
@@ -38,6 +40,7 @@ class Root(NamedTuple):
 
 
 HOP: Final = Root("hop", -1)
+NETWORK: Final = Root("network", -1)
 UNTRACED: Final = Root("untraced", -1)
 OPEN: Final = Root("open", -1)
 
@@ -54,6 +57,7 @@ class Roots:
             *(Root("unit", unit) for unit in range(units)),
             *(Root(kind, unit) for kind in MEMORIES for unit in range(units)),
             HOP,
+            NETWORK,
             UNTRACED,
             OPEN,
         ]
@@ -131,9 +135,13 @@ class Roots:
             end = min(wait.until, self._ends[wait.peer])
             if end > wait.start:
                 self._copy(unit, wait.peer, wait.start, end)
-            if wait.end > max(end, wait.start):
+            end = max(end, wait.start)
+            if wait.carried > max(end, wait.until):
+                self._append(unit, end, self._number[NETWORK])
+                end = wait.carried
+            if wait.end > end:
                 root = wait.peer if wait.late else self._number[OPEN if wait.open else HOP]
-                self._append(unit, max(end, wait.start), root)
+                self._append(unit, end, root)
         self._ends[unit] = wait.end
 
     def _copy(self, unit: int, peer: int, start: int, end: int) -> None:

@@ -24,6 +24,8 @@ class Interval(NamedTuple):
         peer: the unit at the other end of the channel; -1 for the memories.
         until: when the peer did what ended the wait; the rest is the way here.
         late: the rest is longer than that way: the peer wanted the element to come later.
+        carried: up to when links that channels share held it up, or the peer, where it wanted the
+            element later; ``until`` where no link is shared.
         open: it had not ended when the run stopped, and ends with the run here.
     """
 
@@ -34,6 +36,7 @@ class Interval(NamedTuple):
     peer: int
     until: int
     late: bool
+    carried: int
     open: bool
 
 
@@ -117,10 +120,14 @@ def timelines(trace: RecordedRun) -> Timelines:
     """Rebuild the timelines of ``trace``."""
     names = trace.unit_names()
     waits: list[list[Interval]] = [[] for _ in names]
+    late = f"coalesce(cause = '{Cause.EMPTY}' AND until_cycle + forward_cycles < end_cycle, false)"
+    shared = f"coalesce(list_contains({[*trace.shared_channels]}::BIGINT[], channel), false)"
     rows = trace.rows(
         "SELECT unit, start_cycle, end_cycle, cause, coalesce(channel, -1), "
         "coalesce(CASE WHEN consumer = unit THEN producer ELSE consumer END, -1), until_cycle, "
-        f"coalesce(cause = '{Cause.EMPTY}' AND until_cycle + forward_cycles < end_cycle, false), "
+        f"{late} AND NOT {shared}, "
+        f"CASE WHEN {late} AND {shared} AND NOT open THEN end_cycle - forward_cycles "
+        "ELSE until_cycle END, "
         "open FROM waits LEFT JOIN channels USING (channel) ORDER BY unit, start_cycle, open"
     )
     causes = {str(cause): cause for cause in WAITS}

@@ -54,6 +54,7 @@ class RecordedRun:
         folder: of the trace.
         meta: about the run: name, program, parameters, hardware, mode, window, nodes,
             off_chip.
+        shared_channels: by number, those that share links of a network.
         status: how the run ended; ``killed`` where it did not say.
         outcome: the same, and what became of its outputs.
         failed: it did not complete, or its outputs are wrong.
@@ -94,6 +95,7 @@ class RecordedRun:
             told = 1
         self.has_state = True
         self.meta: Final = self._meta(run)
+        self.shared_channels: Final[tuple[int, ...]] = tuple(self.meta.get("shared_channels", ()))
         self.explained: Final = self._text(self.folder.parent / "deadlock.json")
         self._log: Logged | None = None
         self._database = duckdb.connect(config={"python_enable_replacements": False})
@@ -152,7 +154,7 @@ class RecordedRun:
         cursor.execute("BEGIN TRANSACTION READ ONLY")
         return cursor
 
-    def rows(self, query: str, **parameters: int) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, **parameters: int | list[int]) -> list[tuple[Any, ...]]:
         """Return the rows of a query; ``$name`` in it is the parameter called so."""
         return self.cursor().execute(query, parameters or None).fetchall()
 

@@ -15,6 +15,7 @@ from fabric.retiming.record import Record, RecordedChannel
 from fabric.retiming.recording import About, record_of
 from fabric.retiming.retimer import Retimer
 from fabric.telling.causes import Operation
+from fabric.telling.wording import counted
 from fabric.trace.reading.refusals import refused
 from fabric.trace.reading.views import CHANNELS
 from fabric.trace.reading.whole import is_number
@@ -118,6 +119,12 @@ def _record_in(trace: RecordedRun) -> Record:
     for name in ("window", "nodes"):
         if trace.meta.get(name) is not None:
             raise refused(f"{who}: only a part was traced: expected a run without --trace-{name}")
+    if trace.shared_channels:
+        raise refused(
+            f"{who}: {counted(len(trace.shared_channels), 'channel')} of the run shared the links "
+            "of its network, which the record does not tell about: expected a run without "
+            "[network], or with links that nothing limits"
+        )
     about = _about(trace)
     if about is None:
         raise refused(

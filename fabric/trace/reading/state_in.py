@@ -58,16 +58,18 @@ WHERE NOT open AND start_cycle <= $cut AND end_cycle > $cut
 
 _CHANNELS: Final = f"""
 WITH moved AS (
-    SELECT channel, element, bare, visible_cycle,
+    SELECT channel, element, bare,
+        CASE WHEN list_contains($shared, channel) THEN sent_cycle
+            ELSE visible_cycle - forward_cycles END AS set_out_cycle,
         CASE WHEN taken_cycle <= $cut THEN taken_cycle END AS taken_cycle
-    FROM transfers WHERE sent_cycle <= $cut
+    FROM transfers JOIN channels USING (channel) WHERE sent_cycle <= $cut
 ), carried AS (
     SELECT channel,
         count(*) FILTER (taken_cycle IS NULL) AS held,
         count(*) FILTER (taken_cycle IS NULL AND NOT bare) AS held_values,
         count(*) FILTER (taken_cycle IS NOT NULL AND NOT bare) AS taken,
         count(*) FILTER (bare) AS bare_stops,
-        arg_max(visible_cycle, element) FILTER (taken_cycle IS NULL) AS newest_cycle
+        arg_max(set_out_cycle, element) FILTER (taken_cycle IS NULL) AS newest_cycle
     FROM moved GROUP BY channel
 ), waited_for AS (
     SELECT channel, any_value(elements) FILTER ($cut = {_NEVER}) AS elements,
@@ -84,7 +86,7 @@ WITH moved AS (
 ), shared AS (
     SELECT t.channel, max(t.element - coalesce(d.element, -1)) AS peak
     FROM (
-        SELECT *, visible_cycle - forward_cycles - backward_cycles AS returned_cycle
+        SELECT *, set_out_cycle - backward_cycles AS returned_cycle
         FROM moved JOIN channels USING (channel)
         JOIN dequeued USING (channel) WHERE element <= last_taken
     ) t ASOF LEFT JOIN dequeues d ON t.channel = d.channel AND t.returned_cycle >= d.taken_cycle
@@ -102,7 +104,7 @@ WITH moved AS (
 SELECT channel, name, reader, producer, consumer, carries, depth,
     forward_cycles, backward_cycles, coalesce(held, 0),
     coalesce(elements, taken, 0) + coalesce(held_values, 0), coalesce(elements, taken, 0),
-    coalesce(bare_stops, 0), closed_cycle, newest_cycle - forward_cycles, last_taken_cycle,
+    coalesce(bare_stops, 0), closed_cycle, newest_cycle, last_taken_cycle,
     greatest(coalesce(peak, slots, 0), coalesce(held, 0)), coalesce(empty_cycles, 0),
     coalesce(full_cycles, 0), coalesce(credit_cycles, 0), coalesce(left_over, 0)
 FROM channels LEFT JOIN carried USING (channel) LEFT JOIN waited_for USING (channel)
@@ -111,7 +113,8 @@ LEFT JOIN waited USING (channel) ORDER BY channel
 """
 """The end of a wait for a slot is for the credit on its way back, the rest for the consumer.
 
-An element shared the channel with those before it whose credits were not back when it was sent; as
+Where no links are shared, an element that was requested for later set out a hop before that.
+An element shared the channel with those before it whose credits were not back when it set out; as
 in a machine, that counts once the consumer dequeues it, before that only those that are held. Of a
 window the last state has the elements of the whole run, where a unit waits.
 """
@@ -155,7 +158,10 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
         program=trace.meta.get("name", ""),
         cycles=min(cut, trace.cycles),
         units=tuple(_units(trace, cut)),
-        channels=tuple(ChannelState(*row) for row in trace.rows(_CHANNELS, cut=cut)),
+        channels=tuple(
+            ChannelState(*row)
+            for row in trace.rows(_CHANNELS, cut=cut, shared=[*trace.shared_channels])
+        ),
         on_chip=_on_chip(trace, cut),
         hbm_bytes_moved=moved_bytes,
         hbm=trace.hbm if cut >= trace.cycles else None,

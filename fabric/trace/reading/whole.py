@@ -41,6 +41,7 @@ class _Head(msgspec.Struct, frozen=True):
     parameters: dict[str, Any] = {}
     window: tuple[_Number, _Number] | None = None
     nodes: str | None = None
+    shared_channels: tuple[_Number, ...] = ()
 
 
 def is_whole(meta: JsonObject) -> bool:

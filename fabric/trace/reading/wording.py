@@ -90,6 +90,8 @@ class Names:
         """Return what a root is called."""
         if root.kind == "hop":
             return "hops between units"
+        if root.kind == "network":
+            return "links of the network"
         if root.kind == "untraced":
             return "units that were not traced"
         if root.kind == "open":

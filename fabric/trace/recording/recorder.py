@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from fabric.drawing.picture import stream_label
+from fabric.engine.networked_channel import NetworkedChannel
 from fabric.machine.state_of import clients_of
 from fabric.retiming.log_tables import LogWriter
 from fabric.retiming.watcher import Watcher
@@ -107,6 +108,11 @@ class Recorder:
         about["functions"] = [operator_text(node) for node in plan.nodes]
         about["streams"] = [
             stream_label(edge.consumer.inputs[edge.input].type) for edge in plan.edges
+        ]
+        about["shared_channels"] = [
+            number
+            for number, channel in enumerate(machine.channels)
+            if isinstance(channel, NetworkedChannel)
         ]
         try:
             folder.mkdir()
