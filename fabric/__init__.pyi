@@ -21,6 +21,7 @@ from .engine.unit import ComputeUnit as ComputeUnit
 from .engine.unit import MemoryUnit as MemoryUnit
 from .engine.unit import Unit as Unit
 from .engine.unit import Wait as Wait
+from .hardware.area import AreaDescription as AreaDescription
 from .hardware.banked import BankedDescription as BankedDescription
 from .hardware.description import ChannelDescription as ChannelDescription
 from .hardware.description import ComputeDescription as ComputeDescription
@@ -56,6 +57,7 @@ from .network.mesh import Mesh as Mesh
 from .network.mesh import Site as Site
 from .placing.place import place as place
 from .placing.result import FloorPlan as FloorPlan
+from .runs.area import Area as Area
 from .runs.completing import assert_completes as assert_completes
 from .runs.cost import Cost as Cost
 from .runs.cost import CostPart as CostPart

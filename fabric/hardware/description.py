@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described
+from fabric.hardware.area import AreaDescription
 from fabric.hardware.placement import PlacementDescription
 from fabric.hardware.prices import ClockDescription, EnergyDescription
 from fabric.telling.errors import ConfigurationError, FabricError
@@ -168,6 +169,7 @@ class Hardware(_Part):
     tile: TileDescription = TileDescription()
     clock: ClockDescription = ClockDescription()  # noqa: RUF009 - it cannot be changed
     energy: EnergyDescription = EnergyDescription()  # noqa: RUF009 - the same
+    area: AreaDescription = AreaDescription()  # noqa: RUF009 - the same
     placement: PlacementDescription = PlacementDescription()  # noqa: RUF009 - the same
 
     def placed(self, placement: PlacementDescription | None) -> Hardware:
@@ -177,12 +179,12 @@ class Hardware(_Part):
     def as_dict(self) -> dict[str, dict[str, object]]:
         """Return every key with its value, as a hardware file would state them.
 
-        Of the off-chip memory, the clock and energy it is what is stated: what is left to a preset
-        or has no price has no key. Where tensors are is said if it is not left as it is.
+        Of the off-chip memory, the clock, energy and area it is what is stated: what is left to a
+        preset or has no price has no key. Where tensors are is said if it is not left as it is.
         """
         sections: dict[str, dict[str, object]] = asdict(self)
         sections["hbm"] = {"model": self.hbm.model, **sections["hbm"]}
-        for name in ("hbm", "clock", "energy"):
+        for name in ("hbm", "clock", "energy", "area"):
             stated = {
                 key: list(value) if isinstance(value, tuple) else value
                 for key, value in sections[name].items()
@@ -191,6 +193,8 @@ class Hardware(_Part):
             sections[name] = stated
             if not stated:
                 del sections[name]
+        if self.area == AreaDescription():
+            del sections["area"]
         if self.placement == PlacementDescription():
             del sections["placement"]
         return sections

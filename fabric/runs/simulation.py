@@ -14,6 +14,7 @@ from fabric.arguments.keywords import taking
 from fabric.machine.ending import Ending
 from fabric.machine.state_of import memory_use
 from fabric.runs import accounting
+from fabric.runs.area import sized
 from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution
@@ -265,6 +266,7 @@ def _report(
         operators=totals.operators,
         channels=totals.channels,
         elements=totals.elements,
+        **sized(plan, state, metrics, substitution)._asdict(),
         **in_units,
         wall_seconds=run.wall_seconds,
         verified=None if verification is None else verification.verified,

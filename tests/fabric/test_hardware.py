@@ -253,7 +253,7 @@ class TestRefused:
             (
                 "[hmb]\nchannels = 3",
                 "[hmb] is not a section: expected one of hbm, on_chip, channel, compute, tile, "
-                "clock, energy, placement (did you mean hbm?)",
+                "clock, energy, area, placement (did you mean hbm?)",
             ),
             ("hbm = 3", "hbm is 3: expected a section, [hbm] with keys"),
             (

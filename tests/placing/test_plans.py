@@ -177,7 +177,5 @@ def test_no_room_is_an_error(given_: dict[str, int], message: str) -> None:
 def test_the_edge_has_to_have_room() -> None:
     """Units with off-chip memory have room on the edge only."""
     nets = netlist(9, [(0, [1], 1)], on_edge=range(9))
-    with pytest.raises(
-        ConfigurationError, match="9 units with off-chip memory: expected at most 8"
-    ):
+    with pytest.raises(ConfigurationError, match="9 units that use the HBM: expected at most 8"):
         Floor.of(Mesh(columns=3, rows=3), nets, 1)
