@@ -53,8 +53,8 @@ from .layouts.views import permuted as permuted
 from .layouts.views import sliced as sliced
 from .layouts.views import sliced_back as sliced_back
 from .memories.registry import register_memory as register_memory
-from .network.mesh import Mesh as Mesh
-from .network.mesh import Site as Site
+from .network import Mesh as Mesh
+from .network import Site as Site
 from .placing.place import place as place
 from .placing.result import FloorPlan as FloorPlan
 from .runs.area import Area as Area

@@ -78,10 +78,13 @@ def assemble(
     failures = Failures()
     observation = _observation(observers, units, clock, failures)
     compiles = compiles and not any(observer.needs_tasks for observer in observers)
-    may_compile = compiles and not functional and capacity_bytes is None
+    page_bytes = plan.program.hardware.on_chip.page_bytes
+    shares_on_chip = capacity_bytes is not None or page_bytes is not None
+    may_compile = compiles and not functional and not shares_on_chip
     channels = _channels(plan, units, clock, depths, hops, observation, opened=not may_compile)
     make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
     on_chip = make_on_chip(capacity_bytes, clock)
+    on_chip.page_bytes = page_bytes
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
     clock.chose = None if observation is None else observation.chose
     assumed: list[AssumedSink] = []

@@ -35,6 +35,10 @@ def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
     yield "off-chip traffic", _number(report.off_chip_traffic_bytes), "bytes"
     yield "moved by the HBM", _number(report.hbm_bytes_moved), "bytes"
     yield "on-chip requirement", _number(report.on_chip_requirement_bytes), "bytes"
+    if report.on_chip_peak_pages is not None:
+        yield "on chip at the peak", _number(report.on_chip_peak_bytes), "bytes"
+        yield "pages at the peak", _number(report.on_chip_peak_pages), "pages"
+        yield "map of these pages", _number(report.on_chip_map_bytes), "bytes"
     yield "FLOPs", _number(report.flops), ""
     yield "allocated compute", _number(report.allocated_flops_per_cycle), "FLOPs/cycle"
     yield "compute utilisation", _percent(report.compute_utilization), "%"

@@ -259,7 +259,7 @@ class TestRefused:
             (
                 '[on_chip]\nmodel = "flat"',
                 "[on_chip] has no key model (found model = 'flat'): expected one of "
-                "bytes_per_cycle, capacity_bytes",
+                "bytes_per_cycle, capacity_bytes, page_bytes, unit_bytes",
             ),
         ],
     )
