@@ -74,6 +74,15 @@ class AreaDescription(Described):
                 )
 
     @property
+    def stated(self) -> dict[str, object]:
+        """What is stated by its key, as a hardware file would have it."""
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in vars(self).items()
+            if value is not None
+        }
+
+    @property
     def is_stated(self) -> bool:
         """Whether anything has an area."""
         return any(isinstance(each, tuple) for each in vars(self).values())

@@ -206,13 +206,12 @@ class Hardware(_Part):
     def as_dict(self) -> dict[str, dict[str, object]]:
         """Return every key with its value, as a hardware file would state them.
 
-        Of the off-chip memory, the clock, energy and area it is what is stated: what is left to a
-        preset or has no price has no key. Pages have keys where they are
-        counted. Where tensors are is said if it is not left as it is.
+        Of the off-chip memory, the clock and energy it is what is stated: what is left to a preset
+        or has no price has no key. Where tensors are is said if it is not left as it is.
         """
         sections: dict[str, dict[str, object]] = asdict(self)
         sections["hbm"] = {"model": self.hbm.model, **sections["hbm"]}
-        for name in ("hbm", "clock", "energy", "area"):
+        for name in ("hbm", "clock", "energy"):
             stated = {
                 key: list(value) if isinstance(value, tuple) else value
                 for key, value in sections[name].items()
@@ -223,7 +222,9 @@ class Hardware(_Part):
                 del sections[name]
         if self.on_chip.page_bytes is None:
             del sections["on_chip"]["page_bytes"], sections["on_chip"]["unit_bytes"]
-        if self.area == AreaDescription():
+        # Areas have keys where they are stated, too, and pages where they are counted.
+        sections["area"] = self.area.stated
+        if not self.area.is_stated:
             del sections["area"]
         if self.placement == PlacementDescription():
             del sections["placement"]

@@ -70,6 +70,9 @@ def assemble(
         ConfigurationError: a depth or a hop names no channel, a depth is below 1, or the memory is
             not known.
     """
+    page_bytes = plan.program.hardware.on_chip.page_bytes
+    # The compiled loop does not tell what it allocates for which.
+    compiles = compiles and page_bytes is None
     kinds = {type(node.operator) for node in plan.nodes}
     conducted = {kind for kind in kinds if is_conducted(kind)}
     units = tuple(
@@ -78,9 +81,7 @@ def assemble(
     failures = Failures()
     observation = _observation(observers, units, clock, failures)
     compiles = compiles and not any(observer.needs_tasks for observer in observers)
-    page_bytes = plan.program.hardware.on_chip.page_bytes
-    shares_on_chip = capacity_bytes is not None or page_bytes is not None
-    may_compile = compiles and not functional and not shares_on_chip
+    may_compile = compiles and not functional and capacity_bytes is None
     channels = _channels(plan, units, clock, depths, hops, observation, opened=not may_compile)
     make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
     on_chip = make_on_chip(capacity_bytes, clock)
