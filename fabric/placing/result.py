@@ -1,4 +1,4 @@
-"""A floor plan and what is known of it, and the file that ``run --placement`` reads."""
+"""A floor plan, what is known of it, and its file."""
 
 from __future__ import annotations
 
