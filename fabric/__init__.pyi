@@ -21,6 +21,7 @@ from .engine.unit import ComputeUnit as ComputeUnit
 from .engine.unit import MemoryUnit as MemoryUnit
 from .engine.unit import Unit as Unit
 from .engine.unit import Wait as Wait
+from .hardware.area import AreaDescription as AreaDescription
 from .hardware.banked import BankedDescription as BankedDescription
 from .hardware.description import ChannelDescription as ChannelDescription
 from .hardware.description import ComputeDescription as ComputeDescription
@@ -31,6 +32,8 @@ from .hardware.description import OnChipDescription as OnChipDescription
 from .hardware.description import TileDescription as TileDescription
 from .hardware.file import load_hardware as load_hardware
 from .hardware.fixed import FixedDescription as FixedDescription
+from .hardware.mesh import Mesh as Mesh
+from .hardware.mesh import Site as Site
 from .hardware.placement import PlacementDescription as PlacementDescription
 from .hardware.prices import ClockDescription as ClockDescription
 from .hardware.prices import EnergyDescription as EnergyDescription
@@ -52,10 +55,9 @@ from .layouts.views import permuted as permuted
 from .layouts.views import sliced as sliced
 from .layouts.views import sliced_back as sliced_back
 from .memories.registry import register_memory as register_memory
-from .hardware.mesh import Mesh as Mesh
-from .hardware.mesh import Site as Site
 from .placing.place import place as place
 from .placing.result import FloorPlan as FloorPlan
+from .runs.area import Area as Area
 from .runs.completing import assert_completes as assert_completes
 from .runs.cost import Cost as Cost
 from .runs.cost import CostPart as CostPart

@@ -8,7 +8,7 @@ from __future__ import annotations
 import bisect
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
@@ -58,12 +58,58 @@ class Allocation:
             self.memory.release(self.owner, self.size_bytes, self._done_cycle)
 
 
+class _Ledger:
+    """An amount over time, of which the most in any cycle is asked for."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        """Begin with nothing; before the cycle ``now`` nothing is recorded any more."""
+        self._now: Final = now
+        self._changes: list[tuple[int, int]] = []
+        self._fold_at = _FOLD
+        self._level = 0
+        self._peak = 0
+
+    def record(self, cycle: int, change: int) -> None:
+        """Count a change."""
+        self._changes.append((cycle, change))
+        if len(self._changes) >= self._fold_at:
+            self._fold(before=self._now())
+
+    def extend(self, changes: Iterable[tuple[int, int]]) -> None:
+        """Count changes: cycles and amounts."""
+        self._changes.extend(changes)
+        if len(self._changes) >= self._fold_at:
+            self._fold(before=self._now())
+
+    @property
+    def peak(self) -> int:
+        """The most in any cycle so far."""
+        self._fold(before=None)
+        return self._peak
+
+    @property
+    def level(self) -> int:
+        """What is left after all changes so far."""
+        return self._level + sum(change for _, change in self._changes)
+
+    def _fold(self, before: int | None) -> None:
+        changes = sorted(self._changes)
+        end = len(changes) if before is None else bisect.bisect_left(changes, (before,))
+        levels = list(accumulate((change for _, change in changes[:end]), initial=self._level))
+        self._peak = max(self._peak, *levels)
+        self._level = levels[-1]
+        self._changes = changes[end:]
+        # What is ahead of the clock stays: it is sorted again when there is twice as much.
+        self._fold_at = max(_FOLD, 2 * len(self._changes))
+
+
 class OnChipMemory:
     """Room for tiles and buffers.
 
     Attributes:
         capacity_bytes: None for unlimited.
         held_by: bytes, by the unit that asked for them, where the capacity is limited.
+        page_bytes: where set, it is counted how many pages of so many bytes would hold it all.
     """
 
     def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
@@ -74,10 +120,9 @@ class OnChipMemory:
         self.held_by: defaultdict[Unit, int] = defaultdict(int)
         self._releases: list[tuple[int, int]] = []
         self._waiting: list[tuple[int, int, Unit, int]] = []
-        self._ledger: list[tuple[int, int]] = []
-        self._fold_at = _FOLD
-        self._level_bytes = 0
-        self._peak_bytes = 0
+        self.page_bytes: int | None = None
+        self._bytes: Final = _Ledger(lambda: clock.now)
+        self._pages: Final = _Ledger(lambda: clock.now)
 
     async def allocate(
         self, unit: Unit, size_bytes: int, what: str, *, held_bytes: int = 0
@@ -107,11 +152,17 @@ class OnChipMemory:
                 )
             await self._wait_for_room(unit, size_bytes)
             self.held_by[unit] += size_bytes
-        self._record(unit.now, size_bytes)
+        self._bytes.record(unit.now, size_bytes)
+        if self.page_bytes is not None:
+            # What grows fills its last page first.
+            pages = _pages(held_bytes + size_bytes, self.page_bytes)
+            self._pages.record(unit.now, pages - _pages(held_bytes, self.page_bytes))
 
     def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
         """Give back at ``cycle`` ``size_bytes`` that ``owner`` asked for."""
-        self._record(cycle, -size_bytes)
+        self._bytes.record(cycle, -size_bytes)
+        if self.page_bytes is not None:
+            self._pages.record(cycle, -_pages(size_bytes, self.page_bytes))
         if self.capacity_bytes is not None:
             self.held_by[owner] -= size_bytes
             heapq.heappush(self._releases, (cycle, size_bytes))
@@ -119,9 +170,7 @@ class OnChipMemory:
 
     def record(self, changes: Iterable[tuple[int, int]]) -> None:
         """Count what was allocated and given back elsewhere: cycles and bytes."""
-        self._ledger.extend(changes)
-        if len(self._ledger) >= self._fold_at:
-            self._fold(before=self._clock.now)
+        self._bytes.extend(changes)
 
     @property
     def requests(self) -> list[tuple[Unit, int]]:
@@ -131,13 +180,17 @@ class OnChipMemory:
     @property
     def peak_bytes(self) -> int:
         """The most bytes held in any cycle so far."""
-        self._fold(before=None)
-        return self._peak_bytes
+        return self._bytes.peak
+
+    @property
+    def peak_pages(self) -> int | None:
+        """The most pages held in any cycle so far; None where they are not counted."""
+        return None if self.page_bytes is None else self._pages.peak
 
     @property
     def held_bytes(self) -> int:
         """The bytes held after all that was allocated and given back so far."""
-        return self._level_bytes + sum(change_bytes for _, change_bytes in self._ledger)
+        return self._bytes.level
 
     async def _wait_for_room(self, unit: Unit, size_bytes: int) -> None:
         request = (unit.now, unit.index, unit, size_bytes)
@@ -184,18 +237,6 @@ class OnChipMemory:
         if self._waiting:
             self._clock.wake(self._waiting[0][2])
 
-    def _record(self, cycle: int, change_bytes: int) -> None:
-        self._ledger.append((cycle, change_bytes))
-        if len(self._ledger) >= self._fold_at:
-            self._fold(before=self._clock.now)
 
-    def _fold(self, before: int | None) -> None:
-        ledger = sorted(self._ledger)
-        end = len(ledger) if before is None else bisect.bisect_left(ledger, (before,))
-        changes = [change_bytes for _, change_bytes in ledger[:end]]
-        levels = list(accumulate(changes, initial=self._level_bytes))
-        self._peak_bytes = max(self._peak_bytes, *levels)
-        self._level_bytes = levels[-1]
-        self._ledger = ledger[end:]
-        # What is ahead of the clock stays: it is sorted again when there is twice as much.
-        self._fold_at = max(_FOLD, 2 * len(self._ledger))
+def _pages(size_bytes: int, page_bytes: int) -> int:
+    return -(-size_bytes // page_bytes)

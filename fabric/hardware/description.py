@@ -12,7 +12,8 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
-from fabric.arguments.described import Described
+from fabric.arguments.described import Described, refuse
+from fabric.hardware.area import AreaDescription
 from fabric.hardware.mesh import Mesh
 from fabric.hardware.placement import PlacementDescription
 from fabric.hardware.prices import ClockDescription, EnergyDescription
@@ -122,10 +123,37 @@ class OnChipDescription(_Part):
     Attributes:
         bytes_per_cycle: between one memory unit and its reader or writer.
         capacity_bytes: of all memory units together; None for unlimited.
+        page_bytes: where stated, a run counts the pages of so many bytes that its allocations
+            take, each in pages of its own.
+        unit_bytes: of a memory unit, in which a page has a number.
     """
 
     bytes_per_cycle: Count = 64
     capacity_bytes: Bytes | None = None
+    page_bytes: Bytes | None = None
+    unit_bytes: Bytes = 524_288
+
+    @override
+    def __post_init__(self) -> None:
+        """Refuse pages that are larger than a memory unit.
+
+        Raises:
+            ConfigurationError: they are, or a value is out of its bounds.
+        """
+        super().__post_init__()
+        if self.page_bytes is not None and self.page_bytes > self.unit_bytes:
+            refuse(
+                f"OnChipDescription: page_bytes is {self.page_bytes}: expected at most unit_bytes, "
+                f"{self.unit_bytes}",
+                ConfigurationError,
+            )
+
+    @property
+    def page_number_bits(self) -> int:
+        """The bits of a page's number in its memory unit; 0 where there are no pages."""
+        if self.page_bytes is None:
+            return 0
+        return (-(-self.unit_bytes // self.page_bytes) - 1).bit_length()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +206,7 @@ class Hardware(_Part):
     tile: TileDescription = TileDescription()
     clock: ClockDescription = ClockDescription()  # noqa: RUF009 - it cannot be changed
     energy: EnergyDescription = EnergyDescription()  # noqa: RUF009 - the same
+    area: AreaDescription = AreaDescription()  # noqa: RUF009 - the same
     placement: PlacementDescription = PlacementDescription()  # noqa: RUF009 - the same
     network: Mesh | None = None
 
@@ -206,6 +235,12 @@ class Hardware(_Part):
                 del sections[name]
         if not self.channel.interval_cycles:
             del sections["channel"]["interval_cycles"]
+        if self.on_chip.page_bytes is None:
+            del sections["on_chip"]["page_bytes"], sections["on_chip"]["unit_bytes"]
+        # Areas have keys where they are stated, too, and pages where they are counted.
+        sections["area"] = self.area.stated
+        if not self.area.is_stated:
+            del sections["area"]
         if self.placement == PlacementDescription():
             del sections["placement"]
         return sections

@@ -73,6 +73,9 @@ def assemble(
         ConfigurationError: a depth or a hop names no channel, a depth is below 1, a hop is given
             where routes say what it is, or the memory is not known.
     """
+    page_bytes = plan.program.hardware.on_chip.page_bytes
+    # The compiled loop does not tell what it allocates for which.
+    compiles = compiles and page_bytes is None
     kinds = {type(node.operator) for node in plan.nodes}
     conducted = {kind for kind in kinds if is_conducted(kind)}
     units = tuple(
@@ -92,6 +95,7 @@ def assemble(
     )
     make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
     on_chip = make_on_chip(capacity_bytes, clock)
+    on_chip.page_bytes = page_bytes
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
     clock.chose = None if observation is None else observation.chose
     assumed: list[AssumedSink] = []

@@ -73,7 +73,8 @@ def memory_use(machine: Machine) -> MemoryUse:
     for node, unit in zip(machine.plan.nodes, machine.units, strict=True):
         if unit.off_chip_bytes:
             moved[node.operator.off_chip] += unit.off_chip_bytes
-    return MemoryUse(moved["read"], moved["write"], machine.on_chip.peak_bytes)
+    on_chip = machine.on_chip
+    return MemoryUse(moved["read"], moved["write"], on_chip.peak_bytes, on_chip.peak_pages)
 
 
 def _unit(fixed: FixedUnit, unit: Unit, number: Mapping[Watched, int]) -> UnitState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from functools import singledispatch
 from html import escape
 from typing import Final
@@ -22,7 +22,7 @@ from fabric.notebook.parts import (
 )
 from fabric.runs.counters import ChannelCounters, UnitCounters, unit_families
 from fabric.runs.report import Report
-from fabric.runs.totals import spent, totals
+from fabric.runs.totals import areas, spent, totals
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.errors import ProgramError
 from fabric.telling.families import absent_line, families, spread, those
@@ -87,6 +87,16 @@ def _stream(stream: Stream) -> str:
     return document(table(("", ""), rows))
 
 
+def _priced(report: Report) -> Iterator[str]:
+    """Yield what the events of a run cost, and what its program takes of a die."""
+    if report.spent:
+        titles = ("", "amount", "joules", "% of all")
+        yield folded("What the energy was spent on", table(titles, list(spent(report))))
+    if report.area:
+        ranges = ("", "amount", "mm\N{SUPERSCRIPT TWO}, low to high")
+        yield folded("What takes up the die", table(ranges, list(areas(report))))
+
+
 @html.register
 def _report(report: Report) -> str:
     right = report.status == "completed" and report.verified is not False
@@ -115,9 +125,7 @@ def _report(report: Report) -> str:
             for name, ratio in report.signal_to_noise_db.items()
         ]
         parts.append(table(("in the declared types", "signal to noise, dB"), noise))
-    if report.spent:
-        titles = ("", "amount", "joules", "% of all")
-        parts.append(folded("What the energy was spent on", table(titles, list(spent(report)))))
+    parts += _priced(report)
     if report.comparison.totals:
         rows = [
             (row.what, f"{'≤ ' if row.at_most else ''}{row.expected:,}", row.measured)

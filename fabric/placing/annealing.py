@@ -11,6 +11,7 @@ import numpy as np
 from fabric.engine.machine_code import Counters
 from fabric.placing.annealing_loop import QUANTILE_BITS, QUANTILE_UNIT_BITS, anneal
 from fabric.placing.floor import Cost, Floor
+from fabric.telling.wording import counted
 
 __all__ = ["annealed"]
 
@@ -58,7 +59,7 @@ def annealed(
             gone = number * _STAGES + stage + 1
             if gone % (rounds * _STAGES // 10) == 0:
                 percent = 100 * gone // (rounds * _STAGES)
-                notify(f"annealed {percent} % of {rounds * moves:,} moves: {least:,} bytes")
+                notify(f"annealed {percent} %, {counted(least, 'byte')} so far")
     return best
 
 

@@ -84,7 +84,7 @@ class Floor:
         if units_per_site * sites < len(units):
             _refuse(netlist, counted(len(units), "unit"), sites, "site", units_per_site)
         if units_per_site * edge < on_edge:
-            what = f"{counted(on_edge, 'unit')} with off-chip memory"
+            what = f"{counted(on_edge, 'unit')} that use the HBM"
             _refuse(netlist, what, edge, "site on the edge", units_per_site, "sites on the edge")
         if site_bytes is not None:
             largest = max(units, key=lambda each: each.on_chip_bytes)

@@ -16,7 +16,6 @@ from fabric.symbolic.chosen import chosen_sizes
 from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Size, Substitution
 from fabric.values.dims import Dim, Symbol, free_symbols
-from fabric.wiring.broadcast import Broadcast
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import Node
 
@@ -93,12 +92,13 @@ def netlist_of(plan: Plan, given: Mapping[str, int] | None = None) -> Netlist:
     sizes = _with_claims(plan, chosen_sizes(plan, given or {}, data=True))
     substitution = Substitution(sizes)
     needed = [each.costs.on_chip_bytes for each in metrics_of(plan, substitution).operators]
+    named = {*plan.program.nodes}
     at_unit: dict[Node, Node] = {}
     follows: dict[Node, list[str]] = {}
     came_from = {edge.consumer: edge.producer for edge in plan.edges}
     for node in plan.nodes:
         root = node
-        while isinstance(root.operator, Broadcast):
+        while root not in named:
             root = came_from[root]
         at_unit[node] = root
         follows.setdefault(root, [])
@@ -120,14 +120,14 @@ def netlist_of(plan: Plan, given: Mapping[str, int] | None = None) -> Netlist:
     outputs = {
         (edge.consumer, port): (edge.producer, edge.output)
         for edge in plan.edges
-        if isinstance(edge.consumer.operator, Broadcast)
+        if edge.consumer not in named
         for port in range(len(edge.consumer.outputs))
     }
     for edge in plan.edges:
         stream = substitution.stream(edge.type)
         size_bytes, is_known = _number(stream.count * passed_bytes(stream.value))
         unknown += not is_known
-        if isinstance(edge.consumer.operator, Broadcast):
+        if edge.consumer not in named:
             continue
         output = edge.producer, edge.output
         while output in outputs:

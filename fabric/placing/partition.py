@@ -17,6 +17,7 @@ import numpy as np
 
 from fabric.placing.floor import Floor
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import counted
 
 __all__ = ["partitioned", "random_sites"]
 
@@ -85,7 +86,7 @@ def partitioned(floor: Floor, seed: int) -> list[int]:
     if sites is None:
         raise ConfigurationError(
             f"place: found no sites with room for all units of {floor.netlist.program}: expected "
-            f"more memory than {floor.site_bytes:,} bytes a site, or more sites"
+            f"more memory than {counted(floor.site_bytes or 0, 'byte')} a site, or more sites"
         )
     return sites
 

@@ -55,7 +55,7 @@ def floor_svg(plan: FloorPlan) -> str:
         for number, (text, fill, paint) in enumerate(lines):
             yield from _line(text, fill, paint, width + 24, number * _LINE)
 
-    title = f"{plan.program} on {mesh.columns} x {mesh.rows} sites"
+    title = f"{plan.program} on {mesh.columns} x {counted(mesh.rows, 'site')}"
     # In the legend's form a colour is what attributes say; the families stand beside the mesh.
     legend = [(RED.fill, f"links: the redder, the nearer to the worst one's {_load(plan)}")]
     size = width + 24 + beside, max(height, len(lines) * _LINE)
@@ -96,7 +96,7 @@ def _texts(
         INK,
     )
     for user, size_bytes in [*worst.users.items()][:_USERS]:
-        yield f"{size_bytes:>13,} bytes  {shortened(user)}", None, FAINT
+        yield f"{counted(size_bytes, 'byte'):>19}  {shortened(user)}", None, FAINT
     if len(worst.users) > _USERS:
         yield f"and {counted(len(worst.users) - _USERS, 'more output')}", None, FAINT
 

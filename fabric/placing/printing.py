@@ -24,7 +24,7 @@ _USERS: Final = 8
 def print_floor_plan(plan: FloorPlan, console: Console) -> None:
     """Print what the plan costs, what is known of that, and the worst link's users."""
     mesh = plan.mesh
-    head = f"  {mesh.columns} columns, {mesh.rows} rows"
+    head = f"  {counted(mesh.columns, 'column')}, {counted(mesh.rows, 'row')}"
     print_line(console, Text.assemble((visible(plan.program), "bold"), head))
     for sentence in _sentences(plan):
         print_line(console, Text(sentence))

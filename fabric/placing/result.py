@@ -1,4 +1,4 @@
-"""A floor plan and what is known of it, and the file that ``run --placement`` reads."""
+"""A floor plan, what is known of it, and its file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fabric.network import Mesh, Site
 from fabric.placing.floor import Cost, Floor
 from fabric.telling.plain import JsonObject
 from fabric.telling.whole_file import write_whole
-from fabric.telling.wording import visible
+from fabric.telling.wording import counted, visible
 
 __all__ = ["FloorPlan", "LoadedLink"]
 
@@ -111,8 +111,9 @@ class FloorPlan:
         Raises:
             OSError: it cannot be written.
         """
+        columns, rows = counted(self.mesh.columns, "column"), counted(self.mesh.rows, "row")
         lines = [
-            f"# {self.mesh.columns} columns, {self.mesh.rows} rows; cost {self.cost.bytes:,} bytes",
+            f"# {columns}, {rows}; cost {counted(self.cost.bytes, 'byte')}",
             f"program = {_quoted(self.program)}",
             "",
             "[units]",

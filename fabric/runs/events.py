@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fabric.values.dims import Dim
     from fabric.wiring.elaborate import Edge, Plan
 
-__all__ = ["Events", "events_of"]
+__all__ = ["Events", "dtype_of", "events_of"]
 
 
 class Events(NamedTuple):
@@ -87,7 +87,7 @@ def events_of(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution)
     flops: Counter[str] = Counter()
     for node, unit in zip(plan.nodes, state.units, strict=True):
         if unit.flops:
-            flops[_dtype_of(node)] += unit.flops
+            flops[dtype_of(node)] += unit.flops
     return Events(state.hbm_bytes_moved, written, read, fifo, hops, dict(sorted(flops.items())))
 
 
@@ -133,7 +133,7 @@ def _number(size: Dim) -> Size:
     return size if isinstance(size, int | Fraction) else 0
 
 
-def _dtype_of(node: Node) -> str:
+def dtype_of(node: Node) -> str:
     """Return the element type of an operator's result, or of its input where it gives no tiles."""
     values = [each.value for each in (*node.output_types, *node.input_types)]
     for value in values:

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from fabric.arguments.described import checked, refuse
 from fabric.machine.ending import Ending
+from fabric.runs.area import Area
 from fabric.runs.counters import ChannelCounters, Comparison, UnitCounters
 from fabric.runs.exit_status import ExitStatus
 from fabric.runs.outputs import Outputs
@@ -81,7 +82,12 @@ _OF_THE_HOST: Final = frozenset({"wall_seconds", "log_dir", "warnings", "unwritt
 """Fields that two runs of one thing may differ in; of the warnings, what could not be written."""
 
 
-_SPELLED: Final = {"explained": "deadlock", "failure": "error", "spent": "joules_by_cause"}
+_SPELLED: Final = {
+    "explained": "deadlock",
+    "failure": "error",
+    "spent": "joules_by_cause",
+    "area": "area_by_cause",
+}
 """Fields that ``run --json`` has as plain data, and what it calls them."""
 
 
@@ -94,9 +100,20 @@ class Report:
 
     Attributes:
         name: the program's name.
+        on_chip_peak_bytes: the most that was held on chip in any cycle.
+        on_chip_peak_pages: the most pages that were; None if the hardware states no
+            ``page_bytes``.
+        on_chip_map_bytes: of a map with the number of each of these pages in its memory unit.
         seconds: the length of the run on the fabric's clock; None if the hardware has no clock.
         joules: the energy of the run; None if one of its causes has no price.
         spent: the energy by cause, empty if nothing has a price; ``joules_by_cause`` is the same as
+            plain data.
+        channel_bytes: the slots of all channels times the bytes of a value; of sizes that data
+            decide, their mean.
+        area_low_mm2, area_high_mm2: what the program takes of a die, as a range; None if a part of
+            it has no area. ``area_mm2`` is between them, the root of their product: sources
+            differ by factors.
+        area: the same by cause, empty if nothing has an area; ``area_by_cause`` is the same as
             plain data.
         stands_for_runs: how many equal runs the program stands for, one after the other.
         tokens, token_phase: how many tokens a run processes, and in which phase, as the program
@@ -135,6 +152,9 @@ class Report:
     on_chip_requirement_bytes: int | None = None
     off_chip_traffic_artifact_bytes: int | None = None
     on_chip_requirement_artifact_bytes: int | None = None
+    on_chip_peak_bytes: int | None = None
+    on_chip_peak_pages: int | None = None
+    on_chip_map_bytes: int | None = None
     hbm_bytes_moved: int | None = None
     flops: int | None = None
     allocated_flops_per_cycle: int | None = None
@@ -142,10 +162,15 @@ class Report:
     off_chip_bandwidth_utilization: float | None = None
     operators: int | None = None
     channels: int | None = None
+    channel_bytes: int | None = None
     elements: int | None = None
     seconds: float | None = None
     joules: float | None = None
     spent: tuple[Spending, ...] = ()
+    area_mm2: float | None = None
+    area_low_mm2: float | None = None
+    area_high_mm2: float | None = None
+    area: tuple[Area, ...] = ()
     stands_for_runs: int | None = None
     tokens: int | None = None
     token_phase: TokenPhase | None = None
@@ -204,6 +229,11 @@ class Report:
     def joules_by_cause(self) -> dict[str, float | None] | None:
         """What each cause came to; None in all where nothing has a price."""
         return {each.cause: each.joules for each in self.spent} or None
+
+    @property
+    def area_by_cause(self) -> dict[str, list[float | None]] | None:
+        """What each cause takes of a die, low and high; None in all where nothing has an area."""
+        return {each.cause: [each.low_mm2, each.high_mm2] for each in self.area} or None
 
     @property
     def exit_status(self) -> int:

@@ -15,6 +15,7 @@ from fabric.machine.ending import Ending
 from fabric.machine.network_use import network_use
 from fabric.machine.state_of import memory_use
 from fabric.runs import accounting
+from fabric.runs.area import sized
 from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution
@@ -43,6 +44,8 @@ from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
+    from fabric.hardware.description import OnChipDescription
+    from fabric.state.memory_use import MemoryUse
 
 __all__ = ["simulate", "simulated"]
 
@@ -235,7 +238,8 @@ def _report(
             status, error = "error", failure
             verification = _not_verified(run, status)
         else:
-            in_units = priced(plan, state, used, substitution)._asdict()
+            in_units = _held(used, program.hardware.on_chip)
+            in_units |= priced(plan, state, used, substitution)._asdict()
             outputs = (
                 stored_arrays(plan, machine.stored)
                 if run.functional
@@ -267,6 +271,7 @@ def _report(
         operators=totals.operators,
         channels=totals.channels,
         elements=totals.elements,
+        **sized(plan, state, metrics, substitution)._asdict(),
         **in_units,
         wall_seconds=run.wall_seconds,
         verified=None if verification is None else verification.verified,
@@ -282,6 +287,16 @@ def _report(
         signal=signal,
         outputs=outputs,
     )
+
+
+def _held(used: MemoryUse, on_chip: OnChipDescription) -> JsonObject:
+    """Return what was held on chip, in bytes and, where they are counted, in pages."""
+    pages = used.on_chip_peak_pages
+    return {
+        "on_chip_peak_bytes": used.on_chip_peak_bytes,
+        "on_chip_peak_pages": pages,
+        "on_chip_map_bytes": None if pages is None else -(-pages * on_chip.page_number_bits // 8),
+    }
 
 
 def _extra(program: Program, name: str) -> object:

@@ -9,11 +9,16 @@ from typing import Final
 from fabric.runs.report import Report
 from fabric.telling.plain import JsonObject
 
-__all__ = ["spent", "told_of_prices", "totals"]
+__all__ = ["areas", "spent", "told_of_prices", "totals"]
 
 _PREFIXES: Final = {
     9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "\N{GREEK SMALL LETTER MU}", -9: "n", -12: "p",
 }  # fmt: skip
+_AREAS: Final = {
+    "small_memory": "small memory units",
+    "memory": "larger memory units",
+    "slot": "slots of channels",
+}
 _CAUSES: Final = {
     "hbm": "moved by the HBM",
     "memory_write": "written to memory units",
@@ -30,6 +35,10 @@ def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
     yield "off-chip traffic", _number(report.off_chip_traffic_bytes), "bytes"
     yield "moved by the HBM", _number(report.hbm_bytes_moved), "bytes"
     yield "on-chip requirement", _number(report.on_chip_requirement_bytes), "bytes"
+    if report.on_chip_peak_pages is not None:
+        yield "on chip at the peak", _number(report.on_chip_peak_bytes), "bytes"
+        yield "pages at the peak", _number(report.on_chip_peak_pages), "pages"
+        yield "map of these pages", _number(report.on_chip_map_bytes), "bytes"
     yield "FLOPs", _number(report.flops), ""
     yield "allocated compute", _number(report.allocated_flops_per_cycle), "FLOPs/cycle"
     yield "compute utilisation", _percent(report.compute_utilization), "%"
@@ -37,6 +46,7 @@ def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
     yield "operators", _number(report.operators), ""
     yield "channels", _number(report.channels), ""
     yield "elements", _number(report.elements), ""
+    yield "area", _range(report.area_low_mm2, report.area_high_mm2), "mm\N{SUPERSCRIPT TWO}"
     yield from _in_units(report)
     for name, value in (report.extra or {}).items():
         yield name, _number(value), ""
@@ -78,6 +88,19 @@ def spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
         joules = _quantity(each.joules, "J", "no price")
         share = "" if not report.joules else f"{100 * (each.joules or 0) / report.joules:.1f}"
         yield name, amount, joules, share
+
+
+def areas(report: Report) -> Iterator[tuple[str, str, str]]:
+    """Yield what the program has of what takes area: cause, amount, and square millimetres."""
+    for each in report.area:
+        if each.amount:
+            name = _AREAS.get(each.cause) or f"operations on {each.cause.removesuffix('_flop')}"
+            area = _range(each.low_mm2, each.high_mm2) or "not stated"
+            yield name, f"{each.amount:,} {each.unit}", area
+
+
+def _range(low: float | None, high: float | None) -> str | None:
+    return None if low is None or high is None else f"{low:,.3g} to {high:,.3g}"
 
 
 def _times(value: float | None, runs: int) -> float | None:

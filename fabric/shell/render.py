@@ -13,7 +13,7 @@ from rich.text import Text
 
 from fabric.runs.counters import UnitCounters, unit_families
 from fabric.runs.report import Report
-from fabric.runs.totals import spent, totals
+from fabric.runs.totals import areas, spent, totals
 from fabric.state.bandwidth import bus_shares, row_outcomes, uneven_channels
 from fabric.telling.causes import Cause
 from fabric.telling.families import Family, absent_line, spread, those
@@ -51,6 +51,8 @@ def render(report: Report, console: Console, *, unfold: bool = False) -> None:
             _noise(report.signal_to_noise_db, console)
         if report.spent:
             _energy(report, console)
+        if report.area:
+            _area(report, console)
         if report.comparison.totals:
             _comparison(report, console)
         if report.cycles:
@@ -156,6 +158,17 @@ def _energy(report: Report, console: Console) -> None:
     for name in ("energy", "amount", "joules", "%"):
         table.add_column(name, justify="left" if name == "energy" else "right")
     for row in spent(report):
+        table.add_row(*row)
+    console.print()
+    console.print(table)
+
+
+def _area(report: Report, console: Console) -> None:
+    """Print what takes up a die, and how far its sources differ."""
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
+    for name in ("area, low to high", "amount", "mm\N{SUPERSCRIPT TWO}"):
+        table.add_column(name, justify="left" if name.startswith("area") else "right")
+    for row in areas(report):
         table.add_row(*row)
     console.print()
     console.print(table)

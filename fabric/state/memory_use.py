@@ -13,8 +13,10 @@ class MemoryUse(NamedTuple):
     Attributes:
         loaded_bytes, stored_bytes: of tiles, off chip; a trace has whole requests only.
         on_chip_peak_bytes: the most held on chip in any cycle; a trace has waits for room only.
+        on_chip_peak_pages: the most pages held in any cycle; None where they are not counted.
     """
 
     loaded_bytes: int
     stored_bytes: int
     on_chip_peak_bytes: int
+    on_chip_peak_pages: int | None

@@ -235,8 +235,19 @@ class Study(Options):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The metrics that it is about: what is minimised, and what has conditions."""
-        return tuple(dict.fromkeys([*self.objectives, *(each.metric for each in self.conditions)]))
+        """The metrics that it is about: what is minimised, and what has conditions.
+
+        An area is never shown without its range.
+        """
+        named = dict.fromkeys([*self.objectives, *(each.metric for each in self.conditions)])
+        found: dict[str, None] = {}
+        for name in named:
+            found[name] = None
+            statistic, metric = split_metric(name)
+            if metric == "area_mm2":
+                ends = ("area_low_mm2", "area_high_mm2")
+                found |= dict.fromkeys(f"{statistic}:{end}" if statistic else end for end in ends)
+        return tuple(found)
 
     def point(self, index: int) -> Point:
         """Return a point of the space; where it has inputs, one of ``runs``."""

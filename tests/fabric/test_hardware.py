@@ -241,18 +241,19 @@ class TestRefused:
             ),
             (
                 "[channel]\nslots = 3",
-                "[channel] has no key slots (found slots = 3): expected one of depth",
+                "[channel] has no key slots (found slots = 3): expected one of depth, "
+                "interval_cycles",
             ),
             (
                 "[hmb]\nchannels = 3",
                 "[hmb] is not a section: expected one of hbm, on_chip, channel, compute, tile, "
-                "clock, energy, placement, network (did you mean hbm?)",
+                "clock, energy, area, placement, network (did you mean hbm?)",
             ),
             ("hbm = 3", "hbm is 3: expected a section, [hbm] with keys"),
             (
                 '[on_chip]\nmodel = "flat"',
                 "[on_chip] has no key model (found model = 'flat'): expected one of "
-                "bytes_per_cycle, capacity_bytes",
+                "bytes_per_cycle, capacity_bytes, page_bytes, unit_bytes",
             ),
         ],
     )

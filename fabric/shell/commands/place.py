@@ -102,16 +102,16 @@ def command(
             exactly=exact,
             notify=(lambda text: tell(f"fabric: {text}")) if sys.stderr.isatty() else None,
         )
-    if as_json:
-        print_json(place_object(**known, status="placed", **found.as_json()))
-    else:
-        from fabric.placing.printing import print_floor_plan
-
-        print_text(printed(lambda console: print_floor_plan(found, console)))
     if output is not None:
         found.write(output)
     if picture is not None:
         from fabric.placing.picture import floor_svg
 
         write_whole(picture, floor_svg(found))
+    if as_json:
+        print_json(place_object(**known, status="placed", **found.as_json()))
+    else:
+        from fabric.placing.printing import print_floor_plan
+
+        print_text(printed(lambda console: print_floor_plan(found, console)))
     return 0

@@ -1,0 +1,93 @@
+"""What the parts of a fabric take of a die: each number as a range, from low to high.
+
+Figures for one thing differ by ten between tools and sources, so that none is given alone. What is
+not stated is not known, which is not the same as 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, TypeAlias
+
+from typing_extensions import override
+
+from fabric.arguments.checks import Bounds
+from fabric.arguments.described import Described, refuse
+from fabric.telling.errors import ConfigurationError, FabricError
+
+__all__ = ["AreaDescription", "Range"]
+
+Bound: TypeAlias = Annotated[float, Bounds(0, 10**6)]
+
+Range: TypeAlias = tuple[Bound, Bound]
+"""From low to high."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AreaDescription(Described):
+    """Square millimetres, each as two numbers: low and high.
+
+    Attributes:
+        small_memory_mm2_per_kib: of 1,024 bytes of a memory unit with at most
+            ``small_memory_bytes``.
+        memory_mm2_per_kib: of those of a larger one.
+        small_memory_bytes: up to which a memory unit is small.
+        slot_mm2_per_byte: of a byte in a slot of a channel; a few slots are registers, no SRAM.
+        float32_flop_mm2: of one operation a cycle on numbers of this element type; the others
+            alike.
+    """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+    small_memory_mm2_per_kib: Range | None = None
+    memory_mm2_per_kib: Range | None = None
+    small_memory_bytes: Annotated[int, Bounds(0, 2**40)] = 4096
+    slot_mm2_per_byte: Range | None = None
+    float32_flop_mm2: Range | None = None
+    float16_flop_mm2: Range | None = None
+    bfloat16_flop_mm2: Range | None = None
+    float8_e4m3_flop_mm2: Range | None = None
+    float8_e5m2_flop_mm2: Range | None = None
+    int4_flop_mm2: Range | None = None
+    int8_flop_mm2: Range | None = None
+    int16_flop_mm2: Range | None = None
+    int32_flop_mm2: Range | None = None
+    int64_flop_mm2: Range | None = None
+    uint8_flop_mm2: Range | None = None
+    uint16_flop_mm2: Range | None = None
+    uint32_flop_mm2: Range | None = None
+
+    @override
+    def __post_init__(self) -> None:
+        """Refuse ranges whose low end is above the high one.
+
+        Raises:
+            ConfigurationError: there is one, or a value is out of its bounds.
+        """
+        super().__post_init__()
+        for name, value in vars(self).items():
+            if isinstance(value, tuple) and value[0] > value[1]:
+                refuse(
+                    f"AreaDescription: {name} is from {value[0]:g} to {value[1]:g}: expected the "
+                    "low end first",
+                    ConfigurationError,
+                )
+
+    @property
+    def stated(self) -> dict[str, object]:
+        """What is stated by its key, as a hardware file would have it."""
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in vars(self).items()
+            if value is not None
+        }
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether anything has an area."""
+        return any(isinstance(each, tuple) for each in vars(self).values())
+
+    def flop_mm2(self, dtype: str) -> Range | None:
+        """Return what one operation a cycle on numbers of the element type ``dtype`` takes."""
+        found: Range | None = getattr(self, f"{dtype}_flop_mm2", None)
+        return found

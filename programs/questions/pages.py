@@ -1,0 +1,113 @@
+"""How large are the pages of a memory unit best, where tiles have any size?
+
+Section 6 of the paper gives dynamic tiles whole pages of a fixed size, with a map from a tile to
+its pages. It says that the map of a unit of 512 KB takes less than 30 KB, about 6 %, and not how
+large a page is. Here a page has its number in its unit in the map, and nothing else: what a tile's
+entry is found by, and how long that takes, is left out. All allocations of the layer take pages,
+those of static tiles, too.
+
+Run: python -m fabric study programs/questions/pages.py -o pages
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from beyond.savings import PROGRAMS, lines
+from matplotlib.figure import Figure
+
+from fabric import Findings, Picture, Study, StudyTable, grid
+
+PAGES = (16, 32, 64, 256, 1024, 4096, 16384, 65536)
+MODELS = ("qwen3-30b-a3b", "mixtral-8x7b")
+TILINGS = ("static", "dynamic")
+PAGE = "hardware.on_chip.page_bytes"
+UNIT_BYTES = 524_288
+CLAIMED_BYTES = 30_000
+
+
+def map_bytes(page_bytes: int) -> int:
+    """Return the bytes of the map of a whole unit: so many numbers of so many bits."""
+    pages = UNIT_BYTES // page_bytes
+    return math.ceil(pages * math.log2(pages) / 8)
+
+
+def fragmentation(findings: Findings, model: str, tiling: str, page_bytes: int) -> float:
+    """Return which part of the pages at their peak is empty, at least, in percent."""
+    at = {"model": model, "tiling": tiling, PAGE: page_bytes}
+    held = findings.value("on_chip_peak_bytes", **at)
+    pages = findings.value("on_chip_peak_pages", **at)
+    return math.nan if held is None or not pages else 100 - 100 * held / (pages * page_bytes)
+
+
+def mapped(findings: Findings, model: str, tiling: str, page_bytes: int) -> float:
+    """Return the map of the pages at their peak over the bytes at the peak, in percent."""
+    at = {"model": model, "tiling": tiling, PAGE: page_bytes}
+    held = findings.value("on_chip_peak_bytes", **at)
+    taken = findings.value("on_chip_map_bytes", **at)
+    return math.nan if taken is None or not held else 100 * taken / held
+
+
+def rows(findings: Findings) -> Iterator[tuple[object, ...]]:
+    """Yield what a page size costs a whole unit, and the layers with dynamic tiles."""
+    for page_bytes in PAGES:
+        whole = map_bytes(page_bytes)
+        yield (
+            page_bytes,
+            whole,
+            "yes" if whole < CLAIMED_BYTES else "no",
+            *(
+                round(measure(findings, model, "dynamic", page_bytes), 2)
+                for model in MODELS
+                for measure in (mapped, fragmentation)
+            ),
+        )
+
+
+def draw(findings: Findings, figure: Figure) -> None:
+    """Draw what is empty in pages, and what their map takes, by their size."""
+    panels = figure.subplots(1, len(MODELS), sharey=True, squeeze=False)[0]
+    figure.set_size_inches(10, 4)
+    for axes, model in zip(panels, MODELS, strict=True):
+        series = {
+            f"{what}, {tiling}": [measure(findings, model, tiling, page) for page in PAGES]
+            for what, measure in (("empty", fragmentation), ("map", mapped))
+            for tiling in TILINGS
+        }
+        lines(axes, PAGES, series, "bytes of a page", "% of the room")
+        axes.set_title(model)
+    panels[0].legend(fontsize="small")
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAMS / "moe.py",
+        question="How large are pages best, and does their map take less than 6 %?",
+        mode="timing",
+        fixed={"batch": 64, "tile_n": 16, "hardware.on_chip.unit_bytes": UNIT_BYTES},
+        space=grid({"model": MODELS, "tiling": TILINGS, PAGE: PAGES}),
+        pictures=(
+            Picture(
+                "pages",
+                "What pages leave empty, and what their map takes",
+                draw,
+                "Empty is what the pages at their peak have more than the bytes at theirs, at "
+                "least; the map has a number for each page.",
+            ),
+        ),
+        tables=(
+            StudyTable(
+                title="Page sizes",
+                columns=(
+                    "bytes of a page",
+                    "map of 512 KB",
+                    "below 30 KB",
+                    *(f"{model}: {what}, %" for model in MODELS for what in ("map", "empty")),
+                ),
+                rows=rows,
+                caption="With dynamic tiles; percent of the bytes, and of the room, at the peak.",
+            ),
+        ),
+    )

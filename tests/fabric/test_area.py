@@ -1,0 +1,125 @@
+"""What a program takes of a die, and what its channels hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fabric import AreaDescription, Hardware, Study, grid, load_hardware, run_point, simulate
+from fabric.loading.program_file import load_program
+from fabric.runs.report import Report
+from fabric.shell.cli import main
+from fabric.telling.errors import ConfigurationError
+
+ROOT = Path(__file__).parents[2]
+SWIGLU = Path("programs/swiglu.py")
+STATED = AreaDescription(
+    small_memory_mm2_per_kib=(0.5, 2.0),
+    memory_mm2_per_kib=(0.125, 0.25),
+    small_memory_bytes=13_000,
+    slot_mm2_per_byte=(0.25, 1.0),
+    bfloat16_flop_mm2=(2.0, 3.0),
+)
+
+
+def report_of(area: AreaDescription, depths: dict[str, int] | None = None) -> Report:
+    """Return the report of SwiGLU on hardware with this area, with some channels deeper."""
+    program = load_program(SWIGLU, [], Hardware(area=area)).program
+    return simulate(program, mode="timing", depths=depths)
+
+
+def test_each_cause_is_its_amount_times_its_range() -> None:
+    """Each cause is its amount times its range, and they add up."""
+    report = report_of(STATED)
+    found = {each.cause: each for each in report.area}
+    memory = found["small_memory"].amount + found["memory"].amount
+    assert memory == report.on_chip_requirement_bytes
+    assert found["small_memory"].amount > 0 < found["memory"].amount
+    assert found["slot"].amount == report.channel_bytes
+    assert found["bfloat16_flop"].amount == report.allocated_flops_per_cycle
+    assert report.allocated_flops_per_cycle
+    assert report.channel_bytes
+    low = (
+        found["small_memory"].amount / 1024 * 0.5
+        + found["memory"].amount / 1024 * 0.125
+        + report.channel_bytes * 0.25
+        + report.allocated_flops_per_cycle * 2
+    )
+    assert report.area_low_mm2 == pytest.approx(low)
+    assert report.area_high_mm2
+    assert report.area_mm2
+    assert report.area_mm2**2 == pytest.approx(low * report.area_high_mm2)
+    assert report.area_by_cause == {
+        each.cause: [each.low_mm2, each.high_mm2] for each in report.area
+    }
+
+
+def test_what_is_not_stated_is_not_known() -> None:
+    """A part without a range has no area, and so has the sum; without any there is no table."""
+    report = report_of(AreaDescription(slot_mm2_per_byte=(1.0, 1.0)))
+    assert report.area_mm2 is report.area_low_mm2 is report.area_high_mm2 is None
+    found = {each.cause: each.low_mm2 for each in report.area}
+    assert found["slot"] == report.channel_bytes
+    assert found["memory"] is None
+    assert report_of(AreaDescription()).area == ()
+
+
+def test_slots_are_counted_at_the_depths_of_the_run() -> None:
+    """The bytes of channels are those of the depths that the run had."""
+    report = report_of(AreaDescription())
+    (first, *_) = report.channels_counters
+    option = first.name.rpartition(" -> ")[2]
+    deeper = report_of(AreaDescription(), {option: first.depth + 3})
+    assert report.channel_bytes
+    assert deeper.channel_bytes
+    element_bytes, rest = divmod(deeper.channel_bytes - report.channel_bytes, 3)
+    assert rest == 0
+    # What its Broadcast is sent: tiles of x, 16 rows of 256 numbers of two bytes.
+    assert element_bytes == 16 * 256 * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("memory_mm2_per_kib = [2.0, 1.0]", "memory_mm2_per_kib is from 2 to 1: expected the low"),
+        ("memory_mm2_per_kib = 2.0", r"\[area\] memory_mm2_per_kib is 2.0: expected"),
+        ("memory_mm2_per_kib = [-1.0, 1.0]", r"\[area\] memory_mm2_per_kib is .*: expected"),
+        ("memory_mm2 = [1.0, 1.0]", r"\[area\] has no key memory_mm2 "),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, line: str, message: str) -> None:
+    """A mistake in the section is named with its key."""
+    file = tmp_path / "area.toml"
+    file.write_text(f"[area]\n{line}\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=message):
+        load_hardware(file)
+
+
+def test_studies_minimise_both() -> None:
+    """Both are metrics of studies; an area is shown with its range."""
+    study = Study(
+        program=SWIGLU,
+        space=grid({"hardware.channel.depth": [2, 4]}),
+        hardware=Path("programs/hardware/paper_area.toml"),
+        minimize=("area_mm2", "channel_bytes"),
+    )
+    assert study.shown == ("area_mm2", "area_low_mm2", "area_high_mm2", "channel_bytes")
+    two, four = (run_point(study, study.point(index)) for index in range(2))
+    assert 2 * two.numbers["channel_bytes"] == four.numbers["channel_bytes"]
+    assert two.numbers["area_mm2"] < four.numbers["area_mm2"]
+
+
+def test_the_report_shows_the_range(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report shows the range, as text and as data."""
+    monkeypatch.chdir(tmp_path)
+    run = ["run", str(ROOT / SWIGLU), "--hardware", "paper_area"]
+    assert main(run) == 0
+    assert "area, low to high" in capsys.readouterr().out
+    assert main([*run, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert 0 < told["area_low_mm2"] < told["area_mm2"] < told["area_high_mm2"]
+    assert told["hardware"]["area"]["memory_mm2_per_kib"] == [0.0028, 0.028]
