@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -57,9 +57,13 @@ def render(report: Report, console: Console, *, unfold: bool = False) -> None:
             _comparison(report, console)
         if report.cycles:
             busy, stalled = attrgetter("busy_cycles"), attrgetter("stalled_cycles")
-            _units(report, console, "Busiest", busy, unfold=unfold)
-            _units(report, console, "Most stalled", stalled, unfold=unfold)
-            _absent(report, console)
+            found = unit_families(report.units)
+            shown = those(found, attrgetter("took_part"))
+            if unfold:
+                shown = [Family(each.name, (each,)) for _, units in shown for each in units]
+            _units(report, console, "Busiest", busy, shown)
+            _units(report, console, "Most stalled", stalled, shown)
+            _absent(those(found, lambda unit: not unit.took_part), console)
     for warning in report.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
 
@@ -201,17 +205,12 @@ def _units(
     console: Console,
     title: str,
     measure: Callable[[UnitCounters], int],
-    *,
-    unfold: bool,
+    found: Sequence[Family[UnitCounters]],
 ) -> None:
-    """Print the families with the largest ``measure``, each as its median unit by that.
+    """Print those ``found`` with the largest ``measure``, each as its median unit by that.
 
-    Columns of nothing but zeros are left out, and families whose units had no part.
+    Columns of nothing but zeros are left out.
     """
-    if unfold:
-        found = [Family(unit.name, (unit,)) for unit in report.units if unit.took_part]
-    else:
-        found = those(unit_families(report.units), attrgetter("took_part"))
     spreads = [spread(family.members, measure) for family in found]
     largest = nlargest(_SHOWN, range(len(found)), key=lambda at: measure(spreads[at].most))
     shown = [at for at in largest if measure(spreads[at].most)]
@@ -250,9 +249,8 @@ def _note(shown: int, found: int, report: Report, *, many: bool) -> str:
     return f" families, {shown} of {found}, of {units}; % of all cycles, of the median unit"
 
 
-def _absent(report: Report, console: Console) -> None:
+def _absent(absent: Sequence[Family[UnitCounters]], console: Console) -> None:
     """Print in one line who never got an element."""
-    absent = those(unit_families(report.units), lambda unit: not unit.took_part)
     if absent:
         console.print()
         print_line(console, Text(absent_line(absent)))

@@ -143,7 +143,8 @@ def _unrolled(plan: Plan) -> Iterator[str]:
             yield (
                 f"{members[0].place}: {title}: {counted(rounds, 'unit')} are one behind the other: "
                 "expected a loop, in which one unit does all rounds: "
-                "before = Feedback(stream.type), and at the end before.connect(Initial(value, keep_length=True)(after))"
+                "before = Feedback(stream.type), and at the end "
+                "before.connect(Initial(value, keep_length=True)(after))"
             )
             return
 

@@ -227,7 +227,7 @@ class TestGrow:
 
     def test_no_depth_helps(self) -> None:
         """Where no depth helps it is reported as ever."""
-        found = simulate(CASES["ring_of_2"].build(), on_deadlock="grow")
+        found = simulate(CASES["cut_off_sub_tensor"].build(), on_deadlock="grow")
 
         assert ("deadlock", 3, ()) == (found.status, found.exit_status, found.warnings)
 

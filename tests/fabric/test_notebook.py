@@ -262,7 +262,7 @@ class TestExecuted:
             operators.locator("summary").click()
             assert operators.locator("table").is_visible()
             assert ["LinearOffChipLoad", "Map", "LinearOffChipStore"] == (
-                operators.locator("tbody tr td:nth-child(2)").all_inner_texts()
+                operators.locator("tbody tr td:nth-child(3)").all_inner_texts()
             )
             paint = "(each, name) => parseInt(getComputedStyle(each)[name].match(/\\d+/)[0])"
             paper = shown.locator(".step-picture > rect.paper").first.evaluate(paint, "fill")

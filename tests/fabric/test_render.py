@@ -242,3 +242,32 @@ error[FAB-D002]: dependency deadlock at cycle 1,120: relay waits for itself
         render(stuck, Console(file=written, width=100, force_terminal=True))
 
         assert "\x1b[1;31merror[FAB-D002]\x1b[0m" in written.getvalue()
+
+
+class TestFamilies:
+    def _folded(self, *, unfold: bool) -> list[list[str]]:
+        """Return the words of each line: five loads of one family, one of which has no part."""
+        units = tuple(
+            replace(unit(f"load_{number}", 11, elements, busy=busy), operator="Load")
+            for number, (elements, busy) in enumerate(
+                ((4, 100), (9, 900), (5, 300), (0, 0), (2, 500))
+            )
+        )
+        written = io.StringIO()
+        console = Console(file=written, width=100, highlight=False)
+        render(replace(COMPLETED, units=units), console, unfold=unfold)
+        return [line.split() for line in written.getvalue().splitlines()]
+
+    def test_one_row(self) -> None:
+        """The median unit, the lower one of two, beside the least and the most; the absent last."""
+        lines = self._folded(unfold=False)
+
+        (row,) = (line for line in lines if line[:1] == ["load_0..4"])
+        assert ["load_0..4", "4", "5.0", "45.0", "15.0", "85.0", "5", "small.py:11"] == row
+        assert "1 unit never got an element: load_0..4" == " ".join(lines[-1])
+
+    def test_a_row_each(self) -> None:
+        """On request; who had no part has none."""
+        names = [line[0] for line in self._folded(unfold=True) if line and "load" in line[0]]
+
+        assert ["load_1", "load_4", "load_2", "load_0"] == names

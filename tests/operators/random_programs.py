@@ -262,7 +262,7 @@ class Random:
             yield of
             return
         count = 1 + self._choices.below(3)
-        tensor = definitions.initial(5.0, count, inner, of.tensor)
+        tensor = definitions.initial(5.0, count, inner, of.tensor, keep=False)
         yield Meant(Initial(5, count)(of.stream), tensor)
 
     def _split(self, of: Meant) -> Iterator[Meant]:

@@ -212,6 +212,12 @@ class TestRefusals:
 
 
 STALLS = """\
+Stages, by their share of the critical path; headroom: saved if the stage took no time
+stage   units  path, %  headroom, %  off-chip bytes  on-chip bytes  wired at
+unit_2      1     96.2         88.5               0              0  chains.py:17
+unit_0      1      0.0                            0              0  chains.py:14
+unit_1      1      0.0                            0              0  chains.py:16
+
 Where the cycles went, each row sums to 52 cycles
 unit    busy  empty  full  idle  mostly       wired at
 unit_2    50      2     0     0  from unit_1  chains.py:17
@@ -232,14 +238,22 @@ Critical path over time
 from  to  % of it  mostly through
    0  52     96.2  unit_2
 
-What the run would take if one thing took no time, or half
-thing   cycles if none  fewer, %  cycles if half
-unit_2               6      88.5              27  exact
+What would help; `trace what-if` answers more
+if                        cycles  fewer, %
+unit_2 took half as long      27      48.1  exact
 
 Bound by unit_2 (chains.py:17): 6 cycles instead of 52 if it took no time, 27 if half as long.
 """
 
 NARROW = """\
+Stages, by their share of the critical path; headroom:
+  saved if the stage took no time
+                                           off-         on-
+stage   units  path, %  headroom, %  chip bytes  chip bytes
+unit_2      1     96.2         88.5           0           0
+unit_0      1      0.0                        0           0
+unit_1      1      0.0                        0           0
+
 Where the cycles went, each row sums to 52 cycles
 unit    busy  empty  full  idle  mostly       wired at
 unit_2    50      2     0     0  from unit_1  chains.py:17
@@ -261,9 +275,9 @@ Critical path over time
 from  to  % of it  mostly through
    0  52     96.2  unit_2
 
-What the run would take if one thing took no time, or half
-thing   cycles if none  fewer, %  cycles if half
-unit_2               6      88.5              27  exact
+What would help; `trace what-if` answers more
+if                        cycles  fewer, %
+unit_2 took half as long      27      48.1  exact
 
 Bound by unit_2 (chains.py:17): 6 cycles instead of 52 if
   it took no time, 27 if half as long.

@@ -135,7 +135,7 @@ def test_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = _data(trace, tmp_path)
     size = (tmp_path / "run.html").stat().st_size
     kept = [sum(whole["detail"]["waits"]) + sum(whole["detail"]["transfers"])]
-    for letters in (size - 1_000, size - 3_000, 0):
+    for letters in (size - 2_500, size - 4_500, 0):
         monkeypatch.setattr(page, "_LETTERS", letters)
         data = _data(trace, tmp_path)
         counts = [data["detail"][each] for each in ("waits", "transfers")]

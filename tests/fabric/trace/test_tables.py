@@ -36,16 +36,16 @@ route                           0         535,099  to route_scales           moe
         ("width", "expected"),
         [
             (80, """\
-                                     back-
-unit                       busy  pressured  mostly                wired at
-load_gate_…expert_22  1,234,567         89  from broad…pack_22_0  experts.py:101
-route                         0    535,099  to route_scales       moe.py:97
+                                       back-
+unit                         busy  pressured  mostly                wired at
+load_gate_of_expert_22  1,234,567         89  from broad…pack_22_0  expert…y:101
+route                           0    535,099  to route_scales       moe.py:97
 """),
             (60, """\
-                                   back-
-unit                     busy  pressured  mostly
-load_gate…xpert_22  1,234,567         89  from broa…ack_22_0
-route                       0    535,099  to route_scales
+                                       back-
+unit                         busy  pressured  mostly
+load_gate_of_expert_22  1,234,567         89  from br…k_22_0
+route                           0    535,099  to rout…scales
 """),
             (40, """\
                                    back-
