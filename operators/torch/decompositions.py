@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._decomp import decompositions as decompositions_
 
 from operators.torch.loops.cells import loop_cells
 
@@ -23,6 +24,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     known[aten._cdist_forward.default] = _distances
     known[aten._trilinear.default] = _trilinear
     known[aten.logcumsumexp.default] = _running_log
+    known[aten.grid_sampler_2d.default] = decompositions_.grid_sampler_2d
     known[aten.rrelu_with_noise_functional.default] = _leaky
     # Not known | ...: what it has is not in the dict that it is, and a union would be empty.
     known.update(loop_cells())

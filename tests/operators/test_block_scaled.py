@@ -172,6 +172,7 @@ def test_ends_of_scales() -> None:
 def test_products(left: str, right: str, seed: int, summed: bool) -> None:
     """Of each pair of blocks the scales times the sum of products, added up in float32."""
     random = np.random.default_rng(seed)
+    a: Any
     a, w = (random.standard_normal((rows, 96)).astype(np.float32) for rows in (4, 6))
     a = np.round(a * 4).astype(np.float32) / 4 if left == "bfloat16" else a
     scaled = left in FORMATS
