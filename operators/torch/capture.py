@@ -25,7 +25,7 @@ from fabric import refuse, users_code
 from operators.torch.call import Spec
 from operators.torch.decompositions import decompositions
 from operators.torch.lengths import at_lengths, is_of_one, kept_trace
-from operators.torch.loops.rolling import Rolled, repeats_of
+from operators.torch.loops.rolling import Rolled, has_loops
 from operators.torch.numbers import dtype_of
 from operators.torch.refusing import UnsupportedError
 from operators.torch.registry import importer_of
@@ -160,11 +160,13 @@ def _traced(
 
 def _rolled(exported: ExportedProgram, given: Any) -> ExportedProgram:
     """Return a trace whose loops are bodies that go round; the same one where it has none."""
-    if not repeats_of(exported.graph):
+    if not has_loops(exported.graph):
         return exported
-    traced = exported.module()
-    module = Rolled(traced, repeats_of(traced.graph))
-    rolled = torch.export.export(module, *given, strict=False)
+    module = Rolled(exported.module())
+    try:
+        rolled = torch.export.export(module, *given, strict=False)
+    except Exception:  # noqa: BLE001 - of calls that PyTorch cannot do to all steps at once
+        return exported
     return _taken_apart(rolled.run_decompositions({}))
 
 

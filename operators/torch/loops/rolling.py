@@ -5,13 +5,15 @@ reading what the one before it gave, parts of tensors that move on with the step
 before the loop, they are one body on all steps, as the layers in ``cells`` have it.
 """
 
+# mypy: disallow-subclassing-any=False
+
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -22,10 +24,14 @@ from torch.fx.traceback import preserve_node_meta, set_current_meta
 from operators.torch.loops.cells import new_loop
 from operators.torch.loops.ops import behind, each, states
 
-__all__ = ["Rolled", "repeats_of"]
+__all__ = ["Rolled", "has_loops"]
 
 _LEAST: Final = 8
 """Fewer steps stay side by side."""
+
+_LEAST_COUNTED: Final = 2
+_MOST: Final = 1 << 16
+"""Steps of loops that are counted."""
 
 _SELECT: Final = "aten.select.int"
 _LINEAR: Final = "aten.linear.default"
@@ -65,6 +71,12 @@ class Repeat:
     def count(self) -> int:
         """How many steps there are."""
         return len(self.steps)
+
+
+def has_loops(graph: Graph) -> bool:
+    """Whether a trace may have loops that can go round."""
+    own = torch.ops.higher_order.scan, torch.ops.higher_order.while_loop
+    return any(node.target in own for node in graph.nodes) or bool(repeats_of(graph))
 
 
 def repeats_of(graph: Graph) -> tuple[Repeat, ...]:
@@ -149,9 +161,9 @@ def _moves(repeat: Repeat, place: Mapping[Node, tuple[int, int]], at: int) -> bo
         return False
     if not all(isinstance(each, int) for each in places):
         return False
-    dim = int(nodes[0].args[1])  # type: ignore[arg-type]
+    dim = int(nodes[0].args[1])
     size = tensor.meta["val"].shape[dim]
-    seen = [each % size for each in places]  # type: ignore[operator]
+    seen = [each % size for each in places]
     strides = {after - before for before, after in pairwise(seen)}
     if len(strides) > 1 or next(iter(strides)) not in (1, -1):
         return False
@@ -234,26 +246,35 @@ def _joins(node: Node, given: list[Node]) -> bool:
 class Rolled(torch.nn.Module):
     """A traced module whose loops are bodies that go round."""
 
-    def __init__(self, traced: GraphModule, repeats: Sequence[Repeat]) -> None:
-        """Know the trace and its loops."""
+    def __init__(self, traced: GraphModule) -> None:
+        """Look for loops in a trace."""
         super().__init__()
         self.traced = traced
-        self.repeats: Final = tuple(repeats)
+        self.repeats: Final = repeats_of(traced.graph)
+        self.counted: Final = {
+            node: loop
+            for node in traced.graph.nodes
+            if node.target is torch.ops.higher_order.while_loop
+            and (loop := _counted_of(traced, node)) is not None
+        }
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the module returns."""
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         with preserve_node_meta():
-            return _Rolling(self.traced, self.repeats).run(*leaves, enable_io_processing=False)
+            return _Rolling(self).run(*leaves, enable_io_processing=False)
 
 
 class _Rolling(Interpreter):
     """Runs a trace, each loop at once where its first call stands."""
 
-    def __init__(self, traced: GraphModule, repeats: Sequence[Repeat]) -> None:
-        super().__init__(traced, garbage_collect_values=False)
-        self._loops: Final = {repeat.steps[0][0]: repeat for repeat in repeats}
-        self._within: Final = {node for repeat in repeats for step in repeat.steps for node in step}
+    def __init__(self, rolled: Rolled) -> None:
+        super().__init__(rolled.traced, garbage_collect_values=False)
+        self._loops: Final = {repeat.steps[0][0]: repeat for repeat in rolled.repeats}
+        self._counted: Final = rolled.counted
+        self._within: Final = {
+            node for repeat in rolled.repeats for step in repeat.steps for node in step
+        }
         self._stacked: Final[dict[Node, Any]] = {}
 
     def run_node(self, n: Node) -> Any:
@@ -263,9 +284,36 @@ class _Rolling(Interpreter):
             self._roll(repeat)
         if n in self._stacked:
             return self._stacked[n]
+        if n.target is torch.ops.higher_order.scan:
+            return self._scan(*self.fetch_args_kwargs_from_env(n)[0])
+        if n in self._counted:
+            return self._while(n, self._counted[n])
         if n in self._within:
             return self.env.get(n)
         return super().run_node(n)
+
+    @staticmethod
+    def _scan(step: GraphModule, first: Sequence[Any], xs: Sequence[Any], others: Any) -> Any:
+        """Return the states behind the last step, and what all steps give."""
+        return _at_once(step, list(first), list(xs), tuple(others), xs[0].shape[0])
+
+    def _while(self, node: Node, loop: _Counted) -> Any:
+        """Return what is carried round a loop whose steps integers count that are known."""
+        (_, step, first, others), _ = self.fetch_args_kwargs_from_env(node)
+        count, counts, last = loop
+        going = [number for number in range(len(first)) if number not in counts]
+
+        def body(*given: Any) -> Any:
+            states_, rest = given[: len(going)], given[len(going) :]
+            values = dict(zip(going, states_, strict=True))
+            values |= dict(zip(counts, rest[: len(counts)], strict=True))
+            found = step(*(values[at] for at in range(len(first))), *rest[len(counts) :])
+            return tuple(found[at] for at in going)
+
+        begun_states = [first[at] for at in going]
+        ends = _at_once(body, begun_states, list(counts.values()), tuple(others), count, comes=True)
+        result = dict(zip(going, ends, strict=True)) | last
+        return tuple(result[at] for at in range(len(first)))
 
     def _roll(self, repeat: Repeat) -> None:
         loop, count = new_loop(), repeat.count
@@ -332,7 +380,7 @@ class _Body:
                 values.append(value)
         if not places:
             args, kwargs = map_arg((node.args, dict(node.kwargs)), self._alone)
-            self._of_one[node] = node.target(*args, **kwargs)  # type: ignore[operator]
+            self._of_one[node] = node.target(*args, **kwargs)
             return
 
         def called(*steps: Any) -> Any:
@@ -340,7 +388,7 @@ class _Body:
                 return steps[places[other]] if other in places else self._alone(other)
 
             args, kwargs = map_arg((node.args, dict(node.kwargs)), given)
-            return node.target(*args, **kwargs)  # type: ignore[operator]
+            return node.target(*args, **kwargs)
 
         of_rows = str(node.target) == _LINEAR and places.keys() == {node.args[0]}
         if node.target is operator.getitem or of_rows:
@@ -379,6 +427,106 @@ class _Body:
 
     def _alone(self, other: Node) -> Any:
         return self._of_one[other] if other in self._of_one else self._env[other]
+
+
+def _at_once(
+    step: Any,
+    first: list[Any],
+    xs: list[Any],
+    others: tuple[Any, ...],
+    count: int,
+    *,
+    comes: bool = False,
+) -> Any:
+    """Return last states and what all steps give, of a step that is given one of each of ``xs``."""
+    loop = new_loop()
+    before = [states(each_, count, loop, number) for number, each_ in enumerate(first)]
+    entered = xs if comes else [each(each_, count, loop) for each_ in xs]
+    dims = (*(0 for _ in (*before, *entered)), *(None for _ in others))
+    given = torch.vmap(step, dims)(*before, *entered, *others)
+    ends = [behind(given[number], loop, number) for number in range(len(first))]
+    return (*ends, *given[len(first) :])
+
+
+def _known(node: Node) -> torch.Tensor | None:
+    """Return the number of a node that is made of none: an integer in front of a loop."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor) or value.is_floating_point() or value.numel() != 1:
+        return None
+    if node.op == "get_attr":
+        found = node.graph.owning_module
+        for name in str(node.target).split("."):
+            found = getattr(found, name)
+        return found if type(found) in (torch.Tensor, torch.nn.Buffer) else None
+    if node.op != "call_function" or not callable(node.target):
+        return None
+    read = {each_: _known(each_) for each_ in node.all_input_nodes}
+    if any(each_ is None for each_ in read.values()):
+        return None
+    args, kwargs = map_arg((node.args, dict(node.kwargs)), read.__getitem__)
+    found = node.target(*args, **kwargs)
+    return found if isinstance(found, torch.Tensor) else None
+
+
+class _Counted(NamedTuple):
+    """What is known of a loop whose steps known integers count.
+
+    Attributes:
+        steps: how many.
+        counts: what is carried and known in front of each step, by number.
+        last: the same behind the last one.
+    """
+
+    steps: int
+    counts: dict[int, torch.Tensor]
+    last: dict[int, torch.Tensor]
+
+
+def _counted_of(traced: GraphModule, node: Node) -> _Counted | None:
+    """Return what is known of a loop; None where data decide how many steps it has."""
+    goes_on, step, first = node.args[:3]
+    assert isinstance(goes_on, Node)
+    assert isinstance(step, Node)
+    assert isinstance(first, list | tuple)
+    condition, body = getattr(traced, str(goes_on.target)), getattr(traced, str(step.target))
+    begun = {at: _known(each_) for at, each_ in enumerate(first) if isinstance(each_, Node)}
+    numbers = {at: each_ for at, each_ in begun.items() if each_ is not None}
+    before: list[dict[int, torch.Tensor]] = []
+    while len(before) <= _MOST:
+        answer = _worked_out(condition, numbers)
+        if answer is None or answer[0] is None:
+            return None
+        if not bool(answer[0]):
+            break
+        before.append(numbers)
+        after = _worked_out(body, numbers) or []
+        numbers = {at: after[at] for at in numbers if after[at] is not None}
+        if numbers.keys() != before[-1].keys():
+            return None
+    if not _LEAST_COUNTED <= len(before) <= _MOST:
+        return None
+    counts = {at: torch.stack([each_[at] for each_ in before]) for at in numbers}
+    return _Counted(len(before), counts, numbers)
+
+
+def _worked_out(graph: GraphModule, numbers: Mapping[int, torch.Tensor]) -> list[Any] | None:
+    """Return what a graph gives as far as known numbers tell; None where they tell nothing."""
+    values: dict[Node, Any] = {}
+    place = 0
+    for node in graph.graph.nodes:
+        if node.op == "placeholder":
+            if place in numbers:
+                values[node] = numbers[place]
+            place += 1
+        elif node.op == "call_function" and all(each_ in values for each_ in node.all_input_nodes):
+            args, kwargs = map_arg((node.args, dict(node.kwargs)), values.__getitem__)
+            values[node] = node.target(*args, **kwargs)
+        elif node.op == "output":
+            given = node.args[0]
+            given = given if isinstance(given, list | tuple) else (given,)
+            found = [values.get(each_) if isinstance(each_, Node) else each_ for each_ in given]
+            return found if any(each_ is not None for each_ in found) else None
+    return None
 
 
 def _moved(tensor: Any, its: _Moving, count: int) -> Any:
