@@ -76,11 +76,9 @@ def scanned(self: Any, x: Any) -> Any:
 def counted(self: Any, x: Any) -> Any:
     """PyTorch's while, which counts."""
     del self
-    steps = x.shape[1]
+    steps, first = x.shape[1], x[:, 0] + 0
     return while_loop(
-        lambda i, _: i < steps,
-        lambda i, y: (i + 1, torch.sin(y) + 1),
-        (torch.tensor(0), x[:, 0] + 0),
+        lambda i, _: i < steps, lambda i, y: (i + 1, torch.sin(y) + 1), (torch.tensor(0), first)
     )[1]
 
 
