@@ -234,7 +234,7 @@ def test_both_engines_and_other_operators() -> None:
         (lambda _, x: Map(AsType("int8"))(x), r"expected the name of a floating-point type"),
         (
             lambda *_: LinearOffChipLoad(Tensor((32, 64), dtype="mxfp4"), tile=(32, 16))(),
-            r"cuts rows of 64 numbers of mxfp4 into tiles 16 wide: expected whole rows, or a "
+            r"cuts a tensor \[32, 64\] of mxfp4 into tiles 16 wide: expected whole rows, or a "
             r"multiple of the 32 numbers that share a scale",
         ),
     ],

@@ -49,7 +49,7 @@ class _Moving:
     stride: int
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Repeat:
     """Calls that a trace has several times, one after the other.
 
@@ -119,7 +119,8 @@ def _kind(node: Node) -> object:
     if str(node.target) == _SELECT:
         args = args[:2]
     value = node.meta.get("val")
-    shape = (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else None
+    # Sizes that data decide can be told, but not compared.
+    shape = (str(value.shape), value.dtype) if isinstance(value, torch.Tensor) else None
     plain = map_arg((args, dict(node.kwargs)), lambda _: "tensor")
     return str(node.target), repr(plain), shape
 

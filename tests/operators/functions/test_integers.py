@@ -23,6 +23,7 @@ import operators
 from fabric import Program, Selector, ShapeError, Tile, TileType, limits, simulate
 from operators import (
     Accum,
+    AsType,
     Add,
     AttentionScores,
     CacheWriteAddress,
@@ -202,6 +203,7 @@ CASES = [
     Case(ScaledAdd(alpha=0.5), SQUARE, None),
     Case(Exp(), ((2, 2),), None),
     Case(SiLU(), ((2, 2),), None),
+    Case(AsType("bfloat16"), ((2, 2),), None),
     Case(MaskScores(), SQUARE, None),
     Case(RunningMaximum(), ((2, 2),), None),
     Case(ShiftedExp(), ((2, 2), (2, 1), (2, 1)), None),
