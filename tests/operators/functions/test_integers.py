@@ -23,8 +23,8 @@ import operators
 from fabric import Program, Selector, ShapeError, Tile, TileType, limits, simulate
 from operators import (
     Accum,
-    AsType,
     Add,
+    AsType,
     AttentionScores,
     CacheWriteAddress,
     Div,
