@@ -249,6 +249,7 @@ class Reshape(Operator):
         assert isinstance(tile.cols, int)
         data = None
         if ports.functional:
+            assert self.pad is not None
             data = filled((tile.rows, tile.cols), self.pad, kept_as(tile.dtype))
         padding = Tile(tile.rows, tile.cols, tile.dtype, data, valid_rows=0)
         for number in range(missing):

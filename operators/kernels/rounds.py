@@ -9,20 +9,24 @@ from operators.kernels.model import Model
 from operators.kernels.recurrence import Recurrence, is_by_steps
 from operators.kernels.tensors import Computed
 
-__all__ = ["check_loops"]
+__all__ = ["OutOfStepError", "check_loops"]
+
+
+class OutOfStepError(ProgramError):
+    """A kernel in a loop does not take one step after the other."""
 
 
 def check_loops(model: Model) -> None:
     """Check that no kernel on a way round a loop waits for a later step.
 
     Raises:
-        ProgramError: one would: what it reads, or what it gives, comes in another order.
+        OutOfStepError: one would: what it reads, or what it gives, comes in another order.
     """
     for loop in model.loops.values():
         around = model.round(loop)
         for kernel in around:
             if not _is_by_steps(kernel, around, loop):
-                raise ProgramError(
+                raise OutOfStepError(
                     f"{kernel.name} ({kernel.family}) is in a loop whose number of "
                     f"steps is {loop.steps}, and does not take them one after the other: "
                     "expected calls that do",

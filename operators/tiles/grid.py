@@ -156,9 +156,9 @@ class Grid:
         cols, width, own = self.tile[-1], self.tensor.shape[-1], self.tensor.base.shape[-1]
         if not (own % BLOCK == cols % BLOCK == 0 or cols == width == own):
             raise ShapeError(
-                f"{self._operator} cuts rows of {own} numbers of {dtype_name(dtype)} into tiles "
-                f"{cols} wide: expected whole rows, or a multiple of the {BLOCK} numbers that "
-                "share a scale"
+                f"{self._operator} cuts a tensor {list(self.tensor.shape)} of {dtype_name(dtype)} "
+                f"into tiles {cols} wide: expected whole rows, or a multiple of the {BLOCK} "
+                "numbers that share a scale"
             )
 
     def tiles(self, ports: Ports) -> Tiles:

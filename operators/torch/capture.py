@@ -25,6 +25,7 @@ from fabric import refuse, users_code
 from operators.torch.call import Spec
 from operators.torch.decompositions import decompositions
 from operators.torch.lengths import at_lengths, is_of_one, kept_trace
+from operators.torch.loops.rolling import Rolled, has_loops
 from operators.torch.numbers import dtype_of
 from operators.torch.refusing import UnsupportedError
 from operators.torch.registry import importer_of
@@ -65,6 +66,8 @@ def capture(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     dynamic_shapes: Any = None,
+    *,
+    rolls: bool = True,
 ) -> Captured:
     """Trace ``module`` for arguments like these.
 
@@ -74,6 +77,7 @@ def capture(
         kwargs: that it is called with, by name.
         dynamic_shapes: lengths that stay symbols in the trace, as torch.export has it. It is kept
             for calls with other lengths.
+        rolls: steps that are equal become one body that goes round.
 
     Raises:
         ProgramError: it is no module, ``args`` is no tuple, PyTorch cannot trace it, or it writes
@@ -85,7 +89,7 @@ def capture(
         refuse(f"from_torch: args is a {type(args).__name__}: expected a tuple, such as (x,)")
     leaves, structure = torch.utils._pytree.tree_flatten((args, dict(kwargs)))
     if dynamic_shapes is None:
-        exported = _traced(module, args, kwargs)
+        exported = _traced(module, args, kwargs, rolls=rolls)
         graph = exported.graph
     else:
         trace = partial(_traced, module, args, kwargs, dynamic_shapes)
@@ -118,6 +122,8 @@ def _traced(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     dynamic_shapes: Any = None,
+    *,
+    rolls: bool = False,
 ) -> ExportedProgram:
     """Trace a module, and take its calls apart where nobody imports them.
 
@@ -140,7 +146,7 @@ def _traced(
             )
         except Exception as error:  # noqa: BLE001 - the user's module runs there
             if dynamic_shapes is not None and is_of_one(error):
-                return _traced(module, args, kwargs)
+                return _traced(module, args, kwargs, rolls=rolls)
             # Of lengths the second line says which, and why.
             lines = str(error).strip().split("\n")[: 1 if dynamic_shapes is None else 2]
             said = " ".join(each.strip(" -") for each in lines)
@@ -148,7 +154,20 @@ def _traced(
                 f"torch.export cannot trace {type(module).__name__} for these arguments: "
                 f"{type(error).__name__}: {said}"
             )
-        return _taken_apart(exported.run_decompositions({}))
+        exported = _taken_apart(exported.run_decompositions({}))
+        return _rolled(exported, given) if rolls else exported
+
+
+def _rolled(exported: ExportedProgram, given: Any) -> ExportedProgram:
+    """Return a trace whose loops are bodies that go round; the same one where it has none."""
+    if not has_loops(exported.graph):
+        return exported
+    module = Rolled(exported.module())
+    try:
+        rolled = torch.export.export(module, *given, strict=False)
+    except Exception:  # noqa: BLE001 - of calls that PyTorch cannot do to all steps at once
+        return exported
+    return _taken_apart(rolled.run_decompositions({}))
 
 
 class _KnownPlaces(TorchFunctionMode):  # type: ignore[misc]  # it has no annotations

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._decomp import decompositions as decompositions_
 
 from operators.torch.loops.cells import loop_cells
 
@@ -23,6 +24,11 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     known[aten._cdist_forward.default] = _distances
     known[aten._trilinear.default] = _trilinear
     known[aten.logcumsumexp.default] = _running_log
+    known[aten.grid_sampler_2d.default] = decompositions_.grid_sampler_2d
+    known[aten.unfold.default] = _windows
+    known[aten.var_mean.correction] = _variance_and_mean
+    known[aten.round.decimals] = _rounded
+    known[aten.bucketize.Tensor] = _buckets
     known[aten.rrelu_with_noise_functional.default] = _leaky
     # Not known | ...: what it has is not in the dict that it is, and a union would be empty.
     known.update(loop_cells())
@@ -111,6 +117,34 @@ def _running_log(x: Any, dim: int) -> Any:
     """The logarithm of a running sum of exponentials, none of which is too large."""
     most = x.float().amax([dim], True)
     return ((x.float() - most).exp().cumsum(dim).log() + most).to(x.dtype)
+
+
+def _windows(x: Any, dim: int, size: int, step: int) -> Any:
+    """Windows along a dimension, which overlap where the step is less than the size."""
+    count = (x.shape[dim] - size) // step + 1
+    places = torch.arange(count)[:, None] * step + torch.arange(size)
+    found = x.movedim(dim, -1).index_select(-1, places.reshape(-1).to(x.device))
+    return found.unflatten(-1, (count, size)).movedim(-2, dim)
+
+
+def _variance_and_mean(
+    x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> tuple[Any, Any]:
+    """Both, each by itself."""
+    mean = x.mean() if dim is None else x.mean(dim, keepdim)
+    return torch.var(x, dim, correction=correction, keepdim=keepdim), mean
+
+
+def _rounded(x: Any, *, decimals: int) -> Any:
+    """Rounded behind some decimals."""
+    factor = 10.0**decimals
+    return (x * factor).round() / factor
+
+
+def _buckets(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    """How many boundaries are below each number."""
+    above = x[..., None] >= boundaries if right else x[..., None] > boundaries
+    return above.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
 
 
 def _leaky(

@@ -15,7 +15,7 @@ from fabric import Program, ProgramError
 from operators.kernels.merging import merge_chains
 from operators.kernels.model import Model
 from operators.kernels.realise import realised
-from operators.kernels.rounds import check_loops
+from operators.kernels.rounds import OutOfStepError, check_loops
 from operators.kernels.schedule import Schedule
 from operators.kernels.storing import Store
 from operators.kernels.tensors import View
@@ -75,7 +75,11 @@ def from_torch(
         return realised(name or type(module).__name__, model, schedule)
 
     schedule = schedule or Schedule()
-    program = tuned(schedule, build) if schedule.tuned else build(schedule)
+    try:
+        program = tuned(schedule, build) if schedule.tuned else build(schedule)
+    except OutOfStepError:
+        captured = capture(module, args, kwargs or {}, dynamic_shapes, rolls=False)
+        program = tuned(schedule, build) if schedule.tuned else build(schedule)
     _expect(program, module, args, kwargs or {}, outputs)
     return program
 

@@ -31,7 +31,16 @@ from operators.torch.unsupported import Unsupported
 
 __all__ = ["Planned", "imported", "planned"]
 
-_CHECKS: Final = frozenset({"aten._assert_tensor_metadata.default", "aten._assert_scalar.default"})
+_CHECKS: Final = frozenset(
+    {
+        "aten._assert_tensor_metadata.default",
+        "aten._assert_scalar.default",
+        "aten._assert_async.default",
+        "aten._assert_async.msg",
+        "aten.sym_constrain_range_for_size.default",
+        "aten.sym_constrain_range.default",
+    }
+)
 """Calls that compute nothing."""
 
 

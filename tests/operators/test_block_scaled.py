@@ -172,6 +172,7 @@ def test_ends_of_scales() -> None:
 def test_products(left: str, right: str, seed: int, summed: bool) -> None:
     """Of each pair of blocks the scales times the sum of products, added up in float32."""
     random = np.random.default_rng(seed)
+    a: Any
     a, w = (random.standard_normal((rows, 96)).astype(np.float32) for rows in (4, 6))
     a = np.round(a * 4).astype(np.float32) / 4 if left == "bfloat16" else a
     scaled = left in FORMATS
@@ -233,7 +234,7 @@ def test_both_engines_and_other_operators() -> None:
         (lambda _, x: Map(AsType("int8"))(x), r"expected the name of a floating-point type"),
         (
             lambda *_: LinearOffChipLoad(Tensor((32, 64), dtype="mxfp4"), tile=(32, 16))(),
-            r"cuts rows of 64 numbers of mxfp4 into tiles 16 wide: expected whole rows, or a "
+            r"cuts a tensor \[32, 64\] of mxfp4 into tiles 16 wide: expected whole rows, or a "
             r"multiple of the 32 numbers that share a scale",
         ),
     ],

@@ -134,3 +134,40 @@ def test_outputs_without_elements_are_refused(function: Callable[[torch.Tensor],
     """Nothing of them could be stored."""
     with pytest.raises(ProgramError, match=r"it gives a tensor \[.*0.*\]: expected one with elem"):
         from_torch(Computing(function), (X,))
+
+
+TAKEN_APART: dict[str, Callable[[torch.Tensor], Any]] = {
+    "windows": lambda x: (x.unfold(0, 2, 1), (x * 2).unfold(1, 3, 2)),
+    "both moments": lambda x: (*torch.std_mean(x, 1), *torch.var_mean(x)),
+    "decimals": lambda x: x.round(decimals=1),
+    "buckets": lambda x: torch.bucketize(x, torch.linspace(-1, 1, 5)) + 0,
+    "one of several": lambda x: nn.functional.one_hot(x.argmax(-1), x.shape[-1]).float(),
+    "a known grid": lambda x: nn.functional.grid_sample(
+        x[None, None], torch.linspace(-1, 1, 12).reshape(1, 2, 3, 2), align_corners=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN_APART)
+def test_what_is_taken_apart(name: str) -> None:
+    """Calls of which other calls are made, and checks that compute nothing."""
+    program = from_torch(Computing(TAKEN_APART[name]), (torch.randn(4, 7),))
+
+    assert simulate(program, mode="functional").verified
+
+
+@pytest.mark.parametrize("index", [[-2], [0, 2]])
+def test_lists_index_what_has_no_numbers(index: list[int]) -> None:
+    """On the meta device too: as many places, in as many cycles."""
+    module = Computing(lambda x: (x * 2)[..., index, :])
+    x = torch.randn(4, 3, 8)
+
+    program = from_torch(module, (x.to("meta"),))
+
+    assert simulate(program).cycles == simulate(from_torch(module, (x,))).cycles
+
+
+def test_sizes_that_data_decide_beside_a_loop() -> None:
+    """A module that is refused is told why, whatever else its trace has."""
+    with pytest.raises(ProgramError, match="data decide the size of its result"):
+        from_torch(Computing(lambda x: sum(x[x > each] for each in range(3))), (X,))

@@ -24,6 +24,7 @@ from fabric import Program, Selector, ShapeError, Tile, TileType, limits, simula
 from operators import (
     Accum,
     Add,
+    AsType,
     AttentionScores,
     CacheWriteAddress,
     Div,
@@ -202,6 +203,7 @@ CASES = [
     Case(ScaledAdd(alpha=0.5), SQUARE, None),
     Case(Exp(), ((2, 2),), None),
     Case(SiLU(), ((2, 2),), None),
+    Case(AsType("bfloat16"), ((2, 2),), None),
     Case(MaskScores(), SQUARE, None),
     Case(RunningMaximum(), ((2, 2),), None),
     Case(ShiftedExp(), ((2, 2), (2, 1), (2, 1)), None),

@@ -69,7 +69,7 @@ def test_products_of_data() -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda z: z + z, r"cannot import aten.add.Tensor: it is given complex numbers: expected a tensor"),
+        (lambda z: z + z, r"cannot import aten.add.Tensor: it is given complex numbers: expected"),
         (lambda z: z * 2.0, r"cannot import aten.mul.Tensor: it multiplies complex numbers with"),
         (lambda z: z, r"what it gives is stored: it is given complex numbers"),
     ],

@@ -24,10 +24,13 @@ def traced_once() -> Any:
     kept: dict[int, tuple[object, object]] = {}
 
     def found(
-        module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], _dynamic_shapes: object
+        module: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        dynamic_shapes: object,
     ) -> object:
         if id(module) not in kept:
-            kept[id(module)] = module, capture(module, args, kwargs)
+            kept[id(module)] = module, capture(module, args, kwargs, dynamic_shapes)
         return kept[id(module)][1]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Callable
 from typing import Any, Final
@@ -12,6 +13,7 @@ import pytest
 import torch
 from layers.torch_parts import _Cache as Cache
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
+from transformers.cache_utils import EncoderDecoderCache
 
 from fabric import simulate
 from operators.torch import from_torch
@@ -146,27 +148,50 @@ def test_with_a_cache(name: str, phase: str) -> None:
     torch.manual_seed(0)
     config = AutoConfig.for_model(name, **CACHED[name])
     model = _drawn(AutoModelForCausalLM.from_config(config))
+    assert _is_right(model, phase)
+
+
+def _is_right(model: Any, phase: str) -> bool:
+    """Whether a prompt of five tokens is verified, or a token behind it."""
     ids, positions = torch.randint(3, 90, (2, 6)), torch.arange(6).expand(2, 6).contiguous()
     if phase == "prefill":
-        assert _verified(model, _step, ids[:, :5], positions[:, :5])
-        return
+        return _verified(model, _step, ids[:, :5], positions[:, :5])
     with torch.no_grad():
         _, *past = _step(model, ids[:, :5], positions[:, :5])
-
-    assert _verified(model, _step, ids[:, 5:], positions[:, 5:], *past)
+    return _verified(model, _step, ids[:, 5:], positions[:, 5:], *past)
 
 
 @pytest.mark.deep
 def test_mamba() -> None:
-    """A prompt of two chunks."""
+    """A prompt of two chunks, and a token behind it: its states come in and go out."""
     torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("mamba2", **MAMBA))
+    model = _drawn(AutoModelForCausalLM.from_config(AutoConfig.for_model("mamba2", **MAMBA)))
+    ids = torch.randint(3, 90, (2, 7))
 
-    assert _verified(
-        _drawn(model),
-        lambda model, ids: model(input_ids=ids, use_cache=False).logits,
-        torch.randint(3, 90, (2, 7)),
-    )
+    def whole(model: Any, ids: Any) -> Any:
+        return model(input_ids=ids, use_cache=False).logits
+
+    assert _verified(model, whole, ids)
+    with torch.no_grad():
+        cache = model(input_ids=ids[:, :6], use_cache=True).cache_params
+    (held,) = cache.layers
+
+    def step(model: Any, ids: Any, window: Any, state: Any) -> Any:
+        copied, layer = copy.copy(cache), copy.copy(held)
+        vars(layer).update(
+            {name: dict(value) for name, value in vars(held).items() if isinstance(value, dict)}
+        )
+        layer.conv_states = {0: window.clone()}
+        layer.recurrent_states = {0: state.clone()}
+        copied.layers = [layer]
+        logits = model(input_ids=ids, cache_params=copied, use_cache=True).logits
+        return logits, layer.conv_states[0], layer.recurrent_states[0]
+
+    given = ids[:, 6:], held.conv_states[0], held.recurrent_states[0]
+    with torch.no_grad():
+        together = whole(model, ids)[:, -1:]
+        torch.testing.assert_close(step(model, *given)[0], together, rtol=1e-4, atol=1e-5)
+    assert _verified(model, step, *given)
 
 
 class _LowRank(torch.nn.Module):
@@ -183,7 +208,8 @@ class _LowRank(torch.nn.Module):
 
 
 @pytest.mark.deep
-def test_adapters() -> None:
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_adapters(phase: str) -> None:
     """Llama with LoRA on queries and values."""
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model("llama", **_GROUPED))
@@ -191,11 +217,7 @@ def test_adapters() -> None:
         layer.self_attn.q_proj = _LowRank(layer.self_attn.q_proj)
         layer.self_attn.v_proj = _LowRank(layer.self_attn.v_proj)
 
-    assert _verified(
-        _drawn(model),
-        lambda model, ids: model(input_ids=ids, use_cache=False).logits,
-        torch.randint(3, 90, (2, 5)),
-    )
+    assert _is_right(_drawn(model), phase)
 
 
 @pytest.mark.deep
@@ -221,14 +243,33 @@ def test_whisper() -> None:
         **tokens,
     )
 
-    assert _verified(
-        _drawn(AutoModel.from_config(config)),
-        lambda model, heard, ids: model(
-            input_features=heard, decoder_input_ids=ids, use_cache=False
-        )[0],
-        torch.randn(1, 8, 20),
-        torch.randint(3, 90, (1, 3)),
-    )
+    model = _drawn(AutoModel.from_config(config))
+    heard, ids = torch.randn(1, 8, 20), torch.randint(3, 90, (1, 4))
+
+    def whole(model: Any, heard: Any, ids: Any) -> Any:
+        return model(input_features=heard, decoder_input_ids=ids, use_cache=False)[0]
+
+    assert _verified(model, whole, heard, ids)
+
+    def step(model: Any, ids: Any, heard: Any, *past: Any) -> Any:
+        cache = EncoderDecoderCache(Cache(past[:2]), Cache(past[2:]))
+        cache.is_updated = dict.fromkeys(range(1), bool(past[2:]))
+        found = model.decoder(
+            input_ids=ids,
+            encoder_hidden_states=heard,
+            past_key_values=cache,
+            use_cache=True,
+            position_ids=torch.arange(3, 4)[None] if past else None,
+        )
+        added = cache.self_attention_cache.added, cache.cross_attention_cache.added
+        return (found[0], *added[0], *added[1])
+
+    with torch.no_grad():
+        encoded = model.encoder(heard)[0]
+        _, *past = step(model, ids[:, :3], encoded)
+        last, *_ = step(model, ids[:, 3:], encoded, *past)
+        torch.testing.assert_close(last, whole(model, heard, ids)[:, -1:], rtol=1e-4, atol=1e-5)
+    assert _verified(model, step, ids[:, 3:], encoded, *past)
 
 
 @pytest.mark.deep
