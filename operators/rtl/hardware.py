@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from fabric import Program, ProgramError, simulate
 from operators.rtl import tools
 from operators.rtl.comparing import Comparison, compared, transfers_of
-from operators.rtl.netlist import Netlist, netlist
+from operators.rtl.netlist import Channel, Instance, Netlist, netlist
 from operators.rtl.verilog import Written, modules_of, testbench, top
 
-__all__ = ["Design", "design", "run", "write"]
+__all__ = ["Design", "beside", "design", "run", "write"]
 
 _MORE = 64
 """Cycles for which the testbench goes on after the fabric's run."""
@@ -73,3 +76,32 @@ def run(designed: Design, folder: Path) -> Comparison:
     """Build and run what ``write`` has written; compare it with the fabric's run."""
     log = tools.simulate(folder, tools.compiled(folder))
     return compared(designed.expected, log, designed.netlist, designed.cycles)
+
+
+def beside(designs: Sequence[Design]) -> Design:
+    """Return several designs as one, side by side: they are built and run at once."""
+    units: list[Instance] = []
+    channels: list[Channel] = []
+    expected = []
+    for each in designs:
+        first, first_unit = len(channels), len(units)
+        for unit in each.netlist.units:
+            units.append(
+                replace(
+                    unit,
+                    inputs=[first + number for number in unit.inputs],
+                    outputs=[first + number for number in unit.outputs],
+                )
+            )
+        channels += [
+            channel._replace(
+                producer=channel.producer + first_unit, consumer=channel.consumer + first_unit
+            )
+            for channel in each.netlist.channels
+        ]
+        rows = each.expected.copy()
+        rows[:, 0] += first
+        expected.append(rows)
+    return Design(
+        Netlist(units, channels), np.concatenate(expected), max(each.cycles for each in designs)
+    )

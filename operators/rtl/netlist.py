@@ -21,6 +21,7 @@ from fabric import (
     is_static,
 )
 from operators.accum import Accum
+from operators.addresses import CacheReadAddresses, ExpertAddresses, FilterLastTile
 from operators.consumer import Consumer
 from operators.eager_merge import EagerMerge
 from operators.expand import Expand, Repeat
@@ -38,7 +39,7 @@ from operators.ragged_integers import RaggedIntegers
 from operators.random_off_chip_load import RandomOffChipLoad
 from operators.reassemble import Reassemble
 from operators.reshape import Reshape
-from operators.rtl import compute, memory, routing, shapes
+from operators.rtl import compute, memory, routing, sequences, shapes
 from operators.rtl.blocks import Unit
 from operators.rtl.tokens import CONTROL_BITS, SIZE_BITS, packed
 from operators.selectors import Selectors
@@ -135,7 +136,7 @@ def _function(name: str, function: Any) -> str | None:
     if kind in (Add, Mul, Div, Maximum):
         return "Binary"
     found = kind.__name__ + ("T" if getattr(function, "transposed", False) else "")
-    known = {"Map": compute.FUNCTIONS, "Accum": compute.ACCUMULATIONS, "FlatMap": compute.SPLITS}
+    known = {"Map": compute.FUNCTIONS, "Accum": compute.ACCUMULATIONS, "FlatMap": sequences.SPLITS}
     return found if found in known[name] and kind.__module__.startswith("operators.") else None
 
 
@@ -185,7 +186,7 @@ def _bind_flat_map(place: _Place) -> Binding:
     if function is None:
         raise place.refused(f" for {type(place.operator.split).__name__}")
     parameters = {"valid_only": int(place.operator.split.valid_only)}
-    return f"FlatMap_{function}", lambda: compute.flat_map(function), parameters
+    return f"FlatMap_{function}", lambda: sequences.flat_map(function), parameters
 
 
 def _bind_flatten(place: _Place) -> Binding:
@@ -203,11 +204,14 @@ def _bind_promote(place: _Place) -> Binding:
 
 def _bind_reshape(place: _Place) -> Binding:
     operator, tile = place.operator, place.inputs[0].value
-    if operator.dimension or operator.outermost:
-        raise place.refused(" where it splits another dimension than the innermost")
-    rows, cols = (tile.rows, tile.cols) if isinstance(tile, TileType) else (0, 0)
     outputs = len(place.read)
+    if operator.dimension:
+        parameters = {"chunk": operator.chunk, "dimension": operator.dimension}
+        name = f"ReshapeOuter_{outputs}"
+        return name, lambda: shapes.reshape_outer(outputs), parameters
+    rows, cols = (tile.rows, tile.cols) if isinstance(tile, TileType) else (0, 0)
     parameters = {"chunk": operator.chunk, "rows": _size(rows), "cols": _size(cols)}
+    parameters["outermost"] = int(operator.outermost)
     return f"Reshape_{outputs}", lambda: shapes.reshape(outputs), parameters
 
 
@@ -269,12 +273,10 @@ def _bind_reassemble(place: _Place) -> Binding:
 
 def _bind_eager_merge(place: _Place) -> Binding:
     producers = _consumers(place, len(place.inputs))
-    if place.read not in ((0,), (0, 1)):
-        raise place.refused(" where its data are not read")
-    outputs = len(place.read)
+    reads = "".join("ds"[port] for port in place.read)
     return (
-        f"EagerMerge_{producers}_{outputs}",
-        lambda: routing.eager_merge(producers, outputs),
+        f"EagerMerge_{producers}_{reads}",
+        lambda: routing.eager_merge(producers, reads),
         {"rank": place.operator.rank},
     )
 
@@ -297,6 +299,18 @@ def _bind_load(place: _Place) -> Binding:
     return f"Load_{inputs}", lambda: memory.load(inputs), parameters
 
 
+def _bind_read_addresses(place: _Place) -> Binding:
+    return "CacheReadAddresses", sequences.read_addresses, {"stride": place.operator.stride}
+
+
+def _bind_filter_last(place: _Place) -> Binding:
+    return "FilterLastTile", sequences.filter_last, {}
+
+
+def _bind_expert_addresses(place: _Place) -> Binding:
+    return "ExpertAddresses", sequences.expert_addresses, {"tiles": place.operator.tiles}
+
+
 def _bind_store(place: _Place) -> Binding:
     return "Store", memory.store, {}
 
@@ -309,9 +323,12 @@ def _bind_source(place: _Place) -> Binding:
 _BINDINGS: Final[dict[type[Operator], Callable[[_Place], Binding]]] = {
     Accum: _bind_accum,
     Broadcast: _bind_broadcast,
+    CacheReadAddresses: _bind_read_addresses,
     Consumer: _bind_consumer,
     EagerMerge: _bind_eager_merge,
     Expand: _bind_expand,
+    ExpertAddresses: _bind_expert_addresses,
+    FilterLastTile: _bind_filter_last,
     FlatMap: _bind_flat_map,
     Flatten: _bind_flatten,
     LinearOffChipLoad: _bind_load,

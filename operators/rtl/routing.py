@@ -210,20 +210,24 @@ def reassemble(producers: int) -> Unit:
     return u
 
 
-def eager_merge(producers: int, outputs: int) -> Unit:
-    """Pass on sub-tensors, first come, first served; the second output says whose each one is."""
+def eager_merge(producers: int, reads: str) -> Unit:
+    """Pass on sub-tensors, first come, first served; a selector says whose each one is.
+
+    ``reads`` says which of its outputs there are: ``d`` for the data, ``s`` for the selectors.
+    """
+    outputs = len(reads)
     u = Unit(producers, outputs)
     m, emitter = u.m, Emitter(u.m, u.outputs)
     rank = u.parameter("rank", LEVEL_BITS)
     ages = _ages(m, u, producers)
     valid = Signal(producers)
     m.d.comb += valid.eq(Cat(each.valid for each in u.inputs))
-    is_open, source, busy = Signal(), Signal(range(max(2, producers))), Signal()
+    is_open, source = Signal(), Signal(range(max(2, producers)))
     winner = older(m, ages, valid)
     begins = emitter.free & ~is_open & (valid != 0)
     named = token("named")
     m.d.comb += named.control.eq(1 << winner)
-    to_selectors = 2 if outputs == 2 else 0
+    to_data, to_selectors = (1 << reads.index(each) if each in reads else 0 for each in "ds")
     told = emitter.push(begins, named, Const(to_selectors, outputs))
     now_from = Signal(range(max(2, producers)))
     m.d.comb += now_from.eq(Mux(is_open, source, winner))
@@ -234,10 +238,9 @@ def eager_merge(producers: int, outputs: int) -> Unit:
                 m.d.comb += [head.eq(each.token), is_shown.eq(each.valid)]
     takes = Signal()
     m.d.comb += takes.eq(emitter.free & told & (is_open | begins) & is_shown)
-    emitter.push(takes, head, Const(1, outputs))
+    emitter.push(takes, head, Const(to_data, outputs))
     emitter.close()
     m.d.comb += [each.take.eq(takes & (now_from == port)) for port, each in enumerate(u.inputs)]
-    m.d.sync += busy.eq(0)
     with m.If(takes):
         m.d.sync += is_open.eq(head.level < rank)
     with m.Elif(begins):

@@ -11,7 +11,7 @@ __all__ = ["BITS", "CONTROL_BITS", "FIELDS", "LEVEL_BITS", "SIZE_BITS", "Token",
 
 LEVEL_BITS: Final = 5
 SIZE_BITS: Final = 20
-CONTROL_BITS: Final = 64
+CONTROL_BITS: Final = 128
 
 FIELDS: Final = {
     "level": LEVEL_BITS,

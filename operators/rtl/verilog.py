@@ -105,7 +105,7 @@ def _joined_channels(netlist: Netlist, written: Written) -> Iterator[str]:
         module, _, _ = channel_module(each.depth, hops)
         wire = f"c{number}"
         yield f"  // {each.name}"
-        yield f"  logic {wire}_ready, {wire}_valid, {wire}_take, {wire}_ended;"
+        yield f"  logic {wire}_ready, {wire}_valid, {wire}_take, {wire}_ended, {wire}_final;"
         yield f"  logic [{BITS - 1}:0] {wire}_sent, {wire}_token;"
         ends = {
             "p_depth": each.depth,
@@ -119,6 +119,7 @@ def _joined_channels(netlist: Netlist, written: Written) -> Iterator[str]:
             "out_token": f"{wire}_token",
             "out_take": f"{wire}_take",
             "out_end": f"{wire}_ended",
+            "out_final": f"{wire}_final",
         }
         yield f"  {module} {wire} ({_connected(ends, written.ports[module])});"
         level = f"sent_level[{number * LEVEL_BITS} +: {LEVEL_BITS}]"
@@ -136,6 +137,7 @@ def _joined_units(netlist: Netlist, written: Written) -> Iterator[str]:
                 f"in{port}_valid": f"c{each}_valid",
                 f"in{port}_token": f"c{each}_token",
                 f"in{port}_end": f"c{each}_ended",
+                f"in{port}_final": f"c{each}_final",
                 f"in{port}_take": f"c{each}_take",
             }
         for port, each in enumerate(unit.outputs):
