@@ -25,6 +25,7 @@ from fabric.runs.exit_status import ExitStatus
 from fabric.shell.groups import Group
 from fabric.shell.objects import (
     check_object,
+    rtl_object,
     run_object,
     serve_object,
     size_object,
@@ -49,6 +50,7 @@ _COMMANDS: Final = (
     "study",
     "size",
     "serve",
+    "rtl",
     "operators",
     "examples",
 )
@@ -199,6 +201,7 @@ def _fail(
             "check": check_object,
             "study": study_object,
             "size": size_object,
+            "rtl": rtl_object,
             "serve": serve_object,
         }.get(arguments[0], run_object)
         with contextlib.suppress(OSError):  # a full disk was told above

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["check_object", "run_object", "serve_object", "size_object", "study_object"]
+__all__ = ["check_object", "rtl_object", "run_object", "serve_object", "size_object", "study_object"]
 
 _CHECK_FIELDS: Final = (
     "program",
@@ -34,6 +34,23 @@ _STUDY_FIELDS: Final = (
     "claims",
     "wall_seconds",
     "status",
+    "error",
+)
+
+
+_RTL_FIELDS: Final = (
+    "program",
+    "parameters",
+    "hardware",
+    "status",
+    "modules",
+    "units",
+    "equal",
+    "transfers",
+    "channels",
+    "cycles",
+    "first_difference",
+    "cost",
     "error",
 )
 
@@ -81,6 +98,11 @@ def serve_object(**known: object) -> dict[str, object]:
 def size_object(**known: object) -> dict[str, object]:
     """Return the object of ``size --json`` with the fields that are known, the others None."""
     return dict.fromkeys(_SIZE_FIELDS) | known
+
+
+def rtl_object(**known: object) -> dict[str, object]:
+    """Return the object of ``rtl --json`` with the fields that are known, the others None."""
+    return dict.fromkeys(_RTL_FIELDS) | known
 
 
 def study_object(**known: object) -> dict[str, object]:

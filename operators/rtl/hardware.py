@@ -13,10 +13,11 @@ import numpy as np
 from fabric import Program, ProgramError, simulate
 from operators.rtl import tools
 from operators.rtl.comparing import Comparison, compared, transfers_of
+from operators.rtl.cost import Cost, cost_of
 from operators.rtl.netlist import Channel, Instance, Netlist, netlist
 from operators.rtl.verilog import Written, modules_of, testbench, top
 
-__all__ = ["Design", "beside", "design", "run", "write"]
+__all__ = ["Design", "beside", "cost", "design", "run", "write"]
 
 _MORE = 64
 """Cycles for which the testbench goes on after the fabric's run."""
@@ -105,3 +106,8 @@ def beside(designs: Sequence[Design]) -> Design:
     return Design(
         Netlist(units, channels), np.concatenate(expected), max(each.cycles for each in designs)
     )
+
+
+def cost(designed: Design, folder: Path) -> Cost:
+    """Return what the modules take that ``write`` has written."""
+    return cost_of(designed.netlist, folder)
