@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["check_object", "rtl_object", "run_object", "serve_object", "size_object", "study_object"]
+__all__ = [
+    "check_object",
+    "rtl_object",
+    "run_object",
+    "serve_object",
+    "size_object",
+    "study_object",
+]
 
 _CHECK_FIELDS: Final = (
     "program",

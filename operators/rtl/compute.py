@@ -179,16 +179,20 @@ ACCUMULATIONS: Final[dict[str, Accumulation]] = {
     "RetileRow": (1, True, _sizes, _below, _none),
     "RetileCol": (1, True, _sizes, _beside, _none),
     "Sum": (1, False, _whole, _kept, lambda x: x.rows * x.cols),
-    "MatmulSum": (2, False, _unmasked, _last(_unmasked), lambda a, b: (a.rows * a.cols * b.cols) << 1),
+    "MatmulSum": (
+        2, False, _unmasked, _last(_unmasked),
+        lambda a, b: (a.rows * a.cols * b.cols) << 1,
+    ),
     "MatmulSumT": (
-        2, False, _unmasked_transposed, _last(_unmasked_transposed), lambda a, b: (a.rows * a.cols * b.rows) << 1
+        2, False, _unmasked_transposed, _last(_unmasked_transposed),
+        lambda a, b: (a.rows * a.cols * b.rows) << 1,
     ),
 }  # fmt: skip
 """Functions of Accum by the name of their module."""
 
 
 def accum(function: str) -> Unit:
-    """Fold groups of ``rank`` dimensions; inputs are released before the result waits for a slot."""
+    """Fold groups of ``rank`` dimensions; inputs are released before the result waits."""
     inputs, stays, first, more, operations = ACCUMULATIONS[function]
     u = Unit(inputs, 1)
     m, heads, emitter = u.m, [each.token for each in u.inputs], Emitter(u.m, u.outputs)

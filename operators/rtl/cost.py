@@ -74,8 +74,7 @@ def cost_of(netlist: Netlist, folder: Path) -> Cost:
         file = f"cost-{module}.json"
         tools.yosys(
             folder,
-            f"read_verilog -sv modules.sv; synth_ecp5 -top {module}; "
-            f"tee -q -o {file} stat -json",
+            f"read_verilog -sv modules.sv; synth_ecp5 -top {module}; tee -q -o {file} stat -json",
         )
         cells = json.loads((folder / file).read_text())["design"]["num_cells_by_type"]
         found.append(_cost(module, count, cells))

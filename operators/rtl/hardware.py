@@ -12,7 +12,7 @@ import numpy as np
 
 from fabric import Program, ProgramError, simulate
 from operators.rtl import tools
-from operators.rtl.comparing import Comparison, compared, transfers_of
+from operators.rtl.comparing import Comparison, compared, logged, transfers_of
 from operators.rtl.cost import Cost, cost_of
 from operators.rtl.netlist import Channel, Instance, Netlist, netlist
 from operators.rtl.verilog import Written, modules_of, testbench, top
@@ -52,7 +52,7 @@ def design(program: Program, **options: Any) -> Design:
         )
     with tempfile.TemporaryDirectory() as folder:
         report = simulate(program, mode="timing", trace="events", log_dir=folder, **options)
-        if report.status != "completed":
+        if report.status != "completed" or report.cycles is None:
             raise ProgramError(
                 f"program {program.name!r} ends in a {report.status}: expected a run that completes"
             )
@@ -76,7 +76,7 @@ def write(designed: Design, folder: Path) -> Written:
 def run(designed: Design, folder: Path) -> Comparison:
     """Build and run what ``write`` has written; compare it with the fabric's run."""
     log = tools.simulate(folder, tools.compiled(folder))
-    return compared(designed.expected, log, designed.netlist, designed.cycles)
+    return compared(designed.expected, logged(log), designed.netlist, designed.cycles)
 
 
 def beside(designs: Sequence[Design]) -> Design:
@@ -86,14 +86,14 @@ def beside(designs: Sequence[Design]) -> Design:
     expected = []
     for each in designs:
         first, first_unit = len(channels), len(units)
-        for unit in each.netlist.units:
-            units.append(
-                replace(
-                    unit,
-                    inputs=[first + number for number in unit.inputs],
-                    outputs=[first + number for number in unit.outputs],
-                )
+        units += [
+            replace(
+                unit,
+                inputs=[first + number for number in unit.inputs],
+                outputs=[first + number for number in unit.outputs],
             )
+            for unit in each.netlist.units
+        ]
         channels += [
             channel._replace(
                 producer=channel.producer + first_unit, consumer=channel.consumer + first_unit

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+
+# Any: operators of all kinds are looked at.
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,11 +16,9 @@ from fabric import (
     Operator,
     Program,
     ProgramError,
-    SelectorType,
     StreamType,
     TileType,
     Trace,
-    is_static,
 )
 from operators.accum import Accum
 from operators.addresses import CacheReadAddresses, ExpertAddresses, FilterLastTile
@@ -41,15 +41,13 @@ from operators.reassemble import Reassemble
 from operators.reshape import Reshape
 from operators.rtl import compute, memory, routing, sequences, shapes
 from operators.rtl.blocks import Unit
-from operators.rtl.tokens import CONTROL_BITS, SIZE_BITS, packed
+from operators.rtl.tokens import CONTROL_BITS, packed
 from operators.selectors import Selectors
 
 __all__ = ["Channel", "Instance", "Netlist", "netlist"]
 
 Binding = tuple[str, Callable[[], Unit], dict[str, int]]
 """The name of a module, what builds it, and the parameters of one instance."""
-
-# Any: amaranth has no types, and operators of all kinds are looked at.
 
 
 class Channel(NamedTuple):
@@ -136,7 +134,11 @@ def _function(name: str, function: Any) -> str | None:
     if kind in (Add, Mul, Div, Maximum):
         return "Binary"
     found = kind.__name__ + ("T" if getattr(function, "transposed", False) else "")
-    known = {"Map": compute.FUNCTIONS, "Accum": compute.ACCUMULATIONS, "FlatMap": sequences.SPLITS}
+    known: dict[str, Collection[str]] = {
+        "Map": compute.FUNCTIONS,
+        "Accum": compute.ACCUMULATIONS,
+        "FlatMap": sequences.SPLITS,
+    }
     return found if found in known[name] and kind.__module__.startswith("operators.") else None
 
 
@@ -228,7 +230,7 @@ def _bind_broadcast(place: _Place) -> Binding:
     return f"Broadcast_{outputs}", lambda: shapes.broadcast(outputs), {}
 
 
-def _bind_consumer(place: _Place) -> Binding:
+def _bind_consumer(_place: _Place) -> Binding:
     return "Consumer", shapes.consumer, {}
 
 
@@ -292,10 +294,10 @@ def _bind_load(place: _Place) -> Binding:
     sizes = [dim for dim in (*view, tile.rows, tile.cols) if isinstance(dim, int)]
     if len(sizes) != len(view) + 2 or 0 in sizes:
         raise place.refused(" for tensors that are empty")
-    *view, rows, cols = sizes
+    *dimensions, rows, cols = sizes
     inputs = len(place.inputs)
-    parameters = {"rank": len(view), "rows": rows, "cols": cols}
-    parameters |= {f"size_{number}": size for number, size in enumerate(reversed(view))}
+    parameters = {"rank": len(dimensions), "rows": rows, "cols": cols}
+    parameters |= {f"size_{number}": size for number, size in enumerate(reversed(dimensions))}
     return f"Load_{inputs}", lambda: memory.load(inputs), parameters
 
 
@@ -303,7 +305,7 @@ def _bind_read_addresses(place: _Place) -> Binding:
     return "CacheReadAddresses", sequences.read_addresses, {"stride": place.operator.stride}
 
 
-def _bind_filter_last(place: _Place) -> Binding:
+def _bind_filter_last(_place: _Place) -> Binding:
     return "FilterLastTile", sequences.filter_last, {}
 
 
@@ -311,7 +313,7 @@ def _bind_expert_addresses(place: _Place) -> Binding:
     return "ExpertAddresses", sequences.expert_addresses, {"tiles": place.operator.tiles}
 
 
-def _bind_store(place: _Place) -> Binding:
+def _bind_store(_place: _Place) -> Binding:
     return "Store", memory.store, {}
 
 
@@ -376,10 +378,7 @@ def _sent(place: _Place) -> list[int]:
         return _lists(operator.lists, size)
     if 0 in shape:
         raise place.refused(" for streams that are empty")
-    return [
-        packed(level=level, **each)
-        for level, each in zip(_levels(shape), fields, strict=True)
-    ]
+    return [packed(level=level, **each) for level, each in zip(_levels(shape), fields, strict=True)]
 
 
 def _lists(lists: Any, size: dict[str, int]) -> list[int]:

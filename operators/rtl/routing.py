@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from amaranth import Cat, Const, Mux, Signal
 
@@ -11,7 +11,7 @@ from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
 
 __all__ = ["eager_merge", "parallelize", "partition", "reassemble"]
 
-_AGE_BITS = 40
+_AGE_BITS: Final = 40
 """Of a counter of cycles."""
 
 
@@ -35,9 +35,7 @@ def partition(consumers: int) -> Unit:
 
     has_selector, kept_selector = Signal(), token("kept_selector")
     selector = token("selector")
-    m.d.comb += selector.eq(
-        Mux(has_selector, kept_selector.as_value(), steering.token.as_value())
-    )
+    m.d.comb += selector.eq(Mux(has_selector, kept_selector.as_value(), steering.token.as_value()))
     begins = going & ~has_selector & steering.valid
     hits = Signal(consumers)
     m.d.comb += hits.eq(Mux(selector.bare, 0, selector.control))
@@ -106,7 +104,7 @@ def _ages(m: Any, unit: Unit, inputs: int) -> list[Any]:
     return ages
 
 
-def reassemble(producers: int) -> Unit:
+def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     """Put sub-tensors together, those that a selector names, in the order in which they came.
 
     The last input are the selectors. An element leaves ``switch`` cycles after the first one of its
@@ -153,16 +151,17 @@ def reassemble(producers: int) -> Unit:
                     m.d.comb += [head.eq(each.token), is_shown.eq(shown[port])]
                     m.d.comb += since.eq(Mux(is_open, waited, ages[port]))
         is_passing = is_open | ((named != 0) & came)
-        load = Signal(2 * SIZE_BITS + 5, name=f"load_{number}")
-        m.d.comb += load.eq(
-            Mux(
-                head.in_memory & ~head.bare,
-                (head.rows * head.cols * element_bytes + bandwidth - 1) // bandwidth,
-                0,
-            )
+        load_bytes = Signal(2 * SIZE_BITS + 5, name=f"load_bytes_{number}")
+        m.d.comb += load_bytes.eq(
+            Mux(head.in_memory & ~head.bare, head.rows * head.cols * element_bytes, 0)
         )
+        # What a port has moved since the switch was through; an element takes whole cycles.
+        loading = Signal(_AGE_BITS, name=f"loading_{number}")
+        m.d.comb += loading.eq(since - switch)
+        is_switched = since >= switch
+        is_loaded = loading * bandwidth >= load_bytes
         takes = Signal(name=f"takes_{number}")
-        is_in_time = head.bare | (since >= switch + load)
+        is_in_time = head.bare | (is_switched & is_loaded)
         m.d.comb += takes.eq(enable & is_passing & is_shown & is_in_time)
         ends = takes & (head.level >= rank)
         after = Signal(producers, name=f"after_{number}")
@@ -176,7 +175,11 @@ def reassemble(producers: int) -> Unit:
         )
         with m.If(is_empty):
             m.d.comb += result.eq(0)
-            m.d.comb += [result.bare.eq(1), result.empty.eq(rank), result.level.eq(rank + last_level)]
+            m.d.comb += [
+                result.bare.eq(1),
+                result.empty.eq(rank),
+                result.level.eq(rank + last_level),
+            ]
             with m.If(selector.bare):
                 m.d.comb += result.empty.eq(selector.empty + rank + 1)
         taken = Signal(producers + 1, name=f"taken_{number}")
@@ -204,9 +207,7 @@ def reassemble(producers: int) -> Unit:
     used = Signal(producers + 1)
     m.d.comb += used.eq(after[6])
     m.d.comb += [each.take.eq(used[port]) for port, each in enumerate(u.inputs)]
-    m.d.comb += u.done.eq(
-        emitter.free & (left == 0) & ~is_open & ~steering.valid & steering.end
-    )
+    m.d.comb += u.done.eq(emitter.free & (left == 0) & ~is_open & ~steering.valid & steering.end)
     return u
 
 

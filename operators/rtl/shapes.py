@@ -1,4 +1,4 @@
-"""Modules of operators that change the shape of a stream, and of Broadcast: no cycles of their own."""
+"""Modules of operators that change the shape of a stream; they take no cycles of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from amaranth import Const, Mux, Signal
 from operators.rtl.blocks import Emitter, Unit
 from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
 
-__all__ = ["broadcast", "consumer", "expand", "flatten", "promote", "repeat", "reshape", "reshape_outer"]
+__all__ = [
+    "broadcast",
+    "consumer",
+    "expand",
+    "flatten",
+    "promote",
+    "repeat",
+    "reshape",
+    "reshape_outer",
+]
 
 
 def flatten() -> Unit:
@@ -70,7 +79,7 @@ def promote() -> Unit:
     return u
 
 
-def reshape(outputs: int) -> Unit:
+def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     """Split the innermost dimension into chunks, the last one padded; the second output are flags.
 
     With ``outermost`` the last chunk closes one dimension more: who fills a chunk waits for the
@@ -125,9 +134,7 @@ def reshape(outputs: int) -> Unit:
         m.d.comb += first.eq(padding("pad_first", behind == 0))
     pushes = Signal()
     waits = head.take & ~bare & is_full & outermost & ~head.final
-    m.d.comb += pushes.eq(
-        (emitter.free & is_filling) | ends | (head.take & ~waits)
-    )
+    m.d.comb += pushes.eq((emitter.free & is_filling) | ends | (head.take & ~waits))
     with m.If(waits):
         m.d.sync += [is_held.eq(1), held.eq(head.token), count.eq(0)]
     with m.Elif(known & emitter.free):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from amaranth.back import rtlil
@@ -41,9 +42,9 @@ def modules_of(netlist: Netlist) -> Written:
     for each in netlist.channels:
         hops = max(each.forward_cycles, each.backward_cycles)
         name, slots, longest = channel_module(each.depth, hops)
-        makers[name] = lambda slots=slots, longest=longest: channel(slots, longest)
+        makers[name] = partial(channel, slots, longest)
     for unit in netlist.units:
-        makers[unit.module] = lambda build=unit.build: _of_unit(build)
+        makers[unit.module] = partial(_of_unit, unit.build)
     texts, ports = [], {}
     for name, make in sorted(makers.items()):
         module, signals = make()
@@ -155,7 +156,9 @@ def _joined_units(netlist: Netlist, written: Written) -> Iterator[str]:
             ends |= {"request": f"request[{client}]", "answer": f"answer[{client}]"}
             client += 1
         if unit.given is not None:
-            ends |= {f"given_{what}": f"given_{what}[{source}]" for what in ("valid", "last", "next")}
+            ends |= {
+                f"given_{what}": f"given_{what}[{source}]" for what in ("valid", "last", "next")
+            }
             ends["given_token"] = f"given_token[{source * BITS} +: {BITS}]"
             source += 1
         module = unit.module
