@@ -104,5 +104,7 @@ def test_bounds(name: str) -> None:
     slow = simulate(built, mode="timing").cycles
     fast = simulate(shipped(name), mode="timing").cycles
 
+    assert slow is not None
+    assert fast is not None
     assert lower_bounds(built).at_least["cycles"] <= slow
     assert fast <= slow
