@@ -77,7 +77,8 @@ class Comparison:
     def __str__(self) -> str:
         """Say it in a line."""
         if self.first_difference is None:
-            return f"equal: {self.transfers:,} transfers on {self.channels:,} channels"
+            transfers = _counted(self.transfers, "transfer")
+            return f"equal: {transfers} on {_counted(self.channels, 'channel')}"
         return f"different: {self.first_difference}"
 
     def as_json(self) -> dict[str, object]:
@@ -90,6 +91,10 @@ class Comparison:
             "cycles": self.cycles,
             "first_difference": None if difference is None else difference._asdict(),
         }
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def transfers_of(trace: Trace) -> Any:

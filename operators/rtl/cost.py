@@ -47,12 +47,18 @@ class Cost:
     def __str__(self) -> str:
         """Return a table."""
         width = max(len(each.module) for each in self.modules)
-        lines = [f"{'module':{width}} instances    LUTs  flip-flops  multipliers  block RAMs"]
-        lines += [
-            f"{each.module:{width}} {each.instances:9,} {each.luts:7,} {each.flip_flops:11,} "
-            f"{each.multipliers:12,} {each.memories:11,}"
-            for each in self.modules
-        ]
+        titles = (
+            "module".ljust(width),
+            "instances",
+            "   LUTs",
+            " flip-flops",
+            " multipliers",
+            " block RAMs",
+        )
+        lines = [" ".join(titles)]
+        for name, *numbers in self.modules:
+            cells = [f"{n:{len(title)},}" for n, title in zip(numbers, titles[1:], strict=True)]
+            lines.append(" ".join([name.ljust(width), *cells]))
         return "\n".join(lines)
 
     def as_json(self) -> list[dict[str, object]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 # Any: operators of all kinds are looked at.
 from typing import Any, Final, NamedTuple
@@ -61,7 +61,7 @@ class Channel(NamedTuple):
     backward_cycles: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class Instance:
     """A unit.
 
@@ -78,13 +78,13 @@ class Instance:
     module: str
     build: Callable[[], Unit]
     parameters: dict[str, int]
-    inputs: list[int] = field(default_factory=list)
-    outputs: list[int] = field(default_factory=list)
+    inputs: list[int]
+    outputs: list[int]
     given: list[int] | None = None
     latencies_cycles: list[int] | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Netlist:
     """Units and channels of a program, or of several that run side by side."""
 
@@ -236,7 +236,7 @@ def _bind_consumer(_place: _Place) -> Binding:
 
 def _consumers(place: _Place, count: int) -> int:
     if count > CONTROL_BITS:
-        raise place.refused(f" for {count} streams, at most {CONTROL_BITS}")
+        raise place.refused(f" that steers {count}: expected at most {CONTROL_BITS} ways")
     return count
 
 
@@ -290,7 +290,7 @@ def _bind_load(place: _Place) -> Binding:
     before = len(place.inputs[0].shape) if place.inputs else 1
     view = place.outputs[0].shape[before:]
     if len(view) > memory.DIMENSIONS:
-        raise place.refused(f" for {len(view)} dimensions, at most {memory.DIMENSIONS}")
+        raise place.refused(f" for views of rank {len(view)}: expected at most {memory.DIMENSIONS}")
     sizes = [dim for dim in (*view, tile.rows, tile.cols) if isinstance(dim, int)]
     if len(sizes) != len(view) + 2 or 0 in sizes:
         raise place.refused(" for tensors that are empty")
@@ -405,6 +405,10 @@ def netlist(program: Program, trace: Trace) -> Netlist:
     nodes = {node.name: node for node in program.nodes}
     channels, readers, writers = _channels(trace)
     units = trace.query("SELECT name, operator, flops_per_cycle FROM units ORDER BY unit").rows()
+    latencies: dict[int, list[int]] = {}
+    bursts = trace.query("SELECT unit, cycles FROM bursts ORDER BY unit, submitted_cycle").rows()
+    for number, cycles in bursts:
+        latencies.setdefault(number, []).append(int(cycles))
     found = []
     for number, (name, operator, rate) in enumerate(units):
         inputs, outputs = readers.get(number, {}), writers.get(number, {})
@@ -428,20 +432,20 @@ def netlist(program: Program, trace: Trace) -> Netlist:
             if bind is None:
                 raise place.refused("")
             module, build, parameters = bind(place)
-        instance = Instance(name, module, build, parameters)
-        instance.inputs = [inputs[port] for port in sorted(inputs)]
-        instance.outputs = [outputs[port] for port in sorted(outputs)]
-        if module == "Source":
-            instance.given = _sent(place)
-        found.append(instance)
-    bursts = trace.query("SELECT unit, cycles FROM bursts ORDER BY unit, submitted_cycle").rows()
-    for instance in found:
-        if instance.module.startswith(("Load", "Store")):
-            instance.latencies_cycles = []
-    for number, cycles in bursts:
-        latencies = found[number].latencies_cycles
-        assert latencies is not None
-        latencies.append(int(cycles))
+        found.append(
+            Instance(
+                name,
+                module,
+                build,
+                parameters,
+                [inputs[port] for port in sorted(inputs)],
+                [outputs[port] for port in sorted(outputs)],
+                given=_sent(place) if module == "Source" else None,
+                latencies_cycles=latencies.get(number, [])
+                if module.startswith(("Load", "Store"))
+                else None,
+            )
+        )
     return Netlist(found, channels)
 
 

@@ -224,29 +224,39 @@ def eager_merge(producers: int, reads: str) -> Unit:
     valid = Signal(producers)
     m.d.comb += valid.eq(Cat(each.valid for each in u.inputs))
     is_open, source = Signal(), Signal(range(max(2, producers)))
-    winner = older(m, ages, valid)
-    begins = emitter.free & ~is_open & (valid != 0)
-    named = token("named")
-    m.d.comb += named.control.eq(1 << winner)
     to_data, to_selectors = (1 << reads.index(each) if each in reads else 0 for each in "ds")
-    told = emitter.push(begins, named, Const(to_selectors, outputs))
-    now_from = Signal(range(max(2, producers)))
-    m.d.comb += now_from.eq(Mux(is_open, source, winner))
-    head, is_shown = token("head"), Signal()
-    with m.Switch(now_from):
-        for port, each in enumerate(u.inputs):
-            with m.Case(port):
-                m.d.comb += [head.eq(each.token), is_shown.eq(each.valid)]
-    takes = Signal()
-    m.d.comb += takes.eq(emitter.free & told & (is_open | begins) & is_shown)
-    emitter.push(takes, head, Const(to_data, outputs))
+
+    def step(number: int, enable: Any, before: tuple[Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+        """Take at most one element; return whether it has left, and where that leads."""
+        is_open, source, used = before
+        shown = Signal(producers, name=f"shown_{number}")
+        m.d.comb += shown.eq(valid & ~used)
+        begins = enable & ~is_open & (shown != 0)
+        winner = older(m, ages, shown)
+        named = token(f"named_{number}")
+        m.d.comb += named.control.eq(1 << winner)
+        told = emitter.push(begins, named, Const(to_selectors, outputs))
+        now_from = Signal(range(max(2, producers)), name=f"from_{number}")
+        m.d.comb += now_from.eq(Mux(is_open, source, winner))
+        head, is_shown = token(f"head_{number}"), Signal(name=f"is_shown_{number}")
+        with m.Switch(now_from):
+            for port, each in enumerate(u.inputs):
+                with m.Case(port):
+                    m.d.comb += [head.eq(each.token), is_shown.eq(shown[port])]
+        takes = Signal(name=f"takes_{number}")
+        m.d.comb += takes.eq(enable & told & (is_open | begins) & is_shown)
+        left = emitter.push(takes, head, Const(to_data, outputs))
+        stays_open = Mux(takes, head.level < rank, is_open | begins)
+        return takes & left, stays_open, now_from, used | (takes << now_from)
+
+    # Where a sub-tensor has left, the next one may be chosen and begun in the same cycle.
+    goes_on, *between = step(0, emitter.free, (is_open, source, Const(0, producers)))
+    _, stays_open, last_source, used = step(1, goes_on, (between[0], between[1], between[2]))
     emitter.close()
-    m.d.comb += [each.take.eq(takes & (now_from == port)) for port, each in enumerate(u.inputs)]
-    with m.If(takes):
-        m.d.sync += is_open.eq(head.level < rank)
-    with m.Elif(begins):
-        m.d.sync += is_open.eq(1)
-    m.d.sync += source.eq(now_from)
+    taken = Signal(producers)
+    m.d.comb += taken.eq(used)
+    m.d.comb += [each.take.eq(taken[port]) for port, each in enumerate(u.inputs)]
+    m.d.sync += [is_open.eq(stays_open), source.eq(last_source)]
     ended: Any = 1
     for each in u.inputs:
         ended = ended & ~each.valid & each.end

@@ -56,6 +56,7 @@ class TestFiles:
         stated = tomllib.loads((HARDWARE / "paper.toml").read_text(encoding="utf-8"))
 
         expected = Hardware().as_dict() | {"placement": asdict(PlacementDescription())}
+        expected["channel"] = asdict(ChannelDescription())
         del expected["on_chip"]["capacity_bytes"]
         assert expected == stated
 
@@ -248,7 +249,8 @@ class TestRefused:
             ),
             (
                 "[channel]\nslots = 3",
-                "[channel] has no key slots (found slots = 3): expected one of depth",
+                "[channel] has no key slots (found slots = 3): expected one of depth, "
+                "interval_cycles",
             ),
             (
                 "[hmb]\nchannels = 3",

@@ -61,6 +61,7 @@ def command(
     from fabric.loading.program_file import load_on
     from fabric.shell.library import hardware_modules
     from fabric.shell.objects import rtl_object
+    from fabric.telling.wording import counted
     from fabric.terminal.output import print_json, print_text, program_prints
 
     with program_prints(as_json=as_json):
@@ -71,11 +72,9 @@ def command(
         compared = made.run(designed, output) if runs else None
         cost = made.cost(designed, output) if costs else None
 
-    found: dict[str, object] = {
-        "status": "written",
-        "modules": len({unit.module for unit in designed.netlist.units}),
-        "units": len(designed.netlist.units),
-    }
+    units = len(designed.netlist.units)
+    modules = len({unit.module for unit in designed.netlist.units})
+    found: dict[str, object] = {"status": "written", "modules": modules, "units": units}
     if compared is not None:
         found |= {"status": "equal" if compared.equal else "different", **compared.as_json()}
     if cost is not None:
@@ -83,7 +82,7 @@ def command(
     if as_json:
         print_json(rtl_object(**known, **found))
     else:
-        lines = [f"written: {found['units']} units of {found['modules']} kinds in {output}"]
+        lines = [f"written: {counted(units, 'unit')} of {counted(modules, 'kind')} in {output}"]
         lines += [str(each) for each in (compared, cost) if each is not None]
         print_text("\n".join(lines) + "\n")
     return int(compared is not None and not compared.equal)
