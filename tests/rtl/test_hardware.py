@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from fabric import ConfigurationError, ProgramError
+from fabric.shell.cli import main
 from operators.rtl import tools
 from operators.rtl.comparing import compared
 from operators.rtl.hardware import Design, beside, design, run, write
@@ -143,3 +145,27 @@ def test_shipped(tmp_path: Path) -> None:
     found = run(both, tmp_path)
 
     assert found.equal, found
+
+
+@pytest.mark.deep
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One object, and the exit status 0, on whatever hardware file."""
+    status = main(["rtl", PROGRAM, "-p", "tokens=2", "-o", str(tmp_path), "--run", "--json"])
+    found = json.loads(capsys.readouterr().out)
+
+    assert status == 0
+    assert found["status"] == "equal"
+    assert found["equal"]
+    assert found["channels"] == 31
+    assert found["hardware"]["channel"] == {"depth": 2, "interval_cycles": 1}
+    assert found["first_difference"] is None
+
+
+def test_refused_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The operator, and the exit status 2."""
+    status = main(["rtl", str(PROGRAMS / "buffer_twice.py"), "-o", str(tmp_path), "--json"])
+    found = json.loads(capsys.readouterr().out)
+
+    assert status == 2
+    assert found["status"] == "error"
+    assert "Bufferize has no hardware module" in found["error"]["message"]
