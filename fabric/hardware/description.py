@@ -214,6 +214,10 @@ class Hardware(_Part):
         """Return it with tensors placed so; as it is where that is None."""
         return self if placement is None else replace(self, placement=placement)
 
+    def of_wires(self) -> Hardware:
+        """Return it with channels that take one element a cycle and give one."""
+        return replace(self, channel=replace(self.channel, interval_cycles=1))
+
     def as_dict(self) -> dict[str, dict[str, object]]:
         """Return every key with its value, as a hardware file would state them.
 

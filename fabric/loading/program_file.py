@@ -43,7 +43,12 @@ def load_program(path: Path | str, parameters: Sequence[str], hardware: Hardware
 
 
 def load_on(
-    hardware_file: str | None, program: str, parameters: Sequence[str], known: dict[str, object]
+    hardware_file: str | None,
+    program: str,
+    parameters: Sequence[str],
+    known: dict[str, object],
+    *,
+    wires: bool = False,
 ) -> Loaded:
     """Load a program on the hardware of a file, by default the paper's.
 
@@ -54,6 +59,7 @@ def load_on(
         program: the path of its file.
         parameters: ``NAME=VALUE``, for ``build``; each name once.
         known: is told of the hardware and the parameters as soon as they are known.
+        wires: channels take one element a cycle and give one, whatever the file says.
 
     Raises:
         FabricError: what is wrong with either file.
@@ -67,6 +73,8 @@ def load_on(
         from fabric.hardware.file import load_hardware
 
         hardware = load_hardware(hardware_file)
+    if wires:
+        hardware = hardware.of_wires()
     known.update(hardware=hardware.as_dict())
     loaded = wired(module, parameters, hardware)
     known.update(parameters=loaded.parameters, hardware=loaded.program.hardware.as_dict())

@@ -26,6 +26,7 @@ from fabric.shell.groups import Group
 from fabric.shell.objects import (
     check_object,
     place_object,
+    rtl_object,
     run_object,
     serve_object,
     size_object,
@@ -51,6 +52,7 @@ _COMMANDS: Final = (
     "size",
     "place",
     "serve",
+    "rtl",
     "operators",
     "examples",
 )
@@ -202,6 +204,7 @@ def _fail(
             "study": study_object,
             "size": size_object,
             "place": place_object,
+            "rtl": rtl_object,
             "serve": serve_object,
         }.get(arguments[0], run_object)
         with contextlib.suppress(OSError):  # a full disk was told above

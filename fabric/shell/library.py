@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final
 from fabric.arguments.described import Described
 from fabric.arguments.documented import Documentation, documentation, script
 from fabric.arguments.helped import lacks
-from fabric.telling.errors import ProgramError
+from fabric.telling.errors import ConfigurationError, ProgramError
 
 if TYPE_CHECKING:
     from fabric.wiring.program import Program
 
-__all__ = ["Entry", "entries_of", "families", "found", "installed", "lowered"]
+__all__ = ["Entry", "entries_of", "families", "found", "hardware_modules", "installed", "lowered"]
 
 _TABLE: Final = re.compile(r"\(Table (\d+)\)")
 _SHOWN: Final = 5
@@ -170,3 +170,18 @@ def lowered(program: Program, rows: int, cols: int) -> Program:
     """Return ``program`` in physical pieces; see ``operators.pieces``."""
     found: Program = importlib.import_module("operators.pieces").in_pieces(program, rows, cols)
     return found
+
+
+def hardware_modules() -> ModuleType:
+    """Return what makes hardware of programs, ``operators.rtl.hardware``.
+
+    Raises:
+        ConfigurationError: what it is made with is not installed.
+    """
+    try:
+        return importlib.import_module("operators.rtl.hardware")
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"rtl needs {error.name}, which is not installed: expected the extra rtl, as in "
+            "pip install 'step-fabric[rtl]'"
+        ) from None

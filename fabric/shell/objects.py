@@ -7,6 +7,7 @@ from typing import Final
 __all__ = [
     "check_object",
     "place_object",
+    "rtl_object",
     "run_object",
     "serve_object",
     "size_object",
@@ -41,6 +42,23 @@ _STUDY_FIELDS: Final = (
     "claims",
     "wall_seconds",
     "status",
+    "error",
+)
+
+
+_RTL_FIELDS: Final = (
+    "program",
+    "parameters",
+    "hardware",
+    "status",
+    "modules",
+    "units",
+    "equal",
+    "transfers",
+    "channels",
+    "cycles",
+    "first_difference",
+    "cost",
     "error",
 )
 
@@ -120,6 +138,11 @@ def serve_object(**known: object) -> dict[str, object]:
 def size_object(**known: object) -> dict[str, object]:
     """Return the object of ``size --json`` with the fields that are known, the others None."""
     return dict.fromkeys(_SIZE_FIELDS) | known
+
+
+def rtl_object(**known: object) -> dict[str, object]:
+    """Return the object of ``rtl --json`` with the fields that are known, the others None."""
+    return dict.fromkeys(_RTL_FIELDS) | known
 
 
 def study_object(**known: object) -> dict[str, object]:

@@ -20,6 +20,7 @@ class Input:
     Attributes:
         valid, token: an element is shown.
         end: the stream has ended, unless one is still shown.
+        final: the one that is shown is known to be the last.
         take: the unit dequeues it in this cycle.
     """
 
@@ -28,6 +29,7 @@ class Input:
         self.valid: Any = Signal(name=f"in{number}_valid")
         self.token = token(f"in{number}_token")
         self.end: Any = Signal(name=f"in{number}_end")
+        self.final: Any = Signal(name=f"in{number}_final")
         self.take: Any = Signal(name=f"in{number}_take")
 
 
@@ -81,7 +83,9 @@ class Unit:
     def ports(self) -> list[Any]:
         """All signals of the module's interface but clock and reset."""
         found = [
-            part for each in self.inputs for part in (each.valid, each.token, each.end, each.take)
+            part
+            for each in self.inputs
+            for part in (each.valid, each.token, each.end, each.final, each.take)
         ]
         found += [part for each in self.outputs for part in (each.ready, each.valid, each.token)]
         found += [self.done, self.fault, *self.parameters.values(), *self.given]

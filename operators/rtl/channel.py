@@ -55,9 +55,10 @@ def channel(slots: int, hops: int) -> tuple[Any, list[Any]]:
 
     end = Signal()
     m.d.sync += end.eq(_delayed(m, closing, hops, forward))
-    m.d.comb += ended.eq(end)
-    ports = [depth, forward, backward, ready, send, sent, closing, valid, shown, take, ended]
-    return m, ports
+    final = Signal(name="out_final")
+    m.d.comb += [ended.eq(end), final.eq(end & (held == 1))]
+    parameters = [depth, forward, backward]
+    return m, [*parameters, ready, send, sent, closing, valid, shown, take, ended, final]
 
 
 def _delayed(m: Any, signal: Any, hops: int, cycles: Any) -> Any:

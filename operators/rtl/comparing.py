@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from fabric import Trace
 from operators.rtl.netlist import Netlist
 
-__all__ = ["Comparison", "Difference", "compared", "transfers_of"]
+__all__ = ["Comparison", "Difference", "compared", "logged", "transfers_of"]
 
 _SENT, _TAKEN, _FAULT = range(3)
-NEVER = -1
+"""Kinds of rows in a log."""
+
+NEVER: Final = -1
 
 
 class Difference(NamedTuple):
@@ -75,7 +77,8 @@ class Comparison:
     def __str__(self) -> str:
         """Say it in a line."""
         if self.first_difference is None:
-            return f"equal: {self.transfers:,} transfers on {self.channels:,} channels"
+            transfers = _counted(self.transfers, "transfer")
+            return f"equal: {transfers} on {_counted(self.channels, 'channel')}"
         return f"different: {self.first_difference}"
 
     def as_json(self) -> dict[str, object]:
@@ -90,6 +93,10 @@ class Comparison:
         }
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def transfers_of(trace: Trace) -> Any:
     """Return channel, element, cycle sent, cycle taken and stop of each transfer, in that order."""
     found = trace.query(
@@ -99,9 +106,13 @@ def transfers_of(trace: Trace) -> Any:
     return np.array(found, np.int64).reshape(-1, 5)
 
 
-def compared(expected: Any, log: Path, netlist: Netlist, cycles: int) -> Comparison:
-    """Compare what the fabric did with what the log of a testbench says."""
-    rows = np.loadtxt(log, np.int64, ndmin=2).reshape(-1, 4)
+def logged(log: Path) -> Any:
+    """Return the rows of a testbench's log: kind, channel or unit, cycle and stop."""
+    return np.fromstring(log.read_text(), np.int64, sep=" ").reshape(-1, 4)
+
+
+def compared(expected: Any, rows: Any, netlist: Netlist, cycles: int) -> Comparison:
+    """Compare what the fabric did with what the rows of a log say."""
     channels = netlist.channels
     differences = []
     for number, channel in enumerate(channels):

@@ -12,7 +12,7 @@ from amaranth import Const, Mux, Signal
 from operators.rtl.blocks import Emitter, Unit, cycles_of, largest
 from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
 
-__all__ = ["ACCUMULATIONS", "FUNCTIONS", "SPLITS", "accum", "flat_map", "map_"]
+__all__ = ["ACCUMULATIONS", "FUNCTIONS", "accum", "map_"]
 
 Sizes = tuple[Any, Any, Any, Any]
 """Rows, columns, and how many of them are valid."""
@@ -179,16 +179,20 @@ ACCUMULATIONS: Final[dict[str, Accumulation]] = {
     "RetileRow": (1, True, _sizes, _below, _none),
     "RetileCol": (1, True, _sizes, _beside, _none),
     "Sum": (1, False, _whole, _kept, lambda x: x.rows * x.cols),
-    "MatmulSum": (2, False, _unmasked, _last(_unmasked), lambda a, b: (a.rows * a.cols * b.cols) << 1),
+    "MatmulSum": (
+        2, False, _unmasked, _last(_unmasked),
+        lambda a, b: (a.rows * a.cols * b.cols) << 1,
+    ),
     "MatmulSumT": (
-        2, False, _unmasked_transposed, _last(_unmasked_transposed), lambda a, b: (a.rows * a.cols * b.rows) << 1
+        2, False, _unmasked_transposed, _last(_unmasked_transposed),
+        lambda a, b: (a.rows * a.cols * b.rows) << 1,
     ),
 }  # fmt: skip
 """Functions of Accum by the name of their module."""
 
 
 def accum(function: str) -> Unit:
-    """Fold groups of ``rank`` dimensions; inputs are released before the result waits for a slot."""
+    """Fold groups of ``rank`` dimensions; inputs are released before the result waits."""
     inputs, stays, first, more, operations = ACCUMULATIONS[function]
     u = Unit(inputs, 1)
     m, heads, emitter = u.m, [each.token for each in u.inputs], Emitter(u.m, u.outputs)
@@ -238,71 +242,4 @@ def accum(function: str) -> Unit:
         m.d.sync += [has_some.eq(1), total.eq(grown)]
     m.d.comb += u.fault.eq(going & _any(each.level != level for each in heads))
     m.d.comb += u.done.eq(emitter.free & _all(~each.valid & each.end for each in u.inputs))
-    return u
-
-
-SPLITS: Final = {"SplitRows", "SplitCols"}
-"""Functions of FlatMap."""
-
-
-def flat_map(function: str) -> Unit:
-    """Send the rows or columns of each tile, one a cycle; with ``valid_only`` but padding."""
-    u = Unit(1, 1)
-    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
-    valid_only = u.parameter("valid_only", 1)
-    turned = function == "SplitCols"
-
-    def lines(tile: Any) -> tuple[Any, Any, Any, Any]:
-        if turned:
-            return tile.cols, tile.rows, tile.valid_cols, tile.valid_rows
-        return tile.rows, tile.cols, tile.valid_rows, tile.valid_cols
-
-    held, number = token("held"), Signal(SIZE_BITS)
-    is_going = Signal()
-    tile = token("tile")
-    m.d.comb += tile.eq(Mux(is_going, held.as_value(), head.token.as_value()))
-    rows, cols, valid_rows, valid_cols = lines(tile)
-    count = Signal(SIZE_BITS)
-    m.d.comb += count.eq(Mux(valid_only, valid_rows, rows))
-
-    def part(name: str, at: Any) -> Any:
-        return changed(
-            m,
-            tile,
-            name,
-            rows=1,
-            cols=cols,
-            valid_rows=at < valid_rows,
-            valid_cols=valid_cols,
-            level=Mux(at + 1 == count, tile.level, 0),
-        )
-
-    m.d.comb += head.take.eq(head.valid & emitter.free & ~is_going)
-    new = head.take & ~tile.bare
-    is_none = new & (count == 0)
-    first = token("first")
-    m.d.comb += first.eq(part("part_first", number))
-    with m.If(head.take & tile.bare):
-        m.d.comb += first.eq(tile)
-    with m.If(is_none):
-        m.d.comb += first.eq(0)
-        m.d.comb += [first.level.eq(tile.level), first.bare.eq(1)]
-    pushes = Signal()
-    m.d.comb += pushes.eq(
-        emitter.free & (is_going | (head.take & (~is_none | (tile.level != 0))))
-    )
-    left = emitter.push(pushes, first)
-    is_part = (is_going & emitter.free) | (new & ~is_none)
-    second = Signal()
-    m.d.comb += second.eq(is_part & left & (number + 1 < count))
-    emitter.push(second, part("part_second", number + 1))
-    emitter.close()
-    with m.If(is_part):
-        after = Signal(SIZE_BITS)
-        m.d.comb += after.eq(number + 1 + second)
-        m.d.sync += is_going.eq(after < count)
-        m.d.sync += number.eq(Mux(after < count, after, 0))
-    with m.If(new):
-        m.d.sync += held.eq(head.token)
-    m.d.comb += u.done.eq(emitter.free & ~is_going & ~head.valid & head.end)
     return u

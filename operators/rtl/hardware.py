@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fabric import Program, ProgramError, simulate
 from operators.rtl import tools
-from operators.rtl.comparing import Comparison, compared, transfers_of
-from operators.rtl.netlist import Netlist, netlist
+from operators.rtl.comparing import Comparison, compared, logged, transfers_of
+from operators.rtl.cost import Cost, cost_of
+from operators.rtl.netlist import Channel, Instance, Netlist, netlist
 from operators.rtl.verilog import Written, modules_of, testbench, top
 
-__all__ = ["Design", "design", "run", "write"]
+__all__ = ["Design", "beside", "cost", "design", "run", "write"]
 
 _MORE = 64
 """Cycles for which the testbench goes on after the fabric's run."""
@@ -48,7 +52,7 @@ def design(program: Program, **options: Any) -> Design:
         )
     with tempfile.TemporaryDirectory() as folder:
         report = simulate(program, mode="timing", trace="events", log_dir=folder, **options)
-        if report.status != "completed":
+        if report.status != "completed" or report.cycles is None:
             raise ProgramError(
                 f"program {program.name!r} ends in a {report.status}: expected a run that completes"
             )
@@ -72,4 +76,38 @@ def write(designed: Design, folder: Path) -> Written:
 def run(designed: Design, folder: Path) -> Comparison:
     """Build and run what ``write`` has written; compare it with the fabric's run."""
     log = tools.simulate(folder, tools.compiled(folder))
-    return compared(designed.expected, log, designed.netlist, designed.cycles)
+    return compared(designed.expected, logged(log), designed.netlist, designed.cycles)
+
+
+def beside(designs: Sequence[Design]) -> Design:
+    """Return several designs as one, side by side: they are built and run at once."""
+    units: list[Instance] = []
+    channels: list[Channel] = []
+    expected = []
+    for each in designs:
+        first, first_unit = len(channels), len(units)
+        units += [
+            replace(
+                unit,
+                inputs=[first + number for number in unit.inputs],
+                outputs=[first + number for number in unit.outputs],
+            )
+            for unit in each.netlist.units
+        ]
+        channels += [
+            channel._replace(
+                producer=channel.producer + first_unit, consumer=channel.consumer + first_unit
+            )
+            for channel in each.netlist.channels
+        ]
+        rows = each.expected.copy()
+        rows[:, 0] += first
+        expected.append(rows)
+    return Design(
+        Netlist(units, channels), np.concatenate(expected), max(each.cycles for each in designs)
+    )
+
+
+def cost(designed: Design, folder: Path) -> Cost:
+    """Return what the modules take that ``write`` has written."""
+    return cost_of(designed.netlist, folder)

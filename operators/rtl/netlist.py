@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+# Any: operators of all kinds are looked at.
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,13 +16,12 @@ from fabric import (
     Operator,
     Program,
     ProgramError,
-    SelectorType,
     StreamType,
     TileType,
     Trace,
-    is_static,
 )
 from operators.accum import Accum
+from operators.addresses import CacheReadAddresses, ExpertAddresses, FilterLastTile
 from operators.consumer import Consumer
 from operators.eager_merge import EagerMerge
 from operators.expand import Expand, Repeat
@@ -38,17 +39,15 @@ from operators.ragged_integers import RaggedIntegers
 from operators.random_off_chip_load import RandomOffChipLoad
 from operators.reassemble import Reassemble
 from operators.reshape import Reshape
-from operators.rtl import compute, memory, routing, shapes
+from operators.rtl import compute, memory, routing, sequences, shapes
 from operators.rtl.blocks import Unit
-from operators.rtl.tokens import CONTROL_BITS, SIZE_BITS, packed
+from operators.rtl.tokens import CONTROL_BITS, packed
 from operators.selectors import Selectors
 
 __all__ = ["Channel", "Instance", "Netlist", "netlist"]
 
 Binding = tuple[str, Callable[[], Unit], dict[str, int]]
 """The name of a module, what builds it, and the parameters of one instance."""
-
-# Any: amaranth has no types, and operators of all kinds are looked at.
 
 
 class Channel(NamedTuple):
@@ -62,7 +61,7 @@ class Channel(NamedTuple):
     backward_cycles: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class Instance:
     """A unit.
 
@@ -79,13 +78,13 @@ class Instance:
     module: str
     build: Callable[[], Unit]
     parameters: dict[str, int]
-    inputs: list[int] = field(default_factory=list)
-    outputs: list[int] = field(default_factory=list)
+    inputs: list[int]
+    outputs: list[int]
     given: list[int] | None = None
     latencies_cycles: list[int] | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Netlist:
     """Units and channels of a program, or of several that run side by side."""
 
@@ -135,7 +134,11 @@ def _function(name: str, function: Any) -> str | None:
     if kind in (Add, Mul, Div, Maximum):
         return "Binary"
     found = kind.__name__ + ("T" if getattr(function, "transposed", False) else "")
-    known = {"Map": compute.FUNCTIONS, "Accum": compute.ACCUMULATIONS, "FlatMap": compute.SPLITS}
+    known: dict[str, Collection[str]] = {
+        "Map": compute.FUNCTIONS,
+        "Accum": compute.ACCUMULATIONS,
+        "FlatMap": sequences.SPLITS,
+    }
     return found if found in known[name] and kind.__module__.startswith("operators.") else None
 
 
@@ -185,7 +188,7 @@ def _bind_flat_map(place: _Place) -> Binding:
     if function is None:
         raise place.refused(f" for {type(place.operator.split).__name__}")
     parameters = {"valid_only": int(place.operator.split.valid_only)}
-    return f"FlatMap_{function}", lambda: compute.flat_map(function), parameters
+    return f"FlatMap_{function}", lambda: sequences.flat_map(function), parameters
 
 
 def _bind_flatten(place: _Place) -> Binding:
@@ -203,11 +206,14 @@ def _bind_promote(place: _Place) -> Binding:
 
 def _bind_reshape(place: _Place) -> Binding:
     operator, tile = place.operator, place.inputs[0].value
-    if operator.dimension or operator.outermost:
-        raise place.refused(" where it splits another dimension than the innermost")
-    rows, cols = (tile.rows, tile.cols) if isinstance(tile, TileType) else (0, 0)
     outputs = len(place.read)
+    if operator.dimension:
+        parameters = {"chunk": operator.chunk, "dimension": operator.dimension}
+        name = f"ReshapeOuter_{outputs}"
+        return name, lambda: shapes.reshape_outer(outputs), parameters
+    rows, cols = (tile.rows, tile.cols) if isinstance(tile, TileType) else (0, 0)
     parameters = {"chunk": operator.chunk, "rows": _size(rows), "cols": _size(cols)}
+    parameters["outermost"] = int(operator.outermost)
     return f"Reshape_{outputs}", lambda: shapes.reshape(outputs), parameters
 
 
@@ -224,13 +230,13 @@ def _bind_broadcast(place: _Place) -> Binding:
     return f"Broadcast_{outputs}", lambda: shapes.broadcast(outputs), {}
 
 
-def _bind_consumer(place: _Place) -> Binding:
+def _bind_consumer(_place: _Place) -> Binding:
     return "Consumer", shapes.consumer, {}
 
 
 def _consumers(place: _Place, count: int) -> int:
     if count > CONTROL_BITS:
-        raise place.refused(f" for {count} streams, at most {CONTROL_BITS}")
+        raise place.refused(f" that steers {count}: expected at most {CONTROL_BITS} ways")
     return count
 
 
@@ -269,12 +275,10 @@ def _bind_reassemble(place: _Place) -> Binding:
 
 def _bind_eager_merge(place: _Place) -> Binding:
     producers = _consumers(place, len(place.inputs))
-    if place.read not in ((0,), (0, 1)):
-        raise place.refused(" where its data are not read")
-    outputs = len(place.read)
+    reads = "".join("ds"[port] for port in place.read)
     return (
-        f"EagerMerge_{producers}_{outputs}",
-        lambda: routing.eager_merge(producers, outputs),
+        f"EagerMerge_{producers}_{reads}",
+        lambda: routing.eager_merge(producers, reads),
         {"rank": place.operator.rank},
     )
 
@@ -286,18 +290,30 @@ def _bind_load(place: _Place) -> Binding:
     before = len(place.inputs[0].shape) if place.inputs else 1
     view = place.outputs[0].shape[before:]
     if len(view) > memory.DIMENSIONS:
-        raise place.refused(f" for {len(view)} dimensions, at most {memory.DIMENSIONS}")
+        raise place.refused(f" for views of rank {len(view)}: expected at most {memory.DIMENSIONS}")
     sizes = [dim for dim in (*view, tile.rows, tile.cols) if isinstance(dim, int)]
     if len(sizes) != len(view) + 2 or 0 in sizes:
         raise place.refused(" for tensors that are empty")
-    *view, rows, cols = sizes
+    *dimensions, rows, cols = sizes
     inputs = len(place.inputs)
-    parameters = {"rank": len(view), "rows": rows, "cols": cols}
-    parameters |= {f"size_{number}": size for number, size in enumerate(reversed(view))}
+    parameters = {"rank": len(dimensions), "rows": rows, "cols": cols}
+    parameters |= {f"size_{number}": size for number, size in enumerate(reversed(dimensions))}
     return f"Load_{inputs}", lambda: memory.load(inputs), parameters
 
 
-def _bind_store(place: _Place) -> Binding:
+def _bind_read_addresses(place: _Place) -> Binding:
+    return "CacheReadAddresses", sequences.read_addresses, {"stride": place.operator.stride}
+
+
+def _bind_filter_last(_place: _Place) -> Binding:
+    return "FilterLastTile", sequences.filter_last, {}
+
+
+def _bind_expert_addresses(place: _Place) -> Binding:
+    return "ExpertAddresses", sequences.expert_addresses, {"tiles": place.operator.tiles}
+
+
+def _bind_store(_place: _Place) -> Binding:
     return "Store", memory.store, {}
 
 
@@ -309,9 +325,12 @@ def _bind_source(place: _Place) -> Binding:
 _BINDINGS: Final[dict[type[Operator], Callable[[_Place], Binding]]] = {
     Accum: _bind_accum,
     Broadcast: _bind_broadcast,
+    CacheReadAddresses: _bind_read_addresses,
     Consumer: _bind_consumer,
     EagerMerge: _bind_eager_merge,
     Expand: _bind_expand,
+    ExpertAddresses: _bind_expert_addresses,
+    FilterLastTile: _bind_filter_last,
     FlatMap: _bind_flat_map,
     Flatten: _bind_flatten,
     LinearOffChipLoad: _bind_load,
@@ -359,10 +378,7 @@ def _sent(place: _Place) -> list[int]:
         return _lists(operator.lists, size)
     if 0 in shape:
         raise place.refused(" for streams that are empty")
-    return [
-        packed(level=level, **each)
-        for level, each in zip(_levels(shape), fields, strict=True)
-    ]
+    return [packed(level=level, **each) for level, each in zip(_levels(shape), fields, strict=True)]
 
 
 def _lists(lists: Any, size: dict[str, int]) -> list[int]:
@@ -389,6 +405,10 @@ def netlist(program: Program, trace: Trace) -> Netlist:
     nodes = {node.name: node for node in program.nodes}
     channels, readers, writers = _channels(trace)
     units = trace.query("SELECT name, operator, flops_per_cycle FROM units ORDER BY unit").rows()
+    latencies: dict[int, list[int]] = {}
+    bursts = trace.query("SELECT unit, cycles FROM bursts ORDER BY unit, submitted_cycle").rows()
+    for number, cycles in bursts:
+        latencies.setdefault(number, []).append(int(cycles))
     found = []
     for number, (name, operator, rate) in enumerate(units):
         inputs, outputs = readers.get(number, {}), writers.get(number, {})
@@ -412,20 +432,20 @@ def netlist(program: Program, trace: Trace) -> Netlist:
             if bind is None:
                 raise place.refused("")
             module, build, parameters = bind(place)
-        instance = Instance(name, module, build, parameters)
-        instance.inputs = [inputs[port] for port in sorted(inputs)]
-        instance.outputs = [outputs[port] for port in sorted(outputs)]
-        if module == "Source":
-            instance.given = _sent(place)
-        found.append(instance)
-    bursts = trace.query("SELECT unit, cycles FROM bursts ORDER BY unit, submitted_cycle").rows()
-    for instance in found:
-        if instance.module.startswith(("Load", "Store")):
-            instance.latencies_cycles = []
-    for number, cycles in bursts:
-        latencies = found[number].latencies_cycles
-        assert latencies is not None
-        latencies.append(int(cycles))
+        found.append(
+            Instance(
+                name,
+                module,
+                build,
+                parameters,
+                [inputs[port] for port in sorted(inputs)],
+                [outputs[port] for port in sorted(outputs)],
+                given=_sent(place) if module == "Source" else None,
+                latencies_cycles=latencies.get(number, [])
+                if module.startswith(("Load", "Store"))
+                else None,
+            )
+        )
     return Netlist(found, channels)
 
 

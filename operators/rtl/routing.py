@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from amaranth import Cat, Const, Mux, Signal
 
@@ -11,7 +11,7 @@ from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
 
 __all__ = ["eager_merge", "parallelize", "partition", "reassemble"]
 
-_AGE_BITS = 40
+_AGE_BITS: Final = 40
 """Of a counter of cycles."""
 
 
@@ -35,9 +35,7 @@ def partition(consumers: int) -> Unit:
 
     has_selector, kept_selector = Signal(), token("kept_selector")
     selector = token("selector")
-    m.d.comb += selector.eq(
-        Mux(has_selector, kept_selector.as_value(), steering.token.as_value())
-    )
+    m.d.comb += selector.eq(Mux(has_selector, kept_selector.as_value(), steering.token.as_value()))
     begins = going & ~has_selector & steering.valid
     hits = Signal(consumers)
     m.d.comb += hits.eq(Mux(selector.bare, 0, selector.control))
@@ -106,7 +104,7 @@ def _ages(m: Any, unit: Unit, inputs: int) -> list[Any]:
     return ages
 
 
-def reassemble(producers: int) -> Unit:
+def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     """Put sub-tensors together, those that a selector names, in the order in which they came.
 
     The last input are the selectors. An element leaves ``switch`` cycles after the first one of its
@@ -153,16 +151,17 @@ def reassemble(producers: int) -> Unit:
                     m.d.comb += [head.eq(each.token), is_shown.eq(shown[port])]
                     m.d.comb += since.eq(Mux(is_open, waited, ages[port]))
         is_passing = is_open | ((named != 0) & came)
-        load = Signal(2 * SIZE_BITS + 5, name=f"load_{number}")
-        m.d.comb += load.eq(
-            Mux(
-                head.in_memory & ~head.bare,
-                (head.rows * head.cols * element_bytes + bandwidth - 1) // bandwidth,
-                0,
-            )
+        load_bytes = Signal(2 * SIZE_BITS + 5, name=f"load_bytes_{number}")
+        m.d.comb += load_bytes.eq(
+            Mux(head.in_memory & ~head.bare, head.rows * head.cols * element_bytes, 0)
         )
+        # What a port has moved since the switch was through; an element takes whole cycles.
+        loading = Signal(_AGE_BITS, name=f"loading_{number}")
+        m.d.comb += loading.eq(since - switch)
+        is_switched = since >= switch
+        is_loaded = loading * bandwidth >= load_bytes
         takes = Signal(name=f"takes_{number}")
-        is_in_time = head.bare | (since >= switch + load)
+        is_in_time = head.bare | (is_switched & is_loaded)
         m.d.comb += takes.eq(enable & is_passing & is_shown & is_in_time)
         ends = takes & (head.level >= rank)
         after = Signal(producers, name=f"after_{number}")
@@ -176,7 +175,11 @@ def reassemble(producers: int) -> Unit:
         )
         with m.If(is_empty):
             m.d.comb += result.eq(0)
-            m.d.comb += [result.bare.eq(1), result.empty.eq(rank), result.level.eq(rank + last_level)]
+            m.d.comb += [
+                result.bare.eq(1),
+                result.empty.eq(rank),
+                result.level.eq(rank + last_level),
+            ]
             with m.If(selector.bare):
                 m.d.comb += result.empty.eq(selector.empty + rank + 1)
         taken = Signal(producers + 1, name=f"taken_{number}")
@@ -204,45 +207,56 @@ def reassemble(producers: int) -> Unit:
     used = Signal(producers + 1)
     m.d.comb += used.eq(after[6])
     m.d.comb += [each.take.eq(used[port]) for port, each in enumerate(u.inputs)]
-    m.d.comb += u.done.eq(
-        emitter.free & (left == 0) & ~is_open & ~steering.valid & steering.end
-    )
+    m.d.comb += u.done.eq(emitter.free & (left == 0) & ~is_open & ~steering.valid & steering.end)
     return u
 
 
-def eager_merge(producers: int, outputs: int) -> Unit:
-    """Pass on sub-tensors, first come, first served; the second output says whose each one is."""
+def eager_merge(producers: int, reads: str) -> Unit:
+    """Pass on sub-tensors, first come, first served; a selector says whose each one is.
+
+    ``reads`` says which of its outputs there are: ``d`` for the data, ``s`` for the selectors.
+    """
+    outputs = len(reads)
     u = Unit(producers, outputs)
     m, emitter = u.m, Emitter(u.m, u.outputs)
     rank = u.parameter("rank", LEVEL_BITS)
     ages = _ages(m, u, producers)
     valid = Signal(producers)
     m.d.comb += valid.eq(Cat(each.valid for each in u.inputs))
-    is_open, source, busy = Signal(), Signal(range(max(2, producers))), Signal()
-    winner = older(m, ages, valid)
-    begins = emitter.free & ~is_open & (valid != 0)
-    named = token("named")
-    m.d.comb += named.control.eq(1 << winner)
-    to_selectors = 2 if outputs == 2 else 0
-    told = emitter.push(begins, named, Const(to_selectors, outputs))
-    now_from = Signal(range(max(2, producers)))
-    m.d.comb += now_from.eq(Mux(is_open, source, winner))
-    head, is_shown = token("head"), Signal()
-    with m.Switch(now_from):
-        for port, each in enumerate(u.inputs):
-            with m.Case(port):
-                m.d.comb += [head.eq(each.token), is_shown.eq(each.valid)]
-    takes = Signal()
-    m.d.comb += takes.eq(emitter.free & told & (is_open | begins) & is_shown)
-    emitter.push(takes, head, Const(1, outputs))
+    is_open, source = Signal(), Signal(range(max(2, producers)))
+    to_data, to_selectors = (1 << reads.index(each) if each in reads else 0 for each in "ds")
+
+    def step(number: int, enable: Any, before: tuple[Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+        """Take at most one element; return whether it has left, and where that leads."""
+        is_open, source, used = before
+        shown = Signal(producers, name=f"shown_{number}")
+        m.d.comb += shown.eq(valid & ~used)
+        begins = enable & ~is_open & (shown != 0)
+        winner = older(m, ages, shown)
+        named = token(f"named_{number}")
+        m.d.comb += named.control.eq(1 << winner)
+        told = emitter.push(begins, named, Const(to_selectors, outputs))
+        now_from = Signal(range(max(2, producers)), name=f"from_{number}")
+        m.d.comb += now_from.eq(Mux(is_open, source, winner))
+        head, is_shown = token(f"head_{number}"), Signal(name=f"is_shown_{number}")
+        with m.Switch(now_from):
+            for port, each in enumerate(u.inputs):
+                with m.Case(port):
+                    m.d.comb += [head.eq(each.token), is_shown.eq(shown[port])]
+        takes = Signal(name=f"takes_{number}")
+        m.d.comb += takes.eq(enable & told & (is_open | begins) & is_shown)
+        left = emitter.push(takes, head, Const(to_data, outputs))
+        stays_open = Mux(takes, head.level < rank, is_open | begins)
+        return takes & left, stays_open, now_from, used | (takes << now_from)
+
+    # Where a sub-tensor has left, the next one may be chosen and begun in the same cycle.
+    goes_on, *between = step(0, emitter.free, (is_open, source, Const(0, producers)))
+    _, stays_open, last_source, used = step(1, goes_on, (between[0], between[1], between[2]))
     emitter.close()
-    m.d.comb += [each.take.eq(takes & (now_from == port)) for port, each in enumerate(u.inputs)]
-    m.d.sync += busy.eq(0)
-    with m.If(takes):
-        m.d.sync += is_open.eq(head.level < rank)
-    with m.Elif(begins):
-        m.d.sync += is_open.eq(1)
-    m.d.sync += source.eq(now_from)
+    taken = Signal(producers)
+    m.d.comb += taken.eq(used)
+    m.d.comb += [each.take.eq(taken[port]) for port, each in enumerate(u.inputs)]
+    m.d.sync += [is_open.eq(stays_open), source.eq(last_source)]
     ended: Any = 1
     for each in u.inputs:
         ended = ended & ~each.valid & each.end

@@ -1,4 +1,4 @@
-"""Modules of operators that change the shape of a stream, and of Broadcast: no cycles of their own."""
+"""Modules of operators that change the shape of a stream; they take no cycles of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from amaranth import Const, Mux, Signal
 from operators.rtl.blocks import Emitter, Unit
 from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
 
-__all__ = ["broadcast", "consumer", "expand", "flatten", "promote", "repeat", "reshape"]
+__all__ = [
+    "broadcast",
+    "consumer",
+    "expand",
+    "flatten",
+    "promote",
+    "repeat",
+    "reshape",
+    "reshape_outer",
+]
 
 
 def flatten() -> Unit:
@@ -43,12 +52,13 @@ def promote() -> Unit:
     is_held, held = Signal(), token("held")
     level = head.token.level
     closes = level >= inside
-    waits = outermost & ~closes & (level + 1 == inside)
+    is_last = outermost & ~closes & (level + 1 == inside)
+    waits = is_last & ~head.final
     new = changed(
         m,
         head.token,
         "promoted",
-        level=Mux(closes, level + 1, level),
+        level=Mux(closes, level + 1, Mux(is_last & head.final, inside, level)),
         empty=Mux(head.token.bare & (head.token.empty >= inside), head.token.empty + 1,
                   head.token.empty),
     )  # fmt: skip
@@ -69,16 +79,26 @@ def promote() -> Unit:
     return u
 
 
-def reshape(outputs: int) -> Unit:
-    """Split the innermost dimension into chunks, the last one padded; the second output are flags."""
+def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
+    """Split the innermost dimension into chunks, the last one padded; the second output are flags.
+
+    With ``outermost`` the last chunk closes one dimension more: who fills a chunk waits for the
+    next element, or the end.
+    """
     u = Unit(1, outputs)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
     chunk = u.parameter("chunk", SIZE_BITS)
     rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
     every = Const((1 << outputs) - 1, outputs)
     count, missing, level = Signal(SIZE_BITS), Signal(SIZE_BITS), Signal(LEVEL_BITS)
+    outermost = u.parameter("outermost", 1)
     is_filling = missing != 0
-    going = emitter.free & ~is_filling
+    is_held, held = Signal(), token("held")
+    known = is_held & (head.valid | head.end)
+    waited = changed(m, held, "waited", level=Mux(head.valid, 1, 2))
+    was_left = emitter.push(known & emitter.free, waited, every)
+    going = Signal()
+    m.d.comb += going.eq(emitter.free & ~is_filling & (~is_held | known) & was_left)
     ends = going & ~head.valid & head.end & (count != 0)
     bare, stop = head.token.bare, head.token.level
     m.d.comb += head.take.eq(head.valid & going)
@@ -87,7 +107,7 @@ def reshape(outputs: int) -> Unit:
 
     # What comes first, and how many paddings behind it.
     behind, closing = Signal(SIZE_BITS), Signal(LEVEL_BITS)
-    m.d.comb += closing.eq(Mux(ends, 1, stop + 1))
+    m.d.comb += closing.eq(Mux(ends, outermost + 1, stop + 1))
     with m.If(is_filling):
         m.d.comb += [behind.eq(missing - 1), closing.eq(level)]
     with m.Elif(fills_first):
@@ -105,7 +125,7 @@ def reshape(outputs: int) -> Unit:
         m,
         head.token,
         "chunked",
-        level=Mux(bare | is_full, stop + 1, 0),
+        level=Mux(bare | is_full, Mux(~bare & outermost & head.final, 2, stop + 1), 0),
         empty=Mux(bare, head.token.empty + 1, 0),
     )
     first = token("first")
@@ -113,7 +133,12 @@ def reshape(outputs: int) -> Unit:
     with m.If(is_filling | fills_first):
         m.d.comb += first.eq(padding("pad_first", behind == 0))
     pushes = Signal()
-    m.d.comb += pushes.eq(emitter.free & (is_filling | ends | head.take))
+    waits = head.take & ~bare & is_full & outermost & ~head.final
+    m.d.comb += pushes.eq((emitter.free & is_filling) | ends | (head.take & ~waits))
+    with m.If(waits):
+        m.d.sync += [is_held.eq(1), held.eq(head.token), count.eq(0)]
+    with m.Elif(known & emitter.free):
+        m.d.sync += is_held.eq(0)
     left = emitter.push(pushes, first, every)
     second = Signal()
     m.d.comb += second.eq(pushes & left & (behind != 0))
@@ -125,6 +150,34 @@ def reshape(outputs: int) -> Unit:
         with m.If(head.take & ~bare & ~is_full & (stop == 0)):
             m.d.sync += count.eq(count + 1)
     m.d.comb += u.done.eq(going & ~head.valid & head.end & (count == 0))
+    return u
+
+
+def reshape_outer(outputs: int) -> Unit:
+    """Split dimension ``dimension`` into chunks that need no padding."""
+    u = Unit(1, outputs)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    chunk, dimension = u.parameter("chunk", SIZE_BITS), u.parameter("dimension", LEVEL_BITS)
+    count = Signal(SIZE_BITS)
+    level, bare = head.token.level, head.token.bare
+    is_outside = bare & (head.token.empty >= dimension)
+    after = Signal(SIZE_BITS)
+    m.d.comb += after.eq(count + (~is_outside & (level >= dimension)))
+    new = changed(m, head.token, "split")
+    closes = level > dimension
+    with m.If(closes):
+        m.d.comb += new.level.eq(level + 1)
+    with m.Elif(after == chunk):
+        m.d.comb += new.level.eq(dimension + 1)
+    with m.If(is_outside):
+        m.d.comb += new.empty.eq(head.token.empty + 1)
+    m.d.comb += head.take.eq(head.valid & emitter.free)
+    emitter.push(head.take, new, Const((1 << outputs) - 1, outputs))
+    emitter.close()
+    with m.If(head.take):
+        m.d.sync += count.eq(Mux(closes | (after == chunk), 0, after))
+    m.d.comb += u.fault.eq(head.take & closes & (after != 0) & (after != chunk))
+    m.d.comb += u.done.eq(emitter.free & ~head.valid & head.end)
     return u
 
 

@@ -1,4 +1,4 @@
-"""What a channel carries besides the data of a tile: all that the time of an operator depends on."""
+"""What a channel carries besides the data of a tile: what the time of operators depends on."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from typing import Any, Final
 from amaranth import Module, Signal
 from amaranth.lib import data
 
-__all__ = ["BITS", "CONTROL_BITS", "FIELDS", "LEVEL_BITS", "SIZE_BITS", "Token", "changed", "packed", "token"]
+__all__ = [
+    "BITS",
+    "CONTROL_BITS",
+    "FIELDS",
+    "LEVEL_BITS",
+    "SIZE_BITS",
+    "Token",
+    "changed",
+    "packed",
+    "token",
+]
 
 LEVEL_BITS: Final = 5
 SIZE_BITS: Final = 20
-CONTROL_BITS: Final = 64
+CONTROL_BITS: Final = 128
 
 FIELDS: Final = {
     "level": LEVEL_BITS,
@@ -65,4 +75,3 @@ def changed(m: Module, source: Any, name: str, **fields: Any) -> Any:
     for field, value in fields.items():
         m.d.comb += getattr(result, field).eq(value)
     return result
-

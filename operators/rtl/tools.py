@@ -81,8 +81,10 @@ def compiled(folder: Path) -> Path:
     (folder / "main.cpp").write_text(_MAIN)
     command = [
         tool, "--cc", "--exe", "--build", "-j", "2", "-O3", "--x-assign", "0", "--x-initial", "0",
-        "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-UNOPTFLAT", "--top-module", "testbench",
-        "--output-split", "5000", "-CFLAGS", "-O1", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include",
+        "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-UNOPTFLAT", "-fno-inline",
+        "--top-module", "testbench", "--output-split", "5000",
+        # The file of the wheel says no option for headers that are compiled before.
+        "-CFLAGS", "-O0", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include",
         "testbench.sv", "top.sv", "modules.sv",
         "main.cpp",
     ]  # fmt: skip

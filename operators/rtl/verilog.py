@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from amaranth.back import rtlil
@@ -41,9 +42,9 @@ def modules_of(netlist: Netlist) -> Written:
     for each in netlist.channels:
         hops = max(each.forward_cycles, each.backward_cycles)
         name, slots, longest = channel_module(each.depth, hops)
-        makers[name] = lambda slots=slots, longest=longest: channel(slots, longest)
+        makers[name] = partial(channel, slots, longest)
     for unit in netlist.units:
-        makers[unit.module] = lambda build=unit.build: _of_unit(build)
+        makers[unit.module] = partial(_of_unit, unit.build)
     texts, ports = [], {}
     for name, make in sorted(makers.items()):
         module, signals = make()
@@ -105,7 +106,7 @@ def _joined_channels(netlist: Netlist, written: Written) -> Iterator[str]:
         module, _, _ = channel_module(each.depth, hops)
         wire = f"c{number}"
         yield f"  // {each.name}"
-        yield f"  logic {wire}_ready, {wire}_valid, {wire}_take, {wire}_ended;"
+        yield f"  logic {wire}_ready, {wire}_valid, {wire}_take, {wire}_ended, {wire}_final;"
         yield f"  logic [{BITS - 1}:0] {wire}_sent, {wire}_token;"
         ends = {
             "p_depth": each.depth,
@@ -119,6 +120,7 @@ def _joined_channels(netlist: Netlist, written: Written) -> Iterator[str]:
             "out_token": f"{wire}_token",
             "out_take": f"{wire}_take",
             "out_end": f"{wire}_ended",
+            "out_final": f"{wire}_final",
         }
         yield f"  {module} {wire} ({_connected(ends, written.ports[module])});"
         level = f"sent_level[{number * LEVEL_BITS} +: {LEVEL_BITS}]"
@@ -136,6 +138,7 @@ def _joined_units(netlist: Netlist, written: Written) -> Iterator[str]:
                 f"in{port}_valid": f"c{each}_valid",
                 f"in{port}_token": f"c{each}_token",
                 f"in{port}_end": f"c{each}_ended",
+                f"in{port}_final": f"c{each}_final",
                 f"in{port}_take": f"c{each}_take",
             }
         for port, each in enumerate(unit.outputs):
@@ -153,7 +156,9 @@ def _joined_units(netlist: Netlist, written: Written) -> Iterator[str]:
             ends |= {"request": f"request[{client}]", "answer": f"answer[{client}]"}
             client += 1
         if unit.given is not None:
-            ends |= {f"given_{what}": f"given_{what}[{source}]" for what in ("valid", "last", "next")}
+            ends |= {
+                f"given_{what}": f"given_{what}[{source}]" for what in ("valid", "last", "next")
+            }
             ends["given_token"] = f"given_token[{source * BITS} +: {BITS}]"
             source += 1
         module = unit.module

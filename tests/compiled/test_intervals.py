@@ -99,10 +99,12 @@ def test_retiming(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("name", ["simplified_moe", "swiglu"])
 def test_bounds(name: str) -> None:
-    """What no run beats on the paper's channels none beats on these; they are no faster."""
+    """What no run beats on the paper's channels none beats on these, which are slower here."""
     built = program(name)
     slow = simulate(built, mode="timing").cycles
     fast = simulate(shipped(name), mode="timing").cycles
 
+    assert slow is not None
+    assert fast is not None
     assert lower_bounds(built).at_least["cycles"] <= slow
     assert fast <= slow

@@ -134,7 +134,7 @@ MUTATIONS = [
     ("max(0, stages[stage + c.ARRIVAL] + amount - now)", "amount"),
     ("< marks[(first + best) * 2]", "<= marks[(first + best) * 2]"),
     ("channels[row + c.BARE_SENT] += 1", "channels[row + c.BARE_SENT] += 0"),
-    ("channels[ch * c.CHANNEL_COLUMNS + c.CLOSED] = now", "pass"),
+    ("channels[row + c.CLOSED] = now + hop", "pass"),
     ("if stages[stage + c.TIMES] < amount:", "if stages[stage + c.TIMES] <= amount:"),
     ("control[c.LIVE] -= 1", "pass"),
 ]

