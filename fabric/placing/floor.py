@@ -61,15 +61,14 @@ class Floor:
     def of(
         mesh: Mesh,
         netlist: Netlist,
-        units_per_site: int | None = None,
         site_bytes: int | None = None,
     ) -> Floor:
         """Return the floor for ``netlist``.
 
         Args:
-            mesh: of sites.
+            mesh: of sites; where it does not say how many units one holds, as few as leave room
+                for all.
             netlist: what is placed.
-            units_per_site: at most; where None, as few as leave room for all.
             site_bytes: see ``Floor``.
 
         Raises:
@@ -79,8 +78,7 @@ class Floor:
         edge, on_edge = len(mesh.edge), sum(each.on_edge for each in units)
         sites = mesh.columns * mesh.rows
         least = max(-(-len(units) // sites), -(-on_edge // edge))
-        if units_per_site is None:
-            units_per_site = least
+        units_per_site = least if mesh.units_per_site is None else mesh.units_per_site
         if units_per_site * sites < len(units):
             _refuse(netlist, counted(len(units), "unit"), sites, "site", units_per_site)
         if units_per_site * edge < on_edge:

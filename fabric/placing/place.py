@@ -32,9 +32,8 @@ _RANDOM_PLANS: Final = 8
 @only_young_garbage()
 def place(
     program: Program,
-    mesh: Mesh,
+    mesh: Mesh | None = None,
     *,
-    units_per_site: int | None = None,
     site_bytes: int | None = None,
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
@@ -48,8 +47,7 @@ def place(
 
     Args:
         program: wired; nothing runs.
-        mesh: of sites.
-        units_per_site: at most; where None, as few as leave room for all.
+        mesh: of sites; that of the program's hardware where None.
         site_bytes: of on-chip memory that the units of a site need together at most.
         sizes: for symbols, by name, as ``check --set``; they count more than the program's own.
         seed: of the random numbers; one seed gives one plan.
@@ -58,10 +56,15 @@ def place(
 
     Raises:
         ProgramError: the program is not complete.
-        ConfigurationError: there is no room for all units, or an extra is not installed.
+        ConfigurationError: there is no mesh, or no room for all units, or an extra is not
+            installed.
     """
-    if units_per_site is not None and units_per_site < 1:
-        raise ConfigurationError(f"place: units_per_site is {units_per_site}: expected at least 1")
+    mesh = mesh or program.hardware.network
+    if mesh is None:
+        raise ConfigurationError(
+            "place: the hardware has no sites: expected [network] in its file, as in "
+            "mesh_paper.toml, or a mesh"
+        )
     if site_bytes is not None and site_bytes < 0:
         raise ConfigurationError(f"place: site_bytes is {site_bytes}: expected at least 0")
     plan = elaborate(program)
@@ -71,7 +74,7 @@ def place(
             f"place: an exact plan of {netlist.program} with "
             f"{counted(len(netlist.units), 'unit')}: expected at most {MOST_UNITS}"
         )
-    floor = Floor.of(mesh, netlist, units_per_site, site_bytes)
+    floor = Floor.of(mesh, netlist, site_bytes)
     found = annealed(floor, partitioned(floor, seed), seed, notify or (lambda _: None))
     bound = lower_bound(floor)
     bound_bytes = bound.bytes

@@ -43,29 +43,39 @@ def render(report: Report, console: Console, *, unfold: bool = False) -> None:
         _deadlock(report.explained, console)
     else:
         console.print(_totals(report))
-        if report.hbm is not None:
-            _hbm(report.hbm, console)
-        if report.network is not None:
-            _network(report.network, report.cycles or 0, console)
-        if report.signal_to_noise_db:
-            _noise(report.signal_to_noise_db, console)
-        if report.spent:
-            _energy(report, console)
-        if report.area:
-            _area(report, console)
-        if report.comparison.totals:
-            _comparison(report, console)
+        _parts(report, console)
         if report.cycles:
-            busy, stalled = attrgetter("busy_cycles"), attrgetter("stalled_cycles")
-            found = unit_families(report.units)
-            shown = those(found, attrgetter("took_part"))
-            if unfold:
-                shown = [Family(each.name, (each,)) for _, units in shown for each in units]
-            _units(report, console, "Busiest", busy, shown)
-            _units(report, console, "Most stalled", stalled, shown)
-            _absent(those(found, lambda unit: not unit.took_part), console)
+            _families(report, console, unfold=unfold)
     for warning in report.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+
+
+def _parts(report: Report, console: Console) -> None:
+    """Print what there is to tell of memory, network, rounding, prices and sizes."""
+    if report.hbm is not None:
+        _hbm(report.hbm, console)
+    if report.network is not None:
+        _network(report.network, report.cycles or 0, console)
+    if report.signal_to_noise_db:
+        _noise(report.signal_to_noise_db, console)
+    if report.spent:
+        _energy(report, console)
+    if report.area:
+        _area(report, console)
+    if report.comparison.totals:
+        _comparison(report, console)
+
+
+def _families(report: Report, console: Console, *, unfold: bool) -> None:
+    """Print where the cycles of the busiest and of the most stalled units went."""
+    busy, stalled = attrgetter("busy_cycles"), attrgetter("stalled_cycles")
+    found = unit_families(report.units)
+    shown = those(found, attrgetter("took_part"))
+    if unfold:
+        shown = [Family(each.name, (each,)) for _, units in shown for each in units]
+    _units(report, console, "Busiest", busy, shown)
+    _units(report, console, "Most stalled", stalled, shown)
+    _absent(those(found, lambda unit: not unit.took_part), console)
 
 
 def _header(report: Report, console: Console) -> None:

@@ -38,7 +38,7 @@ def _told(page: str) -> object:
     return pytest.param(page, id=shown(page), marks=marks)
 
 
-@pytest.mark.parametrize("page", map(_told, BY_HAND))
+@pytest.mark.parametrize("page", [*map(_told, BY_HAND)])
 def test_transcripts(page: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """What a page shows happens so, from its beginning to its end, in a clone with no runs yet.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -62,8 +63,10 @@ def test_the_file_has_a_site_for_each_operator(
 ) -> None:
     """The file has a site for each operator, and a seed gives it byte for byte."""
     files = [tmp_path / "one.toml", tmp_path / "two.toml"]
+    mesh = tmp_path / "mesh.toml"
+    mesh.write_text("[network]\ncolumns = 4\nrows = 3\n", encoding="utf-8")
     for file in files:
-        status = main(["place", JOIN, "--columns", "4", "--rows", "3", "--json", "-o", str(file)])
+        status = main(["place", JOIN, "--hardware", str(mesh), "--json", "-o", str(file)])
         assert status == 0
         told = json.loads(capsys.readouterr().out)
     assert files[0].read_bytes() == files[1].read_bytes()
@@ -78,7 +81,7 @@ def test_the_file_has_a_site_for_each_operator(
 
 def test_the_picture_shows_the_worst_link() -> None:
     """The picture is SVG, with a square for each site and the worst link's users."""
-    plan = place(join(), Mesh(columns=4, rows=3), units_per_site=2)
+    plan = place(join(), Mesh(columns=4, rows=3, units_per_site=2))
     assert plan.worst is not None
     assert sum(plan.worst.users.values()) == plan.worst.size_bytes == plan.cost.worst_link_bytes
     drawn = ET.fromstring(floor_svg(plan))
@@ -90,6 +93,23 @@ def test_the_picture_shows_the_worst_link() -> None:
         where = f"column {site.column}, row {site.row}: "
         if not name.startswith("broadcast"):
             assert any(title.startswith(where) and name in title for title in titles), name
+
+
+def test_a_run_takes_the_file(tmp_path: Path) -> None:
+    """A run on the same mesh takes the plan, which is better than row by row."""
+    with_mesh = small(replace(PAPER, network=Mesh(columns=10, rows=10, link_bytes_per_cycle=64)))
+    file = tmp_path / "placement.toml"
+    place(with_mesh).write(file)
+    placed = simulate(with_mesh, mode="timing", placement=file)
+    by_rows = simulate(with_mesh, mode="timing")
+    assert placed.status == by_rows.status == "completed"
+    assert (placed.cycles or 0) < (by_rows.cycles or 0)
+
+
+def test_hardware_without_sites_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """There is nothing to place on."""
+    assert main(["place", JOIN]) == 2
+    assert "the hardware has no sites: expected [network] in its file" in capsys.readouterr().err
 
 
 def test_an_exact_plan_is_for_small_programs() -> None:

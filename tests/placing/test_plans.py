@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -31,7 +32,9 @@ def floors(draw: st.DrawFn, columns: int = 2, rows: int = 2, most_units: int = 5
         nets.append((source, readers, draw(st.integers(1, 40))))
     on_edge = draw(st.lists(st.integers(0, count - 1), max_size=2, unique=True))
     each = draw(st.integers(-(-count // (columns * rows)), 3))
-    return Floor.of(Mesh(columns=columns, rows=rows), netlist(count, nets, on_edge), each)
+    return Floor.of(
+        Mesh(columns=columns, rows=rows, units_per_site=each), netlist(count, nets, on_edge)
+    )
 
 
 def found(floor: Floor) -> list[int]:
@@ -82,7 +85,7 @@ def drawn_tree(units: int, seed: int) -> Floor:
         for unit in range(1, units)
     ]
     side = next(side for side in range(2, units) if side * side > units)
-    return Floor.of(Mesh(columns=side, rows=side), netlist(units, nets), 1)
+    return Floor.of(Mesh(columns=side, rows=side, units_per_site=1), netlist(units, nets))
 
 
 @pytest.mark.parametrize("seed", range(of_profile(1, 20)))
@@ -106,7 +109,7 @@ def test_what_talks_much_is_on_one_die() -> None:
     groups = [range(4), range(4, 8)]
     nets = [(a, [b], 100) for its in groups for a in its for b in its if a < b]
     mesh = Mesh(columns=4, rows=2, die_columns=2, crossing_cycles=20)
-    floor = Floor.of(mesh, netlist(8, [*nets, (0, [7], 10)]), 1)
+    floor = Floor.of(replace(mesh, units_per_site=1), netlist(8, [*nets, (0, [7], 10)]))
     plan = found(floor)
     dies = [{site % 4 // 2 for site in (plan[unit] for unit in its)} for its in groups]
     assert sorted(map(sorted, dies)) == [[0], [1]]
@@ -130,14 +133,16 @@ def test_narrow_crossings_weigh_more() -> None:
         crossing_cycles=1,
         crossing_bytes_per_cycle=16,
     )
-    floor = Floor.of(mesh, netlist(2, [(0, [1], 7)]), 1)
+    floor = Floor.of(replace(mesh, units_per_site=1), netlist(2, [(0, [1], 7)]))
     assert floor.cost([0, 1]).worst_link_bytes == 4 * 7
     assert floor.cost([0, 2]).worst_link_bytes == 7
 
 
 def test_memory_of_sites_is_kept() -> None:
     """A site holds no more units than their memory allows."""
-    floor = Floor.of(Mesh(columns=2, rows=2), netlist(6, [(0, [1, 2, 3, 4, 5], 9)]), 4, 200)
+    floor = Floor.of(
+        Mesh(columns=2, rows=2, units_per_site=4), netlist(6, [(0, [1, 2, 3, 4, 5], 9)]), 200
+    )
     plan = found(floor)
     assert floor.broken(plan) is None
     assert max(plan.count(site) for site in plan) == 2
@@ -146,7 +151,9 @@ def test_memory_of_sites_is_kept() -> None:
 
 def test_what_breaks_a_rule_is_named() -> None:
     """What breaks a rule is named."""
-    floor = Floor.of(Mesh(columns=3, rows=3), netlist(2, [(0, [1], 9)], on_edge=[1]), 1)
+    floor = Floor.of(
+        Mesh(columns=3, rows=3, units_per_site=1), netlist(2, [(0, [1], 9)], on_edge=[1])
+    )
     assert floor.broken([4, 0]) is None
     assert floor.broken([0, 0]) == "2 units on column 0, row 0"
     assert floor.broken([0, 4]) == "unit_1 on column 1, row 1, off the edge"
@@ -171,11 +178,11 @@ def test_no_room_is_an_error(given_: dict[str, int], message: str) -> None:
     """Where there is no room, the error says what needs it."""
     nets = netlist(given_["count"], [(0, [1], 1)])
     with pytest.raises(ConfigurationError, match=message):
-        Floor.of(Mesh(columns=2, rows=2), nets, 2, given_.get("site_bytes"))
+        Floor.of(Mesh(columns=2, rows=2, units_per_site=2), nets, given_.get("site_bytes"))
 
 
 def test_the_edge_has_to_have_room() -> None:
     """Units with off-chip memory have room on the edge only."""
     nets = netlist(9, [(0, [1], 1)], on_edge=range(9))
     with pytest.raises(ConfigurationError, match="9 units that use the HBM: expected at most 8"):
-        Floor.of(Mesh(columns=3, rows=3), nets, 1)
+        Floor.of(Mesh(columns=3, rows=3, units_per_site=1), nets)

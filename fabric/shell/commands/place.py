@@ -16,22 +16,6 @@ __all__ = ["command"]
 @click.command("place")
 @program_options
 @click.option(
-    "--columns",
-    metavar="N",
-    type=click.IntRange(2, 1024),
-    required=True,
-    help="Columns of the mesh.",
-)
-@click.option(
-    "--rows", metavar="N", type=click.IntRange(2, 1024), required=True, help="Rows of the mesh."
-)
-@click.option(
-    "--units-per-site",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Units of a site at most; by default as few as leave room for all.",
-)
-@click.option(
     "--site-bytes",
     metavar="N",
     type=click.IntRange(min=0),
@@ -67,9 +51,6 @@ def command(
     program: str,
     parameters: tuple[str, ...],
     hardware_file: str | None,
-    columns: int,
-    rows: int,
-    units_per_site: int | None,
     site_bytes: int | None,
     sizes: dict[str, int],
     seed: int,
@@ -78,10 +59,12 @@ def command(
     picture: Path | None,
     as_json: bool,
 ) -> int:
-    """Find sites on a mesh for the units of PROGRAM.py, so that its bytes go short ways."""
+    """Find sites for the units of PROGRAM.py, so that its bytes go short ways.
+
+    The mesh of sites is [network] in the hardware file.
+    """
     known.update(program=program)
     from fabric.loading.program_file import load_on
-    from fabric.network import Mesh
     from fabric.placing.place import place
     from fabric.shell.objects import place_object
     from fabric.telling.whole_file import write_whole
@@ -94,8 +77,6 @@ def command(
         loaded = load_on(hardware_file, program, parameters, known)
         found = place(
             loaded.program,
-            Mesh(columns=columns, rows=rows),
-            units_per_site=units_per_site,
             site_bytes=site_bytes,
             sizes=sizes,
             seed=seed,
