@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from fabric.arguments.described import checked
+from fabric.arguments.described import checked, refuse
 from fabric.network import Mesh, Site
 from fabric.placing.annealing import annealed
 from fabric.placing.bound import lower_bound
@@ -61,18 +61,20 @@ def place(
     """
     mesh = mesh or program.hardware.network
     if mesh is None:
-        raise ConfigurationError(
+        refuse(
             "place: the hardware has no sites: expected [network] in its file, as in "
-            "mesh_paper.toml, or a mesh"
+            "mesh_paper.toml, or a mesh",
+            ConfigurationError,
         )
     if site_bytes is not None and site_bytes < 0:
-        raise ConfigurationError(f"place: site_bytes is {site_bytes}: expected at least 0")
+        refuse(f"place: site_bytes is {site_bytes}: expected at least 0", ConfigurationError)
     plan = elaborate(program)
     netlist = netlist_of(plan, sizes)
     if exactly and len(netlist.units) > MOST_UNITS:
-        raise ConfigurationError(
+        refuse(
             f"place: an exact plan of {netlist.program} with "
-            f"{counted(len(netlist.units), 'unit')}: expected at most {MOST_UNITS}"
+            f"{counted(len(netlist.units), 'unit')}: expected at most {MOST_UNITS}",
+            ConfigurationError,
         )
     floor = Floor.of(mesh, netlist, site_bytes)
     found = annealed(floor, partitioned(floor, seed), seed, notify or (lambda _: None))

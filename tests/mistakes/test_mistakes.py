@@ -74,8 +74,10 @@ UNCALLED: Final = {
     ),
     # true or false of anything
     *("holds_buffers", "holds_integers", "is_constant", "is_ragged", "is_static"),
-    # about types: their least and largest number, and without sizes that data decide
-    *("limits", "without_ragged"),
+    # about types: their least and largest number, without sizes that data decide, and blocks
+    *("limits", "without_ragged", "block_format", "filled", "numbers_of"),
+    # answers about floors: where units are, and what a fabric takes of a die
+    *("Area", "FloorPlan", "Site"),
     # caught by who converts numbers
     "ValueChangedError",
     # what all of this is made with

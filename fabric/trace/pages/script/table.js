@@ -75,7 +75,7 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
   }
 
   function lines(fitting) {
-    if (isFlat || view.query.trim()) return fitting.map((row) => () => single(row));
+    if (isFlat || (view.query ?? "").trim()) return fitting.map((row) => () => single(row));
     return inFamilies(fitting).flatMap((each) => {
       if (each.rows.length < 2 && !each.isLast) return [() => single(each.rows[0])];
       const members = opened.has(each.key) ? each.rows.map((row) => () => single(row, "member")) : [];
