@@ -31,8 +31,13 @@ def designs(seed: int, count: int) -> list[Design]:
     return found
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, marks=pytest.mark.exhaustive if seed else pytest.mark.deep)
+        for seed in range(20)
+    ],
+)
 def test_every_transfer(seed: int, tmp_path: Path) -> None:
     """25 programs beside each other, which are built at once."""
     both = beside(designs(seed, 25))

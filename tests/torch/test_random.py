@@ -76,7 +76,7 @@ def test_types_that_tiles_lack(dtype: Any) -> None:
     x = torch.full((4, 8), 3.0, dtype=dtype)
     with pytest.raises(ProgramError, match="its element type is"):
         from_torch(Called(lambda x: x * 2), (x,))
-    with pytest.raises(ProgramError, match="its element type is|it is given complex numbers"):
+    with pytest.raises(ProgramError, match=r"its element type is|it is given complex numbers"):
         from_torch(Called(lambda x: x.to(dtype) * 2), (torch.ones(4, 8),))
 
 
