@@ -128,7 +128,8 @@ class VirtualClock:
         """
         unit.wait = wait
         self.running = running = self.running - 1
-        if not running:
+        # Once the run is over nobody is woken: an operator may shield itself and wait again.
+        if not running or self.stopped:
             self._rest()
         if unit.wait is not None:
             strand = unit.strand

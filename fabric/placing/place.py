@@ -16,7 +16,7 @@ from fabric.placing.netlist import Netlist, netlist_of
 from fabric.placing.partition import partitioned, random_sites
 from fabric.placing.result import FloorPlan, LoadedLink
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.users_code import users_values
+from fabric.telling.users_code import notifying, users_values
 from fabric.telling.wording import counted
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.elaborate import elaborate
@@ -77,7 +77,12 @@ def place(
             ConfigurationError,
         )
     floor = Floor.of(mesh, netlist, site_bytes)
-    found = annealed(floor, partitioned(floor, seed), seed, notify or (lambda _: None))
+    found = annealed(
+        floor,
+        partitioned(floor, seed),
+        seed,
+        (lambda _: None) if notify is None else notifying(notify),
+    )
     bound = lower_bound(floor)
     bound_bytes = bound.bytes
     if exactly:

@@ -11,12 +11,12 @@ from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import close_to, counted
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.floor import Floor
-from fabric.wiring.placement_file import PlacementFile, read_placement
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fabric.wiring.operator import Node
+    from fabric.wiring.placement_file import PlacementFile
 
 __all__ = ["placed"]
 
@@ -48,6 +48,8 @@ def placed(plan: Plan, placement: Path | str | None) -> Plan:
     if placement is None:
         floor = Floor(mesh, by_rows(mesh, plan.nodes, frozenset(units)), None)
     else:
+        from fabric.wiring.placement_file import read_placement
+
         file = read_placement(placement)
         _check(file, mesh, plan)
         floor = Floor(mesh, file.units, file.file)

@@ -141,14 +141,30 @@ class _LastWords(Relay):
 
     @override
     async def run(self, ports: Ports) -> None:
+        is_over = False
+        try:
+            await Relay.run(self, ports)
+            is_over = True  # by itself, as where a remedy is tried
+        finally:
+            with trio.CancelScope(shield=True):
+                if not is_over:
+                    ports.unit.charge(7)
+                    await ports.sink.send((True, 0))
+                    await ports.source.receive()
+                    raise ValueError("too late")
+
+
+class _Talkative(Relay):
+    """Send and wait once more, shielded, however the run ends."""
+
+    @override
+    async def run(self, ports: Ports) -> None:
         try:
             await Relay.run(self, ports)
         finally:
             with trio.CancelScope(shield=True):
-                ports.unit.charge(7)
                 await ports.sink.send((True, 0))
                 await ports.source.receive()
-                raise ValueError("too late")
 
 
 def _without_host(report: Report) -> Report:
@@ -542,6 +558,18 @@ class TestOutcomes:
             return report
 
         assert ring(Relay) == ring(_LastWords)
+
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_talkative(self, name: str | int) -> None:
+        """A run ends while operators wait again that have been ended already."""
+        with Program("ring") as program:
+            loop = Feedback(StreamType((1,), BoolType()))
+            stream: Stream = loop
+            for number in range(3):
+                stream = _Talkative(name=f"relay_{number}")(stream)
+            loop.connect(stream)
+        with schedule(name):
+            assert "deadlock" == simulate(program).status
 
     @pytest.mark.parametrize("name", SCHEDULES)
     def test_any_schedule(self, name: str | int) -> None:

@@ -23,6 +23,7 @@ import operators
 from fabric import (
     Burst,
     FabricError,
+    Mesh,
     Observer,
     OffChipDescription,
     Program,
@@ -32,6 +33,7 @@ from fabric import (
     hardware_scope,
     lower_bounds,
     open_run,
+    place,
     register_memory,
     simulate,
     size,
@@ -430,7 +432,7 @@ def _copied() -> Program:
 
 
 @pytest.mark.parametrize("raised", _RAISED)
-@pytest.mark.parametrize("door", ["notify", "size", "progress", "form", "open_run"])
+@pytest.mark.parametrize("door", ["notify", "size", "place", "progress", "form", "open_run"])
 def test_given(door: str, raised: str, tmp_path: Path) -> None:
     """What functions of the fabric are given to call."""
 
@@ -439,6 +441,8 @@ def test_given(door: str, raised: str, tmp_path: Path) -> None:
             return simulate(CASES["pack_rows"].build(), notify=_fails(raised))
         if door == "size":
             return size(_copied(), notify=_fails(raised))
+        if door == "place":
+            return place(_copied(), Mesh(columns=2, rows=2), notify=_fails(raised))
         if door == "progress":
             return simulate(_copied(), progress=_Shows(raised))
         if door == "open_run":
@@ -477,6 +481,7 @@ _CALLED: Final = {
     "open_run.notify": "test_given",
     "open_run.observers": "test_observers",
     "open_run.progress": "tests/fabric/test_options.py",
+    "place.notify": "test_given",
     "register_memory.make": "test_memories",
     "simulate.log": "tests/fabric/test_events.py",
     "simulate.notify": "test_given",
@@ -565,7 +570,8 @@ _NOT_DOORS: Final = {
     ("fabric/sizing/checker.py", "check"),
     ("fabric/study/conducting.py", "look"),
     ("fabric/study/conducting.py", "_tell"),
-    ("operators/torch/capture.py", "capture"),
+    ("operators/torch/capture.py", "_traced"),
+    ("operators/torch/capture.py", "_rolled"),
 }
 """Who catches Exception around something else than a user's code."""
 
