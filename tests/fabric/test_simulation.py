@@ -155,7 +155,7 @@ class _LastWords(Relay):
 
 
 class _Talkative(Relay):
-    """Send and wait once more, shielded, however the run ends."""
+    """Send and wait once more, shielded, and fail, however the run ends."""
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -163,8 +163,10 @@ class _Talkative(Relay):
             await Relay.run(self, ports)
         finally:
             with trio.CancelScope(shield=True):
+                ports.unit.charge(7)
                 await ports.sink.send((True, 0))
                 await ports.source.receive()
+                raise ValueError("too late")
 
 
 def _without_host(report: Report) -> Report:
