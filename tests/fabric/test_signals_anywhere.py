@@ -60,7 +60,7 @@ def signalled(name: str, number: int, seconds: float, folder: Path) -> str:
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(_ROOT)},
+        env=os.environ | {"PYTHONPATH": str(_ROOT), "PYTHONFAULTHANDLER": "1"},
         start_new_session=True,
     ) as process:
         try:
@@ -73,7 +73,8 @@ def signalled(name: str, number: int, seconds: float, folder: Path) -> str:
             printed, told = process.communicate(timeout=_LONGEST_SECONDS)
             trouble = _wrong(process.returncode, number, printed, told)
         except subprocess.TimeoutExpired:
-            trouble = "does not end"
+            process.send_signal(signal.SIGABRT)  # it tells where its threads are
+            trouble = f"does not end: {process.communicate()[1][-5000:]}"
         until = time.monotonic() + _LONGEST_SECONDS
         while (left := _left(process.pid)) and time.monotonic() < until and not trouble:
             time.sleep(0.05)
