@@ -104,6 +104,9 @@ def merge(g: Graph, streams: Sequence[Stream], name: str = "merge", rank: int = 
                 yield from send(p, outputs[0], *element)
                 going_on = element[1] < rank
                 yield from wait(p, int(going_on))
+        # Over wires the end of an input takes a hop, too.
+        for each in inputs:
+            yield from end(p, each)
 
     return g.add(name, body, streams, 2, polls=True)
 
