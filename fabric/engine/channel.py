@@ -164,13 +164,18 @@ class Channel(ChannelCounters):
     def take(self) -> Element:
         """Dequeue the element that ``peek`` showed."""
         visible, element = self.queue.popleft()
-        usable = self.consumer.now + self.backward_cycles
         if self.interval_cycles:
             self.next_take_cycle = self.consumer.now + self.interval_cycles
+        self._free(visible - self.forward_cycles)
+        return element
+
+    def _free(self, sent_cycle: int) -> None:
+        """Give back the slot of an element that was sent then; ``receive`` has it written out."""
+        usable = self.consumer.now + self.backward_cycles
         recent = self._recent
         if not recent:
             self._last_usable_cycle = usable
-        elif recent[0] + self.forward_cycles <= visible:
+        elif recent[0] <= sent_cycle:
             recent.popleft()
             recent.append(usable)
         else:
@@ -178,7 +183,6 @@ class Channel(ChannelCounters):
         self._returned.append(usable)
         if self.writer is not None:
             self._wake_writer()
-        return element
 
     def _use_one_more(self, usable_cycle: int) -> None:
         """Know that more slots were in use at once than ever before."""

@@ -40,9 +40,7 @@ class NetworkedChannel(Channel):
     def send(self, element: Element) -> Awaitable[None]:
         if not self.credits:
             return self._with_more_credits(self.send, element)
-        waited = self.credits.popleft() - self.producer.now
-        if waited > 0:
-            self._wait_for_credit(waited)
+        Channel.reserve(self)
         self._depart(element)
         return DONE
 
@@ -114,18 +112,7 @@ class NetworkedChannel(Channel):
     def take(self) -> Element:
         _, element = self.queue.popleft()
         sent_cycle, _ = self.way.arrived.popleft()
-        usable = self.consumer.now + self.backward_cycles
-        recent = self._recent
-        if not recent:
-            self._last_usable_cycle = usable
-        elif recent[0] <= sent_cycle:
-            recent.popleft()
-            recent.append(usable)
-        else:
-            self._use_one_more(usable)
-        self._returned.append(usable)
-        if self.writer is not None:
-            self._wake_writer()
+        self._free(sent_cycle)
         return element
 
     @override

@@ -129,30 +129,42 @@ class Mesh(Described):
 
     @cached_property
     def capacities(self) -> tuple[int | None, ...]:
-        """Bytes a cycle of each link by its number; None for any number.
+        """Bytes a cycle of each link by its number; None for any number."""
+        return tuple(
+            self.injection_bytes_per_cycle
+            if ends is None
+            else self.crossing_bytes_per_cycle
+            if self.crosses(*ends)
+            else self.link_bytes_per_cycle
+            for ends in self.link_ends
+        )
+
+    @cached_property
+    def link_ends(self) -> tuple[tuple[Site, Site] | None, ...]:
+        """Where each link by its number comes from and leads to; None inside of a site.
 
         Link ``6 * n + way`` leaves site n to the right, to the left, down or up; 4 is what the
         site injects, and 5 what it absorbs. Links that would leave the mesh are never taken.
         """
-        found: list[int | None] = []
+        found: list[tuple[Site, Site] | None] = []
         for site in self.sites:
-            for right, down in _WAYS:
-                next_site = Site(site.column + right, site.row + down)
-                crosses = self._die(site) != self._die(next_site)
-                found.append(
-                    self.crossing_bytes_per_cycle if crosses else self.link_bytes_per_cycle
-                )
-            found += [self.injection_bytes_per_cycle] * 2
+            found += [(site, Site(site.column + right, site.row + down)) for right, down in _WAYS]
+            found += [None, None]
         return tuple(found)
+
+    def crosses(self, site: Site, next_site: Site) -> bool:
+        """Whether the second of two sites is on another die than the first."""
+        return self._die(site) != self._die(next_site)
 
     def link_name(self, link: int) -> str:
         """Return what a link is called: ``0,0 -> 1,0``, ``out of 0,0`` or ``into 0,0``."""
-        number, way = divmod(link, 6)
-        column, row = self.sites[number]
-        if way >= len(_WAYS):
+        ends = self.link_ends[link]
+        if ends is None:
+            number, way = divmod(link, 6)
+            column, row = self.sites[number]
             return f"{'out of' if way == 4 else 'into'} {column},{row}"
-        right, down = _WAYS[way]
-        return f"{column},{row} -> {column + right},{row + down}"
+        source, target = ends
+        return f"{source.column},{source.row} -> {target.column},{target.row}"
 
     def route(self, source: Site, target: Site) -> Route:
         """Return the way from ``source`` to ``target``.
@@ -187,7 +199,7 @@ class Mesh(Described):
         return Route(tuple(links), latest)
 
     def _cycles(self, site: Site, next_site: Site) -> int:
-        if self._die(site) == self._die(next_site):
+        if not self.crosses(site, next_site):
             return self.hop_cycles
         assert self.crossing_cycles is not None
         return self.crossing_cycles

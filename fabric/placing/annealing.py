@@ -87,7 +87,8 @@ class _State:
         for net, its in enumerate(pins):
             for unit in its:
                 of_units[unit].append(net)
-        links = [link for link in range(6 * count) if link % 6 < 4]
+        ends = floor.mesh.link_ends
+        links = [link for link, each in enumerate(ends) if each is not None]
         loads = floor.link_bytes(start)
         weighed = [loads[link] * floor.weights[link] for link in links]
         cost = floor.cost(start)

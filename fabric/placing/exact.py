@@ -207,7 +207,7 @@ class _Program:
                 by_target[there].append(pair)
                 if here != there:
                     for link in mesh.route(at[here], at[there]).links:
-                        if link % 6 < 4:
+                        if mesh.link_ends[link] is not None:
                             found.setdefault(link, []).append(pair)
         for unit, groups in ((source, by_source), (target, by_target)):
             for site, pairs in enumerate(groups):

@@ -112,36 +112,17 @@ class Floor:
         mesh = self.mesh
         crossing = -(-(mesh.crossing_cycles or 0) // mesh.hop_cycles)
         return tuple(
-            0 if link % 6 >= 4 else crossing if crosses else 1
-            for link, crosses in enumerate(self._crosses)
+            0 if ends is None else crossing if mesh.crosses(*ends) else 1 for ends in mesh.link_ends
         )
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
         """Of each link: by how much it is narrower than the widest one; 0 at both ends."""
-        between = [
-            capacity
-            for link, capacity in enumerate(self.mesh.capacities)
-            if link % 6 < 4 and capacity
-        ]
-        widest = max(between, default=1)
+        links = [*zip(self.mesh.link_ends, self.mesh.capacities, strict=True)]
+        widest = max((each for ends, each in links if ends is not None and each), default=1)
         return tuple(
-            0 if link % 6 >= 4 else -(-widest // (capacity or widest))
-            for link, capacity in enumerate(self.mesh.capacities)
+            0 if ends is None else -(-widest // (capacity or widest)) for ends, capacity in links
         )
-
-    @cached_property
-    def _crosses(self) -> tuple[bool, ...]:
-        """Of each link, whether it goes to another die."""
-        mesh = self.mesh
-        of_die = mesh.die_columns or mesh.columns, mesh.die_rows or mesh.rows
-        found = []
-        for column, row in mesh.sites:
-            for right, down in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-                here = column // of_die[0], row // of_die[1]
-                found.append(here != ((column + right) // of_die[0], (row + down) // of_die[1]))
-            found += [False, False]
-        return tuple(found)
 
     def link_bytes(self, sites: Sequence[int]) -> list[int]:
         """Return the bytes on each link by its number, with units on ``sites``."""

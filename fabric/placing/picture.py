@@ -119,31 +119,27 @@ def _links(plan: FloorPlan, step: float) -> Iterator[str]:
     weighed = [load * weight for load, weight in zip(loads, floor.weights, strict=True)]
     most = max(weighed)
     aside = step * 0.07
-    for number, (column, row) in enumerate(mesh.sites):
-        for way, (right, down) in enumerate(((1, 0), (-1, 0), (0, 1), (0, -1))):
-            link = 6 * number + way
-            other = Site(column + right, row + down)
-            if not weighed[link]:
-                continue
-            (x, y), (to_x, to_y) = _centre((column, row), step), _centre(other, step)
-            # There and back are on either side of the line between the sites.
-            shift_x, shift_y = -down * aside, right * aside
-            line = (
-                f'<line x1="{x + shift_x:.1f}" y1="{y + shift_y:.1f}" '
-                f'x2="{to_x + shift_x:.1f}" y2="{to_y + shift_y:.1f}"'
-            )
-            # A tenth of the worst load is still to be seen.
-            share = math.sqrt(weighed[link] / most)
-            is_worst = plan.worst is not None and (plan.worst.source, plan.worst.target) == (
-                Site(column, row),
-                other,
-            )
-            wide = step * (0.22 if is_worst else 0.04 + 0.1 * share)
-            yield (
-                f'{line} {RED.stroke} stroke-width="{wide:.2f}" '
-                f'stroke-opacity="{max(_FAINTEST, share):.2f}">'
-                f"<title>{counted(loads[link], 'byte')}</title></line>"
-            )
+    for ends, load, weight in zip(mesh.link_ends, loads, weighed, strict=True):
+        if ends is None or not weight:
+            continue
+        source, target = ends
+        (x, y), (to_x, to_y) = _centre(source, step), _centre(target, step)
+        # There and back are on either side of the line between the sites.
+        shift_x = (source.row - target.row) * aside
+        shift_y = (target.column - source.column) * aside
+        line = (
+            f'<line x1="{x + shift_x:.1f}" y1="{y + shift_y:.1f}" '
+            f'x2="{to_x + shift_x:.1f}" y2="{to_y + shift_y:.1f}"'
+        )
+        # A tenth of the worst load is still to be seen.
+        share = math.sqrt(weight / most)
+        is_worst = plan.worst is not None and (plan.worst.source, plan.worst.target) == ends
+        wide = step * (0.22 if is_worst else 0.04 + 0.1 * share)
+        yield (
+            f'{line} {RED.stroke} stroke-width="{wide:.2f}" '
+            f'stroke-opacity="{max(_FAINTEST, share):.2f}">'
+            f"<title>{counted(load, 'byte')}</title></line>"
+        )
 
 
 def _sites(plan: FloorPlan, step: float, colours: Mapping[str, str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from fabric.arguments.described import checked, refuse
-from fabric.network import Mesh, Site
+from fabric.network import Mesh
 from fabric.placing.annealing import annealed
 from fabric.placing.bound import lower_bound
 from fabric.placing.exact import MOST_UNITS, exact
@@ -138,10 +138,9 @@ def _worst(floor: Floor, sites: Sequence[int]) -> LoadedLink | None:
         others = [at[sites[unit]] for unit in net.targets if sites[unit] != sites[net.source]]
         if others and link in floor.mesh.tree(at[sites[net.source]], others).links:
             users[_name(netlist, net.source, net.targets)] += net.size_bytes
-    right, down = ((1, 0), (-1, 0), (0, 1), (0, -1))[link % 6]
-    source = at[link // 6]
-    target = Site(source.column + right, source.row + down)
-    return LoadedLink(source, target, loads[link], dict(users.most_common()))
+    ends = floor.mesh.link_ends[link]
+    assert ends is not None
+    return LoadedLink(*ends, loads[link], dict(users.most_common()))
 
 
 def _name(netlist: Netlist, source: int, targets: Sequence[int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -139,12 +139,15 @@ class _GivesUp(Relay):
 class _LastWords(Relay):
     """Send, work and wait all the same when the run ends, shielded from that."""
 
+    always: ClassVar[bool] = False
+    """Also where the operator has ended by itself, as where a remedy is tried."""
+
     @override
     async def run(self, ports: Ports) -> None:
         is_over = False
         try:
             await Relay.run(self, ports)
-            is_over = True  # by itself, as where a remedy is tried
+            is_over = not self.always
         finally:
             with trio.CancelScope(shield=True):
                 if not is_over:
@@ -154,19 +157,21 @@ class _LastWords(Relay):
                     raise ValueError("too late")
 
 
-class _Talkative(Relay):
-    """Send and wait once more, shielded, and fail, however the run ends."""
+class _Talkative(_LastWords):
+    """The same, however the run ends."""
 
-    @override
-    async def run(self, ports: Ports) -> None:
-        try:
-            await Relay.run(self, ports)
-        finally:
-            with trio.CancelScope(shield=True):
-                ports.unit.charge(7)
-                await ports.sink.send((True, 0))
-                await ports.source.receive()
-                raise ValueError("too late")
+    always = True
+
+
+def _ring(operator: type[Relay]) -> Program:
+    """Return three operators in a ring without a first element."""
+    with Program("ring") as program:
+        loop = Feedback(StreamType((1,), BoolType()))
+        stream: Stream = loop
+        for number in range(3):
+            stream = operator(name=f"relay_{number}")(stream)
+        loop.connect(stream)
+    return program
 
 
 def _without_host(report: Report) -> Report:
@@ -546,12 +551,7 @@ class TestOutcomes:
         """What operators do while a run is ended does not change what is said about it."""
 
         def ring(operator: type[Relay]) -> dict[str, Any] | None:
-            with Program("ring") as program:
-                loop = Feedback(StreamType((1,), BoolType()))
-                stream: Stream = loop
-                for number in range(3):
-                    stream = operator(name=f"relay_{number}")(stream)
-                loop.connect(stream)
+            program = _ring(operator)
             with schedule(name):
                 report = simulate(program).deadlock
             assert report is not None
@@ -564,12 +564,7 @@ class TestOutcomes:
     @pytest.mark.parametrize("name", SCHEDULES)
     def test_talkative(self, name: str | int) -> None:
         """A run ends while operators wait again that have been ended already."""
-        with Program("ring") as program:
-            loop = Feedback(StreamType((1,), BoolType()))
-            stream: Stream = loop
-            for number in range(3):
-                stream = _Talkative(name=f"relay_{number}")(stream)
-            loop.connect(stream)
+        program = _ring(_Talkative)
         with schedule(name):
             assert "deadlock" == simulate(program).status
 
