@@ -92,10 +92,12 @@ def uninterrupted() -> Iterator[None]:
     came: list[int] = []
     # SIGALRM too: one may have come before.
     taken = free_ones((*SIGNALS, signal.SIGALRM))
-    with handling(taken, lambda number, _: came.append(number)):
-        yield
-    for number in came[:1]:
-        signal.raise_signal(number)
+    try:
+        with handling(taken, lambda number, _: came.append(number)):
+            yield
+    finally:
+        for number in came[:1]:
+            signal.raise_signal(number)
 
 
 @contextlib.contextmanager

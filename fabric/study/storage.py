@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fabric.machine.terminations import uninterrupted
 from fabric.telling.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -141,7 +142,10 @@ def study_of_form(storage: BaseStorage, name: str, form: dict[str, Any]) -> optu
 
 @contextlib.contextmanager
 def written(url: str | None) -> Iterator[None]:
-    """Say which storage cannot be written.
+    """Write to a storage, all of it before a signal is heard, and say which cannot be written.
+
+    A signal would leave what has begun on hold, as long as somebody has its exception: the next
+    write would wait for that.
 
     Raises:
         OSError: it cannot.
@@ -149,14 +153,17 @@ def written(url: str | None) -> Iterator[None]:
     import optuna
 
     try:
-        yield
+        with uninterrupted():
+            yield
     except optuna.exceptions.StorageInternalError as error:
         raise OSError(errno.EIO, _reason(error), f"storage {url}") from error
 
 
 @contextlib.contextmanager
 def readable(url: str | None) -> Iterator[None]:
-    """Refuse a storage with what Optuna, or we, have not written so.
+    """Read a storage before a signal is heard, see ``written``.
+
+    One with what Optuna, or we, have not written so is refused.
 
     Raises:
         ConfigurationError: it is damaged.
@@ -165,7 +172,8 @@ def readable(url: str | None) -> Iterator[None]:
     import sqlalchemy
 
     try:
-        yield
+        with uninterrupted():
+            yield
     except (
         *(optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError),
         *(ValueError, LookupError, TypeError, AttributeError),

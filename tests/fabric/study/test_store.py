@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -21,15 +22,23 @@ from typing import Any, Final
 
 import optuna
 import pytest
+import sqlalchemy
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Outcome, Study, StudySession, grid, run_point, zipped
+from fabric.machine.terminations import Terminations
 from fabric.study.storage import file_url, open_storage
 from fabric.study.store import Store
 from tests.profiles import examples, spread
 
 PROGRAM = Path(__file__).parent / "program_of_fronts.py"
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a write wait for others for no time, rather than for a minute."""
+    monkeypatch.setattr("fabric.study.storage._BUSY_SECONDS", 0)
 
 
 @pytest.fixture
@@ -510,3 +519,40 @@ def test_nothing_is_logged_of_connections_that_a_signal_closes(tmp_path: Path) -
     """The library would log a traceback of what a signal raises in it."""
     open_storage(f"sqlite:///{tmp_path / 'study.db'}")
     assert not logging.getLogger("sqlalchemy.pool.impl.QueuePool").isEnabledFor(logging.ERROR)
+
+
+@pytest.mark.usefixtures("soon")
+def test_after_a_signal_while_it_reads_or_writes_it_can_be_written(url: str) -> None:
+    """What a signal interrupts holds the database as long as somebody has its exception."""
+    study = _study(minimize=())
+    number, at = 0, 1
+
+    def count(*_: object) -> None:
+        nonlocal number
+        number += 1
+        if number == at:
+            signal.raise_signal(signal.SIGTERM)
+
+    reached = True
+    while reached:
+        store = Store(study, f"{url}-{at}")
+        point = study.point(0)
+        other = Store(study, f"{url}-{at}")
+        other.keep(run_point(study, study.point(1)))
+        number = 0
+        with Terminations().handled():
+            sqlalchemy.event.listen(sqlalchemy.Engine, "after_cursor_execute", count)
+            try:
+                store.news()
+                store.claim(point, insist=False)
+                store.keep(run_point(study, point))
+            except KeyboardInterrupt as error:
+                interrupted = error
+                store.keep(run_point(study, study.point(2)))
+                assert {each.index for each in Store(study, f"{url}-{at}").known()} >= {1, 2}
+                del interrupted
+            finally:
+                sqlalchemy.event.remove(sqlalchemy.Engine, "after_cursor_execute", count)
+        reached = number >= at
+        at += 3
+    assert at > 10
