@@ -87,13 +87,23 @@ class Terminations(Handler):
 
 
 @contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let what is done here be done before a signal that asks for the end is heard."""
+def uninterrupted(*, second_ends: bool = False) -> Iterator[None]:
+    """Let what is done here be done before a signal that asks for the end is heard.
+
+    Args:
+        second_ends: do not wait any more when a second signal comes.
+    """
     came: list[int] = []
+
+    def hear(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        if second_ends and len(came) > 1:
+            raise Interrupted(number)
+
     # SIGALRM too: one may have come before.
     taken = free_ones((*SIGNALS, signal.SIGALRM))
     try:
-        with handling(taken, lambda number, _: came.append(number)):
+        with handling(taken, hear):
             yield
     finally:
         for number in came[:1]:

@@ -32,10 +32,11 @@ from fabric.shell.objects import (
     size_object,
     study_object,
 )
+from fabric.shell.one_object import one_object, print_json
 from fabric.telling.errors import Deadlock, FabricError, said
 from fabric.telling.place import raising_place
 from fabric.telling.users_code import Interrupted, users_values
-from fabric.terminal.output import flush_stdout, one_object, print_json, tell
+from fabric.terminal.output import flush_stdout, tell
 
 __all__ = ["command_line", "main"]
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 from fabric.machine.terminations import ending_signal, uninterrupted
 from fabric.runs.exit_status import ExitStatus
 from fabric.serving.opening import open_servings
+from fabric.shell.one_object import print_json
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import file_name
-from fabric.terminal.output import print_json, print_text, printed, tell
+from fabric.terminal.output import print_text, printed, tell
 
 if TYPE_CHECKING:
     from fabric.serving.result import ServingResult

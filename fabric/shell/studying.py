@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.machine.terminations import ending_signal
 from fabric.runs.exit_status import ExitStatus
+from fabric.shell.one_object import print_json
 from fabric.study.opening import Asked, open_study
 from fabric.telling.errors import ConfigurationError
-from fabric.terminal.output import print_json, print_text, printed, tell
+from fabric.terminal.output import print_text, printed, tell
 
 if TYPE_CHECKING:
     from fabric.study.result import StudyResult

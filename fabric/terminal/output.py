@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, cast
 
 import click
 
-from fabric.telling.plain import json_text
 from fabric.telling.wording import visible
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "PIPED_COLUMNS",
     "flush_stdout",
-    "one_object",
-    "print_json",
     "print_line",
     "print_text",
     "printed",
@@ -42,23 +39,6 @@ _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """What moves a terminal's cursor, its title or the order of its letters; colours do not."""
-
-
-_objects: Final[list[str]] = []
-"""What was printed since ``one_object`` was called last."""
-
-
-def one_object() -> None:
-    """Let the next JSON object be printed, and none after it."""
-    _objects.clear()
-
-
-def print_json(value: dict[str, object]) -> None:
-    """Print one JSON object; what goes wrong once there is one is told on standard error only."""
-    text = json_text(value)
-    if not _objects:
-        _objects.append(text)
-        print_text(text)
 
 
 def program_prints(*, as_json: bool) -> contextlib.AbstractContextManager[object]:

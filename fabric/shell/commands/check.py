@@ -37,13 +37,9 @@ def command(
     known.update(program=program)
     from fabric.loading.program_file import load_on
     from fabric.shell.objects import check_object
+    from fabric.shell.one_object import print_json
     from fabric.symbolic.check import check
-    from fabric.terminal.output import (
-        print_json,
-        print_text,
-        printed,
-        program_prints,
-    )
+    from fabric.terminal.output import print_text, printed, program_prints
 
     with program_prints(as_json=as_json):
         loaded = load_on(hardware_file, program, parameters, known)

@@ -67,8 +67,9 @@ def command(
     from fabric.loading.program_file import load_on
     from fabric.placing.place import place
     from fabric.shell.objects import place_object
+    from fabric.shell.one_object import print_json
     from fabric.telling.whole_file import write_whole
-    from fabric.terminal.output import print_json, print_text, printed, program_prints, tell
+    from fabric.terminal.output import print_text, printed, program_prints, tell
 
     for file in (output, picture):
         if file is not None and not file.parent.is_dir():

@@ -61,8 +61,9 @@ def command(
     from fabric.loading.program_file import load_on
     from fabric.shell.library import hardware_modules
     from fabric.shell.objects import rtl_object
+    from fabric.shell.one_object import print_json
     from fabric.telling.wording import counted
-    from fabric.terminal.output import print_json, print_text, program_prints
+    from fabric.terminal.output import print_text, program_prints
 
     with program_prints(as_json=as_json):
         built: Program = load_on(hardware_file, program, parameters, known, wires=True).program

@@ -289,7 +289,8 @@ def _save(report: Report, saved: Path) -> bool:
 
 
 def _print_object(report: Report) -> None:
-    from fabric.terminal.output import print_json, tell
+    from fabric.shell.one_object import print_json
+    from fabric.terminal.output import tell
 
     print_json(report.as_json())
     for line in () if report.verification is None else report.verification.lines():

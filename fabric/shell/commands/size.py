@@ -217,7 +217,8 @@ def _write(found: Sizing, program: str, output: Path | None, certificate: Path |
 
 def _print(found: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:
     from fabric.shell.objects import size_object
-    from fabric.terminal.output import print_json, print_text, printed
+    from fabric.shell.one_object import print_json
+    from fabric.terminal.output import print_text, printed
 
     if as_json:
         print_json(size_object(**known, status="sized", **found.as_json()))

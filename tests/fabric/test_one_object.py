@@ -1,0 +1,47 @@
+"""A signal does not cut the one object of a command with ``--json``; a second one does."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import sys
+
+import pytest
+from typing_extensions import override
+
+from fabric.machine.terminations import Terminations
+from fabric.shell.one_object import one_object, print_json
+
+_OBJECT = {"status": "completed", "cycles": 42}
+
+
+class _Interrupting(io.StringIO):
+    """A standard output in the middle of whose first write so many signals come."""
+
+    def __init__(self, signals: int) -> None:
+        super().__init__()
+        self._signals = signals
+
+    @override
+    def write(self, text: str) -> int:
+        super().write(text[:5])
+        for _ in range(self._signals):
+            signal.raise_signal(signal.SIGTERM)
+        self._signals = 0
+        super().write(text[5:])
+        return len(text)
+
+
+@pytest.mark.parametrize(("signals", "whole"), [(1, True), (2, False)])
+def test_signals(signals: int, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of either the command hears; the second one need not wait for a reader."""
+    stdout = _Interrupting(signals)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    one_object()
+    with pytest.raises(KeyboardInterrupt), Terminations().handled():
+        print_json(_OBJECT)
+    if whole:
+        assert json.loads(stdout.getvalue()) == _OBJECT
+    else:
+        assert len(stdout.getvalue()) == 5
