@@ -186,7 +186,7 @@ class TestStatus:
                 time.sleep(0.05)
             time.sleep(0.5)
             run.send_signal(signal.SIGINT)
-            written, _ = run.communicate(timeout=20)
+            written, _ = run.communicate(timeout=60)
 
         assert (130, "interrupted") == (run.returncode, json.loads(written)["status"])
         assert json.loads(written)["elements"] > 0
@@ -210,7 +210,7 @@ class TestStatus:
                     time.sleep(0.05)
                 time.sleep(0.5)
                 run.send_signal(signal.SIGINT)
-                written, _ = run.communicate(timeout=20)
+                written, _ = run.communicate(timeout=60)
             finally:
                 run.kill()
 
