@@ -10,7 +10,7 @@ import operator
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, SupportsIndex
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from fabric.arguments.checks import (
     Anything,
@@ -37,9 +37,9 @@ def _truth(value: object) -> bool:
 
 
 def _integer(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+    if isinstance(value, bool):
         raise TypeError
-    return operator.index(value)
+    return operator.index(value)  # type: ignore[arg-type]
 
 
 def _number(value: object) -> float:

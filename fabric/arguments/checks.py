@@ -1,6 +1,6 @@
 """What a value has to be: a class, one of several, a tuple of such, numbers within bounds.
 
-Each check is told in words, settles a value, and can be written as an expression.
+Each check is told in words and settles a value.
 """
 
 from __future__ import annotations
@@ -55,15 +55,6 @@ class Check:
         """
         raise NotImplementedError
 
-    def test(self, value: str, names: dict[str, object]) -> str:
-        """Return a Python expression that is true only where ``settle`` has nothing to do.
-
-        Args:
-            value: the expression for the value.
-            names: what the expression refers to; it is added here.
-        """
-        raise NotImplementedError
-
     def hint(self, value: object) -> str:  # noqa: ARG002 - a default
         """Return what to say besides of a value that does not fit; nothing by default."""
         return ""
@@ -86,9 +77,6 @@ class Bounds(NamedTuple):
         return f"from {self.least}{upper}" if upper else f"of at least {self.least}"
 
 
-_SEEN_CLASSES: Final = 64
-"""So many subclasses of one class are known to fit before they are forgotten."""
-
 _NAMES: Final = {"ndarray": "array", "dtype": "element type", "type": "class"}
 """What the classes of others are called in messages."""
 
@@ -101,10 +89,6 @@ class Anything(Check):
     @override
     def settle(self, value: object) -> object:
         return value
-
-    @override
-    def test(self, value: str, names: dict[str, object]) -> str:
-        return "True"
 
 
 class Plain(Check):
@@ -127,13 +111,9 @@ class Plain(Check):
         except (TypeError, ValueError, OverflowError, AttributeError):
             raise Unfit from None
 
-    @override
-    def test(self, value: str, names: dict[str, object]) -> str:
-        return f"{value}.__class__ is {_named(self._kind, names)}"
-
 
 class Instance(Check):
-    """An instance of a class; those of its subclasses are looked at once.
+    """An instance of a class.
 
     Attributes:
         kind: the class.
@@ -142,7 +122,6 @@ class Instance(Check):
     def __init__(self, kind: type) -> None:
         """Take instances of ``kind``."""
         self.kind = kind
-        self._seen: set[type] = set()
         name = _NAMES.get(kind.__name__, kind.__name__)
         self.text, self.plural = a_or_an(name), f"{name}s"
 
@@ -150,14 +129,7 @@ class Instance(Check):
     def settle(self, value: object) -> object:
         if not isinstance(value, self.kind):
             raise Unfit
-        if len(self._seen) == _SEEN_CLASSES:
-            self._seen.clear()  # programs that are read again bring new classes
-        self._seen.add(value.__class__)
         return value
-
-    @override
-    def test(self, value: str, names: dict[str, object]) -> str:
-        return f"{value}.__class__ in {_named(self._seen, names)}"
 
     @override
     def hint(self, value: object) -> str:
@@ -187,10 +159,6 @@ class Capable(Check):
             raise Unfit
         return value
 
-    @override
-    def test(self, value: str, names: dict[str, object]) -> str:
-        return "False"
-
 
 class OneOf(Check):
     """A value that fits one of several checks, the first of them where there are more."""
@@ -198,21 +166,20 @@ class OneOf(Check):
     def __init__(self, options: Sequence[Check]) -> None:
         """Take what one of ``options`` takes."""
         self._options = options
+        self._takes_none = any(each.text == "None" for each in options)
         self.text = " or ".join(each.text for each in options)
         self.plural = " or ".join(each.plural for each in options)
 
     @override
     def settle(self, value: object) -> object:
+        if value is None and self._takes_none:
+            return None
         for option in self._options:
             try:
                 return option.settle(value)
             except Unfit:
                 continue
         raise Unfit
-
-    @override
-    def test(self, value: str, names: dict[str, object]) -> str:
-        return f"({' or '.join(each.test(value, names) for each in self._options)})"
 
     @override
     def hint(self, value: object) -> str:
@@ -239,18 +206,6 @@ class Items(Check):
         alike = value.__class__ is tuple and all(map(operator.is_, settled, value))
         return value if alike else tuple(settled)
 
-    @override
-    def test(self, value: str, names: dict[str, object]) -> str:
-        is_tuple = f"{value}.__class__ is {_named(tuple, names)}"
-        if self._count is None:
-            item = f"item_{len(names)}"
-            inner = self._items[0].test(item, names)
-            return f"({is_tuple} and {_named(all, names)}([{inner} for {item} in {value}]))"
-        inner = " and ".join(
-            check.test(f"{value}[{place}]", names) for place, check in enumerate(self._items)
-        )
-        return f"({is_tuple} and {_named(len, names)}({value}) == {self._count} and {inner})"
-
 
 class Entries(Check):
     """A mapping."""
@@ -267,10 +222,6 @@ class Entries(Check):
             raise Unfit
         return {self._keys.settle(key): self._values.settle(each) for key, each in value.items()}
 
-    @override
-    def test(self, value: str, names: dict[str, object]) -> str:
-        return "False"
-
 
 class Choice(Check):
     """One of a few values."""
@@ -286,10 +237,6 @@ class Choice(Check):
             raise Unfit
         return value
 
-    @override
-    def test(self, value: str, names: dict[str, object]) -> str:
-        return f"({' or '.join(f'{value} == {each!r}' for each in self._values)})"
-
 
 class Called(Check):
     """Something that can be called."""
@@ -301,10 +248,6 @@ class Called(Check):
         if not callable(value):
             raise Unfit
         return value
-
-    @override
-    def test(self, value: str, names: dict[str, object]) -> str:
-        return f"{_named(callable, names)}({value})"
 
 
 class Bounded(Check):
@@ -325,16 +268,3 @@ class Bounded(Check):
         if not settled >= least or (most is not None and not settled <= most):
             raise Unfit
         return settled
-
-    @override
-    def test(self, value: str, names: dict[str, object]) -> str:
-        least, most = self._bounds
-        upper = "" if most is None else f" <= {most}"
-        return f"({self._inner.test(value, names)} and {least} <= {value}{upper})"
-
-
-def _named(value: object, names: dict[str, object]) -> str:
-    """Return the name that ``value`` has, or now gets, in ``names``."""
-    name = f"name_{len(names)}"
-    names[name] = value
-    return name

@@ -1,7 +1,6 @@
 """Frozen descriptions whose values are checked against the annotations of their fields.
 
-What is checked is worked out once for each class, and is one expression afterwards: a program has
-thousands of operators, nearly all of them without a mistake.
+What is checked is worked out once for each class: a program has thousands of operators.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any, ClassVar, Final, NoReturn, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -61,12 +60,12 @@ class Described(metaclass=Helped):
     duties: ClassVar[tuple[str, ...]] = ()
     refusal: ClassVar[type[FabricError]] = ProgramError
 
-    _fits: ClassVar[Callable[[Described], bool]]
+    _is_whole: ClassVar[bool]
 
     def __init_subclass__(cls, **options: object) -> None:
-        """Have the checks of ``cls`` worked out for its first instance."""
+        """Have ``cls`` looked at when its first instance is made."""
         super().__init_subclass__(**options)
-        cls._fits = _first
+        cls._is_whole = False
 
     def __post_init__(self) -> None:
         """Check the fields, and turn integers of numpy's, say, into Python's.
@@ -74,19 +73,11 @@ class Described(metaclass=Helped):
         Raises:
             FabricError: a value is not what the field says.
         """
-        if not self._fits():
-            settle(self, self.refusal)
-
-
-def _first(self: Described) -> bool:
-    """Work out whether instances of a class need a look; this one does."""
-    cls = type(self)
-    _check_class(cls)
-    names: dict[str, object] = {}
-    tests = [check.test(f"self.{name}", names) for name, check in field_checks(cls)]
-    # As dataclasses make __init__: the text has nothing in it but names of fields and of classes.
-    cls._fits = eval(f"lambda self: {' and '.join(tests) or True}", names)
-    return False
+        cls = type(self)
+        if not cls._is_whole:
+            _check_class(cls)
+            cls._is_whole = True
+        settle(self, self.refusal)
 
 
 def settle(described: object, refusal: type[FabricError], who: str | None = None) -> None:
@@ -221,20 +212,11 @@ def checking(
     """
     who = function.__qualname__.removesuffix(".__init__")
     checks: dict[str, Check] = {}
-    fits: Callable[..., bool] | None = None
 
     @wraps(function)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        nonlocal fits
-        if fits is None:
+        if not checks:
             checks.update(work_out())
-            fits = _arguments_fit(signature, checks)
-        try:
-            fine = fits(*args, **kwargs)
-        except TypeError:
-            fine = False
-        if fine:
-            return function(*args, **kwargs)
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -260,24 +242,6 @@ def argument_checks(
         elif parameter.kind is parameter.VAR_KEYWORD:
             check = check_of(Any)  # who takes any name looks at the values, too
         yield name, check
-
-
-def _arguments_fit(
-    signature: inspect.Signature, checks: Mapping[str, Check]
-) -> Callable[..., bool]:
-    """Return what tells whether arguments need no look, with the parameters of ``signature``."""
-    names: dict[str, object] = {}
-    parameters = []
-    for name, parameter in signature.parameters.items():
-        default = parameter.default
-        if default is not parameter.empty:
-            names[f"default_{name}"] = default
-            default = Verbatim(f"default_{name}")
-        parameters.append(parameter.replace(annotation=parameter.empty, default=default))
-    head = str(inspect.Signature(parameters))[1:-1]
-    tests = [check.test(name, names) for name, check in checks.items()]
-    fits: Callable[..., bool] = eval(f"lambda {head}: {' and '.join(tests)}", names)
-    return fits
 
 
 def _text(who: str, name: str, value: object, check: Check) -> str:

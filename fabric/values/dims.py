@@ -23,13 +23,9 @@ class _DimCheck(Check):
 
     text, plural = "an integer of at least 0 or a symbol", "integers of at least 0 or symbols"
 
-    def __init__(self) -> None:
-        self._seen: set[type] = set()
-
     @override
     def settle(self, value: object) -> object:
         if isinstance(value, Fraction | Expression):
-            self._seen.add(value.__class__)
             return value
         try:
             size = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
@@ -38,12 +34,6 @@ class _DimCheck(Check):
         if size < 0:
             raise Unfit
         return size
-
-    @override
-    def test(self, value: str, names: dict[str, object]) -> str:
-        names |= {"int": int, "expressions": self._seen}
-        kind = f"{value}.__class__"
-        return f"({value} >= 0 if {kind} is int else {kind} in expressions)"
 
 
 if TYPE_CHECKING:
