@@ -7,7 +7,7 @@ from collections.abc import Sequence
 # Any: amaranth has no types.
 from typing import Any, Final
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 
 from operators.rtl.tokens import token
 
@@ -22,6 +22,7 @@ class Input:
         end: the stream has ended, unless one is still shown.
         final: the one that is shown is known to be the last.
         take: the unit dequeues it in this cycle.
+        over: nothing is left of the stream, what is dequeued in this cycle apart.
     """
 
     def __init__(self, number: int) -> None:
@@ -31,6 +32,7 @@ class Input:
         self.end: Any = Signal(name=f"in{number}_end")
         self.final: Any = Signal(name=f"in{number}_final")
         self.take: Any = Signal(name=f"in{number}_take")
+        self.over: Any = self.end & (~self.valid | (self.take & self.final))
 
 
 class Output:
@@ -54,7 +56,7 @@ class Unit:
     Attributes:
         m: the module.
         inputs, outputs: its channels.
-        done: the operator has ended, at the latest in this cycle.
+        done: the operator has ended, in this cycle or before: what it did last may be of this cycle.
         fault: it was given what it is not built for.
         given: of one that is told from outside what it sends.
         request, answer: of one that moves tiles from or to off-chip memory.
@@ -98,6 +100,10 @@ class Emitter:
     A unit may go on in a cycle where all that it has sent before has left. So what waited comes
     first (``free``); what is pushed then leaves in the same cycle where there are credits and the
     wires are not used yet, and the first thing that does not is kept.
+
+    Attributes:
+        free: what was kept has left.
+        empty: all has left that was kept, or is pushed in this cycle.
     """
 
     def __init__(self, m: Any, outputs: Sequence[Output], *, together: bool = False) -> None:
@@ -111,6 +117,7 @@ class Emitter:
         self._used: Any = None
         self._count = 0
         self._next: list[tuple[Any, Any]] = []
+        self.empty: Any = Signal(name="empty")
         self.free: Any = self._fire(self._kept_mask, self._kept)
 
     def _fire(self, mask: Any, what: Any) -> Any:
@@ -154,6 +161,7 @@ class Emitter:
     def close(self) -> None:
         """Keep what has not left."""
         m = self._m
+        m.d.comb += self.empty.eq(Cat(left for left, _ in self._next) == 0)
         m.d.sync += self._kept_mask.eq(0)
         for left, what in self._next:
             with m.If(left != 0):

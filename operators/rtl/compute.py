@@ -115,7 +115,7 @@ def map_(function: str) -> Unit:
     m.d.comb += [out.valid.eq(fires), out.token.eq(result)]
     m.d.comb += [each.take.eq(fires) for each in u.inputs]
     m.d.comb += u.fault.eq(going & _any(each.level != heads[0].level for each in heads))
-    m.d.comb += u.done.eq(_all(~each.valid & each.end for each in u.inputs))
+    m.d.comb += u.done.eq(_all(each.over for each in u.inputs))
     return u
 
 
@@ -241,5 +241,5 @@ def accum(function: str) -> Unit:
     with m.Elif(fires & ~bare):
         m.d.sync += [has_some.eq(1), total.eq(grown)]
     m.d.comb += u.fault.eq(going & _any(each.level != level for each in heads))
-    m.d.comb += u.done.eq(emitter.free & _all(~each.valid & each.end for each in u.inputs))
+    m.d.comb += u.done.eq(emitter.empty & _all(each.over for each in u.inputs))
     return u

@@ -93,12 +93,13 @@ def load(inputs: int) -> Unit:
             empty=head.token.empty + rank,
         )
         emitter.push(head.take & head.token.bare, empty)
-        m.d.comb += u.done.eq(goes_on & ~still & ~head.valid & head.end)
+        is_over: Any = head.over
     else:
         begins = ~begun
         m.d.sync += begun.eq(1)
-        m.d.comb += u.done.eq(begun & goes_on & ~still)
+        is_over = 1
     emitter.close()
+    m.d.comb += u.done.eq(goes_on & ~still & ~begins & is_over & emitter.empty)
     m.d.comb += u.request.eq(begins | (goes_on & still))
     m.d.sync += is_reading.eq(still | begins)
     with m.If(u.request):
@@ -119,5 +120,5 @@ def store() -> Unit:
         m.d.sync += is_waiting.eq(1)
     with m.Elif(u.answer):
         m.d.sync += is_waiting.eq(0)
-    m.d.comb += u.done.eq(~head.valid & head.end)
+    m.d.comb += u.done.eq(head.over)
     return u

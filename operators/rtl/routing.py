@@ -67,11 +67,12 @@ def partition(consumers: int) -> Unit:
     m.d.comb += steering.take.eq(begins | follows)
     with m.If(steering.take):
         m.d.sync += kept_selector.eq(steering.token)
-    m.d.sync += has_selector.eq(follows | ((has_selector | begins) & ~ends))
+    stays_open = Signal()
+    m.d.comb += stays_open.eq(follows | ((has_selector | begins) & ~ends))
+    m.d.sync += has_selector.eq(stays_open)
     m.d.comb += u.fault.eq(data.take & selector.bare & ~shown.bare)
-    m.d.comb += u.done.eq(
-        going & ~has_selector & ~steering.valid & steering.end & ~data.valid & data.end
-    )
+    is_through = going & ~passes_switch & emitter.empty
+    m.d.comb += u.done.eq(is_through & ~stays_open & steering.over & data.over)
     return u
 
 
@@ -87,7 +88,7 @@ def parallelize(consumers: int) -> Unit:
     del left
     with m.If(head.take & (head.token.level >= rank)):
         m.d.sync += turn.eq(Cat(turn[-1], turn[:-1]))
-    m.d.comb += u.done.eq(emitter.free & ~head.valid & head.end)
+    m.d.comb += u.done.eq(emitter.empty & head.over)
     return u
 
 
@@ -207,7 +208,8 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     used = Signal(producers + 1)
     m.d.comb += used.eq(after[6])
     m.d.comb += [each.take.eq(used[port]) for port, each in enumerate(u.inputs)]
-    m.d.comb += u.done.eq(emitter.free & (left == 0) & ~is_open & ~steering.valid & steering.end)
+    is_through = emitter.empty & (after[0] == 0) & ~after[3]
+    m.d.comb += u.done.eq(is_through & steering.over)
     return u
 
 
@@ -259,6 +261,6 @@ def eager_merge(producers: int, reads: str) -> Unit:
     m.d.sync += [is_open.eq(stays_open), source.eq(last_source)]
     ended: Any = 1
     for each in u.inputs:
-        ended = ended & ~each.valid & each.end
-    m.d.comb += u.done.eq(emitter.free & ~is_open & ended)
+        ended = ended & each.over
+    m.d.comb += u.done.eq(emitter.empty & ~stays_open & ended)
     return u

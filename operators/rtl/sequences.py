@@ -48,7 +48,7 @@ def _sequence(u: Unit, part: _Part) -> Unit:
     ended: Any = 1
     for each in inputs:
         valid = valid & each.valid
-        ended = ended & ~each.valid & each.end
+        ended = ended & each.over
     takes = Signal()
     m.d.comb += takes.eq(valid & emitter.free & ~is_going)
     m.d.comb += [each.take.eq(takes) for each in inputs]
@@ -80,14 +80,16 @@ def _sequence(u: Unit, part: _Part) -> Unit:
     emitter.push(second, of("part_second", number + 1))
     emitter.close()
     m.d.comb += after.eq(number + 1 + second)
+    goes_on = Signal()
+    m.d.comb += goes_on.eq(Mux(is_part, after < count, is_going))
+    m.d.sync += is_going.eq(goes_on)
     with m.If(is_part):
-        m.d.sync += is_going.eq(after < count)
         m.d.sync += number.eq(Mux(after < count, after, 0))
     level_differs: Any = 0
     for each in inputs[1:]:
         level_differs = level_differs | (each.token.level != inputs[0].token.level)
     m.d.comb += u.fault.eq(takes & level_differs)
-    m.d.comb += u.done.eq(emitter.free & ~is_going & ended)
+    m.d.comb += u.done.eq(emitter.empty & ~goes_on & ended)
     return u
 
 

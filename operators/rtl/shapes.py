@@ -37,7 +37,7 @@ def flatten() -> Unit:
     is_left = ~head.token.bare | (level > empty)
     emitter.push(head.take & is_left, changed(m, head.token, "flat", level=level, empty=empty))
     emitter.close()
-    m.d.comb += u.done.eq(emitter.free & ~head.valid & head.end)
+    m.d.comb += u.done.eq(emitter.empty & head.over)
     return u
 
 
@@ -75,7 +75,7 @@ def promote() -> Unit:
         m.d.sync += [is_held.eq(1), held.eq(new)]
     with m.Elif(known & emitter.free):
         m.d.sync += is_held.eq(0)
-    m.d.comb += u.done.eq(goes_on & ~head.valid & head.end)
+    m.d.comb += u.done.eq(emitter.empty & (~is_held | known) & head.over)
     return u
 
 
@@ -144,12 +144,13 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     m.d.comb += second.eq(pushes & left & (behind != 0))
     emitter.push(second, padding("pad_second", behind == 1), every)
     emitter.close()
+    is_inside = Signal()
+    m.d.comb += is_inside.eq(head.take & ~bare & ~is_full & (stop == 0))
     with m.If(pushes):
         m.d.sync += [missing.eq(behind - second), level.eq(closing)]
-        m.d.sync += count.eq(0)
-        with m.If(head.take & ~bare & ~is_full & (stop == 0)):
-            m.d.sync += count.eq(count + 1)
-    m.d.comb += u.done.eq(going & ~head.valid & head.end & (count == 0))
+        m.d.sync += count.eq(Mux(is_inside, count + 1, 0))
+    is_whole = ~is_inside & Mux(pushes, behind == second, going & (count == 0))
+    m.d.comb += u.done.eq(emitter.empty & is_whole & head.over)
     return u
 
 
@@ -177,7 +178,7 @@ def reshape_outer(outputs: int) -> Unit:
     with m.If(head.take):
         m.d.sync += count.eq(Mux(closes | (after == chunk), 0, after))
     m.d.comb += u.fault.eq(head.take & closes & (after != 0) & (after != chunk))
-    m.d.comb += u.done.eq(emitter.free & ~head.valid & head.end)
+    m.d.comb += u.done.eq(emitter.empty & head.over)
     return u
 
 
@@ -200,7 +201,7 @@ def repeat() -> Unit:
     m.d.comb += head.take.eq(out.valid & is_last)
     with m.If(out.valid):
         m.d.sync += number.eq(Mux(is_last, 0, number + 1))
-    m.d.comb += u.done.eq(~head.valid & head.end)
+    m.d.comb += u.done.eq(head.over)
     return u
 
 
@@ -211,7 +212,7 @@ def broadcast(outputs: int) -> Unit:
     m.d.comb += head.take.eq(head.valid & emitter.free)
     emitter.push(head.take, head.token, Const((1 << outputs) - 1, outputs))
     emitter.close()
-    m.d.comb += u.done.eq(emitter.free & ~head.valid & head.end)
+    m.d.comb += u.done.eq(emitter.empty & head.over)
     return u
 
 
@@ -220,7 +221,7 @@ def consumer() -> Unit:
     u = Unit(1, 0)
     head = u.inputs[0]
     u.m.d.comb += head.take.eq(head.valid)
-    u.m.d.comb += u.done.eq(~head.valid & head.end)
+    u.m.d.comb += u.done.eq(head.over)
     return u
 
 
@@ -244,5 +245,5 @@ def expand() -> Unit:
         m.d.sync += is_closing.eq(1)
     with m.Elif(emitter.free):
         m.d.sync += is_closing.eq(0)
-    m.d.comb += u.done.eq(emitter.free & ~head.valid & head.end & ~guide.valid & guide.end)
+    m.d.comb += u.done.eq(emitter.empty & head.over & guide.over)
     return u
