@@ -17,23 +17,24 @@ __all__ = ["common_tile", "in_parts"]
 def common_tile(left: Layout, right: Layout) -> tuple[int, ...]:
     """Return the largest tile that those of both layouts can be cut into, in places of one grid.
 
+    Its rows are neighbours in the tiles of both. So it is one place wide along a dimension where a
+    tile is not whole along one that lies further inside: in tiles of two tokens of two requests
+    the tokens of one request are no neighbours.
+
     Args:
         left: a layout.
         right: another one of a tensor of the same shape.
 
     Raises:
-        ShapeError: the shapes differ; or no grid of rows and columns cuts the tiles so.
+        ShapeError: the shapes differ.
     """
     if left.shape != right.shape:
         refuse(f"({left}) is of another tensor than ({right}): expected the same shape", ShapeError)
     tile = tuple(map(math.gcd, _grid(left), _grid(right)))
-    for layout in (left, right):
-        if not _cuts(layout.tile, tile):
-            refuse(
-                f"({left}) and ({right}) have tiles of {tile} in common: "
-                "expected parts that are rows and columns of both tiles",
-                ShapeError,
-            )
+    for outer in range(len(tile)):
+        part = (1,) * outer + tile[outer:]
+        if _cuts(left.tile, part) and _cuts(right.tile, part):
+            return part
     return tile
 
 

@@ -6,6 +6,7 @@ K is the inner dimension, N the output features.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -145,4 +146,5 @@ def _padded(view: View, axis: int, size: int) -> View:
     shape, missing = list(view.shape), [(0, 0)] * len(view.shape)
     shape[axis], missing[axis] = size, (0, size - have)
     stored = view.stored()
-    return View.of(stored.viewed(stored.name, tuple(shape), lambda array: np.pad(array, missing)))
+    padded = stored.viewed(stored.name, tuple(shape), lambda array: np.pad(array, missing))
+    return View.of(replace(padded, base=None))  # a larger tensor, and no view of the other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from fabric import Layout, Stream
 from operators.convert import Convert
@@ -12,7 +13,7 @@ from operators.kernels.tensors import Stored
 from operators.streams.dimensions import redimensioned
 from operators.through_memory import loaded
 
-__all__ = ["load"]
+__all__ = ["load", "times_loaded"]
 
 
 def load(name: str, operand: Operand) -> Stream:
@@ -21,13 +22,30 @@ def load(name: str, operand: Operand) -> Stream:
     assert isinstance(source, Stored)
     assert layout is not None
     pulled = operand.pulled()
-    once = _once(pulled.layout) if operand.resident else _innermost_once(pulled.layout)
+    once = _loaded(operand, pulled.layout)
     stream = loaded(source.tensor, once, name=name)
     if once != pulled.layout:
         stream = Convert(pulled.layout)(stream)
     if not operand.rearranges:
         stream = rearranged(stream, pulled.places, broadcasts=operand.broadcasts)
     return redimensioned(stream, (1, *layout.trips))
+
+
+def times_loaded(operand: Operand, *, spilled: bool) -> int:
+    """Return how often the tiles of a stored operand are loaded.
+
+    Args:
+        operand: of a kernel.
+        spilled: there is no room to keep it.
+    """
+    layout = operand.pulled().layout
+    loaded = _loaded(replace(operand, resident=operand.resident and not spilled), layout)
+    return loaded.count // _once(layout).count
+
+
+def _loaded(operand: Operand, layout: Layout) -> Layout:
+    """Return the walk of what an operand is loaded of, which is read in ``layout``."""
+    return _once(layout) if operand.resident else _innermost_once(layout)
 
 
 def _once(layout: Layout) -> Layout:

@@ -33,9 +33,10 @@ class Product(Kernel):
 
     What passes off-chip memory, where the operands come from there, of R tiles of rows, C tiles of
     columns and B batches: in ``row`` order the left operand once and the right one R times; in
-    ``weight`` order the left one C times and the right one once, a tile of tn x K being kept; in
-    ``output`` order the left one C times (once where K is not tiled) and the right one R times.
-    What a kernel gives is kept on chip instead of being read again.
+    ``weight`` order both once, all rows and a tile of tn x K being kept; in ``output`` order the
+    left one C times (once where K is not tiled) and the right one R times. What a kernel gives is
+    kept on chip instead of being read again. Where there is no room to keep what comes from memory,
+    that is read again.
 
     Where the nest has several units, each has its columns of the weights, which it loads itself;
     their tiles come together in turn.
@@ -85,7 +86,7 @@ class Product(Kernel):
             rights = _dealt(right, nest, 0)
             addends = [one for each in addends for one in _dealt(each, nest, nest.last)]
         self.operands = (
-            Operand(left, nest.reading_left, resident=nest.order == "row"),
+            Operand(left, nest.reading_left, resident=nest.order != "output"),
             *(Operand(each, reading, resident=once) for each in rights),
             *(Operand(each, nest.of_unit, broadcasts=True) for each in addends),
         )

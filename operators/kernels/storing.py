@@ -47,6 +47,9 @@ class Store(Kernel):
         if any(tile != size for tile, size in lead[first + 1 :]):
             wish = rows_layout(view.shape, schedule.tile_rows, view.shape[-1])
             layout = readable((view,), wish, whole_rows=False)
+        rows = rows_layout(view.shape, 1, view.shape[-1])
+        if not _stays_on_chip(view, layout) and _stays_on_chip(view, rows):
+            layout = rows
         return Store(name, Operand(view, layout), shape)
 
     @override
@@ -73,6 +76,12 @@ class Store(Kernel):
         data = redimensioned(stream, (1, layout.count))
         RandomOffChipStore(self.name, before, found.tile, name=f"store_{self.name}")(places, data)
         return ()
+
+
+def _stays_on_chip(view: View, layout: Layout) -> bool:
+    """Whether a kernel's tiles come to be these without a way through off-chip memory."""
+    pulled = view.pull(layout)
+    return pulled is not None and pulled.layout.shape == view.source.shape
 
 
 def _in_order(layout: Layout, rows: int) -> bool:

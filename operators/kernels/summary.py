@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from fabric import BufferType, Program, Stream
+from operators.kernels.again import moved_again
 from operators.kernels.fusion import Fusion
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
@@ -25,7 +27,8 @@ def summarise(program: Program, model: Model, wired: Wired, fusion: Fusion) -> N
     Intermediate tensors are what kernels give to kernels. Unfused, each of them is there as a
     whole, once. Fused, there are the buffers of converters, both of each, and the channels between
     kernels, as deep as the program has them. What goes through off-chip memory is traffic. What
-    hangs on sizes that the program does not bind is left out.
+    moves there more than once is told with its reason. What hangs on sizes that the program does
+    not bind is left out.
     """
     of = _Summary(program, model, wired, fusion)
     program.extra["kernels"] = lambda: len(model.kernels)
@@ -38,6 +41,9 @@ def summarise(program: Program, model: Model, wired: Wired, fusion: Fusion) -> N
     program.extra["intermediate_buffer_bytes"] = of.converter_bytes
     program.extra["intermediate_channel_bytes"] = of.channel_bytes
     program.extra["intermediate_fused_percent"] = of.fused_percent
+    again = partial(moved_again, program, model, wired, fusion)
+    program.extra["moved_again_bytes"] = lambda: sum(each.size_bytes for each in again())
+    program.extra["moved_again"] = lambda: "; ".join(map(str, again())) or None
 
 
 class _Summary:

@@ -53,10 +53,12 @@ class Stored(Source):
     Attributes:
         tensor: its data, of ``shape``, a dimension of 1 in front where it has fewer than two.
         known: its numbers are there while the model is planned, and may decide how.
+        base: the tensor that this one is a view of; None where it is none.
     """
 
     tensor: Tensor
     known: bool = False
+    base: Stored | None = None
 
     @staticmethod
     def of(
@@ -79,7 +81,8 @@ class Stored(Source):
         """Return the tensor that ``view`` makes of its array."""
         data = self.array if self.tensor.has_data else None
         made = None if data is None else lambda: view(data())
-        return Stored.of(name, shape, self.dtype, made, known=self.known)
+        found = Stored.of(name, shape, self.dtype, made, known=self.known)
+        return replace(found, base=self.base or self)
 
     def retyped(self, dtype: np.dtype) -> Stored:
         """Return the tensor with elements of another type, which has to hold their values."""

@@ -98,8 +98,8 @@ def test_bytes_and_operations(
     down, across = kernel.nest.row_tiles, kernel.nest.size // (kernel.nest.cols * kernel.nest.units)
     padded = kernel.nest.size
     # A tile of the left operand that is whole stays while all columns pass.
-    often = across if kernel.nest.groups or kernel.nest.order == "weight" else 1
-    times = {"row": (1, down), "weight": (often, 1), "output": (often, down)}[kernel.nest.order]
+    often = across if kernel.nest.groups else 1
+    times = {"row": (1, down), "weight": (1, 1), "output": (often, down)}[kernel.nest.order]
     products = math.prod(lead) * inner * padded
     assert report.off_chip_traffic_bytes == 4 * (
         x.size * times[0] + padded * inner * times[1] + padded * adds + expected.size

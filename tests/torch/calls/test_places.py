@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -36,6 +37,13 @@ class _Drawing:
             if self.draw(st.booleans())
             else found.to(self.dtype)
         )
+
+    def distinct(self, *shape: int) -> Any:
+        """Numbers of which no two are equal, in any order."""
+        generator = torch.Generator().manual_seed(self.draw(st.integers(0, 99)))
+        count = int(np.prod(shape))
+        order = torch.randperm(count, generator=generator)
+        return ((order - count // 2) / 2).reshape(shape).to(self.dtype)
 
     def shape(self, least: int = 1, most: int = 3) -> list[int]:
         """Sizes of dimensions."""
@@ -84,7 +92,7 @@ def _stable(given: _Drawing) -> Arguments:
 
 
 def _kth(given: _Drawing) -> Arguments:
-    x = given.numbers(*given.shape())
+    x = given.distinct(*given.shape())  # of equal numbers PyTorch may name any
     dim = given.dim(x)
     return (x, given.draw(st.integers(1, x.shape[dim])), dim, given.draw(st.booleans())), {}
 

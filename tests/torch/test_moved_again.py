@@ -1,0 +1,153 @@
+"""What passes off-chip memory more than once: it is counted by hand, and the report says why."""
+
+# mypy: disallow-subclassing-any=False
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+import torch
+from torch import nn
+
+from fabric import Report, simulate
+from operators.torch import Schedule, from_torch
+
+
+class _Attention(nn.Module):
+    """PyTorch's own layer: one projection for queries, keys and values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(64, 4, batch_first=True)
+
+    def forward(self, x: Any) -> Any:
+        return self.attention(x, x, x, need_weights=False)[0]
+
+
+class _Residual(nn.Module):
+    """An image is read for a convolution, and for the sum behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(4, 4, 3, padding=1, bias=False)
+
+    def forward(self, x: Any) -> Any:
+        return x + self.convolution(x)
+
+
+class _Rotary(nn.Module):
+    """A tensor in memory is read as it is, and as its halves."""
+
+    def forward(self, x: Any, cos: Any, sin: Any) -> Any:
+        one, two = x.chunk(2, -1)
+        return x * cos + torch.cat((-two, one), -1) * sin
+
+
+class _Rotated(nn.Module):
+    """The same of what a product gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.project, self.rotary = nn.Linear(16, 16), _Rotary()
+
+    def forward(self, x: Any, cos: Any, sin: Any) -> Any:
+        return self.rotary(self.project(x), cos, sin)
+
+
+class _Seen(nn.Module):
+    """Keys and values of two tiles of queries each."""
+
+    def forward(self, q: Any, k: Any, v: Any) -> Any:
+        return nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def _report(module: nn.Module, *args: Any, **schedule: Any) -> tuple[Report, int]:
+    """Run a module; return the report, and the bytes of moving everything once."""
+    module.eval()
+    with torch.no_grad():
+        result = module(*args)
+    report = simulate(from_torch(module, args, schedule=Schedule(**schedule)), mode="functional")
+    assert report.verified
+    return report, 4 * sum(each.numel() for each in (*args, *module.parameters(), result))
+
+
+ROTARY: Final = torch.randn(2, 8, 16), torch.randn(8, 16), torch.randn(8, 16)
+
+
+@pytest.mark.parametrize(
+    ("module", "args"),
+    [
+        (_Attention(), (torch.randn(2, 32, 64),)),
+        (nn.Linear(128, 192), (torch.randn(48, 128),)),
+        (nn.Linear(64, 97), (torch.randn(48, 64),)),
+        (_Rotated(), ROTARY),
+    ],
+)
+def test_once(module: nn.Module, args: tuple[Any, ...]) -> None:
+    """A packed projection, features that nothing divides, and rotary positions move once."""
+    report, once = _report(module, *args)
+
+    assert report.off_chip_traffic_bytes == once
+    assert (report.extra["moved_again_bytes"], report.extra["moved_again"]) == (0, None)
+
+
+def test_several_readers() -> None:
+    """Each reader of a tensor in memory loads it: an image of 2 x 4 x 6 x 6 numbers once more."""
+    report, once = _report(_Residual(), torch.randn(2, 4, 6, 6))
+
+    assert report.extra["moved_again_bytes"] == 4 * 2 * 4 * 6 * 6
+    assert report.off_chip_traffic_bytes == once + report.extra["moved_again_bytes"]
+    assert report.extra["moved_again"] == ("x 1,152 bytes, loaded 2 times, by itself for add")
+
+
+def test_halves() -> None:
+    """A tensor of 2 x 8 x 16 numbers and its two halves are three loads, and twice its bytes."""
+    report, once = _report(_Rotary(), *ROTARY)
+
+    assert report.extra["moved_again_bytes"] == 4 * 2 * 8 * 16
+    assert report.off_chip_traffic_bytes == once + report.extra["moved_again_bytes"]
+    assert "x 1,024 bytes, loaded 3 times" in str(report.extra["moved_again"])
+
+
+@pytest.mark.parametrize(
+    ("schedule", "again", "why"),
+    [
+        # Weights of 96 x 64 numbers pass for each of 4 tiles of 16 rows.
+        ({"order": "row"}, 3 * 4 * 96 * 64, "read 4 times by linear, whose order row keeps"),
+        # 64 x 64 numbers pass for each of 3 tiles of 32 columns.
+        (
+            {"on_chip_bytes": 20_000, "tile_cols": 32},
+            2 * 4 * 64 * 64,
+            "read 3 times by linear, as on_chip_bytes leaves no room",
+        ),
+    ],
+)
+def test_schedules(schedule: dict[str, Any], again: int, why: str) -> None:
+    """What an order does not keep, and what there is no room for, is read again."""
+    report, once = _report(nn.Linear(64, 96), torch.randn(64, 64), **schedule)
+
+    assert report.extra["moved_again_bytes"] == again
+    assert report.off_chip_traffic_bytes == once + again
+    assert why in str(report.extra["moved_again"])
+
+
+def test_tiles_that_are_named() -> None:
+    """Keys and values of 2 x 32 x 8 numbers are read again for each of 2 tiles of queries."""
+    report, once = _report(_Seen(), *(torch.randn(1, 2, 32, 8) for _ in range(3)))
+
+    assert report.extra["moved_again_bytes"] == 2 * 4 * 2 * 32 * 8
+    assert report.off_chip_traffic_bytes == once + report.extra["moved_again_bytes"]
+    assert "scaled_dot_product_attention names some more than once" in str(
+        report.extra["moved_again"]
+    )
+
+
+def test_through_memory() -> None:
+    """What does not stay on chip is written and read, which it would not have to be."""
+    report, once = _report(_Attention(), torch.randn(2, 32, 64), on_chip_bytes=60_000)
+
+    assert report.extra["edges_through_memory"] == 4
+    assert report.extra["moved_again_bytes"] == report.extra["spilled_traffic_bytes"]
+    assert "through memory, as on_chip_bytes leaves no room" in str(report.extra["moved_again"])
+    assert report.off_chip_traffic_bytes == once + report.extra["moved_again_bytes"]
