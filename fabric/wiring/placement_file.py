@@ -1,4 +1,4 @@
-"""Files of TOML that say on which site of a mesh each unit of a program is."""
+"""On which site of a mesh each unit of a program is, as a file of TOML or the program says it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from fabric.telling.given_file import open_given
 from fabric.telling.toml_file import read_toml
 from fabric.telling.wording import found_text
 
-__all__ = ["PlacementFile", "read_placement"]
+__all__ = ["Placement", "read_placement"]
 
 _EXPECTED: Final = "a placement: the program's name, and [units] with a site for each unit"
 
 _KEY: Final = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*=""")
 
 
-class PlacementFile(NamedTuple):
-    """What a file says.
+class Placement(NamedTuple):
+    """What a file says, of TOML or of the program itself.
 
     Attributes:
         file: which.
         program: the name of the program that it is for.
         units: their sites, by name.
-        lines: of the file, by what they begin with: ``program`` and names of units.
+        lines: of the file, by what they say: ``program``, and where a unit is; the whole of it is
+            ``""``, where it has a line.
     """
 
     file: str
@@ -40,7 +41,7 @@ class PlacementFile(NamedTuple):
         return ConfigurationError(what, file=self.file, line=self.lines.get(about or ""))
 
 
-def read_placement(path: Path | str) -> PlacementFile:
+def read_placement(path: Path | str) -> Placement:
     """Read the placement in the TOML file at ``path``.
 
     Raises:
@@ -48,7 +49,7 @@ def read_placement(path: Path | str) -> PlacementFile:
     """
     file = Path(path)
     found = read_toml(file, _EXPECTED)
-    placed = PlacementFile(str(file), "", {}, _lines(file))
+    placed = Placement(str(file), "", {}, _lines(file))
     for key in found:
         if key not in ("program", "units"):
             raise placed.refuse(f"{key} is given: expected {_EXPECTED}", key)

@@ -1,4 +1,4 @@
-"""Put the units of a program on the sites of a mesh: as a file says, or row by row."""
+"""Put the units of a program on the sites of a mesh: as is said, or row by row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fabric.wiring.operator import Node
-    from fabric.wiring.placement_file import PlacementFile
+    from fabric.wiring.placement_file import Placement
 
 __all__ = ["placed"]
 
@@ -29,7 +29,8 @@ def placed(plan: Plan, placement: Path | str | None) -> Plan:
 
     Args:
         plan: a program; one that has sites already keeps them.
-        placement: a file with the sites; by the rule of ``by_rows`` where None.
+        placement: a file with the sites; those that the program says where None, and by the rule
+            of ``by_rows`` where it says none.
 
     Raises:
         ConfigurationError: there is no network, the mesh has too little room, or the file cannot be
@@ -44,16 +45,16 @@ def placed(plan: Plan, placement: Path | str | None) -> Plan:
         raise ConfigurationError(
             f"placement {placement}: the hardware has no sites: expected [network] in its file"
         )
-    units = plan.program.nodes
-    if placement is None:
-        floor = Floor(mesh, by_rows(mesh, plan.nodes, frozenset(units)), None)
-    else:
+    stated = plan.program.placement
+    if placement is not None:
         from fabric.wiring.placement_file import read_placement
 
-        file = read_placement(placement)
-        _check(file, mesh, plan)
-        floor = Floor(mesh, file.units, file.file)
-    return plan._replace(floor=floor)
+        stated = read_placement(placement)
+    if stated is None:
+        by_rule = by_rows(mesh, plan.nodes, frozenset(plan.program.nodes))
+        return plan._replace(floor=Floor(mesh, by_rule, None))
+    _check(stated, mesh, plan)
+    return plan._replace(floor=Floor(mesh, stated.units, stated.file))
 
 
 def by_rows(mesh: Mesh, nodes: Sequence[Node], named: frozenset[Node]) -> dict[str, Site]:
@@ -89,51 +90,52 @@ def by_rows(mesh: Mesh, nodes: Sequence[Node], named: frozenset[Node]) -> dict[s
     return found
 
 
-def _check(file: PlacementFile, mesh: Mesh, plan: Plan) -> None:
-    """Refuse a file that does not place the units of ``plan`` on ``mesh``."""
+def _check(placement: Placement, mesh: Mesh, plan: Plan) -> None:
+    """Refuse a placement that does not put the units of ``plan`` on ``mesh``."""
     program = plan.program
-    if file.program != program.name:
-        raise file.refuse(
-            f"a placement of program {file.program!r}: expected one of {program.name!r}", "program"
+    if placement.program != program.name:
+        raise placement.refuse(
+            f"a placement of program {placement.program!r}: expected one of {program.name!r}",
+            "program",
         )
     nodes = {node.name: node for node in plan.nodes}
-    for name, site in file.units.items():
+    for name, site in placement.units.items():
         if name not in nodes:
-            raise file.refuse(
+            raise placement.refuse(
                 f"{name} is no unit of {program.name!r}: expected {close_to(sorted(nodes), name)}",
                 name,
             )
         if site not in mesh.sites:
-            raise file.refuse(
+            raise placement.refuse(
                 f"{name} is at {[*site]}: expected a column below {mesh.columns} and a row below "
                 f"{mesh.rows}",
                 name,
             )
         if nodes[name].operator.off_chip is not None and site not in mesh.edge:
-            raise file.refuse(
+            raise placement.refuse(
                 f"{name} is at {[*site]}: expected a site of the edge for an off-chip operator",
                 name,
             )
-    missing = [node.name for node in program.nodes if node.name not in file.units]
+    missing = [node.name for node in program.nodes if node.name not in placement.units]
     if missing:
         more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
-        raise file.refuse(
+        raise placement.refuse(
             f"{', '.join(missing[:_NAMED])}{more} of {program.name!r}: expected a site, "
             "[column, row], for each unit"
         )
     if mesh.units_per_site is not None:
-        _check_room(file, mesh.units_per_site, program.nodes)
+        _check_room(placement, mesh.units_per_site, program.nodes)
 
 
-def _check_room(file: PlacementFile, room: int, nodes: Sequence[Node]) -> None:
+def _check_room(placement: Placement, room: int, nodes: Sequence[Node]) -> None:
     """Refuse a site with more units than it has room for; inferred ones take none."""
     at: dict[Site, list[str]] = {}
     for node in nodes:
-        names = at.setdefault(file.units[node.name], [])
+        names = at.setdefault(placement.units[node.name], [])
         names.append(node.name)
         if len(names) > room:
-            raise file.refuse(
-                f"{node.name} is at {[*file.units[node.name]]}, where "
+            raise placement.refuse(
+                f"{node.name} is at {[*placement.units[node.name]]}, where "
                 f"{', '.join(names[:room][:_NAMED])} {'is' if room == 1 else 'are'}: expected at "
                 f"most {counted(room, 'unit')}, as [network] units_per_site says",
                 node.name,

@@ -14,6 +14,7 @@ from fabric.arguments.checks import Bounds
 from fabric.arguments.described import called_wrongly, checked, refuse
 from fabric.engine.hop import Hop
 from fabric.hardware.description import Hardware
+from fabric.hardware.mesh import Site
 from fabric.hardware.placement import PlacementDescription
 from fabric.telling.errors import ConfigurationError, ProgramError, ShapeError, said
 from fabric.telling.place import Place, calling_place, raising_place
@@ -38,6 +39,7 @@ from fabric.wiring.joined import check_orders
 from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
 from fabric.wiring.names import Extra, Names
 from fabric.wiring.operator import ComputeOperator, Node, Operator, Wiring, current_program
+from fabric.wiring.placement_file import Placement
 from fabric.wiring.stream import Stream
 from fabric.wiring.token_count import TokenCount, TokenPhase
 
@@ -72,6 +74,7 @@ class Program:
         depths: the depths of single channels that need another one, by ``consumer.input``.
         hops: the latencies of single channels that the program states, by ``consumer.input``.
         deepened: where the program sets these.
+        placement: on which sites of a mesh its units are; None where it does not say.
         flops_per_cycle: the compute bandwidth of operators that are given none.
         mode: ``timing`` or ``functional``, if the caller does not say.
         nodes: the operators in wiring order.
@@ -122,6 +125,7 @@ class Program:
         self.depths: Final[dict[str, int]] = {}
         self.hops: Final[dict[str, Hop]] = {}
         self.deepened: Final[dict[str, Place]] = {}
+        self.placement: Placement | None = None
         self.nodes: list[Node] = []
         self.expected: dict[str, Expectation] = {}
         self.extra: Final = Extra()
@@ -372,6 +376,23 @@ class Program:
             if node is None or not isinstance(node.operator, ComputeOperator):
                 refuse(f"allot gives bandwidth to {name!r}: expected a compute operator's name")
             node.operator = replace(node.operator, flops_per_cycle=share)
+
+    @checked
+    def put(self, sites: Mapping[str, tuple[int, int]]) -> None:
+        """Say on which sites of a mesh the units are.
+
+        A run that is given a placement takes that. Without a mesh in the hardware nothing has a
+        site.
+
+        Args:
+            sites: column and row of each unit, by the operator's name.
+
+        Raises:
+            ProgramError: what is no site.
+        """
+        file, line = calling_place()
+        units = {name: Site(*site) for name, site in sites.items()}
+        self.placement = Placement(file, self.name, units, dict.fromkeys(["", *units], line))
 
     @property
     def expects(self) -> bool:

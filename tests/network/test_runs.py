@@ -20,6 +20,7 @@ from fabric import (
     Hardware,
     Hop,
     Program,
+    ProgramError,
     hardware_scope,
     load_hardware,
     open_run,
@@ -249,6 +250,48 @@ def test_a_wrong_placement_is_refused(wrong: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=told) as caught:
         simulate(program, placement=file)
     assert (caught.value.file, caught.value.line) == (str(file), line)
+
+
+def test_a_program_says_where_its_units_are(tmp_path: Path) -> None:
+    """A run is that with a file of the same sites, and a file that is given counts more."""
+    mesh = Mesh(columns=4, rows=2, link_bytes_per_cycle=8, hop_cycles=3)
+    far = _placed(tmp_path, load=Site(0, 0), map=Site(2, 0), store=Site(3, 0))
+    by_file = simulate(_pipeline(mesh), placement=far)
+    program = _pipeline(mesh)
+    program.put({"load": (0, 0), "map": Site(2, 0), "store": (3, 0)})
+    said = simulate(program)
+    assert said.network is not None
+    assert by_file.network is not None
+    assert said.network.placement == __file__
+    assert said == replace(by_file, network=replace(by_file.network, placement=__file__))
+    near = tmp_path / "near.toml"
+    near.write_text(far.read_text("utf-8").replace("[2, 0]", "[1, 0]"), encoding="utf-8")
+    assert simulate(program, placement=near) == simulate(_pipeline(mesh), placement=near)
+    plain = _pipeline(None)
+    plain.put({"load": (0, 0), "map": (2, 0), "store": (3, 0)})
+    assert simulate(plain) == simulate(_pipeline(None))
+
+
+@pytest.mark.parametrize(
+    ("sites", "told"),
+    [
+        ({"load": (0, 0), "map": (1, 0)}, "store of 'line': expected a site"),
+        ({"load": (0, 0), "map": (1, 0), "stor": (0, 0)}, "stor is no unit of 'line'"),
+        ({"load": (0, 0), "map": (4, 0), "store": (0, 0)}, "map is at .4, 0.: expected a column"),
+        ({"load": (1, 1), "map": (1, 0), "store": (0, 0)}, "load is at .1, 1.: expected a site of"),
+    ],
+)
+def test_a_program_that_says_it_wrongly(sites: dict[str, tuple[int, int]], told: str) -> None:
+    """It is told the line where it does."""
+    program = _pipeline(Mesh(columns=4, rows=3))
+    program.put(sites)
+    with pytest.raises(ConfigurationError, match=told) as caught:
+        simulate(program)
+    assert caught.value.file == __file__
+    lines = Path(__file__).read_text("utf-8").splitlines()
+    assert lines[(caught.value.line or 0) - 1] == "    program.put(sites)"
+    with pytest.raises(ProgramError, match="expected a dict from texts to tuples of 2 integers"):
+        program.put({"map": (1,)})  # type: ignore[dict-item]
 
 
 def test_a_placement_needs_sites(tmp_path: Path) -> None:

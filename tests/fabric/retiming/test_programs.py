@@ -37,6 +37,7 @@ SHIPPED: Final[dict[str, dict[str, Any]]] = {
     "own_function": {},
     "own_operator": {},
     "pagerank": {"iterations": 1},
+    "placed": {"model": "tiny", "batch": 32},
     "ragged_attention": {},
     "sampled_product": {"rows": 16},
     "simplified_moe": {},
@@ -59,7 +60,7 @@ BURSTS: Final = "the HBM serves bursts as they come"
 ARRIVALS: Final = frozenset(
     (
         *("attention", "decoder", "edit_distance", "moe", "moe dynamic", "moe shared"),
-        *("moe_or_attention", "swiglu_in_pieces", "top2_moe"),
+        *("moe_or_attention", "placed", "swiglu_in_pieces", "top2_moe"),
     )
 )
 """What these do hangs on what comes first."""

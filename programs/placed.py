@@ -1,0 +1,107 @@
+"""The paper's layers and its attention on a mesh, placed in one of four ways.
+
+``place`` finds sites for the units, ``random`` draws them, ``rows`` leaves it to the rule for what
+nobody places, and ``together`` puts all units on one site, so that no way is longer than a hop and
+no link is used. On hardware without a mesh nothing has a site.
+
+Run:      python -m fabric run programs/placed.py --hardware mesh_paper -p model=mixtral-8x7b
+Computes: what moe_or_attention.py does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Literal
+
+import moe_or_attention
+from layers.models import ModelName
+
+from fabric import Program, place
+from fabric.network import Mesh, Site
+
+Way = Literal["place", "random", "rows", "together"]
+
+_found: Final[dict[tuple[object, ...], Mapping[str, Site]]] = {}
+"""Sites by what decides them: those of a large layer are looked for once."""
+
+
+def build(
+    part: Literal["moe", "attention"] = "moe",
+    placement: Way = "place",
+    placement_seed: int = 0,
+    model: ModelName = "qwen3-30b-a3b",
+    batch: int = 64,
+    tiling: Literal["static", "dynamic"] = "static",
+    tile_n: int | None = None,
+    flops_per_cycle: int | None = None,
+    routing: Path | None = None,
+    strategy: Literal["coarse", "interleaved", "dynamic"] = "dynamic",
+    kv: Path | None = None,
+    requests: int | None = None,
+    seed: int = 0,
+) -> Program:
+    """Wire one of both and put its units on sites.
+
+    Args:
+        part: which.
+        placement: how its units get their sites.
+        placement_seed: of what ``place`` and ``random`` draw.
+        model: as ``moe_or_attention.py`` takes it, and so all that follow.
+        batch: the same.
+        tiling: the same.
+        tile_n: the same.
+        flops_per_cycle: the same.
+        routing: the same.
+        strategy: the same.
+        kv: the same.
+        requests: the same.
+        seed: the same.
+    """
+    program = moe_or_attention.build(
+        part,
+        model,
+        batch,
+        tiling,
+        tile_n,
+        flops_per_cycle=flops_per_cycle,
+        routing=routing,
+        strategy=strategy,
+        kv=kv,
+        requests=requests,
+        seed=seed,
+    )
+    mesh = program.hardware.network
+    if mesh is None:
+        return program
+    if placement == "together":
+        program.put({node.name: mesh.edge[0] for node in program.nodes})
+    elif placement == "random":
+        program.put(_random(program, mesh, placement_seed))
+    elif placement == "place":
+        if mesh.die_columns is None and mesh.die_rows is None:
+            # Where all links are alike, their width decides nothing.
+            mesh = replace(mesh, link_bytes_per_cycle=None, injection_bytes_per_cycle=None)
+        of_program = (part, model, batch, tiling, tile_n, flops_per_cycle)
+        key = (*of_program, routing, strategy, kv, requests, seed, mesh, placement_seed)
+        if key not in _found:
+            _found[key] = place(program, mesh, seed=placement_seed).sites
+        program.put(_found[key])
+    return program
+
+
+def _random(program: Program, mesh: Mesh, seed: int) -> dict[str, Site]:
+    """Return sites that are drawn: off-chip units on the edge, on each site as many as it takes."""
+    drawn = random.Random(seed)
+    ports = [each.name for each in program.nodes if each.operator.off_chip is not None]
+    others = [each.name for each in program.nodes if each.operator.off_chip is None]
+    most = mesh.units_per_site or max(
+        -(-len(program.nodes) // len(mesh.sites)), -(-len(ports) // len(mesh.edge))
+    )
+    at_ports = drawn.sample([*mesh.edge] * most, len(ports))
+    free = [*mesh.sites] * most
+    for site in at_ports:
+        free.remove(site)
+    return dict(zip([*ports, *others], [*at_ports, *drawn.sample(free, len(others))], strict=True))

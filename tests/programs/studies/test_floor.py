@@ -1,0 +1,108 @@
+"""The study of floor plans: its points, what its tables say of made-up numbers, and small runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+from matplotlib.figure import Figure
+
+from fabric import Hardware, Program, Study, simulate
+from fabric.loading.program_file import executed, load_program
+from fabric.network import Mesh
+from fabric.wiring.elaborate import elaborate
+from fabric.wiring.placing import placed
+from tests.programs.loading import PROGRAMS
+from tests.programs.studies.made import made, opened
+
+LINK: Final = "hardware.network.link_bytes_per_cycle"
+BARE: Final = {"static": 1000, "coarse": 1400, "interleaved": 1200, "dynamic": 800}
+TIMES: Final = {"together": 1.0, "place": 1.25, "random": 2.5, "rows": 3.0}
+"""Of the cycles on one site, on links of 64."""
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    """The study, as the command opens it."""
+    return opened("floor")
+
+
+def numbers(setting: Mapping[str, Any]) -> dict[str, float]:
+    """Return made-up cycles: wider links cost less, and a seed more costs a percent."""
+    design = setting["strategy"] if setting["part"] == "attention" else setting["tiling"]
+    width = setting[LINK]
+    above = TIMES[setting["placement"]] - 1
+    times = 1 + (0.01 if width is None and above else above * 64 / width if width else 0)
+    return {"cycles": BARE[design] * times * (1 + setting["placement_seed"] / 100)}
+
+
+def test_points(study: Study) -> None:
+    """Each once; the mesh has a site for every unit; no parameter is unknown; widths are alike."""
+    points = [study.whole(setting) for setting in study.space]
+    known = inspect.signature(executed(study.program).build).parameters
+
+    assert len(points) == 11 * (1 + 3 * 4 + 2 * 2)
+    assert len(points) == len({tuple(sorted(each.items(), key=str)) for each in points})
+    assert all(each[LINK] == each["hardware.network.injection_bytes_per_cycle"] for each in points)
+    assert {
+        name for each in points for name in each if not name.startswith("hardware.network.")
+    } <= {*known}
+
+
+def test_tables_and_pictures(study: Study) -> None:
+    """Costs, savings and ratios of made-up cycles, worked out by hand."""
+    result = made(study, numbers)
+    cost, saving, advantage = result.filled_tables
+
+    assert [""] * 3 == [each.trouble for each in result.filled_tables]
+    assert [33, 11, 8] == [len(each.rows) for each in (cost, saving, advantage)]
+    assert ("static 16", "found", 1000, 1.0, 6.2, 12.5, 25.0) == cost.rows[0][1:]
+    assert ("dynamic", "row by row", 800, 1.0, 50.0, 100.0, 200.0) == cost.rows[-1][1:]
+    # 1000 x 1.25 and two percent more of that; 2.5 / 1.25 and two percent less or more of it.
+    assert ("static 16", "1,250 to 1,275", "1.96 to 2.04", "2.35 to 2.40") == saving.rows[0][1:]
+    assert ("coarse", *[1.75] * 5, "1.716 to 1.785", 1.75, 1.75) == advantage.rows[-2][1:]
+    for picture in study.pictures:
+        figure = Figure(layout="constrained")
+        picture.draw(result, figure)
+        figure.draw_without_rendering()
+        assert all(axes.has_data() for axes in figure.axes)
+
+
+def _placed(placement: str, mesh: Mesh | None, seed: int = 0) -> Program:
+    given = ["model=tiny", "batch=8", "tile_n=4", f"placement={placement}"]
+    given.append(f"placement_seed={seed}")
+    return load_program(PROGRAMS / "placed.py", given, Hardware(network=mesh)).program
+
+
+def test_together_is_without_a_network() -> None:
+    """All units on one site take the cycles of channels of one hop, whatever limits links."""
+    mesh = Mesh(columns=3, rows=3, link_bytes_per_cycle=8, injection_bytes_per_cycle=8)
+    plain = simulate(_placed("together", None), mode="timing")
+    together = simulate(_placed("together", mesh), mode="timing")
+    apart = simulate(_placed("rows", mesh), mode="timing")
+
+    assert plain.cycles == together.cycles
+    assert (apart.cycles or 0) > (plain.cycles or 0)
+
+
+@pytest.mark.parametrize("placement", ["place", "random"])
+def test_sites_are_those_of_a_seed(placement: str) -> None:
+    """One seed gives one plan, another one another, and a site has no more units than it must."""
+    mesh = Mesh(columns=3, rows=3)
+    programs = [_placed(placement, mesh, seed) for seed in (0, 0, 1)]
+    first, again, other = (placed(elaborate(each), None).floor for each in programs)
+    assert first is not None
+    assert again is not None
+    assert other is not None
+
+    assert first.sites == again.sites != other.sites
+    units = programs[0].nodes
+    held = Counter(first.sites[each.name] for each in units)
+    ports = sum(each.operator.off_chip is not None for each in units)
+    assert max(held.values()) == max(-(-len(units) // 9), -(-ports // 8))
+    assert all(
+        first.sites[each.name] in mesh.edge for each in units if each.operator.off_chip is not None
+    )
