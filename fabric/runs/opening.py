@@ -26,8 +26,8 @@ def open_run(program: Program, settings: Settings) -> SteppedRun:
     As in::
 
         with fabric.open_run(program) as run:
-            run.until(unit="map_1", element=3)
-            print(run.unit("map_1"), run.held("map_1.0"))
+            run.until(unit="matmul_1", element=3)
+            print(run.unit("matmul_1"), run.held("matmul_1.0"))
             report = run.finish()
 
     The run has its own thread, so you can open it anywhere: in a notebook, or beside other runs. An

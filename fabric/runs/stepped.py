@@ -141,7 +141,8 @@ class SteppedRun:
 
         Args:
             cycle: where to hold; this one or a later one.
-            unit: a name, together with ``element``; ``map_1.1`` for another input than the first.
+            unit: a name, together with ``element``; ``matmul_1.1`` for another input than the
+                first.
             element: hold in the cycle in which the unit takes so many values from that input, as
                 errors count them; sends them, where it has no input.
 

@@ -36,7 +36,7 @@ class Break(NamedTuple):
         readable = digits.isdecimal() and len(digits) <= 18
         if not readable or (colon and not (unit and int(digits))):
             raise ConfigurationError(
-                f"{text.strip()!r}: expected CYCLE or UNIT:ELEMENT, such as 1000 or map_1:3"
+                f"{text.strip()!r}: expected CYCLE or UNIT:ELEMENT, such as 1000 or matmul_1:3"
             )
         return Break(unit if colon else None, int(digits))
 

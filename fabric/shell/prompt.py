@@ -126,7 +126,7 @@ class Prompt(cmd.Cmd):
     def do_tile(self, given: str) -> None:
         """Print a value that a channel holds."""
         if not given:
-            print_text("tile: expected the channel that holds it, such as tile map_1.0\n")
+            print_text("tile: expected the channel that holds it, such as tile matmul_1.0\n")
             return
         name, _, number = given.rpartition(" ")
         if not name or not number.isdecimal():

@@ -52,7 +52,7 @@ def element_goal(machine: Machine, unit: str, element: int) -> AtElement:
 
     Args:
         machine: that runs.
-        unit: its name, for its first input, or its name and an input: ``map_1.1``.
+        unit: its name, for its first input, or its name and an input: ``matmul_1.1``.
         element: how many.
 
     Raises:

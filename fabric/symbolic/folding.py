@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Final
 
 from fabric.telling.families import families
@@ -16,7 +16,7 @@ from fabric.telling.wording import merged_text, without_numbers
 from fabric.values.dims import dim_text
 from fabric.values.stream_type import StreamType
 from fabric.wiring.elaborate import Plan
-from fabric.wiring.operator import Node
+from fabric.wiring.operator import Node, applied_by
 
 __all__ = ["alike", "folded", "operator_text", "types_text"]
 
@@ -61,9 +61,7 @@ def types_text(streams: Iterable[StreamType]) -> list[str]:
 
 def operator_text(node: Node) -> str:
     """Return the kind of operator and the functions it applies: ``Map(Matmul)``."""
-    values = [getattr(node.operator, field.name) for field in fields(node.operator)]
-    # Data are dataclasses, too, but have a shape.
-    applied = [type(v).__name__ for v in values if is_dataclass(v) and not hasattr(v, "shape")]
+    applied = applied_by(node.operator)
     kind = type(node.operator).__name__
     return f"{kind}({', '.join(applied)})" if applied else kind
 

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Final
 
 from typing_extensions import override
 
@@ -14,6 +15,9 @@ from fabric.telling.place import Place, calling_place
 from fabric.telling.wording import visible
 
 __all__ = ["Extra", "Names"]
+
+_WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z](?:[a-z]|$))|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where a word of a class's name begins; capitals in a row are one."""
 
 
 class Names:
@@ -35,19 +39,20 @@ class Names:
         """Return the outputs that an operator has told of."""
         return tuple(self._stores.get(node_name, ()))
 
-    def take(self, kind: str, name: str | None, place: Place) -> str:
-        """Return ``name``, or where None one made of ``kind``, which nobody else has.
+    def take(self, kind: str, name: str | None, place: Place, does: str) -> str:
+        """Return ``name``, or where None one made of ``does``, which nobody else has.
 
         Args:
             kind: the operator's class.
             name: that the program gives it.
             place: where it is wired.
+            does: the class of the function that it applies, or its own.
 
         Raises:
             ProgramError: the name is empty, or in use.
         """
         if name is None:
-            base = _base(kind)
+            base = _base(does)
             while name is None or name in self._places:
                 self._counts[base] += 1
                 name = f"{base}_{self._counts[base]}"
@@ -129,8 +134,8 @@ class Extra(dict[str, Callable[[], object]]):
 
 @lru_cache
 def _base(kind: str) -> str:
-    """Return what the names of operators of a class are made of."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.lstrip("_")).lower()
+    """Return the name of a class in small letters: ``row_sum``, ``silu``, ``rms_norm``."""
+    return _WORDS.sub("_", kind.lstrip("_")).lower()
 
 
 def _error(message: str, place: Place) -> ProgramError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple, Protocol
 
 from typing_extensions import override
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fabric.wiring.off_chip_tensor import OffChipTensor
     from fabric.wiring.work import Rates, Work
 
-__all__ = ["ComputeOperator", "Node", "Operator", "Wiring", "current_program"]
+__all__ = ["ComputeOperator", "Node", "Operator", "Wiring", "applied_by", "current_program"]
 
 
 class Wired(Protocol):
@@ -128,7 +128,8 @@ class Operator(Described):
     unnoticed.
 
     Attributes:
-        name: for reports; by default made of the class name and a number.
+        name: for reports; by default made of what the operator does and a number: ``exp_1`` applies
+            the function ``Exp``, ``flatten_2`` applies none.
 
     Family:
         Beyond the paper's tables.
@@ -276,6 +277,13 @@ class ComputeOperator(Operator):
     @override
     def roundings(self) -> int:
         return 1
+
+
+def applied_by(operator: Operator) -> list[str]:
+    """Return the classes of the functions that an operator applies."""
+    values = [getattr(operator, field.name) for field in fields(operator)]
+    # Data are dataclasses, too, but have a shape.
+    return [type(v).__name__ for v in values if is_dataclass(v) and not hasattr(v, "shape")]
 
 
 class Node:

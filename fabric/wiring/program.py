@@ -38,7 +38,14 @@ from fabric.wiring.expectation import Expectation, Tolerance, expectations
 from fabric.wiring.joined import check_orders
 from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
 from fabric.wiring.names import Extra, Names
-from fabric.wiring.operator import ComputeOperator, Node, Operator, Wiring, current_program
+from fabric.wiring.operator import (
+    ComputeOperator,
+    Node,
+    Operator,
+    Wiring,
+    applied_by,
+    current_program,
+)
 from fabric.wiring.placement_file import Placement
 from fabric.wiring.stream import Stream
 from fabric.wiring.token_count import TokenCount, TokenPhase
@@ -428,7 +435,9 @@ class Program:
         for position, stream in enumerate(inputs):
             if not isinstance(stream, Stream):
                 raise no_stream(operator, position, stream, place)
-        name = self.names.take(type(operator).__name__, operator.name, place)
+        kind = type(operator).__name__
+        does = next(iter(applied_by(operator)), kind)
+        name = self.names.take(kind, operator.name, place, does)
         node = Node(operator, name, place, inputs)
         pairs = self._pairs
         pairs.clear()

@@ -63,7 +63,7 @@ def in_pieces(program: Program, rows: int, cols: int) -> Program:
     """Return ``program`` with each tile in pieces of ``rows`` x ``cols``, as hardware has them.
 
     What cannot be lowered is refused. The operators have the name of the one that they are made of
-    and their part in it, as in ``accum_1_product``.
+    and their part in it, as in ``matmul_sum_1_product``.
 
     Raises:
         ProgramError: pieces that are no squares, an operator or a tile that cannot be lowered.

@@ -43,7 +43,7 @@ class TestPicture:
         counts = {box.title: box.count for box in picture.boxes}
 
         assert (28, 18) == (sum(box.count for box in picture.boxes), len(picture.boxes))
-        assert {"partition_1": 1, "map_1..2": 2, "linear_off_chip_load_2..3": 2}.items() <= (
+        assert {"partition_1": 1, "matmul_1..2": 2, "linear_off_chip_load_2..3": 2}.items() <= (
             counts.items()
         )
         assert 31 == sum(arrow.count for arrow in picture.arrows)
@@ -297,7 +297,7 @@ class TestCommand:
         text = Path("x.svg").read_text(encoding="utf-8")
         counters = json.loads(Path(LOG, "counters.json").read_text())
         cycles = json.loads(Path(LOG, "report.json").read_text())["cycles"]
-        maps = [unit for unit in counters["units"] if unit["name"] in ("map_1", "map_2")]
+        maps = [unit for unit in counters["units"] if unit["name"] in ("matmul_1", "matmul_2")]
         busy = sum(unit["busy_cycles"] for unit in maps) / 2 / cycles
 
         assert f"<title>busy: {100 * busy:.1f} %</title>" in text

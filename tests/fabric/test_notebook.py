@@ -147,7 +147,7 @@ class TestShown:
 
         assert "Recorded: cycles 0 to 1,474, all units." in texts
         assert "completed, verified; 1,474 cycles" in texts
-        assert {"Stalls", "map_1", "wired at"} <= set(texts)
+        assert {"Stalls", "matmul_1", "wired at"} <= set(texts)
 
     def test_tables(self, tmp_path: Path) -> None:
         """The first rows of a query, and how many there are; figures of a trace in one line."""
@@ -155,7 +155,7 @@ class TestShown:
         texts = read(trace.query("SELECT 'a<b' AS x, NULL AS y FROM units")._repr_html_()).texts
         assert {"x", "y", "a<b", "20 of 28 rows"} <= set(texts)
         few = read(trace.query("SELECT name FROM units LIMIT 20")._repr_html_()).texts
-        assert "map_1" in few
+        assert "matmul_1" in few
         assert not any(text.endswith("rows") for text in few)
 
         moment = trace.at(100)

@@ -104,7 +104,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file of a program; beside it are a mesh, and where its units are on that."""
     monkeypatch.chdir(tmp_path)
     Path("mesh.toml").write_text("[network]\ncolumns = 2\nrows = 2\n", encoding="utf-8")
-    sites = {"linear_off_chip_load_1": Site(0, 1), "map_1": Site(1, 0), "store": Site(0, 0)}
+    sites = {"linear_off_chip_load_1": Site(0, 1), "silu_1": Site(1, 0), "store": Site(0, 0)}
     write_placement(Path("placement.toml"), "options", sites)
     path = tmp_path / "program_of_options.py"
     path.write_text(TEXT, encoding="utf-8")
@@ -249,8 +249,8 @@ class TestStudies:
     def test_identity_is_of_all(self, file: Path) -> None:
         """Two studies have one identity where their options are equal, in whatever order."""
         one, other = (
-            {"store.0": Hop(2), "map_1.0": Hop(3)},
-            {"map_1.0": Hop(3), "store.0": Hop(2)},
+            {"store.0": Hop(2), "silu_1.0": Hop(3)},
+            {"silu_1.0": Hop(3), "store.0": Hop(2)},
         )
         found = {
             Identities(Study(program=file, space=grid(rows=[64]), hops=hops)).of({"rows": 64})

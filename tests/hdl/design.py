@@ -462,16 +462,16 @@ def swiglu(sizes: Sizes, memory: Memory) -> Design:
     copies = d.fifo(), d.fifo()
     d.move("linear_off_chip_load_1_copies.0", x, *copies)
     products = []
-    for name, copy, weight in (("accum_1", copies[0], gate), ("accum_2", copies[1], up)):
+    for name, copy, weight in (("matmul_sum_1", copies[0], gate), ("matmul_sum_2", copies[1], up)):
         left = d.buffered(f"{name}_left", copy, 1, inner_of)
         right = d.buffered(f"{name}_right", weight, 2, rows_of)
         products.append(d.product(name, left, right))
-    silu = d.map(d.moved("map_1.0", products[0]))
-    gated = d.map(d.moved("map_2.0", silu), d.moved("map_2.1", products[1]))
+    silu = d.map(d.moved("silu_1.0", products[0]))
+    gated = d.map(d.moved("mul_1.0", silu), d.moved("mul_1.1", products[1]))
     promoted = d.map(d.moved("reshape_1.0", gated), promoted=3)
-    left = d.buffered("accum_3_right", down, 1, rows_of)
-    right = d.buffered("accum_3_left", promoted, 2, cols)
-    d.writer(d.product("accum_3", left, right), 5)
+    left = d.buffered("matmul_sum_3_right", down, 1, rows_of)
+    right = d.buffered("matmul_sum_3_left", promoted, 2, cols)
+    d.writer(d.product("matmul_sum_3", left, right), 5)
     return d
 
 

@@ -224,8 +224,8 @@ def test_a_dynamic_accumulator_grows() -> None:
     report, _, _ = _run(wire, 2)
     assert report.error is not None
     assert report.error["message"] == (
-        "accum_1: an accumulator takes 12 bytes: expected at most the on-chip capacity of 8 bytes, "
-        "of which 0 are free"
+        "retile_row_1: an accumulator takes 12 bytes: expected at most the on-chip capacity of 8 "
+        "bytes, of which 0 are free"
     )
 
 

@@ -86,7 +86,7 @@ def test_m2_stops_that_differ_are_an_error() -> None:
     report, _ = run(Map(Add()), *inputs)
     assert report.error is not None
     assert report.error["message"] == (
-        "map_1: Tile(1x1 float32) at [0, 1, 0] of emit_1 closes 0 dimensions and "
+        "add_1: Tile(1x1 float32) at [0, 1, 0] of emit_1 closes 0 dimensions and "
         "Tile(1x1 float32) at [0, 1, 0] of emit_2 closes 1 dimension: "
         "expected equal structures, at cycle 3, element 3"
     )
@@ -98,7 +98,7 @@ def test_m2_an_input_that_ends_first_is_an_error() -> None:
     report, _ = run(Map(Add()), *inputs)
     assert report.error is not None
     assert report.error["message"] == (
-        "map_1: Tile(1x1 float32) at [2] of emit_1 closes 0 dimensions and the end of emit_2 at "
+        "add_1: Tile(1x1 float32) at [2] of emit_1 closes 0 dimensions and the end of emit_2 at "
         "[2]: expected equal structures, at cycle 3, element 2"
     )
 
@@ -112,7 +112,7 @@ def test_m3_row_sum() -> None:
     tiles = {"t": _tile([[i + j for j in range(4)] for i in range(3)])}
     report, (found,) = run(Map(RowSum(), flops_per_cycle=6), _stream("t", (1,), tiles), show=_show)
     assert found == "6/10/14"
-    assert [unit.busy_cycles for unit in report.units if unit.name == "map_1"] == [2]
+    assert [unit.busy_cycles for unit in report.units if unit.name == "row_sum_1"] == [2]
 
 
 def test_m4_row_append() -> None:

@@ -182,7 +182,7 @@ def test_sum() -> None:
     expected = x[:, 0:2] + x[:, 2:4] + x[:, 4:6] + x[:, 6:8]
     sent = np.asarray(simulate(program).outputs["y"])
     assert sent.tolist() == np.concatenate(streamed(expected, total.layout)).tolist()
-    assert part.no_layout == "accum_2: its groups are parts of a dimension"
+    assert part.no_layout == "sum_2: its groups are parts of a dimension"
 
 
 def test_load() -> None:

@@ -134,7 +134,7 @@ def test_sizes_follow_the_type(name: str) -> None:
     assert 2 * 4 * -(-96 * size // 64) * 64 == report.hbm_bytes_moved
     # Both operands of the Map are loaded at 64 bytes a cycle, one after the other.
     assert [2 * 4 * 96 * size // 64] == [
-        unit.busy_cycles for unit in report.units if unit.name == "map_1"
+        unit.busy_cycles for unit in report.units if unit.name == "add_1"
     ]
 
 

@@ -136,7 +136,7 @@ def test_undecided() -> None:
             LinearOffChipStore(f"y{number}")(Map(Matmul(transposed=True))(*pair))
 
     assert (
-        "map_1..2 (x2): D_first[0..1] and D_second[0..1] may differ. The run will check; "
+        "matmul_1..2 (x2): D_first[0..1] and D_second[0..1] may differ. The run will check; "
         "to state it now: stream.assume(...)"
     ) in told(program)
 
@@ -168,7 +168,7 @@ def test_a_recurrence_round_by_round(rounds: int, is_told: bool) -> None:
     found = [text for text in told(program) if "one behind the other" in text]
 
     assert is_told == bool(found)
-    assert all(f"map_1..{rounds}: {rounds} units" in text for text in found)
+    assert all(f"silu_1..{rounds}: {rounds} units" in text for text in found)
 
 
 @pytest.mark.parametrize("program", ["simplified_moe", "swiglu"])

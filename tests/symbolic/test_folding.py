@@ -97,4 +97,4 @@ class TestFolded:
 
         assert [1, 1, 10_000, 1] == [box.count for box in picture.boxes]
         assert len(plan.edges) == sum(arrow.count for arrow in picture.arrows)
-        assert "map_1..10000" in svg(picture)
+        assert "silu_1..10000" in svg(picture)

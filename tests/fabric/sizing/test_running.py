@@ -125,7 +125,7 @@ class TestFailures:
         """What an operator fails with is raised."""
         program = mapped(Failing())
 
-        with pytest.raises(OperatorError, match="map_1: ZeroDivisionError"):
+        with pytest.raises(OperatorError, match="failing_1: ZeroDivisionError"):
             run(program, {})
 
     def test_assumption(self) -> None:

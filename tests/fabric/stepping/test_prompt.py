@@ -94,7 +94,7 @@ def test_going(capsys: pytest.CaptureFixture[str]) -> None:
     ("command", "said"),
     [
         ("wher", "'wher': expected one of where, unit, channel, tile, step, go, quit, help"),
-        ("go x", "'x': expected CYCLE or UNIT:ELEMENT, such as 1000 or map_1:3"),
+        ("go x", "'x': expected CYCLE or UNIT:ELEMENT, such as 1000 or matmul_1:3"),
         ("go total_1:0", "'total_1:0': expected CYCLE or UNIT:ELEMENT"),
         ("go 5", "until: cycle 5 is past: expected one from 12 on"),
         ("go total_1:9", "until: element 9 of total_1 does not come: the run is over at cycle 51"),

@@ -112,10 +112,10 @@ def test_another_input() -> None:
         one, other = (Flatten(0, 2)(LinearOffChipLoad(x, tile=(1, 8))()) for _ in range(2))
         LinearOffChipStore("y")(Promote(0)(Map(Add())(one, other)))
     with open_run(program) as run:
-        run.until(unit="map_1.1", element=2)
-        assert run.channel("map_1.1").taken == 2
-        with pytest.raises(ConfigurationError, match=r"map_1 has no input 2: expected one of 0, 1"):
-            run.until(unit="map_1.2", element=1)
+        run.until(unit="add_1.1", element=2)
+        assert run.channel("add_1.1").taken == 2
+        with pytest.raises(ConfigurationError, match=r"add_1 has no input 2: expected one of 0, 1"):
+            run.until(unit="add_1.2", element=1)
 
 
 def test_an_element_that_never_comes() -> None:

@@ -114,14 +114,14 @@ class TestParts:
 
     def test_nodes(self, tmp_path: Path) -> None:
         """A pattern keeps the channels with an end at such a unit."""
-        _, part = record(program("swiglu"), tmp_path, TraceOptions(nodes="accum_*"))
+        _, part = record(program("swiglu"), tmp_path, TraceOptions(nodes="matmul_sum_*"))
 
         ends = part.rows(
             "SELECT DISTINCT p.name, c.name FROM transfers JOIN channels USING (channel) "
             "JOIN units p ON p.unit = producer JOIN units c ON c.unit = consumer"
         )
         assert ends
-        assert all("accum_" in producer + consumer for producer, consumer in ends)
+        assert all("matmul_sum_" in producer + consumer for producer, consumer in ends)
 
     def test_no_such_node(self, tmp_path: Path) -> None:
         """A pattern that fits no unit is refused before anything is written."""
@@ -130,8 +130,8 @@ class TestParts:
 
         assert refused.value.message == (
             "--trace-nodes x*: no unit has such a name: expected a pattern of units such as "
-            "linear_off_chip_load_1, linear_off_chip_load_2, accum_1, linear_off_chip_load_3, "
-            "accum_2, map_1, map_2, reshape_1"
+            "linear_off_chip_load_1, linear_off_chip_load_2, matmul_sum_1, linear_off_chip_load_3, "
+            "matmul_sum_2, silu_1, mul_1, reshape_1"
         )
         assert [] == list(tmp_path.iterdir())
 

@@ -255,7 +255,7 @@ class TestPrinted:
     def test_estimated(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         """Why it is no more than an estimate; and what is said of the HBM."""
         folder = record(program("swiglu"), tmp_path)[1].folder
-        out = _printed(capsys, folder, "--depth", "*=1", "--work", "map_1=2x", "--rows", 1)
+        out = _printed(capsys, folder, "--depth", "*=1", "--work", "silu_1=2x", "--rows", 1)
         head, *_ = out.split("\n\nUnits")
         assert ESTIMATED == head.partition("\n\n")[2].partition("\n")[2] + "\n"
 
@@ -315,6 +315,6 @@ Exact: a run would end so.
 ESTIMATED = """\
 Estimated: a run may not take as long, since
   the HBM serves bursts as they come
-  map_1 works 2 times as long, rounded to cycles
+  silu_1 works 2 times as long, rounded to cycles
 Waits for the HBM are as long here as they were in the run.
 """

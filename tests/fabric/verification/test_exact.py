@@ -160,10 +160,10 @@ class TestStreams:
         assert report.verification is not None
         assert [True, False, False] == [each.agrees for each in report.verification.streams]
         first, place, *_ = report.verification.lines()
-        assert first.startswith("stream map_1.0: 1 of 512 elements wrong, largest error 1")
+        assert first.startswith("stream add_1.0: 1 of 512 elements wrong, largest error 1")
         assert place.startswith("  tile [0, 1, 2] at [3, 5] is ")
         places = report.as_json()["verification"]["places"]
-        assert ("map_1.0", (0, 1, 2), (3, 5)) == tuple(
+        assert ("add_1.0", (0, 1, 2), (3, 5)) == tuple(
             places[0][key] for key in ("stream", "tile", "index")
         )
         assert simulate(program, mode="timing").verified is None
