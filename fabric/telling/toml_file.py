@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -47,6 +46,8 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > _LONGEST_LINE and line.count(".") + line.count("[") > _LONGEST_LINE // 10:
             _refuse(f"a line has {counted(len(line), 'character')}", file, number)
+    import tomllib  # no run without such a file needs it
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabric import Program, TileType
+from fabric import Program, TileType, counted
 from operators.kernels.edges import joint_of
 from operators.kernels.fusion import Fusion
 from operators.kernels.kernel import Kernel
@@ -41,7 +41,7 @@ class Again:
 
     def __str__(self) -> str:
         """The tensor, the bytes and the reason."""
-        return f"{self.tensor} {self.size_bytes:,} bytes, {self.why}"
+        return f"{self.tensor} {counted(self.size_bytes, 'byte')}, {self.why}"
 
 
 def moved_again(program: Program, model: Model, wired: Wired, fusion: Fusion) -> list[Again]:
