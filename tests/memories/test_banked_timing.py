@@ -216,3 +216,24 @@ class TestBanked:
         assert 4 * (1 << 11) == sum(each.reads + each.writes for each in traffic)
         drain = _drain_cycles(hbm)
         assert [] == violations(run.log, hbm.timing, hbm.organization, drain_cycles=drain)
+
+    def test_periods_of_long_runs(self) -> None:
+        """Whose length is doubled: each has all its cycles, and its own bursts."""
+        hbm = BankedDescription(channels=2)
+        burst = Burst(0, rows=1, row_bytes=64, pitch_bytes=64, write=False)
+        gaps = (5_000, 13_000, 200, 30_000)
+        run = _run(hbm, [[Asked(gap, burst) for gap in gaps]])
+        counters = run.memory.counters()
+
+        carried = Counter[int]()
+        for each in run.log:
+            if each.what == "read":
+                carried[each.cycle // counters.period_cycles] += hbm.timing.burst_cycles
+        buses = 2 * hbm.organization.pseudo_channels
+        *whole, last = [sum(astuple(each)) for each in counters.periods]
+        assert {counters.period_cycles * buses} == set(whole)
+        assert 0 < last <= counters.period_cycles * buses
+        assert sum(gaps) // 512 < counters.period_cycles <= sum(gaps) // 100
+        assert dict(carried) == {
+            number: each.data for number, each in enumerate(counters.periods) if each.data
+        }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,6 +104,30 @@ def test_canonical(layout: Layout, data: st.DataObject) -> None:
     other = layout.nested(split)
     assert other.canonical() == canonical
     assert other.same_order(layout)
+
+
+@given(layouts(), st.integers(1, 12))
+@examples(quick=50, deep=200)
+def test_cut(layout: Layout, inside: int) -> None:
+    """Two nests have the same places as one; there are none only where no loop ends there."""
+    nests = layout.cut(inside)
+    if nests is None:
+        ends = {math.prod(layout.trips[at:]) for at in range(len(layout.trips) + 1)}
+        within = [
+            (part, part * trips) for part, trips in zip(_inner(layout), layout.trips, strict=True)
+        ]
+        assert inside not in ends
+        assert not any(inside % part == 0 and end % inside == 0 for part, end in within)
+        return
+    outer, inner = nests
+    assert math.prod(loop.trips for loop in inner) == inside
+    assert all(loop.trips > 1 for loop in inner if loop not in layout.loops)
+    assert places(layout.nested([*outer, *inner])) == places(layout)
+
+
+def _inner(layout: Layout) -> list[int]:
+    """Return for each loop how many tiles those inside of it have."""
+    return [math.prod(layout.trips[at + 1 :]) for at in range(len(layout.trips))]
 
 
 @given(layouts(most_rank=2, most_loops=3), layouts(most_rank=2, most_loops=3))
