@@ -51,13 +51,13 @@ class Covering:
         """Return the tests that run the mutated line: its own module's first, then the quick ones.
 
         A line outside of functions runs once a process, whichever test comes first: all tests of
-        its module are returned. A test that was written since counts as running everything. Those
+        its module are returned, and those of files that import it. A test that was written since counts as running everything. Those
         that start processes come last: what these run is not known.
         """
         lines = self._lines(mutant.file)
         found = set(lines.get(mutant.line, ()))
         if not found or mutant.line not in _inside(self._root / mutant.file):
-            found = set().union(*lines.values())
+            found = self._importing(mutant.file).union(*lines.values())
         found |= {test for test in self.known if test not in self._seconds}
         near = Path(mutant.file).stem
 
@@ -76,6 +76,12 @@ class Covering:
                     for line, tests in contexts.items()
                 }
         return {}
+
+    def _importing(self, file: str) -> set[str]:
+        name = file.removesuffix(".py").replace("/", ".")
+        files = {test.partition("::")[0] for test in self.known}
+        importing = {each for each in files if name in (self._root / each).read_text("utf-8")}
+        return {test for test in self.known if test.partition("::")[0] in importing}
 
     @cached_property
     def _starting_processes(self) -> set[str]:
