@@ -51,8 +51,9 @@ class Covering:
         """Return the tests that run the mutated line: its own module's first, then the quick ones.
 
         A line outside of functions runs once a process, whichever test comes first: all tests of
-        its module are returned, and those of files that import it. A test that was written since counts as running everything. Those
-        that start processes come last: what these run is not known.
+        its module are returned, and those of files that import it. A test that was written since
+        counts as running everything. Those that start processes come last: what these run is not
+        known.
         """
         lines = self._lines(mutant.file)
         found = set(lines.get(mutant.line, ()))
