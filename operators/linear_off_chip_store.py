@@ -174,7 +174,6 @@ class _Places:
     """Where tiles go in the matrix; one after the other where data decide how wide it is."""
 
     def __init__(self, source: StreamType) -> None:
-        """Begin at its first byte."""
         cut = _cut(source)
         self._is_cut = cut is not None
         # Numbers are of tiles of one row where data decide how many rows these have.

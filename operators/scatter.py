@@ -206,7 +206,6 @@ class _Memory:
     """
 
     def __init__(self, ports: Ports, operator: Scatter) -> None:
-        """Hold nothing yet."""
         word = ports.output_types[0].value
         assert isinstance(word, TileType)
         assert isinstance(word.rows, int)

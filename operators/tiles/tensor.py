@@ -180,7 +180,6 @@ class Elements:
     """The data of a tensor in off-chip memory, there as long as somebody holds this."""
 
     def __init__(self, tensor: Tensor) -> None:
-        """Make nothing yet."""
         self._tensor = tensor
         self._as: dict[np.dtype, np.ndarray] = {}
 

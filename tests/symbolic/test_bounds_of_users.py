@@ -129,7 +129,6 @@ class AtOnceMemory:
     bytes_moved = 0
 
     def __init__(self, _description: AtOnce, _readers: object, _writers: object) -> None:
-        """Nobody has asked."""
         self._asked: list[Unit] = []
 
     @property

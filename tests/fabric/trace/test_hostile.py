@@ -113,7 +113,6 @@ class Printed:
     """What a command printed, and what it exited with."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: object) -> None:
-        """Run the command line."""
         self.status = main([str(each) for each in arguments])
         self.out, self.err = capsys.readouterr()
 

@@ -32,7 +32,6 @@ class Doubled(Map):
     """Made in another way, with other costs and types that are the same."""
 
     def __init__(self) -> None:
-        """Take no function."""
         super().__init__(SiLU(), name="scaled")
 
     @override

@@ -463,7 +463,7 @@ def test_given(door: str, raised: str, tmp_path: Path) -> None:
 
 _CALLED: Final = {
     "Claim.judge": "tests/fabric/study/test_judged.py",
-    "Picture.draw": "tests/fabric/study/out/test_pictures.py",
+    "Picture.draw": "tests/fabric/study/written/test_pictures.py",
     "Program.ask.question": "the fabric's own",
     "Program.expect.outputs": "test_commands",
     "Stream.expect.compute": "tests/fabric/verification/test_reported.py",
