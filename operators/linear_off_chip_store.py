@@ -13,18 +13,20 @@ from typing_extensions import override
 
 from fabric import (
     ARTIFACT_BYTES,
-    Bounds,
-    Costs,
     Dim,
-    OffChipTensor,
-    Operator,
-    Ports,
-    Rates,
     ShapeError,
     Stream,
     StreamType,
     Tile,
     TileType,
+)
+from fabric.extend import (
+    Bounds,
+    Costs,
+    OffChipTensor,
+    Operator,
+    Ports,
+    Rates,
     Wiring,
     Work,
     is_static,

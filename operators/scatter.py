@@ -16,17 +16,19 @@ from typing_extensions import override
 
 from fabric import (
     ARTIFACT_BYTES,
+    ShapeError,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+)
+from fabric.extend import (
     Bounds,
     Costs,
     Empty,
     Operator,
     Ports,
     Rates,
-    ShapeError,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
     Value,
     Wiring,
     Work,

@@ -288,7 +288,7 @@ def _interrupted(
     return status, run.signal if status == "interrupted" else None
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Found:
     """What is told of how a run ended; most of it of one that completed."""
 
@@ -309,33 +309,41 @@ def _found(
     """Return what is found of a run that completed, which may be that it has failed."""
     machine = run.machine
     plan, sizes = machine.plan, Substitution(measured.sizes)
-    found = _Found("completed", machine.failures.first, _not_verified(run, "completed"))
+    error, verification = machine.failures.first, _not_verified(run, "completed")
+    comparison, extra = Comparison(), dict[str, object]()
     try:
         check_assumptions(plan, run.state, machine.assumed, sizes)
         used = memory_use(machine)
-        found.comparison = compare(plan, run.state, used, measured, metrics)
+        comparison = compare(plan, run.state, used, measured, metrics)
         if run.functional:
-            found.verification = _verified(run)
-        found.extra = {name: _extra(plan.program, name) for name in plan.program.extra}
+            verification = _verified(run)
+        extra = {name: _extra(plan.program, name) for name in plan.program.extra}
     except FabricError as failure:
-        found.status, found.error = "error", failure
-        found.verification = _not_verified(run, "error")
-        return found
-    found.in_units = _held(used, plan.program.hardware.on_chip)
-    found.in_units |= priced(plan, run.state, used, sizes)._asdict()
-    found.outputs = (
+        return _Found("error", failure, _not_verified(run, "error"), comparison, extra)
+    outputs = (
         stored_arrays(plan, machine.stored)
         if run.functional
         else stored_shapes(plan, measured.sizes, measured.guessed)
     )
+    noise: dict[str, float | None] = {}
+    warnings: list[str] = []
     if declared is not None and declared.status == "completed":
-        stored = stored_arrays(plan, declared.run.machine.stored)
-        found.signal_to_noise_db = noise_of(found.outputs, stored)
+        noise = noise_of(outputs, stored_arrays(plan, declared.run.machine.stored))
     elif declared is not None:
-        found.warnings = (declared.sentence(),)
-    found.warnings += found.comparison.warnings
-    found.warnings += () if found.verification is None else tuple(found.verification.warnings())
-    return found
+        warnings.append(declared.sentence())
+    warnings += comparison.warnings
+    warnings += [] if verification is None else verification.warnings()
+    return _Found(
+        "completed",
+        error,
+        verification,
+        comparison,
+        extra,
+        _held(used, plan.program.hardware.on_chip) | priced(plan, run.state, used, sizes)._asdict(),
+        outputs,
+        noise,
+        tuple(warnings),
+    )
 
 
 def _verified(run: Execution) -> Verification | None:

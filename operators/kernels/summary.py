@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from fabric import BufferType, Program, Stream
+from fabric import Program, Stream
+from fabric.extend import BufferType
 from operators.kernels.fusion import Fusion
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model

@@ -11,11 +11,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from fabric import (
+from fabric import dtype_named
+from fabric.extend import (
     check_converts,
     checked,
     converted,
-    dtype_named,
     holds_integers,
     is_constant,
     refuse,

@@ -11,18 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fabric import (
-    BufferType,
-    Layout,
-    Loop,
-    Program,
-    ShapeError,
-    Stream,
-    convert_bytes,
-    live_tiles,
-    product,
-    simulate,
-)
+from fabric import Layout, Program, ShapeError, Stream, simulate
+from fabric.extend import BufferType, Loop, convert_bytes, live_tiles, product
 from operators import Bufferize, Convert, LinearOffChipLoad, LinearOffChipStore, Streamify, Tensor
 from tests.fabric.layouts.layouts import places, streamed, tensor
 from tests.profiles import examples
