@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.serving.written.rows import LEGEND, answer, notes, table_of_runs
-from fabric.study.written.markup import image, section, style, table, text
+from fabric.study.written.markup import section, style, table, text, titled
 from fabric.trace.pages.parts import filled, head, part
 
 if TYPE_CHECKING:
@@ -41,19 +41,13 @@ def page_html(result: ServingResult, pictures: Sequence[Drawn], command: str = "
             "runs": section(
                 "Runs", table(found.columns, found.rows) + f"<p>{text(LEGEND)}</p>", "runs"
             ),
-            "pictures": section("Pictures", "\n".join(map(_picture, pictures)), "pictures"),
+            "pictures": section("Pictures", "\n".join(map(titled, pictures)), "pictures"),
             "costs": section("What was served, and what steps cost", _stated(result), "costs"),
             "again": section(
                 "How to run it again", f"<pre>{text(command)}</pre>" if command else "", "again"
             ),
         },
     )
-
-
-def _picture(picture: Drawn) -> str:
-    file = f"pictures/{text(picture.name)}"
-    links = f'<a href="{file}.svg">SVG</a> <a href="{file}.png">PNG</a>'
-    return f'<h3>{text(picture.title)} <span class="quiet how">{links}</span></h3>{image(picture)}'
 
 
 def _stated(result: ServingResult) -> str:

@@ -15,7 +15,7 @@ from fabric.telling.wording import visible
 from fabric.trace.pages.parts import part
 
 if TYPE_CHECKING:
-    from fabric.study.written.pictures import Shown
+    from fabric.study.written.pictures import Drawn, Shown
 
 __all__ = [
     "Markup",
@@ -26,6 +26,7 @@ __all__ = [
     "style",
     "table",
     "text",
+    "titled",
 ]
 
 _FOLDER: Final = Path(__file__).parent
@@ -99,6 +100,13 @@ def image(picture: Shown) -> str:
         f'<figure><img alt="{alternative}" src="data:image/svg+xml;base64,{data}">'
         f"{caption}</figure>"
     )
+
+
+def titled(picture: Drawn) -> str:
+    """Return a picture that has files, below its title and links to them."""
+    file = f"pictures/{text(picture.name)}"
+    links = f'<a href="{file}.svg">SVG</a> <a href="{file}.png">PNG</a>'
+    return f'<h3>{text(picture.title)} <span class="quiet how">{links}</span></h3>{image(picture)}'
 
 
 def script_data(value: object) -> str:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.runs.options import Options
 from fabric.study.written.markup import (
-    image,
     own_part,
     script_data,
     section,
     style,
     table,
     text,
+    titled,
 )
 from fabric.study.written.own_tables import tables_html
 from fabric.study.written.page_data import page_data, points_on_page
@@ -28,7 +28,7 @@ from fabric.trace.pages.parts import filled, head, part
 
 if TYPE_CHECKING:
     from fabric.study.result import StudyResult
-    from fabric.study.written.pictures import Drawn, Pictures
+    from fabric.study.written.pictures import Pictures
 
 __all__ = ["page_html"]
 
@@ -63,7 +63,7 @@ def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
                 f"<p>{text(each)}</p>" for each in (*caveats(result), *_left_out(result))
             ),
             "front": _front(result) + _held_out(result),
-            "pictures": section("Pictures", "\n".join(map(_picture, pictures.made)), "pictures"),
+            "pictures": section("Pictures", "\n".join(map(titled, pictures.made)), "pictures"),
             "tables": tables_html(result),
             "beside": section("Published values beside ours", beside_html(result), "published"),
             "claims": section("Claims", claims_html(result), "claims"),
@@ -114,12 +114,6 @@ def _held_out(result: StudyResult) -> str:
     if not found.rows:
         return ""
     return section(found.title, table(found.columns, found.rows), "held-out")
-
-
-def _picture(picture: Drawn) -> str:
-    file = f"pictures/{text(picture.name)}"
-    links = f'<a href="{file}.svg">SVG</a> <a href="{file}.png">PNG</a>'
-    return f'<h3>{text(picture.title)} <span class="quiet how">{links}</span></h3>{image(picture)}'
 
 
 def _proved(result: StudyResult) -> str:
