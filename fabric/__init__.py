@@ -1,7 +1,9 @@
 """The machine that Streaming Tensor Programs run on; it knows no operator.
 
-The names are those of ``__init__.pyi``. Each is loaded when it is first used, so that the command
-line answers without waiting for trio, numpy or sympy.
+What people need who write programs, run them and look at what came of it is here; what authors of
+operators and other extensions need besides is in ``fabric.extend``. The names are those of
+``__init__.pyi``. Each is loaded when it is first used, so that the command line answers without
+waiting for trio, numpy or sympy.
 """
 
 from __future__ import annotations

@@ -10,12 +10,10 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import (
-    Dim,
+from fabric import Dim, Stream, StreamType
+from fabric.extend import (
     Empty,
     Ports,
-    Stream,
-    StreamType,
     Value,
     Wiring,
     is_ragged,

@@ -10,17 +10,12 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import (
+from fabric import Selector, SelectorType, ShapeError, Stream, StreamType, Tile
+from fabric.extend import (
     Costs,
     Operator,
     Ports,
     Rates,
-    Selector,
-    SelectorType,
-    ShapeError,
-    Stream,
-    StreamType,
-    Tile,
     Wiring,
     Work,
     check_same_shape,

@@ -12,6 +12,13 @@ from typing_extensions import override
 
 from fabric import (
     ARTIFACT_BYTES,
+    ShapeError,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+)
+from fabric.extend import (
     Allocation,
     BufferReference,
     BufferType,
@@ -21,11 +28,6 @@ from fabric import (
     Operator,
     Ports,
     Rates,
-    ShapeError,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
     Value,
     Wiring,
     Work,

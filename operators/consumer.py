@@ -10,18 +10,8 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import (
-    Costs,
-    Empty,
-    Operator,
-    Ports,
-    Rates,
-    Stream,
-    StreamType,
-    Wiring,
-    Work,
-    drop,
-)
+from fabric import Stream, StreamType
+from fabric.extend import Costs, Empty, Operator, Ports, Rates, Wiring, Work, drop
 
 __all__ = ["Consumer"]
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fabric import (
+from fabric import Layout, ShapeError, Stream, TileType
+from fabric.extend import (
     Conversion,
     Described,
-    Layout,
-    ShapeError,
-    Stream,
-    TileType,
     checked,
     common_tile,
     conversion,

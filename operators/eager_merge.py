@@ -13,19 +13,21 @@ from typing import ClassVar
 from typing_extensions import override
 
 from fabric import (
-    Costs,
     Dim,
+    Selector,
+    SelectorType,
+    ShapeError,
+    Stream,
+    StreamType,
+    TileType,
+)
+from fabric.extend import (
+    Costs,
     Empty,
     Operator,
     Ports,
     Rates,
-    Selector,
-    SelectorType,
-    ShapeError,
     Source,
-    Stream,
-    StreamType,
-    TileType,
     ValueType,
     Wiring,
     Work,

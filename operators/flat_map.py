@@ -10,19 +10,8 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import (
-    Costs,
-    Operator,
-    Ports,
-    Rates,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    Wiring,
-    Work,
-    product,
-)
+from fabric import Stream, StreamType, Tile, TileType
+from fabric.extend import Costs, Operator, Ports, Rates, Wiring, Work, product
 from operators.functions.base import tile_types
 from operators.functions.split import Split
 from operators.streams.orders import Orders, Types

@@ -10,15 +10,13 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import (
+from fabric import ShapeError, Stream, StreamType
+from fabric.extend import (
     Costs,
     Empty,
     Operator,
     Ports,
     Rates,
-    ShapeError,
-    Stream,
-    StreamType,
     Wiring,
     Work,
     artifact_bytes,

@@ -12,16 +12,12 @@ from typing import Annotated, ClassVar, Final
 
 from typing_extensions import override
 
-from fabric import (
+from fabric import Layout, ShapeError, Stream, StreamType, TileType
+from fabric.extend import (
     Bounds,
-    Layout,
     Loop,
     Ports,
     Rates,
-    ShapeError,
-    Stream,
-    StreamType,
-    TileType,
     Value,
     Wiring,
     Work,

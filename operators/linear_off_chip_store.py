@@ -13,18 +13,20 @@ from typing_extensions import override
 
 from fabric import (
     ARTIFACT_BYTES,
-    Bounds,
-    Costs,
     Dim,
-    OffChipTensor,
-    Operator,
-    Ports,
-    Rates,
     ShapeError,
     Stream,
     StreamType,
     Tile,
     TileType,
+)
+from fabric.extend import (
+    Bounds,
+    Costs,
+    OffChipTensor,
+    Operator,
+    Ports,
+    Rates,
     Wiring,
     Work,
     is_static,
@@ -174,7 +176,6 @@ class _Places:
     """Where tiles go in the matrix; one after the other where data decide how wide it is."""
 
     def __init__(self, source: StreamType) -> None:
-        """Begin at its first byte."""
         cut = _cut(source)
         self._is_cut = cut is not None
         # Numbers are of tiles of one row where data decide how many rows these have.

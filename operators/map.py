@@ -10,14 +10,12 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import (
+from fabric import Stream, StreamType, TileType
+from fabric.extend import (
     ComputeOperator,
     Costs,
     Ports,
     Rates,
-    Stream,
-    StreamType,
-    TileType,
     Value,
     Wiring,
     Work,

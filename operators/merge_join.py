@@ -12,18 +12,13 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
+from fabric import ShapeError, Stream, StreamType, Tile, TileType, TupleType
+from fabric.extend import (
     Costs,
     Empty,
     Operator,
     Ports,
     Rates,
-    ShapeError,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    TupleType,
     Value,
     ValueType,
     Wiring,

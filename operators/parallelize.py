@@ -10,16 +10,14 @@ from typing import Annotated, ClassVar
 
 from typing_extensions import override
 
-from fabric import (
+from fabric import ShapeError, Stream, StreamType
+from fabric.extend import (
     Bounds,
     Costs,
     Empty,
     Operator,
     Ports,
     Rates,
-    ShapeError,
-    Stream,
-    StreamType,
     Wiring,
     Work,
     artifact_bytes,

@@ -11,18 +11,20 @@ from typing import Annotated, ClassVar
 from typing_extensions import override
 
 from fabric import (
-    Bounds,
-    Costs,
-    Empty,
     Feedback,
-    Operator,
-    Ports,
-    Rates,
     Selector,
     SelectorType,
     ShapeError,
     Stream,
     StreamType,
+)
+from fabric.extend import (
+    Bounds,
+    Costs,
+    Empty,
+    Operator,
+    Ports,
+    Rates,
     Wiring,
     Work,
     artifact_bytes,

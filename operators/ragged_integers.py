@@ -13,17 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    Costs,
-    Operator,
-    Ports,
-    Rates,
-    ShapeError,
-    Stream,
-    StreamType,
-    Wiring,
-    Work,
-)
+from fabric import ShapeError, Stream, StreamType
+from fabric.extend import Costs, Operator, Ports, Rates, Wiring, Work
 from operators.tiles.integers import INTEGER, integer
 
 __all__ = ["RaggedIntegers"]

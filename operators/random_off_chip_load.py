@@ -10,16 +10,8 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import (
-    Ports,
-    Rates,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    Wiring,
-    Work,
-)
+from fabric import Stream, StreamType, Tile, TileType
+from fabric.extend import Ports, Rates, Wiring, Work
 from operators.streams.values import Values
 from operators.tiles.grid import Grid
 from operators.tiles.integers import check_integers

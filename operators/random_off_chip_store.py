@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
+from fabric import ShapeError, Stream, StreamType, Tile, TileType
+from fabric.extend import (
     BoolType,
     Bounds,
     Costs,
@@ -19,11 +20,6 @@ from fabric import (
     Operator,
     Ports,
     Rates,
-    ShapeError,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
     Wiring,
     Work,
     check_same_shape,

@@ -11,7 +11,8 @@ from typing import Annotated, ClassVar
 
 from typing_extensions import override
 
-from fabric import (
+from fabric import Selector, SelectorType, ShapeError, Stream, StreamType
+from fabric.extend import (
     Arrivals,
     Bounds,
     Costs,
@@ -19,12 +20,7 @@ from fabric import (
     Operator,
     Ports,
     Rates,
-    Selector,
-    SelectorType,
-    ShapeError,
     Source,
-    Stream,
-    StreamType,
     Wiring,
     Work,
     artifact_bytes,

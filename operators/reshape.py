@@ -12,19 +12,14 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
+from fabric import Dim, ShapeError, Stream, StreamType, Tile, TileType
+from fabric.extend import (
     BoolType,
     Costs,
-    Dim,
     Empty,
     Operator,
     Ports,
     Rates,
-    ShapeError,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
     Wiring,
     Work,
     artifact_bytes,

@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import Dim, Empty, Ports, Stream, StreamType, Value, ValueType, Wiring
+from fabric import Dim, Stream, StreamType
+from fabric.extend import Empty, Ports, Value, ValueType, Wiring
 from operators.streams.accumulator import Accumulating, Accumulator
 from operators.streams.lockstep import Lockstep
 from operators.streams.values import send

@@ -16,17 +16,19 @@ from typing_extensions import override
 
 from fabric import (
     ARTIFACT_BYTES,
+    ShapeError,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+)
+from fabric.extend import (
     Bounds,
     Costs,
     Empty,
     Operator,
     Ports,
     Rates,
-    ShapeError,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
     Value,
     Wiring,
     Work,
@@ -206,7 +208,6 @@ class _Memory:
     """
 
     def __init__(self, ports: Ports, operator: Scatter) -> None:
-        """Hold nothing yet."""
         word = ports.output_types[0].value
         assert isinstance(word, TileType)
         assert isinstance(word.rows, int)

@@ -12,20 +12,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    Bounds,
-    Costs,
-    Operator,
-    Ports,
-    Rates,
-    Selector,
-    SelectorType,
-    ShapeError,
-    Stream,
-    StreamType,
-    Wiring,
-    Work,
-)
+from fabric import Selector, SelectorType, ShapeError, Stream, StreamType
+from fabric.extend import Bounds, Costs, Operator, Ports, Rates, Wiring, Work
 from operators.tiles.row_major import positions
 
 __all__ = ["Selectors"]

@@ -12,23 +12,18 @@ from typing import Annotated, ClassVar
 
 from typing_extensions import override
 
-from fabric import (
-    ARTIFACT_BYTES,
+from fabric import ARTIFACT_BYTES, Dim, Layout, ShapeError, Stream, StreamType
+from fabric.extend import (
     Bounds,
     BufferReference,
     BufferType,
     Costs,
-    Dim,
     Element,
     Empty,
-    Layout,
     Loop,
     Operator,
     Ports,
     Rates,
-    ShapeError,
-    Stream,
-    StreamType,
     Wiring,
     Work,
     at_least_one,

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import Layout, ShapeError, Stream, TileType, checked, dtype_name, refuse, strides_of
+from fabric import Layout, ShapeError, Stream, TileType
+from fabric.extend import checked, dtype_name, refuse, strides_of
 from operators.accum import Accum
 from operators.functions.sums import SignalAllRead
 from operators.linear_off_chip_load import LinearOffChipLoad

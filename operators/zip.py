@@ -10,20 +10,8 @@ from typing import ClassVar, Final
 
 from typing_extensions import override
 
-from fabric import (
-    Costs,
-    Layout,
-    Operator,
-    Ports,
-    Rates,
-    ShapeError,
-    Stream,
-    StreamType,
-    TupleType,
-    Value,
-    Wiring,
-    Work,
-)
+from fabric import Layout, ShapeError, Stream, StreamType, TupleType
+from fabric.extend import Costs, Operator, Ports, Rates, Value, Wiring, Work
 from operators.streams.lockstep import Lockstep
 from operators.streams.operands import check_inputs
 from operators.streams.orders import Orders, Types

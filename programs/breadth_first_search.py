@@ -29,10 +29,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric import (
-    ADDRESS_DTYPE,
     ConfigurationError,
     Dim,
-    Element,
     Feedback,
     Initial,
     Program,
@@ -40,9 +38,8 @@ from fabric import (
     StreamType,
     Tile,
     TileType,
-    Wiring,
-    number_in,
 )
+from fabric.extend import ADDRESS_DTYPE, Element, Wiring, number_in
 from operators import (
     Accum,
     CacheReadAddresses,

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric import (
-    ADDRESS_DTYPE,
     ConfigurationError,
     Dim,
     Feedback,
@@ -41,8 +40,8 @@ from fabric import (
     Tile,
     TileType,
     TupleType,
-    number_in,
 )
+from fabric.extend import ADDRESS_DTYPE, number_in
 from operators import (
     Accum,
     CacheReadAddresses,

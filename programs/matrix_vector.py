@@ -38,9 +38,9 @@ from fabric import (
     Stream,
     Tile,
     TileType,
-    ceil_div,
     dtype_named,
 )
+from fabric.extend import ceil_div
 from operators import (
     Accum,
     FlatMap,

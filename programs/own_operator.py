@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fabric import Costs, Operator, Ports, Program, ShapeError, Stream, StreamType, Wiring, ceil_div
+from fabric import Program, ShapeError, Stream, StreamType
+from fabric.extend import Costs, Operator, Ports, Wiring, ceil_div
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Promote
 
 

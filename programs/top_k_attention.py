@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from fabric import ADDRESS_DTYPE, ConfigurationError, Dim, Program, Tile, TileType, number_in
+from fabric import ConfigurationError, Dim, Program, Tile, TileType
+from fabric.extend import ADDRESS_DTYPE, number_in
 from operators import (
     Accum,
     CacheReadAddresses,

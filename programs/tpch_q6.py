@@ -30,8 +30,8 @@ from fabric import (
     SelectorType,
     Tile,
     TileType,
-    number_in,
 )
+from fabric.extend import number_in
 from operators import (
     Accum,
     Consumer,

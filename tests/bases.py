@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import Costs, Operator, Stream, StreamType, Wiring
+from fabric import Stream, StreamType
+from fabric.extend import Costs, Operator, Wiring
 
 __all__ = ["Costless", "Hop", "Sink", "Source"]
 

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TypeVar
 
-from fabric import BoolType
+from fabric.extend import BoolType
 
 __all__ = ["Anything", "own"]
 

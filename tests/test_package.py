@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import msgspec
 
 import fabric
+import fabric.extend
 import operators
 
 
@@ -40,3 +41,13 @@ def test_descriptions_are_frozen() -> None:
 
     assert len(classes) > 150
     assert [] == [f"{kind.__module__}.{kind.__name__}" for kind in classes if not _is_frozen(kind)]
+
+
+def test_facades() -> None:
+    """What people need at first is a list that one can read, and a name has one home."""
+    names, others = set(vars(fabric)["__all__"]), set(vars(fabric.extend)["__all__"])
+
+    assert len(names) <= 60
+    assert not names & others
+    assert all(hasattr(fabric, name) for name in names)
+    assert all(hasattr(fabric.extend, name) for name in others)

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import Ports, Program, StreamType, hardware_scope
+from fabric import Program, StreamType, hardware_scope
+from fabric.extend import Ports
 from operators import (
     Accum,
     Bufferize,

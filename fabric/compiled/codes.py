@@ -102,7 +102,6 @@ class Codes:
     """
 
     def __init__(self) -> None:
-        """Know none."""
         self.empties = np.zeros(64, np.int64)
         self.bursts: list[tuple[int, int]] = []
         self._numbers: dict[tuple[int, int], int] = {}

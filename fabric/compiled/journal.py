@@ -27,7 +27,6 @@ class Journal:
     """
 
     def __init__(self, arrays: Arrays) -> None:
-        """Begin with nothing."""
         self.stages: Final[Sequence[Stage]] = arrays.stages
         self.tables: Final[Tables] = arrays.tables
         self.codes: Final[Codes] = arrays.codes

@@ -37,7 +37,6 @@ class Likeness:
     """
 
     def __init__(self) -> None:
-        """Know no type."""
         self._values: Final[dict[int, tuple[ValueType, Hashable]]] = {}
         self._made_of: Final[dict[int, tuple[Operator, tuple[Hashable, ...]]]] = {}
         self._plain_of: Final[dict[type, _Plainly]] = {}

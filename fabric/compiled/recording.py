@@ -61,7 +61,6 @@ class Recording:
     """
 
     def __init__(self, codes: Codes) -> None:
-        """Note nothing yet."""
         self.codes: Final = codes
         self.operations: list[list[int]] = []
         self.memory: tuple[object, ...] | None = None

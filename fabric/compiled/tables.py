@@ -28,7 +28,6 @@ class Rows:
     """
 
     def __init__(self, columns: int, room: int = 64) -> None:
-        """Have none."""
         self.array: Array = np.zeros((room, columns), np.int64)
         self.count = 0
 
@@ -60,7 +59,6 @@ class Tables:
     """
 
     def __init__(self) -> None:
-        """Have none."""
         self.states: Final = Rows(c.STATE_COLUMNS)
         self.transitions: Final = Rows(c.TRANSITION_COLUMNS)
         self.operations: Final = Rows(c.OPERATION_COLUMNS, 1024)

@@ -30,7 +30,6 @@ class Growth:
     """
 
     def __init__(self, machine: Machine) -> None:
-        """Have let none grow."""
         self.grown: Final[dict[str, int]] = {}
         self._machine: Final = machine
         self._waits: list[Wait | None] = []

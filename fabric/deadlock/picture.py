@@ -9,6 +9,7 @@ from typing import Final
 
 from fabric.deadlock.document import BlockedUnit, DeadlockReport
 from fabric.drawing.colours import FAINT, INK, LINE, PAPER, RED
+from fabric.drawing.languages import escaped
 from fabric.drawing.layout import Point, Size, layered
 from fabric.drawing.lines import LEADING, arrow, document, extent, shortened, words
 from fabric.telling.causes import STUCK, Cause, Operation
@@ -50,14 +51,14 @@ def dot(report: DeadlockReport) -> str:
     lines = ["digraph deadlock {", "  rankdir=LR;", "  node [shape=box, fontname=monospace];"]
     core, behind = _units(report)
     lines += [
-        f'  "{_quoted(unit.unit)}" [color="{STUCK}", label="{_label(unit)}"];' for unit in core
+        f'  "{escaped(unit.unit)}" [color="{STUCK}", label="{_label(unit)}"];' for unit in core
     ]
-    lines += [f'  "{_quoted(unit.unit)}" [label="{_label(unit)}"];' for unit in behind]
+    lines += [f'  "{escaped(unit.unit)}" [label="{_label(unit)}"];' for unit in behind]
     for wait in _waits(report, core, behind):
-        label = "\\n".join(map(_quoted, wait.label))
+        label = "\\n".join(map(escaped, wait.label))
         colour = STUCK if wait.core else _GREY
         lines.append(
-            f'  "{_quoted(wait.source)}" -> "{_quoted(wait.target)}" '
+            f'  "{escaped(wait.source)}" -> "{escaped(wait.target)}" '
             f'[color="{colour}", label="{label}"];'
         )
     return "\n".join([*lines, "}", ""])
@@ -184,8 +185,4 @@ def _state(unit: BlockedUnit) -> str:
 
 
 def _label(unit: BlockedUnit) -> str:
-    return f"{_quoted(unit.unit)}\\n{_state(unit)}"
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    return f"{escaped(unit.unit)}\\n{_state(unit)}"

@@ -8,7 +8,7 @@ from fabric.drawing.colours import BOX
 from fabric.drawing.picture import Box, Picture
 from fabric.telling.causes import Cause
 
-__all__ = ["dot", "mermaid"]
+__all__ = ["dot", "escaped", "mermaid"]
 
 
 def dot(picture: Picture) -> str:
@@ -26,7 +26,7 @@ def _dot(picture: Picture) -> Iterator[str]:
     yield '  node [shape=box, style="rounded,filled", fontname="monospace", fontsize=10];'
     yield '  edge [fontname="monospace", fontsize=9];'
     for number, box in enumerate(picture.boxes):
-        label = "\\n".join(map(_escaped, _lines(box)))
+        label = "\\n".join(map(escaped, _lines(box)))
         yield f'  n{number} [label="{label}", fillcolor="{BOX[box.kind].light}"];'
     for arrow in picture.arrows:
         many = f" x{arrow.count}" if arrow.count > 1 else ""
@@ -54,10 +54,10 @@ def _lines(box: Box) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    return f'"{_escaped(text)}"'
+    return f'"{escaped(text)}"'
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Return ``text`` as a part of a DOT string."""
     return text.replace("\\", "\\\\").replace('"', '\\"')
 

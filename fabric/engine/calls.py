@@ -30,7 +30,6 @@ class Calls:
     __slots__ = ("_code", "_held", "_instruction", "_operation", "_stray", "_unit")
 
     def __init__(self, unit: Unit) -> None:
-        """Nothing has been asked for yet."""
         self._unit: Final = unit
         self._operation: str | None = None
         self._code: CodeType | None = None

@@ -71,7 +71,6 @@ class Way:
     __slots__ = ("arrived", "bytes_sent", "closed_cycle", "flow", "links_cycles", "sent")
 
     def __init__(self, flow: Flow) -> None:
-        """Begin with nothing under way."""
         self.flow: Final = flow
         self.sent: Final[deque[tuple[int, int, Element]]] = deque()
         self.arrived: Final[deque[tuple[int, int]]] = deque()

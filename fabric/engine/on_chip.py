@@ -113,7 +113,6 @@ class OnChipMemory:
     """
 
     def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
-        """Start empty."""
         self.capacity_bytes: Final = capacity_bytes
         self._clock = clock
         self._used_bytes = 0

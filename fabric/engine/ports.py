@@ -257,7 +257,6 @@ class Arrivals:
     __slots__ = ("_cycle", "_observation", "_shown", "_unit")
 
     def __init__(self, ports: Ports) -> None:
-        """List none."""
         self._unit: Final = ports.unit
         self._observation: Final = ports.observation
         self._shown: list[tuple[int, Source]] = []

@@ -19,7 +19,6 @@ class Stored(dict[str, Any]):
     """
 
     def __init__(self) -> None:
-        """Nothing was written yet."""
         super().__init__()
         self.scratch: Final[dict[object, Any]] = {}
         self._last: defaultdict[object, dict[int, tuple[int, int]]] = defaultdict(dict)

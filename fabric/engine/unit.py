@@ -100,7 +100,6 @@ class Unit:
     )
 
     def __init__(self, name: str, index: int, place: Place, *, bytes_per_cycle: int) -> None:
-        """Start at cycle 0 with the on-chip bandwidth given."""
         self.name: Final = name
         self.index: Final = index
         self.place: Final = place
@@ -150,7 +149,6 @@ class ComputeUnit(Unit):
     def __init__(
         self, name: str, index: int, place: Place, *, flops_per_cycle: int, bytes_per_cycle: int
     ) -> None:
-        """Start at cycle 0 with the bandwidths given."""
         super().__init__(name, index, place, bytes_per_cycle=bytes_per_cycle)
         self.flops_per_cycle: Final = flops_per_cycle
 

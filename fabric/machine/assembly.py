@@ -33,9 +33,10 @@ from fabric.telling.users_code import users_code
 from fabric.telling.wording import close_to
 from fabric.wiring.behaviour import is_conducted
 from fabric.wiring.elaborate import Plan
-from fabric.wiring.operator import ComputeOperator, Node
+from fabric.wiring.operator import ComputeOperator, Node, Operator
 
 if TYPE_CHECKING:
+    from fabric.compiled.region import Region
     from fabric.engine.observation import Observation
 
 __all__ = ["assemble"]
@@ -98,22 +99,13 @@ def assemble(
     on_chip.page_bytes = page_bytes
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
     clock.chose = None if observation is None else observation.chose
-    assumed: list[AssumedSink] = []
-    inputs: list[list[Any]] = [[None] * len(node.inputs) for node in plan.nodes]
-    outputs: list[list[Sink]] = [[_DISCARD] * len(node.outputs) for node in plan.nodes]
-    for edge, channel in zip(plan.edges, channels, strict=True):
-        sink: Sink = channel
-        if edge.claims:
-            sink = AssumedSink(channel, edge.claims, edge.type.rank)
-            assumed.append(sink)
-        inputs[edge.consumer.index][edge.input] = channel
-        outputs[edge.producer.index][edge.output] = sink
+    inputs, outputs, assumed = _ends(plan, channels)
     stored = Stored()
     views = Views(
         plan,
         units,
-        list(map(tuple, inputs)),
-        list(map(tuple, outputs)),
+        inputs,
+        outputs,
         functional=functional,
         clock=clock,
         off_chip=off_chip,
@@ -124,17 +116,8 @@ def assemble(
     )
     region = None
     if may_compile:
-        # A table ends where one run of its operator does.
-        may = [
-            type(node.operator) in conducted and (repeats == 1 or bool(node.inputs))
-            for node in plan.nodes
-        ]
-        region = region_of(plan, views, channels, may)
-        inner = frozenset() if region is None else region.indices
-        open_ = Channel.open if observation is None else observation.open
-        for edge, channel in zip(plan.edges, channels, strict=True):
-            if edge.producer.index not in inner or edge.consumer.index not in inner:
-                open_(channel)
+        region = region_of(plan, views, channels, _may_compile(plan, conducted, repeats))
+        _open_others(plan, channels, region, observation)
     if len(conducted) < len(kinds):
         _check(plan, views)
     return Machine(
@@ -142,7 +125,7 @@ def assemble(
         clock=clock,
         units=units,
         channels=channels,
-        assumed=tuple(assumed),
+        assumed=assumed,
         off_chip=off_chip,
         on_chip=on_chip,
         ports=views,
@@ -151,6 +134,45 @@ def assemble(
         region=region,
         routes=routes,
     )
+
+
+def _ends(
+    plan: Plan, channels: Sequence[Channel]
+) -> tuple[list[tuple[Any, ...]], list[tuple[Sink, ...]], tuple[AssumedSink, ...]]:
+    """Return what each node reads from and sends to, and the ends that check assumptions."""
+    assumed: list[AssumedSink] = []
+    inputs: list[list[Any]] = [[None] * len(node.inputs) for node in plan.nodes]
+    outputs: list[list[Sink]] = [[_DISCARD] * len(node.outputs) for node in plan.nodes]
+    for edge, channel in zip(plan.edges, channels, strict=True):
+        sink: Sink = channel
+        if edge.claims:
+            sink = AssumedSink(channel, edge.claims, edge.type.rank)
+            assumed.append(sink)
+        inputs[edge.consumer.index][edge.input] = channel
+        outputs[edge.producer.index][edge.output] = sink
+    return list(map(tuple, inputs)), list(map(tuple, outputs)), tuple(assumed)
+
+
+def _may_compile(plan: Plan, conducted: set[type[Operator]], repeats: int) -> list[bool]:
+    """Return which nodes may go on without a task; a table ends where one run of its does."""
+    return [
+        type(node.operator) in conducted and (repeats == 1 or bool(node.inputs))
+        for node in plan.nodes
+    ]
+
+
+def _open_others(
+    plan: Plan,
+    channels: Sequence[Channel],
+    region: Region | None,
+    observation: Observation | None,
+) -> None:
+    """Open the channels that the compiled loop does not have to itself."""
+    inner = frozenset() if region is None else region.indices
+    open_ = Channel.open if observation is None else observation.open
+    for edge, channel in zip(plan.edges, channels, strict=True):
+        if edge.producer.index not in inner or edge.consumer.index not in inner:
+            open_(channel)
 
 
 def _unit(node: Node, plan: Plan, *, checked: bool) -> Unit:

@@ -20,7 +20,6 @@ class Failures:
     """
 
     def __init__(self) -> None:
-        """Nothing has failed yet."""
         self.circling: list[tuple[Unit, Place | None]] = []
         self._kept: list[tuple[int, int, FabricError]] = []
 

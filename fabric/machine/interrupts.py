@@ -41,7 +41,6 @@ class Interrupts(Handler):
     """
 
     def __init__(self) -> None:
-        """Nothing was seen yet."""
         self.seen = False
         self.number: int = signal.SIGINT
         self._alarms = 0

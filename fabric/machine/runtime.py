@@ -37,7 +37,6 @@ class Runtime:
     """
 
     def __init__(self, machine: Machine) -> None:
-        """Start nothing yet."""
         self.machine: Final = machine
         self._scope: Final = CancelScope()
         self._unit_of: dict[Task, Unit] = {}

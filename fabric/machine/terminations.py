@@ -44,7 +44,6 @@ class Terminations(Handler):
     """
 
     def __init__(self) -> None:
-        """Nothing has come yet."""
         self.number: int = signal.SIGINT
         self.came = False
         self.waits = False

@@ -40,7 +40,6 @@ class Tile:
     """
 
     def __init__(self, burst: Burst, requests: int) -> None:
-        """Have none of it begun."""
         self.burst: Final = burst
         self.requests: Final = requests
         self.begun = 0
@@ -75,7 +74,6 @@ class Client:
     """
 
     def __init__(self, unit: Unit, ports: range, description: BankedDescription) -> None:
-        """Have nothing under way."""
         self.unit: Final = unit
         self.ports: Final = ports
         self.asked: Tile | None = None

@@ -106,26 +106,10 @@ def _report(report: Report) -> str:
     parts = [
         _head(report.name, ""),
         paragraph(f"{ended}{mode}", "right" if right else "wrong"),
+        *_how_it_ended(report),
+        *_measured(report),
+        *_priced(report),
     ]
-    if report.verification is not None:
-        parts += (paragraph(line.strip()) for line in report.verification.lines())
-    if report.failure is not None:
-        parts.append(paragraph(str(report.failure.error()), "wrong"))
-    if report.explained is not None:
-        parts.append(f'<div class="scroll">{deadlock_svg(report.explained)}</div>')
-        lines = report_lines(report.explained)
-        parts.append(folded("Why, and what would help", preformatted(lines), unfolded=True))
-    parts += (paragraph(f"warning: {text}") for text in report.warnings)
-    known = [(name, value, unit) for name, value, unit in totals(report) if value is not None]
-    if known:
-        parts.append(table(("", "", ""), known))
-    if report.signal_to_noise_db:
-        noise = [
-            (name, "no error" if ratio is None else f"{ratio:.1f}")
-            for name, ratio in report.signal_to_noise_db.items()
-        ]
-        parts.append(table(("in the declared types", "signal to noise, dB"), noise))
-    parts += _priced(report)
     if report.comparison.totals:
         rows = [
             (row.what, f"{'≤ ' if row.at_most else ''}{row.expected:,}", row.measured)
@@ -137,6 +121,30 @@ def _report(report: Report) -> str:
     if report.channels_counters:
         parts.append(folded("Channels", _used(report.channels_counters)))
     return document(*parts)
+
+
+def _how_it_ended(report: Report) -> Iterator[str]:
+    if report.verification is not None:
+        yield from (paragraph(line.strip()) for line in report.verification.lines())
+    if report.failure is not None:
+        yield paragraph(str(report.failure.error()), "wrong")
+    if report.explained is not None:
+        yield f'<div class="scroll">{deadlock_svg(report.explained)}</div>'
+        lines = report_lines(report.explained)
+        yield folded("Why, and what would help", preformatted(lines), unfolded=True)
+    yield from (paragraph(f"warning: {text}") for text in report.warnings)
+
+
+def _measured(report: Report) -> Iterator[str]:
+    known = [(name, value, unit) for name, value, unit in totals(report) if value is not None]
+    if known:
+        yield table(("", "", ""), known)
+    if report.signal_to_noise_db:
+        noise = [
+            (name, "no error" if ratio is None else f"{ratio:.1f}")
+            for name, ratio in report.signal_to_noise_db.items()
+        ]
+        yield table(("in the declared types", "signal to noise, dB"), noise)
 
 
 @html.register

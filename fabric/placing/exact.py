@@ -52,7 +52,6 @@ class _Rows:
     """A sparse matrix with the bounds of its rows, filled row by row."""
 
     def __init__(self) -> None:
-        """Have no rows."""
         self.columns: Final[list[int]] = []
         self.factors: Final[list[float]] = []
         self.starts: Final = [0]

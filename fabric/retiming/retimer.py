@@ -64,7 +64,6 @@ class Retimer:
     """
 
     def __init__(self, record: Record) -> None:
-        """Get ready."""
         self.record: Final = record
         channels = record.channels
         self.base: Final = record.base

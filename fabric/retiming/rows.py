@@ -114,7 +114,6 @@ class Rows:
     """
 
     def __init__(self, flush: Callable[[], None]) -> None:
-        """Start empty, with room for one segment."""
         self.short: Final = Packed(SHORT_COLUMNS, _ROWS)
         self.long: Final = Packed(LONG_COLUMNS, _ROWS)
         self.operations: list[tuple[int, int, int, int, int, int, int]] = []

@@ -14,13 +14,14 @@ from fabric.values.dims import Symbol, free_symbols, is_ragged, short_text
 from fabric.values.stream_type import StreamType, TileType, shape_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from fabric.engine.assumed_sink import AssumedSink
     from fabric.runs.sizes import Measured
     from fabric.state.memory_use import MemoryUse
     from fabric.state.run_state import RunState
     from fabric.wiring.elaborate import Plan
+    from fabric.wiring.program import Program
 
 __all__ = ["check_assumptions", "compare"]
 
@@ -37,37 +38,7 @@ def compare(
         measured: the sizes it had.
         metrics: for these sizes.
     """
-    program = plan.program
-    bound = followed(program.sizes, program)
-    warnings = [
-        f"the program binds {symbol.name} to {_size(size)}, but the run had "
-        f"{_size(measured.sizes[symbol])}"
-        for symbol, size in bound.items()
-        if symbol in measured.shown and measured.sizes[symbol] != size
-    ]
-    at = Substitution(measured.sizes)
-    warnings += [
-        f"the program binds {short_text(total)} to {size:,}, but the run had {at.dim(total):,}"
-        for total, size in program.totals.items()
-        if free_symbols(total) <= measured.shown and at.dim(total) != size
-    ]
-    paper = metrics.paper
-    # A size that only tiles have is shown by no channel: what hangs on it cannot be compared.
-    totals = tuple(
-        row
-        for row in (
-            Compared("off-chip loads, bytes", paper.load_bytes, used.loaded_bytes),
-            Compared("off-chip stores, bytes", paper.store_bytes, used.stored_bytes),
-            Compared("FLOPs", metrics.flops, state.flops),
-            Compared(
-                "on-chip bytes at the peak",
-                paper.on_chip_bytes,
-                used.on_chip_peak_bytes,
-                at_most=True,
-            ),
-        )
-        if not free_symbols(row.expected)
-    )
+    totals = _totals(metrics, used, state)
     guessed = measured.guessed
     # Most programs have no such sizes.
     means = bool(guessed) or any(map(is_ragged, measured.sizes))
@@ -75,17 +46,52 @@ def compare(
         _has_ragged_tiles(plan)
         or (means and any(_hangs_on_means(edge.type, guessed) for edge in plan.edges))
     )
-    warnings += [text for row in totals if not row.agrees and (text := _told(row, exact))]
     carried = {id(stream): stream for stream in metrics.carried}
     counts = {at: _count(stream) for at, stream in carried.items()}
     elements = tuple([counts[id(stream)] for stream in metrics.carried])
-    warnings += [
-        f"{channel.name}: {counted(channel.taken, 'element')} measured, {expected:,} expected: "
-        "this is a fault of the fabric, or of an operator's shapes"
-        for channel, edge, expected in zip(state.channels, plan.edges, elements, strict=True)
-        if channel.taken != expected and _is_exact(edge.type, expected, guessed)
-    ]
-    return Comparison(totals, elements, tuple(warnings))
+    warnings = (
+        *_bound_otherwise(plan.program, measured),
+        *(text for row in totals if not row.agrees and (text := _told(row, exact))),
+        *(
+            f"{channel.name}: {counted(channel.taken, 'element')} measured, {expected:,} expected: "
+            "this is a fault of the fabric, or of an operator's shapes"
+            for channel, edge, expected in zip(state.channels, plan.edges, elements, strict=True)
+            if channel.taken != expected and _is_exact(edge.type, expected, guessed)
+        ),
+    )
+    return Comparison(totals, elements, warnings)
+
+
+def _bound_otherwise(program: Program, measured: Measured) -> Iterator[str]:
+    """Say which sizes the program binds and the run did not have."""
+    for symbol, size in followed(program.sizes, program).items():
+        if symbol in measured.shown and measured.sizes[symbol] != size:
+            yield (
+                f"the program binds {symbol.name} to {_size(size)}, but the run had "
+                f"{_size(measured.sizes[symbol])}"
+            )
+    at = Substitution(measured.sizes)
+    for total, size in program.totals.items():
+        if free_symbols(total) <= measured.shown and at.dim(total) != size:
+            yield (
+                f"the program binds {short_text(total)} to {size:,}, but the run had "
+                f"{at.dim(total):,}"
+            )
+
+
+def _totals(metrics: Metrics, used: MemoryUse, state: RunState) -> tuple[Compared, ...]:
+    """Return the sums over the machine that can be compared."""
+    paper = metrics.paper
+    rows = (
+        Compared("off-chip loads, bytes", paper.load_bytes, used.loaded_bytes),
+        Compared("off-chip stores, bytes", paper.store_bytes, used.stored_bytes),
+        Compared("FLOPs", metrics.flops, state.flops),
+        Compared(
+            "on-chip bytes at the peak", paper.on_chip_bytes, used.on_chip_peak_bytes, at_most=True
+        ),
+    )
+    # A size that only tiles have is shown by no channel: what hangs on it cannot be compared.
+    return tuple(row for row in rows if not free_symbols(row.expected))
 
 
 def check_assumptions(

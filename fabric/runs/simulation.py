@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,7 +31,7 @@ from fabric.runs.story import tell_end
 from fabric.runs.totals import told_of_prices
 from fabric.runs.verification import Verification
 from fabric.runs.verify import noise_of, verify
-from fabric.symbolic.metrics import metrics_of
+from fabric.symbolic.metrics import Metrics, metrics_of
 from fabric.symbolic.substitution import Substitution
 from fabric.telling.errors import ConfigurationError, FabricError, ProgramError
 from fabric.telling.events import logger_of
@@ -43,8 +43,11 @@ from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fabric.deadlock.document import DeadlockReport
     from fabric.hardware.description import OnChipDescription
+    from fabric.runs.sizes import Measured
     from fabric.state.memory_use import MemoryUse
 
 __all__ = ["simulate", "simulated"]
@@ -75,65 +78,28 @@ def simulated(program: Program, settings: Settings) -> Report:
         )
     told = None if settings.notify is None else notifying(settings.notify)
     settings = replace(settings, mode=settings.mode_of(program), notify=told)
-    notify, program_file = settings.notify, settings.program_file
-    log, log_dir = settings.log, settings.log_dir
-    logger = None if log is None else logger_of(log, "simulate", program.name)
     run = _execution(program, settings)
+    log_dir = settings.log_dir
     kept = None if log_dir is None else new_run_folder(Path(log_dir), program.name)
     traced_in = None
     if settings.traced is not None:
         traced_in = passing_folder() if kept is None else RunFolder(kept)
     # As the user named it, where they did: that is what they are told about.
     folder = traced_in.path if kept is None and traced_in is not None else kept
-    head = {
-        "program": program_file,
-        "parameters": dict(settings.parameters or {}),
-        "hardware": program.hardware.as_dict(),
-        "mode": settings.mode,
-        "exact": settings.exact,
-        "name": program.name,
-        "log_dir": None if kept is None else str(kept),
-    }
     unwritten: list[str] = []
 
     def missing(sentence: str) -> None:
         unwritten.append(sentence)
-        if notify is not None:
-            notify(sentence)
+        if settings.notify is not None:
+            settings.notify(sentence)
 
+    logger = None if settings.log is None else logger_of(settings.log, "simulate", program.name)
     with RunLog(missing, folder=kept, run=program.name, log=logger) as story:
-        story.event(
-            "run_started",
-            0,
-            program=program_file,
-            parameters=head["parameters"],
-            mode=settings.mode,
-            operators=len(run.machine.units),
-            channels=len(run.machine.channels),
-        )
+        recorded = _Recorded(story, folder, _head(program, settings, kept), missing)
         notes: list[str] = []
-        run.log = story
-        run.start_trace(folder, "trace", head, missing)
-        status = run.execute()
-        explained = None
-        if status in ("deadlock", "livelock"):
-            # What looks for a remedy builds machines of its own: most runs need none of it.
-            from fabric.deadlock.files import write_files
-            from fabric.runs.explaining import explain, grown_settings
-
-            explained = explain(run, status, folder)
-            if folder is not None:
-                for failed in write_files(folder, explained):
-                    missing(failed)
-            grown = settings.on_deadlock == "grow" and grown_settings(explained, settings, notes)
-            if grown:
-                story.event("run_again", 0, depths=grown.depths)
-                run = Execution(program, grown)
-                run.log = story
-                run.start_trace(folder, "trace-grown", head, missing)
-                status, explained = run.execute(), None
+        run, status, explained = _executed(run, recorded, notes)
         declared = _as_declared(run) if settings.exact and status == "completed" else None
-        report = _report(run, declared, status, head, explained, notes)
+        report = _report(run, declared, status, recorded.head, explained, notes)
         run.conclude_trace(report.status, report.verified, told_of_prices(report))
         tell_end(story, report, run.state, tuple(unwritten))
         story.write_report(report)
@@ -143,6 +109,78 @@ def simulated(program: Program, settings: Settings) -> Report:
         unwritten=tuple(unwritten),
         traced_in=traced_in,
     )
+
+
+def _head(program: Program, settings: Settings, kept: Path | None) -> JsonObject:
+    """Return what a report says before there is a run, which its trace says, too."""
+    return {
+        "program": settings.program_file,
+        "parameters": dict(settings.parameters or {}),
+        "hardware": program.hardware.as_dict(),
+        "mode": settings.mode,
+        "exact": settings.exact,
+        "name": program.name,
+        "log_dir": None if kept is None else str(kept),
+    }
+
+
+class _Recorded(NamedTuple):
+    """Where a run is told and traced.
+
+    Attributes:
+        story: its log.
+        folder: of its files; None where it has none.
+        head: what its trace says of it.
+        missing: called with a sentence for what could not be written.
+    """
+
+    story: RunLog
+    folder: Path | None
+    head: JsonObject
+    missing: Callable[[str], None]
+
+    def execute(self, run: Execution, trace: str) -> Ending:
+        """Run to the end, with the trace in a folder of the name ``trace``."""
+        run.log = self.story
+        run.start_trace(self.folder, trace, self.head, self.missing)
+        return run.execute()
+
+
+def _executed(
+    run: Execution, recorded: _Recorded, notes: list[str]
+) -> tuple[Execution, Ending, DeadlockReport | None]:
+    """Run to the end, and once more with deeper channels where it stops and these are asked for.
+
+    Returns:
+        The run that counts, how it ended, and why where it stopped.
+    """
+    story, settings = recorded.story, run.settings
+    story.event(
+        "run_started",
+        0,
+        program=settings.program_file,
+        parameters=recorded.head["parameters"],
+        mode=settings.mode,
+        operators=len(run.machine.units),
+        channels=len(run.machine.channels),
+    )
+    status = recorded.execute(run, "trace")
+    if status not in ("deadlock", "livelock"):
+        return run, status, None
+    # What looks for a remedy builds machines of its own: most runs need none of it.
+    from fabric.deadlock.files import write_files
+    from fabric.runs.explaining import explain, grown_settings
+
+    explained = explain(run, status, recorded.folder)
+    if recorded.folder is not None:
+        for failed in write_files(recorded.folder, explained):
+            recorded.missing(failed)
+    grown = settings.on_deadlock == "grow" and grown_settings(explained, settings, notes)
+    if not grown:
+        return run, status, explained
+    story.event("run_again", 0, depths=grown.depths)
+    again = Execution(run.machine.plan.program, grown)
+    return again, recorded.execute(again, "trace-grown"), None
 
 
 def _execution(program: Program, settings: Settings) -> Execution:
@@ -186,107 +224,133 @@ def _report(
 ) -> Report:
     """Account for the run; ``declared`` is the same in the types that the program declares."""
     machine = run.machine
-    interrupted = run
-    if declared is not None and declared.status == "interrupted":
-        interrupted, status = declared.run, "interrupted"
-    signal = interrupted.signal if status == "interrupted" else None
+    status, signal = _interrupted(run, declared, status)
+    verification = _not_verified(run, status)
+    ended: JsonObject = {
+        **head,
+        "wall_seconds": run.wall_seconds,
+        "explained": explained,
+        "signal": signal,
+    }
     error = machine.failures.first
     if status == "livelock" or machine.ran_ahead:
         # Where a loop was when it was stopped differs from run to run.
         return Report(
-            **head,
+            **ended,
             status=status,
             operators=len(machine.units),
             channels=len(machine.channels),
-            wall_seconds=run.wall_seconds,
-            verification=_not_verified(run, status),
-            explained=explained,
+            verification=verification,
             failure=None if error is None else Failure.of(error),
             warnings=tuple(notes),
-            signal=signal,
         )
     plan, state = machine.plan, run.state
-    program = plan.program
     measured = measured_sizes(plan, state)
-    sizes = measured.sizes
-    substitution = Substitution(sizes)
+    substitution = Substitution(measured.sizes)
     likeness = None if machine.region is None else machine.region.likeness
     metrics = metrics_of(plan, substitution, likeness)
     run.on_chip_bytes = metrics.on_chip_bytes
     totals = accounting.totals(state, plan.peak_bytes_per_cycle, metrics)
-    in_units: JsonObject = {}
-    extra: JsonObject = {}
-    outputs = Outputs({})
-    comparison = Comparison()
-    signal_to_noise: dict[str, float | None] = {}
-    warnings = [*notes, *accounting.warnings(state)]
-    verification = _not_verified(run, status)
     if status in ("interrupted", "error"):
         # Traffic was asked for that has not been moved yet: there is no share of the peak.
         totals = totals._replace(compute_utilization=None, off_chip_bandwidth_utilization=None)
+    found = _Found(status, error, verification)
     if status == "completed":
-        try:
-            check_assumptions(plan, state, machine.assumed, substitution)
-            used = memory_use(machine)
-            comparison = compare(plan, state, used, measured, metrics)
-            if run.functional:
-                exact = run.settings.exact
-                with exact_numbers(exact):
-                    verification = verify(plan, machine.stored, run.expected.kept, exact=exact)
-            extra = {name: _extra(program, name) for name in program.extra}
-        except FabricError as failure:
-            status, error = "error", failure
-            verification = _not_verified(run, status)
-        else:
-            in_units = _held(used, program.hardware.on_chip)
-            in_units |= priced(plan, state, used, substitution)._asdict()
-            outputs = (
-                stored_arrays(plan, machine.stored)
-                if run.functional
-                else stored_shapes(plan, sizes, measured.guessed)
-            )
-            if declared is not None and declared.status == "completed":
-                signal_to_noise = noise_of(
-                    outputs, stored_arrays(plan, declared.run.machine.stored)
-                )
-            elif declared is not None:
-                warnings.append(declared.sentence())
-            warnings += comparison.warnings
-            warnings += [] if verification is None else verification.warnings()
+        found = _found(run, declared, measured, metrics)
+    error, verification = found.error, found.verification
     return Report(
-        **head,
-        status=status,
-        cycles=totals.cycles,
-        off_chip_traffic_bytes=totals.off_chip_traffic_bytes,
-        on_chip_requirement_bytes=totals.on_chip_requirement_bytes,
-        off_chip_traffic_artifact_bytes=totals.off_chip_traffic_artifact_bytes,
-        on_chip_requirement_artifact_bytes=totals.on_chip_requirement_artifact_bytes,
-        hbm_bytes_moved=totals.hbm_bytes_moved,
+        **ended,
+        status=found.status,
         hbm=state.hbm,
         network=network_use(machine),
-        flops=totals.flops,
-        allocated_flops_per_cycle=totals.allocated_flops_per_cycle,
-        compute_utilization=totals.compute_utilization,
-        off_chip_bandwidth_utilization=totals.off_chip_bandwidth_utilization,
-        operators=totals.operators,
-        channels=totals.channels,
-        elements=totals.elements,
+        **totals._asdict(),
         **sized(plan, state, metrics, substitution)._asdict(),
-        **in_units,
-        wall_seconds=run.wall_seconds,
+        **found.in_units,
         verified=None if verification is None else verification.verified,
         verification=verification,
-        signal_to_noise_db=signal_to_noise,
-        explained=explained,
+        signal_to_noise_db=found.signal_to_noise_db,
         failure=None if error is None else Failure.of(error),
-        extra=extra,
+        extra=found.extra,
         units=run.counters,
         channels_counters=accounting.channel_counters(state),
-        comparison=comparison,
-        warnings=tuple(warnings),
-        signal=signal,
-        outputs=outputs,
+        comparison=found.comparison,
+        warnings=(*notes, *accounting.warnings(state), *found.warnings),
+        outputs=found.outputs,
     )
+
+
+def _interrupted(
+    run: Execution, declared: _Declared | None, status: Ending
+) -> tuple[Ending, int | None]:
+    """Return how both runs ended, and the signal that interrupted one of them, if one did."""
+    if declared is not None and declared.status == "interrupted":
+        return "interrupted", declared.run.signal
+    return status, run.signal if status == "interrupted" else None
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is told of how a run ended; most of it of one that completed."""
+
+    status: Ending
+    error: FabricError | None
+    verification: Verification | None
+    comparison: Comparison = field(default_factory=Comparison)
+    extra: JsonObject = field(default_factory=dict)
+    in_units: JsonObject = field(default_factory=dict)
+    outputs: Outputs = field(default_factory=lambda: Outputs({}))
+    signal_to_noise_db: dict[str, float | None] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def _found(
+    run: Execution, declared: _Declared | None, measured: Measured, metrics: Metrics
+) -> _Found:
+    """Return what is found of a run that completed, which may be that it has failed."""
+    machine = run.machine
+    plan, sizes = machine.plan, Substitution(measured.sizes)
+    error, verification = machine.failures.first, _not_verified(run, "completed")
+    comparison, extra = Comparison(), dict[str, object]()
+    try:
+        check_assumptions(plan, run.state, machine.assumed, sizes)
+        used = memory_use(machine)
+        comparison = compare(plan, run.state, used, measured, metrics)
+        if run.functional:
+            verification = _verified(run)
+        extra = {name: _extra(plan.program, name) for name in plan.program.extra}
+    except FabricError as failure:
+        return _Found("error", failure, _not_verified(run, "error"), comparison, extra)
+    outputs = (
+        stored_arrays(plan, machine.stored)
+        if run.functional
+        else stored_shapes(plan, measured.sizes, measured.guessed)
+    )
+    noise: dict[str, float | None] = {}
+    warnings: list[str] = []
+    if declared is not None and declared.status == "completed":
+        noise = noise_of(outputs, stored_arrays(plan, declared.run.machine.stored))
+    elif declared is not None:
+        warnings.append(declared.sentence())
+    warnings += comparison.warnings
+    warnings += [] if verification is None else verification.warnings()
+    return _Found(
+        "completed",
+        error,
+        verification,
+        comparison,
+        extra,
+        _held(used, plan.program.hardware.on_chip) | priced(plan, run.state, used, sizes)._asdict(),
+        outputs,
+        noise,
+        tuple(warnings),
+    )
+
+
+def _verified(run: Execution) -> Verification | None:
+    """Compare what the run stored with what the program expects."""
+    machine, exact = run.machine, run.settings.exact
+    with exact_numbers(exact):
+        return verify(machine.plan, machine.stored, run.expected.kept, exact=exact)
 
 
 def _held(used: MemoryUse, on_chip: OnChipDescription) -> JsonObject:

@@ -25,7 +25,6 @@ class Request:
     __slots__ = ("blocks", "computed", "known", "number", "prompt", "total")
 
     def __init__(self, number: int, prompt: int, output: int) -> None:
-        """Begin with nothing computed."""
         self.number = number
         self.prompt = prompt
         self.total = prompt + output
@@ -49,7 +48,6 @@ class Batch:
     __slots__ = ("begun", "decodes", "firsts", "lasts", "prefill_tokens", "prefills")
 
     def __init__(self) -> None:
-        """Begin with nothing in it."""
         self.prefills: list[tuple[int, int]] = []
         self.decodes: list[int] = []
         self.begun: list[Request] = []

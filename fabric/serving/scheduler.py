@@ -33,7 +33,6 @@ class ContinuousBatching:
     """
 
     def __init__(self, server: Server) -> None:
-        """Begin with nothing to do."""
         self.blocks = 0
         self.preemptions = 0
         self._server: Final = server

@@ -41,7 +41,6 @@ class Steps:
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
         self.start_seconds: Final = array("d")
         self.seconds: Final = array("d")
         self.prefill_tokens: Final = array("q")

@@ -153,6 +153,7 @@ def _home(thing: object) -> str | None:
 def _packages() -> Iterator[ModuleType]:
     """Yield the packages that offer something, the lowest first."""
     yield importlib.import_module("fabric")
+    yield importlib.import_module("fabric.extend")
     yield importlib.import_module("operators")
 
 

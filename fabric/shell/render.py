@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -16,7 +16,7 @@ from fabric.runs.report import Report
 from fabric.runs.totals import areas, spent, totals
 from fabric.state.bandwidth import bus_shares, row_outcomes, uneven_channels
 from fabric.telling.causes import Cause
-from fabric.telling.families import Family, absent_line, spread, those
+from fabric.telling.families import Family, Spread, absent_line, spread, those
 from fabric.telling.place import Place
 from fabric.telling.wording import counted, outcome, visible
 from fabric.terminal.output import print_line
@@ -240,15 +240,20 @@ def _units(
         table.add_column(name, justify="right", no_wrap=True)
     if wide:
         table.add_column("wired at", overflow="fold")
-    for at in shown:
-        (name, members), (least, unit, most) = found[at], spreads[at]
-        cells = [_percent(_of(unit, cause), cycles) for cause in causes]
+
+    def row(family: Family[UnitCounters], of: Spread[UnitCounters]) -> Iterator[str]:
         if many:
-            ends = [_percent(measure(each), cycles) for each in (least, most)]
-            cells = [f"{len(members):,}", *(ends if len(members) > 1 else ("", "")), *cells]
+            yield f"{len(family.members):,}"
+            several = len(family.members) > 1
+            for end in (of.least, of.most):
+                yield _percent(measure(end), cycles) if several else ""
+        yield from (_percent(_of(of.median, cause), cycles) for cause in causes)
         if wide:
-            cells += [f"{unit.elements:,}", Place(unit.file, unit.line).brief]
-        table.add_row(Text(name), *cells)
+            yield f"{of.median.elements:,}"
+            yield Place(of.median.file, of.median.line).brief
+
+    for at in shown:
+        table.add_row(Text(found[at].title), *row(found[at], spreads[at]))
     console.print(table)
 
 

@@ -31,7 +31,6 @@ class Serves:
     """Questions of serving on their way from a file to what is printed and kept."""
 
     def __init__(self, servings: Sequence[Serving], folder: Path | None) -> None:
-        """Begin with nothing found."""
         self._servings: Final = servings
         self._folder: Final = folder
         self._found: Final[list[ServingResult]] = []
@@ -57,8 +56,8 @@ class Serves:
         from rich.console import Console
 
         from fabric.serving.conducting import conduct_serving
-        from fabric.serving.out.terminal import render
-        from fabric.serving.out.watch import ServingWatch
+        from fabric.serving.written.terminal import render
+        from fabric.serving.written.watch import ServingWatch
         from fabric.study.local_workers import LocalWorkers
         from fabric.study.workers import available_cores
 
@@ -102,7 +101,7 @@ class Serves:
         return self._folder / file_name(serving.name)
 
     def _write(self, result: ServingResult, folder: Path | None) -> None:
-        from fabric.serving.out.folder import write_folder
+        from fabric.serving.written.folder import write_folder
 
         if folder is None:
             return

@@ -33,7 +33,6 @@ class Studying:
     """Studies on their way from files to what is printed and kept."""
 
     def __init__(self, studies: Sequence[Study], folder: Path | None) -> None:
-        """Begin with nothing found."""
         self._studies: Final = studies
         self._folder: Final = folder
         self._found: Final[list[StudyResult]] = []
@@ -78,9 +77,9 @@ class Studying:
         from rich.console import Console
 
         from fabric.study.conducting import conduct
-        from fabric.study.out.terminal import render
-        from fabric.study.out.watch import Watch
         from fabric.study.store import Store
+        from fabric.study.written.terminal import render
+        from fabric.study.written.watch import Watch
 
         for study in self._studies:
             store = Store(study, storage, timeout_seconds)
@@ -101,7 +100,7 @@ class Studying:
 
     def conclude(self, *, as_json: bool) -> int:
         """Write what is of all studies, say where everything is, and return the exit status."""
-        from fabric.study.out.folder import write_overview
+        from fabric.study.written.folder import write_overview
 
         unwritten = [sentence for each in self._writing for sentence in each.result()]
         if self._folder is not None:
@@ -120,7 +119,7 @@ class Studying:
         return ExitStatus.UNWRITTEN if unwritten else ExitStatus.COMPLETED
 
     def _write(self, result: StudyResult) -> None:
-        from fabric.study.out.folder import study_folder, write_folder
+        from fabric.study.written.folder import study_folder, write_folder
 
         if self._folder is None:
             return

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from fabric.study.evaluation import Job, loaded_of
 from fabric.study.held_out import places_apart
 from fabric.study.opening import Asked, open_study
-from fabric.study.out.words import setting_names
+from fabric.study.written.words import setting_names
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import counted
 from fabric.wiring.elaborate import elaborate

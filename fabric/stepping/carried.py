@@ -67,7 +67,6 @@ class Carried:
     """
 
     def __init__(self, watched: Watched, forward_cycles: int, backward_cycles: int) -> None:
-        """Begin at cycle 0."""
         self.watched: Final = watched
         self._forward_cycles: Final = forward_cycles
         self._backward_cycles: Final = backward_cycles

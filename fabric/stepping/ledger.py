@@ -56,7 +56,6 @@ class Ledger(Observer):
     """
 
     def __init__(self) -> None:
-        """Wait for a run."""
         self.carried: list[Carried] = []
         self.waited: list[Counter[Cause]] = []
         self.later: list[Waited] = []

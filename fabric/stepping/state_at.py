@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
 from fabric.stepping.ledger import Waited
-from fabric.telling.causes import PARKED, WAITS, Cause, Operation
+from fabric.telling.causes import OPERATIONS, WAITS, Cause, Operation
 from fabric.values.value import Empty
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from fabric.stepping.ledger import Ledger
 
 __all__ = ["state_at"]
-
-_OPERATIONS: Final = {each.cause: each for each in PARKED if each.cause is not None}
-"""What a unit tries to do in a wait, by its cause."""
 
 
 def state_at(ledger: Ledger, machine: Machine, cycle: int) -> RunState:
@@ -91,7 +88,7 @@ class _Moment:
             if wait.chose:
                 channels = self._open_inputs(wait.unit)
             self._waits[wait.unit] = WaitState(
-                _OPERATIONS[wait.cause], channels, start_cycle, len(channels) > 1, None
+                OPERATIONS[wait.cause], channels, start_cycle, len(channels) > 1, None
             )
 
     def _count(self, wait: Waited) -> None:

@@ -61,7 +61,6 @@ class Stepper(Ledger, Companion):
     """
 
     def __init__(self) -> None:
-        """Wait for a run."""
         super().__init__()
         self.cycle = 0
         self.over = False

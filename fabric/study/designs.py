@@ -74,17 +74,13 @@ def design_outcome(study: Study, design: int, runs: Sequence[Outcome]) -> Outcom
     known = [_known(study, each) if proved else (each.bounds, each.exact) for each in runs]
     bounds, exact = _bounds(study.judged_by, known)
     seconds = [each.wall_seconds for each in runs if each.wall_seconds is not None]
-    numbers = {}
-    if decisive.status == "completed":
-        asked = dict.fromkeys(split_metric(each)[1] for each in study.shown)
-        numbers = {f"{of}:{name}": _over(f"{of}:{name}", runs) for name in asked for of in _SPREAD}
     return DesignOutcome(
         index=design,
         setting=study.space[design],
         parameters=_alike([each.parameters for each in runs if each.parameters]),
         hardware=_alike([each.hardware for each in runs if each.hardware]) or None,
         status=decisive.status,
-        numbers={name: value for name, value in numbers.items() if value is not None},
+        numbers=_spread(study, runs) if decisive.status == "completed" else {},
         bounds=bounds,
         exact=exact,
         pruned_by=decisive.pruned_by,
@@ -92,6 +88,13 @@ def design_outcome(study: Study, design: int, runs: Sequence[Outcome]) -> Outcom
         wall_seconds=math.fsum(seconds) if seconds else None,
         runs=tuple(runs),
     )
+
+
+def _spread(study: Study, runs: Sequence[Outcome]) -> dict[str, float]:
+    """Return the statistics of what the study shows of its runs, where they have it."""
+    asked = dict.fromkeys(split_metric(each)[1] for each in study.shown)
+    names = [f"{of}:{name}" for name in asked for of in _SPREAD]
+    return {name: value for name in names if (value := _over(name, runs)) is not None}
 
 
 def design_before(

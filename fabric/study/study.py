@@ -16,10 +16,10 @@ from fabric.runs.options import Options
 from fabric.study.conditions import Condition, check_metric
 from fabric.study.held_out import places_apart
 from fabric.study.known import Claim, KnownValue
-from fabric.study.out.words import setting_names
 from fabric.study.outcome import Point
 from fabric.study.space import Scalar, Setting, Space
 from fabric.study.statistics import split_metric
+from fabric.study.written.words import setting_names
 from fabric.telling.errors import ConfigurationError, FabricError
 
 if TYPE_CHECKING:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Final, NamedTuple
+from collections.abc import Collection, Hashable, Sequence
+
+# Any: a number or a size.
+from typing import Any, Final, NamedTuple
 
 from fabric.compiled.likeness import Likeness
 from fabric.symbolic.certain import Certain, Facts, symbols_of
@@ -17,7 +19,7 @@ from fabric.wiring.elaborate import Plan
 from fabric.wiring.mistakes import work_of
 from fabric.wiring.operator import ComputeOperator, Operator
 from fabric.wiring.stream import Feedback, Stream
-from fabric.wiring.work import NEEDS, Rates
+from fabric.wiring.work import NEEDS, Rates, Work
 
 __all__ = ["Least", "leasts"]
 
@@ -222,14 +224,8 @@ class _Declared:
         ours = self._likeness.is_ours(operator)
         if work is None or not (ours or all(each.has_sizes for each in outputs)):
             return Least()
-        # What has no elements is not the first one of several.
-        there = [each for each in inputs if work.needs == "all" or each.type.shape[0] != 0]
-        regular = all(each.is_regular for each in (there or inputs))
+        regular = _is_regular(work, inputs)
         first = _number(work.first_cycles)
-        burst_requests = None if work.tile is None else rates.requests(work.tile)
-        closing = range(len(inputs)) if work.closing is None else work.closing
-        late = range(len(outputs)) if work.late is None else work.late
-        sees = range(len(inputs)) if work.sees is None else work.sees
         return Least(
             known=True,
             starts_with=work.needs if inputs and regular else "none",
@@ -242,22 +238,17 @@ class _Declared:
             takes=max(int(work.passes), _number(work.gathers) if regular else 0),
             pads=work.pads,
             elements=tuple(each.elements for each in outputs),
-            closing=tuple(port for port in closing if inputs[port].elements),
-            may_close=tuple(port for port in closing if inputs[port].elements != 0),
-            late=tuple(port for port in late if outputs[port].elements != 0),
-            sees=tuple(sees),
+            closing=tuple(
+                port for port in _ports(work.closing, inputs) if inputs[port].elements is not None
+            ),
+            may_close=_ports(work.closing, inputs),
+            late=_ports(work.late, outputs),
+            sees=_those(work.sees, inputs),
             holds=work.holds,
             deals=work.deals,
-            sends_one=bool(outputs)
-            and work.late is None
-            and not work.deals
-            and all(each.elements == 1 for each in outputs),
-            requests=None if burst_requests is None else work.bursts * burst_requests,
-            burst_requests=burst_requests or 0,
-            burst_cycles=0 if work.tile is None else rates.burst(work.tile),
-            computes=ours
-            and is_ours(_definer(type(operator), "costs"))
-            and all(each.elements is not None and each.has_sizes for each in inputs),
+            sends_one=_sends_one(work, outputs),
+            **_bursts(work, rates),
+            computes=ours and _computes(operator, inputs),
             in_memory=work.in_memory,
         )
 
@@ -272,6 +263,47 @@ class _Declared:
         return Rates(
             flops_per_cycle, bytes_per_cycle, memory, operator.off_chip, in_memory, self._totals
         )
+
+
+def _ports(said: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
+    """Return the ports that are ``said``, all where nothing is, but for those without elements."""
+    return tuple(port for port in _those(said, facts) if facts[port].elements != 0)
+
+
+def _is_regular(work: Work, inputs: Sequence[Facts]) -> bool:
+    """Whether all inputs are; what has no elements is not the first one of several."""
+    there = [each for each in inputs if work.needs == "all" or each.type.shape[0] != 0]
+    return all(each.is_regular for each in (there or inputs))
+
+
+def _those(said: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
+    return tuple(range(len(facts)) if said is None else said)
+
+
+def _bursts(work: Work, rates: Rates) -> dict[str, Any]:
+    """Return the fields of ``Least`` that say what is moved off chip."""
+    if work.tile is None:
+        return {}
+    requests = rates.requests(work.tile)
+    return {
+        "requests": None if requests is None else work.bursts * requests,
+        "burst_requests": requests or 0,
+        "burst_cycles": rates.burst(work.tile),
+    }
+
+
+def _sends_one(work: Work, outputs: Sequence[Facts]) -> bool:
+    """Whether each output gets one element, and that at the end."""
+    if not outputs or work.late is not None or work.deals:
+        return False
+    return all(each.elements == 1 for each in outputs)
+
+
+def _computes(operator: Operator, inputs: Sequence[Facts]) -> bool:
+    """Whether what one of our operators costs is known of all that it takes."""
+    return is_ours(_definer(type(operator), "costs")) and all(
+        each.elements is not None and each.has_sizes for each in inputs
+    )
 
 
 def _definer(kind: type[Operator], name: str) -> type:

@@ -11,6 +11,7 @@ from typing import Final, Literal, Self, TypeAlias
 __all__ = [
     "COUNTED",
     "MEMORIES",
+    "OPERATIONS",
     "PARKED",
     "SHOWN",
     "STUCK",
@@ -135,6 +136,9 @@ PARKED: Final = (
     Operation.RECEIVE, Operation.SEND, Operation.REACH, Operation.OFF_CHIP, Operation.CAPACITY,
 )  # fmt: skip
 """Operations at which a unit can be parked; the others are seen in a livelock only."""
+
+OPERATIONS: Final = {each.cause: each for each in PARKED if each.cause is not None}
+"""What a unit tries to do in a wait, by its cause."""
 
 
 class Step(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
@@ -53,11 +53,10 @@ def print_table(
             are cut in the middle. Where None, nothing is left out, and long cells are folded.
     """
     cells = [[_cell(value) for value in row] for row in rows[:shown]]
-    texts = [any(_is_text(row[number]) for row in rows) for number in range(len(columns))]
-    widths = [max((len(row[n]) for row in cells), default=0) for n in range(len(columns))]
     kept = list(range(len(columns)))
-    heads = map(len, columns)
-    natural = sum(max(pair) + _GAP for pair in zip(heads, widths, strict=True)) - _GAP
+    texts = [any(_is_text(row[number]) for row in rows) for number in kept]
+    widths = [max((len(row[number]) for row in cells), default=0) for number in kept]
+    natural = _all_of(max(pair) for pair in zip(map(len, columns), widths, strict=True))
     if spare is not None and natural > console.width:
         spared = [columns.index(title) for title in spare]
         columns = [title.replace("-", "-\n") for title in columns]
@@ -68,18 +67,26 @@ def print_table(
         ]
     table = Table(box=None, pad_edge=False, header_style="dim")
     for number in kept:
-        text = texts[number]
-        table.add_column(
-            columns[number],
-            justify="left" if text else "right",
-            overflow="fold",
-            min_width=min(widths[number], _KEPT) if number == 0 or not text else None,
-        )
+        _add_column(table, columns[number], widths[number], text=texts[number], first=number == 0)
     for row in cells:
         table.add_row(*(Text(row[number]) for number in kept))
     console.print(table)
     if len(rows) > shown:
         console.print(f"and {len(rows) - shown:,} more", style="dim")
+
+
+def _add_column(table: Table, title: str, width: int, *, text: bool, first: bool) -> None:
+    table.add_column(
+        title,
+        justify="left" if text else "right",
+        overflow="fold",
+        min_width=min(width, _KEPT) if first or not text else None,
+    )
+
+
+def _all_of(widths: Iterable[int]) -> int:
+    """Return the width of a table whose columns have ``widths``."""
+    return sum(width + _GAP for width in widths) - _GAP
 
 
 def _fitted(
@@ -106,10 +113,10 @@ def _fitted(
     ]
     kept = list(range(len(titles)))
     for number in spare:
-        if sum(least[n] + _GAP for n in kept) - _GAP <= room:
+        if _all_of(least[n] for n in kept) <= room:
             break
         kept.remove(number)
-    while sum(widths[n] + _GAP for n in kept) - _GAP > room:
+    while _all_of(widths[n] for n in kept) > room:
         # What a row is about is cut after all else.
         cut = [n for n in kept if texts[n] and widths[n] > least[n]]
         cut = cut[1:] or cut or [n for n in kept if texts[n] and widths[n] > heads[n]]

@@ -24,7 +24,6 @@ class Names:
     """The names of a program's operators and stored outputs, and who has them."""
 
     def __init__(self) -> None:
-        """Know none."""
         self._places: dict[str, Place] = {}
         self._counts: defaultdict[str, int] = defaultdict(int)
         self._outputs: dict[str, tuple[str, object, object]] = {}
@@ -111,7 +110,6 @@ class Extra(dict[str, Callable[[], object]]):
     """Callables that compute further fields of the report, by name, each given once."""
 
     def __init__(self) -> None:
-        """Hold none."""
         super().__init__()
         self._places: dict[str, Place] = {}
 

@@ -18,8 +18,8 @@ from typing import Final, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from fabric import (
-    ValueChangedError,
+from fabric import ValueChangedError
+from fabric.extend import (
     block_format,
     converted,
     dtype_name,

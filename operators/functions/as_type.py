@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, block_format, dtype_named, limits
+from fabric import Dim, ShapeError, Tile, TileType, dtype_named
+from fabric.extend import block_format, limits
 from operators.functions.arithmetic import narrow, wide
 from operators.functions.base import Function, Shaped
 

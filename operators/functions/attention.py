@@ -12,7 +12,8 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, ValueType, dtype_named, kept_as, limits, same
+from fabric import Dim, ShapeError, Tile, TileType, dtype_named
+from fabric.extend import ValueType, kept_as, limits, same
 from operators.functions.arithmetic import divided, narrow, wide
 from operators.functions.base import Function, Operand, Shaped, tile_types
 from operators.functions.matmul import Matmul

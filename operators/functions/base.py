@@ -10,15 +10,11 @@ from dataclasses import dataclass
 from numbers import Rational
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from fabric import (
+from fabric import Dim, ProgramError, ShapeError, Tile, TileType
+from fabric.extend import (
     Bounds,
     ComputeUnit,
     Described,
-    Dim,
-    ProgramError,
-    ShapeError,
-    Tile,
-    TileType,
     Value,
     ValueType,
     block_format,

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, kept_as
+from fabric import Dim, ShapeError, Tile, TileType
+from fabric.extend import kept_as
 from operators.functions.arithmetic import wide
 from operators.functions.base import Array, Function, Shaped
 from operators.functions.steps import Shape, Step

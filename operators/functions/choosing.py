@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, Selector, SelectorType, ShapeError, Tile, TileType, ValueType
+from fabric import Dim, Selector, SelectorType, ShapeError, Tile, TileType
+from fabric.extend import ValueType
 from operators.functions.base import Array, Function
 from operators.functions.largest import largest_places
 from operators.functions.steps import Shape, Step

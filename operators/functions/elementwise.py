@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, same
+from fabric import Dim, ShapeError, Tile, TileType
+from fabric.extend import same
 from operators.functions.arithmetic import divided, narrow, plus, times, wide
 from operators.functions.base import Array, Function, Shaped
 

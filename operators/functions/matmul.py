@@ -8,11 +8,8 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    Dim,
-    ShapeError,
-    Tile,
-    TileType,
+from fabric import Dim, ShapeError, Tile, TileType
+from fabric.extend import (
     ValueType,
     block_format,
     holds_integers,

@@ -10,7 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from fabric import Tile, block_format, limits
+from fabric import Tile
+from fabric.extend import block_format, limits
 from operators.functions.arithmetic import is_whole, largest, plus, roomy, wide
 from operators.functions.base import Array
 

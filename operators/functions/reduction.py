@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from fabric import Bounds, ComputeUnit, Described, Dim, Layout, Loop, Value, ValueType
+from fabric import Dim, Layout
+from fabric.extend import Bounds, ComputeUnit, Described, Loop, Value, ValueType
 from operators.functions.base import Operand, tile_types
 
 __all__ = ["Reduction", "State"]

@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, Layout, Loop, Tile, TileType, kept_as
+from fabric import Dim, Layout, Tile, TileType
+from fabric.extend import Loop, kept_as
 from operators.functions.base import Shaped
 from operators.functions.reduction import Reduction, State
 

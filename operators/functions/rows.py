@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, kept_as, limits, same
+from fabric import Dim, ShapeError, Tile, TileType
+from fabric.extend import kept_as, limits, same
 from operators.functions.arithmetic import narrow, total, wide
 from operators.functions.base import Array, Function, Shaped
 from operators.tiles.integers import INTEGER, count_in, integer, is_integer

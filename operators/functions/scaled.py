@@ -8,17 +8,8 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    Dim,
-    ShapeError,
-    Tile,
-    TileType,
-    ValueType,
-    dtype_named,
-    kept_as,
-    limits,
-    same,
-)
+from fabric import Dim, ShapeError, Tile, TileType, dtype_named
+from fabric.extend import ValueType, kept_as, limits, same
 from operators.functions.arithmetic import narrow, plus, times, wide
 from operators.functions.base import Array, Function, Operand, Shaped
 

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 
 from typing_extensions import override
 
-from fabric import Bounds, Selector, SelectorType, ShapeError, Tile, TileType
+from fabric import Selector, SelectorType, ShapeError, Tile, TileType
+from fabric.extend import Bounds
 from operators.functions.base import Function
 from operators.tiles.integers import count_in, is_integer
 

@@ -12,7 +12,8 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, TupleType, ValueType, dtype_named, kept_as
+from fabric import Dim, ShapeError, Tile, TileType, TupleType, dtype_named
+from fabric.extend import ValueType, kept_as
 from operators.functions.arithmetic import narrow, wide
 from operators.functions.base import Array, Function, Operand, Shaped, tile_types
 from operators.functions.reduction import Reduction, State

@@ -9,15 +9,11 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
+from fabric import Dim, Layout, ShapeError, Tile, TileType
+from fabric.extend import (
     Described,
-    Dim,
     Element,
     Empty,
-    Layout,
-    ShapeError,
-    Tile,
-    TileType,
     Wiring,
     ceil_div,
     in_parts,

@@ -9,7 +9,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, dtype_named, kept_as, limits, same
+from fabric import Dim, ShapeError, dtype_named
+from fabric.extend import kept_as, limits, same
 from operators.functions.arithmetic import is_whole, largest, narrow, roomy, wide
 from operators.functions.base import Array
 from operators.functions.numbers import NUMBERS

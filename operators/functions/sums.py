@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, Layout, Loop, ShapeError, Tile, TileType, Value, ValueType, kept_as
+from fabric import Dim, Layout, ShapeError, Tile, TileType
+from fabric.extend import Loop, Value, ValueType, kept_as
 from operators.functions.arithmetic import narrow, plus, wide
 from operators.functions.base import Operand, Shaped
 from operators.functions.reduction import Reduction, State

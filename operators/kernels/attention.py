@@ -12,7 +12,8 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Layout, Program, Stream, dtype_name
+from fabric import Layout, Program, Stream
+from fabric.extend import dtype_name
 from operators.accum import Accum
 from operators.flat_map import FlatMap
 from operators.flatten import Flatten

@@ -13,7 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from fabric import Dim, Layout, Stream, TileType, dtype_name
+from fabric import Dim, Layout, Stream, TileType
+from fabric.extend import dtype_name
 from operators.consumer import Consumer
 from operators.flatten import Flatten
 from operators.functions.rows import PadRows

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabric import Stream, dtype_name
+from fabric import Stream
+from fabric.extend import dtype_name
 from operators.accum import Accum
 from operators.expand import Expand
 from operators.flatten import Flatten

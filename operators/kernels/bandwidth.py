@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fabric import ComputeOperator, ConfigurationError, Program, refuse
+from fabric import ConfigurationError, Program
+from fabric.extend import ComputeOperator, refuse
 from operators.kernels.sizes import number_of
 
 __all__ = ["Demand", "demands_of", "share_out", "shares"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fabric import CapacityError, refuse
+from fabric import CapacityError
+from fabric.extend import refuse
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
 from operators.kernels.tensors import Source

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fabric import BLOCK, Layout, block_format, dtype_named
+from fabric import Layout, dtype_named
+from fabric.extend import BLOCK, block_format
 from operators.kernels.edges import joint_of
 from operators.kernels.following import readable, rows_layout
 from operators.kernels.kernel import Operand

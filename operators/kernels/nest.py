@@ -10,7 +10,8 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from fabric import Layout, Loop
+from fabric import Layout
+from fabric.extend import Loop
 from operators.kernels.schedule import Order
 
 __all__ = ["Nest"]

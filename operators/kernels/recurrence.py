@@ -14,7 +14,8 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
-from fabric import Feedback, Layout, Loop, Stream, StreamType, TileType
+from fabric import Feedback, Layout, Stream, StreamType, TileType
+from fabric.extend import Loop
 from operators.bufferize import Bufferize
 from operators.consumer import Consumer
 from operators.kernels.following import rows_layout

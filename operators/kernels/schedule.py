@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from math import isqrt
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
-from fabric import Bounds, ConfigurationError, Described, checked
+from fabric import ConfigurationError
+from fabric.extend import Bounds, Described, checked
 
 __all__ = ["Order", "Schedule", "WeightDtype", "at_most", "divisors", "fit"]
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from fabric import Layout, Viewed, expanded_back, permuted, reshaped, sliced, sliced_back
+from fabric import Layout
+from fabric.extend import Viewed, expanded_back, permuted, reshaped, sliced, sliced_back
 
 __all__ = ["Expanded", "Permuted", "Reshaped", "Sliced", "Step"]
 

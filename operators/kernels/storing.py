@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Layout, Stream, dtype_name
+from fabric import Layout, Stream
+from fabric.extend import dtype_name
 from operators.kernels.following import followed, readable, rows_layout
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.schedule import Schedule

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from fabric import BufferType, Program, Stream
+from fabric import Program, Stream
+from fabric.extend import BufferType
 from operators.kernels.again import moved_again
 from operators.kernels.fusion import Fusion
 from operators.kernels.kernel import Kernel, Operand

@@ -14,14 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import (
-    Layout,
-    ValueChangedError,
-    block_format,
-    converted,
-    dtype_name,
-    numbers_of,
-)
+from fabric import Layout, ValueChangedError
+from fabric.extend import block_format, converted, dtype_name, numbers_of
 from operators.kernels.steps import Expanded, Permuted, Reshaped, Sliced, Step
 from operators.tiles.tensor import Tensor
 

@@ -17,7 +17,8 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
-from fabric import Costs, Ports, Stream, StreamType, Tile, TileType, Wiring
+from fabric import Stream, StreamType, Tile, TileType
+from fabric.extend import Costs, Ports, Wiring
 from operators.pieces.units import Pieces
 from operators.tiles.row_major import positions
 

@@ -17,15 +17,14 @@ from typing import Final, NamedTuple, NoReturn
 from fabric import (
     Feedback,
     Hop,
-    Operator,
     Program,
     ProgramError,
     Stream,
     StreamType,
     TileType,
     hardware_scope,
-    is_static,
 )
+from fabric.extend import Operator, is_static
 from operators.accum import Accum
 from operators.functions import Matmul, MatmulSum
 from operators.linear_off_chip_load import LinearOffChipLoad

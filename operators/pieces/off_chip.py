@@ -13,7 +13,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from fabric import Costs, OffChipTensor, Ports, Stream, StreamType, Tile, Wiring, row_bytes
+from fabric import Stream, StreamType, Tile
+from fabric.extend import Costs, OffChipTensor, Ports, Wiring, row_bytes
 from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.pieces.units import Pieces
 from operators.tiles.grid import Grid

@@ -13,18 +13,8 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    ComputeOperator,
-    Costs,
-    Dim,
-    Operator,
-    Ports,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    Wiring,
-)
+from fabric import Dim, Stream, StreamType, Tile, TileType
+from fabric.extend import ComputeOperator, Costs, Operator, Ports, Wiring
 from operators.functions.arithmetic import narrow
 from operators.functions.base import Function
 from operators.functions.product import summed

@@ -64,7 +64,6 @@ class Unit:
     """
 
     def __init__(self, inputs: int, outputs: int, *, off_chip: bool = False) -> None:
-        """Begin with so many ports."""
         self.m: Final[Any] = Module()
         self.inputs: Final = [Input(number) for number in range(inputs)]
         self.outputs: Final = [Output(number) for number in range(outputs)]

@@ -13,13 +13,13 @@ import numpy as np
 
 from fabric import (
     Broadcast,
-    Operator,
     Program,
     ProgramError,
     StreamType,
     TileType,
     Trace,
 )
+from fabric.extend import Operator
 from operators.accum import Accum
 from operators.addresses import CacheReadAddresses, ExpertAddresses, FilterLastTile
 from operators.consumer import Consumer

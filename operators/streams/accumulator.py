@@ -6,16 +6,12 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import (
+from fabric import Dim, ShapeError, Stream, StreamType, TileType
+from fabric.extend import (
     ComputeOperator,
     Costs,
-    Dim,
     Ports,
     Rates,
-    ShapeError,
-    Stream,
-    StreamType,
-    TileType,
     Value,
     Work,
     artifact_bytes,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from fabric import ShapeError, Stream, is_static, product, refuse
+from fabric import ShapeError, Stream
+from fabric.extend import is_static, product, refuse
 from operators.flatten import Flatten
 from operators.promote import Promote
 from operators.reshape import Reshape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Generic, Self
 
-from fabric import Empty, Ports, Sink
+from fabric.extend import Empty, Ports, Sink
 from operators.streams.track import Track, closing, differ
 from operators.streams.values import V
 

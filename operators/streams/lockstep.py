@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, Self
 
-from fabric import Empty, Ports, Sink, TupleType, Value
+from fabric import TupleType
+from fabric.extend import Empty, Ports, Sink, Value
 from operators.streams.operands import unpacked
 from operators.streams.track import Track, closing, differ
 from operators.streams.values import V

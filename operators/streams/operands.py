@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fabric import (
-    Selector,
-    ShapeError,
-    Stream,
-    Tile,
-    TileType,
-    TupleType,
-    Unit,
-    Value,
-    ValueType,
-    check_same_shape,
-    items_of,
-)
+from fabric import Selector, ShapeError, Stream, Tile, TileType, TupleType
+from fabric.extend import Unit, Value, ValueType, check_same_shape, items_of
 
 __all__ = ["check_inputs", "load_cycles", "placed", "size_bytes", "unpacked", "unpacked_types"]
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from fabric import Element, Empty, OperatorError, Ports
+from fabric import OperatorError
+from fabric.extend import Element, Empty, Ports
 
 __all__ = ["Track", "closing", "differ"]
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any, Final, Generic, Self, TypeVar
 
-from fabric import Empty, Sink, Source, Value
+from fabric.extend import Empty, Sink, Source, Value
 
 __all__ = ["Values", "send"]
 

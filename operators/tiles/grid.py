@@ -8,18 +8,20 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BLOCK,
     Hardware,
     Layout,
-    Ports,
     ShapeError,
     Tile,
     TileType,
     ValueChangedError,
+    dtype_named,
+)
+from fabric.extend import (
+    BLOCK,
+    Ports,
     block_format,
     counted,
     dtype_name,
-    dtype_named,
     kept_as,
     number_in,
     row_bytes,

@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from fabric import ADDRESS_DTYPE, ShapeError, Stream, Tile, TileType, ValueType, number_in
+from fabric import ShapeError, Stream, Tile, TileType
+from fabric.extend import ADDRESS_DTYPE, ValueType, number_in
 
 __all__ = ["INTEGER", "check_integers", "count_in", "integer", "is_integer"]
 

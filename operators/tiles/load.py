@@ -8,7 +8,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from fabric import Costs, OffChipTensor, Operator, Ports, StreamType, TileType, row_bytes
+from fabric import StreamType, TileType
+from fabric.extend import Costs, OffChipTensor, Operator, Ports, row_bytes
 from operators.tiles.grid import Tiles
 from operators.tiles.tensor import Tensor
 

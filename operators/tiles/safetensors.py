@@ -16,7 +16,7 @@ import ml_dtypes
 import msgspec
 import numpy as np
 
-from fabric import refuse
+from fabric.extend import refuse
 
 __all__ = ["Mapped", "find"]
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fabric import Ports, checked, kept_as
+from fabric.extend import Ports, checked, kept_as
 from operators.tiles.tensor import Tensor
 
 __all__ = ["Scratch"]

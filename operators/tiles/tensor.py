@@ -11,11 +11,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from fabric import (
+from fabric import dtype_named
+from fabric.extend import (
     check_converts,
     checked,
     converted,
-    dtype_named,
     holds_integers,
     is_constant,
     refuse,
@@ -180,7 +180,6 @@ class Elements:
     """The data of a tensor in off-chip memory, there as long as somebody holds this."""
 
     def __init__(self, tensor: Tensor) -> None:
-        """Make nothing yet."""
         self._tensor = tensor
         self._as: dict[np.dtype, np.ndarray] = {}
 

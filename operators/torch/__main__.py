@@ -12,7 +12,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fabric import ConfigurationError, FabricError, users_code
+from fabric import ConfigurationError, FabricError
+from fabric.extend import users_code
 from operators.torch.extra import check_torch
 
 __all__ = ["main"]

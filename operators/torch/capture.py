@@ -21,7 +21,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 from torch.overrides import TorchFunctionMode
 
-from fabric import refuse, users_code
+from fabric.extend import refuse, users_code
 from operators.torch.call import Spec
 from operators.torch.decompositions import decompositions
 from operators.torch.lengths import at_lengths, is_of_one, kept_trace

@@ -57,7 +57,6 @@ class Importing:
     def __init__(
         self, schedule: Schedule, choice_of: Callable[[int, str, int, int], Choice]
     ) -> None:
-        """Begin with no kernels."""
         self.schedule = schedule
         self.in_loop = False
         self.choice_of: Final = choice_of

@@ -13,7 +13,8 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 import operators.torch.calls  # noqa: F401 - registers the importers
-from fabric import Layout, ShapeError, refuse
+from fabric import Layout, ShapeError
+from fabric.extend import refuse
 from operators.kernels.routed import Routed
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Opaque, Stored, View

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias, TypeVar
 
-from fabric import users_code
+from fabric.extend import users_code
 from operators.kernels.tensors import Opaque, View
 from operators.torch.call import Call
 from operators.torch.importing import Importing

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import Selector, SelectorType, ShapeError, Tile, TileType, ValueType
+from fabric import Selector, SelectorType, ShapeError, Tile, TileType
+from fabric.extend import ValueType
 from operators import INTEGER, Function, integer
 
 __all__ = ["NumberOf"]

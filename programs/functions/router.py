@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import Dim, Selector, SelectorType, ShapeError, Tile, TileType, ValueType
+from fabric import Dim, Selector, SelectorType, ShapeError, Tile, TileType
+from fabric.extend import ValueType
 from operators import Function, narrow, wide
 
 __all__ = ["Chosen", "Gates", "Weigh"]

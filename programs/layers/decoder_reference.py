@@ -30,7 +30,6 @@ class Reference:
     """The layers of ``data``, computed once for all that is asked of them."""
 
     def __init__(self, data: DecoderData) -> None:
-        """Compute nothing yet."""
         self._data = data
 
     def outputs(self) -> dict[str, Callable[[], Wide]]:

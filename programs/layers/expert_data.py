@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import kept_as
+from fabric.extend import kept_as
 from layers.experts import ExpertWeights
 from layers.models import Model
 from operators import Elements, Tensor

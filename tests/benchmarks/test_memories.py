@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from fabric import BankedDescription, Hardware, Report, simulate
+from fabric import Hardware, Report, simulate
+from fabric.extend import BankedDescription
 from fabric.loading.program_file import load_program
 from tests.benchmarks.processes import QWEN, ROOT
 

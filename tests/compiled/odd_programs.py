@@ -8,18 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    BoolType,
-    Element,
-    Empty,
-    Ports,
-    Program,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    Wiring,
-)
+from fabric import Program, Stream, StreamType, Tile, TileType
+from fabric.extend import BoolType, Element, Empty, Ports, Wiring
 from fabric.values.dims import symbol
 from operators import (
     Accum,

@@ -14,17 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import (
+from fabric import Hardware, Program, StreamType, hardware_scope
+from fabric.extend import (
     BankedDescription,
     Burst,
-    Hardware,
     OffChipDescription,
     OffChipTensor,
     Ports,
-    Program,
-    StreamType,
     Unit,
-    hardware_scope,
     register_memory,
 )
 from fabric.loading.program_file import load_program

@@ -32,7 +32,6 @@ class Looking:
     """Looks at the run whenever it can."""
 
     def __init__(self) -> None:
-        """Nothing was seen yet."""
         self.seen: list[Snapshot] = []
 
     async def run(self, snapshot: Callable[[], Snapshot]) -> None:

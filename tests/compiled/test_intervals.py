@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import ChannelDescription, Hardware, Program, lower_bounds, simulate
+from fabric import Hardware, Program, lower_bounds, simulate
+from fabric.extend import ChannelDescription
 from fabric.retiming import events as e
 from fabric.retiming.retimer import Retimer
 from fabric.runs.options import Options

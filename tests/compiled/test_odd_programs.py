@@ -13,7 +13,8 @@ import pytest
 import trio
 from structlog.testing import LogCapture
 
-from fabric import Element, Program, Stream, simulate
+from fabric import Program, Stream, simulate
+from fabric.extend import Element
 from fabric.terminal.progress import Snapshot
 from fabric.wiring.elaborate import elaborate
 from operators import Consumer, FilterLastTile, Metadata, RandomOffChipLoad, Tensor, Zip

@@ -22,23 +22,25 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import (
-    Burst,
-    Element,
     Hardware,
-    OffChipDescription,
-    Ports,
     Program,
     Stream,
     StreamType,
     Tile,
     TileType,
-    Unit,
     hardware_scope,
-    register_memory,
     simulate,
 )
 from fabric.compiled import arrays
 from fabric.compiled import columns as c
+from fabric.extend import (
+    Burst,
+    Element,
+    OffChipDescription,
+    Ports,
+    Unit,
+    register_memory,
+)
 from fabric.values.dims import symbol
 from operators import (
     Consumer,

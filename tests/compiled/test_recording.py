@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import Ports, Program, Tile, simulate
+from fabric import Program, Tile, simulate
 from fabric.compiled.recording import Recording
+from fabric.extend import Ports
 from operators import Flatten, Metadata, Promote, Repeat
 from operators.tiles.integers import integer
 from tests.compiled.both import both, described, run

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Ports, Program, Stream, StreamType, Tile, Wiring
+from fabric import Program, Stream, StreamType, Tile
+from fabric.extend import Ports, Wiring
 from operators import Consumer, Metadata
 from tests.bases import Costless
 

@@ -12,15 +12,8 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from fabric import (
-    BoolType,
-    Dim,
-    Feedback,
-    Ports,
-    Stream,
-    StreamType,
-    Wiring,
-)
+from fabric import Dim, Feedback, Stream, StreamType
+from fabric.extend import BoolType, Ports, Wiring
 from tests.bases import Costless, Source
 
 __all__ = ["Leak", "Rows", "Script", "feedback", "gather", "join", "relay", "sink", "source"]

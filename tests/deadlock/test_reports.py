@@ -15,10 +15,8 @@ import pydot
 import pytest
 
 from fabric import (
-    Deadlock,
     Hardware,
     OperatorError,
-    Ports,
     Program,
     Report,
     hardware_scope,
@@ -28,6 +26,7 @@ from fabric.deadlock import picture, remedy, search
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
 from fabric.deadlock.trial import Outcome, Trial
+from fabric.extend import Deadlock, Ports
 from fabric.hardware.description import FlatDescription
 from fabric.machine.terminations import Terminations
 from fabric.runs import explaining

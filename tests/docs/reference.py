@@ -137,23 +137,27 @@ def _library() -> Iterator[str]:
     """Yield a page of directives: mkdocstrings puts the docstrings in their places."""
     yield "# Library\n"
     yield _GENERATED
-    yield "This page lists what `import fabric` offers, room by room, and what `import operators`"
+    yield "This page lists what `import fabric` offers, room by room, then what authors of"
+    yield "operators and other extensions import from `fabric.extend`, and what `import operators`"
     yield "offers besides [operators and functions](../operators/index.md).\n"
-    rooms: dict[str, list[str]] = {}
-    stub = ROOT / "fabric" / "__init__.pyi"
-    for statement in ast.parse(stub.read_text(encoding="utf-8")).body:
-        assert isinstance(statement, ast.ImportFrom)
-        room, _, _ = str(statement.module).partition(".")
-        rooms.setdefault(room, []).extend(each.name for each in statement.names)
     shown = {each.name for each in installed()}
-    for room, names in sorted(rooms.items(), key=lambda each: _floor(each[0])):
-        text = ast.get_docstring(
-            ast.parse((ROOT / "fabric" / room / "__init__.py").read_text(encoding="utf-8"))
-        )
-        yield f"## {str(text).splitlines()[0].rstrip('.')}\n"
-        for name in sorted(names):
-            if name not in shown:
-                yield f"::: fabric.{name}\n"
+    for file, facade, level in (
+        ("__init__.pyi", "fabric", "##"),
+        ("extend.pyi", "fabric.extend", "###"),
+    ):
+        if facade == "fabric.extend":
+            yield "## For extensions: what `import fabric.extend` offers\n"
+        rooms: dict[str, list[str]] = {}
+        for statement in ast.parse((ROOT / "fabric" / file).read_text(encoding="utf-8")).body:
+            assert isinstance(statement, ast.ImportFrom)
+            room, _, _ = str(statement.module).partition(".")
+            rooms.setdefault(room, []).extend(each.name for each in statement.names)
+        for room, names in sorted(rooms.items(), key=lambda each: _floor(each[0])):
+            text = ast.get_docstring(
+                ast.parse((ROOT / "fabric" / room / "__init__.py").read_text(encoding="utf-8"))
+            )
+            yield f"{level} {str(text).splitlines()[0].rstrip('.')}\n"
+            yield from (f"::: {facade}.{name}\n" for name in sorted(names) if name not in shown)
     yield "## Serving: what `import fabric.serving` offers\n"
     stub = ROOT / "fabric" / "serving" / "__init__.pyi"
     for statement in ast.parse(stub.read_text(encoding="utf-8")).body:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import Element, Observer, Program, Tile, Unit, Watched, simulate
+from fabric import Program, Tile, simulate
+from fabric.extend import Element, Observer, Unit, Watched
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.schedules import SCHEDULES, schedule
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fabric import ConfigurationError, Trace, export_form, export_trace, open_trace, simulate
+from fabric import ConfigurationError, Trace, export_trace, open_trace, simulate
+from fabric.extend import export_form
 from tests.fabric.trace.chains import chain
 
 

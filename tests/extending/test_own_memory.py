@@ -9,7 +9,8 @@ from typing import Annotated
 
 import pytest
 
-from fabric import Bounds, Burst, OffChipDescription, Program, Unit, register_memory
+from fabric import Program
+from fabric.extend import Bounds, Burst, OffChipDescription, Unit, register_memory
 from fabric.shell.cli import main
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fabric import BoolType, Feedback, Program, StreamType
+from fabric import Feedback, Program, StreamType
+from fabric.extend import BoolType
 from tests.fabric.small_program import Count, Relay, Total
 
 

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from hypothesis import strategies as st
 
-from fabric import Hop, Observer, Program, Report, Stream, simulate
+from fabric import Hop, Program, Report, Stream, simulate
+from fabric.extend import Observer
 from tests.fabric.scripted import Stage
 from tests.schedules import schedule
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
-from fabric import BoolType, Ports, Stream, StreamType, Value, Wiring
+from fabric import Stream, StreamType
+from fabric.extend import BoolType, Ports, Value, Wiring
 from tests.bases import Costless, Hop, Sink, Source
 
 

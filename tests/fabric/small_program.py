@@ -8,19 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    BoolType,
-    Costs,
-    Feedback,
-    Operator,
-    Ports,
-    Program,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    Wiring,
-)
+from fabric import Feedback, Program, Stream, StreamType, Tile, TileType
+from fabric.extend import BoolType, Costs, Operator, Ports, Wiring
 
 NUMBER = TileType(1, 1, np.dtype(np.uint64))
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fabric import AreaDescription, Hardware, Study, grid, load_hardware, run_point, simulate
+from fabric import Hardware, Study, grid, load_hardware, run_point, simulate
+from fabric.extend import AreaDescription
 from fabric.loading.program_file import load_program
 from fabric.runs.report import Report
 from fabric.shell.cli import main

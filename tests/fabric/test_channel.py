@@ -14,17 +14,15 @@ from typing_extensions import override
 
 import fabric
 from fabric import (
-    BoolType,
     ConfigurationError,
     Feedback,
-    Ports,
     Program,
     ProgramError,
     Stream,
     StreamType,
-    Wiring,
     simulate,
 )
+from fabric.extend import BoolType, Ports, Wiring
 from tests.bases import Hop
 from tests.fabric.graphs import Graph, Wire, graphs, run_graph
 from tests.fabric.scripted import Charge, Stage

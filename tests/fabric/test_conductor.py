@@ -8,7 +8,8 @@ import numpy as np
 from trio.lowlevel import current_task
 from typing_extensions import override
 
-from fabric import Ports, Program, Stream, StreamType, Wiring, simulate
+from fabric import Program, Stream, StreamType, simulate
+from fabric.extend import Ports, Wiring
 from operators import Metadata
 from tests.bases import Costless
 from tests.fabric.scripted import Ticks

@@ -14,26 +14,28 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import (
-    BufferReference,
-    ClockDescription,
     Cost,
-    Element,
-    Empty,
-    EnergyDescription,
-    FlatDescription,
     Hardware,
-    Observer,
     Program,
     ProgramError,
     Report,
     Selector,
     Tile,
-    Value,
-    Watched,
     hardware_scope,
     simulate,
 )
 from fabric.engine.hop import Hop
+from fabric.extend import (
+    BufferReference,
+    ClockDescription,
+    Element,
+    Empty,
+    EnergyDescription,
+    FlatDescription,
+    Observer,
+    Value,
+    Watched,
+)
 from fabric.loading.program_file import load_program
 from operators import (
     Add,

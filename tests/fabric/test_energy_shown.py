@@ -11,8 +11,6 @@ import pytest
 from rich.console import Console
 
 from fabric import (
-    ClockDescription,
-    EnergyDescription,
     Hardware,
     Point,
     Program,
@@ -22,6 +20,7 @@ from fabric import (
     run_point,
     simulate,
 )
+from fabric.extend import ClockDescription, EnergyDescription
 from fabric.shell.render import render
 from fabric.trace.pages.page import write_page
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor

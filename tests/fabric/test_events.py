@@ -18,7 +18,6 @@ from structlog.testing import LogCapture, capture_logs
 
 from fabric import (
     ConfigurationError,
-    FlatDescription,
     Hardware,
     Program,
     ProgramError,
@@ -26,6 +25,7 @@ from fabric import (
     open_run,
     simulate,
 )
+from fabric.extend import FlatDescription
 from fabric.telling.vocabulary import EVENTS, LEVELS
 from operators import Exp, LinearOffChipLoad, LinearOffChipStore, Map, Tensor
 from tests.deadlock.cases import CASES, ring

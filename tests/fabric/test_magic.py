@@ -32,7 +32,6 @@ class Shell:
     """A notebook's shell, as far as the magic uses it."""
 
     def __init__(self) -> None:
-        """Load the extension."""
         self.user_ns: dict[str, Any] = {}
         self.magics: dict[tuple[str, str], Callable[[str, str], Report | None]] = {}
         vars(fabric)["load_ipython_extension"](self)

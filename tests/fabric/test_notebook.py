@@ -45,7 +45,6 @@ class Texts(HTMLParser):
     """The texts of HTML, and that what is opened is closed."""
 
     def __init__(self) -> None:
-        """Begin with nothing open."""
         super().__init__()
         self.texts: list[str] = []
         self.opened: list[str] = []

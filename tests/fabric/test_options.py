@@ -20,7 +20,6 @@ from fabric import (
     ConfigurationError,
     FabricError,
     Hop,
-    Observer,
     Program,
     Study,
     assert_completes,
@@ -31,6 +30,7 @@ from fabric import (
     simulate,
     size,
 )
+from fabric.extend import Observer
 from fabric.loading.program_file import load_program
 from fabric.network import Site
 from fabric.runs.execution import Execution

@@ -14,15 +14,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import (
-    ConfigurationError,
-    Outputs,
-    OutputShape,
-    Ports,
-    Program,
-    StreamType,
-    simulate,
-)
+from fabric import ConfigurationError, Outputs, Program, StreamType, simulate
+from fabric.extend import OutputShape, Ports
 from fabric.shell.cli import main
 from fabric.values.dims import symbol
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Reshape

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from pages import map_bytes, rows
 
-from fabric import Hardware, OnChipDescription, Program, Report, hardware_scope, run_point, simulate
+from fabric import Hardware, Program, Report, hardware_scope, run_point, simulate
 from fabric.engine.on_chip import OnChipMemory
+from fabric.extend import OnChipDescription
 from fabric.loading.program_file import load_program
 from fabric.study.opening import Asked, open_study
 from fabric.telling.errors import ConfigurationError

@@ -12,17 +12,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import (
-    Ports,
-    Program,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    Wiring,
-    is_constant,
-    simulate,
-)
+from fabric import Program, Stream, StreamType, Tile, TileType, simulate
+from fabric.extend import Ports, Wiring, is_constant
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.bases import Costless
 

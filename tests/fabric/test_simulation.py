@@ -13,10 +13,8 @@ import trio
 from typing_extensions import override
 
 from fabric import (
-    BoolType,
     ConfigurationError,
     Feedback,
-    Ports,
     Program,
     ProgramError,
     Report,
@@ -26,6 +24,7 @@ from fabric import (
     simulate,
 )
 from fabric.engine.unit import ComputeUnit
+from fabric.extend import BoolType, Ports
 from fabric.telling.place import Place
 from fabric.trace.recording.options import TraceOptions
 from tests.fabric.scripted import Charge, Relay, Stage, Ticks

@@ -5,15 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fabric import (
-    BoolType,
-    BufferType,
-    SelectorType,
-    StreamType,
-    TileType,
-    TupleType,
-    ValueType,
-)
+from fabric import SelectorType, StreamType, TileType, TupleType
+from fabric.extend import BoolType, BufferType, ValueType
 from fabric.values.dims import symbol
 from fabric.values.stream_type import holds_buffers
 

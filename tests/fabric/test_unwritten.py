@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import Ports, Program, Tile, simulate
+from fabric import Program, Tile, simulate
+from fabric.extend import Ports
 from fabric.trace.opened import Trace
 from fabric.trace.recording.options import TraceOptions
 from tests.fabric.small_program import NUMBER, Count, Total

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fabric import FlatDescription, Hardware, Program, Trace, hardware_scope, simulate
+from fabric import Hardware, Program, Trace, hardware_scope, simulate
+from fabric.extend import FlatDescription
 from fabric.trace.printing.summary import print_summary
 from operators import LinearOffChipLoad, LinearOffChipStore
 

@@ -51,7 +51,6 @@ class BankedMemory:
     """One command a cycle, for what has its row open for it first, else for reads or writes."""
 
     def __init__(self) -> None:
-        """Have all banks closed."""
         self.waiting: dict[str, list[Entry]] = {"RD": [], "WR": []}
         self.active: list[Entry] = []
         self.due: deque[tuple[int, int, int]] = deque()

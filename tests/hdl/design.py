@@ -77,7 +77,6 @@ class Design:
     """
 
     def __init__(self, memory: Memory) -> None:
-        """Have no operator."""
         self.memory = memory
         self.clock = Clock()
         self.finished: int | None = None
@@ -479,7 +478,6 @@ class IdealMemory:
     """Starts a request every two cycles; a read is answered in the last of 30 cycles, in order."""
 
     def __init__(self) -> None:
-        """Have nothing under way."""
         self.free = 0
         self.due: deque[tuple[int, int, int]] = deque()
 

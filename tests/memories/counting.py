@@ -11,16 +11,15 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 
-from fabric import (
+from fabric import Hardware, Program
+from fabric.extend import (
     Bounds,
     Burst,
     BusCycles,
     ChannelTraffic,
     ClientTraffic,
-    Hardware,
     MemoryCounters,
     OffChipDescription,
-    Program,
     Unit,
     register_memory,
 )

@@ -127,7 +127,6 @@ class _Channel:
     """
 
     def __init__(self, number: int, timing: DramTiming, organization: DramOrganization) -> None:
-        """Begin with all rows closed."""
         self._number: Final = number
         self._timing: Final = timing
         self._organization: Final = organization

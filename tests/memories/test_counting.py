@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import BusCycles, FlatDescription, Hardware, MemoryCounters, open_run, simulate
+from fabric import Hardware, open_run, simulate
+from fabric.extend import BusCycles, FlatDescription, MemoryCounters
 from fabric.machine.state_of import state_of
 from fabric.runs.execution import Execution
 from fabric.trace.opened import Trace

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from fabric import BusCycles, MemoryCounters, simulate
+from fabric import simulate
 from fabric.engine.observed_memories import ObservedOffChip
+from fabric.extend import BusCycles, MemoryCounters
 from fabric.hardware.banked import BankedDescription
 from fabric.memories.banked import BankedMemory
 from fabric.trace.reading.state_in import state_in

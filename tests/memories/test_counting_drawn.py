@@ -14,7 +14,8 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMess
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 
-from fabric import BusCycles, FlatDescription, export_trace
+from fabric import export_trace
+from fabric.extend import BusCycles, FlatDescription
 from fabric.telling.bus import BusUse
 from fabric.trace.opened import Trace
 from fabric.trace.pages import buses

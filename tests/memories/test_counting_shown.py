@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fabric import (
+from fabric import simulate
+from fabric.extend import (
     BusCycles,
     ChannelTraffic,
     ClientTraffic,
     FlatDescription,
     MemoryCounters,
     Stalls,
-    simulate,
 )
 from fabric.shell.render import render
 from fabric.trace.opened import Trace

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import numpy as np
 import pytest
 
-from fabric import Bounds, FabricError, Program, StreamType, TileType, dtype_named, simulate
+from fabric import FabricError, Program, StreamType, TileType, dtype_named, simulate
+from fabric.extend import Bounds
 from operators import (
     Consumer,
     Flatten,

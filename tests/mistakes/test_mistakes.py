@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 import fabric
+import fabric.extend
 import operators
 from fabric import FabricError
 
@@ -94,7 +95,7 @@ MISTAKES: Final = [
 PROGRAM: Final = """\
 import numpy as np
 from pathlib import Path
-from fabric import *
+from fabric import *; from fabric.extend import *
 from operators import *
 from tests.mistakes.users import *
 def build():
@@ -146,7 +147,7 @@ def test_every_public_class_and_function() -> None:
     }
     public = {
         name
-        for module in (fabric, operators)
+        for module in (fabric, fabric.extend, operators)
         for name in module.__all__
         if callable(getattr(module, name))
     }

@@ -12,7 +12,7 @@ from fabric.shell.cli import main
 
 HEAD: Final = """\
 import numpy as np
-from fabric import *
+from fabric import *; from fabric.extend import *
 from operators import *
 """
 

@@ -7,15 +7,13 @@ from typing import Any
 
 from typing_extensions import override
 
-from fabric import (
+from fabric import Stream, StreamType, TileType
+from fabric.extend import (
     BoolType,
     Costs,
     Operator,
     Ports,
     Rates,
-    Stream,
-    StreamType,
-    TileType,
     Wiring,
     Work,
     ceil_div,

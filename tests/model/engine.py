@@ -45,7 +45,6 @@ class Process:
     """
 
     def __init__(self, simulation: Simulation, name: str, *, polls: bool = False) -> None:
-        """Start at cycle 0."""
         self.simulation = simulation
         self.name = name
         self.t = 0
@@ -83,7 +82,6 @@ class Simulation:
     """All processes and what they do next."""
 
     def __init__(self) -> None:
-        """Start without processes."""
         self.processes: list[Process] = []
         self.now = 0
         self._heap: list[tuple[int, bool, int, int, Process]] = []

@@ -92,7 +92,6 @@ class Graph:
     """Nodes and streams; :meth:`run` makes processes and channels of them."""
 
     def __init__(self, setting: Setting) -> None:
-        """Start empty."""
         self.setting = setting
         self.hbm = Hbm(setting)
         self._nodes: list[_Node] = []

@@ -22,7 +22,6 @@ class Client:
     """
 
     def __init__(self, hbm: Hbm) -> None:
-        """Have nothing to ask for."""
         self.hbm = hbm
         self.bundles: deque[tuple[int, int]] = deque()
         self.missing = 0
@@ -50,7 +49,6 @@ class Hbm:
     """Arbiter and channels."""
 
     def __init__(self, setting: Setting) -> None:
-        """Start without clients."""
         self.setting = setting
         self.readers: list[Client] = []
         self.writers: list[Client] = []

@@ -18,7 +18,8 @@ import numpy as np
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import Hardware, Hop, Program, Report, Stream, StreamType, Tile, Value, Wiring, simulate
+from fabric import Hardware, Hop, Program, Report, Stream, StreamType, Tile, simulate
+from fabric.extend import Value, Wiring
 from fabric.network import Mesh, Site
 from fabric.values.stream_type import TileType
 from fabric.wiring.program import hardware_scope

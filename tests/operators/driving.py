@@ -18,9 +18,6 @@ from typing_extensions import override
 
 from fabric import (
     Dim,
-    Element,
-    Empty,
-    Ports,
     Program,
     Report,
     Selector,
@@ -28,10 +25,9 @@ from fabric import (
     StreamType,
     Tile,
     TileType,
-    ValueType,
-    Wiring,
     simulate,
 )
+from fabric.extend import Element, Empty, Ports, ValueType, Wiring
 from fabric.values.dims import symbol
 from tests.bases import Sink, Source
 from tests.definitions import at_depth

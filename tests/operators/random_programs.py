@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fabric import Element, Program, SelectorType, Stream, StreamType, Tile, TileType
+from fabric import Program, SelectorType, Stream, StreamType, Tile, TileType
+from fabric.extend import Element
 from operators import (
     INTEGER,
     Accum,

@@ -10,7 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import Burst, Hardware, OffChipDescription, Unit, hardware_scope, register_memory
+from fabric import Hardware, hardware_scope
+from fabric.extend import Burst, OffChipDescription, Unit, register_memory
 
 __all__ = ["RECORDING", "Bursts", "bytes_of", "recorded"]
 

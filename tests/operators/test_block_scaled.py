@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import FlatDescription, Hardware, Program, Report, ShapeError, hardware_scope, simulate
+from fabric import Hardware, Program, Report, ShapeError, hardware_scope, simulate
+from fabric.extend import FlatDescription
 from operators import (
     Accum,
     Add,

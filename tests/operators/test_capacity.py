@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from fabric import (
-    Element,
     Hardware,
     Program,
     Report,
@@ -24,6 +23,7 @@ from fabric import (
     simulate,
 )
 from fabric.engine.on_chip import OnChipMemory
+from fabric.extend import Element
 from fabric.hardware.description import OnChipDescription
 from fabric.machine import assembly
 from operators import (

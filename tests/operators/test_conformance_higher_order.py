@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import ADDRESS_DTYPE, SelectorType, ShapeError, Tile, TileType
+from fabric import SelectorType, ShapeError, Tile, TileType
+from fabric.extend import ADDRESS_DTYPE
 from operators import (
     Accum,
     Add,

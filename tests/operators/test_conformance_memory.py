@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import ADDRESS_DTYPE, Program, Stream, Tile, TileType, simulate
+from fabric import Program, Stream, Tile, TileType, simulate
+from fabric.extend import ADDRESS_DTYPE
 from operators import (
     Bufferize,
     ExpertAddresses,

@@ -11,18 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fabric import (
+from fabric import Layout, Program, ShapeError, Stream, simulate
+from fabric.extend import (
     BufferType,
-    Layout,
     Loop,
-    Program,
-    ShapeError,
-    Stream,
     common_tile,
     convert_bytes,
     live_tiles,
     product,
-    simulate,
 )
 from operators import Bufferize, Convert, LinearOffChipLoad, LinearOffChipStore, Streamify, Tensor
 from tests.fabric.layouts.layouts import places, streamed, tensor

@@ -15,8 +15,9 @@ import pytest
 
 import fabric
 import operators
-from fabric import Operator, Program
+from fabric import Program
 from fabric.arguments.documented import parameters
+from fabric.extend import Operator
 from fabric.shell.cli import main
 from fabric.shell.library import Entry, families, installed
 from fabric.wiring.behaviour import is_conducted
@@ -34,7 +35,7 @@ TABLES = {
 
 OWN = '''
 from dataclasses import dataclass
-from fabric import Operator
+from fabric.extend import Operator
 from operators import Accum, Function
 
 class Silent(Operator):

@@ -11,17 +11,15 @@ from typing_extensions import override
 
 from fabric import (
     Dim,
-    Empty,
-    Ports,
     Program,
     ProgramError,
     Report,
     ShapeError,
     Stream,
     StreamType,
-    Wiring,
     simulate,
 )
+from fabric.extend import Empty, Ports, Wiring
 from operators import EagerMerge, Partition
 from tests.bases import Sink, Source
 from tests.fabric.trace.recording import record

@@ -15,7 +15,8 @@ import trio
 from typing_extensions import override
 
 import operators
-from fabric import Operator, Ports, Program, Report, simulate
+from fabric import Program, Report, simulate
+from fabric.extend import Operator, Ports
 from operators import (
     Consumer,
     Flatten,

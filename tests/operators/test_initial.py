@@ -12,9 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import (
-    BoolType,
-    BufferType,
-    Element,
     Feedback,
     Program,
     Selector,
@@ -24,9 +21,9 @@ from fabric import (
     Tile,
     TileType,
     TupleType,
-    ValueType,
     simulate,
 )
+from fabric.extend import BoolType, BufferType, Element, ValueType
 from fabric.values.dims import symbol
 from fabric.wiring.initial import any_value
 from operators import (

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import (
-    FlatDescription,
     Hardware,
     Program,
     Report,
@@ -18,6 +17,7 @@ from fabric import (
     hardware_scope,
     simulate,
 )
+from fabric.extend import FlatDescription
 from fabric.values.conversion import ValueChangedError, converted
 from fabric.wiring.elaborate import elaborate
 from operators import (

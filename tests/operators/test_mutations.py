@@ -27,17 +27,8 @@ from unittest import mock
 import pytest
 
 import operators
-from fabric import (
-    Allocation,
-    Arrivals,
-    Channel,
-    Operator,
-    Ports,
-    Program,
-    StreamType,
-    Tile,
-    simulate,
-)
+from fabric import Program, StreamType, Tile, simulate
+from fabric.extend import Allocation, Arrivals, Channel, Operator, Ports
 from operators import SplitRows, bufferize, eager_merge
 from operators.reshape import Reshape
 from operators.streams.guided import Guided

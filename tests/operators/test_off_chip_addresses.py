@@ -16,22 +16,24 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric import (
-    BoolType,
     ConfigurationError,
-    Costs,
     Hardware,
-    OffChipDescription,
-    OffChipTensor,
-    Operator,
-    Ports,
     Program,
     ProgramError,
     Report,
     Stream,
     StreamType,
-    Wiring,
     hardware_scope,
     simulate,
+)
+from fabric.extend import (
+    BoolType,
+    Costs,
+    OffChipDescription,
+    OffChipTensor,
+    Operator,
+    Ports,
+    Wiring,
 )
 from fabric.hardware.placement import PlacementDescription
 from fabric.wiring.elaborate import elaborate

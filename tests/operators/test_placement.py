@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fabric import Hardware, PlacementDescription, Program, hardware_scope, simulate
+from fabric import Hardware, Program, hardware_scope, simulate
+from fabric.extend import PlacementDescription
 from fabric.wiring.elaborate import elaborate
 from fabric.wiring.memory_map import MemoryMap
 from operators import (

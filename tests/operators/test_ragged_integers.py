@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import Program, ShapeError, number_in
+from fabric import Program, ShapeError
+from fabric.extend import number_in
 from operators import RaggedIntegers
 from tests.operators.writing import run
 

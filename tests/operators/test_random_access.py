@@ -9,15 +9,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import (
-    Ports,
-    Program,
-    ProgramError,
-    Report,
-    ShapeError,
-    number_in,
-    simulate,
-)
+from fabric import Program, ProgramError, Report, ShapeError, simulate
+from fabric.extend import Ports, number_in
 from operators import (
     CacheReadAddresses,
     Consumer,

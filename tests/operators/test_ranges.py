@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import (
-    Ports,
     Program,
     ProgramError,
     ShapeError,
@@ -23,6 +22,7 @@ from fabric import (
     Tile,
     simulate,
 )
+from fabric.extend import Ports
 from operators import (
     Bufferize,
     CacheReadAddresses,

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from fabric import (
-    BufferType,
     Feedback,
     Program,
     SelectorType,
@@ -16,8 +15,8 @@ from fabric import (
     Stream,
     StreamType,
     TileType,
-    ValueType,
 )
+from fabric.extend import BufferType, ValueType
 from fabric.values.dims import symbol
 from operators import (
     Accum,

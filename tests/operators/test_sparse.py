@@ -10,7 +10,6 @@ import pytest
 
 from fabric import (
     Hardware,
-    OnChipDescription,
     Program,
     Stream,
     Tile,
@@ -18,6 +17,7 @@ from fabric import (
     hardware_scope,
     simulate,
 )
+from fabric.extend import OnChipDescription
 from operators import (
     INTEGER,
     Consumer,

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from fabric import (
-    Element,
-    Operator,
     Program,
     Report,
     Stream,
@@ -19,6 +17,7 @@ from fabric import (
     TileType,
     simulate,
 )
+from fabric.extend import Element, Operator
 from operators import (
     Accum,
     Bufferize,

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from fabric import BufferReference, BufferType, Dim, Element, Program, TileType, TupleType
+from fabric import Dim, Program, TileType, TupleType
+from fabric.extend import BufferReference, BufferType, Element
 from fabric.symbolic.substitution import Substitution
 from fabric.values.dims import Symbol, is_ragged
 from fabric.values.stream_type import ValueType

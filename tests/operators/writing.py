@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fabric import Element, Empty, Program, Report, Stream, StreamType, ValueType, simulate
+from fabric import Program, Report, Stream, StreamType, simulate
+from fabric.extend import Element, Empty, ValueType
 from tests.operators.driving import NUMBER, Collect, Emit
 
 __all__ = ["read", "run", "wired", "write"]

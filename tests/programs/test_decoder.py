@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import ConfigurationError, Hardware, Report, TileDescription, hardware_scope, simulate
+from fabric import ConfigurationError, Hardware, Report, hardware_scope, simulate
+from fabric.extend import TileDescription
 from tests.profiles import examples, spread
 from tests.programs.loading import DATA, program
 from tests.schedules import SCHEDULES, schedule

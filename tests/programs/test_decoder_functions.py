@@ -16,10 +16,10 @@ from fabric import (
     Report,
     ShapeError,
     Stream,
-    TileDescription,
     hardware_scope,
     simulate,
 )
+from fabric.extend import TileDescription
 from operators import (
     Flatten,
     LinearOffChipLoad,

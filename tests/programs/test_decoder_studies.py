@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from fabric import Outcome, Study, Verdict
 from fabric.loading.program_file import executed
 from fabric.study.opening import Asked, open_study
-from fabric.study.out.pictures import drawn
 from fabric.study.result import StudyResult
+from fabric.study.written.pictures import drawn
 from tests.programs.loading import PROGRAMS
 
 STUDIES = PROGRAMS / "studies"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import Hardware, TileDescription, simulate
+from fabric import Hardware, simulate
+from fabric.extend import TileDescription
 from fabric.loading.program_file import load_program
 from tests.profiles import examples
 from tests.programs.graphs import adjacency, named

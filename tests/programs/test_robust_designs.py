@@ -9,8 +9,8 @@ from fabric import Outcome, Space, Study, grid
 from fabric.study.designs import design_outcome
 from fabric.study.evaluation import Job, known_before, loaded_of
 from fabric.study.opening import Asked, open_study
-from fabric.study.out.words import varying
 from fabric.study.result import StudyResult
+from fabric.study.written.words import varying
 from tests.programs.loading import PROGRAMS
 
 QUESTIONS = ("robust_design", "robust_design_mixtral", "one_batch", "one_batch_mixtral")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from fabric import ConfigurationError, Hardware, Report, TileDescription, simulate
+from fabric import ConfigurationError, Hardware, Report, simulate
+from fabric.extend import TileDescription
 from fabric.loading.program_file import load_program
 from tests.profiles import examples
 from tests.programs.graphs import adjacency, named

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from fabric import ChannelDescription, Hardware, ProgramError
+from fabric import Hardware, ProgramError
+from fabric.extend import ChannelDescription
 from fabric.wiring.elaborate import elaborate
 from fabric.wiring.program import hardware_scope
 from operators.rtl.hardware import Design, beside, design, run, write

@@ -52,7 +52,6 @@ class Here:
     slots = 1
 
     def __init__(self) -> None:
-        """Begin with nothing run."""
         self.jobs: list[Job] = []
 
     def look(self, job: Job) -> Future[Before]:

@@ -33,7 +33,6 @@ class Costs:
     """Costs of steps, with the steps that there were."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self.batches: list[Batch] = []
 
     def cost(self, batches: Sequence[Batch]) -> Price:

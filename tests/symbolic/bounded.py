@@ -13,20 +13,22 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BankedDescription,
-    ComputeUnit,
-    FixedDescription,
-    FlatDescription,
     Hardware,
     Hop,
     KnownBefore,
-    OffChipDescription,
-    OnChipDescription,
     Program,
     Report,
     Stream,
     lower_bounds,
     simulate,
+)
+from fabric.extend import (
+    BankedDescription,
+    ComputeUnit,
+    FixedDescription,
+    FlatDescription,
+    OffChipDescription,
+    OnChipDescription,
 )
 from fabric.values.dims import Symbol
 from fabric.wiring.elaborate import elaborate

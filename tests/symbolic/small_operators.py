@@ -6,16 +6,8 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import (
-    Costs,
-    Operator,
-    Ports,
-    Selector,
-    SelectorType,
-    Stream,
-    StreamType,
-    Wiring,
-)
+from fabric import Selector, SelectorType, Stream, StreamType
+from fabric.extend import Costs, Operator, Ports, Wiring
 
 __all__ = ["HitList"]
 

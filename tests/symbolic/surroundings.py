@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fabric import Operator, Program, Stream, TileType
+from fabric import Program, Stream, TileType
+from fabric.extend import Operator
 from fabric.values.dims import Symbol
 from operators import (
     Accum,

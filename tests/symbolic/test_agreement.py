@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import BoolType, Costs, Program, Stream, StreamType, simulate
+from fabric import Program, Stream, StreamType, simulate
+from fabric.extend import BoolType, Costs
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Partition, Selectors
 from tests.fabric.scripted import Charge, Ticks
 from tests.symbolic.programs import wired

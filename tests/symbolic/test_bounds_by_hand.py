@@ -9,13 +9,9 @@ import pytest
 from typing_extensions import override
 
 from fabric import (
-    BankedDescription,
-    Costs,
     Dim,
     Feedback,
-    FlatDescription,
     Hardware,
-    Ports,
     Program,
     ProgramError,
     StreamType,
@@ -23,6 +19,7 @@ from fabric import (
     hardware_scope,
     lower_bounds,
 )
+from fabric.extend import BankedDescription, Costs, FlatDescription, Ports
 from operators import (
     Accum,
     Bufferize,

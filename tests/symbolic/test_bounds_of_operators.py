@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import fabric
 import operators
-from fabric import ComputeOperator, Operator, Program, hardware_scope
+from fabric import Program, hardware_scope
+from fabric.extend import ComputeOperator, Operator
 from tests.operators.driving import Choices
 from tests.profiles import examples
 from tests.symbolic.bounded import compared, drawn_hardware, drawn_options

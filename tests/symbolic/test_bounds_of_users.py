@@ -10,20 +10,22 @@ import pytest
 from typing_extensions import override
 
 from fabric import (
-    Bounds,
-    Burst,
     Hardware,
-    OffChipDescription,
-    Ports,
     Program,
-    Rates,
     Stream,
     StreamType,
+    hardware_scope,
+    lower_bounds,
+)
+from fabric.extend import (
+    Bounds,
+    Burst,
+    OffChipDescription,
+    Ports,
+    Rates,
     Unit,
     Wiring,
     Work,
-    hardware_scope,
-    lower_bounds,
     register_memory,
 )
 from operators import (
@@ -129,7 +131,6 @@ class AtOnceMemory:
     bytes_moved = 0
 
     def __init__(self, _description: AtOnce, _readers: object, _writers: object) -> None:
-        """Nobody has asked."""
         self._asked: list[Unit] = []
 
     @property

@@ -15,7 +15,8 @@ import pytest
 from decoders.points import ASSUMED, DECODERS
 from paper.workloads import MIXTRAL_64, MIXTRAL_1024, QWEN_64, QWEN_1024, multiplexed
 
-from fabric import FlatDescription, Hardware, Hop
+from fabric import Hardware, Hop
+from fabric.extend import FlatDescription
 from fabric.loading.program_file import load_program
 from fabric.symbolic.certain import Certain, certain_sizes
 from fabric.wiring.elaborate import elaborate

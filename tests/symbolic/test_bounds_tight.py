@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fabric import Hardware, Initial, OnChipDescription, Program, Stream, hardware_scope
+from fabric import Hardware, Initial, Program, Stream, hardware_scope
+from fabric.extend import OnChipDescription
 from operators import (
     Accum,
     Add,

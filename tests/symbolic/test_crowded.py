@@ -12,14 +12,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import (
-    BankedDescription,
-    Hardware,
-    PlacementDescription,
-    Program,
-    hardware_scope,
-    simulate,
-)
+from fabric import Hardware, Program, hardware_scope, simulate
+from fabric.extend import BankedDescription, PlacementDescription
 from fabric.memories.address_mapping import AddressMapping
 from fabric.symbolic.check import check
 from fabric.symbolic.crowded import Crowded, first_addresses

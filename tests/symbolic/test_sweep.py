@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import ConfigurationError, Costs, Program, StreamType
+from fabric import ConfigurationError, Program, StreamType
+from fabric.extend import Costs
 from fabric.symbolic.chosen import chosen_sizes
 from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution

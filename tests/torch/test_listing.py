@@ -77,7 +77,6 @@ class Counting(nn.Module):
     """It writes to a buffer."""
 
     def __init__(self) -> None:
-        """Begin at nothing."""
         super().__init__()
         self.register_buffer("seen", torch.zeros(4, 8))
 

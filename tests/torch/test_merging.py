@@ -35,7 +35,6 @@ class Norm(nn.Module):
     """RMSNorm as models spell it."""
 
     def __init__(self, size: int) -> None:
-        """Draw weights."""
         super().__init__()
         self.weight = nn.Parameter(torch.randn(size))
 
@@ -51,7 +50,6 @@ class Rotary(nn.Module):
     """Positions turned into halves of heads, as Llama has it."""
 
     def __init__(self, length: int, size: int) -> None:
-        """Make the tables."""
         super().__init__()
         angles = torch.outer(torch.arange(length), 10000.0 ** (-torch.arange(0, size, 2) / size))
         angles = torch.cat([angles, angles], -1)

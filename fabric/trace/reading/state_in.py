@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from fabric.retiming.rows import ALLOCATE, LEFT_OVER
 from fabric.state.expected import UNTOLD, Expected
 from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
-from fabric.telling.causes import PARKED, Cause, Operation
+from fabric.telling.causes import OPERATIONS, Cause, Operation
 from fabric.telling.place import Place
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ __all__ = ["expected_in", "state_in"]
 
 _NEVER: Final = (1 << 63) - 1
 """No stamp is later."""
-
-_OPERATIONS: Final = {each.cause: each for each in PARKED if each.cause is not None}
-"""What a unit tries to do in a wait, by its cause."""
 
 _UNITS: Final = """
 WITH waited AS (
@@ -221,7 +218,7 @@ def _waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
     """Return what units wait for, by their numbers: what ends later, or never did."""
     waits = {
         unit: WaitState(
-            _OPERATIONS[Cause(cause)],
+            OPERATIONS[Cause(cause)],
             () if channel is None else (channel,),
             start_cycle,
             any_of=False,

@@ -35,7 +35,6 @@ class Names:
     """
 
     def __init__(self, trace: RecordedRun) -> None:
-        """Read them."""
         rows = trace.rows("SELECT name, operator, file, line FROM units ORDER BY unit")
         self.units: list[str] = [name for name, *_ in rows]
         self.wired: Final = [Place(file, line) for *_, file, line in rows]

@@ -94,29 +94,44 @@ def state_table(state: RunState, served: Mapping[int, int], next_order: int) -> 
             later one happened after this, as did what ended after the unit's clock.
     """
     units = state.units
-    waits = [unit.wait for unit in units]
-    still = open_waits(state)
-    wanted, held = dict(state.on_chip.requests), dict(state.on_chip.held or ())
     return {
         "unit": _numbers(unit.number for unit in units),
         "cycle": _numbers(unit.cycle for unit in units),
         "busy_cycles": _numbers(unit.busy_cycles for unit in units),
         "flops": _numbers(unit.flops for unit in units),
         "finished": np.array([unit.finished for unit in units], np.bool_),
+        **_parked(state),
+        **_stalled(state, served),
+        "next_order": np.full(len(units), next_order, np.int64),
+    }
+
+
+def _parked(state: RunState) -> Table:
+    """Return what each unit is parked at, if it is, and its bytes of the on-chip memory."""
+    units = state.units
+    waits = [unit.wait for unit in units]
+    wanted, held = dict(state.on_chip.requests), dict(state.on_chip.held or ())
+    return {
         "waits_for": _texts("" if wait is None else wait.operation for wait in waits),
         "any_of": np.array([wait is not None and wait.any_of for wait in waits], np.bool_),
         "wanted_bytes": _numbers(wanted.get(unit.number, 0) for unit in units),
         "held_bytes": _numbers(held.get(unit.number, 0) for unit in units),
         "since_cycle": _numbers(-1 if wait is None else wait.since_cycle for wait in waits),
-        "cause": _texts("" if wait is None else wait.cause for wait in still),
+    }
+
+
+def _stalled(state: RunState, served: Mapping[int, int]) -> Table:
+    """Return why each unit is behind, if it is, and what was served of its burst."""
+    waits = open_waits(state)
+    return {
+        "cause": _texts("" if wait is None else wait.cause for wait in waits),
         "channel": _numbers(
-            -1 if wait is None or wait.channel is None else wait.channel for wait in still
+            -1 if wait is None or wait.channel is None else wait.channel for wait in waits
         ),
         "requests": _numbers(
             served.get(unit.number, 0) if wait is not None and wait.cause is Cause.HBM else 0
-            for unit, wait in zip(units, still, strict=True)
+            for unit, wait in zip(state.units, waits, strict=True)
         ),
-        "next_order": np.full(len(units), next_order, np.int64),
     }
 
 

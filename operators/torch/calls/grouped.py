@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import block_format, dtype_named
+from fabric import dtype_named
+from fabric.extend import block_format
 from operators.functions.steps import Columns
 from operators.kernels.grouped import GroupedProduct
 from operators.kernels.kernel import Operand

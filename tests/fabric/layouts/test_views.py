@@ -11,7 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fabric import Layout, ShapeError, expanded_back, permuted, reshaped, sliced, sliced_back
+from fabric import Layout, ShapeError
+from fabric.extend import expanded_back, permuted, reshaped, sliced, sliced_back
 from fabric.layouts.loops import Loop
 from tests.fabric.layouts.layouts import layouts, streamed, tensor
 from tests.profiles import examples

@@ -10,8 +10,9 @@ from typing import Any
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import BoolType, Dim, Element, Ports, Program, SelectorType, Stream, StreamType, Wiring
+from fabric import Dim, Program, SelectorType, Stream, StreamType
 from fabric.engine.hop import Hop
+from fabric.extend import BoolType, Element, Ports, Wiring
 from fabric.retiming.record import Record
 from fabric.wiring.elaborate import elaborate
 from operators import Add, Map, Parallelize, Partition, Reassemble, Repeat

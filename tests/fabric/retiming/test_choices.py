@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import BoolType, Ports, Program, Stream, StreamType, Wiring
+from fabric import Program, Stream, StreamType
+from fabric.extend import BoolType, Ports, Wiring
 from fabric.sizing.running import recorded
 from operators import EagerMerge
 from tests.bases import Costless

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import Ports, Program, StreamType, Tile, TileType
+from fabric import Program, StreamType, Tile, TileType
 from fabric.engine.hop import Hop
+from fabric.extend import Ports
 from fabric.retiming import events as e
 from fabric.retiming import unrolling
 from fabric.retiming.record import Record

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import BoolType, ConfigurationError, Ports, Program, Stream, StreamType, Wiring
+from fabric import ConfigurationError, Program, Stream, StreamType
+from fabric.extend import BoolType, Ports, Wiring
 from fabric.retiming import events as e
 from fabric.retiming.record import Record
 from fabric.retiming.retimer import Retimer

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from fabric import FixedDescription, Program
+from fabric import Program
+from fabric.extend import FixedDescription
 from fabric.hardware.description import Hardware
 from fabric.loading.program_file import load_program
 from fabric.retiming.record import Record

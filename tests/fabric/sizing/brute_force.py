@@ -38,7 +38,6 @@ class Case:
     """
 
     def __init__(self, its: Network) -> None:
-        """Have tried nothing."""
         self.network = its
         self.most: Depths = tuple(max(1, elements) for elements in its.elements)
         self._cycles: dict[Depths, int] = {}

@@ -15,7 +15,8 @@ from random import Random
 import numpy as np
 from typing_extensions import override
 
-from fabric import Feedback, Ports, Program, Stream, StreamType, Tile, TileType, Wiring
+from fabric import Feedback, Program, Stream, StreamType, Tile, TileType
+from fabric.extend import Ports, Wiring
 from tests.bases import Costless
 
 __all__ = ["Network", "Shape", "Step", "network", "options_of", "program_of", "shape"]

@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from fabric import ConfigurationError, Deadlock, Program, Sizing, simulate, size
+from fabric import ConfigurationError, Program, Sizing, simulate, size
+from fabric.extend import Deadlock
 from fabric.hardware.description import Hardware
 from fabric.loading.program_file import load_program
 from fabric.sizing.methods import METHODS

@@ -8,17 +8,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    Costs,
-    OffChipTensor,
-    Operator,
-    Ports,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    Wiring,
-)
+from fabric import Stream, StreamType, Tile, TileType
+from fabric.extend import Costs, OffChipTensor, Operator, Ports, Wiring
 
 __all__ = ["Keep", "Late"]
 

@@ -22,17 +22,14 @@ from typing_extensions import override
 
 from fabric import (
     ConfigurationError,
-    Element,
     FabricError,
-    Observer,
-    Ports,
     Program,
     ProgramError,
     Report,
-    Watched,
     open_run,
     simulate,
 )
+from fabric.extend import Element, Observer, Ports, Watched
 from fabric.runs.thread import RunThread
 from operators import Add, Flatten, LinearOffChipLoad, LinearOffChipStore, Map, Promote
 from tests.bases import Sink

@@ -116,7 +116,7 @@ def test_refused(
 def test_two_of_one_name(tmp_path: Path) -> None:
     """Two studies would be in one folder."""
     text = (
-        "from pathlib import Path\nfrom fabric import *\n"
+        "from pathlib import Path\nfrom fabric import *; from fabric.extend import *\n"
         f"def study(): return Study(program=Path({PROGRAM!r}), space=grid(tiles=[1]))\n"
     )
     for name in ("a", "b"):
@@ -131,7 +131,7 @@ def test_several(tmp_path: Path) -> None:
     """Each study has a folder, all of them a page, and one object has all."""
     for name, tiles in (("one", [1, 2]), ("two", [2, 3])):
         (tmp_path / f"{name}.py").write_text(
-            "from pathlib import Path\nfrom fabric import *\n"
+            "from pathlib import Path\nfrom fabric import *; from fabric.extend import *\n"
             f"def study(): return Study(program=Path({PROGRAM!r}), space=grid(tiles={tiles}))\n",
             encoding="utf-8",
         )

@@ -13,7 +13,7 @@ PROGRAM = Path(__file__).parent / "program_of_points.py"
 
 STUDY = """\
 from pathlib import Path
-from fabric import *
+from fabric import *; from fabric.extend import *
 def study():
     return Study(program=Path("p.py"), space=grid(a=[1, 2]))
 """

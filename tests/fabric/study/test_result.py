@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fabric import StudyTable
 from fabric.telling.plain import json_text
-from tests.fabric.study.out.made import RESULTS, paper
+from tests.fabric.study.written.made import RESULTS, paper
 
 TABLE = StudyTable("By tile", ("tile", "cycles"), lambda found: [(8, found.outcomes[0].index)], "!")
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from typing_extensions import override
 
-from fabric import Element, Observer, Unit, Watched
+from fabric.extend import Element, Observer, Unit, Watched
 from fabric.state.run_state import ChannelState, RunState, UnitState, WaitState
 from fabric.telling.causes import Cause, Operation
 from fabric.values.value import Empty

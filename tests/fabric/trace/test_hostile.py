@@ -16,10 +16,11 @@ import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from vcdvcd import VCDVCD
 
-from fabric import BoolType, Feedback, Program, ProgramError, StreamType, simulate
+from fabric import Feedback, Program, ProgramError, StreamType, simulate
 from fabric.drawing.languages import dot, mermaid
 from fabric.drawing.picture import picture_of
 from fabric.drawing.svg import svg
+from fabric.extend import BoolType
 from fabric.shell.cli import main
 from fabric.telling.wording import visible
 from fabric.trace.export.vcd import _identifiers
@@ -113,7 +114,6 @@ class Printed:
     """What a command printed, and what it exited with."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: object) -> None:
-        """Run the command line."""
         self.status = main([str(each) for each in arguments])
         self.out, self.err = capsys.readouterr()
 

@@ -11,7 +11,8 @@ from typing import Any
 import trio
 from typing_extensions import override
 
-from fabric import BoolType, Ports, Program, Stream, StreamType, Wiring
+from fabric import Program, Stream, StreamType
+from fabric.extend import BoolType, Ports, Wiring
 from tests.bases import Source
 
 __all__ = ["LIVELOCKS", "SILENT", "STUBBORN", "build"]

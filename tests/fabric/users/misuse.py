@@ -17,9 +17,6 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BoolType,
-    Empty,
-    Ports,
     Selector,
     SelectorType,
     Stream,
@@ -27,9 +24,8 @@ from fabric import (
     Tile,
     TileType,
     TupleType,
-    ValueType,
-    Wiring,
 )
+from fabric.extend import BoolType, Empty, Ports, ValueType, Wiring
 from tests.bases import Costless
 from tests.fabric.users.raised import RAISED
 

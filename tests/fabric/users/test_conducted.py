@@ -10,10 +10,11 @@ import pytest
 from typing_extensions import override
 
 import operators
-from fabric import Costs, Operator, Ports, Program, Report, Stream, StreamType, Wiring, simulate
+from fabric import Program, Report, Stream, StreamType, simulate
 from fabric.engine.checked_unit import CheckedUnit
 from fabric.engine.clock import VirtualClock
 from fabric.engine.ports import Ports as EnginePorts
+from fabric.extend import Costs, Operator, Ports, Wiring
 from fabric.machine.assembly import assemble
 from fabric.machine.checked_ports import CheckedPorts
 from fabric.machine.machine import Machine
@@ -32,7 +33,6 @@ class Doubled(Map):
     """Made in another way, with other costs and types that are the same."""
 
     def __init__(self) -> None:
-        """Take no function."""
         super().__init__(SiLU(), name="scaled")
 
     @override

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 import numpy as np
 
-from fabric import *
+from fabric import *; from fabric.extend import *
 from operators import *
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8)

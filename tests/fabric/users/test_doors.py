@@ -19,24 +19,27 @@ from typing import Any, ClassVar, Final, Literal
 import pytest
 
 import fabric
+import fabric.extend
 import operators
 from fabric import (
-    Burst,
     FabricError,
     Mesh,
-    Observer,
-    OffChipDescription,
     Program,
-    Unit,
-    export_form,
     export_trace,
     hardware_scope,
     lower_bounds,
     open_run,
     place,
-    register_memory,
     simulate,
     size,
+)
+from fabric.extend import (
+    Burst,
+    Observer,
+    OffChipDescription,
+    Unit,
+    export_form,
+    register_memory,
 )
 from fabric.hardware.description import Hardware
 from fabric.loading.program_file import executed, wired
@@ -67,7 +70,7 @@ from dataclasses import dataclass
 import numpy as np
 import trio
 from typing import ClassVar
-from fabric import *
+from fabric import *; from fabric.extend import *
 from operators import *
 
 def fails():
@@ -463,7 +466,7 @@ def test_given(door: str, raised: str, tmp_path: Path) -> None:
 
 _CALLED: Final = {
     "Claim.judge": "tests/fabric/study/test_judged.py",
-    "Picture.draw": "tests/fabric/study/out/test_pictures.py",
+    "Picture.draw": "tests/fabric/study/written/test_pictures.py",
     "Program.ask.question": "the fabric's own",
     "Program.expect.outputs": "test_commands",
     "Stream.expect.compute": "tests/fabric/verification/test_reported.py",
@@ -495,7 +498,7 @@ _CALLED: Final = {
 
 def _named() -> Iterator[tuple[str, Any]]:
     """Yield the public functions, and the methods of public classes."""
-    for library in (fabric, operators):
+    for library in (fabric, fabric.extend, operators):
         for name in library.__all__:
             thing = getattr(library, name)
             if not inspect.isclass(thing):
@@ -556,7 +559,9 @@ def test_all_overridden(base: str) -> None:
     """There is nothing else."""
     found = {
         name
-        for each in getattr(fabric if hasattr(fabric, base) else operators, base).__mro__
+        for each in getattr(
+            fabric.extend if hasattr(fabric.extend, base) else operators, base
+        ).__mro__
         if each is not object
         for name, value in vars(each).items()
         if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property))

@@ -8,16 +8,8 @@ from typing import Any, ClassVar, Final
 
 import pytest
 
-from fabric import (
-    Burst,
-    Hardware,
-    OffChipDescription,
-    Program,
-    Unit,
-    hardware_scope,
-    register_memory,
-    simulate,
-)
+from fabric import Hardware, Program, hardware_scope, simulate
+from fabric.extend import Burst, OffChipDescription, Unit, register_memory
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.schedules import SCHEDULES, schedule
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from fabric import Ports, Program
+from fabric import Program
+from fabric.extend import Ports
 from fabric.runs.verification import Verification
 from fabric.runs.verify import verify
 from fabric.wiring.elaborate import elaborate

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fabric import Deadlock, FabricError, Report, VerificationError, simulate
+from fabric import FabricError, Report, VerificationError, simulate
+from fabric.extend import Deadlock
 from fabric.runs.verification import Verification
 from fabric.shell.cli import main
 from fabric.shell.render import render

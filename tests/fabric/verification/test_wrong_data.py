@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import Hardware, VerificationError, dtype_name, dtype_named, simulate
+from fabric import Hardware, VerificationError, dtype_named, simulate
+from fabric.extend import dtype_name
 from fabric.hardware.description import TileDescription
 from fabric.loading.program_file import load_program
 from tests.fabric.verification.storing import Array, judged, multiplying, random_numbers, storing

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, Element, Empty, Stream, Tile, TileType, Wiring
+from fabric import Dim, Stream, Tile, TileType
+from fabric.extend import Element, Empty, Wiring
 from operators import (
     INTEGER,
     Accum,

@@ -20,7 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import operators
-from fabric import Program, Selector, ShapeError, Tile, TileType, limits, simulate
+from fabric import Program, Selector, ShapeError, Tile, TileType, simulate
+from fabric.extend import limits
 from operators import (
     Accum,
     Add,

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import Dim, Program, Report, ShapeError, Stream, Tile, TileType, Wiring, simulate
+from fabric import Dim, Program, Report, ShapeError, Stream, Tile, TileType, simulate
+from fabric.extend import Wiring
 from operators import (
     Accum,
     FlatMap,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import ShapeError, Tile, TileType, number_in
+from fabric import ShapeError, Tile, TileType
+from fabric.extend import number_in
 from operators import (
     INTEGER,
     CacheWriteAddress,

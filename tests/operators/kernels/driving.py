@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from fabric import Layout, Program, Stream, dtype_name
+from fabric import Layout, Program, Stream
+from fabric.extend import dtype_name
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from operators.kernels.kernel import Kernel
 from operators.kernels.tensors import Computed, Source

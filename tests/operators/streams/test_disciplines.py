@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fabric import Element, OperatorError, StreamType
+from fabric import OperatorError, StreamType
+from fabric.extend import Element
 from operators.streams.guided import Guided
 from operators.streams.lockstep import Lockstep
 from operators.streams.track import Track

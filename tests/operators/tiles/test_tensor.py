@@ -26,7 +26,6 @@ class Made:
     """Makes an array and remembers, without holding it, what it made."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
         self.arrays: list[weakref.ref[Any]] = []
 
     def __call__(self) -> Any:

@@ -44,7 +44,6 @@ class Player:
     """A model that grows call by call."""
 
     def __init__(self, schedule: Schedule) -> None:
-        """Begin without calls."""
         self.importing = Importing(schedule, self._choice)
         self._sorted = torch.zeros(0)
         self._count = 0

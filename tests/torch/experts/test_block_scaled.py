@@ -12,7 +12,8 @@ from transformers import AutoConfig
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 from transformers.models.gpt_oss.modeling_gpt_oss import GptOssMLP
 
-from fabric import FabricError, FlatDescription, Hardware, Report, hardware_scope, simulate
+from fabric import FabricError, Hardware, Report, hardware_scope, simulate
+from fabric.extend import FlatDescription
 from operators.torch import Schedule, from_torch
 
 EXPERTS, WIDE, INNER = 4, 64, 32

@@ -108,7 +108,6 @@ class AddedToTokens(torch.nn.Module):
     """Experts whose results are added to rows of zeros, as older models spell it."""
 
     def __init__(self) -> None:
-        """Draw the weights."""
         super().__init__()
         self.router = torch.nn.Linear(8, 4)
         self.weights = torch.nn.Parameter(torch.randn(4, 8, 8))
@@ -128,7 +127,6 @@ class Groups(torch.nn.Module):
     """Rows in groups of known sizes."""
 
     def __init__(self, sizes: list[int]) -> None:
-        """Draw the weights."""
         super().__init__()
         self.weights = torch.nn.Parameter(torch.randn(len(sizes), 8, 16))
         self.register_buffer("ends", torch.tensor(sizes).cumsum(0).to(torch.int32))

@@ -1,0 +1,190 @@
+"""The page of a study: its question, its answer and all of its points, in one offline file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from fabric.runs.options import Options
+from fabric.study.written.markup import (
+    own_part,
+    script_data,
+    section,
+    style,
+    table,
+    text,
+    titled,
+)
+from fabric.study.written.own_tables import tables_html
+from fabric.study.written.page_data import page_data, points_on_page
+from fabric.study.written.rows import best_table, held_out_table
+from fabric.study.written.sentences import answer, caveats, counts, failures
+from fabric.study.written.strips import strips
+from fabric.study.written.verdicts import beside_html, claims_html
+from fabric.study.written.words import scalar_text, setting_text, varying
+from fabric.telling.wording import counted
+from fabric.trace.pages.parts import filled, head, part
+
+if TYPE_CHECKING:
+    from fabric.study.result import StudyResult
+    from fabric.study.written.pictures import Pictures
+
+__all__ = ["page_html"]
+
+_SHARED: Final = ("common", "watching", "table")
+_SCRIPTS: Final = ("points", "scatter", "parallel", "main")
+_ROWS: Final = 50
+_REASONS: Final = 20
+
+
+def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
+    """Return the page.
+
+    Args:
+        result: what the study found.
+        pictures: shown in the page.
+        command: what was typed; empty where nobody knows.
+    """
+    scripts = [*map(_shared_script, _SHARED), *map(_own_script, _SCRIPTS)]
+    return filled(
+        own_part("page.html"),
+        {
+            "head": head(
+                text(result.study.name),
+                style(),
+                "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:",
+            ),
+            "title": text(result.study.name),
+            "question": f"<p>{text(result.study.question)}</p>" if result.study.question else "",
+            "answer": text(answer(result)),
+            "counts": text(counts(result)),
+            "notes": "".join(
+                f"<p>{text(each)}</p>" for each in (*caveats(result), *_left_out(result))
+            ),
+            "front": _front(result) + _held_out(result),
+            "pictures": section("Pictures", "\n".join(map(titled, pictures.made)), "pictures"),
+            "tables": tables_html(result),
+            "beside": section("Published values beside ours", beside_html(result), "published"),
+            "claims": section("Claims", claims_html(result), "claims"),
+            "proved": section("What was proved without a run", _proved(result), "proved"),
+            "failed": section("What failed", _failed(result), "failed-points"),
+            "again": section("How to run it again", _again(result, command), "again"),
+            "data": script_data(page_data(result)),
+            "script": "".join(scripts),
+        },
+    )
+
+
+def _shared_script(name: str) -> str:
+    return part(f"script/{name}.js")
+
+
+def _own_script(name: str) -> str:
+    return own_part(f"script/{name}.js")
+
+
+def _left_out(result: StudyResult) -> list[str]:
+    """Return a sentence about points that the page has not."""
+    here, every = len(points_on_page(result)), len(result.outcomes)
+    if here == every:
+        return []
+    return [
+        f"This page has {here:,} of {counted(every, 'point')}, the front among them; "
+        "points.parquet and points.csv have all."
+    ]
+
+
+def _front(result: StudyResult) -> str:
+    found = best_table(result)
+    if not found.rows:
+        return ""
+    rest = len(found.rows) - _ROWS
+    more = f'<p class="quiet">and {rest:,} more</p>' if rest > 0 else ""
+    columns, rows = list(found.columns), [list(row) for row in found.rows[:_ROWS]]
+    for title, cells in strips(result, found.indices[:_ROWS]):
+        columns.append(title)
+        for row, cell in zip(rows, cells, strict=True):
+            row.append(cell)
+    return section(found.title, table(columns, rows) + more, "front")
+
+
+def _held_out(result: StudyResult) -> str:
+    found = held_out_table(result)
+    if not found.rows:
+        return ""
+    return section(found.title, table(found.columns, found.rows), "held-out")
+
+
+def _proved(result: StudyResult) -> str:
+    """Return who proves how many points away."""
+    by: Counter[int | str] = Counter()
+    for each in result.outcomes:
+        if each.status in ("pruned", "infeasible") and each.pruned_by is not None:
+            by[each.pruned_by] += 1
+    if not by:
+        return ""
+    settings = {each.index: each.setting for each in result.outcomes}
+    names = varying(result.study.space.values)
+    rows = []
+    for who, count in by.most_common():
+        if isinstance(who, str):
+            rows.append((f"{who} cannot be met", "", count))
+        else:
+            rows.append((f"dominated by point {who}", setting_text(settings[who], names), count))
+    intro = (
+        "<p>Bounds of these points were known before any run; a run that has less in every metric "
+        "than their bounds dominates them whatever they would come to.</p>"
+    )
+    if result.study.has_inputs:
+        intro = (
+            "<p>What these points come to at least was known from those of their runs that had "
+            "ended and from bounds of the others; a point that has less in every metric dominates "
+            f"them whatever these would come to. That spared {counted(_spared(result), 'run')}.</p>"
+        )
+    return intro + table(("proof", "setting", "points"), rows)
+
+
+def _spared(result: StudyResult) -> int:
+    return sum(each.pruned_by is not None for each in result.runs)
+
+
+def _failed(result: StudyResult) -> str:
+    told = failures(result)
+    items = "".join(f"<li>{text(each)}</li>" for each in told[:_REASONS])
+    rest = len(told) - _REASONS
+    further = counted(rest, "more reason")
+    more = f'<p class="quiet">and {further}</p>' if rest > 0 else ""
+    return f"<ul>{items}</ul>{more}" if told else ""
+
+
+def _option_text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={each}" for name, each in value.items())
+    return str(value)
+
+
+def _again(result: StudyResult, command: str) -> str:
+    """Return the command, and what every point has."""
+    study = result.study
+    typed = f"<pre>{text(command)}</pre>" if command else ""
+    rows = [("program", str(study.program))]
+    rows += [("hardware", str(study.hardware))] if study.hardware is not None else []
+    rows += [
+        (name, _option_text(value))
+        for name, value in vars(Options.of(study)).items()
+        if value != getattr(Options, name)
+    ]
+    rows += [("minimize", ", ".join(study.minimize))] if study.minimize else []
+    rows += [("where", " and ".join(map(str, study.conditions)))] if study.where else []
+    rows += [(name, scalar_text(value)) for name, value in study.fixed.items()]
+    rows += [
+        (name, ", ".join(map(scalar_text, values))) for name, values in study.space.values.items()
+    ]
+    rows += [
+        (f"{name}, an input", ", ".join(map(scalar_text, values)))
+        for name, values in study.over.values.items()
+    ]
+    apart = [study.input_name(place) for place in sorted(study.held_out)]
+    rows += [("held out", "; ".join(apart))] if apart else []
+    return typed + table(("what", "value"), rows)

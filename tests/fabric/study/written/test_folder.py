@@ -1,0 +1,159 @@
+"""A study's folder: what is in it, and what happens where it cannot be written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fabric.study.written.folder import study_folder, write_folder, write_overview
+from fabric.study.written.pictures import first_pictures
+from fabric.telling.whole_file import beside
+from tests.fabric.study.written.made import design, hostile, one_metric, paper, three_metrics
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Return all files of a folder."""
+    return {
+        str(each.relative_to(folder)): each.read_bytes()
+        for each in sorted(folder.rglob("*"))
+        if each.is_file()
+    }
+
+
+@contextmanager
+def largest(size: int) -> Iterator[None]:
+    """Let no file become larger than ``size`` bytes, nor half a compiled module be written."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        sys.dont_write_bytecode = written
+
+
+def test_files(tmp_path: Path) -> None:
+    """Points, pictures in both forms, and the page; no other file."""
+    assert not write_folder(design(), tmp_path / "a" / "b")
+    pictures = [f"pictures/{name}" for name in ("front", "effects", "parallel")]
+    assert files(tmp_path / "a" / "b").keys() == {
+        "index.html",
+        "points.parquet",
+        "points.csv",
+        *(f"{name}.{suffix}" for name in pictures for suffix in ("svg", "png")),
+    }
+
+
+def test_again(tmp_path: Path) -> None:
+    """The same points are the same bytes."""
+    write_folder(one_metric(), tmp_path / "first", command="x")
+    write_folder(one_metric(), tmp_path / "second", command="x")
+    assert files(tmp_path / "first") == files(tmp_path / "second")
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    """What cannot be written is said, once each; what was there before is whole."""
+    write_folder(one_metric(), tmp_path)
+    before = files(tmp_path)
+    with largest(20_000):
+        troubles = write_folder(three_metrics(), tmp_path)
+    after = files(tmp_path)
+
+    told = [each for each in troubles if "File too large" in each]
+    assert len(told) == 2
+    assert any(each.startswith(str(tmp_path / "pictures")) for each in told)
+    assert any(each.startswith(str(tmp_path / "index.html")) for each in told)
+    assert after["index.html"] == before["index.html"]
+    assert after["points.csv"] != before["points.csv"]
+    assert not [name for name in after if name.endswith(".tmp")]
+
+
+def test_no_disk_for_points(tmp_path: Path) -> None:
+    """The database's own error is told as the system's."""
+    with largest(100):
+        troubles = write_folder(one_metric(), tmp_path)
+    assert len(troubles) == 3
+    assert all(each.endswith(": File too large") for each in troubles)
+    assert not files(tmp_path)
+
+
+def test_folder_that_is_a_file(tmp_path: Path) -> None:
+    """A folder that cannot be made is one sentence."""
+    (tmp_path / "study").write_text("")
+    assert write_folder(design(), tmp_path / "study") == [f"{tmp_path / 'study'}: File exists"]
+    assert write_overview([design()], tmp_path / "study") == [
+        f"{tmp_path / 'study' / 'index.html'}: Not a directory"
+    ]
+
+
+def test_two_writers_of_one_file(tmp_path: Path) -> None:
+    """As two commands in one folder at once: each time a whole file takes the place of another."""
+    path = tmp_path / "page"
+    with beside(path) as one:
+        one.write_text("first, and")
+        with beside(path) as other:
+            other.write_text("second")
+        assert path.read_text() == "second"
+        with one.open("a") as file:
+            file.write(" longer")
+    assert path.read_text() == "first, and longer"
+    assert set(files(tmp_path)) == {"page"}
+
+
+def test_no_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder in which nothing may be written is told with its name."""
+
+    def refuse(path: Path, **_: object) -> None:
+        raise PermissionError(13, os.strerror(13), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert write_folder(design(), tmp_path / "x") == [f"{tmp_path / 'x'}: Permission denied"]
+
+
+def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what draws pictures, there is all the rest."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert write_folder(design(), tmp_path) == [
+        "there are no pictures: expected matplotlib, of the extra study"
+    ]
+    assert files(tmp_path).keys() == {"index.html", "points.parquet", "points.csv"}
+
+
+def test_overview(tmp_path: Path) -> None:
+    """Every study is there with its answer, its verdicts and a link that leads to its page."""
+    results = [one_metric(), paper(), hostile()]
+    for result in results:
+        write_folder(result, study_folder(result, tmp_path))
+    assert not write_overview(results, tmp_path)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+
+    links = re.findall(r'href="([^"#]+)"', page)
+    assert len(links) == len(results)
+    assert all((tmp_path / link).is_file() for link in links)
+    assert "Of 5 claims: 1 reproduced, 1 reproduced only on unequal terms, " in page
+    assert page.count("<img ") == sum(
+        len(first_pictures(each, study_folder(each, tmp_path))) for each in results
+    )
+    assert "<script" not in page.lower()
+
+
+def test_page_that_would_be_markup(tmp_path: Path) -> None:
+    """Names and texts of users are no markup; what the page draws from is JSON."""
+    write_folder(hostile(), tmp_path)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+
+    assert "<b>" not in page
+    assert "<script>alert" not in page
+    assert page.count("<script") == page.count("</script>") == 2
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
+    assert data is not None
+    assert len(json.loads(data[1])["index"]) == len(hostile().outcomes)
