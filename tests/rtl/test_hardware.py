@@ -79,14 +79,14 @@ class TestComparison:
 
 class TestRefused:
     def test_an_operator(self) -> None:
-        """One without a module, by name."""
-        with pytest.raises(ProgramError, match="bufferize_1: Bufferize has no hardware module"):
-            design(program("buffer_twice", "wires.toml", size=32))
+        """One that is given what no module is built for, by name."""
+        with pytest.raises(ProgramError, match="zip_1: Zip has no hardware module for"):
+            design(program("sparse_product", "wires.toml", rows=16, block=4))
 
     def test_a_function(self) -> None:
         """A user's function."""
-        with pytest.raises(ProgramError, match="Map has no hardware module for Clip"):
-            design(program("own_function", "wires.toml"))
+        with pytest.raises(ProgramError, match="Map has no hardware module for Damped"):
+            design(program("pagerank", "wires.toml", iterations=1))
 
     def test_channels(self) -> None:
         """Channels that wires are not."""
@@ -132,7 +132,20 @@ EQUAL: list[tuple[str, dict[str, Any]]] = [
     ("swiglu", {}),
     ("dynamic_tiling", {}),
     ("sparse_matrix", {"columns": 3}),
+    ("sparse_product", {"rows": 16, "block": 4, "order": "gustavson"}),
     ("sampled_product", {"rows": 16}),
+    ("buffer_twice", {"size": 32}),
+    ("graph_layer", {}),
+    ("graph_layer", {"graph": "power-law", "tiling": "static"}),
+    ("ragged_attention", {}),
+    ("hash_join", {}),
+    ("matrix_vector", {"tile_n": 2}),
+    ("attention", {"requests": 8, "strategy": "dynamic"}),
+    ("attention", {"requests": 8, "strategy": "coarse", "channel_depth": 3}),
+    ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
+    ("own_function", {}),
+    ("own_operator", {}),
+    ("own_operator", {"tiles": 8}),
 ]
 
 
@@ -140,9 +153,8 @@ EQUAL: list[tuple[str, dict[str, Any]]] = [
 def test_shipped(tmp_path: Path) -> None:
     """Shipped programs, every transfer."""
     both = beside([design(program(name, "wires.toml", **given)) for name, given in EQUAL])
-    write(both, tmp_path)
 
-    found = run(both, tmp_path)
+    found = run(both, write(both, tmp_path), tmp_path)
 
     assert found.equal, found
 
@@ -163,9 +175,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_refused_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The operator, and the exit status 2."""
-    status = main(["rtl", str(PROGRAMS / "buffer_twice.py"), "-o", str(tmp_path), "--json"])
+    status = main(["rtl", str(PROGRAMS / "pagerank.py"), "-o", str(tmp_path), "--json"])
     found = json.loads(capsys.readouterr().out)
 
     assert status == 2
     assert found["status"] == "error"
-    assert "Bufferize has no hardware module" in found["error"]["message"]
+    assert "Map has no hardware module for Damped" in found["error"]["message"]
