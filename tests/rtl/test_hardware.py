@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fabric import ConfigurationError, ProgramError
+from fabric import ChannelDescription, ConfigurationError, Hardware, Program, ProgramError
 from fabric.shell.cli import main
+from fabric.wiring.program import hardware_scope
+from operators import Consumer, Exp, LinearOffChipLoad, Map
 from operators.rtl import tools
 from operators.rtl.comparing import compared
 from operators.rtl.hardware import Design, beside, design, run, write
@@ -112,6 +115,31 @@ def test_one_module_a_kind(moe: Design) -> None:
     assert "Load_0 u0_a_b_c (" in text
     assert text.count("  Flatten u") == 6
     assert written.rtlil.count("module \\Flatten\n") == 1
+
+
+def test_the_page() -> None:
+    """What the how-to shows is what the shipped programs say, which are compared below."""
+    page = (PROGRAMS.parent / "docs/pages/how-to/own-hardware.md").read_text()
+    shown = [each for each in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if each[0] != "$"]
+    programs = [(PROGRAMS / f"own_{name}.py").read_text() for name in ("operator", "function")]
+
+    assert len(shown) == 3
+    assert all(any(each in text for text in programs) for each in shown)
+
+
+def test_own() -> None:
+    """A function that says something else than hardware of a function, at its operator."""
+
+    @dataclass(frozen=True)
+    class Wrong(Exp):
+        def hardware(self) -> int:
+            return 1
+
+    wires = Hardware(channel=ChannelDescription(interval_cycles=1))
+    with hardware_scope(wires), Program("wrong", mode="timing") as built:
+        Consumer()(Map(Wrong())(LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()))
+    with pytest.raises(ProgramError, match=r"map_1: Wrong.hardware returns 1: expected a Function"):
+        design(built)
 
 
 def test_without_it(tmp_path: Path) -> None:
