@@ -166,7 +166,7 @@ def _operands(place: Place, parameters: dict[str, int], count: int) -> tuple[str
     """Return how many tiles each input has, and a name of that; add the bytes of a number."""
     items = place.items()
     if sum(map(len, items)) != count:
-        raise place.refused(f" for {sum(map(len, items))} operands: expected {count}")
+        raise place.refused(f" for {place.inputs}: its function takes {count}")
     for number, each in enumerate(itertools.chain.from_iterable(items)):
         parameters[f"bytes_{number}"] = place.bytes_of(each)
     counts = [len(each) for each in items]
@@ -209,7 +209,7 @@ def _bind_streamify(place: Place) -> Binding:
     sizes = [*operator.repeats, *inner]
     rank, inputs = len(sizes), len(place.inputs)
     if rank > buffers.COUNTERS:
-        raise place.refused(f" that reads {rank} dimensions: expected at most {buffers.COUNTERS}")
+        raise place.refused(f" for readings of rank {rank}: expected at most {buffers.COUNTERS}")
     parameters = {"rank": rank, "ragged": len(inner) - 1 if operator.shape is None else rank}
     if 0 in sizes:
         raise place.refused(" for buffers that are empty")
