@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabric import Program, TileType, counted
+from fabric import Program, TileType
+from fabric.extend import counted
 from operators.kernels.edges import joint_of
 from operators.kernels.fusion import Fusion
 from operators.kernels.kernel import Kernel

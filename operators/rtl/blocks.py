@@ -56,7 +56,7 @@ class Unit:
     Attributes:
         m: the module.
         inputs, outputs: its channels.
-        done: the operator has ended, in this cycle or before: what it did last may be of this cycle.
+        done: the operator has ended: what it did last may be of this cycle.
         fault: it was given what it is not built for.
         given: of one that is told from outside what it sends.
         request, answer: of one that moves tiles from or to off-chip memory.

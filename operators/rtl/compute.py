@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 # Any: amaranth has no types.
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from amaranth import Const, Mux, Signal
 
 from operators.rtl.blocks import Emitter, Unit, cycles_of, largest
-from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
+from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, second, token
 
-__all__ = ["ACCUMULATIONS", "FUNCTIONS", "accum", "map_"]
+__all__ = ["ACCUMULATIONS", "FUNCTIONS", "Accumulation", "Function", "fold", "map_"]
 
 Sizes = tuple[Any, Any, Any, Any]
 """Rows, columns, and how many of them are valid."""
+
+_SIZES: Final = ("rows", "cols", "valid_rows", "valid_cols")
 
 
 def _sizes(tile: Any) -> Sizes:
@@ -49,50 +51,85 @@ def _larger_size(a: Any, b: Any) -> Any:
     return largest(a.rows, b.rows) * largest(a.cols, b.cols)
 
 
-Function = tuple[Callable[..., Sizes], Callable[..., Any]]
-"""What comes out, and how many operations that is."""
+def _one(*_: Any) -> Any:
+    return Const(1)
+
+
+class Function(NamedTuple):
+    """A function of Map.
+
+    Attributes:
+        operands: how many it has.
+        sizes: of what comes out.
+        operations: how many that is; of a function with fixed cycles these, at a rate of 1.
+        number: of what comes out, where that is one.
+    """
+
+    operands: int
+    sizes: Callable[..., Sizes]
+    operations: Callable[..., Any] = _one
+    number: Callable[..., Any] | None = None
+
 
 FUNCTIONS: Final[dict[str, Function]] = {
-    "Matmul": (_product, lambda a, b: (a.rows * a.cols * b.cols) << 1),
-    "MatmulT": (_product_transposed, lambda a, b: (a.rows * a.cols * b.rows) << 1),
-    "Binary": (_stretched, _larger_size),
-    "SiLU": (_sizes, lambda x: (x.rows * x.cols) << 3),
-    "Exp": (_sizes, lambda x: (x.rows * x.cols) << 2),
-    "RowSum": (
+    "Matmul": Function(2, _product, lambda a, b: (a.rows * a.cols * b.cols) << 1),
+    "MatmulT": Function(2, _product_transposed, lambda a, b: (a.rows * a.cols * b.rows) << 1),
+    "Binary": Function(2, _stretched, _larger_size),
+    "SiLU": Function(1, _sizes, lambda x: (x.rows * x.cols) << 3),
+    "Exp": Function(1, _sizes, lambda x: (x.rows * x.cols) << 2),
+    "RowSum": Function(
+        1,
         lambda x: (x.rows, Const(1), x.valid_rows, Const(1)),
         lambda x: x.rows * x.cols,
+    ),
+    "ShiftedExp": Function(3, lambda x, *_: _sizes(x), lambda x, *_: x.rows * x.cols * 5),
+    "SetOffset": Function(2, lambda x, n: (x.rows, x.cols, n.control, x.valid_cols)),
+    "RowAppend": Function(2, lambda x, y: (x.rows, x.cols, x.valid_rows + y.rows, x.valid_cols)),
+    "CacheWriteAddress": Function(
+        2,
+        lambda *_: (Const(1),) * 4,
+        number=lambda stride, request, tiles: request.control * stride + tiles.control - 1,
     ),
 }
 """Functions of Map by the name of their module."""
 
 
-def _placement(u: Unit, inputs: int) -> tuple[list[Any], Any]:
+def _operands(heads: Sequence[Any], items: Sequence[int]) -> list[Any]:
+    """Return the tiles of all inputs, of which each has so many: a tuple has two."""
+    return [
+        second(head) if number else head
+        for head, count in zip(heads, items, strict=True)
+        for number in range(count)
+    ]
+
+
+def _placement(u: Unit, operands: int) -> tuple[list[Any], Any]:
     """Return bytes of a number of each operand, and what a memory port moves in a cycle."""
-    return [u.parameter(f"bytes_{number}", 5) for number in range(inputs)], u.parameter(
+    return [u.parameter(f"bytes_{number}", 5) for number in range(operands)], u.parameter(
         "bandwidth", 32
     )
 
 
-def _loads(m: Any, tiles: Sequence[Any], element_bytes: Sequence[Any]) -> list[Any]:
+def _loads(m: Any, tiles: Sequence[Any], bare: Any, element_bytes: Sequence[Any]) -> list[Any]:
     """Return the bytes that are to be loaded for each operand."""
     found = []
     for number, (tile, size) in enumerate(zip(tiles, element_bytes, strict=True)):
         amount = Signal(2 * SIZE_BITS + 5, name=f"load_bytes_{number}")
-        m.d.comb += amount.eq(Mux(tile.in_memory & ~tile.bare, tile.rows * tile.cols * size, 0))
+        m.d.comb += amount.eq(Mux(tile.in_memory & ~bare, tile.rows * tile.cols * size, 0))
         found.append(amount)
     return found
 
 
-def map_(function: str) -> Unit:
+def map_(function: Function, items: Sequence[int]) -> Unit:
     """Apply a function: an element takes the longest of loading, computing and storing.
 
-    The inputs keep their slots until the result leaves.
+    The inputs, which carry so many tiles each, keep their slots until the result leaves.
     """
-    sizes, operations = FUNCTIONS[function]
-    inputs = operations.__code__.co_argcount
-    u = Unit(inputs, 1)
+    operands, sizes, operations, number = function
+    u = Unit(len(items), 1)
     m, out, heads = u.m, u.outputs[0], [each.token for each in u.inputs]
-    element_bytes, bandwidth = _placement(u, inputs)
+    tiles = _operands(heads, items)
+    element_bytes, bandwidth = _placement(u, operands)
     rate = u.parameter("rate", 32)
     result_bytes, to_memory = u.parameter("result_bytes", 5), u.parameter("to_memory", 1)
     going, fires, bare = Signal(), Signal(), heads[0].bare
@@ -101,14 +138,16 @@ def map_(function: str) -> Unit:
     result = token("result")
     m.d.comb += [result.level.eq(heads[0].level), result.bare.eq(bare)]
     m.d.comb += result.empty.eq(heads[0].empty)
-    for name, size in zip(("rows", "cols", "valid_rows", "valid_cols"), sizes(*heads), strict=True):
+    for name, size in zip(_SIZES, sizes(*tiles), strict=True):
         m.d.comb += getattr(result, name).eq(Mux(bare, 0, size))
+    if number is not None:
+        m.d.comb += result.control.eq(Mux(bare, 0, number(u.parameter("stride", 32), *tiles)))
     m.d.comb += result.in_memory.eq(to_memory & ~bare)
 
     work, stored = Signal(3 * SIZE_BITS + 4), Signal(2 * SIZE_BITS + 5)
-    m.d.comb += work.eq(Mux(bare, 0, operations(*heads)))
+    m.d.comb += work.eq(Mux(bare, 0, operations(*tiles)))
     m.d.comb += stored.eq(Mux(to_memory, result.rows * result.cols * result_bytes, 0))
-    loaded = cycles_of(m, going, fires, _loads(m, heads, element_bytes), bandwidth)
+    loaded = cycles_of(m, going, fires, _loads(m, tiles, bare, element_bytes), bandwidth)
     computed = cycles_of(m, going, fires, [work], rate)
     written = cycles_of(m, going, fires, [stored], bandwidth)
     m.d.comb += fires.eq(going & loaded & computed & written & out.ready)
@@ -172,39 +211,83 @@ def _none(*_: Any) -> Any:
     return Const(0)
 
 
-Accumulation = tuple[int, bool, Callable[..., Sizes], Callable[..., Sizes], Callable[..., Any]]
-"""Operands; whether the result stays where they are; the first one; one more; operations."""
+def _column(x: Any) -> Sizes:
+    return x.rows, Const(1), x.valid_rows, Const(1)
+
+
+def _whole_column(x: Any) -> Sizes:
+    return x.rows, Const(1), x.rows, Const(1)
+
+
+def _weighted(weights: Any, values: Any, *_: Any) -> Sizes:
+    return weights.rows, values.cols, weights.rows, values.cols
+
+
+class Accumulation(NamedTuple):
+    """A function of Accum and Scan.
+
+    Attributes:
+        operands: how many it has.
+        first, more: the sizes of the accumulator after the first element, and after another one.
+        operations: how many an element takes; with fixed cycles these, at a rate of 1.
+        stays: the result is in memory where the operands are.
+        beside: of a function with two results the sizes of the second, from the first.
+        number: of the result, where that is one.
+    """
+
+    operands: int
+    first: Callable[..., Sizes]
+    more: Callable[..., Sizes]
+    operations: Callable[..., Any]
+    stays: bool = False
+    beside: Callable[..., Sizes] | None = None
+    number: int = 0
+
 
 ACCUMULATIONS: Final[dict[str, Accumulation]] = {
-    "RetileRow": (1, True, _sizes, _below, _none),
-    "RetileCol": (1, True, _sizes, _beside, _none),
-    "Sum": (1, False, _whole, _kept, lambda x: x.rows * x.cols),
-    "MatmulSum": (
-        2, False, _unmasked, _last(_unmasked),
-        lambda a, b: (a.rows * a.cols * b.cols) << 1,
+    "RetileRow": Accumulation(1, _sizes, _below, _none, stays=True),
+    "RetileCol": Accumulation(1, _sizes, _beside, _none, stays=True),
+    "Sum": Accumulation(1, _whole, _kept, lambda x: x.rows * x.cols),
+    "MatmulSum": Accumulation(
+        2, _unmasked, _last(_unmasked), lambda a, b: (a.rows * a.cols * b.cols) << 1
     ),
-    "MatmulSumT": (
-        2, False, _unmasked_transposed, _last(_unmasked_transposed),
+    "MatmulSumT": Accumulation(
+        2, _unmasked_transposed, _last(_unmasked_transposed),
         lambda a, b: (a.rows * a.cols * b.rows) << 1,
     ),
+    "RunningMaximum": Accumulation(
+        1, _column, _last(_column), lambda x: x.rows * (x.cols + 6), beside=_column
+    ),
+    "RescaledSum": Accumulation(
+        4, _weighted, _last(_weighted),
+        lambda a, b, *_: a.rows * (((a.cols * b.cols) << 1) + a.cols + b.cols + 1),
+        beside=_whole_column,
+    ),
+    "SignalAllRead": Accumulation(
+        1, lambda *_: (Const(1),) * 4, lambda *_: (Const(1),) * 4, _one, number=1
+    ),
 }  # fmt: skip
-"""Functions of Accum by the name of their module."""
+"""Functions of Accum and Scan by the name of their module."""
 
 
-def accum(function: str) -> Unit:
-    """Fold groups of ``rank`` dimensions; inputs are released before the result waits."""
-    inputs, stays, first, more, operations = ACCUMULATIONS[function]
-    u = Unit(inputs, 1)
+def fold(function: Accumulation, items: Sequence[int], *, every: bool) -> Unit:  # noqa: PLR0915 - one unit
+    """Fold groups of ``rank`` dimensions; inputs are released before the result waits.
+
+    With ``every`` each element gives a result, as in Scan, and else each group.
+    """
+    operands, first, more, operations, stays, beside, number = function
+    u = Unit(len(items), 1)
     m, heads, emitter = u.m, [each.token for each in u.inputs], Emitter(u.m, u.outputs)
+    tiles = _operands(heads, items)
     rank = u.parameter("rank", LEVEL_BITS)
-    element_bytes, bandwidth = _placement(u, inputs)
+    element_bytes, bandwidth = _placement(u, operands)
     rate = u.parameter("rate", 32)
     store_bytes, to_memory = u.parameter("store_bytes", 48), u.parameter("to_memory", 1)
     empty_rows, empty_cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
     going, fires, bare = Signal(), Signal(), heads[0].bare
     m.d.comb += going.eq(emitter.free & _all(each.valid for each in u.inputs))
     level = heads[0].level
-    passes = bare & (heads[0].empty >= rank)
+    passes = bare if every else bare & (heads[0].empty >= rank)
     closes = (level >= rank) & ~passes
 
     has_some, total, grown = Signal(), token("total"), token("grown")
@@ -214,29 +297,37 @@ def accum(function: str) -> Unit:
         m.d.comb += [grown.rows.eq(empty_rows), grown.cols.eq(empty_cols)]
         m.d.comb += [grown.valid_rows.eq(empty_rows), grown.valid_cols.eq(empty_cols)]
         m.d.comb += grown.in_memory.eq(0 if stays else to_memory)
-    names = ("rows", "cols", "valid_rows", "valid_cols")
     with m.If(~bare & has_some):
-        for name, size in zip(names, more(total, *heads), strict=True):
+        for name, size in zip(_SIZES, more(total, *tiles), strict=True):
             m.d.comb += getattr(grown, name).eq(size)
     with m.Elif(~bare):
         m.d.comb += grown.in_memory.eq(begun.in_memory)
-        for name, size in zip(names, first(*heads), strict=True):
+        for name, size in zip(_SIZES, first(*tiles), strict=True):
             m.d.comb += getattr(grown, name).eq(size)
 
     work, stored = Signal(3 * SIZE_BITS + 4), Signal(48)
-    m.d.comb += work.eq(Mux(bare, 0, operations(*heads)))
-    m.d.comb += stored.eq(Mux(closes & to_memory & ~bare, store_bytes, 0))
-    loaded = cycles_of(m, going, fires, _loads(m, heads, element_bytes), bandwidth)
+    stores = Const(1) if every else closes
+    m.d.comb += work.eq(Mux(bare, 0, operations(*tiles)))
+    m.d.comb += stored.eq(Mux(stores & to_memory & ~bare, store_bytes, 0))
+    loaded = cycles_of(m, going, fires, _loads(m, tiles, bare, element_bytes), bandwidth)
     computed = cycles_of(m, going, fires, [work], rate)
     written = cycles_of(m, going, fires, [stored], bandwidth)
     m.d.comb += fires.eq(going & loaded & computed & written)
     m.d.comb += [each.take.eq(fires) for each in u.inputs]
-    result = changed(m, grown, "result", level=level - rank, bare=passes, empty=0)
+    folded = Const(0, LEVEL_BITS) if every else rank
+    result = changed(m, grown, "result", level=level - folded, bare=passes, empty=0)
+    m.d.comb += result.control.eq(number)
+    if beside is not None:
+        for name, size in zip(_SIZES, beside(grown), strict=True):
+            m.d.comb += getattr(second(result), name).eq(size)
+        m.d.comb += second(result).in_memory.eq(grown.in_memory)
     with m.If(passes):
-        m.d.comb += result.empty.eq(heads[0].empty - rank)
-    emitter.push(fires & (closes | passes), result)
+        m.d.comb += result.eq(0)
+        m.d.comb += [result.bare.eq(1), result.level.eq(level - folded)]
+        m.d.comb += result.empty.eq(heads[0].empty - folded)
+    emitter.push(fires & (every | closes | passes), result)
     emitter.close()
-    with m.If(fires & closes):
+    with m.If(fires & (level >= rank) & (every | ~passes)):
         m.d.sync += has_some.eq(0)
     with m.Elif(fires & ~bare):
         m.d.sync += [has_some.eq(1), total.eq(grown)]

@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from fabric import Program, ProgramError, simulate
-from operators.rtl import tools
+from operators.rtl import apart, tools
 from operators.rtl.comparing import Comparison, compared, logged, transfers_of
 from operators.rtl.cost import Cost, cost_of
 from operators.rtl.netlist import Channel, Instance, Netlist, netlist
@@ -21,6 +21,9 @@ __all__ = ["Design", "beside", "cost", "design", "run", "write"]
 
 _MORE = 64
 """Cycles for which the testbench goes on after the fabric's run."""
+
+_TOGETHER: Final = 50
+"""Channels of what is built with top and testbench; more take Verilator minutes."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,14 @@ def write(designed: Design, folder: Path) -> Written:
     return written
 
 
-def run(designed: Design, folder: Path) -> Comparison:
+def run(designed: Design, written: Written, folder: Path) -> Comparison:
     """Build and run what ``write`` has written; compare it with the fabric's run."""
-    log = tools.simulate(folder, tools.compiled(folder))
+    if len(designed.netlist.channels) > _TOGETHER:
+        cycles = designed.cycles + _MORE
+        simulator = apart.simulator(designed.netlist, written, folder, cycles)
+    else:
+        simulator = tools.compiled(folder)
+    log = tools.simulate(folder, simulator)
     return compared(designed.expected, logged(log), designed.netlist, designed.cycles)
 
 

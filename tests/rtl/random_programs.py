@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fabric import Hop, Program, Stream
+from fabric import Feedback, Hop, Initial, Program, Stream, TileType
 from operators import (
     Accum,
+    Add,
+    Bufferize,
     Consumer,
     EagerMerge,
     Exp,
@@ -18,6 +20,7 @@ from operators import (
     Flatten,
     LinearOffChipLoad,
     Map,
+    Metadata,
     Mul,
     Parallelize,
     Partition,
@@ -28,8 +31,10 @@ from operators import (
     Repeat,
     Reshape,
     RetileRow,
+    Scan,
     Selectors,
     SplitRows,
+    Streamify,
     Sum,
 )
 
@@ -42,7 +47,17 @@ def draw(random: Random) -> Program:
         stream = _source(random)
         for _ in range(random.randint(1, 5)):
             stream = random.choice(
-                (_reshaped, _repeated, _computed, _routed, _dealt, _retiled, _guided, _promoted)
+                (
+                    _reshaped,
+                    _repeated,
+                    _computed,
+                    _routed,
+                    _dealt,
+                    _retiled,
+                    _guided,
+                    _promoted,
+                    _looped,
+                )
             )(random, stream)
         Consumer()(stream)
     return program
@@ -68,7 +83,16 @@ def _source(random: Random) -> Stream:
         tiles = RandomOffChipLoad(np.zeros((4 * rows, cols)), tile=(rows, cols))(places)
         return Flatten(0, 2)(tiles)
     tensor = np.zeros((random.randint(1, 12) * rows, cols))
-    return Flatten(0, 2)(LinearOffChipLoad(tensor, tile=(rows, cols))())
+    loaded = LinearOffChipLoad(tensor, tile=(rows, cols))()
+    if random.random() < 0.2:
+        # Read several times, or once for each of some numbers.
+        buffers = Bufferize(random.randint(1, 2))(loaded)
+        if random.random() < 0.5:
+            return Flatten(0, 3)(Streamify(repeats=(random.randint(1, 3),))(buffers))
+        outer = [dim for dim in buffers.shape[1:] if isinstance(dim, int)]
+        times = Metadata(np.zeros((*outer, random.randint(1, 3)), int))()
+        return Flatten(0, 3)(Streamify()(buffers, times))
+    return Flatten(0, 2)(loaded)
 
 
 def _reshaped(random: Random, stream: Stream) -> Stream:
@@ -84,6 +108,9 @@ def _repeated(random: Random, stream: Stream) -> Stream:
 
 def _computed(random: Random, stream: Stream) -> Stream:
     to_memory, rate = random.random() < 0.5, random.choice((16, 100, 4096))
+    if random.random() < 0.2:
+        chunks, _ = Reshape(chunk=random.randint(1, 4), pad=0.0)(stream)
+        return Flatten(0, 1)(Scan(Sum(), to_memory=to_memory, flops_per_cycle=rate)(chunks))
     result = Map(Exp(), to_memory=to_memory, flops_per_cycle=rate)(stream)
     if random.random() < 0.5:
         return result
@@ -139,3 +166,17 @@ def _guided(random: Random, stream: Stream) -> Stream:
 def _promoted(random: Random, stream: Stream) -> Stream:
     """A new outermost dimension, and away with it."""
     return Flatten(0, 1)(Promote()(stream)) if random.random() < 0.5 else stream
+
+
+def _looped(random: Random, stream: Stream) -> Stream:
+    """Add each tile to what came out for the one before."""
+    value, size = stream.value, stream.shape[0]
+    static = isinstance(value, TileType) and all(
+        isinstance(each, int) for each in (value.rows, value.cols, size)
+    )
+    if not static or not size:
+        return stream
+    loop = Feedback(stream.type)
+    result = Map(Add(), flops_per_cycle=random.choice((16, 4096)))(stream, loop)
+    loop.connect(Initial(0, keep_length=True)(result))
+    return result

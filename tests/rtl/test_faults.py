@@ -106,8 +106,7 @@ def test_faults(right: Design, tmp_path: Path) -> None:
     """Each in hardware of its own, all of which is built at once; the right one is equal."""
     parts = [right, *(plant(right) for plant, _ in FAULTS.values())]
     together = beside(parts)
-    write(together, tmp_path)
-    assert not run(together, tmp_path).equal
+    assert not run(together, write(together, tmp_path), tmp_path).equal
     found = [each.first_difference for each in apart(parts, tmp_path / "transfers.log")]
 
     assert found[0] is None

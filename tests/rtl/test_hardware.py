@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fabric import ConfigurationError, ProgramError
+from fabric import ConfigurationError, Hardware, Program, ProgramError
+from fabric.extend import ChannelDescription
 from fabric.shell.cli import main
+from fabric.wiring.program import hardware_scope
+from operators import Consumer, Exp, LinearOffChipLoad, Map
 from operators.rtl import tools
 from operators.rtl.comparing import compared
 from operators.rtl.hardware import Design, beside, design, run, write
@@ -79,14 +83,14 @@ class TestComparison:
 
 class TestRefused:
     def test_an_operator(self) -> None:
-        """One without a module, by name."""
-        with pytest.raises(ProgramError, match="bufferize_1: Bufferize has no hardware module"):
-            design(program("buffer_twice", "wires.toml", size=32))
+        """One that is given what no module is built for, by name."""
+        with pytest.raises(ProgramError, match="zip_1: Zip has no hardware module for"):
+            design(program("sparse_product", "wires.toml", rows=16, block=4))
 
     def test_a_function(self) -> None:
         """A user's function."""
-        with pytest.raises(ProgramError, match="Map has no hardware module for Clip"):
-            design(program("own_function", "wires.toml"))
+        with pytest.raises(ProgramError, match="Map has no hardware module for Damped"):
+            design(program("pagerank", "wires.toml", iterations=1))
 
     def test_channels(self) -> None:
         """Channels that wires are not."""
@@ -114,6 +118,31 @@ def test_one_module_a_kind(moe: Design) -> None:
     assert written.rtlil.count("module \\Flatten\n") == 1
 
 
+def test_the_page() -> None:
+    """What the how-to shows is what the shipped programs say, which are compared below."""
+    page = (PROGRAMS.parent / "docs/pages/how-to/own-hardware.md").read_text()
+    shown = [each for each in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if each[0] != "$"]
+    programs = [(PROGRAMS / f"own_{name}.py").read_text() for name in ("operator", "function")]
+
+    assert len(shown) == 3
+    assert all(any(each in text for text in programs) for each in shown)
+
+
+def test_own() -> None:
+    """A function that says something else than hardware of a function, at its operator."""
+
+    @dataclass(frozen=True)
+    class Wrong(Exp):
+        def hardware(self) -> int:
+            return 1
+
+    wires = Hardware(channel=ChannelDescription(interval_cycles=1))
+    with hardware_scope(wires), Program("wrong", mode="timing") as built:
+        Consumer()(Map(Wrong())(LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()))
+    with pytest.raises(ProgramError, match=r"map_1: Wrong.hardware returns 1: expected a Function"):
+        design(built)
+
+
 def test_without_it(tmp_path: Path) -> None:
     """A run imports nothing of it."""
     script = (
@@ -132,7 +161,20 @@ EQUAL: list[tuple[str, dict[str, Any]]] = [
     ("swiglu", {}),
     ("dynamic_tiling", {}),
     ("sparse_matrix", {"columns": 3}),
+    ("sparse_product", {"rows": 16, "block": 4, "order": "gustavson"}),
     ("sampled_product", {"rows": 16}),
+    ("buffer_twice", {"size": 32}),
+    ("graph_layer", {}),
+    ("graph_layer", {"graph": "power-law", "tiling": "static"}),
+    ("ragged_attention", {}),
+    ("hash_join", {}),
+    ("matrix_vector", {"tile_n": 2}),
+    ("attention", {"requests": 8, "strategy": "dynamic"}),
+    ("attention", {"requests": 8, "strategy": "coarse", "channel_depth": 3}),
+    ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
+    ("own_function", {}),
+    ("own_operator", {}),
+    ("own_operator", {"tiles": 8}),
 ]
 
 
@@ -140,9 +182,8 @@ EQUAL: list[tuple[str, dict[str, Any]]] = [
 def test_shipped(tmp_path: Path) -> None:
     """Shipped programs, every transfer."""
     both = beside([design(program(name, "wires.toml", **given)) for name, given in EQUAL])
-    write(both, tmp_path)
 
-    found = run(both, tmp_path)
+    found = run(both, write(both, tmp_path), tmp_path)
 
     assert found.equal, found
 
@@ -163,9 +204,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_refused_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The operator, and the exit status 2."""
-    status = main(["rtl", str(PROGRAMS / "buffer_twice.py"), "-o", str(tmp_path), "--json"])
+    status = main(["rtl", str(PROGRAMS / "pagerank.py"), "-o", str(tmp_path), "--json"])
     found = json.loads(capsys.readouterr().out)
 
     assert status == 2
     assert found["status"] == "error"
-    assert "Bufferize has no hardware module" in found["error"]["message"]
+    assert "Map has no hardware module for Damped" in found["error"]["message"]

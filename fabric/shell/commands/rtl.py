@@ -69,8 +69,8 @@ def command(
         built: Program = load_on(hardware_file, program, parameters, known, wires=True).program
         made = hardware_modules()
         designed = made.design(built, **options)
-        made.write(designed, output)
-        compared = made.run(designed, output) if runs else None
+        written = made.write(designed, output)
+        compared = made.run(designed, written, output) if runs else None
         cost = made.cost(designed, output) if costs else None
 
     units = len(designed.netlist.units)

@@ -1,0 +1,457 @@
+"""Which module stands for an operator, and what is tied to it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+
+# Any: operators of all kinds are looked at.
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from fabric import Broadcast, Initial, ProgramError, SelectorType, StreamType, TileType, TupleType
+from fabric.extend import BufferType, Operator, ValueType
+from operators.accum import Accum
+from operators.addresses import CacheReadAddresses, ExpertAddresses, FilterLastTile
+from operators.bufferize import Bufferize
+from operators.consumer import Consumer
+from operators.eager_merge import EagerMerge
+from operators.expand import Expand, Repeat
+from operators.flat_map import FlatMap
+from operators.flatten import Flatten
+from operators.functions.elementwise import Add, Div, Maximum, Mul
+from operators.linear_off_chip_load import LinearOffChipLoad
+from operators.linear_off_chip_store import LinearOffChipStore
+from operators.map import Map
+from operators.metadata import Metadata
+from operators.parallelize import Parallelize
+from operators.partition import Partition
+from operators.promote import Promote
+from operators.ragged_integers import RaggedIntegers
+from operators.random_off_chip_load import RandomOffChipLoad
+from operators.random_off_chip_store import RandomOffChipStore
+from operators.reassemble import Reassemble
+from operators.reshape import Reshape
+from operators.rtl import buffers, compute, memory, routing, sequences, shapes
+from operators.rtl.blocks import Unit
+from operators.rtl.tokens import CONTROL_BITS
+from operators.scan import Scan
+from operators.scatter import Scatter
+from operators.selectors import Selectors
+from operators.streamify import Streamify
+from operators.zip import Zip
+
+__all__ = ["Binding", "Place", "binding_of", "broadcast", "steered"]
+
+Binding = tuple[str, Callable[[], Unit], dict[str, int]]
+"""The name of a module, what builds it, and the parameters of one instance."""
+
+
+class Place(NamedTuple):
+    """An operator where it stands.
+
+    Attributes:
+        name: its.
+        operator: what it is.
+        inputs, outputs: what its streams carry.
+        read: outputs that have a reader.
+        bandwidth: bytes a cycle of an on-chip port.
+        rate: FLOPs a cycle.
+    """
+
+    name: str
+    operator: Any
+    inputs: tuple[StreamType, ...]
+    outputs: tuple[StreamType, ...]
+    read: tuple[int, ...]
+    bandwidth: int
+    rate: int
+
+    def refused(self, why: str) -> ProgramError:
+        """Return the error of an operator that no module stands for."""
+        kind = type(self.operator).__name__
+        return ProgramError(f"{self.name}: {kind} has no hardware module{why}")
+
+    def items(self) -> list[list[ValueType]]:
+        """Return what an element of each input has in it: the items of a tuple, or itself."""
+        found = []
+        for each in self.inputs:
+            value = each.value
+            items = list(value.items) if isinstance(value, TupleType) else [value]
+            if len(items) > 1 and (len(items) > 2 or any(not _is_tile(item) for item in items)):
+                raise self.refused(f" for {value}: expected tuples of two tiles")
+            found.append(items)
+        return found
+
+    def bytes_of(self, value: ValueType) -> int:
+        """Return the bytes of one number of a tile; 0 of anything else."""
+        if not isinstance(value, TileType):
+            return 0
+        size_bytes = value.dtype.itemsize
+        if size_bytes > 16:
+            raise self.refused(f" for {value.dtype}")
+        return size_bytes
+
+
+def _is_tile(value: ValueType) -> bool:
+    return isinstance(value, TileType) and value.dtype.kind not in "iu"
+
+
+T = TypeVar("T")
+
+
+def _function(place: Place, function: Any, known: Mapping[str, T], kind: type[T]) -> tuple[str, T]:
+    """Return a function's hardware, which its class may say, and the name of that.
+
+    Raises:
+        ProgramError: there is none.
+    """
+    name = type(function).__name__
+    own = getattr(function, "hardware", None)
+    if own is not None:
+        found = own()
+        if not isinstance(found, kind):
+            raise ProgramError(
+                f"{place.name}: {name}.hardware returns {found!r}: expected {_a(kind.__name__)}"
+            )
+        return name, found
+    if type(function) in (Add, Mul, Div, Maximum):
+        name = "Binary"
+    name += "T" if getattr(function, "transposed", False) else ""
+    if name not in known or not type(function).__module__.startswith("operators."):
+        raise place.refused(f" for {type(function).__name__}")
+    return name, known[name]
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'AEIOU' else 'a'} {noun}"
+
+
+def _size(dim: Any) -> int:
+    """Return a size of a type, 0 where data decide it."""
+    return dim if isinstance(dim, int) else 0
+
+
+def _bind_map(place: Place) -> Binding:
+    operator = place.operator
+    name, function = _function(place, operator.function, compute.FUNCTIONS, compute.Function)
+    parameters = {
+        "bandwidth": place.bandwidth,
+        "rate": _rate(place, operator.function),
+        "result_bytes": place.bytes_of(place.outputs[0].value),
+        "to_memory": int(operator.to_memory),
+        "stride": getattr(operator.function, "stride", 0),
+    }
+    more, items = _operands(place, parameters, function.operands)
+    return f"Map_{name}{more}", lambda: compute.map_(function, items), parameters
+
+
+def _rate(place: Place, function: Any) -> int:
+    """Return operations in a cycle: those of a function with fixed cycles are these."""
+    return max(1, place.rate) if function.fixed_cycles is None else 1
+
+
+def _operands(place: Place, parameters: dict[str, int], count: int) -> tuple[str, list[int]]:
+    """Return how many tiles each input has, and a name of that; add the bytes of a number."""
+    items = place.items()
+    if sum(map(len, items)) != count:
+        raise place.refused(f" for {place.inputs}: its function takes {count}")
+    for number, each in enumerate(itertools.chain.from_iterable(items)):
+        parameters[f"bytes_{number}"] = place.bytes_of(each)
+    counts = [len(each) for each in items]
+    return "" if max(counts) == 1 else "_" + "".join(map(str, counts)), counts
+
+
+def _bind_fold(place: Place) -> Binding:
+    operator, result = place.operator, place.outputs[0].value
+    kind, reduction = type(operator).__name__, operator.reduction
+    known, wanted = compute.ACCUMULATIONS, compute.Accumulation
+    name, function = _function(place, reduction, known, wanted)
+    first = result.items[0] if isinstance(result, TupleType) else result
+    assert isinstance(first, TileType)
+    parameters = {
+        "rank": operator.rank,
+        "bandwidth": place.bandwidth,
+        "rate": _rate(place, reduction),
+        "to_memory": int(operator.to_memory),
+        "store_bytes": reduction.start_bytes(result),
+        "rows": 0 if name == "RetileRow" else _size(first.rows),
+        "cols": 0 if name == "RetileCol" else _size(first.cols),
+    }
+    more, items = _operands(place, parameters, function.operands)
+    every = isinstance(operator, Scan)
+    return (
+        f"{kind}_{name}{more}",
+        lambda: compute.fold(function, items, every=every),
+        parameters,
+    )
+
+
+def _bind_bufferize(place: Place) -> Binding:
+    return "Bufferize", buffers.bufferize, {"rank": place.operator.rank}
+
+
+def _bind_streamify(place: Place) -> Binding:
+    operator, buffer = place.operator, place.inputs[0].value
+    assert isinstance(buffer, BufferType)
+    inner = buffer.shape if operator.shape is None else operator.shape
+    sizes = [*operator.repeats, *inner]
+    rank, inputs = len(sizes), len(place.inputs)
+    if rank > buffers.COUNTERS:
+        raise place.refused(f" for readings of rank {rank}: expected at most {buffers.COUNTERS}")
+    parameters = {"rank": rank, "ragged": len(inner) - 1 if operator.shape is None else rank}
+    if 0 in sizes:
+        raise place.refused(" for buffers that are empty")
+    parameters |= {f"size_{at}": _size(size) for at, size in enumerate(reversed(sizes))}
+    if inputs > 1:
+        parameters["repeats"] = len(place.inputs[1].shape) - len(place.inputs[0].shape)
+    return f"Streamify_{inputs}", lambda: buffers.streamify(inputs), parameters
+
+
+def _bind_scatter(place: Place) -> Binding:
+    operator, word = place.operator, place.outputs[0].value
+    assert isinstance(word, TileType)
+    cycles = max(1, -(-word.size_bytes // place.bandwidth))
+    parameters = {
+        "rank": operator.rank,
+        "words": operator.words,
+        "width": operator.width,
+        "word_cycles": cycles,
+        "load_cycles": cycles,
+        "rows": word.rows,
+        "cols": word.cols,
+    }
+    banks = operator.banks
+    return f"Scatter_{banks}", lambda: buffers.scatter(banks), parameters
+
+
+def _bind_zip(place: Place) -> Binding:
+    if len(place.inputs) > 2 or not all(_is_tile(each.value) for each in place.inputs):
+        raise place.refused(f" for {place.outputs[0].value}: expected tuples of two tiles")
+    return "Zip", shapes.zip_, {}
+
+
+def _bind_initial(place: Place) -> Binding:
+    operator, stream = place.operator, place.inputs[0]
+    outer, *inner = stream.shape
+    if len(inner) > memory.DIMENSIONS:
+        raise place.refused(f" of rank {len(inner)}: expected at most {memory.DIMENSIONS}")
+    parameters = {"rank": len(inner), "count": operator.count}
+    parameters |= {f"size_{at}": _size(size) for at, size in enumerate(reversed(inner))}
+    if operator.keep_length and isinstance(outer, int):
+        parameters |= {"kept": outer - operator.count, "groups": outer}
+    value = stream.value
+    if isinstance(value, SelectorType):
+        steered(place, value.width)
+        hits = np.atleast_1d(operator.value).tolist()
+        parameters["control"] = sum(1 << hit for hit in set(hits))
+    elif isinstance(value, TileType):
+        parameters |= {"rows": _size(value.rows), "cols": _size(value.cols)}
+        if value.dtype.kind in "iu":
+            parameters["control"] = int(np.asarray(operator.value).reshape(-1)[0])
+    elif isinstance(value, TupleType):
+        raise place.refused(f" for {value}")
+    return "Initial", shapes.initial, parameters
+
+
+def _bind_random_store(place: Place) -> Binding:
+    outputs = len(place.read)
+    return f"Store_{outputs}", lambda: memory.random_store(outputs), {}
+
+
+def _bind_flat_map(place: Place) -> Binding:
+    split = place.operator.split
+    name = type(split).__name__
+    if name not in sequences.SPLITS or not type(split).__module__.startswith("operators."):
+        raise place.refused(f" for {name}")
+    parameters = {"valid_only": int(split.valid_only)}
+    return f"FlatMap_{name}", lambda: sequences.flat_map(name), parameters
+
+
+def _bind_flatten(place: Place) -> Binding:
+    operator = place.operator
+    return "Flatten", shapes.flatten, {"inner": operator.inner, "outer": operator.outer}
+
+
+def _bind_promote(place: Place) -> Binding:
+    dimensions = len(place.inputs[0].shape)
+    inside = dimensions if place.operator.dimension is None else place.operator.dimension
+    return (
+        "Promote", shapes.promote, {"inside": inside, "outermost": int(inside == dimensions)}
+    )  # fmt: skip
+
+
+def _bind_reshape(place: Place) -> Binding:
+    operator, tile = place.operator, place.inputs[0].value
+    outputs = len(place.read)
+    if operator.dimension:
+        parameters = {"chunk": operator.chunk, "dimension": operator.dimension}
+        name = f"ReshapeOuter_{outputs}"
+        return name, lambda: shapes.reshape_outer(outputs), parameters
+    rows, cols = (tile.rows, tile.cols) if isinstance(tile, TileType) else (0, 0)
+    parameters = {"chunk": operator.chunk, "rows": _size(rows), "cols": _size(cols)}
+    parameters["outermost"] = int(operator.outermost)
+    return f"Reshape_{outputs}", lambda: shapes.reshape(outputs), parameters
+
+
+def _bind_repeat(place: Place) -> Binding:
+    return "Repeat", shapes.repeat, {"count": place.operator.count}
+
+
+def _bind_expand(place: Place) -> Binding:
+    return "Expand", shapes.expand, {"rank": place.operator.rank}
+
+
+def broadcast(place: Place) -> Binding:
+    """Return the module of a Broadcast, also of one that was inferred."""
+    outputs = len(place.outputs)
+    return f"Broadcast_{outputs}", lambda: shapes.broadcast(outputs), {}
+
+
+def _bind_consumer(_place: Place) -> Binding:
+    return "Consumer", shapes.consumer, {}
+
+
+def steered(place: Place, count: int) -> int:
+    """Return to how many ways a selector points, which a token has room for.
+
+    Raises:
+        ProgramError: it has not.
+    """
+    if count > CONTROL_BITS:
+        raise place.refused(f" that steers {count}: expected at most {CONTROL_BITS} ways")
+    return count
+
+
+def _bind_partition(place: Place) -> Binding:
+    consumers = steered(place, len(place.outputs))
+    parameters = {
+        "rank": place.operator.rank,
+        "switch": place.operator.switch_cycles,
+        "bytes_0": place.bytes_of(place.inputs[0].value),
+        "bandwidth": place.bandwidth,
+    }
+    return f"Partition_{consumers}", lambda: routing.partition(consumers), parameters
+
+
+def _bind_parallelize(place: Place) -> Binding:
+    if place.operator.switch_cycles > 1:
+        raise place.refused(" where it switches in more than 1 cycle")
+    consumers = len(place.outputs)
+    return (
+        f"Parallelize_{consumers}",
+        lambda: routing.parallelize(consumers),
+        {"rank": place.operator.rank},
+    )
+
+
+def _bind_reassemble(place: Place) -> Binding:
+    producers = steered(place, len(place.inputs) - 1)
+    parameters = {
+        "rank": place.operator.rank,
+        "switch": place.operator.switch_cycles,
+        "bytes_0": place.bytes_of(place.inputs[0].value),
+        "bandwidth": place.bandwidth,
+    }
+    return f"Reassemble_{producers}", lambda: routing.reassemble(producers), parameters
+
+
+def _bind_eager_merge(place: Place) -> Binding:
+    producers = steered(place, len(place.inputs))
+    reads = "".join("ds"[port] for port in place.read)
+    return (
+        f"EagerMerge_{producers}_{reads}",
+        lambda: routing.eager_merge(producers, reads),
+        {"rank": place.operator.rank},
+    )
+
+
+def _bind_load(place: Place) -> Binding:
+    tile = place.outputs[0].value
+    assert isinstance(tile, TileType)
+    # A source's view is inside of a dimension of 1.
+    before = len(place.inputs[0].shape) if place.inputs else 1
+    view = place.outputs[0].shape[before:]
+    if len(view) > memory.DIMENSIONS:
+        raise place.refused(f" for views of rank {len(view)}: expected at most {memory.DIMENSIONS}")
+    sizes = [dim for dim in (*view, tile.rows, tile.cols) if isinstance(dim, int)]
+    if len(sizes) != len(view) + 2 or 0 in sizes:
+        raise place.refused(" for tensors that are empty")
+    *dimensions, rows, cols = sizes
+    inputs = len(place.inputs)
+    parameters = {"rank": len(dimensions), "rows": rows, "cols": cols}
+    parameters |= {f"size_{number}": size for number, size in enumerate(reversed(dimensions))}
+    return f"Load_{inputs}", lambda: memory.load(inputs), parameters
+
+
+def _bind_read_addresses(place: Place) -> Binding:
+    return "CacheReadAddresses", sequences.read_addresses, {"stride": place.operator.stride}
+
+
+def _bind_filter_last(_place: Place) -> Binding:
+    return "FilterLastTile", sequences.filter_last, {}
+
+
+def _bind_expert_addresses(place: Place) -> Binding:
+    return "ExpertAddresses", sequences.expert_addresses, {"tiles": place.operator.tiles}
+
+
+def _bind_store(_place: Place) -> Binding:
+    return "Store", memory.store, {}
+
+
+def _bind_source(place: Place) -> Binding:
+    charges = int(not isinstance(place.operator, Metadata))
+    return "Source", memory.source, {"charges": charges}
+
+
+_BINDINGS: Final[dict[type[Operator], Callable[[Place], Binding]]] = {
+    Accum: _bind_fold,
+    Broadcast: broadcast,
+    Bufferize: _bind_bufferize,
+    CacheReadAddresses: _bind_read_addresses,
+    Consumer: _bind_consumer,
+    EagerMerge: _bind_eager_merge,
+    Expand: _bind_expand,
+    ExpertAddresses: _bind_expert_addresses,
+    FilterLastTile: _bind_filter_last,
+    FlatMap: _bind_flat_map,
+    Flatten: _bind_flatten,
+    Initial: _bind_initial,
+    LinearOffChipLoad: _bind_load,
+    LinearOffChipStore: _bind_store,
+    Map: _bind_map,
+    Metadata: _bind_source,
+    Parallelize: _bind_parallelize,
+    Partition: _bind_partition,
+    Promote: _bind_promote,
+    RaggedIntegers: _bind_source,
+    RandomOffChipLoad: _bind_load,
+    RandomOffChipStore: _bind_random_store,
+    Reassemble: _bind_reassemble,
+    Repeat: _bind_repeat,
+    Reshape: _bind_reshape,
+    Scan: _bind_fold,
+    Scatter: _bind_scatter,
+    Selectors: _bind_source,
+    Streamify: _bind_streamify,
+    Zip: _bind_zip,
+}
+"""What binds an operator of each kind to its module."""
+
+
+def binding_of(place: Place) -> Binding:
+    """Return the module of an operator: its class may say which, as a method ``hardware``.
+
+    Raises:
+        ProgramError: it has none, or not for what it is given.
+    """
+    own = getattr(place.operator, "hardware", None)
+    if own is not None:
+        found: Binding = own(place)
+        return found
+    bind = _BINDINGS.get(type(place.operator))
+    if bind is None:
+        raise place.refused("")
+    return bind(place)
