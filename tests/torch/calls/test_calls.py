@@ -15,7 +15,7 @@ from fabric.values.precision import unit_of
 from operators.torch.numbers import array_of
 from operators.torch.registry import importer_of, supported
 from tests.profiles import examples
-from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check
+from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check, maybe_repeated
 from tests.torch.calls.evaluating import evaluated
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
@@ -413,7 +413,7 @@ def calls(draw: st.DrawFn, targets: list[str]) -> tuple[str, tuple[Any, ...], di
     x = _numbers(draw, shape, draw(DTYPES))
     if name in POSITIVE:
         x = x.abs() + 0.1
-    return target, *CASES[target](draw, x)
+    return target, *CASES[target](draw, maybe_repeated(draw, x))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
