@@ -413,7 +413,9 @@ def calls(draw: st.DrawFn, targets: list[str]) -> tuple[str, tuple[Any, ...], di
     x = _numbers(draw, shape, draw(DTYPES))
     if name in POSITIVE:
         x = x.abs() + 0.1
-    return target, *CASES[target](draw, maybe_repeated(draw, x))
+    if name not in {"std", "var"}:  # what is left of equal numbers are roundings
+        x = maybe_repeated(draw, x)
+    return target, *CASES[target](draw, x)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

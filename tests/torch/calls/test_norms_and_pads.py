@@ -141,6 +141,7 @@ SCHEDULES: Final = st.builds(
 )
 
 
+@pytest.mark.timeout(0)  # two hundred modules, each traced and run twice
 @pytest.mark.parametrize("name", CASES)
 @given(data=st.data())
 @examples(quick=1, deep=200)
@@ -156,6 +157,7 @@ def test_against_pytorch(name: str, data: st.DataObject) -> None:
     assert simulate(program).cycles == report.cycles
 
 
+@pytest.mark.timeout(0)
 @given(data=st.data())
 @examples(quick=2, deep=200)
 def test_work_and_bytes_of_convolutions(data: st.DataObject) -> None:
