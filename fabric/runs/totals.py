@@ -49,7 +49,8 @@ def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
     yield "area", _range(report.area_low_mm2, report.area_high_mm2), "mm\N{SUPERSCRIPT TWO}"
     yield from _in_units(report)
     for name, value in (report.extra or {}).items():
-        yield name, _number(value), ""
+        if not isinstance(value, list):  # lines of text, which stand below
+            yield name, _number(value), ""
 
 
 def _in_units(report: Report) -> Iterator[tuple[str, str | None, str]]:

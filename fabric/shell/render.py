@@ -43,11 +43,21 @@ def render(report: Report, console: Console, *, unfold: bool = False) -> None:
         _deadlock(report.explained, console)
     else:
         console.print(_totals(report))
+        _lists(report, console)
         _parts(report, console)
         if report.cycles:
             _families(report, console, unfold=unfold)
     for warning in report.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+
+
+def _lists(report: Report, console: Console) -> None:
+    """Print the program's own fields that have several lines."""
+    for name, value in (report.extra or {}).items():
+        if isinstance(value, list) and value:
+            console.print(Text(name))
+            for line in value:
+                console.print(Text(f"  {line}"), soft_wrap=True)
 
 
 def _parts(report: Report, console: Console) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabric import Program, TileType
-from fabric.extend import counted
 from operators.kernels.edges import joint_of
 from operators.kernels.fusion import Fusion
 from operators.kernels.kernel import Kernel
@@ -42,7 +41,7 @@ class Again:
 
     def __str__(self) -> str:
         """The tensor, the bytes and the reason."""
-        return f"{self.tensor} {counted(self.size_bytes, 'byte')}, {self.why}"
+        return f"{self.tensor} (bytes: {self.size_bytes:,}): {self.why}"
 
 
 def moved_again(program: Program, model: Model, wired: Wired, fusion: Fusion) -> list[Again]:
@@ -81,7 +80,7 @@ def _reason(kernel: Kernel, *, spilled: bool) -> str:
     if spilled:
         return "as on_chip_bytes leaves no room to keep it"
     assert isinstance(kernel, Product)
-    return f"whose order {kernel.nest.order} keeps other tiles"
+    return f"as other tiles stay in the order {kernel.nest.order}"
 
 
 def _side_by_side(source: Source, readings: Sequence[tuple[str, int]]) -> Again:

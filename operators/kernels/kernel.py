@@ -26,7 +26,8 @@ class Operand:
             None for an opaque form, which is read as it comes.
         resident: what is read again stays on chip; where not, and it comes from off-chip memory,
             it is loaded again. What a kernel gives is always kept.
-        broadcasts: a tile of one row or one column does for one of many: the function repeats it.
+        broadcasts: along which axes of a tile one row (0) or one column (1) does for many that are
+            alike: the function repeats it.
         rearranges: the kernel is given tiles as they are in the source, and puts their elements
             where the view has them.
     """
@@ -34,7 +35,7 @@ class Operand:
     view: View
     layout: Layout | None
     resident: bool = True
-    broadcasts: bool = False
+    broadcasts: tuple[int, ...] = ()
     rearranges: bool = False
 
     def pulled(self) -> Pulled:

@@ -88,7 +88,7 @@ class Product(Kernel):
         self.operands = (
             Operand(left, nest.reading_left, resident=nest.order != "output"),
             *(Operand(each, reading, resident=once) for each in rights),
-            *(Operand(each, nest.of_unit, broadcasts=True) for each in addends),
+            *(Operand(each, nest.of_unit, broadcasts=(0, 1)) for each in addends),
         )
         result = nest.result if keeps is None else nest.whole_rows(keeps)
         self.results = (Computed(name, result.shape, dtype, result),)

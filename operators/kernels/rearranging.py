@@ -13,13 +13,13 @@ from operators.map import Map
 __all__ = ["placed", "rearranged"]
 
 
-def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: bool) -> Stream:
+def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: tuple[int, ...]) -> Stream:
     """Return tiles whose elements are those of ``stream`` at ``places``, [rows, cols].
 
     Args:
         stream: of tiles.
         places: which element of a tile, in row-major order, each element of the result is.
-        broadcasts: a single row or column that is repeated may stay single.
+        broadcasts: a row (0) or a column (1) that is repeated may stay single.
     """
     tile = stream.value
     assert isinstance(tile, TileType)
@@ -28,7 +28,7 @@ def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: bool) -
 
 
 def placed(
-    value: int, tile: TileType, places: NDArray[np.int64], *, broadcasts: bool
+    value: int, tile: TileType, places: NDArray[np.int64], *, broadcasts: tuple[int, ...]
 ) -> Placed | None:
     """Return the step that puts the elements of a tile in their places; None where they are.
 
@@ -38,8 +38,8 @@ def placed(
         places: as in ``rearranged``.
         broadcasts: the same.
     """
-    if broadcasts:
-        places = _single(places)
+    for axis in broadcasts:
+        places = _single(places, axis)
     rows, cols = places.shape
     flat = places.reshape(-1)
     in_order = np.array_equal(flat, np.arange(tile.rows * tile.cols))
@@ -49,8 +49,7 @@ def placed(
     return Placed((value,), tile.dtype, rows, cols, at)
 
 
-def _single(places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return one row where all rows are alike, and one column where all columns are."""
-    if (places == places[:1]).all():
-        places = places[:1]
-    return places[:, :1] if (places == places[:, :1]).all() else places
+def _single(places: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
+    """Return one row (axis 0) or one column (axis 1) where all are alike."""
+    first = places.take([0], axis)
+    return first if (places == first).all() else places

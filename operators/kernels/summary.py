@@ -44,7 +44,7 @@ def summarise(program: Program, model: Model, wired: Wired, fusion: Fusion) -> N
     program.extra["intermediate_fused_percent"] = of.fused_percent
     again = partial(moved_again, program, model, wired, fusion)
     program.extra["moved_again_bytes"] = lambda: sum(each.size_bytes for each in again())
-    program.extra["moved_again"] = lambda: "; ".join(map(str, again())) or None
+    program.extra["moved_again"] = lambda: [str(each) for each in again()]
 
 
 class _Summary:

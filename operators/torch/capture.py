@@ -6,6 +6,7 @@ calls in place become calls that return.
 
 from __future__ import annotations
 
+import operator
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -102,6 +103,8 @@ def capture(
     data, parameters, inputs = set(), set(), set()
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     for node, spec in zip(placeholders, exported.graph_signature.input_specs, strict=True):
+        if spec.kind is InputKind.TOKEN:
+            continue  # nothing but the order of checks
         if spec.kind is not InputKind.USER_INPUT:
             tensors[node] = held[spec.target]
             if spec.kind is InputKind.PARAMETER:
@@ -112,9 +115,13 @@ def capture(
             if value.is_floating_point():
                 data.add(node)
     (output,) = (node for node in graph.nodes if node.op == "output")
-    calls = tuple(node for node in graph.nodes if node.op == "call_function")
+    calls = tuple(
+        node for node in graph.nodes if node.op == "call_function" and not _is_check(node)
+    )
+    specs = zip(output.args[0], exported.graph_signature.output_specs, strict=True)
+    outputs = tuple(each for each, spec in specs if spec.kind is OutputKind.USER_OUTPUT)
     known = frozenset(data), frozenset(parameters), frozenset(inputs)
-    return Captured(calls, tensors, *known, tuple(output.args[0]))
+    return Captured(calls, tensors, *known, outputs)
 
 
 def _traced(
@@ -211,12 +218,22 @@ def _grouped_experts(module: torch.nn.Module) -> Iterator[None]:
 def _check_only_returns(module: torch.nn.Module, exported: ExportedProgram) -> None:
     """Refuse a module that does more than return tensors."""
     specs = exported.graph_signature.output_specs
-    written = [str(each.target) for each in specs if each.kind is not OutputKind.USER_OUTPUT]
+    returns = {OutputKind.USER_OUTPUT, OutputKind.TOKEN}
+    written = [str(each.target) for each in specs if each.kind not in returns]
     if written:
         refuse(
             f"from_torch is given {type(module).__name__}, which writes to {', '.join(written)}: "
             "expected a module that leaves its buffers and its arguments as they are"
         )
+
+
+def _is_check(node: Node) -> bool:
+    """Whether a call only looks whether another one has succeeded, or takes what that gives."""
+    if node.target is operator.getitem:
+        (source, _) = node.args
+        return isinstance(source, Node) and _is_check(source)
+    wraps = node.target is torch.ops.higher_order.with_effects
+    return wraps and node.args[1] is torch.ops.aten._linalg_check_errors.default
 
 
 def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:

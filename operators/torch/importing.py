@@ -143,14 +143,14 @@ class Importing:
             shape = np.broadcast_shapes(*(each.shape for each in operands))
             over = shape or (1,)
             layout = followed(operands, over, self.schedule, whole_rows=False)
-            reading = [Operand(each.expanded(over), layout, broadcasts=True) for each in operands]
+            reading = [Operand(each.expanded(over), layout, broadcasts=(0, 1)) for each in operands]
             result = Computed(name, over, dtype, layout)
         else:
             lead = rows_of[:-1]
             views = [each.expanded((*lead, *(each.shape[-1:] or (1,)))) for each in operands]
             layout = followed_rows(views, rows_of, self.schedule)
             reading = [
-                Operand(each, with_cols(layout, each.shape[-1]), broadcasts=True) for each in views
+                Operand(each, with_cols(layout, each.shape[-1]), broadcasts=(0,)) for each in views
             ]
             sizes = [(layout.rows, each.shape[-1]) for each in views]
             cols = int(shapes(sizes, steps)[-1][1])

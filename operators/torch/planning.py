@@ -267,7 +267,10 @@ def imported(importing: Importing, call: Call) -> Result:
         return empty if call.many else empty[0]
     importer = importer_of(call.target, forms)
     if importer is None:
-        raise UnsupportedError("expected a call that an importer is registered for")
+        raise UnsupportedError(
+            "expected a call that an importer is registered for; "
+            "operators.torch.imports registers yours"
+        )
     some = [each.shape for each in call.results if 0 in each.shape]
     if some:
         raise UnsupportedError(f"it gives a tensor {list(some[0])}: expected one with elements")

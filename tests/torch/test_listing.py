@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -108,7 +109,8 @@ def test_from_torch_says_the_first() -> None:
     line = Unknown.forward.__code__.co_firstlineno + 2
     assert str(caught.value) == (
         f"{__file__}:{line}: from_torch cannot import aten.digamma.default: "
-        "expected a call that an importer is registered for"
+        "expected a call that an importer is registered for; operators.torch.imports registers "
+        "yours"
     )
 
 
@@ -145,7 +147,10 @@ def test_what_would_be_needed() -> None:
     (empty,) = unsupported_calls(Nothing(), GIVEN)
     (open_ended,) = unsupported_calls(Choosing(), GIVEN)
 
-    assert first.needed == "expected a call that an importer is registered for"
+    assert first.needed == (
+        "expected a call that an importer is registered for; operators.torch.imports registers "
+        "yours"
+    )
     assert (
         empty.needed
         == "what it gives is stored: it gives a tensor [0, 8]: expected one with elements"
@@ -233,3 +238,21 @@ def test_without_torch(tmp_path: Path) -> None:
         [sys.executable, str(script)], capture_output=True, text=True, check=False
     )
     assert (said.returncode, said.stdout, said.stderr) == (2, "", f"error: {sentence}\n")
+
+
+def test_calls_that_check_themselves() -> None:
+    """An inverse is looked at for its success, which is no effect: what is refused is the call."""
+
+    class Inverse(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.linalg.inv(x)
+
+    (found,) = unsupported_calls(Inverse(), (torch.randn(4, 4),))
+
+    line = Inverse.forward.__code__.co_firstlineno + 1
+    assert (found.call, found.file, found.line) == (
+        "aten.linalg_inv_ex.default",
+        __file__,
+        line,
+    )
+    assert found.needed.startswith("expected a call that an importer is registered for")

@@ -89,7 +89,7 @@ def test_once(module: nn.Module, args: tuple[Any, ...]) -> None:
     report, once = _report(module, *args)
 
     assert report.off_chip_traffic_bytes == once
-    assert (report.extra["moved_again_bytes"], report.extra["moved_again"]) == (0, None)
+    assert (report.extra["moved_again_bytes"], report.extra["moved_again"]) == (0, [])
 
 
 def test_several_readers() -> None:
@@ -98,7 +98,7 @@ def test_several_readers() -> None:
 
     assert report.extra["moved_again_bytes"] == 4 * 2 * 4 * 6 * 6
     assert report.off_chip_traffic_bytes == once + report.extra["moved_again_bytes"]
-    assert report.extra["moved_again"] == ("x 1,152 bytes, loaded 2 times, by itself for add")
+    assert report.extra["moved_again"] == ["x (bytes: 1,152): loaded 2 times, by itself for add"]
 
 
 def test_halves() -> None:
@@ -107,14 +107,18 @@ def test_halves() -> None:
 
     assert report.extra["moved_again_bytes"] == 4 * 2 * 8 * 16
     assert report.off_chip_traffic_bytes == once + report.extra["moved_again_bytes"]
-    assert "x 1,024 bytes, loaded 3 times" in str(report.extra["moved_again"])
+    assert "x (bytes: 1,024): loaded 3 times" in str(report.extra["moved_again"])
 
 
 @pytest.mark.parametrize(
     ("schedule", "again", "why"),
     [
         # Weights of 96 x 64 numbers pass for each of 4 tiles of 16 rows.
-        ({"order": "row"}, 3 * 4 * 96 * 64, "read 4 times by linear, whose order row keeps"),
+        (
+            {"order": "row"},
+            3 * 4 * 96 * 64,
+            "read 4 times by linear, as other tiles stay in the order row",
+        ),
         # 64 x 64 numbers pass for each of 3 tiles of 32 columns.
         (
             {"on_chip_bytes": 20_000, "tile_cols": 32},

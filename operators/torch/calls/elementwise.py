@@ -140,7 +140,7 @@ def divided(importing: Importing, call: Call) -> View:
     operands = [each for each in (x, y) if isinstance(each, View)]
     reads: tuple[Read, ...] = (0, 1) if len(operands) == 2 else (0, Number(float(y)))
     dtype = call.result.dtype
-    ratio = Pointwise(reads, dtype, "div")
+    ratio = Pointwise(reads, np.dtype(np.float32), "div")  # cut off before it is rounded
     return importing.chain(call, operands, (ratio, Pointwise((len(operands),), dtype, "trunc")))
 
 

@@ -37,8 +37,21 @@ def called(target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[
     """Return what PyTorch computes."""
     function = functools.reduce(getattr, target.split("."), torch.ops)
     assert callable(function)
-    found = function(*args, **kwargs)
+    found = function(*torch.utils._pytree.tree_map_only(torch.Tensor, _laid_out, args), **kwargs)
     return list(found) if isinstance(found, tuple | list) else [found]
+
+
+def _laid_out(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor whose views PyTorch can take in any shape."""
+    return tensor.contiguous()
+
+
+def maybe_repeated(draw: st.DrawFn, tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor, or one whose places along one dimension are one that is repeated."""
+    if not tensor.ndim:
+        return tensor
+    dim = draw(st.integers(-3 * tensor.ndim, tensor.ndim - 1))
+    return tensor if dim < 0 else tensor.narrow(dim, 0, 1).expand(tensor.shape)
 
 
 def _no_choice(*_: object) -> NoReturn:
@@ -60,6 +73,12 @@ class Single:
             return type(value)(map(self.given, value))
         if not isinstance(value, torch.Tensor):
             return value
+        repeated = [dim for dim, step in enumerate(value.stride()) if not step]
+        if any(value.shape[dim] > 1 for dim in repeated):
+            base = value
+            for dim in repeated:
+                base = base.narrow(dim, 0, 1)
+            return self.given(base.contiguous()).expanded(value.shape)
         self._count += 1
         spec = f"t{self._count}", tuple(value.shape), dtype_of(value.dtype)
         known = not value.is_floating_point()
@@ -84,7 +103,7 @@ class Single:
         view = View.of(Stored.of(f"t{self._count}", shape, dtype, lambda: array_of(turned)))
         result = Computed(name, shape, dtype, layout)
         step = Pointwise((0,), dtype, "copy")
-        kernel = row_local(name, [Operand(view, layout, broadcasts=True)], [step], result)
+        kernel = row_local(name, [Operand(view, layout, broadcasts=(0, 1))], [step], result)
         (found,) = self.importing.add(kernel)
         return found.permuted([dims.index(dim) for dim in range(tensor.ndim)])
 

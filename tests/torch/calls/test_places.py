@@ -16,7 +16,7 @@ from fabric import simulate
 from operators.torch import from_torch
 from operators.torch.registry import importer_of, supported
 from tests.profiles import examples, spread
-from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check
+from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check, maybe_repeated
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -32,11 +32,9 @@ class _Drawing:
         """Normally distributed numbers, at times so rounded that some are equal."""
         generator = torch.Generator().manual_seed(self.draw(st.integers(0, 99)))
         found = torch.randn(shape, generator=generator)
-        return (
-            (found * 2).round().div(2).to(self.dtype)
-            if self.draw(st.booleans())
-            else found.to(self.dtype)
-        )
+        if self.draw(st.booleans()):
+            found = (found * 2).round().div(2)
+        return maybe_repeated(self.draw, found.to(self.dtype))
 
     def distinct(self, *shape: int) -> Any:
         """Numbers of which no two are equal, in any order."""
@@ -370,6 +368,10 @@ DATA: Final[dict[str, tuple[Callable[..., Any], tuple[int, ...]]]] = {
     "a mask that data decide": (lambda x: torch.where(x > x.mean(), x, -x), (4, 5)),
     "numbers put where a mask holds": (lambda x: torch.relu(x).masked_fill(x > 1, 0.0), (4, 5)),
     "every other column": (lambda x: torch.cat([-x[..., 1::2], x[..., ::2]], -1), (3, 8)),
+    "one column for many, joined": (lambda x: torch.cat([x, x[:, :1].expand(3, 4)], 1), (3, 8)),
+    "sums of one column for many": (lambda x: x.exp()[:, :1].expand(3, 4).sum(1), (3, 8)),
+    "shares of one column for many": (lambda x: x[:, :1].expand(3, 4).softmax(1), (3, 8)),
+    "powers": (lambda x: torch.vander(x[:, 0]), (3, 8)),
     "an empty slice": (lambda x: torch.cat([x[:, :0], torch.relu(x)], 1), (3, 8)),
     "heads that are cut in windows": (
         lambda x: torch.relu(x).view(2, 2, 4, 2, 4, 3).transpose(2, 3).reshape(8, 16, 3)[1:7],

@@ -17,7 +17,7 @@ from operators.torch import from_torch
 from operators.torch.numbers import array_of
 from operators.torch.registry import importer_of, supported
 from tests.profiles import examples
-from tests.torch.calls.calling import DTYPES, Single, check
+from tests.torch.calls.calling import DTYPES, Single, check, maybe_repeated
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -44,7 +44,7 @@ class _Drawing:
 
     def some(self, *shape: int) -> Any:
         generator = torch.Generator().manual_seed(self.draw(st.integers(0, 99)))
-        return torch.randn(shape, generator=generator).to(self.dtype)
+        return maybe_repeated(self.draw, torch.randn(shape, generator=generator).to(self.dtype))
 
     def leading(self) -> list[int]:
         return [self.draw(st.integers(1, 3)) for _ in range(self.draw(st.integers(0, 2)))]

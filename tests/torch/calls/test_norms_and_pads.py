@@ -1,0 +1,186 @@
+"""Calls that PyTorch takes apart before they are imported: whole modules, drawn at random."""
+
+# mypy: disallow-subclassing-any=False
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.flop_counter import FlopCounterMode
+
+from fabric import simulate
+from operators.torch import Schedule, from_torch
+from tests.profiles import examples
+from tests.torch.calls.calling import DTYPES
+
+Drawn: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A function, and what it is called with."""
+
+functional = torch.nn.functional
+
+
+class Called(torch.nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Call ``function``."""
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        """Return what it gives."""
+        return self.function(*args)
+
+
+class _Drawing:
+    """Numbers of one element type."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.dtype = draw(DTYPES)
+
+    def some(self, *shape: int) -> Any:
+        generator = torch.Generator().manual_seed(self.draw(st.integers(0, 99)))
+        return torch.randn(shape, generator=generator).to(self.dtype)
+
+    def size(self, least: int = 1, most: int = 5) -> int:
+        return self.draw(st.integers(least, most))
+
+    def places(self, shape: tuple[int, ...], size: int) -> Any:
+        generator = torch.Generator().manual_seed(self.draw(st.integers(0, 99)))
+        return torch.randint(0, size, shape, generator=generator)
+
+    def image(self, channels: int) -> Any:
+        rank = self.size(1, 2)
+        return self.some(self.size(1, 2), channels, *(self.size(2) for _ in range(rank)))
+
+
+def _channels(given: _Drawing, count: int) -> list[Any]:
+    """Factors and terms of channels, or none."""
+    return [given.some(count) for _ in range(2)] if given.draw(st.booleans()) else [None, None]
+
+
+def _group_norm(given: _Drawing) -> Drawn:
+    groups = given.size(1, 3)
+    x = given.image(groups * given.size(1, 3))
+    weight, bias = _channels(given, x.shape[1])
+    return lambda x: functional.group_norm(x, groups, weight, bias, 1e-3), (x,)
+
+
+def _batch_norm(given: _Drawing) -> Drawn:
+    x = given.image(given.size())
+    mean, variance = given.some(x.shape[1]).float(), given.some(x.shape[1]).float().abs() + 0.1
+    weight, bias = _channels(given, x.shape[1])
+    return lambda x: functional.batch_norm(x, mean, variance, weight, bias), (x,)
+
+
+def _instance_norm(given: _Drawing) -> Drawn:
+    x = given.image(given.size())
+    return lambda x: functional.instance_norm(x, eps=1e-3), (x,)
+
+
+def _index_add(given: _Drawing) -> Drawn:
+    shape = [given.size() for _ in range(given.size(1, 3))]
+    x, dim = given.some(*shape), given.draw(st.integers(0, len(shape) - 1))
+    count = given.size()
+    source = given.some(*(count if each == dim else size for each, size in enumerate(shape)))
+    places = given.places((count,), shape[dim])
+    return lambda x, source: x.index_add(dim, places, torch.tanh(source)), (x, source)
+
+
+def _index_of_data(given: _Drawing) -> Drawn:
+    x, count = given.some(given.size(2), given.size(2)), given.size()
+    score = given.some(count, x.shape[0])
+    if given.draw(st.booleans()):
+        return lambda x, score: x[score.argmax(1)], (x, score)
+    return lambda x, score: torch.relu(x).index_select(0, score.argmax(1)), (x, score)
+
+
+def _masks(given: _Drawing) -> Drawn:
+    x, other = given.some(given.size(), given.size()), given.some(given.size(1, 1), 1)
+    return (
+        lambda x, other: torch.where(x > other, x, -x).masked_fill(torch.relu(x) > 1, 0.5),
+        (x, other),
+    )
+
+
+def _slices(given: _Drawing) -> Drawn:
+    """Every so many columns; at times none, beside others."""
+    x = given.some(given.size(), given.size(2))
+    first, last, step = given.size(0, 4), given.size(0, 5), given.size(1, 3)
+    return lambda x: torch.cat([torch.relu(x)[:, first:last:step], x], 1), (x,)
+
+
+def _pads(given: _Drawing) -> Drawn:
+    mode = given.draw(st.sampled_from(["constant", "reflect", "replicate", "circular"]))
+    x = given.image(given.size(1, 2))
+    least = min(x.shape[2:])
+    sides = [given.size(0, least - 1) for _ in range(2 * (x.ndim - 2))]
+    return lambda x: functional.pad(torch.tanh(x), sides, mode=mode), (x,)
+
+
+CASES: Final[dict[str, Callable[[_Drawing], Drawn]]] = {
+    "group_norm": _group_norm,
+    "batch_norm": _batch_norm,
+    "instance_norm": _instance_norm,
+    "index_add": _index_add,
+    "places that data decide": _index_of_data,
+    "masks that data decide": _masks,
+    "slices": _slices,
+    "pads": _pads,
+}
+
+SCHEDULES: Final = st.builds(
+    Schedule, tile_rows=st.sampled_from([1, 2, 16]), tile_cols=st.sampled_from([2, 64])
+)
+
+
+@pytest.mark.timeout(0)  # two hundred modules, each traced and run twice
+@pytest.mark.parametrize("name", CASES)
+@given(data=st.data())
+@examples(quick=1, deep=200)
+def test_against_pytorch(name: str, data: st.DataObject) -> None:
+    """What is stored is what PyTorch computes, in as many cycles with data as without."""
+    function, args = CASES[name](_Drawing(data.draw))  # type: ignore[arg-type]
+    program = from_torch(Called(function).eval(), args, schedule=data.draw(SCHEDULES))
+
+    report = simulate(program, mode="functional")
+
+    assert report.verification is not None
+    assert report.verified, "\n".join(report.verification.lines())
+    assert simulate(program).cycles == report.cycles
+
+
+@pytest.mark.timeout(0)
+@given(data=st.data())
+@examples(quick=2, deep=200)
+def test_work_and_bytes_of_convolutions(data: st.DataObject) -> None:
+    """FLOPs are those of PyTorch's counter; image, weights and result pass memory once each."""
+    draw = data.draw
+    rank, groups = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    numbers = st.integers(1, 3)
+    channels, outputs = groups * draw(numbers), groups * draw(numbers)
+    options = {"stride": draw(numbers), "dilation": draw(st.integers(1, 2)), "groups": groups}
+    kind = (torch.nn.Conv1d, torch.nn.Conv2d)[rank - 1]
+    torch.manual_seed(draw(st.integers(0, 99)))
+    module = kind(
+        channels, outputs, draw(numbers), padding=draw(st.integers(0, 1)), bias=False, **options
+    )
+    x = torch.randn(
+        draw(st.integers(1, 2)), channels, *(draw(st.integers(5, 8)) for _ in range(rank))
+    )
+    with FlopCounterMode(display=False) as counter:
+        result = module(x)
+
+    report = simulate(from_torch(module.eval(), (x,), schedule=draw(SCHEDULES)), mode="functional")
+
+    assert report.verified
+    assert report.flops == counter.get_total_flops()
+    moved = sum(math.prod(each.shape) for each in (x, module.weight, result))
+    assert report.off_chip_traffic_bytes == 4 * moved
