@@ -57,7 +57,6 @@ from .layouts.views import sliced_back as sliced_back
 from .memories.registry import register_memory as register_memory
 from .placing.place import place as place
 from .placing.result import FloorPlan as FloorPlan
-from .runs.area import Area as Area
 from .runs.completing import assert_completes as assert_completes
 from .runs.cost import Cost as Cost
 from .runs.cost import CostPart as CostPart
@@ -86,6 +85,7 @@ from .study.space import zipped as zipped
 from .study.study import Picture as Picture
 from .study.study import Study as Study
 from .study.study import StudyTable as StudyTable
+from .symbolic.area import Area as Area
 from .symbolic.bounds import KnownBefore as KnownBefore
 from .symbolic.bounds import lower_bounds as lower_bounds
 from .telling.errors import CapacityError as CapacityError

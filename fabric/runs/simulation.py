@@ -15,7 +15,6 @@ from fabric.machine.ending import Ending
 from fabric.machine.network_use import network_use
 from fabric.machine.state_of import memory_use
 from fabric.runs import accounting
-from fabric.runs.area import sized
 from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution
@@ -31,6 +30,7 @@ from fabric.runs.story import tell_end
 from fabric.runs.totals import told_of_prices
 from fabric.runs.verification import Verification
 from fabric.runs.verify import noise_of, verify
+from fabric.symbolic.area import sized
 from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution
 from fabric.telling.errors import ConfigurationError, FabricError, ProgramError
@@ -271,7 +271,7 @@ def _report(
         operators=totals.operators,
         channels=totals.channels,
         elements=totals.elements,
-        **sized(plan, state, metrics, substitution)._asdict(),
+        **sized(plan, [each.depth for each in state.channels], metrics, substitution)._asdict(),
         **in_units,
         wall_seconds=run.wall_seconds,
         verified=None if verification is None else verification.verified,

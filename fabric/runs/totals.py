@@ -18,6 +18,7 @@ _AREAS: Final = {
     "small_memory": "small memory units",
     "memory": "larger memory units",
     "slot": "slots of channels",
+    "link": "links of the network",
 }
 _CAUSES: Final = {
     "hbm": "moved by the HBM",
@@ -93,10 +94,11 @@ def spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
 def areas(report: Report) -> Iterator[tuple[str, str, str]]:
     """Yield what the program has of what takes area: cause, amount, and square millimetres."""
     for each in report.area:
-        if each.amount:
+        if each.amount is None or each.amount:
             name = _AREAS.get(each.cause) or f"operations on {each.cause.removesuffix('_flop')}"
             area = _range(each.low_mm2, each.high_mm2) or "not stated"
-            yield name, f"{each.amount:,} {each.unit}", area
+            amount = "no limit" if each.amount is None else f"{each.amount:,} {each.unit}"
+            yield name, amount, area
 
 
 def _range(low: float | None, high: float | None) -> str | None:

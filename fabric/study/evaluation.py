@@ -95,8 +95,8 @@ def known_before(job: Job) -> Before:
     point = job.point
     try:
         with contextlib.redirect_stdout(sys.stderr), users_values():
-            loaded, _ = loaded_of(job)
-            known = lower_bounds(loaded.program)
+            loaded, options = loaded_of(job)
+            known = lower_bounds(loaded.program, options.depths or {})
     except FabricError as error:
         refused = Outcome(
             index=point.index,
