@@ -292,4 +292,4 @@ def draw(findings: Findings, figure: Figure) -> None:
         axes.set_xticks(range(len(WIDTHS)), labels)
         axes.set_ylim(bottom=0.9)
         named(axes, workload.title, "limit of links, bytes a cycle", "times the cycles on one site")
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, handlelength=4)
