@@ -27,7 +27,7 @@ from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
 from fabric.runs.storing import stored_arrays, stored_shapes
 from fabric.runs.story import tell_end
-from fabric.runs.totals import told_of_prices
+from fabric.runs.totals import told_of_links, told_of_prices
 from fabric.runs.verification import Verification
 from fabric.runs.verify import noise_of, verify
 from fabric.symbolic.area import sized
@@ -134,7 +134,8 @@ def simulated(program: Program, settings: Settings) -> Report:
                 status, explained = run.execute(), None
         declared = _as_declared(run) if settings.exact and status == "completed" else None
         report = _report(run, declared, status, head, explained, notes)
-        run.conclude_trace(report.status, report.verified, told_of_prices(report))
+        links = list(told_of_links(report))
+        run.conclude_trace(report.status, report.verified, told_of_prices(report), links)
         tell_end(story, report, run.state, tuple(unwritten))
         story.write_report(report)
     return replace(
