@@ -106,7 +106,7 @@ def known_before(job: Job) -> Before:
             executed=_files(job.program),
         )
         return Before(point.index, refused=refused)
-    bounds = {**known.exact, **known.at_least}
+    bounds = {**known.exact, **known.at_least, **known.sized}
     return Before(point.index, bounds, tuple(known.exact), executed=_files(job.program))
 
 

@@ -39,11 +39,13 @@ class KnownBefore:
         at_least: for other fields, what it will say no less than.
         cycles: the lower bounds of the cycles by what needs them, as ``bounds_of_cycles`` has them;
             ``at_least["cycles"]`` is the largest.
+        sized: as ``at_least``, ``channel_bytes`` and areas, where depths are given.
     """
 
     exact: Mapping[str, int]
-    at_least: Mapping[str, int | float]
+    at_least: Mapping[str, int]
     cycles: Mapping[str, Bound]
+    sized: Mapping[str, float]
 
 
 @checked
@@ -81,16 +83,15 @@ def lower_bounds(
         traffic_bytes = with_totals(totals.traffic_bytes, certain.totals)
         found[f"off_chip_traffic{name}_bytes"] = _of_types(traffic_bytes)
         found[f"on_chip_requirement{name}_bytes"] = _of_types(totals.on_chip_bytes)
-    at_least: dict[str, int | float] = {
-        name: value for name, (value, is_exact) in sorted(found.items()) if not is_exact
-    }
+    at_least_sized: Mapping[str, float] = {}
     if depths is not None:
         deep = [depths.get(edge.key) or program.depth_of(edge.key) for edge in plan.edges]
-        at_least |= least_sized(plan, deep, metrics, certain.substitution, certain.totals)
+        at_least_sized = least_sized(plan, deep, metrics, certain.substitution, certain.totals)
     return KnownBefore(
         exact={name: value for name, (value, is_exact) in sorted(found.items()) if is_exact},
-        at_least=at_least,
+        at_least={name: value for name, (value, is_exact) in sorted(found.items()) if not is_exact},
         cycles=cycles,
+        sized=at_least_sized,
     )
 
 

@@ -286,7 +286,7 @@ def beaten(known: KnownBefore, report: Report) -> Iterator[str]:
     for name, value in known.exact.items():
         if said[name] != value:
             yield f"{name} is {said[name]}: {value} were known"
-    for name, least in known.at_least.items():
+    for name, least in {**known.at_least, **known.sized}.items():
         if not isinstance(said[name], Real):
             yield f"{name} is {said[name]}: a number was to be measured"
         elif said[name] < least:
