@@ -14,17 +14,18 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import moe_or_attention
 from layers.models import ModelName
 
 from fabric import Program, place
-from fabric.network import Mesh, Site
+
+Sites: TypeAlias = Mapping[str, tuple[int, int]]
 
 Way = Literal["place", "random", "rows", "together"]
 
-_found: Final[dict[tuple[object, ...], Mapping[str, Site]]] = {}
+_found: Final[dict[tuple[object, ...], Sites]] = {}
 """Sites by what decides them: those of a large layer are looked for once."""
 
 
@@ -79,7 +80,7 @@ def build(
     if placement == "together":
         program.put({node.name: mesh.edge[0] for node in program.nodes})
     elif placement == "random":
-        program.put(_random(program, mesh, placement_seed))
+        program.put(_random(program, placement_seed))
     elif placement == "place":
         if mesh.die_columns is None and mesh.die_rows is None:
             # Where all links are alike, their width decides nothing.
@@ -92,8 +93,10 @@ def build(
     return program
 
 
-def _random(program: Program, mesh: Mesh, seed: int) -> dict[str, Site]:
+def _random(program: Program, seed: int) -> Sites:
     """Return sites that are drawn: off-chip units on the edge, on each site as many as it takes."""
+    mesh = program.hardware.network
+    assert mesh is not None
     drawn = random.Random(seed)
     ports = [each.name for each in program.nodes if each.operator.off_chip is not None]
     others = [each.name for each in program.nodes if each.operator.off_chip is None]

@@ -33,6 +33,8 @@ class AreaDescription(Described):
         memory_mm2_per_kib: of those of a larger one.
         small_memory_bytes: up to which a memory unit is small.
         slot_mm2_per_byte: of a byte in a slot of a channel; a few slots are registers, no SRAM.
+        link_mm2_per_byte_per_cycle: of a byte a cycle that a link of the network carries, with its
+            part of the router at its end; so of a way into a site, and out of it.
         float32_flop_mm2: of one operation a cycle on numbers of this element type; the others
             alike.
     """
@@ -43,6 +45,7 @@ class AreaDescription(Described):
     memory_mm2_per_kib: Range | None = None
     small_memory_bytes: Annotated[int, Bounds(0, 2**40)] = 4096
     slot_mm2_per_byte: Range | None = None
+    link_mm2_per_byte_per_cycle: Range | None = None
     float32_flop_mm2: Range | None = None
     float16_flop_mm2: Range | None = None
     bfloat16_flop_mm2: Range | None = None

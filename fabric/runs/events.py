@@ -10,7 +10,7 @@ from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from fabric.symbolic.carried import passed_bytes
+from fabric.symbolic.carried import dtype_of, passed_bytes
 from fabric.symbolic.substitution import Size, Substitution
 from fabric.values.stream_type import (
     TileType,
@@ -18,7 +18,6 @@ from fabric.values.stream_type import (
     ValueType,
     holds_buffers,
 )
-from fabric.values.value import dtype_name
 from fabric.wiring.mistakes import work_of
 from fabric.wiring.operator import Node
 from fabric.wiring.work import Rates
@@ -131,13 +130,3 @@ def _tile_bytes(value: ValueType) -> Size:
 def _number(size: Dim) -> Size:
     """Return a size that the run has measured; one that no channel shows counts as none."""
     return size if isinstance(size, int | Fraction) else 0
-
-
-def dtype_of(node: Node) -> str:
-    """Return the element type of an operator's result, or of its input where it gives no tiles."""
-    values = [each.value for each in (*node.output_types, *node.input_types)]
-    for value in values:
-        for item in value.items if isinstance(value, TupleType) else (value,):
-            if isinstance(item, TileType):
-                return dtype_name(item.dtype)
-    return "other"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -143,10 +143,16 @@ class Execution:
         """What interrupted the run, where something did."""
         return self._interrupts.number
 
-    def conclude_trace(self, status: Ending, verified: bool | None, priced: JsonObject) -> None:
+    def conclude_trace(
+        self,
+        status: Ending,
+        verified: bool | None,
+        priced: JsonObject,
+        links: Sequence[Sequence[str]],
+    ) -> None:
         """Let the trace say of the run what its report says."""
         if self._recorder is not None:
-            self._recorder.conclude(status, verified, priced, self.on_chip_bytes)
+            self._recorder.conclude(status, verified, priced, links, self.on_chip_bytes)
 
     def execute(self) -> Ending:
         """Run to the end and return how it ended; the trace ends with it."""

@@ -11,12 +11,12 @@ from typing_extensions import override
 
 from fabric.arguments.described import checked, refuse
 from fabric.machine.ending import Ending
-from fabric.runs.area import Area
 from fabric.runs.counters import ChannelCounters, Comparison, UnitCounters
 from fabric.runs.exit_status import ExitStatus
 from fabric.runs.outputs import Outputs
 from fabric.runs.pricing import Spending
 from fabric.runs.verification import Verification
+from fabric.symbolic.area import Area
 from fabric.telling.errors import (
     ConfigurationError,
     Deadlock,

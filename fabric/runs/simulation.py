@@ -15,7 +15,6 @@ from fabric.machine.ending import Ending
 from fabric.machine.network_use import network_use
 from fabric.machine.state_of import memory_use
 from fabric.runs import accounting
-from fabric.runs.area import sized
 from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution
@@ -28,9 +27,10 @@ from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
 from fabric.runs.storing import stored_arrays, stored_shapes
 from fabric.runs.story import tell_end
-from fabric.runs.totals import told_of_prices
+from fabric.runs.totals import told_of_links, told_of_prices
 from fabric.runs.verification import Verification
 from fabric.runs.verify import noise_of, verify
+from fabric.symbolic.area import sized
 from fabric.symbolic.metrics import Metrics, metrics_of
 from fabric.symbolic.substitution import Substitution
 from fabric.telling.errors import ConfigurationError, FabricError, ProgramError
@@ -100,7 +100,8 @@ def simulated(program: Program, settings: Settings) -> Report:
         run, status, explained = _executed(run, recorded, notes)
         declared = _as_declared(run) if settings.exact and status == "completed" else None
         report = _report(run, declared, status, recorded.head, explained, notes)
-        run.conclude_trace(report.status, report.verified, told_of_prices(report))
+        links = list(told_of_links(report))
+        run.conclude_trace(report.status, report.verified, told_of_prices(report), links)
         tell_end(story, report, run.state, tuple(unwritten))
         story.write_report(report)
     return replace(
@@ -264,7 +265,7 @@ def _report(
         hbm=state.hbm,
         network=network_use(machine),
         **totals._asdict(),
-        **sized(plan, state, metrics, substitution)._asdict(),
+        **sized(plan, [each.depth for each in state.channels], metrics, substitution)._asdict(),
         **found.in_units,
         verified=None if verification is None else verification.verified,
         verification=verification,

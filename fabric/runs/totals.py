@@ -9,7 +9,7 @@ from typing import Final
 from fabric.runs.report import Report
 from fabric.telling.plain import JsonObject
 
-__all__ = ["areas", "spent", "told_of_prices", "totals"]
+__all__ = ["areas", "spent", "told_of_links", "told_of_prices", "totals"]
 
 _PREFIXES: Final = {
     9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "\N{GREEK SMALL LETTER MU}", -9: "n", -12: "p",
@@ -18,7 +18,11 @@ _AREAS: Final = {
     "small_memory": "small memory units",
     "memory": "larger memory units",
     "slot": "slots of channels",
+    "link": "links of the network",
 }
+_CHANNELS: Final = 2
+"""Of a link, that are named."""
+
 _CAUSES: Final = {
     "hbm": "moved by the HBM",
     "memory_write": "written to memory units",
@@ -76,6 +80,22 @@ def told_of_prices(report: Report) -> JsonObject:
     return {"totals": rows, "spent": [list(row) for row in spent(report)]}
 
 
+def told_of_links(report: Report) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the links that have a limit, for who shows the run later.
+
+    Of each its name, its bytes, percent of what it can carry, and the first of its channels.
+    """
+    if report.network is None:
+        return
+    for link in report.network.links:
+        share = link.share(report.cycles or 0)
+        if share is None:
+            continue
+        more = len(link.channels) - _CHANNELS
+        users = ", ".join(link.channels[:_CHANNELS]) + (f", {more:,} more" if more > 0 else "")
+        yield link.name, f"{link.bytes:,}", f"{100 * share:.1f}", users
+
+
 def spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
     """Yield the causes of energy that the run had: cause, amount, joules, and percent of all."""
     for each in report.spent:
@@ -94,10 +114,11 @@ def spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
 def areas(report: Report) -> Iterator[tuple[str, str, str]]:
     """Yield what the program has of what takes area: cause, amount, and square millimetres."""
     for each in report.area:
-        if each.amount:
+        if each.amount is None or each.amount:
             name = _AREAS.get(each.cause) or f"operations on {each.cause.removesuffix('_flop')}"
             area = _range(each.low_mm2, each.high_mm2) or "not stated"
-            yield name, f"{each.amount:,} {each.unit}", area
+            amount = "no limit" if each.amount is None else f"{each.amount:,} {each.unit}"
+            yield name, amount, area
 
 
 def _range(low: float | None, high: float | None) -> str | None:

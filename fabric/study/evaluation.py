@@ -95,8 +95,8 @@ def known_before(job: Job) -> Before:
     point = job.point
     try:
         with contextlib.redirect_stdout(sys.stderr), users_values():
-            loaded, _ = loaded_of(job)
-            known = lower_bounds(loaded.program)
+            loaded, options = loaded_of(job)
+            known = lower_bounds(loaded.program, options.depths or {})
     except FabricError as error:
         refused = Outcome(
             index=point.index,
@@ -106,7 +106,7 @@ def known_before(job: Job) -> Before:
             executed=_files(job.program),
         )
         return Before(point.index, refused=refused)
-    bounds = {**known.exact, **known.at_least}
+    bounds = {**known.exact, **known.at_least, **known.sized}
     return Before(point.index, bounds, tuple(known.exact), executed=_files(job.program))
 
 

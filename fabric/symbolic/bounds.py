@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
+from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked
 from fabric.compiled.likeness import Likeness
+from fabric.symbolic.area import least_sized
 from fabric.symbolic.bounds_cycles import Bound, bounds_of_cycles
 from fabric.symbolic.certain import Certain, certain_sizes
 from fabric.symbolic.graph import graph_of
@@ -36,21 +39,27 @@ class KnownBefore:
         at_least: for other fields, what it will say no less than.
         cycles: the lower bounds of the cycles by what needs them, as ``bounds_of_cycles`` has them;
             ``at_least["cycles"]`` is the largest.
+        sized: as ``at_least``, ``channel_bytes`` and areas, where depths are given.
     """
 
     exact: Mapping[str, int]
     at_least: Mapping[str, int]
     cycles: Mapping[str, Bound]
+    sized: Mapping[str, float]
 
 
 @checked
 @users_values()
 @only_young_garbage()
-def lower_bounds(program: Program) -> KnownBefore:
+def lower_bounds(
+    program: Program, depths: Mapping[str, Annotated[int, Bounds(1)]] | None = None
+) -> KnownBefore:
     """Return what is known of each run of ``program``, under whatever depths and hops.
 
     Args:
         program: wired; nothing runs.
+        depths: of single channels, by ``consumer.input``; elsewhere as the program says. What
+            channels hold, and areas, are known only where these are given.
 
     Raises:
         ProgramError: the program is not complete.
@@ -74,10 +83,15 @@ def lower_bounds(program: Program) -> KnownBefore:
         traffic_bytes = with_totals(totals.traffic_bytes, certain.totals)
         found[f"off_chip_traffic{name}_bytes"] = _of_types(traffic_bytes)
         found[f"on_chip_requirement{name}_bytes"] = _of_types(totals.on_chip_bytes)
+    at_least_sized: Mapping[str, float] = {}
+    if depths is not None:
+        deep = [depths.get(edge.key) or program.depth_of(edge.key) for edge in plan.edges]
+        at_least_sized = least_sized(plan, deep, metrics, certain.substitution, certain.totals)
     return KnownBefore(
         exact={name: value for name, (value, is_exact) in sorted(found.items()) if is_exact},
         at_least={name: value for name, (value, is_exact) in sorted(found.items()) if not is_exact},
         cycles=cycles,
+        sized=at_least_sized,
     )
 
 

@@ -67,16 +67,12 @@ class Workload:
     @property
     def space(self) -> Space:
         """Its points."""
-        mesh = {COLUMNS: (self.side,), ROWS: (self.side,)}
-        alone = zipped({name: (value,) for name, value in self.fixed.items()} | mesh)
+        alone = {**self.fixed, COLUMNS: self.side, ROWS: self.side}
         designs = reduce(
             add,
-            (
-                zipped({name: (value,) for name, value in each.items()})
-                for each in self.designs.values()
-            ),
+            (_one(each) for each in self.designs.values()),
         )
-        return alone * designs * (_together() + _apart() + _again())
+        return _one(alone) * designs * (_together() + _apart() + _again())
 
     def cycles(
         self,
@@ -102,6 +98,11 @@ class Workload:
         return self.cycles(findings, design, "together")
 
 
+def _one(setting: Mapping[str, str | int]) -> Space:
+    """Return the space of one setting."""
+    return zipped({name: (value,) for name, value in setting.items()})
+
+
 def _together() -> Space:
     return grid(placement=("together",), placement_seed=(0,)) * _links((None,))
 
@@ -119,15 +120,17 @@ def _links(widths: tuple[int | None, ...]) -> Space:
 
 
 def _layer(layer: Layer, side: int) -> Workload:
-    fixed = {
+    fixed: dict[str, str | int] = {
         "part": "moe",
         "model": layer.model,
         "batch": layer.batch,
         "routing": routing(layer.trace),
         "flops_per_cycle": FLOPS_PER_CYCLE,
     }
-    static = {f"static {rows}": {"tiling": "static", "tile_n": rows} for rows in (16, 32, 64)}
-    return Workload(layer.title, side, fixed, {**static, DYNAMIC: {"tiling": "dynamic"}})
+    designs: dict[str, dict[str, str | int]] = {
+        f"static {rows}": {"tiling": "static", "tile_n": rows} for rows in (16, 32, 64)
+    }
+    return Workload(layer.title, side, fixed, {**designs, DYNAMIC: {"tiling": "dynamic"}})
 
 
 WORKLOADS: Final = (
@@ -292,4 +295,4 @@ def draw(findings: Findings, figure: Figure) -> None:
         axes.set_xticks(range(len(WIDTHS)), labels)
         axes.set_ylim(bottom=0.9)
         named(axes, workload.title, "limit of links, bytes a cycle", "times the cycles on one site")
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, handlelength=4)

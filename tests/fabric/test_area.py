@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,12 @@ import pytest
 from fabric import Hardware, Study, grid, load_hardware, run_point, simulate
 from fabric.extend import AreaDescription
 from fabric.loading.program_file import load_program
+from fabric.network import Mesh
 from fabric.runs.report import Report
+from fabric.runs.totals import areas
 from fabric.shell.cli import main
+from fabric.study.evaluation import Job, known_before
+from fabric.study.session import StudySession
 from fabric.telling.errors import ConfigurationError
 
 ROOT = Path(__file__).parents[2]
@@ -25,26 +30,27 @@ STATED = AreaDescription(
 )
 
 
-def report_of(area: AreaDescription, depths: dict[str, int] | None = None) -> Report:
+def report_of(
+    area: AreaDescription, depths: dict[str, int] | None = None, network: Mesh | None = None
+) -> Report:
     """Return the report of SwiGLU on hardware with this area, with some channels deeper."""
-    program = load_program(SWIGLU, [], Hardware(area=area)).program
+    program = load_program(SWIGLU, [], Hardware(area=area, network=network)).program
     return simulate(program, mode="timing", depths=depths)
 
 
 def test_each_cause_is_its_amount_times_its_range() -> None:
     """Each cause is its amount times its range, and they add up."""
     report = report_of(STATED)
-    found = {each.cause: each for each in report.area}
-    memory = found["small_memory"].amount + found["memory"].amount
-    assert memory == report.on_chip_requirement_bytes
-    assert found["small_memory"].amount > 0 < found["memory"].amount
-    assert found["slot"].amount == report.channel_bytes
-    assert found["bfloat16_flop"].amount == report.allocated_flops_per_cycle
+    found = {each.cause: each.amount or 0 for each in report.area}
+    assert found["small_memory"] + found["memory"] == report.on_chip_requirement_bytes
+    assert found["small_memory"] > 0 < found["memory"]
+    assert found["slot"] == report.channel_bytes
+    assert found["bfloat16_flop"] == report.allocated_flops_per_cycle
     assert report.allocated_flops_per_cycle
     assert report.channel_bytes
     low = (
-        found["small_memory"].amount / 1024 * 0.5
-        + found["memory"].amount / 1024 * 0.125
+        found["small_memory"] / 1024 * 0.5
+        + found["memory"] / 1024 * 0.125
         + report.channel_bytes * 0.25
         + report.allocated_flops_per_cycle * 2
     )
@@ -55,6 +61,22 @@ def test_each_cause_is_its_amount_times_its_range() -> None:
     assert report.area_by_cause == {
         each.cause: [each.low_mm2, each.high_mm2] for each in report.area
     }
+
+
+def test_links_are_counted_at_their_width() -> None:
+    """Each that is on the mesh, and a way into each site and out of it; none without a network."""
+    area = AreaDescription(**{**vars(STATED), "link_mm2_per_byte_per_cycle": (0.5, 3.0)})
+    mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=8, injection_bytes_per_cycle=5)
+    # Along both rows two links each way, along three columns one each way; six sites.
+    width = 8 * (2 * 2 * 2 + 3 * 2) + 5 * 6 * 2
+    found = {each.cause: each for each in report_of(area, network=mesh).area}
+    assert (found["link"].amount, found["link"].unit) == (width, "bytes/cycle")
+    assert (found["link"].low_mm2, found["link"].high_mm2) == (width / 2, width * 3)
+    endless = report_of(area, network=replace(mesh, injection_bytes_per_cycle=None))
+    assert (endless.area_by_cause or {})["link"] == [None, None]
+    assert endless.area_mm2 is None
+    assert ("links of the network", "no limit", "not stated") in areas(endless)
+    assert "link" not in {each.cause for each in report_of(area).area}
 
 
 def test_what_is_not_stated_is_not_known() -> None:
@@ -110,6 +132,26 @@ def test_studies_minimise_both() -> None:
     two, four = (run_point(study, study.point(index)) for index in range(2))
     assert 2 * two.numbers["channel_bytes"] == four.numbers["channel_bytes"]
     assert two.numbers["area_mm2"] < four.numbers["area_mm2"]
+    for each, outcome in enumerate((two, four)):
+        before = known_before(Job.of(study, study.point(each)))
+        assert before.bounds["channel_bytes"] == outcome.numbers["channel_bytes"]
+        assert before.bounds["area_mm2"] == pytest.approx(outcome.numbers["area_mm2"])
+        assert before.bounds["area_mm2"] <= outcome.numbers["area_mm2"]
+
+
+def test_what_takes_more_is_not_run() -> None:
+    """A point that another one beats in area is proved so, and does not run."""
+    study = Study(
+        program=SWIGLU,
+        space=grid({"hardware.channel.depth": [1, 2, 60]}),
+        hardware=Path("programs/hardware/paper_area.toml"),
+        minimize=("area_mm2",),
+    )
+    session = StudySession(study)
+    while (point := session.ask()) is not None:
+        session.tell(run_point(study, point))
+    found = {index: each.pruned_by for index, each in session.outcomes.items()}
+    assert found == {0: None, 1: 0, 2: 0}
 
 
 def test_the_report_shows_the_range(

@@ -12,17 +12,9 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    Hardware,
-    Hop,
-    KnownBefore,
-    Program,
-    Report,
-    Stream,
-    lower_bounds,
-    simulate,
-)
+from fabric import Hardware, Hop, KnownBefore, Program, Report, Stream, lower_bounds, simulate
 from fabric.extend import (
+    AreaDescription,
     BankedDescription,
     ComputeUnit,
     FixedDescription,
@@ -79,12 +71,24 @@ class Idle(RowSum):
         return 0
 
 
+_AREA = AreaDescription(
+    small_memory_mm2_per_kib=(0.5, 2),
+    memory_mm2_per_kib=(0.25, 0.75),
+    small_memory_bytes=300,
+    slot_mm2_per_byte=(0.125, 0.3),
+    float32_flop_mm2=(0.1, 0.7),
+    bfloat16_flop_mm2=(0.05, 0.3),
+)
+"""A memory unit that is just not small takes less than one that just is."""
+
+
 def drawn_hardware(choices: Any) -> Hardware:
     """Return hardware on which any of the bounds may be the largest."""
     memory: Callable[[Any], OffChipDescription] = choices.pick((_flat, _flat, _banked, _fixed))
     return Hardware(
         hbm=memory(choices),
         on_chip=OnChipDescription(bytes_per_cycle=choices.pick((64, 1, 8))),
+        area=choices.pick((AreaDescription(), _AREA)),
     )
 
 
@@ -261,7 +265,7 @@ class Bounded(Random):
 
 def compared(built: Program, **options: Any) -> tuple[KnownBefore, Report]:
     """Return what was known of a program and what a run of it says, which agree."""
-    known = lower_bounds(built)
+    known = lower_bounds(built, options.get("depths") or {})
     report = simulate(built, **{"mode": "timing", **options})
     assert [] == list(beaten(known, report))
     return known, report
@@ -275,7 +279,7 @@ def beaten(known: KnownBefore, report: Report) -> Iterator[str]:
     for name, value in known.exact.items():
         if said[name] != value:
             yield f"{name} is {said[name]}: {value} were known"
-    for name, least in known.at_least.items():
+    for name, least in {**known.at_least, **known.sized}.items():
         if not isinstance(said[name], Real):
             yield f"{name} is {said[name]}: a number was to be measured"
         elif said[name] < least:

@@ -80,6 +80,7 @@ class TestPrograms:
         assert report.cycles is not None
         assert known.at_least["cycles"] > Fraction(9, 10) * report.cycles
         assert ["cycles"] == list(known.at_least)
+        assert known.sized["channel_bytes"] == report.channel_bytes
 
 
 def check_random(data: bytes) -> None:

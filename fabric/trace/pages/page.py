@@ -20,6 +20,7 @@ from fabric.trace.pages.detail import detail_of
 from fabric.trace.pages.figures import AT_CHANNELS, figures, steps
 from fabric.trace.pages.graph import graphs
 from fabric.trace.pages.levels import edges, memory, most_held, states
+from fabric.trace.pages.mesh import mesh
 from fabric.trace.pages.packed import packed
 from fabric.trace.pages.parts import filled, head, part
 
@@ -66,6 +67,7 @@ def write_page(trace: RecordedRun, output: Path) -> None:
         ),
         "deadlock": _deadlock(report) if report else "",
         "priced": "".join(_priced(trace.priced)),
+        "mesh": mesh(trace.links, trace.meta),
         "uplot_version": _UPLOT_VERSION,
         "uplot": part("vendor/uPlot.iife.min.js"),
         "script": "".join(part(f"script/{name}.js") for name in _SCRIPTS),

@@ -66,6 +66,8 @@ class RecordedRun:
         shutdown_cycles: so long after its last client the off-chip memory stopped; None where the
             run does not say.
         priced: rows of text about seconds and joules, by table; none where nothing has a price.
+        links: of a network that have a limit, rows of text: name, bytes, percent of what it can
+            carry, channels.
         on_chip_bytes: that each unit requires, in node order; none where the run does not say.
         hbm: what its off-chip memory has counted in the whole run; None where the model counts
             nothing, or where the run did not say how it ended.
@@ -130,6 +132,7 @@ class RecordedRun:
             shutdown_cycles if is_number(shutdown_cycles) else None
         )
         self.priced: Final = _rows_of(end.get("priced"))
+        self.links: Final = _rows_of({"links": end.get("links")}).get("links", [])
         self.on_chip_bytes: Final = self._numbers(end.get("on_chip_bytes"))
         self.hbm: Final = self._counters(end.get("hbm"))
         self.damaged: Final = len(self.problems) > told

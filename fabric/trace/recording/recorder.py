@@ -170,6 +170,7 @@ class Recorder:
         status: str,
         verified: bool | None,
         priced: JsonObject,
+        links: Sequence[Sequence[str]],
         on_chip_bytes: Sequence[int],
     ) -> None:
         """Say at last what the report says of the run, once its outputs were looked at.
@@ -178,10 +179,13 @@ class Recorder:
             status: how it ended.
             verified: whether its outputs are right.
             priced: rows of text about seconds and joules; empty where nothing has a price.
+            links: of a network that have a limit, as rows of text.
             on_chip_bytes: that each operator requires, in node order; none where nobody asked.
         """
         end = self._end | {"status": status, "verified": verified, "priced": priced}
         end["on_chip_bytes"] = list(on_chip_bytes)
+        if links:
+            end["links"] = [list(row) for row in links]
         self._spool.attempt("its end", lambda: self._json("end", end))
 
     def _snapshot(self, state: RunState | None = None) -> None:
