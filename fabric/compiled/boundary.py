@@ -8,6 +8,7 @@ import numpy as np
 
 from fabric.compiled import columns as c
 from fabric.compiled.arrays import Arrays
+from fabric.engine.networked_channel import NetworkedChannel
 from fabric.values.value import Element
 
 __all__ = ["Boundary"]
@@ -68,7 +69,7 @@ class Boundary:
             sent += 1
         # What cannot be written down stays where it is, with all that has come with it.
         channel.fetch()
-        row[c.SENT] = sent
+        row[c.SENT] = row[c.ARRIVED] = sent
         row[c.BARE_SENT] += bare
         if channel.closed_cycle is not None:
             row[c.CLOSED] = channel.closed_cycle
@@ -172,11 +173,31 @@ class Boundary:
         held = self._elements(number, taken, sent) if taken < sent else []
         channel, _, producer, _ = self._arrays.joints[number]
         if producer >= 0:
-            channel.hold(held)
+            if isinstance(channel, NetworkedChannel):
+                self._show_on_way(number, channel, taken, sent)
+            else:
+                channel.hold(held)
             return
         self._hide(number)
         channel.queue.extendleft(reversed(held))
         self._shown[number] = len(held)
+
+    def _show_on_way(self, number: int, channel: NetworkedChannel, taken: int, sent: int) -> None:
+        """Let a channel over links say what of ``sent`` has arrived, and what has not."""
+        arrays = self._arrays
+        base, mask = arrays.place(number)
+        arrived = arrays.channels.item(number, c.ARRIVED)
+        held = self._elements(number, taken, sent)
+        slots = [arrays.slots.array[base + (index & mask)].tolist() for index in range(taken, sent)]
+        here = arrived - taken
+        channel.hold_on_way(
+            held[:here],
+            [(slot[c.SET_OUT], slot[c.LATE]) for slot in slots[:here]],
+            [
+                (slot[c.SET_OUT], requested, element)
+                for slot, (requested, element) in zip(slots[here:], held[here:], strict=True)
+            ],
+        )
 
     def _hide(self, number: int) -> None:
         """Take from the queue of a channel into a stage what ``show`` has put there."""

@@ -16,6 +16,7 @@ from fabric.compiled.region import Region
 from fabric.compiled.tables import Tables
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
+from fabric.engine.networked_channel import NetworkedChannel
 from fabric.engine.off_chip import prefetching
 from fabric.engine.ports import Sink
 from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
@@ -24,6 +25,7 @@ from fabric.wiring.behaviour import behaving_as
 if TYPE_CHECKING:
     from fabric.compiled.views import Views
     from fabric.engine.ports import Ports
+    from fabric.network.links import Links
     from fabric.wiring.elaborate import Plan
     from fabric.wiring.operator import Operator
 
@@ -31,7 +33,11 @@ __all__ = ["region_of"]
 
 
 def region_of(
-    plan: Plan, views: Views, channels: Sequence[Channel], conducted: Sequence[bool]
+    plan: Plan,
+    views: Views,
+    channels: Sequence[Channel],
+    conducted: Sequence[bool],
+    network: Links | None,
 ) -> Region | None:
     """Return the operators that need no task of their own; None where there are none.
 
@@ -40,6 +46,7 @@ def region_of(
         views: what each node sees.
         channels: of each edge.
         conducted: whether the operator of each node is.
+        network: the links that channels share; None where none do.
     """
     slow = max((max(each.forward_cycles, each.backward_cycles) for each in channels), default=0)
     if slow > c.FAR:
@@ -70,7 +77,9 @@ def region_of(
     recorded = views.observation is not None
     try:
         joints = _joints(plan, views, channels, number)
-        arrays = Arrays(codes, tables, stages, joints, recorded=recorded)
+        if network is not None and not all(map(_may_share, joints)):
+            return None
+        arrays = Arrays(codes, tables, stages, joints, network=network, recorded=recorded)
     except OverflowError:
         return None
     return Region(arrays, likeness, views, Journal(arrays) if recorded else None)
@@ -89,6 +98,12 @@ def _joints(
             assumed = sink if producer >= 0 and isinstance(sink, AssumedSink) else None
             joints.append(Joint(channel, assumed, producer, consumer))
     return joints
+
+
+def _may_share(joint: Joint) -> bool:
+    """Whether the loop can carry what goes over a channel: over links, from stage to stage."""
+    inner = joint.producer >= 0 and joint.consumer >= 0
+    return inner or not isinstance(joint.channel, NetworkedChannel)
 
 
 def _automaton(operator: Operator, ports: Ports, codes: Codes, tables: Tables) -> Automaton | None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Burst",
     "Counting",
+    "Foreseeing",
     "OffChip",
     "Prefetching",
     "Region",
@@ -137,6 +138,19 @@ class Counting(Protocol):
 
     def counters(self) -> MemoryCounters | None:
         """Return what it has counted so far."""
+        ...
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """What a memory besides does that knows how long it will be silent."""
+
+    @property
+    def silent_until(self) -> int:
+        """A cycle up to which it completes none of the bursts that are under way.
+
+        Bursts that are handed over later do not change that.
+        """
         ...
 
 

@@ -12,13 +12,32 @@ from fabric.engine.network import Arriving
 from fabric.network import columns as n
 from fabric.network.carrying import begin, go_on, next_cycle
 
-__all__ = ["NO_CYCLE", "Links", "SharedFlow"]
+__all__ = ["NO_CYCLE", "NO_LINKS", "Links", "SharedFlow"]
 
 NO_CYCLE: Final = 1 << 63
 """Later than whatever a clock waits for: nothing is under way."""
 
 _FIRST_WAITING: Final = 2
 """Elements that can be under way in a flow, until it needs more."""
+
+
+NO_LINKS: Final[Mapping[str, Counters]] = {
+    name: np.full(n.NOTES, n.NEVER, np.int64)
+    for name in (
+        "flows",
+        "waiting",
+        "taken",
+        "links",
+        "members",
+        "live",
+        "arrived",
+        "marked",
+        "touched",
+        "differing",
+        "notes",
+    )
+}
+"""Arrays of a run that shares none: nothing ever comes."""
 
 
 class SharedFlow:
@@ -56,6 +75,7 @@ class Links:
     Attributes:
         flows: one for each route.
         next_cycle: see ``Network``.
+        waiting: what is sent and is not through; see ``columns``. Another array after ``grow``.
     """
 
     def __init__(self, capacities: Sequence[int | None], routes: Sequence[Sequence[int]]) -> None:
@@ -77,7 +97,7 @@ class Links:
         flows[:, n.BASE] = np.arange(count) * _FIRST_WAITING
         flows[:, n.MASK] = _FIRST_WAITING - 1
         flows[:, [n.LIVE_AT, n.BY]] = n.NOBODY
-        self._waiting = np.zeros((count * _FIRST_WAITING, n.WAITING_COLUMNS), np.int64)
+        self.waiting = np.zeros((count * _FIRST_WAITING, n.WAITING_COLUMNS), np.int64)
         taken = np.zeros((int(ends[-1]), n.TAKEN_COLUMNS), np.int64)
         taken[:, n.LINK] = [link for links in limited for link in links]
         taken[:, n.FLOW] = np.repeat(np.arange(count), [*map(len, limited)])
@@ -107,7 +127,7 @@ class Links:
     @property
     def arrays(self) -> Mapping[str, Counters]:
         """What is under way, as ``carrying`` knows it, until ``grow`` is called."""
-        return {**self._fixed, "waiting": self._waiting.reshape(-1)}
+        return {**self._fixed, "waiting": self.waiting.reshape(-1)}
 
     def count_end(self, flow: int) -> None:
         """Know that a flow leads to one more channel."""
@@ -120,9 +140,9 @@ class Links:
         # In the order in which they came, from a multiple of the size on.
         order = np.arange(row[n.THROUGH], row[n.THROUGH] + size)
         more = np.zeros((2 * size, n.WAITING_COLUMNS), np.int64)
-        more[order & (2 * size - 1)] = self._waiting[base + (order & (size - 1))]
-        row[n.BASE], row[n.MASK] = len(self._waiting), 2 * size - 1
-        self._waiting = np.concatenate([self._waiting, more])
+        more[order & (2 * size - 1)] = self.waiting[base + (order & (size - 1))]
+        row[n.BASE], row[n.MASK] = len(self.waiting), 2 * size - 1
+        self.waiting = np.concatenate([self.waiting, more])
         self._loops = None
 
     def begin(self, flow: int, cycle: int, size_bytes: int) -> None:
@@ -134,7 +154,7 @@ class Links:
                 return
             self.grow(flow)
 
-    def advance(self) -> None:
+    def advance(self, horizon_cycle: int) -> None:  # noqa: ARG002 - units do what comes of it
         """See ``Network``."""
         cycle, count, next_cycle = self._linked[1]()
         self._note(next_cycle)
@@ -144,6 +164,11 @@ class Links:
             for _ in range(elements):
                 for end in self.flows[number].ends:
                     end.arrive(cycle)
+
+    @property
+    def cycle(self) -> int:
+        """Up to which everything has happened."""
+        return self._notes.item(n.NOW_CYCLE) + bool(self._notes[n.NOW_TICK])
 
     def see(self) -> None:
         """Know what comes next, after another loop has gone on."""

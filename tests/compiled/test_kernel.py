@@ -57,7 +57,7 @@ class InStep:
         try:
             # The hash of a code takes more than 64 bits, and is cut off.
             with np.errstate(over="ignore"):
-                pace, budget = integers
+                pace, horizon, budget = integers
                 return tuple(map(int, self._function(**copies, pace=pace, budget=budget)))
         except IndexError:
             return ()

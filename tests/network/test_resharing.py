@@ -88,7 +88,7 @@ def test_rates_are_those_found_anew(of: Traffic) -> None:
         links.flows[flow].begin(cycle, size_bytes)
     pieces = 1 << (n.PIECE_BITS - n.TICK_BITS)
     while links.next_cycle != NO_CYCLE:
-        links.advance()
+        links.advance(0)
         rows = links.arrays["flows"].reshape(-1, n.FLOW_COLUMNS)
         under_way = np.flatnonzero(rows[:, n.UNDER_WAY]).tolist()
         assert rows[under_way, n.RATE].tolist() == _rates(of, under_way, pieces)
