@@ -86,6 +86,7 @@ class Arrays:
         codes: of elements.
         tables: of what operators do.
         network: the links that channels share; None where none do.
+        outer_flows: those of units outside.
     """
 
     def __init__(
@@ -153,14 +154,17 @@ class Arrays:
         self.slots.count = int(slots.sum())
 
     def _build_flows(self) -> None:
-        """Let channels know their flows, and flows their channels."""
-        ends: list[list[int]] = []
+        """Let channels know their flows, and flows the channels that stages send on."""
+        flows = () if self.network is None else self.network.flows
+        ends: list[list[int]] = [[] for _ in flows]
         for number, joint in enumerate(self.joints):
             if isinstance(joint.channel, NetworkedChannel):
                 flow = joint.channel.way.flow.number
                 self.channels[number, c.FLOW] = flow
-                ends += [[] for _ in range(flow + 1 - len(ends))]
-                ends[flow].append(number)
+                if joint.producer >= 0:
+                    ends[flow].append(number)
+        outer = [flow for flow, each in enumerate(ends) if not each]
+        self.outer_flows: Array = np.array(outer, np.int64)
         first = len(ends) + 1
         starts = np.cumsum([first, *map(len, ends)])
         numbers = [number for each in ends for number in each]

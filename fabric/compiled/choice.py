@@ -16,7 +16,6 @@ from fabric.compiled.region import Region
 from fabric.compiled.tables import Tables
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
-from fabric.engine.networked_channel import NetworkedChannel
 from fabric.engine.off_chip import prefetching
 from fabric.engine.ports import Sink
 from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
@@ -77,8 +76,6 @@ def region_of(
     recorded = views.observation is not None
     try:
         joints = _joints(plan, views, channels, number)
-        if network is not None and not all(map(_may_share, joints)):
-            return None
         arrays = Arrays(codes, tables, stages, joints, network=network, recorded=recorded)
     except OverflowError:
         return None
@@ -98,12 +95,6 @@ def _joints(
             assumed = sink if producer >= 0 and isinstance(sink, AssumedSink) else None
             joints.append(Joint(channel, assumed, producer, consumer))
     return joints
-
-
-def _may_share(joint: Joint) -> bool:
-    """Whether the loop can carry what goes over a channel: over links, from stage to stage."""
-    inner = joint.producer >= 0 and joint.consumer >= 0
-    return inner or not isinstance(joint.channel, NetworkedChannel)
 
 
 def _automaton(operator: Operator, ports: Ports, codes: Codes, tables: Tables) -> Automaton | None:

@@ -162,7 +162,8 @@ SUBMITTED: Final = 7
 OUTWARD: Final = 8
 TOO_FAR: Final = 9
 JOURNAL: Final = 10
-CONTROLS: Final = 11
+ARRIVAL_CYCLE: Final = 11
+CONTROLS: Final = 12
 
 # Why it comes back.
 AT_REST: Final = 0

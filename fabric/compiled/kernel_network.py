@@ -54,10 +54,17 @@ def arrive(
     arrived: Counters,
     notes: Counters,
 ) -> None:
-    """Let consumers have what is through the links at ``cycle``."""
+    """Let consumers have what is through the links at ``cycle``.
+
+    Of what tasks have sent the loop knows nothing: that is left to who hands it over.
+    """
+    control[c.ARRIVAL_CYCLE] = cycle
     for place in range(notes[n.ARRIVALS]):
         flow = arrived[place]
         elements = flows[flow * n.FLOW_COLUMNS + n.ARRIVED]
+        if ends[flow] == ends[flow + 1]:
+            control[c.TOUCHED] = 1
+            continue
         flows[flow * n.FLOW_COLUMNS + n.ARRIVED] = 0
         for at in range(ends[flow], ends[flow + 1]):
             ch = ends[at]

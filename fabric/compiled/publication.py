@@ -29,10 +29,13 @@ def publish(arrays: Arrays, boundary: Boundary) -> None:
             _publish_sent(arrays, joint, row)
         if joint.consumer >= 0:
             _publish_taken(joint, row)
-            boundary.show(number, row[c.TAKEN], row[c.SENT])
+            boundary.show(number, row[c.TAKEN], row[c.ARRIVED])
         if isinstance(joint.channel, NetworkedChannel):
-            closed = row[c.CLOSED] if row[c.CLOSED] >= 0 else None
-            joint.channel.count_on_way(row[c.CARRIED], row[c.LINKS], closed)
+            if joint.consumer >= 0:
+                joint.channel.way.links_cycles = row[c.LINKS]
+            if joint.producer >= 0:
+                closed = row[c.CLOSED] if row[c.CLOSED] >= 0 else None
+                joint.channel.send_elsewhere(row[c.CARRIED], boundary.on_way(number), closed)
 
 
 def _wait(arrays: Arrays, stage: Stage, row: list[int]) -> Wait:

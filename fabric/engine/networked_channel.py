@@ -10,7 +10,7 @@ under way holds its slot, and cannot be told from what has not been sent until i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -120,25 +120,17 @@ class NetworkedChannel(Channel):
         self.way.arrived.clear()
         super().discard(cycle)
 
-    def hold_on_way(
-        self,
-        queue: Sequence[tuple[int, Element]],
-        arrived: Sequence[tuple[int, int]],
-        sent: Sequence[tuple[int, int, Element]],
+    def send_elsewhere(
+        self, bytes_sent: int, sent: Iterable[tuple[int, int, Element]], closed_cycle: int | None
     ) -> None:
-        """Hold what is held and under way elsewhere: ``arrived`` and ``sent`` as in ``Way``."""
-        self.hold(queue)
-        for there, elsewhere in (self.way.arrived, arrived), (self.way.sent, sent):
-            there.clear()
-            there.extend(elsewhere)
-
-    def count_on_way(self, bytes_sent: int, links_cycles: int, closed_cycle: int | None) -> None:
-        """Take over what was counted elsewhere."""
+        """Take over what the producer has sent elsewhere, ``sent`` as in ``Way``, and its end."""
         way = self.way
-        way.bytes_sent, way.links_cycles = bytes_sent, links_cycles
+        way.bytes_sent = bytes_sent
+        way.sent.clear()
+        way.sent.extend(sent)
         if way.sent:
             way.closed_cycle = closed_cycle
-        else:
+        elif closed_cycle is not None:
             self.closed_cycle = closed_cycle
 
     @property

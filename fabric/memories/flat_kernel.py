@@ -15,7 +15,7 @@ _NEVER = 1 << 62
 
 
 @MachineCode
-def advance(
+def advance(  # noqa: C901 - one loop, compiled as one function
     horizon: int,
     budget: int,
     finished: int,

@@ -158,10 +158,14 @@ class Links:
         """See ``Network``."""
         cycle, count, next_cycle = self._linked[1]()
         self._note(next_cycle)
-        for number in self._arrived[:count].tolist():
-            elements = self._flows.item(number, n.ARRIVED)
-            self._flows[number, n.ARRIVED] = 0
-            for _ in range(elements):
+        self.hand_over(self._arrived[:count], cycle)
+
+    def hand_over(self, flows: Counters, cycle: int) -> None:
+        """Let the channels of these flows have what is through at ``cycle``."""
+        elements = self._flows[flows, n.ARRIVED]
+        self._flows[flows, n.ARRIVED] = 0
+        for number, count in zip(flows.tolist(), elements.tolist(), strict=True):
+            for _ in range(count):
                 for end in self.flows[number].ends:
                     end.arrive(cycle)
 
