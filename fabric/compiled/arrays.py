@@ -163,6 +163,10 @@ class Arrays:
                 self.channels[number, c.FLOW] = flow
                 if joint.producer >= 0:
                     ends[flow].append(number)
+        if self.network is not None:
+            # As many as the channel has slots at first.
+            masks = [self.channels.item(each[0], c.MASK) if each else 1 for each in ends]
+            self.network.reserve(np.array(masks) + 1)
         outer = [flow for flow, each in enumerate(ends) if not each]
         self.outer_flows: Array = np.array(outer, np.int64)
         first = len(ends) + 1

@@ -206,12 +206,16 @@ class Boundary:
         """Return what a stage has sent over links and has not arrived, as ``Way`` has it."""
         row = self._arrays.channels[number]
         arrived, sent = row.item(c.ARRIVED), row.item(c.SENT)
+        if arrived == sent:
+            return []
         held = self._elements(number, arrived, sent)
         set_out = (cycle for cycle, _ in self._late(number, arrived, sent))
         return [(cycle, *each) for cycle, each in zip(set_out, held, strict=True)]
 
     def _late(self, number: int, first: int, end: int) -> list[tuple[int, int]]:
         """Return when elements were sent over links, and for how long these held them up."""
+        if first == end:
+            return []
         base, mask = self._arrays.place(number)
         indices = base + (np.arange(first, end) & mask)
         return [*map(tuple, self._arrays.slots.array[indices, c.SET_OUT :].tolist())]

@@ -69,12 +69,9 @@ def send(  # noqa: C901, PLR0911 - one rule, in the order in which it is followe
     row = ch * c.CHANNEL_COLUMNS
     what = operations[operation + c.WHAT]
     flow = channels[row + c.FLOW]
-    if what != c.RESERVE:
-        # As a task finds it, before it waits for a credit.
-        if not fits(ch, code, channels, dimensions, empties):
-            return now, c.READY, c.FAILS
-        if flow >= 0 and not has_room(flow, flows):
-            return now, c.READY, c.CROWDS
+    # As a task finds it, before it waits for a credit.
+    if what != c.RESERVE and not fits(ch, code, channels, dimensions, empties):
+        return now, c.READY, c.FAILS
     if what != c.PUT:
         if not has_credit(ch, channels):
             return now, c.NO_CREDIT, c.AT_REST
@@ -82,6 +79,9 @@ def send(  # noqa: C901, PLR0911 - one rule, in the order in which it is followe
             return now, c.PACED, c.AT_REST
         if not has_slot(ch, channels):
             return now, c.READY, c.GROWS
+    if what != c.RESERVE and flow >= 0 and not has_room(flow, flows):
+        return now, c.READY, c.CROWDS
+    if what != c.PUT:
         now = spend(ch, now, channels, slots)
     if what == c.RESERVE:
         channels[row + c.RESERVED] += 1
@@ -301,9 +301,10 @@ def drain(
                 channels[row + c.LEFT_OVER] += 1
             wake_writer(ch, channels, stages, ready, control)
         going_on = going_on or goes_on(ch, channels)
+        if channels[row + c.PRODUCER] < 0:
+            control[c.OUTWARD] = 1
     stages[stage + c.STATUS] = c.DRAINING
     stages[stage + c.WAIT] = 0
-    control[c.OUTWARD] = 1
     if not going_on:
         for at in range(first, last):
             now = see_end(inputs[at], now, channels)

@@ -94,10 +94,7 @@ class Links:
         flows = self._flows = np.zeros((count, n.FLOW_COLUMNS), np.int64)
         ends = np.cumsum([len(links) for links in limited])
         flows[:, n.FIRST_LINK], flows[:, n.END_LINK] = ends - [*map(len, limited)], ends
-        flows[:, n.BASE] = np.arange(count) * _FIRST_WAITING
-        flows[:, n.MASK] = _FIRST_WAITING - 1
         flows[:, [n.LIVE_AT, n.BY]] = n.NOBODY
-        self.waiting = np.zeros((count * _FIRST_WAITING, n.WAITING_COLUMNS), np.int64)
         taken = np.zeros((int(ends[-1]), n.TAKEN_COLUMNS), np.int64)
         taken[:, n.LINK] = [link for links in limited for link in links]
         taken[:, n.FLOW] = np.repeat(np.arange(count), [*map(len, limited)])
@@ -122,12 +119,21 @@ class Links:
             "differing": np.zeros(len(used), np.int64),
             "notes": self._notes,
         }
-        self._loops: tuple[Loop, Loop] | None = None
+        self.reserve(np.full(count, _FIRST_WAITING))
 
     @property
     def arrays(self) -> Mapping[str, Counters]:
         """What is under way, as ``carrying`` knows it, until ``grow`` is called."""
         return {**self._fixed, "waiting": self.waiting.reshape(-1)}
+
+    def reserve(self, elements: Counters) -> None:
+        """Let so many elements be under way in each flow, powers of two; none is so far."""
+        self._flows[:, n.BASE], self._flows[:, n.MASK] = (
+            np.cumsum(elements) - elements,
+            elements - 1,
+        )
+        self.waiting = np.zeros((int(elements.sum()), n.WAITING_COLUMNS), np.int64)
+        self._loops: tuple[Loop, Loop] | None = None
 
     def count_end(self, flow: int) -> None:
         """Know that a flow leads to one more channel."""
