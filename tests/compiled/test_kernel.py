@@ -58,7 +58,9 @@ class InStep:
             # The hash of a code takes more than 64 bits, and is cut off.
             with np.errstate(over="ignore"):
                 pace, horizon, budget = integers
-                return tuple(map(int, self._function(**copies, pace=pace, budget=budget)))
+                return tuple(
+                    map(int, self._function(**copies, pace=pace, horizon=horizon, budget=budget))
+                )
         except IndexError:
             return ()
 
