@@ -1,4 +1,4 @@
-"""The links that channels share, for the clock of a run whose operators are in the compiled loop."""
+"""Shared links, as the clock knows them where operators are in the compiled loop."""
 
 from __future__ import annotations
 

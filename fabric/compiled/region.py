@@ -223,31 +223,33 @@ class Region:
                 changes = arrays.ledger[: control[c.LEDGER]].tolist()
                 self._on_chip.record(zip(changes[::2], changes[1::2], strict=True))
                 control[c.LEDGER] = 0
-            if reason == c.ASKS:
-                automaton = arrays.stages[about].automaton
-                automaton.ask(int(control[c.ASKED_STATE]), int(control[c.ASKED_CODE]))
-                arrays.link()
-                asked += 1
-                if not arrays.pays():
-                    raise UnfitError
-            elif reason == c.FAILS:
+            if reason == c.FAILS:
                 raise UnfitError
+            if reason in (c.AT_REST, c.TIRED):
+                # What comes of rest may be earlier than what links would do next.
+                if self._carrier is not None and reason == c.AT_REST:
+                    self._carrier.horizon_cycle = -1
+                return bool(reason == c.AT_REST)
+            if reason == c.ASKS:
+                self._ask(about)
+                asked += 1
             elif reason == c.GROWS:
                 arrays.grow(about)
-                arrays.link()
             elif reason == c.CROWDS:
                 arrays.crowd(about)
-                arrays.link()
-            elif reason == c.AT_REST:
-                # What comes of this may be earlier than what links would do next.
-                if self._carrier is not None:
-                    self._carrier.horizon_cycle = -1
-                return True
-            elif reason != c.RECORDS:
-                return False
-            elif self.journal is not None:
-                self.journal.keep(arrays)
+            else:
+                self.keep_journal()
+            arrays.link()
         return False
+
+    def _ask(self, stage: int) -> None:
+        """Ask an operator what it does where its table does not say."""
+        arrays = self._arrays
+        state, code = arrays.control[[c.ASKED_STATE, c.ASKED_CODE]].tolist()
+        arrays.stages[stage].automaton.ask(state, code)
+        arrays.link()
+        if not arrays.pays():
+            raise UnfitError
 
     def _submit(self) -> None:
         """Hand bursts to the memory off chip."""

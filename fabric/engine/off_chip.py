@@ -19,6 +19,7 @@ __all__ = [
     "Region",
     "StandIn",
     "counters_of",
+    "foreseeing",
     "memory_behind",
     "prefetching",
 ]
@@ -152,6 +153,11 @@ class Foreseeing(Protocol):
         Bursts that are handed over later do not change that.
         """
         ...
+
+
+def foreseeing(memory: OffChip | None) -> Foreseeing | None:
+    """Return ``memory``, where it knows how long it will be silent."""
+    return memory if isinstance(memory, Foreseeing) else None
 
 
 def counters_of(memory: OffChip) -> MemoryCounters | None:

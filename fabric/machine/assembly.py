@@ -18,7 +18,7 @@ from fabric.engine.hop import ONE_CYCLE, Hop
 from fabric.engine.network import Way
 from fabric.engine.networked_channel import NetworkedChannel
 from fabric.engine.observer import Observer
-from fabric.engine.off_chip import Foreseeing, OffChip
+from fabric.engine.off_chip import OffChip, foreseeing
 from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Sink
 from fabric.engine.stored import Stored
@@ -85,9 +85,9 @@ def assemble(
     observation = _observation(observers, units, clock, failures)
     assert (plan.floor is None) == (plan.program.hardware.network is None)
     routes = None if plan.floor is None else routes_of(plan, plan.floor)
-    clock.network = None if routes is None else routes.network
+    clock.network = links = None if routes is None else routes.network
     # What happened on links cannot be derived from the journal of the loop.
-    compiles = compiles and (clock.network is None or not observers)
+    compiles = compiles and (links is None or not observers)
     compiles = compiles and not any(observer.needs_tasks for observer in observers)
     may_compile = compiles and not functional and capacity_bytes is None
     channels = _channels(
@@ -97,7 +97,7 @@ def assemble(
     on_chip = make_on_chip(capacity_bytes, clock)
     on_chip.page_bytes = page_bytes
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
-    clock.foresees = off_chip if isinstance(off_chip, Foreseeing) else None
+    clock.foresees = foreseeing(off_chip)
     clock.chose = None if observation is None else observation.chose
     assumed: list[AssumedSink] = []
     inputs: list[list[Any]] = [[None] * len(node.inputs) for node in plan.nodes]
@@ -130,8 +130,7 @@ def assemble(
             type(node.operator) in conducted and (repeats == 1 or bool(node.inputs))
             for node in plan.nodes
         ]
-        network = None if routes is None else routes.network
-        region = region_of(plan, views, channels, may, network)
+        region = region_of(plan, views, channels, may, links)
         inner = frozenset() if region is None else region.indices
         open_ = Channel.open if observation is None else observation.open
         for edge, channel in zip(plan.edges, channels, strict=True):

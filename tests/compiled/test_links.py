@@ -57,7 +57,7 @@ def drawn_mesh(source: random.Random) -> Mesh:
         injection_bytes_per_cycle=source.choice([None, 2, 7, 16]),
         hop_cycles=source.randint(1, 3),
         ends_cycles=source.randint(0, 2),
-        **(dies if columns % 2 == 0 and source.random() < 0.3 else {}),  # type: ignore[arg-type]
+        **(dies if columns % 2 == 0 and source.random() < 0.3 else {}),
     )
 
 

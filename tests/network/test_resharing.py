@@ -64,7 +64,10 @@ def _rates(of: Traffic, flows: list[int], pieces: int) -> list[int]:
         np.cumsum([0, *map(len, of.routes)]),
         np.array(numbers, np.int64),
         np.array(of.capacities, np.int64) * pieces,
-        *(np.zeros(links, np.int64) for _ in range(4)),
+        np.zeros(links, np.int64),
+        np.zeros(links, np.int64),
+        np.zeros(links, np.int64),
+        np.zeros(links, np.int64),
         np.zeros(len(numbers), np.int64),
     )
     return [int(rate[flow]) for flow in flows]
@@ -82,8 +85,8 @@ def test_rates_are_those_found_anew(of: Traffic) -> None:
     )
     links = Links(of.capacities, of.routes)
     ends = [_End() for _ in of.routes]
-    for flow, end in zip(links.flows, ends, strict=True):
-        flow.lead_to(end)
+    for one, end in zip(links.flows, ends, strict=True):
+        one.lead_to(end)
     for flow, cycle, size_bytes in of.sent:
         links.flows[flow].begin(cycle, size_bytes)
     pieces = 1 << (n.PIECE_BITS - n.TICK_BITS)
