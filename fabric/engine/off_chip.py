@@ -157,7 +157,8 @@ class Foreseeing(Protocol):
 
 def foreseeing(memory: OffChip | None) -> Foreseeing | None:
     """Return ``memory``, where it knows how long it will be silent."""
-    return memory if isinstance(memory, Foreseeing) else None
+    itself: object = memory
+    return itself if isinstance(itself, Foreseeing) else None
 
 
 def counters_of(memory: OffChip) -> MemoryCounters | None:
