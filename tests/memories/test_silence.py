@@ -12,7 +12,7 @@ from tests.programs.loading import program
 
 def test_no_burst_is_complete_before() -> None:
     """Whatever the flat memory answers is seen after the cycle that it has said last."""
-    margins = []
+    margins: list[int] = []
     advance = FlatMemory.advance
 
     def noted(memory: FlatMemory, horizon_cycle: int) -> list[Unit]:
