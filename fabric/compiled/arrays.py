@@ -14,6 +14,8 @@ from fabric.compiled.codes import Codes
 from fabric.compiled.kernel import go_on
 from fabric.compiled.kernel_channels import wake
 from fabric.compiled.tables import Array, Rows, Tables
+from fabric.engine.networked_channel import NetworkedChannel
+from fabric.network.links import NO_LINKS, Links
 
 if TYPE_CHECKING:
     from fabric.engine.assumed_sink import AssumedSink
@@ -83,6 +85,8 @@ class Arrays:
         marks, stamps, ledger, submitted, journal, control: likewise.
         codes: of elements.
         tables: of what operators do.
+        network: the links that channels share; None where none do.
+        outer_flows: those of units outside.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class Arrays:
         stages: Sequence[Stage],
         joints: Sequence[Joint],
         *,
+        network: Links | None = None,
         recorded: bool = False,
     ) -> None:
         """Let ``stages`` stand before their first elements, all of them ready.
@@ -101,12 +106,14 @@ class Arrays:
             tables: of what operators do.
             stages: see above.
             joints: see above.
+            network: see above.
             recorded: the loop is to write what each stage does.
         """
         self.codes: Final = codes
         self.tables: Final = tables
         self.stages: Final = stages
         self.joints: Final = joints
+        self.network: Final = network
         self.number: Final = {joint.channel: number for number, joint in enumerate(joints)}
         self._build_channels()
         self._build_stages()
@@ -118,7 +125,7 @@ class Arrays:
         self._ready = np.zeros(1 << (len(stages) + 1).bit_length(), np.int64)
         self._ready[: len(stages)] = range(len(stages))
         self._next_look = _FIRST_LOOK
-        self._linked: tuple[Array, ...] = (self._ready,) * 6
+        self._linked: tuple[Array, ...] = (self._ready,) * 8
         self.link()
 
     def _build_channels(self) -> None:
@@ -132,6 +139,8 @@ class Arrays:
         rows[:, c.BACKWARD] = [joint.channel.backward_cycles for joint in joints]
         rows[:, c.INTERVAL] = [joint.channel.interval_cycles for joint in joints]
         rows[:, c.CLOSED], rows[:, c.PEAK], rows[:, c.COUNTED] = -1, 1, c.OUTSIDE
+        rows[:, c.FLOW] = c.OUTSIDE
+        self._build_flows()
         rows[:, c.PRODUCER] = [joint.producer for joint in joints]
         rows[:, c.CONSUMER] = [joint.consumer for joint in joints]
         for number, joint in enumerate(joints):
@@ -143,6 +152,27 @@ class Arrays:
                 )
         self.slots = Rows(c.SLOT_COLUMNS, int(slots.sum()) + 1)
         self.slots.count = int(slots.sum())
+
+    def _build_flows(self) -> None:
+        """Let channels know their flows, and flows the channels that stages send on."""
+        flows = () if self.network is None else self.network.flows
+        ends: list[list[int]] = [[] for _ in flows]
+        for number, joint in enumerate(self.joints):
+            if isinstance(joint.channel, NetworkedChannel):
+                flow = joint.channel.way.flow.number
+                self.channels[number, c.FLOW] = flow
+                if joint.producer >= 0:
+                    ends[flow].append(number)
+        if self.network is not None:
+            # As many as the channel has slots at first.
+            masks = [self.channels.item(each[0], c.MASK) if each else 1 for each in ends]
+            self.network.reserve(np.array(masks) + 1)
+        outer = [flow for flow, each in enumerate(ends) if not each]
+        self.outer_flows: Array = np.array(outer, np.int64)
+        first = len(ends) + 1
+        starts = np.cumsum([first, *map(len, ends)])
+        numbers = [number for each in ends for number in each]
+        self._ends: Array = np.array([*starts.tolist(), *numbers], np.int64)
 
     def _build_stages(self) -> None:
         stages, number = self.stages, self.number
@@ -172,7 +202,7 @@ class Arrays:
 
     def link(self) -> None:
         """Let the loop know the arrays, where some have grown."""
-        tables = self.tables
+        tables, network = self.tables, self.network
         growing = (
             self.slots.array,
             tables.states.array,
@@ -180,11 +210,13 @@ class Arrays:
             tables.transitions.array,
             tables.operations.array,
             self.codes.empties,
+            self.codes.sizes,
+            NO_LINKS["waiting"] if network is None else network.waiting,
         )
         if all(map(is_, growing, self._linked)):
             return
         self._linked = growing
-        slots, states, known, transitions, operations, empties = growing
+        slots, states, known, transitions, operations, empties, sizes, _ = growing
         self._loop = go_on.over(
             stages=self._flat_rows,
             channels=self.channels.reshape(-1),
@@ -201,16 +233,19 @@ class Arrays:
             transitions=transitions.reshape(-1),
             operations=operations.reshape(-1),
             empties=empties,
+            sizes=sizes,
             ready=self._ready,
             ledger=self.ledger,
             submitted=self.submitted.reshape(-1),
             journal=self.journal,
             control=self.control,
+            ends=self._ends,
+            **(NO_LINKS if network is None else network.arrays),
         )
 
-    def go_on(self, pace_cycle: int, operations: int) -> tuple[int, int]:
+    def go_on(self, pace_cycle: int, horizon_cycle: int, operations: int) -> tuple[int, int]:
         """Let the loop go on; see ``kernel.go_on``."""
-        reason, about = self._loop(pace_cycle, operations)
+        reason, about = self._loop(pace_cycle, horizon_cycle, operations)
         return reason, about
 
     def pays(self) -> bool:
@@ -229,6 +264,11 @@ class Arrays:
         row[c.BASE] = at = self.slots.reserve(2 * size)
         self.slots.array[at : at + size] = self.slots.array[base : base + size]
         row[c.MASK] = 2 * size - 1
+
+    def crowd(self, number: int) -> None:
+        """Let more elements of a channel be under way on the links that it shares."""
+        assert self.network is not None
+        self.network.grow(self.channels.item(number, c.FLOW))
 
     def wake(self, stage: int) -> None:
         """Let a stage go on; one whose operator has ended goes on draining."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from fabric.compiled import columns as c
 from fabric.compiled.arrays import Arrays
+from fabric.engine.networked_channel import NetworkedChannel
 from fabric.values.value import Element
 
 __all__ = ["Boundary"]
@@ -68,7 +69,11 @@ class Boundary:
             sent += 1
         # What cannot be written down stays where it is, with all that has come with it.
         channel.fetch()
-        row[c.SENT] = sent
+        if isinstance(channel, NetworkedChannel):
+            indices = base + (np.arange(row[c.SENT], sent) & mask)
+            slots[indices, c.SET_OUT :] = np.array(channel.way.arrived).reshape(-1, 2)
+            channel.way.arrived.clear()
+        row[c.SENT] = row[c.ARRIVED] = sent
         row[c.BARE_SENT] += bare
         if channel.closed_cycle is not None:
             row[c.CLOSED] = channel.closed_cycle
@@ -97,12 +102,19 @@ class Boundary:
             return
         arrays.control[c.TOUCHED] = 0
         rows, slots = arrays.channels, arrays.slots.array
+        self._arrive()
         exits = rows.take(self._exits, 0)
-        sent, closed = exits[:, c.SENT], exits[:, c.CLOSED]
+        sent, closed = exits[:, c.ARRIVED], exits[:, c.CLOSED]
+        # Of what is under way the consumer knows nothing, and so not that it is the last.
+        closed = np.where(sent == exits[:, c.SENT], closed, c.OUTSIDE)
         for at in ((sent != self._sent) | (closed != self._closed)).nonzero()[0].tolist():
             number, end = int(self._exits[at]), int(closed[at])
             elements = self._elements(number, int(self._sent[at]), int(sent[at]))
-            arrays.joints[number].channel.hand_over(elements, None if end < 0 else end)
+            channel = arrays.joints[number].channel
+            if isinstance(channel, NetworkedChannel):
+                late = self._late(number, int(self._sent[at]), int(sent[at]))
+                channel.way.arrived.extend(late)
+            channel.hand_over(elements, None if end < 0 else end)
         self._sent, self._closed = sent, closed
         taken = rows.take(self._entrances, 0)[:, c.TAKEN]
         for at in (taken != self._taken).nonzero()[0].tolist():
@@ -111,6 +123,13 @@ class Boundary:
             indices = base + (np.arange(self._taken[at], taken[at]) & mask)
             channel.give_back(slots[indices, c.USABLE].tolist())
         self._taken = taken
+
+    def _arrive(self) -> None:
+        """Hand over what has come over links and was sent by units outside."""
+        network = self._arrays.network
+        if network is not None:
+            cycle = self._arrays.control.item(c.ARRIVAL_CYCLE)
+            network.hand_over(self._arrays.outer_flows, cycle)
 
     def arm(self) -> bool:
         """Let what stages wait for wake them; whether some of it is there already."""
@@ -167,22 +186,47 @@ class Boundary:
         self._armed[:] = False
         arrays.control[c.OUTWARD] = 1
 
-    def show(self, number: int, taken: int, sent: int) -> None:
-        """Let the queue of a channel into a stage say what of ``sent`` the stage has not taken."""
-        held = self._elements(number, taken, sent) if taken < sent else []
+    def show(self, number: int, taken: int, arrived: int) -> None:
+        """Let the queue of a channel into a stage say what is there and the stage has not taken."""
+        held = self._elements(number, taken, arrived) if taken < arrived else []
         channel, _, producer, _ = self._arrays.joints[number]
         if producer >= 0:
             channel.hold(held)
+            if isinstance(channel, NetworkedChannel):
+                channel.way.arrived.clear()
+                channel.way.arrived.extend(self._late(number, taken, arrived))
             return
         self._hide(number)
         channel.queue.extendleft(reversed(held))
+        if isinstance(channel, NetworkedChannel):
+            channel.way.arrived.extendleft(reversed(self._late(number, taken, arrived)))
         self._shown[number] = len(held)
+
+    def on_way(self, number: int) -> list[tuple[int, int, Element]]:
+        """Return what a stage has sent over links and has not arrived, as ``Way`` has it."""
+        row = self._arrays.channels[number]
+        arrived, sent = row.item(c.ARRIVED), row.item(c.SENT)
+        if arrived == sent:
+            return []
+        held = self._elements(number, arrived, sent)
+        set_out = (cycle for cycle, _ in self._late(number, arrived, sent))
+        return [(cycle, *each) for cycle, each in zip(set_out, held, strict=True)]
+
+    def _late(self, number: int, first: int, end: int) -> list[tuple[int, int]]:
+        """Return when elements were sent over links, and for how long these held them up."""
+        if first == end:
+            return []
+        base, mask = self._arrays.place(number)
+        indices = base + (np.arange(first, end) & mask)
+        return [*map(tuple, self._arrays.slots.array[indices, c.SET_OUT :].tolist())]
 
     def _hide(self, number: int) -> None:
         """Take from the queue of a channel into a stage what ``show`` has put there."""
-        queue = self._arrays.joints[number].channel.queue
+        channel = self._arrays.joints[number].channel
         for _ in range(self._shown[number]):
-            queue.popleft()
+            channel.queue.popleft()
+            if isinstance(channel, NetworkedChannel):
+                channel.way.arrived.popleft()
         self._shown[number] = 0
 
     def _elements(self, number: int, first: int, end: int) -> list[tuple[int, Element]]:

@@ -24,6 +24,7 @@ from fabric.wiring.behaviour import behaving_as
 if TYPE_CHECKING:
     from fabric.compiled.views import Views
     from fabric.engine.ports import Ports
+    from fabric.network.links import Links
     from fabric.wiring.elaborate import Plan
     from fabric.wiring.operator import Operator
 
@@ -31,7 +32,11 @@ __all__ = ["region_of"]
 
 
 def region_of(
-    plan: Plan, views: Views, channels: Sequence[Channel], conducted: Sequence[bool]
+    plan: Plan,
+    views: Views,
+    channels: Sequence[Channel],
+    conducted: Sequence[bool],
+    network: Links | None,
 ) -> Region | None:
     """Return the operators that need no task of their own; None where there are none.
 
@@ -40,6 +45,7 @@ def region_of(
         views: what each node sees.
         channels: of each edge.
         conducted: whether the operator of each node is.
+        network: the links that channels share; None where none do.
     """
     slow = max((max(each.forward_cycles, each.backward_cycles) for each in channels), default=0)
     if slow > c.FAR:
@@ -70,7 +76,7 @@ def region_of(
     recorded = views.observation is not None
     try:
         joints = _joints(plan, views, channels, number)
-        arrays = Arrays(codes, tables, stages, joints, recorded=recorded)
+        arrays = Arrays(codes, tables, stages, joints, network=network, recorded=recorded)
     except OverflowError:
         return None
     return Region(arrays, likeness, views, Journal(arrays) if recorded else None)

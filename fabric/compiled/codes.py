@@ -19,6 +19,7 @@ from fabric.compiled.columns import (
     NUMBER_SHIFT,
 )
 from fabric.values.fit import SentTile
+from fabric.values.sizes import size_bytes
 from fabric.values.value import Element, Empty, Selector, Tile, Value, items_of
 
 __all__ = ["Codes", "LookedError", "OpaqueNumber", "OpaqueTile", "UncodedError"]
@@ -98,11 +99,13 @@ class Codes:
 
     Attributes:
         empties: by kind, which dimension a bare stop stands for.
+        sizes: by kind, bytes of a value.
         bursts: rows and bytes of each, of tiles that are moved to and from the HBM; by number.
     """
 
     def __init__(self) -> None:
         self.empties = np.zeros(64, np.int64)
+        self.sizes = np.zeros(64, np.int64)
         self.bursts: list[tuple[int, int]] = []
         self._numbers: dict[tuple[int, int], int] = {}
         self._kinds: dict[Key, int] = {}
@@ -193,7 +196,9 @@ class Codes:
             self._values.append(value)
             if kind == len(self.empties):
                 self.empties = np.concatenate([self.empties, np.zeros_like(self.empties)])
+                self.sizes = np.concatenate([self.sizes, np.zeros_like(self.sizes)])
             self.empties[kind] = value.dimension if isinstance(value, Empty) else 0
+            self.sizes[kind] = size_bytes(value)
         return kind
 
     def _make(self, code: int) -> Value:

@@ -63,16 +63,24 @@ RANK: Final = 20
 INTERVAL: Final = 21
 NEXT_SEND: Final = 22
 NEXT_TAKE: Final = 23
-CHANNEL_COLUMNS: Final = 24
+FLOW: Final = 24
+ARRIVED: Final = 25
+LINKS: Final = 26
+CARRIED: Final = 27
+CHANNEL_COLUMNS: Final = 28
 
 OUTSIDE: Final = -1
-"""In the place of a stage: a unit that is a task; in that of a channel: nobody reads."""
+"""In the place of a stage: a unit that is a task; in that of a channel: nobody reads; in that of a
+flow: no links are shared."""
 
-# A slot of a channel.
+# A slot of a channel; the last two where links are shared. What is under way there is visible in no
+# cycle yet: the one that was requested stands in that place.
 VISIBLE: Final = 0
 CODE: Final = 1
 USABLE: Final = 2
-SLOT_COLUMNS: Final = 3
+SET_OUT: Final = 3
+LATE: Final = 4
+SLOT_COLUMNS: Final = 5
 
 # A dimension of a stream whose shape the program has stated.
 SIZE: Final = 0
@@ -154,7 +162,8 @@ SUBMITTED: Final = 7
 OUTWARD: Final = 8
 TOO_FAR: Final = 9
 JOURNAL: Final = 10
-CONTROLS: Final = 11
+ARRIVAL_CYCLE: Final = 11
+CONTROLS: Final = 12
 
 # Why it comes back.
 AT_REST: Final = 0
@@ -163,6 +172,7 @@ TIRED: Final = 2
 GROWS: Final = 3
 RECORDS: Final = 4
 FAILS: Final = 5
+CROWDS: Final = 6
 
 # A burst: of which stage, its size (see ``Codes.bursts``), the number of its tile.
 SUBMITTED_COLUMNS: Final = 3

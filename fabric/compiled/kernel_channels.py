@@ -9,11 +9,13 @@ __all__ = [
     "append",
     "count",
     "fits",
+    "goes_on",
     "has_credit",
     "has_slot",
     "head",
     "see_end",
     "shown_from",
+    "slot_of",
     "spend",
     "take",
     "wake",
@@ -100,7 +102,10 @@ def take(ch: int, now: int, channels: Counters, slots: Counters) -> None:
     before = channels[row + c.TAKEN] - channels[row + c.PEAK]
     if before >= 0:
         at = slot_of(ch, before, channels)
-        if slots[at + c.USABLE] + channels[row + c.FORWARD] > slots[slot + c.VISIBLE]:
+        set_out = slots[slot + c.VISIBLE] - channels[row + c.FORWARD]
+        if channels[row + c.FLOW] >= 0:
+            set_out = slots[slot + c.SET_OUT]
+        if slots[at + c.USABLE] > set_out:
             channels[row + c.PEAK] += 1
     usable = now + channels[row + c.BACKWARD]
     slots[slot + c.USABLE] = usable
@@ -108,6 +113,12 @@ def take(ch: int, now: int, channels: Counters, slots: Counters) -> None:
     if channels[row + c.INTERVAL]:
         channels[row + c.NEXT_TAKE] = now + channels[row + c.INTERVAL]
     channels[row + c.TAKEN] += 1
+
+
+def goes_on(ch: int, channels: Counters) -> bool:
+    """Whether more may come to a channel than has arrived."""
+    row = ch * c.CHANNEL_COLUMNS
+    return bool(channels[row + c.CLOSED] < 0 or channels[row + c.SENT] > channels[row + c.ARRIVED])
 
 
 def has_credit(ch: int, channels: Counters) -> bool:
@@ -148,6 +159,7 @@ def append(ch: int, visible: int, code: int, channels: Counters, slots: Counters
     slots[slot + c.VISIBLE] = visible
     slots[slot + c.CODE] = code
     channels[row + c.SENT] += 1
+    channels[row + c.ARRIVED] += 1
     if code & c.BARE:
         channels[row + c.BARE_SENT] += 1
 

@@ -7,6 +7,7 @@ from fabric.compiled.kernel_channels import (
     append,
     count,
     fits,
+    goes_on,
     has_credit,
     has_slot,
     head,
@@ -16,7 +17,9 @@ from fabric.compiled.kernel_channels import (
     wake_reader,
     wake_writer,
 )
+from fabric.compiled.kernel_network import set_out
 from fabric.engine.machine_code import Counters
+from fabric.network.carrying import has_room
 
 __all__ = [
     "carried",
@@ -40,7 +43,7 @@ __all__ = [
 ]
 
 
-def send(
+def send(  # noqa: C901, PLR0911 - one rule, in the order in which it is followed
     ch: int,
     operation: int,
     now: int,
@@ -52,6 +55,11 @@ def send(
     dimensions: Counters,
     operations: Counters,
     empties: Counters,
+    sizes: Counters,
+    flows: Counters,
+    waiting: Counters,
+    live: Counters,
+    notes: Counters,
 ) -> tuple[int, int, int]:
     """Reserve, put or send.
 
@@ -60,6 +68,7 @@ def send(
     """
     row = ch * c.CHANNEL_COLUMNS
     what = operations[operation + c.WHAT]
+    flow = channels[row + c.FLOW]
     # As a task finds it, before it waits for a credit.
     if what != c.RESERVE and not fits(ch, code, channels, dimensions, empties):
         return now, c.READY, c.FAILS
@@ -70,18 +79,23 @@ def send(
             return now, c.PACED, c.AT_REST
         if not has_slot(ch, channels):
             return now, c.READY, c.GROWS
+    if what != c.RESERVE and flow >= 0 and not has_room(flow, flows):
+        return now, c.READY, c.CROWDS
+    if what != c.PUT:
         now = spend(ch, now, channels, slots)
     if what == c.RESERVE:
         channels[row + c.RESERVED] += 1
         return now, c.READY, c.AT_REST
     if what == c.PUT:
         channels[row + c.RESERVED] -= 1
-    visible = now + channels[row + c.FORWARD]
-    if what == c.SEND_AT:
-        visible = max(visible, requested + operations[operation + c.AMOUNT])
+    at = requested + operations[operation + c.AMOUNT] if what == c.SEND_AT else 0
+    visible = max(now + channels[row + c.FORWARD], at)
     if channels[row + c.INTERVAL]:
         channels[row + c.NEXT_SEND] = now + channels[row + c.INTERVAL]
-    append(ch, visible, code, channels, slots)
+    if flow >= 0:
+        set_out(ch, now, at, code, channels, slots, sizes, flows, waiting, live, notes)
+    else:
+        append(ch, visible, code, channels, slots)
     count(ch, code, channels, dimensions, empties)
     return now, c.READY, c.AT_REST
 
@@ -93,16 +107,18 @@ def look(ch: int, channels: Counters, slots: Counters) -> tuple[int, int]:
         The status that who waits for it has; the code.
     """
     row = ch * c.CHANNEL_COLUMNS
-    if channels[row + c.SENT] > channels[row + c.TAKEN]:
+    if channels[row + c.ARRIVED] > channels[row + c.TAKEN]:
         return c.READY, slots[head(ch, channels) + c.CODE]
-    return (c.NO_ELEMENT if channels[row + c.CLOSED] < 0 else c.READY), c.ENDED_CODE
+    return (c.NO_ELEMENT if goes_on(ch, channels) else c.READY), c.ENDED_CODE
 
 
 def see(ch: int, now: int, channels: Counters, slots: Counters) -> int:
     """See the next element of a channel, or its end, which is there; return the clock."""
     row = ch * c.CHANNEL_COLUMNS
-    if channels[row + c.SENT] > channels[row + c.TAKEN]:
+    if channels[row + c.ARRIVED] > channels[row + c.TAKEN]:
         waited: int = max(0, shown_from(ch, channels, slots) - now)
+        if channels[row + c.FLOW] >= 0:
+            channels[row + c.LINKS] += min(waited, slots[head(ch, channels) + c.LATE])
         channels[row + c.EMPTY] += waited
         return now + waited
     return see_end(ch, now, channels)
@@ -276,7 +292,7 @@ def drain(
     for at in range(first, last):
         ch = inputs[at]
         row = ch * c.CHANNEL_COLUMNS
-        while channels[row + c.TAKEN] < channels[row + c.SENT]:
+        while channels[row + c.TAKEN] < channels[row + c.ARRIVED]:
             slot = head(ch, channels)
             taken_cycle = max(slots[slot + c.VISIBLE], stages[stage + c.DRAIN])
             slots[slot + c.USABLE] = taken_cycle + channels[row + c.BACKWARD]
@@ -284,10 +300,11 @@ def drain(
             if slots[slot + c.CODE] & c.BARE == 0:
                 channels[row + c.LEFT_OVER] += 1
             wake_writer(ch, channels, stages, ready, control)
-        going_on = going_on or channels[row + c.CLOSED] < 0
+        going_on = going_on or goes_on(ch, channels)
+        if channels[row + c.PRODUCER] < 0:
+            control[c.OUTWARD] = 1
     stages[stage + c.STATUS] = c.DRAINING
     stages[stage + c.WAIT] = 0
-    control[c.OUTWARD] = 1
     if not going_on:
         for at in range(first, last):
             now = see_end(inputs[at], now, channels)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fabric.compiled import columns as c
 from fabric.compiled.arrays import Arrays, Joint, Stage
 from fabric.compiled.boundary import Boundary
+from fabric.compiled.kernel_channels import goes_on
+from fabric.engine.networked_channel import NetworkedChannel
 from fabric.engine.unit import Wait
 from fabric.telling.causes import Operation
 
@@ -27,7 +29,13 @@ def publish(arrays: Arrays, boundary: Boundary) -> None:
             _publish_sent(arrays, joint, row)
         if joint.consumer >= 0:
             _publish_taken(joint, row)
-            boundary.show(number, row[c.TAKEN], row[c.SENT])
+            boundary.show(number, row[c.TAKEN], row[c.ARRIVED])
+        if isinstance(joint.channel, NetworkedChannel):
+            if joint.consumer >= 0:
+                joint.channel.way.links_cycles = row[c.LINKS]
+            if joint.producer >= 0:
+                closed = row[c.CLOSED] if row[c.CLOSED] >= 0 else None
+                joint.channel.send_elsewhere(row[c.CARRIED], boundary.on_way(number), closed)
 
 
 def _wait(arrays: Arrays, stage: Stage, row: list[int]) -> Wait:
@@ -41,7 +49,7 @@ def _wait(arrays: Arrays, stage: Stage, row: list[int]) -> Wait:
         going_on = tuple(
             channel
             for channel in stage.inputs
-            if arrays.channels[arrays.number[channel], c.CLOSED] < 0
+            if goes_on(arrays.number[channel], arrays.channels.reshape(-1))
         )
         return Wait(Operation.RECEIVE, going_on, now, any_of=True)
     if status == c.OFF_CHIP:
@@ -64,7 +72,8 @@ def _publish_sent(arrays: Arrays, joint: Joint, row: list[int]) -> None:
             [(each[c.LEAST], each[c.MOST]) for each in rows],
         )
     channel.count_sent(row[c.BARE_SENT], row[c.FULL], row[c.CREDIT])
-    if joint.consumer >= 0 and row[c.CLOSED] >= 0:
+    is_networked = isinstance(channel, NetworkedChannel)
+    if joint.consumer >= 0 and row[c.CLOSED] >= 0 and not is_networked:
         channel.closed_cycle = row[c.CLOSED]
 
 

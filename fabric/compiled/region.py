@@ -14,6 +14,7 @@ import trio
 from fabric.compiled import columns as c
 from fabric.compiled.arrays import Arrays
 from fabric.compiled.boundary import Boundary
+from fabric.compiled.carrier import Carrier
 from fabric.compiled.codes import UncodedError
 from fabric.compiled.leaving import Leaving, leave
 from fabric.compiled.past import Standing
@@ -109,6 +110,11 @@ class Region:
         self._refused: dict[int, BaseException] = {}
         self._standing: dict[int, Standing] = {}
         self._is_published = True
+        network = arrays.network
+        self._carrier: Final = None if network is None else Carrier(network, self._carry)
+        if self._carrier is not None:
+            self._clock.network = self._carrier
+        self._carries = 0
         self._waiting: Final = Wait(Operation.RECEIVE, (), 0)
         self._strand: Final = Strand()
         self._strand.step = self._go
@@ -135,6 +141,20 @@ class Region:
             self._scheduled = True
             # What others are about to send need not be fetched one by one.
             self._clock.conductor.resume_last(self._strand)
+
+    def _carry(self) -> None:
+        """Go on with the links that channels share, as a unit that can run."""
+        self._carries += 1
+        self._clock.come()
+        self._schedule()
+
+    def _rest_links(self) -> int:
+        """Know how far links have gone on; return how often they were to."""
+        carrier, carries = self._carrier, self._carries
+        if carrier is not None:
+            self._clock.now = max(self._clock.now, carrier.rest())
+        self._carries = 0
+        return carries
 
     def _touch(self, stage: int) -> None:
         """Know that ``stage`` was woken."""
@@ -197,28 +217,39 @@ class Region:
         arrays, asked = self._arrays, 0
         control = arrays.control
         while asked < _ASKED and not self._clock.stopped:
-            reason, about = arrays.go_on(self._clock.pace_cycle, _BUDGET)
+            horizon = -1 if self._carrier is None else self._carrier.horizon_cycle
+            reason, about = arrays.go_on(self._clock.pace_cycle, horizon, _BUDGET)
             if control[c.LEDGER]:
                 changes = arrays.ledger[: control[c.LEDGER]].tolist()
                 self._on_chip.record(zip(changes[::2], changes[1::2], strict=True))
                 control[c.LEDGER] = 0
-            if reason == c.ASKS:
-                automaton = arrays.stages[about].automaton
-                automaton.ask(int(control[c.ASKED_STATE]), int(control[c.ASKED_CODE]))
-                arrays.link()
-                asked += 1
-                if not arrays.pays():
-                    raise UnfitError
-            elif reason == c.FAILS:
+            if reason == c.FAILS:
                 raise UnfitError
+            if reason in (c.AT_REST, c.TIRED):
+                # What comes of rest may be earlier than what links would do next.
+                if self._carrier is not None and reason == c.AT_REST:
+                    self._carrier.horizon_cycle = -1
+                return bool(reason == c.AT_REST)
+            if reason == c.ASKS:
+                self._ask(about)
+                asked += 1
             elif reason == c.GROWS:
                 arrays.grow(about)
-                arrays.link()
-            elif reason != c.RECORDS:
-                return bool(reason == c.AT_REST)
-            elif self.journal is not None:
-                self.journal.keep(arrays)
+            elif reason == c.CROWDS:
+                arrays.crowd(about)
+            else:
+                self.keep_journal()
+            arrays.link()
         return False
+
+    def _ask(self, stage: int) -> None:
+        """Ask an operator what it does where its table does not say."""
+        arrays = self._arrays
+        state, code = arrays.control[[c.ASKED_STATE, c.ASKED_CODE]].tolist()
+        arrays.stages[stage].automaton.ask(state, code)
+        arrays.link()
+        if not arrays.pays():
+            raise UnfitError
 
     def _submit(self) -> None:
         """Hand bursts to the memory off chip."""
@@ -278,7 +309,9 @@ class Region:
             )
         clock.forget_pacing(units)
         # Those that were woken count as running already.
-        clock.leave(len(self._woken) - len(left))
+        clock.leave(len(self._woken) + self._rest_links() - len(left))
+        if self._carrier is not None:
+            clock.network = self._carrier.links
         self.has_left = True
         self._end()
         self._over.set()
@@ -308,7 +341,7 @@ class Region:
                 unit = arrays.stages[number].unit
                 unit.now = int(arrays.rows[number, c.NOW])
                 clock.note_pacing(unit)
-        clock.leave(len(woken))
+        clock.leave(len(woken) + self._rest_links())
         if not arrays.control[c.LIVE]:
             self._over.set()
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from fabric.engine.conductor import Conductor
 from fabric.engine.network import Network
-from fabric.engine.off_chip import OffChip
+from fabric.engine.off_chip import Foreseeing, OffChip
 from fabric.engine.strand import WOKEN, Switching
 from fabric.engine.unit import Unit, Wait, Watched
 from fabric.telling.causes import Operation
@@ -42,6 +42,7 @@ class VirtualClock:
         running: units that can run.
         conductor: lets units that were woken go on.
         memory: advanced only while nothing else can run.
+        foresees: the same, where it knows how long it will be silent.
         network: likewise; None where every channel has its elements to itself.
         stopping: let what can run come to rest, then stop instead of advancing.
         stopped: the run is over; what operators do while they are cancelled does not count.
@@ -65,6 +66,7 @@ class VirtualClock:
         self.stopped = False
         self.conductor: Final = Conductor()
         self.memory: OffChip | None = None
+        self.foresees: Foreseeing | None = None
         self.network: Network | None = None
         self.chose: Callable[[Unit], object] | None = None
         self._on_quiescence: Final = on_quiescence
@@ -181,6 +183,10 @@ class VirtualClock:
         if not self.running:
             self._settle()
 
+    def come(self) -> None:
+        """Count one unit more that can run."""
+        self.running += 1
+
     async def reach(self, unit: Unit, cycle: int, watching: Sequence[Watched] = ()) -> None:
         """Wait until no event before ``cycle`` can happen any more.
 
@@ -245,13 +251,23 @@ class VirtualClock:
         """
         network = self.network
         while network is not None and (cycle := network.next_cycle) <= horizon:
-            if self._answered(cycle):
+            foresees = self.foresees
+            is_silent = foresees is not None and cycle <= foresees.silent_until
+            if not is_silent and self._answered(cycle):
                 return True
             self.now = max(self.now, cycle)
-            network.advance()
+            network.advance(self._quiet_until(horizon))
             if self.running:
                 return True
         return False
+
+    def _quiet_until(self, horizon: int) -> int:
+        """Return up to which cycle nothing but the network goes on by itself."""
+        quiet = min(horizon, self.pace_cycle, self._next_beat - 1)
+        memory, foresees = self.memory, self.foresees
+        if memory is None or not memory.pending:
+            return quiet
+        return 0 if foresees is None else min(quiet, foresees.silent_until)
 
     def _next_reach(self) -> list[tuple[int, int, int, Unit, Wait]]:
         """Return the heap of who waits for a cycle, without waits at its head that have ended."""

@@ -22,12 +22,13 @@ from typing import Any, Final, TypeAlias, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Counters", "MachineCode", "was_compiled_now"]
+__all__ = ["Counters", "Loop", "MachineCode", "was_compiled_now"]
 
 Counters: TypeAlias = NDArray[np.int64]
 """Integers [size], one beside the other."""
 
 Loop: TypeAlias = Callable[..., tuple[int, ...]]
+"""It takes integers and returns some; the arrays it knows."""
 
 _DIGEST_BYTES: Final = 32
 

@@ -26,6 +26,11 @@ class Arriving(Protocol):
 class Flow(Protocol):
     """What one unit sends along one route, or one tree of routes: one thing after the other."""
 
+    @property
+    def number(self) -> int:
+        """Its place among all."""
+        ...
+
     def begin(self, cycle: int, size_bytes: int) -> None:
         """Send so much on one of the channels, not before ``cycle``.
 
@@ -37,8 +42,8 @@ class Flow(Protocol):
 class Network(Protocol):
     """Links that channels share.
 
-    It is told to go on only when no unit can run, and then to its next event alone: what units
-    send because of that has later stamps.
+    It is told to go on only when no unit can run, and then to its next event: what units send
+    because of that has later stamps.
     """
 
     @property
@@ -49,8 +54,12 @@ class Network(Protocol):
         """
         ...
 
-    def advance(self) -> None:
-        """Go on to the next event, and hand over what is through."""
+    def advance(self, horizon_cycle: int) -> None:
+        """Go on to the next event, and hand over what is through.
+
+        It may do what comes of that itself, and go on to further events that are not later than
+        ``horizon_cycle``, as long as that concerns nobody else.
+        """
         ...
 
 

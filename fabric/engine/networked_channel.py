@@ -10,7 +10,7 @@ under way holds its slot, and cannot be told from what has not been sent until i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -119,6 +119,19 @@ class NetworkedChannel(Channel):
     def discard(self, cycle: int) -> None:
         self.way.arrived.clear()
         super().discard(cycle)
+
+    def send_elsewhere(
+        self, bytes_sent: int, sent: Iterable[tuple[int, int, Element]], closed_cycle: int | None
+    ) -> None:
+        """Take over what the producer has sent elsewhere, ``sent`` as in ``Way``, and its end."""
+        way = self.way
+        way.bytes_sent = bytes_sent
+        way.sent.clear()
+        way.sent.extend(sent)
+        if way.sent:
+            way.closed_cycle = closed_cycle
+        elif closed_cycle is not None:
+            self.closed_cycle = closed_cycle
 
     @property
     @override

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Burst",
     "Counting",
+    "Foreseeing",
     "OffChip",
     "Prefetching",
     "Region",
     "StandIn",
     "counters_of",
+    "foreseeing",
     "memory_behind",
     "prefetching",
 ]
@@ -138,6 +140,25 @@ class Counting(Protocol):
     def counters(self) -> MemoryCounters | None:
         """Return what it has counted so far."""
         ...
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """What a memory besides does that knows how long it will be silent."""
+
+    @property
+    def silent_until(self) -> int:
+        """A cycle up to which it completes none of the bursts that are under way.
+
+        Bursts that are handed over later do not change that.
+        """
+        ...
+
+
+def foreseeing(memory: OffChip | None) -> Foreseeing | None:
+    """Return ``memory``, where it knows how long it will be silent."""
+    itself: object = memory
+    return itself if isinstance(itself, Foreseeing) else None
 
 
 def counters_of(memory: OffChip) -> MemoryCounters | None:

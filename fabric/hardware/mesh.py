@@ -180,29 +180,32 @@ class Mesh(Described):
         Raises:
             ConfigurationError: a site is not on the mesh.
         """
-        links: dict[int, None] = {6 * self._number(source) + 4: None}
+        start, columns, link_cycles = self._number(source), self.columns, self._link_cycles
+        links: dict[int, None] = {6 * start + 4: None}
         latest = 0
         for target in targets:
             absorbs = 6 * self._number(target) + 5
-            cycles, at = self.ends_cycles, source
-            while at != target:
-                along_row = at.column != target.column
-                ahead = target.column > at.column if along_row else target.row > at.row
-                way = (0 if along_row else 2) + (not ahead)
-                right, down = _WAYS[way]
-                next_site = Site(at.column + right, at.row + down)
-                links[6 * self._number(at) + way] = None
-                cycles += self._cycles(at, next_site)
-                at = next_site
+            cycles, at = self.ends_cycles, start
+            right, down = target.column - source.column, target.row - source.row
+            legs = ((right < 0, 1, abs(right)), (2 + (down < 0), columns, abs(down)))
+            for way, apart, hops in legs:
+                step = -apart if way % 2 else apart
+                for link in range(6 * at + way, 6 * (at + hops * step) + way, 6 * step):
+                    links[link] = None
+                    cycles += link_cycles[link]
+                at += hops * step
             links[absorbs] = None
             latest = max(latest, cycles)
         return Route(tuple(links), latest)
 
-    def _cycles(self, site: Site, next_site: Site) -> int:
-        if not self.crosses(site, next_site):
-            return self.hop_cycles
-        assert self.crossing_cycles is not None
-        return self.crossing_cycles
+    @cached_property
+    def _link_cycles(self) -> tuple[int, ...]:
+        """From one end of each link by its number to the other; 0 inside of a site."""
+        crossing = self.hop_cycles if self.crossing_cycles is None else self.crossing_cycles
+        return tuple(
+            0 if ends is None else crossing if self.crosses(*ends) else self.hop_cycles
+            for ends in self.link_ends
+        )
 
     def _number(self, site: Site) -> int:
         if not (0 <= site.column < self.columns and 0 <= site.row < self.rows):

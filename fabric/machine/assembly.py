@@ -18,7 +18,7 @@ from fabric.engine.hop import ONE_CYCLE, Hop
 from fabric.engine.network import Way
 from fabric.engine.networked_channel import NetworkedChannel
 from fabric.engine.observer import Observer
-from fabric.engine.off_chip import OffChip
+from fabric.engine.off_chip import OffChip, foreseeing
 from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Sink
 from fabric.engine.stored import Stored
@@ -86,9 +86,9 @@ def assemble(
     observation = _observation(observers, units, clock, failures)
     assert (plan.floor is None) == (plan.program.hardware.network is None)
     routes = None if plan.floor is None else routes_of(plan, plan.floor)
-    clock.network = None if routes is None else routes.network
-    # The compiled loop knows channels that have their elements to themselves.
-    compiles = compiles and clock.network is None
+    clock.network = links = None if routes is None else routes.network
+    # What happened on links cannot be derived from the journal of the loop.
+    compiles = compiles and (links is None or not observers)
     compiles = compiles and not any(observer.needs_tasks for observer in observers)
     may_compile = compiles and not functional and capacity_bytes is None
     channels = _channels(
@@ -98,6 +98,7 @@ def assemble(
     on_chip = make_on_chip(capacity_bytes, clock)
     on_chip.page_bytes = page_bytes
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
+    clock.foresees = foreseeing(off_chip)
     clock.chose = None if observation is None else observation.chose
     inputs, outputs, assumed = _ends(plan, channels)
     stored = Stored()
@@ -116,7 +117,7 @@ def assemble(
     )
     region = None
     if may_compile:
-        region = region_of(plan, views, channels, _may_compile(plan, conducted, repeats))
+        region = region_of(plan, views, channels, _may_compile(plan, conducted, repeats), links)
         _open_others(plan, channels, region, observation)
     if len(conducted) < len(kinds):
         _check(plan, views)

@@ -44,8 +44,9 @@ def network_use(machine: Machine) -> NetworkUse | None:
         for link in links:
             carried[link] += channel.way.bytes_sent
             users[link] += [edges[number].name for number in numbers]
+    wired = {node.index for node in machine.plan.program.nodes}
     per_site = [
-        sum(node in machine.plan.program.nodes for node in nodes)
+        sum(node.index in wired for node in nodes)
         for _, nodes in floor.units_at(machine.plan.nodes)
         if nodes
     ]

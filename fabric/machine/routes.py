@@ -43,6 +43,7 @@ def routes_of(plan: Plan, floor: Floor) -> Routes:
     mesh = floor.mesh
     sites = [floor.site_of(node) for node in plan.nodes]
     hops: list[Hop] = []
+    ways: dict[int, tuple[int, ...]] = {}
     # By who sends: a Broadcast, or one channel.
     trees: dict[tuple[int, int], list[int]] = {}
     for number, edge in enumerate(plan.edges):
@@ -50,14 +51,17 @@ def routes_of(plan: Plan, floor: Floor) -> Routes:
         if source == target:
             hops.append(ONE_CYCLE)
             continue
-        cycles = mesh.route(source, target).cycles
-        hops.append(Hop(cycles, mesh.route(target, source).cycles))
+        ways[number], cycles = mesh.route(source, target)
+        # Back it goes over other links, of which there are as many.
+        hops.append(Hop(cycles, cycles))
         port = 0 if isinstance(edge.producer.operator, Broadcast) else edge.output
         trees.setdefault((edge.producer.index, port), []).append(number)
     limited: list[tuple[tuple[int, ...], list[int]]] = []
     for (producer, _), numbers in trees.items():
-        targets = [sites[plan.edges[number].consumer.index] for number in numbers]
-        links = mesh.tree(sites[producer], targets).links
+        links = ways[numbers[0]]
+        if len(numbers) > 1:
+            targets = [sites[plan.edges[number].consumer.index] for number in numbers]
+            links = mesh.tree(sites[producer], targets).links
         if any(mesh.capacities[link] is not None for link in links):
             limited.append((links, numbers))
     flows: list[SharedFlow | None] = [None] * len(plan.edges)

@@ -23,6 +23,8 @@ __all__ = ["MOST_REQUESTS", "REQUESTS_PER_CALL", "FlatMemory"]
 SHUTDOWN_CYCLES: Final = 3
 """The memory stops this long after its last client (the authors' simulator, observed)."""
 
+_NEVER: Final = 1 << 62
+
 REQUESTS_PER_CALL: Final = 1 << 22
 """Some 20 milliseconds of the host's time."""
 
@@ -38,6 +40,7 @@ class FlatMemory:
 
     Attributes:
         requests: handed over so far.
+        silent_until: see ``Foreseeing``.
         requests_per_call: after so many the loop comes back from compiled code.
     """
 
@@ -66,6 +69,7 @@ class FlatMemory:
         self._offset = 0
         self._bursts = 0
         self.requests = 0
+        self.silent_until = _NEVER
         self.requests_per_call = REQUESTS_PER_CALL
 
     @property
@@ -106,6 +110,11 @@ class FlatMemory:
         self._last_ready[port] = 0
         self._bursts += 1
         self.requests += requests
+        description = self._description
+        bundles = -(-requests // description.requests_per_bundle)
+        answer_cycles = description.startup_cycles + description.latency_cycles
+        # A bundle a cycle, and an answer that is seen a cycle after it has come.
+        self.silent_until = min(self.silent_until, unit.now + 1 + bundles + answer_cycles)
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Go on to the first completion, or up to ``horizon_cycle``."""
@@ -113,7 +122,7 @@ class FlatMemory:
         finished, cycle = 0, 0
         while cycle <= horizon_cycle:
             # Between two calls Python looks whether there was a signal.
-            self._offset, finished, cycle, horizon_cycle = self._advance(
+            self._offset, finished, cycle, horizon_cycle, self.silent_until = self._advance(
                 horizon_cycle,
                 self.requests_per_call,
                 finished,

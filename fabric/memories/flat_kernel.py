@@ -11,9 +11,11 @@ from fabric.engine.machine_code import Counters, MachineCode
 
 __all__ = ["advance"]
 
+_NEVER = 1 << 62
+
 
 @MachineCode
-def advance(
+def advance(  # noqa: C901 - one loop, compiled as one function
     horizon: int,
     budget: int,
     finished: int,
@@ -27,7 +29,7 @@ def advance(
     bundle: int,
     answer: int,
     interval: int,
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, int, int, int]:
     """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
 
     It may return earlier, between two cycles: after so many requests that the host's signals have
@@ -49,8 +51,9 @@ def advance(
         interval: cycles between the starts of two requests on one channel.
 
     Returns:
-        The new offset, how many clients are done, the first cycle not yet processed, and the last
-        one to process: while that is not the smaller one, there is more to do.
+        The new offset, how many clients are done, the first cycle not yet processed, the last one
+        to process: while that is not the smaller one, there is more to do; and a cycle up to which
+        no client that is not done sees its burst complete.
     """
     channels = free.size
     count = 0
@@ -94,4 +97,9 @@ def advance(
             kept += 1
         count = kept
         cycle = following
-    return offset, finished, cycle, horizon
+    silent_until = _NEVER
+    for slot in range(count):
+        client = active[slot]
+        bundles = -(-left[client] // bundle)
+        silent_until = min(silent_until, next_bundle[client] + bundles + answer)
+    return offset, finished, cycle, horizon, silent_until

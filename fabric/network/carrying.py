@@ -1,7 +1,7 @@
-"""The two steps of links in a run, compiled: time goes on, and transfers begin.
+"""What is sent over shared links goes on from event to event, compiled: in tasks as in their loop.
 
 A flow has one transfer under way at most. Between two events every one has a constant rate, its
-max-min fair share (``shares.fill``). All numbers are integers, so that they are the same on every
+max-min fair share (``resharing``). All numbers are integers, so that they are the same on every
 machine, in finer fractions than those of ``shares``, since stamps of a run hang on them.
 """
 
@@ -10,115 +10,254 @@ from __future__ import annotations
 from functools import partial
 
 from fabric.engine.machine_code import Counters, MachineCode
-from fabric.network import shares
-from fabric.network.shares import fill
+from fabric.network import columns as n
+from fabric.network import resharing
+from fabric.network.resharing import join, quit_links, reshare, touch
 
-__all__ = ["PIECE_BITS", "TICK_BITS", "begin", "go_on"]
-
-TICK_BITS = 18
-"""A cycle has 2 ** TICK_BITS ticks."""
-
-PIECE_BITS = 40
-"""A byte has 2 ** PIECE_BITS pieces."""
-
-_NEVER = 2**62
+__all__ = ["begin", "carry_on", "depart", "go_on", "has_room", "next_cycle"]
 
 
-@MachineCode
-def go_on(
-    elapsed: int,
-    under_way: int,
-    left: Counters,
-    rate: Counters,
-    active: Counters,
-    ended: Counters,
-) -> tuple[int, int]:
-    """Let time go on, not further than to where the first transfer is through.
+def next_cycle(notes: Counters) -> int:
+    """Return by when something begins or is through; NEVER if nothing."""
+    cycle: int = notes[n.NEXT_CYCLE]
+    return cycle + (1 if notes[n.NEXT_TICK] > 0 else 0)
 
-    Args:
-        elapsed: ticks.
-        under_way: how many are.
-        left: of each flow, pieces that are to come; counted down.
-        rate: of each, in pieces a tick.
-        active: flows under way, in their order; those that end are taken out.
-        ended: filled with those, in the same order.
 
-    Returns:
-        How many have ended, and how many are still under way.
+def has_room(flow: int, flows: Counters) -> bool:
+    """Whether one more element can wait for its turn in a flow."""
+    row = flow * n.FLOW_COLUMNS
+    return bool(flows[row + n.SENT] - flows[row + n.THROUGH] <= flows[row + n.MASK])
+
+
+def depart(
+    flow: int,
+    cycle: int,
+    size_bytes: int,
+    flows: Counters,
+    waiting: Counters,
+    live: Counters,
+    notes: Counters,
+) -> None:
+    """Send so much on one of the channels of a flow, not before ``cycle``.
+
+    What goes to several begins once it has been sent on all of them.
     """
-    kept = 0
-    count = 0
-    for place in range(under_way):
-        one = active[place]
-        left[one] -= rate[one] * elapsed
-        if left[one] <= 0:
-            ended[count] = one
-            count += 1
-        else:
-            active[kept] = one
-            kept += 1
-    return count, kept
+    row = flow * n.FLOW_COLUMNS
+    flows[row + n.SENDS] += 1
+    if flows[row + n.SENDS] < flows[row + n.ENDS]:
+        return
+    flows[row + n.SENDS] = 0
+    at = flows[row + n.BASE] + (flows[row + n.SENT] & flows[row + n.MASK])
+    waiting[at * n.WAITING_COLUMNS + n.BEGIN_CYCLE] = cycle
+    waiting[at * n.WAITING_COLUMNS + n.SIZE_BYTES] = size_bytes
+    flows[row + n.SENT] += 1
+    if flows[row + n.LIVE_AT] == n.NOBODY:
+        flows[row + n.LIVE_AT] = notes[n.LIVE]
+        live[notes[n.LIVE]] = flow
+        notes[n.LIVE] += 1
+        flows[row + n.DUE_CYCLE] = cycle
+        flows[row + n.DUE_TICK] = 0
+        note_due(flow, flows, notes)
 
 
-@partial(MachineCode, uses=(shares,))
-def begin(
-    begun: int,
-    under_way: int,
-    left: Counters,
-    rate: Counters,
-    active: Counters,
-    beginning: Counters,
-    first_link: Counters,
+def note_due(flow: int, flows: Counters, notes: Counters) -> None:
+    """Let what is due next be that of a flow, where it comes first."""
+    row = flow * n.FLOW_COLUMNS
+    cycle, tick = flows[row + n.DUE_CYCLE], flows[row + n.DUE_TICK]
+    first = notes[n.NEXT_CYCLE]
+    if cycle < first or (cycle == first and tick < notes[n.NEXT_TICK]):
+        notes[n.NEXT_CYCLE] = cycle
+        notes[n.NEXT_TICK] = tick
+
+
+def note_through(flow: int, flows: Counters, arrived: Counters, notes: Counters) -> None:
+    """Note that all of an element of a flow is through."""
+    row = flow * n.FLOW_COLUMNS
+    if flows[row + n.ARRIVED] == 0:
+        arrived[notes[n.ARRIVALS]] = flow
+        notes[n.ARRIVALS] += 1
+    flows[row + n.ARRIVED] += 1
+    flows[row + n.THROUGH] += 1
+
+
+def load(flow: int, cycle: int, flows: Counters, waiting: Counters) -> bool:
+    """Let the next transfer of a flow be the one to go; whether there is one with bytes by then.
+
+    Bare stops take a slot and no bytes: they are through.
+    """
+    row = flow * n.FLOW_COLUMNS
+    if flows[row + n.REST] == 0:
+        if flows[row + n.SENT] == flows[row + n.THROUGH]:
+            return False
+        at = flows[row + n.BASE] + (flows[row + n.THROUGH] & flows[row + n.MASK])
+        begin_cycle = waiting[at * n.WAITING_COLUMNS + n.BEGIN_CYCLE]
+        if begin_cycle > cycle:
+            flows[row + n.DUE_CYCLE] = begin_cycle
+            flows[row + n.DUE_TICK] = 0
+            return False
+        flows[row + n.REST] = waiting[at * n.WAITING_COLUMNS + n.SIZE_BYTES]
+    size_bytes = min(flows[row + n.REST], n.MOST_BYTES)
+    flows[row + n.REST] -= size_bytes
+    flows[row + n.LEFT] = size_bytes << n.PIECE_BITS
+    return True
+
+
+def pass_on(
+    flow: int,
+    flows: Counters,
+    waiting: Counters,
+    taken: Counters,
     links: Counters,
-    capacity: Counters,
-    room: Counters,
-    users: Counters,
-    share: Counters,
-    listed: Counters,
-    until: Counters,
     members: Counters,
-) -> tuple[int, int]:
-    """Let transfers begin, and give all that are under way their rates.
+    arrived: Counters,
+    marked: Counters,
+    touched: Counters,
+    notes: Counters,
+) -> bool:
+    """Let what is due of a flow be through, or begin; whether it has more to do."""
+    row = flow * n.FLOW_COLUMNS
+    was_under_way = flows[row + n.UNDER_WAY] != 0
+    if was_under_way and flows[row + n.REST] == 0:
+        note_through(flow, flows, arrived, notes)
+    touch(flow, flows, touched, notes)
+    goes = load(flow, notes[n.NOW_CYCLE], flows, waiting)
+    while goes and flows[row + n.LEFT] == 0:
+        note_through(flow, flows, arrived, notes)
+        goes = load(flow, notes[n.NOW_CYCLE], flows, waiting)
+    flows[row + n.UNDER_WAY] = 1 if goes else 0
+    if goes and not was_under_way:
+        join(flow, flows, taken, links, members, marked, notes)
+    elif was_under_way and not goes:
+        quit_links(flow, flows, taken, links, members, marked, notes)
+    return goes or flows[row + n.SENT] > flows[row + n.THROUGH]
+
+
+def carry_on(
+    flows: Counters,
+    waiting: Counters,
+    taken: Counters,
+    links: Counters,
+    members: Counters,
+    live: Counters,
+    arrived: Counters,
+    marked: Counters,
+    touched: Counters,
+    differing: Counters,
+    notes: Counters,
+) -> int:
+    """Go on to the next event; return the cycle by which what has arrived then is through.
 
     Args:
-        begun: how many begin.
-        under_way: how many are under way already.
-        left: of each flow, pieces that are to come.
-        rate: filled with the rate of each that is under way.
-        active: flows under way, in their order, whatever order they began in; kept so.
-        beginning: flows that begin.
-        first_link: of each flow in ``links``, and one more.
-        links: of all flows, one behind the other.
-        capacity: of each link, in pieces a tick.
-        room: scratch space, one entry a link.
-        users: likewise, as ``share``, ``listed`` and ``until``.
-        share: see there.
-        listed: see there.
-        until: see there.
-        members: scratch space, one entry a link of each flow.
+        flows: as the other tables, see ``columns``.
+        waiting: of all flows.
+        taken: links of all flows.
+        links: with their members.
+        members: of all links, where in ``taken``.
+        live: flows that have something to do.
+        arrived: filled with those of which something has arrived.
+        marked: scratch space, one entry a link.
+        touched: scratch space, one entry a flow.
+        differing: scratch space, one entry a link.
+        notes: see ``columns``.
+    """
+    cycle, tick = notes[n.NEXT_CYCLE], notes[n.NEXT_TICK]
+    notes[n.NOW_CYCLE] = cycle
+    notes[n.NOW_TICK] = tick
+    notes[n.ARRIVALS] = 0
+    place = 0
+    while place < notes[n.LIVE]:
+        flow = live[place]
+        row = flow * n.FLOW_COLUMNS
+        goes_on = True
+        if flows[row + n.DUE_CYCLE] == cycle and flows[row + n.DUE_TICK] == tick:
+            goes_on = pass_on(
+                flow,
+                flows,
+                waiting,
+                taken,
+                links,
+                members,
+                arrived,
+                marked,
+                touched,
+                notes,
+            )
+        if goes_on:
+            place += 1
+        else:
+            notes[n.LIVE] -= 1
+            last = live[notes[n.LIVE]]
+            live[place] = last
+            flows[last * n.FLOW_COLUMNS + n.LIVE_AT] = place
+            flows[row + n.LIVE_AT] = n.NOBODY
+    reshare(flows, taken, links, members, marked, touched, differing, notes)
+    for place in range(notes[n.TOUCHES]):
+        row = touched[place] * n.FLOW_COLUMNS
+        flows[row + n.TOUCHED] = 0
+        if flows[row + n.UNDER_WAY]:
+            ticks = tick - (-flows[row + n.LEFT] // flows[row + n.RATE])
+            flows[row + n.DUE_CYCLE] = cycle + (ticks >> n.TICK_BITS)
+            flows[row + n.DUE_TICK] = ticks & (n.TICKS - 1)
+    notes[n.TOUCHES] = 0
+    notes[n.NEXT_CYCLE] = n.NEVER
+    notes[n.NEXT_TICK] = 0
+    for place in range(notes[n.LIVE]):
+        note_due(live[place], flows, notes)
+    return cycle + ((tick + n.TICKS - 1 - n.UNCOUNTED_TICKS) >> n.TICK_BITS)  # type: ignore[no-any-return]
+
+
+@partial(MachineCode, uses=(n,))
+def begin(
+    flow: int,
+    cycle: int,
+    size_bytes: int,
+    flows: Counters,
+    waiting: Counters,
+    live: Counters,
+    notes: Counters,
+) -> tuple[int, int]:
+    """Send so much on one of the channels of a flow, where there is room; see ``depart``.
 
     Returns:
-        How many are under way, and in how many ticks the first of them is through.
+        Whether there is, 1 or 0; by when something begins or is through next.
     """
-    for each in range(begun):
-        one = beginning[each]
-        place = under_way
-        while place > 0 and active[place - 1] > one:
-            active[place] = active[place - 1]
-            place -= 1
-        active[place] = one
-        under_way += 1
-    for place in range(under_way):
-        one = active[place]
-        rate[one] = -1
-        for at in range(first_link[one], first_link[one + 1]):
-            room[links[at]] = capacity[links[at]]
-    fill(
-        under_way, active, rate, first_link, links, room, users, share, listed, until, members
-    )  # fmt: skip
-    first = _NEVER
-    for place in range(under_way):
-        one = active[place]
-        if rate[one] > 0:
-            first = min(first, -(-left[one] // rate[one]))
-    return under_way, first
+    if not has_room(flow, flows):
+        return 0, next_cycle(notes)
+    depart(flow, cycle, size_bytes, flows, waiting, live, notes)
+    return 1, next_cycle(notes)
+
+
+@partial(MachineCode, uses=(n, resharing))
+def go_on(
+    flows: Counters,
+    waiting: Counters,
+    taken: Counters,
+    links: Counters,
+    members: Counters,
+    live: Counters,
+    arrived: Counters,
+    marked: Counters,
+    touched: Counters,
+    differing: Counters,
+    notes: Counters,
+) -> tuple[int, int, int]:
+    """Go on to the next event; see ``carry_on``.
+
+    Returns:
+        The cycle by which what has arrived then is through; of how many flows it is; by when
+        something begins or is through next.
+    """
+    cycle = carry_on(
+        flows,
+        waiting,
+        taken,
+        links,
+        members,
+        live,
+        arrived,
+        marked,
+        touched,
+        differing,
+        notes,
+    )
+    return cycle, notes[n.ARRIVALS], next_cycle(notes)

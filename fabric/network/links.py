@@ -2,80 +2,80 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from heapq import heappop, heappush
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
+from fabric.engine.machine_code import Counters, Loop
 from fabric.engine.network import Arriving
-from fabric.network.carrying import PIECE_BITS, TICK_BITS, begin, go_on
+from fabric.network import columns as n
+from fabric.network.carrying import begin, go_on, next_cycle
 
-__all__ = ["NO_CYCLE", "UNCOUNTED_TICKS", "Links", "SharedFlow"]
-
-_MOST_BYTES: Final = 2**22
-"""Of one transfer; what is larger goes as several, one right behind the other."""
+__all__ = ["NO_CYCLE", "NO_LINKS", "Links", "SharedFlow"]
 
 NO_CYCLE: Final = 1 << 63
 """Later than whatever a clock waits for: nothing is under way."""
 
-_TICK: Final = 1 << TICK_BITS
+_FIRST_WAITING: Final = 2
+"""Elements that can be under way in a flow, until it needs more."""
 
-UNCOUNTED_TICKS: Final = 3050
-"""Rates are rounded down, and ends are rounded up, so that what would fill its last cycle ends some
-ticks later. Of a cycle that has begun, less than this (1 / 86) is not counted."""
+
+NO_LINKS: Final[Mapping[str, Counters]] = {
+    name: np.full(n.NOTES, n.NEVER, np.int64)
+    for name in (
+        "flows",
+        "waiting",
+        "taken",
+        "links",
+        "members",
+        "live",
+        "arrived",
+        "marked",
+        "touched",
+        "differing",
+        "notes",
+    )
+}
+"""Arrays of a run that shares none: nothing ever comes."""
 
 
 class SharedFlow:
     """What one unit sends along one route, or one tree of routes, in the order in which it does.
 
     Attributes:
-        number: its place among all; of flows that would be given the same, it breaks ties.
-        waiting: of transfers that are not through yet, the oldest first, the cycle they may begin
-            in, their bytes, and whether they are the last of an element.
-        resting: nothing of it is under way or to begin.
+        number: its place among all.
+        ends: the channels that it leads to; what is sent goes to all.
     """
 
-    __slots__ = ("_ends", "_links", "_sent", "number", "resting", "waiting")
+    __slots__ = ("_links", "ends", "number")
 
     def __init__(self, links: Links, number: int) -> None:
         """Lead to no channel so far."""
         self.number: Final = number
-        self.waiting: Final[deque[tuple[int, int, bool]]] = deque()
-        self.resting = True
+        self.ends: Final[list[Arriving]] = []
         self._links: Final = links
-        self._ends: Final[list[Arriving]] = []
-        self._sent = 0
 
     def lead_to(self, end: Arriving) -> None:
-        """Lead to one more channel; what is sent goes to all."""
-        self._ends.append(end)
+        """Lead to one more channel."""
+        self.ends.append(end)
+        self._links.count_end(self.number)
 
     def begin(self, cycle: int, size_bytes: int) -> None:
         """See ``Flow``."""
-        self._sent += 1
-        if self._sent < len(self._ends):
-            return
-        self._sent = 0
-        while size_bytes > _MOST_BYTES:
-            self.waiting.append((cycle, _MOST_BYTES, False))
-            size_bytes -= _MOST_BYTES
-        self.waiting.append((cycle, size_bytes, True))
-        if self.resting:
-            self.resting = False
-            self._links.schedule(self, cycle * _TICK)
-
-    def arrive(self, cycle: int) -> None:
-        """Hand over what was under way, in all channels."""
-        for end in self._ends:
-            end.arrive(cycle)
+        self._links.begin(self.number, cycle, size_bytes)
 
 
 class Links:
     """Links whose bytes a cycle are shared by all that is under way on them, max-min fair.
 
     A flow has one transfer under way at a time, on all links of its route at once, at one rate.
+    What is under way is in arrays, on which the compiled loop of operators goes on, too.
+
+    Attributes:
+        flows: one for each route.
+        next_cycle: see ``Network``.
+        waiting: what is sent and is not through; see ``columns``. Another array after ``grow``.
     """
 
     def __init__(self, capacities: Sequence[int | None], routes: Sequence[Sequence[int]]) -> None:
@@ -90,87 +90,108 @@ class Links:
         limited = [[place[link] for link in route if link in place] for route in routes]
         count = len(routes)
         self.flows: Final = tuple(SharedFlow(self, number) for number in range(count))
-        self._left = np.zeros(count, np.int64)
-        self._ended = np.zeros(count, np.int64)
-        self._beginning = np.zeros(count, np.int64)
-        rate, active = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        pieces = 1 << (PIECE_BITS - TICK_BITS)
-        self._go_on = go_on.over(left=self._left, rate=rate, active=active, ended=self._ended)
-        self._begin = begin.over(
-            left=self._left,
-            rate=rate,
-            active=active,
-            beginning=self._beginning,
-            first_link=np.cumsum([0, *map(len, limited)], dtype=np.int64),
-            links=np.array([link for route in limited for link in route], np.int64),
-            capacity=np.array([(capacities[link] or 0) * pieces for link in used], np.int64),
-            room=np.zeros(len(used), np.int64),
-            users=np.zeros(len(used), np.int64),
-            share=np.zeros(len(used), np.int64),
-            listed=np.zeros(len(used), np.int64),
-            until=np.zeros(len(used), np.int64),
-            members=np.zeros(sum(map(len, limited)), np.int64),
+        self.next_cycle = NO_CYCLE
+        flows = self._flows = np.zeros((count, n.FLOW_COLUMNS), np.int64)
+        ends = np.cumsum([len(links) for links in limited])
+        flows[:, n.FIRST_LINK], flows[:, n.END_LINK] = ends - [*map(len, limited)], ends
+        flows[:, [n.LIVE_AT, n.BY]] = n.NOBODY
+        taken = np.zeros((int(ends[-1]), n.TAKEN_COLUMNS), np.int64)
+        taken[:, n.LINK] = [link for links in limited for link in links]
+        taken[:, n.FLOW] = np.repeat(np.arange(count), [*map(len, limited)])
+        links = np.zeros((len(used), n.LINK_COLUMNS), np.int64)
+        pieces = 1 << (n.PIECE_BITS - n.TICK_BITS)
+        links[:, n.CAPACITY] = [(capacities[link] or 0) * pieces for link in used]
+        users = np.bincount(taken[:, n.LINK], minlength=len(used))
+        links[:, n.FIRST_MEMBER] = np.cumsum(users) - users
+        links[:, [n.LEVEL, n.FULL_AT]] = n.NEVER
+        self._notes = np.zeros(n.NOTES, np.int64)
+        self._notes[n.NEXT_CYCLE] = n.NEVER
+        self._arrived = np.zeros(count, np.int64)
+        self._fixed = {
+            "flows": flows.reshape(-1),
+            "taken": taken.reshape(-1),
+            "links": links.reshape(-1),
+            "members": np.zeros(len(taken), np.int64),
+            "live": np.zeros(count, np.int64),
+            "arrived": self._arrived,
+            "marked": np.zeros(len(used), np.int64),
+            "touched": np.zeros(count, np.int64),
+            "differing": np.zeros(len(used), np.int64),
+            "notes": self._notes,
+        }
+        self.reserve(np.full(count, _FIRST_WAITING))
+
+    @property
+    def arrays(self) -> Mapping[str, Counters]:
+        """What is under way, as ``carrying`` knows it, until ``grow`` is called."""
+        return {**self._fixed, "waiting": self.waiting.reshape(-1)}
+
+    def reserve(self, elements: Counters) -> None:
+        """Let so many elements be under way in each flow, powers of two; none is so far."""
+        self._flows[:, n.BASE], self._flows[:, n.MASK] = (
+            np.cumsum(elements) - elements,
+            elements - 1,
         )
-        self._beginnings: Final[list[tuple[int, int]]] = []
-        self._under_way = 0
-        self._tick = 0
-        self._through_tick = NO_CYCLE
+        self.waiting = np.zeros((int(elements.sum()), n.WAITING_COLUMNS), np.int64)
+        self._loops: tuple[Loop, Loop] | None = None
 
-    def schedule(self, flow: SharedFlow, tick: int) -> None:
-        """Let what ``flow`` sends next begin at ``tick``."""
-        heappush(self._beginnings, (tick, flow.number))
+    def count_end(self, flow: int) -> None:
+        """Know that a flow leads to one more channel."""
+        self._flows[flow, n.ENDS] += 1
+
+    def grow(self, flow: int) -> None:
+        """Let twice as many elements be under way in a flow."""
+        row = self._flows[flow]
+        base, size = int(row[n.BASE]), int(row[n.MASK]) + 1
+        # In the order in which they came, from a multiple of the size on.
+        order = np.arange(row[n.THROUGH], row[n.THROUGH] + size)
+        more = np.zeros((2 * size, n.WAITING_COLUMNS), np.int64)
+        more[order & (2 * size - 1)] = self.waiting[base + (order & (size - 1))]
+        row[n.BASE], row[n.MASK] = len(self.waiting), 2 * size - 1
+        self.waiting = np.concatenate([self.waiting, more])
+        self._loops = None
+
+    def begin(self, flow: int, cycle: int, size_bytes: int) -> None:
+        """Send so much in a flow; see ``Flow``."""
+        while True:
+            begun, next_cycle = self._linked[0](flow, cycle, size_bytes)
+            if begun:
+                self._note(next_cycle)
+                return
+            self.grow(flow)
+
+    def advance(self, horizon_cycle: int) -> None:  # noqa: ARG002 - units do what comes of it
+        """See ``Network``."""
+        cycle, count, next_cycle = self._linked[1]()
+        self._note(next_cycle)
+        self.hand_over(self._arrived[:count], cycle)
+
+    def hand_over(self, flows: Counters, cycle: int) -> None:
+        """Let the channels of these flows have what is through at ``cycle``."""
+        elements = self._flows[flows, n.ARRIVED]
+        self._flows[flows, n.ARRIVED] = 0
+        for number, count in zip(flows.tolist(), elements.tolist(), strict=True):
+            for _ in range(count):
+                for end in self.flows[number].ends:
+                    end.arrive(cycle)
 
     @property
-    def next_cycle(self) -> int:
-        """See ``Network``."""
-        tick = self._next_tick
-        return NO_CYCLE if tick == NO_CYCLE else -(-tick // _TICK)
+    def cycle(self) -> int:
+        """Up to which everything has happened."""
+        return self._notes.item(n.NOW_CYCLE) + bool(self._notes[n.NOW_TICK])
+
+    def see(self) -> None:
+        """Know what comes next, after another loop has gone on."""
+        self._note(next_cycle(self._notes))
+
+    def _note(self, cycle: int) -> None:
+        self.next_cycle = NO_CYCLE if cycle == n.NEVER else int(cycle)
 
     @property
-    def _next_tick(self) -> int:
-        beginnings = self._beginnings
-        return min(self._through_tick, beginnings[0][0]) if beginnings else self._through_tick
-
-    def advance(self) -> None:
-        """See ``Network``."""
-        tick = self._next_tick
-        count, self._under_way = self._go_on(tick - self._tick, self._under_way)
-        self._tick = tick
-        through = [self.flows[number] for number in self._ended[:count].tolist()]
-        begun = 0
-        beginnings = self._beginnings
-        arrived = [flow for flow in through if flow.waiting[0][2]]
-        for flow in through:
-            begun = self._after(flow, tick, begun)
-        while beginnings and beginnings[0][0] == tick:
-            flow = self.flows[heappop(beginnings)[1]]
-            _, size_bytes, _ = flow.waiting[0]
-            if size_bytes:
-                begun = self._let_begin(flow, size_bytes, begun)
-            else:
-                # A bare stop takes a slot and no bytes.
-                arrived.append(flow)
-                begun = self._after(flow, tick, begun)
-        self._under_way, ticks = self._begin(begun, self._under_way)
-        self._through_tick = tick + ticks if self._under_way else NO_CYCLE
-        cycle = (tick + _TICK - 1 - UNCOUNTED_TICKS) // _TICK
-        for flow in arrived:
-            flow.arrive(cycle)
-
-    def _after(self, flow: SharedFlow, tick: int, begun: int) -> int:
-        """Let what ``flow`` sends next begin, now or later; return how many begin now."""
-        waiting = flow.waiting
-        waiting.popleft()
-        if not waiting:
-            flow.resting = True
-            return begun
-        cycle, size_bytes, _ = waiting[0]
-        if size_bytes and cycle * _TICK <= tick:
-            return self._let_begin(flow, size_bytes, begun)
-        self.schedule(flow, max(tick, cycle * _TICK))
-        return begun
-
-    def _let_begin(self, flow: SharedFlow, size_bytes: int, begun: int) -> int:
-        self._left[flow.number] = size_bytes << PIECE_BITS
-        self._beginning[begun] = flow.number
-        return begun + 1
+    def _linked(self) -> tuple[Loop, Loop]:
+        """The loops of tasks, which know the arrays."""
+        if self._loops is None:
+            arrays = self.arrays
+            names = "flows", "waiting", "live", "notes"
+            self._loops = begin.over(**{name: arrays[name] for name in names}), go_on.over(**arrays)
+        return self._loops

@@ -37,8 +37,9 @@ def fill(  # noqa: C901, PLR0912 - one loop, compiled as one function
 ) -> None:
     """Give all that is under way and has a rate below 0 its share of what room is left.
 
-    All of them grow alike until a link is full; those on it stop, and the others go on. What is
-    left over in a division stays free.
+    All of them grow alike until a link is full; those on it stop, and the others go on. Of links
+    that are full at once the first by number is, with what it leaves to the others. What is left
+    over in a division stays free.
 
     Args:
         under_way: how many are.
@@ -53,21 +54,18 @@ def fill(  # noqa: C901, PLR0912 - one loop, compiled as one function
         until: likewise.
         members: scratch space, one entry a link of each transfer.
     """
+    for link in range(room.size):
+        users[link] = 0
     for place in range(under_way):
         one = active[place]
         if rate[one] < 0:
             for at in range(first_link[one], first_link[one + 1]):
-                users[links[at]] = 0
+                users[links[at]] += 1
     count = 0
-    for place in range(under_way):
-        one = active[place]
-        if rate[one] < 0:
-            for at in range(first_link[one], first_link[one + 1]):
-                link = links[at]
-                if users[link] == 0:
-                    listed[count] = link
-                    count += 1
-                users[link] += 1
+    for link in range(room.size):
+        if users[link] > 0:
+            listed[count] = link
+            count += 1
     # Who is on a link stands in ``members``, up to ``until``; of links that are listed in turn.
     end = 0
     for place in range(count):
@@ -88,7 +86,9 @@ def fill(  # noqa: C901, PLR0912 - one loop, compiled as one function
             level = min(level, share[listed[place]])
         for place in range(count):
             link = listed[place]
-            if share[link] == level:
+            if share[link] < 0 and users[link] > 0:
+                share[link] = room[link] // users[link]
+            if users[link] > 0 and share[link] == level:
                 # Those before it that stopped are skipped, and so are others' before its first.
                 at_member = until[link] - 1
                 open_ones = users[link]

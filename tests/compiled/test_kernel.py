@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -13,11 +14,14 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from fabric import Program
-from fabric.compiled import arrays, kernel, kernel_channels, kernel_stages
+from fabric import Hardware, Program
+from fabric.compiled import arrays, kernel, kernel_channels, kernel_network, kernel_stages
 from fabric.compiled import columns as c
 from fabric.compiled.kernel import go_on
+from fabric.network import Mesh
 from fabric.wiring.elaborate import elaborate
+from fabric.wiring.program import hardware_scope
+from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.compiled.both import both, run
 from tests.compiled.odd_programs import FALL_BACK, STAY
 from tests.deadlock.cases import CASES
@@ -57,8 +61,10 @@ class InStep:
         try:
             # The hash of a code takes more than 64 bits, and is cut off.
             with np.errstate(over="ignore"):
-                pace, budget = integers
-                return tuple(map(int, self._function(**copies, pace=pace, budget=budget)))
+                pace, horizon, budget = integers
+                return tuple(
+                    map(int, self._function(**copies, pace=pace, horizon=horizon, budget=budget))
+                )
         except IndexError:
             return ()
 
@@ -79,7 +85,18 @@ def routed() -> Program:
     return program("top2_moe", tokens=4, experts=4)
 
 
-@pytest.mark.parametrize("build", [routed, CASES["cut_off_sub_tensor"].build, *STAY[2:]])
+def on_a_mesh() -> Program:
+    """Return a program whose channels share links."""
+    mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=8)
+    with hardware_scope(Hardware(network=mesh)), Program("line", mode="timing") as made:
+        rows = LinearOffChipLoad(np.ones((8, 64), np.float32), tile=(1, 64))()
+        for _ in range(2):
+            rows = Map(SiLU())(rows)
+        LinearOffChipStore("y")(rows)
+    return made
+
+
+@pytest.mark.parametrize("build", [routed, CASES["cut_off_sub_tensor"].build, *STAY[2:], on_a_mesh])
 def test_in_step(build: Callable[[], Program], tmp_path: Path) -> None:
     """Results and arrays are the same each time the loop comes back."""
     with in_step(go_on.function) as loops:
@@ -100,8 +117,8 @@ def test_reasons(number: int, reason: int, tmp_path: Path) -> None:
     found = []
     native = arrays.Arrays.go_on
 
-    def noted(these: arrays.Arrays, pace: int, operations: int) -> tuple[int, int]:
-        found.append(native(these, pace, operations))
+    def noted(these: arrays.Arrays, *integers: int) -> tuple[int, int]:
+        found.append(native(these, *integers))
         return found[-1]
 
     with mock.patch.object(arrays.Arrays, "go_on", noted), mock.patch.object(arrays, "_LEDGER", 64):
@@ -121,11 +138,11 @@ def test_tired(tmp_path: Path) -> None:
 MUTATIONS = [
     ("usable = now + channels[row + c.BACKWARD]", "usable = now"),
     ("channels[row + c.PEAK] += 1", "channels[row + c.PEAK] += 0"),
-    ("> slots[slot + c.VISIBLE]", ">= slots[slot + c.VISIBLE]"),
+    ("> set_out:", ">= set_out:"),
     ("used < channels[row + c.DEPTH]", "used <= channels[row + c.DEPTH]"),
     ("channels[row + c.FULL] += waited - returning", "channels[row + c.FULL] += waited"),
-    ("visible = now + channels[row + c.FORWARD]", "visible = now"),
-    ("visible = max(visible, requested", "visible = min(visible, requested"),
+    ("max(now + channels[row + c.FORWARD], at)", "max(now, at)"),
+    ("max(now + channels[row + c.FORWARD], at)", "min(now + channels[row + c.FORWARD], at)"),
     ("code |= seen[first + port]", "code += 0 * seen[first + port]"),
     ("channels[row + c.EMPTY] += waited", "channels[row + c.EMPTY] += 0"),
     ("stages[stage + c.BUSY] += amount", "stages[stage + c.BUSY] += 0"),
@@ -137,14 +154,20 @@ MUTATIONS = [
     ("channels[row + c.CLOSED] = now + hop", "pass"),
     ("if stages[stage + c.TIMES] < amount:", "if stages[stage + c.TIMES] <= amount:"),
     ("control[c.LIVE] -= 1", "pass"),
+    ("channels[row + c.CARRIED] += size_bytes", "channels[row + c.CARRIED] += 0"),
+    ("max(requested, cycle + forward)", "cycle"),
+    ("slots[slot + c.SET_OUT] = now", "slots[slot + c.SET_OUT] = 0"),
+    ("channels[row + c.LINKS] += min(", "channels[row + c.LINKS] += max("),
 ]
 
 
 @pytest.mark.parametrize(("rule", "instead"), MUTATIONS)
 def test_mutated(rule: str, instead: str, tmp_path: Path) -> None:
-    """A loop that breaks one rule does something else in one of three programs."""
+    """A loop that breaks one rule does something else in one of a few programs."""
     with in_step(_mutated(rule, instead)) as loops:
-        for build in (*STAY[2:], routed, lambda: program("ragged_attention", requests=3)):
+        ragged = partial(program, "ragged_attention", requests=3)
+        builds: list[Callable[[], Program]] = [on_a_mesh, *STAY[2:], routed, ragged]
+        for build in builds:
             if not loops.differs:
                 run(build, "compiled", tmp_path)
     assert loops.differs
@@ -154,7 +177,7 @@ def _mutated(rule: str, instead: str) -> Callable[..., tuple[int, ...]]:
     """Return the loop in Python with one of its statements changed."""
     names: dict[str, Any] = {}
     changed = 0
-    for module in (kernel_channels, kernel_stages, kernel):
+    for module in (kernel_channels, kernel_network, kernel_stages, kernel):
         names.update({name: each for name, each in vars(module).items() if name not in names})
         for name, each in list(vars(module).items()):
             function = each.function if each is go_on else each

@@ -340,8 +340,8 @@ def stopped(after: int, budget: int) -> Iterator[None]:
     """Let the loop come back after ``budget`` operations, and so often, before it fails."""
     native, calls = arrays.Arrays.go_on, count()
 
-    def go_on(these: arrays.Arrays, pace: int, operations: int) -> tuple[int, int]:
-        found = native(these, pace, operations)
+    def go_on(these: arrays.Arrays, *integers: int) -> tuple[int, int]:
+        found = native(these, *integers)
         return found if next(calls) < after else (c.FAILS, 0)
 
     with (

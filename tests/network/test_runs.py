@@ -129,7 +129,7 @@ def test_a_layer_on_links_without_limits(engine: Literal["compiled", "tasks"]) -
 
 
 def test_both_engines_say_the_same() -> None:
-    """A run with links that are shared is one of tasks, whatever is asked for."""
+    """A run with links that are shared says the same by tasks and by the compiled loop."""
     program = _pipeline(TRAFFIC)
     assert simulate(program) == simulate(program, engine="tasks")
 

@@ -1,0 +1,27 @@
+"""A memory that says how long it will be silent keeps to it."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+from fabric import simulate
+from fabric.engine.unit import Unit
+from fabric.memories.flat import FlatMemory
+from tests.programs.loading import program
+
+
+def test_no_burst_is_complete_before() -> None:
+    """Whatever the flat memory answers is seen after the cycle that it has said last."""
+    margins: list[int] = []
+    advance = FlatMemory.advance
+
+    def noted(memory: FlatMemory, horizon_cycle: int) -> list[Unit]:
+        silent_until = memory.silent_until
+        done = advance(memory, horizon_cycle)
+        margins.extend(unit.now - silent_until for unit in done)
+        return done
+
+    with mock.patch.object(FlatMemory, "advance", noted):
+        simulate(program("top2_moe"), mode="timing")
+    # It is one cycle after that where nobody else uses the memory's channels.
+    assert min(margins) == 1
