@@ -192,10 +192,13 @@ def test_at(trace: Trace, printed: _Printed, part: int) -> None:
             )
             == units[2:]
         )
-        assert _lines(
-            (each.name, f"{each.held}/{each.depth}", each.sent, each.taken, each.bare_stops)
-            for each in shown.channels
-        ) == channels[2:]
+        assert (
+            _lines(
+                (each.name, f"{each.held}/{each.depth}", each.sent, each.taken, each.bare_stops)
+                for each in shown.channels
+            )
+            == channels[2:]
+        )
         assert cycle == shown.cycle == shown.state.cycles
         assert name in {unit.name for unit in shown.units}
 
