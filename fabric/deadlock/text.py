@@ -23,13 +23,17 @@ from fabric.deadlock.document import (
     Remedy,
 )
 from fabric.telling.causes import Operation
+from fabric.telling.columns import aligned
 from fabric.telling.place import Place
 from fabric.telling.wording import counted
 
 __all__ = ["LINES", "one_line", "report_lines"]
 
 LINES: Final = 40
-_WIDTH: Final = 96
+_COLUMNS: Final = 100
+_MARGIN: Final = 4
+"""Sentences end so many columns before the edge of the terminal."""
+
 _ROWS: Final = 8
 _FIRST_ROWS: Final = 5
 _FOLD_FROM: Final = 3
@@ -74,20 +78,28 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
     return replace(report, summary=" ".join(words))
 
 
-def report_lines(report: DeadlockReport) -> list[str]:
-    """Return the report in at most ``LINES`` lines of ASCII, the first of them the verdict."""
+def report_lines(report: DeadlockReport, columns: int | None = None) -> list[str]:
+    """Return the report in lines of ASCII, the first of them the verdict, which is not broken.
+
+    There are at most ``LINES``, on a narrow terminal as many more as it is narrower.
+
+    Args:
+        report: of the deadlock.
+        columns: of the terminal; where None there is none, and tables are as wide as they need.
+    """
+    most = max(LINES, LINES * _COLUMNS // (columns or _COLUMNS))
     body = [
-        *_section(_loop_title(report.loops[0]), _loop(report.loops[0])),
-        *_others(report.loops[1:], report.loops[0]),
-        *_section("cause", _wrapped(report.loops[0].cause, _CAUSE_LINES)),
-        *_remedies(report),
-        *_section("", _tokens(report.loops[0])),
+        *_section(_loop_title(report.loops[0]), _loop(report.loops[0], columns)),
+        *_others(report.loops[1:], report.loops[0], columns),
+        *_section("cause", _wrapped(report.loops[0].cause, _CAUSE_LINES, columns)),
+        *_remedies(report, columns),
+        *_section("", _tokens(report.loops[0], columns)),
     ]
-    end = [*_section("", _behind(report))]
-    events = _section("", _events(report))
-    if 1 + len(body) + len(events) + len(end) > LINES:
+    end = [*_section("", _behind(report, columns))]
+    events = _section("", _events(report, columns))
+    if 1 + len(body) + len(events) + len(end) > most:
         events = []
-    return [_verdict(report), *body, *events, *end][:LINES]
+    return [_verdict(report), *body, *events, *end][:most]
 
 
 def _verdict(report: DeadlockReport) -> str:
@@ -132,7 +144,7 @@ def _loop_title(loop: Loop) -> str:
     return "the loop" if len(loop.units) > 1 else "the operator"
 
 
-def _loop(loop: Loop) -> list[str]:
+def _loop(loop: Loop, columns: int | None) -> list[str]:
     held = {channel.name: channel for channel in loop.channels}
     rows: Table = []
     number = 1
@@ -151,7 +163,7 @@ def _loop(loop: Loop) -> list[str]:
     if len(rows) > _ROWS:
         left_out = ("  :", f"{counted(len(rows) - _ROWS + 1, 'more line')} in deadlock.json")
         rows[_FIRST_ROWS : _FIRST_ROWS + len(rows) - _ROWS + 1] = [left_out]
-    lines = _aligned(rows, "  ")
+    lines = aligned(rows, columns, indent="  ")
     first, last = loop.units[0], loop.units[-1]
     if first is not last and first.unit in last.waits_for and loop.code != "FAB-L001":
         lines.append(f"       and {last.unit} waits for {first.unit}")
@@ -189,7 +201,7 @@ def _at(unit: BlockedUnit) -> str:
     return Place(unit.file, unit.line).brief
 
 
-def _others(loops: Sequence[Loop], first: Loop) -> list[str]:
+def _others(loops: Sequence[Loop], first: Loop, columns: int | None) -> list[str]:
     """One line for each kind of further loop."""
     alike: dict[tuple[object, ...], list[Loop]] = {}
     for loop in (first, *loops):
@@ -203,46 +215,46 @@ def _others(loops: Sequence[Loop], first: Loop) -> list[str]:
             more = " > ..." if len(shown.units) > _NAMES else ""
             same = "; the same" if position == 0 else ""
             times = f", x {count:,}" if count > 1 else ""
-            lines.append(f"    {shown.code}  {names}{more}{times}{same}")
+            lines.append(f"{shown.code}  {names}{more}{times}{same}")
     if len(lines) > _LOOPS:
-        lines[_LOOPS - 1 :] = [
-            f"    {counted(len(lines) - _LOOPS + 1, 'more kind')} in deadlock.json"
-        ]
-    return _section("other loops", lines)
+        lines[_LOOPS - 1 :] = [f"{counted(len(lines) - _LOOPS + 1, 'more kind')} in deadlock.json"]
+    return _section("other loops", aligned([(line,) for line in lines], columns, indent="    "))
 
 
-def _wrapped(text: str, limit: int, indent: str = "    ") -> list[str]:
+def _wrapped(text: str, lines: int, columns: int | None, indent: str = "    ") -> list[str]:
+    """Break ``text`` into as much as ``lines`` of the usual width hold."""
+    room = (columns or _COLUMNS) - _MARGIN
     return textwrap.wrap(
         text,
-        _WIDTH,
+        room,
         initial_indent=indent,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
-        max_lines=limit,
+        max_lines=max(lines, lines * (_COLUMNS - _MARGIN) // room),
         placeholder=" ... (deadlock.json)",
     )
 
 
-def _remedies(report: DeadlockReport) -> list[str]:
+def _remedies(report: DeadlockReport, columns: int | None) -> list[str]:
     remedy = report.remedy
-    every = [] if remedy.every_channel is None else _every(remedy.every_channel)
+    every = [] if remedy.every_channel is None else _every(remedy.every_channel, columns)
     if remedy.cycles is None:
         hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
         if len(hints) > _LOOPS:
             hints[_LOOPS - 1 :] = [f"And so on for {counted(len(hints) - _LOOPS + 1, 'more loop')}"]
-        lines = [_wrapped(f"{sentence}.", 3) for sentence in (remedy.why_not, *hints)]
+        lines = [_wrapped(f"{sentence}.", 3, columns) for sentence in (remedy.why_not, *hints)]
         return every or _section("remedy", [line for sentence in lines for line in sentence])
     how = "channel by channel" if every else "checked by a re-run"
     title = f"remedy ({how}: completes at cycle {remedy.cycles:,})"
-    found = _aligned(list(_changes(remedy)), "    ")
-    return [*every, *_section(title, [*found, *_limits(remedy)])]
+    found = aligned(list(_changes(remedy)), columns, indent="    ")
+    return [*every, *_section(title, [*found, *_limits(remedy, columns)])]
 
 
-def _every(found: EveryChannel) -> list[str]:
+def _every(found: EveryChannel, columns: int | None) -> list[str]:
     title = f"remedy (checked by a re-run: completes at cycle {found.cycles:,})"
     change = f"depth of every channel {found.before:,} -> {found.after:,}"
-    return _section(title, [f"    {change}  {found.write}"])
+    return _section(title, aligned([(change, found.write)], columns, indent="    "))
 
 
 def _rejected(found: Capacity | Depth | Front, less: int) -> str:
@@ -276,16 +288,16 @@ def _changes(remedy: Remedy) -> Iterator[tuple[str, ...]]:
         yield (f"and {left_out:,} more in deadlock.json{grow}",)
 
 
-def _limits(remedy: Remedy) -> list[str]:
+def _limits(remedy: Remedy, columns: int | None) -> list[str]:
     if remedy.why_not:
         larger = "They" if remedy.depths or remedy.initial else "It"
-        return _wrapped(f"{larger} may be larger than needed: {remedy.why_not}.", 2)
+        return _wrapped(f"{larger} may be larger than needed: {remedy.why_not}.", 2, columns)
     if len(remedy.depths) + len(remedy.initial) + (remedy.capacity is not None) > 1:
-        return ["    None of them can be lowered by one with the others kept."]
+        return _wrapped("None of them can be lowered by one with the others kept.", 2, columns)
     return []
 
 
-def _tokens(loop: Loop) -> list[str]:
+def _tokens(loop: Loop, columns: int | None) -> list[str]:
     if not loop.channels:
         return []
     rows: Table = [("  tokens", "sent", "taken", "held", "expected", "")]
@@ -293,7 +305,7 @@ def _tokens(loop: Loop) -> list[str]:
     left_out = len(loop.channels) - _ROWS + 2
     if left_out > 0:
         rows.append((f"    {left_out:,} more in deadlock.json",))
-    return _aligned(rows, "")
+    return aligned(rows, columns)
 
 
 def _token_row(channel: LoopChannel) -> tuple[str, ...]:
@@ -309,15 +321,15 @@ def _token_row(channel: LoopChannel) -> tuple[str, ...]:
     )
 
 
-def _events(report: DeadlockReport) -> list[str]:
+def _events(report: DeadlockReport, columns: int | None) -> list[str]:
     rows: Table = [
         ("  last events" if position == 0 else "", f"cyc {event.cycle:,}", event.unit, event.what)
         for position, event in enumerate(report.last_events[-_EVENTS:])
     ]
-    return _aligned(rows, "")
+    return aligned(rows, columns)
 
 
-def _behind(report: DeadlockReport) -> list[str]:
+def _behind(report: DeadlockReport, columns: int | None) -> list[str]:
     groups = [list(alike) for _, alike in groupby(sorted(report.behind, key=_kind), _kind)]
     order = {unit.unit: position for position, unit in enumerate(report.behind)}
     groups.sort(key=lambda group: order[group[0].unit])
@@ -326,16 +338,4 @@ def _behind(report: DeadlockReport) -> list[str]:
         left_out = sum(len(group) for group in groups[_GROUPS:])
         names[_GROUPS:] = [f"{left_out:,} more"]
     behind = f"behind it: {', '.join(names)}; " if names else ""
-    return _wrapped(f"{behind}finished: {report.finished:,}", 2, indent="  ")
-
-
-def _aligned(rows: Table, indent: str) -> list[str]:
-    """Put cells in columns; a row of fewer cells does not widen them."""
-    full = max((len(row) for row in rows), default=0)
-    widths = [
-        max((len(row[i]) for row in rows if len(row) == full), default=0) for i in range(full)
-    ]
-    return [
-        indent + "  ".join(cell.ljust(widths[i]) for i, cell in enumerate(row)).rstrip()
-        for row in rows
-    ]
+    return _wrapped(f"{behind}finished: {report.finished:,}", 2, columns, indent="  ")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["Completer", "channels", "matching", "parameters", "runs"]
-
-Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-"""What click asks for what may stand where somebody types."""
+__all__ = ["channels", "matching", "parameters", "runs"]
 
 
 def runs(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -48,17 +46,35 @@ def parameters(
 def channels(
     _context: click.Context, _parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
-    """Complete ``CHANNEL=`` of the run that stands on the line."""
-    from fabric.telling.errors import FabricError
-    from fabric.trace.opened import open_trace
+    """Complete ``CHANNEL=`` of the run on the line, or of the last one of the program there.
 
+    The program is not executed for it: that would be a surprise, and may take long.
+    """
     words = os.environ.get("COMP_WORDS", "").split()
-    run = next((word for word in words if (Path(word) / "trace").is_dir()), "")
-    try:
-        rows = open_trace(Path(run)).tables["channels"].rows()
-    except FabricError:
+    found = (Path(word) for word in words if (Path(word) / "counters.json").is_file())
+    run = next(found, None) or _last_run(words)
+    if run is None:
         return []
-    return matching((f"{row[2]}=" for row in rows), typed)
+    names = [channel["name"] for channel in _read(run / "counters.json").get("channels", ())]
+    return matching((f"{name.partition(' -> ')[2]}=" for name in names), typed)
+
+
+def _last_run(words: Sequence[str]) -> Path | None:
+    """Return the folder in ``logs`` of the last run of a program that is among ``words``."""
+    counted = sorted(Path("logs").glob("*/counters.json"), key=lambda file: -file.stat().st_mtime)
+    for folder in (file.parent for file in counted):
+        if _read(folder / "report.json").get("program") in words:
+            return folder
+    return None
+
+
+# Any: what a run has written, or whatever else is in such a file.
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def matching(names: Iterable[str], typed: str) -> list[CompletionItem]:

@@ -13,6 +13,7 @@ from fabric.telling.causes import COUNTED, Cause
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import visible
 from fabric.terminal.tables import print_table
+from fabric.trace.printing import moment
 from fabric.values.value import BufferReference, Tile
 
 if TYPE_CHECKING:
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
     from fabric.runs.stepped import SteppedRun
     from fabric.state.open_waits import OpenWait
-    from fabric.state.run_state import ChannelState, RunState, UnitState
+    from fabric.state.run_state import RunState, UnitState
 
 __all__ = ["print_channel", "print_channels", "print_tile", "print_unit", "print_where"]
 
 _ROWS: Final = 30
+_UNIT: Final = ("unit", "since", "wired at", "is")
 
 
 def print_where(run: SteppedRun, console: Console) -> None:
@@ -43,7 +45,7 @@ def print_where(run: SteppedRun, console: Console) -> None:
     )
     rows = [_unit_row(state, unit, waits[unit.number]) for unit in going]
     if rows:
-        print_table(console, ("unit", "is", "since", "wired at"), rows, _ROWS)
+        print_table(console, _UNIT, rows, _ROWS)
 
 
 def print_unit(run: SteppedRun, console: Console, name: str) -> None:
@@ -54,13 +56,13 @@ def print_unit(run: SteppedRun, console: Console, name: str) -> None:
     """
     unit, state = run.unit(name), run.state
     wait = open_waits(state)[unit.number]
-    print_table(console, ("unit", "is", "since", "wired at"), [_unit_row(state, unit, wait)], _ROWS)
+    print_table(console, _UNIT, [_unit_row(state, unit, wait)], _ROWS)
     counters = unit_counters(state)[unit.number]
     spent = [(cause.label, getattr(counters, cause.column)) for cause in (*COUNTED, Cause.IDLE)]
     cycles = ", ".join(f"{cause} {cycles:,}" for cause, cycles in spent if cycles)
     console.print(f"cycles: {cycles or 'none so far'}", soft_wrap=True)
     its = [each for each in state.channels if unit.number in (each.producer, each.consumer)]
-    _print_channels(console, its)
+    moment.print_channels(its, _ROWS, console)
 
 
 def print_channel(run: SteppedRun, console: Console, name: str) -> None:
@@ -70,7 +72,7 @@ def print_channel(run: SteppedRun, console: Console, name: str) -> None:
         ConfigurationError: there is no such channel.
     """
     channel, held = run.channel(name), run.held(name)
-    _print_channels(console, [channel])
+    moment.print_channels([channel], _ROWS, console)
     if channel.closed_cycle is not None:
         console.print(f"its stream ended at cycle {channel.closed_cycle:,}", soft_wrap=True)
     if held:
@@ -83,7 +85,8 @@ def print_channel(run: SteppedRun, console: Console, name: str) -> None:
 
 def print_channels(run: SteppedRun, console: Console) -> None:
     """Print all channels, those that hold most first."""
-    _print_channels(console, sorted(run.state.channels, key=lambda each: -each.held))
+    fullest = sorted(run.state.channels, key=lambda each: -each.held)
+    moment.print_channels(fullest, _ROWS, console)
 
 
 def print_tile(run: SteppedRun, console: Console, name: str, number: int | None) -> None:
@@ -118,14 +121,15 @@ def print_tile(run: SteppedRun, console: Console, name: str, number: int | None)
 
 def _unit_row(
     state: RunState, unit: UnitState, wait: OpenWait | None
-) -> tuple[str, str, int | None, str]:
+) -> tuple[str, int | None, str, str]:
+    name = visible(unit.name)
     place = f"{Path(unit.place.file).name}:{unit.place.line}"
     if unit.finished:
-        return visible(unit.name), "idle, at its end", unit.cycle, place
+        return name, unit.cycle, place, "idle, at its end"
     if unit.wait is not None and wait is None:
-        return visible(unit.name), "waits for its turn", unit.cycle, place
+        return name, unit.cycle, place, "waits for its turn"
     if wait is None or unit.wait is None:
-        return visible(unit.name), Cause.BUSY.label, None, place
+        return name, None, place, Cause.BUSY.label
     awaited = wait.cause.awaits
     peers = [
         each.producer if wait.cause.peer == "producer" else each.consumer
@@ -134,20 +138,7 @@ def _unit_row(
     if peers:
         awaited = " or ".join(visible(state.units[peer].name) for peer in peers[:3])
         awaited += f" or {len(peers) - 3} more" if len(peers) > 3 else ""
-    return (
-        visible(unit.name),
-        f"{wait.cause.label}, waits for {awaited}",
-        wait.since_cycle,
-        place,
-    )
-
-
-def _print_channels(console: Console, channels: list[ChannelState]) -> None:
-    rows = [
-        (visible(each.name), f"{each.held}/{each.depth}", each.sent, each.taken, each.bare_stops)
-        for each in channels
-    ]
-    print_table(console, ("channel", "held", "sent", "taken", "bare stops"), rows, _ROWS)
+    return name, wait.since_cycle, place, f"{wait.cause.label}, waits for {awaited}"
 
 
 def _text(value: object) -> str:

@@ -19,7 +19,7 @@ from fabric.telling.causes import Cause
 from fabric.telling.families import Family, Spread, absent_line, spread, those
 from fabric.telling.place import Place
 from fabric.telling.wording import counted, outcome, visible
-from fabric.terminal.output import print_line
+from fabric.terminal.output import print_line, terminal_columns
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
@@ -294,8 +294,8 @@ def _deadlock(explained: DeadlockReport, console: Console) -> None:
     # Most reports are of runs that end.
     from fabric.deadlock.text import report_lines
 
-    verdict, *lines = report_lines(explained)
+    verdict, *lines = report_lines(explained, terminal_columns(console))
     code, _, rest = verdict.partition(": ")
-    console.print(Text.assemble((code, "bold red"), f": {rest}"), soft_wrap=True)
+    print_line(console, Text.assemble((code, "bold red"), f": {rest}"))
     for line in lines:
         console.print(Text(line), soft_wrap=True)

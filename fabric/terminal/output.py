@@ -26,6 +26,7 @@ __all__ = [
     "printed",
     "program_prints",
     "tell",
+    "terminal_columns",
 ]
 
 _NARROW: Final = 100
@@ -112,6 +113,11 @@ def printed(show: Callable[[Console], object]) -> str:
     )
     show(console)
     return cast("io.StringIO", console.file).getvalue()
+
+
+def terminal_columns(console: Console) -> int | None:
+    """Return how wide a console is; None where what is printed is piped, and is not folded."""
+    return None if console.width == PIPED_COLUMNS else console.width
 
 
 def print_line(console: Console, text: Text, indent: int = 2) -> None:

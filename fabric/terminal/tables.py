@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 from rich.text import Text
 
+from fabric.telling.columns import aligned
 from fabric.terminal.output import print_line
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ _NAME: Final = 12
 
 _FIRST: Final = 24
 """The same of the first column, which says what a row is about."""
-
-_GAP: Final = 2
 
 
 def print_title(console: Console, title: str, note: str = "") -> None:
@@ -50,13 +49,20 @@ def print_table(
         rows: a cell for each column.
         shown: rows at most.
         spare: columns to leave out where the table is too wide, the first one first; then names
-            are cut in the middle. Where None, nothing is left out, and long cells are folded.
+            are cut in the middle. Where None, nothing is left out: columns at the end go to
+            further lines of their rows.
     """
     cells = [[_cell(value) for value in row] for row in rows[:shown]]
     kept = list(range(len(columns)))
     texts = [any(_is_text(row[number]) for row in rows) for number in kept]
     widths = [max((len(row[number]) for row in cells), default=0) for number in kept]
     natural = _all_of(max(pair) for pair in zip(map(len, columns), widths, strict=True))
+    if spare is None and natural > console.width:
+        right = frozenset(number for number, text in enumerate(texts) if not text)
+        for line in aligned([columns, *cells], console.width, right=right):
+            console.print(Text(line), soft_wrap=True)
+        _print_rest(console, rows, shown)
+        return
     if spare is not None and natural > console.width:
         spared = [columns.index(title) for title in spare]
         columns = [title.replace("-", "-\n") for title in columns]
@@ -71,6 +77,10 @@ def print_table(
     for row in cells:
         table.add_row(*(Text(row[number]) for number in kept))
     console.print(table)
+    _print_rest(console, rows, shown)
+
+
+def _print_rest(console: Console, rows: Sequence[object], shown: int) -> None:
     if len(rows) > shown:
         console.print(f"and {len(rows) - shown:,} more", style="dim")
 

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import re
 import runpy
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from fabric import ConfigurationError, FabricError
 from fabric.extend import users_code
 from operators.torch.extra import check_torch
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from operators.torch.unsupported import Unsupported
+
+__all__ = ["folded", "main"]
+
+_NUMBERS: Final = re.compile(r"(?<![^.])\d+(?![^.])")
+"""The places of modules in lists."""
+
+_PIPED_COLUMNS: Final = 10_000
+"""What is read by another program is not folded."""
 
 
 @click.command()
@@ -51,13 +66,32 @@ def _of_file(file: str) -> int:
     if not found.unsupported:
         click.echo(f"every call that depends on data can be imported, {found.calls} in all")
         return 0
-    table = Table("call", "module", "line", "needed", box=box.SIMPLE)
-    for each in found.unsupported:
+    table = Table(box=box.SIMPLE)
+    for title in ("times", "written", "call", "module", "line", "needed"):
+        table.add_column(title, overflow="fold")
+    for times, each in folded(found.unsupported):
         line = "" if each.file is None else f"{Path(each.file).name}:{each.line}"
-        table.add_row(each.call, each.module, line, each.needed)
-    Console().print(table)
+        cells = (f"{times:,}", each.written, each.call, each.module, line, each.needed)
+        table.add_row(*map(Text, cells))
+    piped = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_COLUMNS
+    Console(width=piped).print(table)
     click.echo(f"calls that cannot be imported: {len(found.unsupported)} of {found.calls}")
     return 1
+
+
+def folded(calls: Sequence[Unsupported]) -> list[tuple[int, Unsupported]]:
+    """Return how often calls are made that differ in numbers of their modules only.
+
+    These numbers become ``i``, as in ``layers.i.mlp``.
+    """
+    alike: dict[Unsupported, list[Unsupported]] = {}
+    for each in calls:
+        key = replace(each, module=_NUMBERS.sub("i", each.module))
+        alike.setdefault(key, []).append(each)
+    return [
+        (len(same), key if len({each.module for each in same}) > 1 else same[0])
+        for key, same in alike.items()
+    ]
 
 
 def _model(file: str) -> tuple[Any, tuple[Any, ...]]:

@@ -31,7 +31,15 @@ from operators.torch.numbers import dtype_of
 from operators.torch.refusing import UnsupportedError
 from operators.torch.registry import importer_of
 
-__all__ = ["Captured", "capture", "module_of", "place_of", "specs_of", "target_of"]
+__all__ = [
+    "Captured",
+    "capture",
+    "module_of",
+    "place_of",
+    "specs_of",
+    "target_of",
+    "written_of",
+]
 
 _FRAME: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
@@ -284,6 +292,14 @@ def _computing(exported: ExportedProgram) -> set[Any]:
 def target_of(node: Node) -> str:
     """Return what a node calls, such as ``aten.linear.default``."""
     return str(node.target) if isinstance(node.target, torch._ops.OpOverload) else node.name
+
+
+def written_of(node: Node) -> str:
+    """Return the function that the user's line calls, such as ``index_add``; empty if unknown."""
+    _, name = node.meta.get("torch_fn") or ("", "")
+    kind, _, name = str(name).partition(".")
+    # Signs such as brackets are not written by their names.
+    return "" if kind == "OpOverload" or name.startswith("__") else name
 
 
 def specs_of(node: Node) -> tuple[Spec, ...]:

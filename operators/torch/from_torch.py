@@ -91,7 +91,8 @@ def _model(
     importing, outputs, missing, _ = planned(captured, schedule, choices)
     if missing:
         first = missing[0]
-        others = f"; and {len(missing) - 1} more" if len(missing) > 1 else ""
+        others = "; `python -m operators.torch FILE` lists all such calls"
+        others = others if len(missing) > 1 else ""
         raise ProgramError(f"{first}{others}", file=first.file, line=first.line)
     model = importing.model
     for output, view in outputs.items():

@@ -19,7 +19,14 @@ from operators.kernels.routed import Routed
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Opaque, Stored, View
 from operators.torch.call import Call, Spec
-from operators.torch.capture import Captured, module_of, place_of, specs_of, target_of
+from operators.torch.capture import (
+    Captured,
+    module_of,
+    place_of,
+    specs_of,
+    target_of,
+    written_of,
+)
 from operators.torch.choices import Choices
 from operators.torch.folding import Constants
 from operators.torch.importing import Importing, UnsupportedError
@@ -202,8 +209,8 @@ class _Planning:
         return view if shown.pull(single) is not None else self.importing.settled(view)
 
     def _miss(self, node: Node, needed: str) -> None:
-        found = Unsupported(target_of(node), module_of(node), *place_of(node), needed)
-        self.missing.append(found)
+        names = written_of(node), target_of(node), module_of(node)
+        self.missing.append(Unsupported(*names, *place_of(node), needed))
 
     def _read(self, node: Node, argument: Node) -> Any:
         """Return what an argument of a call gives.

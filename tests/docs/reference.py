@@ -40,7 +40,7 @@ def pages() -> dict[str, str]:
     for family, group in members.items():
         made[f"operators/{_slug(family)}.md"] = _family(family, group)
     made["reference/commands.md"] = "\n".join(_commands())
-    made["reference/library.md"] = "\n".join(_library())
+    made |= _library()
     return made
 
 
@@ -133,50 +133,101 @@ def _command(command: click.Command, name: str, parent: click.Context | None) ->
             yield from _command(child, each, context)
 
 
-def _library() -> Iterator[str]:
-    """Yield a page of directives: mkdocstrings puts the docstrings in their places."""
-    yield "# Library\n"
-    yield _GENERATED
-    yield "This page lists what `import fabric` offers, room by room, then what authors of"
-    yield "operators and other extensions import from `fabric.extend`, and what `import operators`"
-    yield "offers besides [operators and functions](../operators/index.md).\n"
+def _library() -> dict[str, str]:
+    """Return the pages of the library: what there is, and one for each topic.
+
+    Those are directives, which mkdocstrings replaces by docstrings. The first one reads without it.
+    """
+    lines = [
+        "# Library\n",
+        _GENERATED,
+        "This is what `import fabric` offers, topic by topic, what authors of operators and other",
+        "extensions import from `fabric.extend`, and what `import operators` offers besides",
+        "[operators and functions](../operators/index.md). In the documentation that is",
+        "built as a site, the page of a topic explains each name; `help(fabric.Study)` does so in",
+        "Python.\n",
+    ]
+    made = {}
+    for slug, title, names in _topics():
+        if not names:
+            continue
+        lines += [f"## [{title}](library/{slug}.md)\n", "| | |", "|---|---|"]
+        lines += [f"| `{_short(name)}` | {_prose(_sentence(name))} |" for name in names]
+        lines.append("")
+        shown = [f"::: {name}\n" for name in names]
+        made[f"reference/library/{slug}.md"] = "\n".join([f"# {title}\n", _GENERATED, *shown])
+    return {"reference/library.md": "\n".join(lines), **made}
+
+
+def _topics() -> Iterator[tuple[str, str, list[str]]]:
+    """Yield the topics of the library: what their pages and they are called, and their names."""
     shown = {each.name for each in installed()}
-    for file, facade, level in (
-        ("__init__.pyi", "fabric", "##"),
-        ("extend.pyi", "fabric.extend", "###"),
-    ):
-        if facade == "fabric.extend":
-            yield "## For extensions: what `import fabric.extend` offers\n"
-        rooms: dict[str, list[str]] = {}
-        for statement in ast.parse((ROOT / "fabric" / file).read_text(encoding="utf-8")).body:
-            assert isinstance(statement, ast.ImportFrom)
-            room, _, _ = str(statement.module).partition(".")
-            rooms.setdefault(room, []).extend(each.name for each in statement.names)
-        for room, names in sorted(rooms.items(), key=lambda each: _floor(each[0])):
-            text = ast.get_docstring(
-                ast.parse((ROOT / "fabric" / room / "__init__.py").read_text(encoding="utf-8"))
-            )
-            yield f"{level} {str(text).splitlines()[0].rstrip('.')}\n"
-            yield from (f"::: {facade}.{name}\n" for name in sorted(names) if name not in shown)
-    yield "## Serving: what `import fabric.serving` offers\n"
-    stub = ROOT / "fabric" / "serving" / "__init__.pyi"
-    for statement in ast.parse(stub.read_text(encoding="utf-8")).body:
+    rooms: dict[str, list[str]] = {}
+    for stub in ("fabric/__init__", "fabric/extend"):
+        facade = stub.removesuffix("/__init__").replace("/", ".")
+        found = sorted(_offered(stub), key=lambda each: each[1])
+        for room, name in found:
+            if name not in shown:
+                rooms.setdefault(room.partition(".")[0], []).append(f"{facade}.{name}")
+    for room, names in sorted(rooms.items(), key=lambda each: _floor(each[0])):
+        tree = ast.parse((ROOT / "fabric" / room / "__init__.py").read_text(encoding="utf-8"))
+        title = str(ast.get_docstring(tree)).splitlines()[0].rstrip(".")
+        yield room, title, names
+    serving = [f"fabric.serving.{name}" for _, name in _offered("fabric/serving/__init__")]
+    yield "serving", "Serving: what `import fabric.serving` offers", serving
+    others = [f"operators.{name}" for name in dir(operators) if name not in shown]
+    yield "operators", "Tensors, integers and the bases of functions", others
+    yield "pieces", "Programs in physical pieces", ["operators.pieces.in_pieces"]
+    # A module of the same name would be shown in its place.
+    places = (
+        f"{name}.{name}" if name == module else name
+        for module, name in _offered("operators/torch/__init__")
+    )
+    names = [f"operators.torch.{place}" for place in places]
+    yield "torch", "Models of PyTorch, with the extra torch", names
+
+
+def _offered(stub: str) -> Iterator[tuple[str, str]]:
+    """Yield the modules and the names that a stub imports."""
+    for statement in ast.parse((ROOT / f"{stub}.pyi").read_text(encoding="utf-8")).body:
         assert isinstance(statement, ast.ImportFrom)
-        yield from (f"::: fabric.serving.{each.name}\n" for each in statement.names)
-    yield "## Tensors, integers and the bases of functions\n"
-    for name in dir(operators):
-        if name not in shown:
-            yield f"::: operators.{name}\n"
-    yield "## Programs in physical pieces\n"
-    yield "::: operators.pieces.in_pieces\n"
-    yield "## Models of PyTorch, with the extra torch\n"
-    stub = ROOT / "operators" / "torch" / "__init__.pyi"
-    for statement in ast.parse(stub.read_text(encoding="utf-8")).body:
-        assert isinstance(statement, ast.ImportFrom)
-        for name in (each.name for each in statement.names):
-            # A module of the same name would be shown in its place.
-            place = f"{name}.{name}" if name == statement.module else name
-            yield f"::: operators.torch.{place}\n"
+        yield from ((str(statement.module), each.name) for each in statement.names)
+
+
+def _short(name: str) -> str:
+    """Return a name as it is imported: of a module and its function the function."""
+    package, _, last = name.rpartition(".")
+    return last if package.endswith(last) or package == "fabric" else name
+
+
+def _sentence(name: str) -> str:
+    """Return the first line of a docstring; it is read from the source, as PyTorch may not be."""
+    package, _, last = name.rpartition(".")
+    body = ast.parse(_source(package.removesuffix(f".{last}"), last).read_text("utf-8")).body
+    for statement, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef) and statement.name == last:
+            return str(ast.get_docstring(statement)).partition("\n")[0]
+        targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+        if any(isinstance(each, ast.Name) and each.id == last for each in targets):
+            told = getattr(getattr(after, "value", None), "value", None)
+            return str(told).partition("\n")[0] if isinstance(told, str) else ""
+    return ""
+
+
+def _source(package: str, name: str) -> Path:
+    """Return the file that defines what a package offers, its own packages searched."""
+    folder = ROOT / package.replace(".", "/")
+    stub = folder / "__init__.pyi"
+    if package == "fabric.extend":
+        folder, stub = ROOT / "fabric", ROOT / "fabric" / "extend.pyi"
+    tree = ast.parse((stub if stub.exists() else stub.with_suffix(".py")).read_text("utf-8"))
+    module = next(
+        str(each.module)
+        for each in tree.body
+        if isinstance(each, ast.ImportFrom) and name in [alias.name for alias in each.names]
+    ).removeprefix(f"{package}.")
+    file = folder / f"{module.replace('.', '/')}.py"
+    return file if file.exists() else _source(f"{package}.{module}", name)
 
 
 def _floor(room: str) -> int:

@@ -113,12 +113,19 @@ def test_another_name(
         ("step-fabric operators Accu", "plain,Accum"),
         ("step-fabric run own.py -p ro", "plain,rows="),
         ("step-fabric trace stalls lo", "plain,logs/own-1"),
+        ("step-fabric trace what-if logs/own-1 --depth st", "plain,store.0="),
+        ("step-fabric run own.py --depth st", "plain,store.0="),
+        ("step-fabric run other.py --depth st", ""),
     ],
 )
 def test_completion(words: str, completed: str, tmp_path: Path) -> None:
     """As ``--help`` says: click's own, and what a program and its runs have."""
     (tmp_path / "own.py").write_text("def build(rows=1, *, seed=0): ...\n", encoding="utf-8")
-    (tmp_path / "logs" / "own-1" / "trace").mkdir(parents=True)
+    logged = tmp_path / "logs" / "own-1"
+    (logged / "trace").mkdir(parents=True)
+    (logged / "report.json").write_text('{"program": "own.py"}', encoding="utf-8")
+    counters = '{"channels": [{"name": "load.0 -> store.0"}]}'
+    (logged / "counters.json").write_text(counters, encoding="utf-8")
     code = (
         "import sys; sys.argv = ['step-fabric']; from fabric.__main__ import run; sys.exit(run())"
     )
@@ -130,6 +137,6 @@ def test_completion(words: str, completed: str, tmp_path: Path) -> None:
         COMP_WORDS=words,
         COMP_CWORD=str(words.count(" ")),
     )
-    assert completed in found.stdout.splitlines()
+    assert completed in (found.stdout.splitlines() or [""])
     source = python(tmp_path, "-c", code, _STEP_FABRIC_COMPLETE="bash_source")
     assert "complete -o nosort -F _step_fabric_completion step-fabric" in source.stdout

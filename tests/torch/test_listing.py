@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from torch import nn
 
 from fabric import ProgramError
 from operators.torch import from_torch, unsupported_calls
+from operators.torch.__main__ import folded
+from operators.torch.unsupported import Unsupported
 
 FILE = """
 import torch
@@ -98,7 +102,8 @@ class Overwriting(nn.Module):
 def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run the command."""
     called = [sys.executable, "-m", "operators.torch", *arguments]
-    return subprocess.run(called, capture_output=True, text=True, cwd=cwd, check=False)
+    piped = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    return subprocess.run(called, capture_output=True, text=True, cwd=cwd, check=False, env=piped)
 
 
 def test_from_torch_says_the_first() -> None:
@@ -108,7 +113,7 @@ def test_from_torch_says_the_first() -> None:
 
     line = Unknown.forward.__code__.co_firstlineno + 2
     assert str(caught.value) == (
-        f"{__file__}:{line}: from_torch cannot import aten.digamma.default: "
+        f"{__file__}:{line}: from_torch cannot import digamma (aten.digamma.default): "
         "expected a call that an importer is registered for; operators.torch.imports registers "
         "yours"
     )
@@ -127,6 +132,7 @@ def test_all_of_them() -> None:
         "aten.view_as_real.default",
     ]
     assert [each.module for each in found] == ["inner", "", "", ""]
+    assert [each.written for each in found] == ["digamma", "erfinv", "fft_fft", ""]
 
 
 @pytest.mark.parametrize(("module", "written"), [(Counting(), "seen"), (Overwriting(), "x")])
@@ -171,7 +177,7 @@ def test_the_command(tmp_path: Path) -> None:
 
     said = command("hard.py", cwd=tmp_path)
     assert said.returncode == 1
-    assert re.search(r"aten\.digamma\.default +inner +hard\.py:7 ", said.stdout)
+    assert re.search(r"1 +digamma +aten\.digamma\.default +inner +hard\.py:7 ", said.stdout)
     assert said.stdout.endswith("calls that cannot be imported: 4 of 8\n")
 
     said = command("easy.py", cwd=tmp_path)
@@ -179,6 +185,19 @@ def test_the_command(tmp_path: Path) -> None:
         0,
         "every call that depends on data can be imported, 2 in all\n",
     )
+
+
+def test_equal_calls_are_one_row() -> None:
+    """Calls of layers that differ in their number share a row; other lines and modules do not."""
+    calls = [
+        Unsupported("sort", "aten.sort.default", module, "m.py", line, "an importer")
+        for module, line in [("layers.0.mlp", 3), ("", 9), ("layers.10.mlp", 3), ("head2", 3)]
+    ]
+    assert folded(calls) == [
+        (2, replace(calls[0], module="layers.i.mlp")),
+        (1, calls[1]),
+        (1, calls[3]),
+    ]
 
 
 def test_the_command_lists_calls(tmp_path: Path) -> None:

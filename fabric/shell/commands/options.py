@@ -18,7 +18,6 @@ from fabric.shell import completing
 
 if TYPE_CHECKING:
     from fabric.engine.hop import Hop
-    from fabric.shell.completing import Completer
 
 __all__ = [
     "OF_RUNS",
@@ -144,15 +143,15 @@ def _hops(
     return _by_name(given, hop, f"{parameter.metavar}, each at least 1, as in store.0=3+4")
 
 
-def depth_option(meaning: str, complete: Completer | None = None) -> Callable[[Command], Command]:
-    """Return the option ``--depth CHANNEL=N``, with its help and what completes it."""
+def depth_option(meaning: str) -> Callable[[Command], Command]:
+    """Return the option ``--depth CHANNEL=N``, with its help."""
     return click.option(
         "--depth",
         "depths",
         metavar="CHANNEL=N",
         multiple=True,
         callback=numbers(least=1),
-        shell_complete=complete,
+        shell_complete=completing.channels,
         help=meaning,
     )
 

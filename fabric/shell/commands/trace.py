@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fabric.shell.commands.options import NamedPath, depth_option, factors
-from fabric.shell.completing import channels, runs
+from fabric.shell.completing import runs
 from fabric.shell.groups import Group
 from fabric.telling.wording import counted
 
@@ -136,7 +136,6 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
 @_RUN
 @depth_option(
     "The depth of a channel, named by its reader: OPERATOR.INPUT, or a pattern: 'load_*.0'.",
-    complete=channels,
 )
 @click.option(
     "--work",

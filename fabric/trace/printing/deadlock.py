@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
 from fabric.deadlock.text import report_lines
 from fabric.telling.wording import counted
+from fabric.terminal.output import print_line, terminal_columns
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,8 +22,8 @@ __all__ = ["print_deadlock"]
 def print_deadlock(report: DeadlockReport | None, summary: TraceSummary, console: Console) -> None:
     """Print the loops of ``report``, or that there are none, as ``summary`` has it."""
     if report is not None:
-        verdict, *lines = report_lines(report)
-        console.print(verdict, style="bold red", soft_wrap=True, markup=False)
+        verdict, *lines = report_lines(report, terminal_columns(console))
+        print_line(console, Text(verdict, style="bold red"))
         for line in lines:
             console.print(line, soft_wrap=True, markup=False)
         return

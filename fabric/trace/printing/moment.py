@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fabric.telling.place import Place
+from fabric.telling.wording import visible
 from fabric.terminal.tables import print_table, print_title
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from fabric.state.run_state import ChannelState
     from fabric.trace.analysis.moment import Moment
 
-__all__ = ["print_moment"]
+__all__ = ["print_channels", "print_moment"]
 
 
 def print_moment(moment: Moment, console: Console) -> None:
@@ -21,17 +24,25 @@ def print_moment(moment: Moment, console: Console) -> None:
     rows = [
         (
             unit.name,
-            unit.doing,
             unit.since_cycle,
             unit.until_cycle,
             Place(unit.file, unit.line).brief,
+            unit.doing,
         )
         for unit in moment.units
     ]
-    print_table(console, ("unit", "is", "since", "until", "wired at"), rows, len(rows))
-    print_title(console, "Channels", ", held: sent and not dequeued")
-    found = [
-        (each.name, each.held, each.depth, sent, sent - each.held)
-        for each, sent in ((each, each.sent + each.bare_stops) for each in moment.channels)
+    print_table(console, ("unit", "since", "until", "wired at", "is"), rows, len(rows))
+    print_title(console, "Channels")
+    print_channels(moment.channels, len(moment.channels), console)
+
+
+def print_channels(channels: Sequence[ChannelState], shown: int, console: Console) -> None:
+    """Print what at most ``shown`` channels hold of their slots, and the values that went through.
+
+    A bare stop takes a slot and is no value.
+    """
+    rows = [
+        (visible(each.name), f"{each.held}/{each.depth}", each.sent, each.taken, each.bare_stops)
+        for each in channels
     ]
-    print_table(console, ("channel", "held", "depth", "sent", "dequeued"), found, len(found))
+    print_table(console, ("channel", "held", "sent", "taken", "bare stops"), rows, shown)

@@ -284,15 +284,15 @@ Bound by unit_2 (chains.py:17): 6 cycles instead of 52 if
 """
 SHOWN = """\
 Cycle 20
-unit    is                      since  until  wired at
-unit_0  idle, at its end            4         chains.py:14
-unit_1  full, waits for unit_2     13     23  chains.py:16
-unit_2  busy                        2     52  chains.py:17
+unit    since  until  wired at      is
+unit_0      4         chains.py:14  idle, at its end
+unit_1     13     23  chains.py:16  full, waits for unit_2
+unit_2      2     52  chains.py:17  busy
 
-Channels, held: sent and not dequeued
-channel               held  depth  sent  dequeued
-unit_0.0 -> unit_1.0     0      2     5         5
-unit_1.0 -> unit_2.0     2      2     4         2
+Channels
+channel               held  sent  taken  bare stops
+unit_0.0 -> unit_1.0  0/2      5      5           0
+unit_1.0 -> unit_2.0  2/2      4      2           0
 """
 DIFFERENCE = """\
 A  chain  completed, 22 cycles

@@ -183,20 +183,22 @@ def test_at(trace: Trace, printed: _Printed, part: int) -> None:
             _lines(
                 (
                     unit.name,
-                    unit.doing,
                     unit.since_cycle,
                     unit.until_cycle,
                     _wired(unit.file, unit.line),
+                    unit.doing,
                 )
                 for unit in shown.units
             )
             == units[2:]
         )
-        assert _lines(
-            (each.name, each.held, each.depth, each.sent + each.bare_stops,
-             each.sent + each.bare_stops - each.held)
-            for each in shown.channels
-        ) == channels[2:]  # fmt: skip
+        assert (
+            _lines(
+                (each.name, f"{each.held}/{each.depth}", each.sent, each.taken, each.bare_stops)
+                for each in shown.channels
+            )
+            == channels[2:]
+        )
         assert cycle == shown.cycle == shown.state.cycles
         assert name in {unit.name for unit in shown.units}
 

@@ -1,0 +1,100 @@
+"""Rows of cells as lines of text, which stay whole however narrow the room for them is."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Final
+
+__all__ = ["GAP", "aligned"]
+
+GAP: Final = 2
+"""Between two columns."""
+
+_FOLDED: Final = 30
+"""The widest column gets at least so much room, or goes to a line of its own."""
+
+
+def aligned(
+    rows: Sequence[Sequence[str]],
+    room: int | None,
+    *,
+    indent: str = "",
+    right: frozenset[int] = frozenset(),
+) -> list[str]:
+    """Return ``rows`` with their cells in columns, in lines of at most ``room`` characters if any.
+
+    Where they do not fit, the columns at the end go to further lines of each row, and what is
+    still too long is broken between words. A row of fewer cells than others does not widen
+    columns.
+
+    Args:
+        rows: of cells.
+        room: characters of a line; None for lines as long as they need.
+        indent: of every line.
+        right: columns that end in one place rather than begin in one.
+    """
+    full = max((len(row) for row in rows), default=0)
+    widths = [
+        max((len(row[n]) for row in rows if len(row) == full), default=0) for n in range(full)
+    ]
+    room = sys.maxsize if room is None else room - len(indent)
+    bands = _bands(widths, room)
+    lines: list[str] = []
+    for row in rows:
+        if len(row) < full:
+            text = (" " * GAP).join(map(str.ljust, row, widths)).rstrip()
+            lines += [text] if len(text) <= room else textwrap.wrap(text, room)
+            continue
+        for number, band in enumerate(bands):
+            margin = " " * (2 * GAP) if number else ""
+            cells = [(row[n], width, n in right) for n, width in band if n < len(row)]
+            if any(cell for cell, *_ in cells):
+                lines += [margin + line for line in _band_lines(cells)]
+    return [(indent + line).rstrip() for line in lines]
+
+
+def _bands(widths: Sequence[int], room: int) -> list[list[tuple[int, int]]]:
+    """Return the columns that share a line, with the width that each has there."""
+    if sum(widths) + GAP * (len(widths) - 1) <= room:
+        return [list(enumerate(widths))]
+    widest = max(range(len(widths)), key=widths.__getitem__)
+    bands: list[list[tuple[int, int]]] = []
+    left = -1
+    for number, width in enumerate(widths):
+        least = min(width, _FOLDED) if number == widest else width
+        if not bands or left < least + GAP:
+            left = room - (2 * GAP if bands else 0) + GAP
+            bands.append([])
+        least = min(least, left - GAP)
+        bands[-1].append((number, least))
+        left -= least + GAP
+        if number == widest:
+            grown = bands[-1]
+    spare = room - (0 if grown is bands[0] else 2 * GAP)
+    spare -= sum(width + GAP for _, width in grown) - GAP
+    place = next(at for at, (number, _) in enumerate(grown) if number == widest)
+    grown[place] = widest, min(widths[widest], grown[place][1] + spare)
+    return bands
+
+
+def _band_lines(cells: Sequence[tuple[str, int, bool]]) -> list[str]:
+    """Return the lines of one row that some of its cells share."""
+    folded = [_folded(cell, width) for cell, width, _ in cells]
+    return [
+        (" " * GAP).join(
+            part.rjust(width) if right else part.ljust(width)
+            for part, (_, width, right) in zip(parts, cells, strict=True)
+        )
+        for parts in zip_longest(*folded, fillvalue="")
+    ]
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    """Return a cell in lines; those after the first stand as far in as it does, and a gap more."""
+    if len(cell) <= width:
+        return [cell]
+    margin = " " * (len(cell) - len(cell.lstrip()) + GAP)
+    return textwrap.wrap(cell, width, subsequent_indent=margin, break_on_hyphens=False)
