@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import fabric
+import fabric.extend
 import operators
 from fabric import Program
 from fabric.arguments.documented import parameters
@@ -65,7 +66,7 @@ def test_every_one() -> None:
     kinds = (Operator, Function, Reduction, Split)
     offered = {
         name
-        for module in (fabric, operators)
+        for module in (fabric, fabric.extend, operators)
         for name in module.__all__
         if isinstance(each := getattr(module, name), type) and issubclass(each, kinds)
     }
