@@ -50,10 +50,10 @@ from .layouts.views import permuted as permuted
 from .layouts.views import sliced as sliced
 from .layouts.views import sliced_back as sliced_back
 from .memories.registry import register_memory as register_memory
-from .runs.area import Area as Area
 from .runs.cost import CostPart as CostPart
 from .runs.outputs import OutputShape as OutputShape
 from .runs.pricing import Spending as Spending
+from .symbolic.area import Area as Area
 from .telling.errors import Deadlock as Deadlock
 from .telling.users_code import users_code as users_code
 from .trace.analysis.diff import TraceDiff as TraceDiff

@@ -96,7 +96,7 @@ def _add_column(table: Table, title: str, width: int, *, text: bool, first: bool
 
 def _all_of(widths: Iterable[int]) -> int:
     """Return the width of a table whose columns have ``widths``."""
-    return sum(width + _GAP for width in widths) - _GAP
+    return sum(width + GAP for width in widths) - GAP
 
 
 def _fitted(
