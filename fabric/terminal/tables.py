@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 from rich.text import Text
 
-from fabric.telling.columns import aligned
+from fabric.telling.columns import GAP, aligned
 from fabric.terminal.output import print_line
 
 if TYPE_CHECKING:

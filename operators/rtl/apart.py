@@ -7,7 +7,7 @@ be evaluated one after the other, and then the channels, in whatever order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -300,7 +300,7 @@ def _table(netlist: Netlist, written: Written, kinds: list[str], cycles: int) ->
         values = [f"{parameters.get(port[2:], 0):x}" for port in ports]
         return " ".join([str(kinds.index(module)), str(len(values)), *values])
 
-    def listed(each: list[int] | list[str]) -> str:
+    def listed(each: Sequence[object]) -> str:
         return " ".join(map(str, [len(each), *each]))
 
     yield f"{cycles} {len(netlist.channels)} {len(netlist.units)}"

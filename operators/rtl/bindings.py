@@ -78,7 +78,7 @@ class Place(NamedTuple):
         found = []
         for each in self.inputs:
             value = each.value
-            items = list(value.items) if isinstance(value, TupleType) else [value]
+            items: list[ValueType] = list(value.items) if isinstance(value, TupleType) else [value]
             if len(items) > 1 and (len(items) > 2 or any(not _is_tile(item) for item in items)):
                 raise self.refused(f" for {value}: expected tuples of two tiles")
             found.append(items)
