@@ -306,7 +306,12 @@ def _table(netlist: Netlist, written: Written, kinds: list[str], cycles: int) ->
     yield f"{cycles} {len(netlist.channels)} {len(netlist.units)}"
     for unit in netlist.units:
         tokens = [f"{bits:x}" for bits in unit.given or []]
-        parts = [unit.inputs, unit.outputs, tokens, unit.latencies_cycles or []]
+        parts: list[Sequence[object]] = [
+            unit.inputs,
+            unit.outputs,
+            tokens,
+            unit.latencies_cycles or [],
+        ]
         yield " ".join([tied(unit.module, unit.parameters), *map(listed, parts)])
     for each in netlist.channels:
         longest = max(each.forward_cycles, each.backward_cycles)
