@@ -30,7 +30,6 @@ from .study.space import zipped as zipped
 from .study.study import Picture as Picture
 from .study.study import Study as Study
 from .study.study import StudyTable as StudyTable
-from .symbolic.area import Area as Area
 from .symbolic.bounds import KnownBefore as KnownBefore
 from .symbolic.bounds import lower_bounds as lower_bounds
 from .telling.errors import CapacityError as CapacityError

@@ -20,6 +20,8 @@ LOOPS: Final = {
 """Their cases share thirty local variables, which a function of its own would have to be given."""
 
 HARDWARE: Final = {
+    "operators/rtl/buffers.py:scatter",
+    "operators/rtl/buffers.py:streamify",
     "operators/rtl/memory.py:load",
     "operators/rtl/routing.py:reassemble",
     "operators/rtl/routing.py:step",

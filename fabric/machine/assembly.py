@@ -88,9 +88,8 @@ def assemble(
     routes = None if plan.floor is None else routes_of(plan, plan.floor)
     clock.network = links = None if routes is None else routes.network
     # What happened on links cannot be derived from the journal of the loop.
-    compiles = compiles and (links is None or not observers)
-    compiles = compiles and not any(observer.needs_tasks for observer in observers)
-    may_compile = compiles and not functional and capacity_bytes is None
+    as_tasks = any(links is not None or observer.needs_tasks for observer in observers)
+    may_compile = compiles and not (as_tasks or functional) and capacity_bytes is None
     channels = _channels(
         plan, units, clock, depths, hops, routes, observation, opened=not may_compile
     )
