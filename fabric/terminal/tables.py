@@ -56,10 +56,12 @@ def print_table(
     kept = list(range(len(columns)))
     texts = [any(_is_text(row[number]) for row in rows) for number in kept]
     widths = [max((len(row[number]) for row in cells), default=0) for number in kept]
-    natural = _all_of(max(pair) for pair in zip(map(len, columns), widths, strict=True))
+    heads = [max(map(len, title.split("\n"))) for title in columns]
+    natural = _all_of(max(pair) for pair in zip(heads, widths, strict=True))
     if spare is None and natural > console.width:
         right = frozenset(number for number, text in enumerate(texts) if not text)
-        for line in aligned([columns, *cells], console.width, right=right):
+        titles = [title.replace("\n", " ") for title in columns]
+        for line in aligned([titles, *cells], console.width, right=right):
             console.print(Text(line), soft_wrap=True)
         _print_rest(console, rows, shown)
         return

@@ -330,7 +330,7 @@ class TestUnusable:
         [
             (
                 ["-p", "fault=no"],
-                f"{PROGRAM}:109: parameter fault of build() is 'no': "
+                f"{PROGRAM}:98: parameter fault of build() is 'no': "
                 "expected one of none, wrong, raises, stuck, endless (did you mean none?)",
             ),
             (

@@ -149,7 +149,7 @@ def _show(folder: Path, told: Told) -> Seen:
             assert not to_the_end
             still[row["unit"]], since[row["unit"]] = _cause(doing), _number(row["since"])
     rows = _table(channels.splitlines()[1:])
-    held = Counter({row["channel"]: _number(row["held"]) for row in rows})
+    held = Counter({row["channel"]: _number(row["held"].partition("/")[0]) for row in rows})
     return Seen(still=still, since=since, finished=finished, held=dict(+held))
 
 
