@@ -69,8 +69,8 @@ def test_products_of_data() -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda z: z + z, r"cannot import aten.add.Tensor: it is given complex numbers: expected"),
-        (lambda z: z * 2.0, r"cannot import aten.mul.Tensor: it multiplies complex numbers with"),
+        (lambda z: z + z, r"import add \(aten.add.Tensor\): it is given complex numbers"),
+        (lambda z: z * 2.0, r"import mul \(aten.mul.Tensor\): it multiplies complex numbers with"),
         (lambda z: z, r"what it gives is stored: it is given complex numbers"),
     ],
 )
