@@ -36,6 +36,7 @@ SHIPPED: Final[dict[str, dict[str, Any]]] = {
     "moe shared": {"model": "tiny", "batch": 32, "regions": 2},
     "moe_or_attention": {"requests": 16},
     "own_function": {},
+    "own_hardware": {},
     "own_operator": {},
     "pagerank": {"iterations": 1},
     "placed": {"model": "tiny", "batch": 32},
