@@ -1,7 +1,7 @@
 """The compiled loop: stages go on, one after the other, until each of them waits.
 
-It follows the rules of ``fabric.engine`` to the cycle, the credit and the counter; what an operator
-does is in the tables. ``columns`` says what stands where: a table is one array, row after row.
+It does what channels of tasks do, to the cycle, the credit and the counter; what an operator does
+is in the tables. ``columns`` says what stands where: a table is one array, row after row.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import partial
 
 from fabric.compiled import columns as c
 from fabric.compiled import kernel_channels, kernel_network, kernel_stages
-from fabric.compiled.kernel_channels import shown_from, take, wake_reader, wake_writer
+from fabric.compiled.kernel_channels import head_shown, take, wake_reader, wake_writer
 from fabric.compiled.kernel_network import arrive
 from fabric.compiled.kernel_stages import (
     carried,
@@ -31,6 +31,7 @@ from fabric.compiled.kernel_stages import (
     work,
     write,
 )
+from fabric.engine import channel_rule
 from fabric.engine.machine_code import Counters, MachineCode
 from fabric.network import carrying, resharing
 from fabric.network import columns as n
@@ -41,7 +42,16 @@ __all__ = ["go_on"]
 
 @partial(
     MachineCode,
-    uses=(c, kernel_channels, kernel_network, kernel_stages, n, carrying, resharing),
+    uses=(
+        c,
+        channel_rule,
+        kernel_channels,
+        kernel_network,
+        kernel_stages,
+        n,
+        carrying,
+        resharing,
+    ),
 )
 def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is elsewhere
     stages: Counters,
@@ -193,7 +203,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
                         else:
                             stages[stage + c.TIMES] = 0
                     elif what == c.MARK:
-                        came = shown_from(inputs[first + port], channels, slots)
+                        came = head_shown(inputs[first + port], channels, slots)
                         mark(first, stages[stage + c.MARKS], came, port, marks)
                         stages[stage + c.MARKS] += 1
                     elif what == c.CHECK:

@@ -1,8 +1,16 @@
-"""Channels in the compiled loop, by the rules of ``fabric.engine.channel``."""
+"""Channels in the compiled loop."""
 
 from __future__ import annotations
 
 from fabric.compiled import columns as c
+from fabric.engine.channel_rule import (
+    credit_part,
+    next_from,
+    set_out_at,
+    shown_from,
+    spent_at,
+    usable_from,
+)
 from fabric.engine.machine_code import Counters
 
 __all__ = [
@@ -13,8 +21,8 @@ __all__ = [
     "has_credit",
     "has_slot",
     "head",
+    "head_shown",
     "see_end",
-    "shown_from",
     "slot_of",
     "spend",
     "take",
@@ -74,12 +82,10 @@ def head(ch: int, channels: Counters) -> int:
     return slot_of(ch, channels[ch * c.CHANNEL_COLUMNS + c.TAKEN], channels)
 
 
-def shown_from(ch: int, channels: Counters, slots: Counters) -> int:
+def head_shown(ch: int, channels: Counters, slots: Counters) -> int:
     """Return the cycle from which on the oldest element of a channel is shown."""
-    cycle: int = max(
-        slots[head(ch, channels) + c.VISIBLE], channels[ch * c.CHANNEL_COLUMNS + c.NEXT_TAKE]
-    )
-    return cycle
+    visible = slots[head(ch, channels) + c.VISIBLE]
+    return shown_from(visible, channels[ch * c.CHANNEL_COLUMNS + c.NEXT_TAKE])
 
 
 def see_end(ch: int, now: int, channels: Counters) -> int:
@@ -102,16 +108,15 @@ def take(ch: int, now: int, channels: Counters, slots: Counters) -> None:
     before = channels[row + c.TAKEN] - channels[row + c.PEAK]
     if before >= 0:
         at = slot_of(ch, before, channels)
-        set_out = slots[slot + c.VISIBLE] - channels[row + c.FORWARD]
+        set_out = set_out_at(slots[slot + c.VISIBLE], channels[row + c.FORWARD])
         if channels[row + c.FLOW] >= 0:
             set_out = slots[slot + c.SET_OUT]
         if slots[at + c.USABLE] > set_out:
             channels[row + c.PEAK] += 1
-    usable = now + channels[row + c.BACKWARD]
+    usable = usable_from(now, channels[row + c.BACKWARD])
     slots[slot + c.USABLE] = usable
     channels[row + c.LAST_CREDIT] = usable
-    if channels[row + c.INTERVAL]:
-        channels[row + c.NEXT_TAKE] = now + channels[row + c.INTERVAL]
+    channels[row + c.NEXT_TAKE] = next_from(now, channels[row + c.INTERVAL])
     channels[row + c.TAKEN] += 1
 
 
@@ -140,16 +145,12 @@ def spend(ch: int, now: int, channels: Counters, slots: Counters) -> int:
     """Spend a credit; return the clock, at which it is usable."""
     row = ch * c.CHANNEL_COLUMNS
     before = channels[row + c.SENT] + channels[row + c.RESERVED] - channels[row + c.DEPTH]
-    usable = channels[row + c.NEXT_SEND]
-    if before >= 0:
-        usable = max(usable, slots[slot_of(ch, before, channels) + c.USABLE])
-    waited = usable - now
-    if waited > 0:
-        returning = min(waited, channels[row + c.BACKWARD])
-        channels[row + c.FULL] += waited - returning
-        channels[row + c.CREDIT] += returning
-        now += waited
-    return now
+    usable = slots[slot_of(ch, before, channels) + c.USABLE] if before >= 0 else 0
+    spent = spent_at(now, usable, channels[row + c.NEXT_SEND])
+    returning = credit_part(spent - now, channels[row + c.BACKWARD])
+    channels[row + c.FULL] += spent - now - returning
+    channels[row + c.CREDIT] += returning
+    return spent
 
 
 def append(ch: int, visible: int, code: int, channels: Counters, slots: Counters) -> None:

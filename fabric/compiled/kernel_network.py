@@ -1,13 +1,13 @@
 """Channels in the compiled loop whose elements go over links that others use, too.
 
-By the rules of ``fabric.engine.networked_channel``; what the links do is in ``fabric.network``, for
-tasks as here.
+What the links do is in ``fabric.network``, for tasks as here.
 """
 
 from __future__ import annotations
 
 from fabric.compiled import columns as c
 from fabric.compiled.kernel_channels import slot_of, wake_reader
+from fabric.engine.channel_rule import visible_from
 from fabric.engine.machine_code import Counters
 from fabric.network import columns as n
 from fabric.network.carrying import depart
@@ -73,8 +73,9 @@ def arrive(
                 slot = slot_of(ch, channels[row + c.ARRIVED], channels)
                 requested = slots[slot + c.VISIBLE]
                 forward = channels[row + c.FORWARD]
-                visible = max(requested, cycle + forward)
+                visible = visible_from(cycle, forward, requested)
+                unhindered = visible_from(slots[slot + c.SET_OUT], forward, requested)
                 slots[slot + c.VISIBLE] = visible
-                slots[slot + c.LATE] = visible - max(requested, slots[slot + c.SET_OUT] + forward)
+                slots[slot + c.LATE] = visible - unhindered
                 channels[row + c.ARRIVED] += 1
             wake_reader(ch, channels, stages, ready, control)

@@ -11,13 +11,21 @@ from fabric.compiled.kernel_channels import (
     has_credit,
     has_slot,
     head,
+    head_shown,
     see_end,
-    shown_from,
     spend,
     wake_reader,
     wake_writer,
 )
 from fabric.compiled.kernel_network import set_out
+from fabric.engine.channel_rule import (
+    closed_from,
+    dropped_at,
+    links_part,
+    next_from,
+    usable_from,
+    visible_from,
+)
 from fabric.engine.machine_code import Counters
 from fabric.network.carrying import has_room
 
@@ -89,12 +97,11 @@ def send(  # noqa: C901, PLR0911 - one rule, in the order in which it is followe
     if what == c.PUT:
         channels[row + c.RESERVED] -= 1
     at = requested + operations[operation + c.AMOUNT] if what == c.SEND_AT else 0
-    visible = max(now + channels[row + c.FORWARD], at)
-    if channels[row + c.INTERVAL]:
-        channels[row + c.NEXT_SEND] = now + channels[row + c.INTERVAL]
+    channels[row + c.NEXT_SEND] = next_from(now, channels[row + c.INTERVAL])
     if flow >= 0:
         set_out(ch, now, at, code, channels, slots, sizes, flows, waiting, live, notes)
     else:
+        visible = visible_from(now, channels[row + c.FORWARD], at)
         append(ch, visible, code, channels, slots)
     count(ch, code, channels, dimensions, empties)
     return now, c.READY, c.AT_REST
@@ -116,9 +123,11 @@ def see(ch: int, now: int, channels: Counters, slots: Counters) -> int:
     """See the next element of a channel, or its end, which is there; return the clock."""
     row = ch * c.CHANNEL_COLUMNS
     if channels[row + c.ARRIVED] > channels[row + c.TAKEN]:
-        waited: int = max(0, shown_from(ch, channels, slots) - now)
+        waited: int = max(0, head_shown(ch, channels, slots) - now)
         if channels[row + c.FLOW] >= 0:
-            channels[row + c.LINKS] += min(waited, slots[head(ch, channels) + c.LATE])
+            slot = head(ch, channels)
+            visible, late = slots[slot + c.VISIBLE], slots[slot + c.LATE]
+            channels[row + c.LINKS] += links_part(now, now + waited, visible, late)
         channels[row + c.EMPTY] += waited
         return now + waited
     return see_end(ch, now, channels)
@@ -294,8 +303,8 @@ def drain(
         row = ch * c.CHANNEL_COLUMNS
         while channels[row + c.TAKEN] < channels[row + c.ARRIVED]:
             slot = head(ch, channels)
-            taken_cycle = max(slots[slot + c.VISIBLE], stages[stage + c.DRAIN])
-            slots[slot + c.USABLE] = taken_cycle + channels[row + c.BACKWARD]
+            dropped = dropped_at(slots[slot + c.VISIBLE], stages[stage + c.DRAIN])
+            slots[slot + c.USABLE] = usable_from(dropped, channels[row + c.BACKWARD])
             channels[row + c.TAKEN] += 1
             if slots[slot + c.CODE] & c.BARE == 0:
                 channels[row + c.LEFT_OVER] += 1
@@ -330,7 +339,8 @@ def finish(
         ch = outputs[at]
         if ch >= 0:
             row = ch * c.CHANNEL_COLUMNS
-            hop = channels[row + c.FORWARD] if channels[row + c.INTERVAL] else 0
-            channels[row + c.CLOSED] = now + hop
+            channels[row + c.CLOSED] = closed_from(
+                now, channels[row + c.FORWARD], channels[row + c.INTERVAL]
+            )
             wake_reader(ch, channels, stages, ready, control)
     stages[stage + c.DRAIN] = now

@@ -1,18 +1,4 @@
-"""Bounded channels between units, with time stamps and credits.
-
-For element n of a channel of depth K, with hops of F cycles forward and B backward, producer clock
-p and consumer clock c:
-
-* a credit: p = max(p, d[n-K] + B), where d[m] is the clock at which element m was dequeued;
-* visible:  v[n] = max(requested, p + F);
-* dequeue:  c = max(c, v[n]), d[n] = c. A peek moves c and frees nothing.
-
-With an interval of I cycles a channel is one of wires, which take one element in I cycles and give
-one: p is at least I later than when element n-1 was sent, element n is shown from d[n-1] + I on,
-and the end of the stream goes forward as long as an element does.
-
-Nobody who reads a stamp adds to it: that of an element is v, that of a credit is when it is usable,
-d + B.
+"""Bounded channels between units, with time stamps and credits; ``channel_rule`` says when.
 
 Where the element or the credit is there, an operation completes without suspending: units run
 ahead in their own time, and the stamps are the same under every schedule.
@@ -26,6 +12,17 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fabric.engine.channel_counters import GRANT, NOTHING, ChannelCounters
+from fabric.engine.channel_rule import (
+    closed_from,
+    credit_part,
+    dropped_at,
+    next_from,
+    set_out_at,
+    shown_from,
+    spent_at,
+    usable_from,
+    visible_from,
+)
 from fabric.engine.discard import DONE
 from fabric.values.value import Element, Empty, drop
 
@@ -45,25 +42,29 @@ class Channel(ChannelCounters):
         ready_credits = self.credits
         if not ready_credits:
             return self._with_more_credits(self.send, element)
-        usable = ready_credits.popleft()
-        now = self.producer.now
-        if self.interval_cycles:
-            usable = max(usable, self.next_send_cycle)
-            self.next_send_cycle = max(usable, now) + self.interval_cycles
-        if usable > now:
-            self._wait_for_credit(usable - now)
-            now = usable
-        self.queue.append((now + self.forward_cycles, element))
-        if self.reader is not None:
-            self._wake_reader()
+        self._spend(ready_credits.popleft())
+        self._append(element)
         return DONE
 
-    def _wait_for_credit(self, cycles: int) -> None:
-        """Let the producer's clock come to a credit: its way back is the last part of the wait."""
-        returning = min(cycles, self.backward_cycles)
-        self.full_cycles += cycles - returning
-        self.credit_cycles += returning
-        self.producer.now += cycles
+    def _spend(self, usable_cycle: int) -> None:
+        """Let the producer's clock come to a credit that is usable then."""
+        unit = self.producer
+        spent_cycle = spent_at(unit.now, usable_cycle, self.next_send_cycle)
+        waited = spent_cycle - unit.now
+        if waited:
+            returning = credit_part(waited, self.backward_cycles)
+            self.full_cycles += waited - returning
+            self.credit_cycles += returning
+            unit.now = spent_cycle
+
+    def _append(self, element: Element, requested_cycle: int = 0) -> None:
+        """Append ``element`` at the producer's clock, on a credit that was spent before."""
+        now = self.producer.now
+        self.queue.append((visible_from(now, self.forward_cycles, requested_cycle), element))
+        if self.interval_cycles:
+            self.next_send_cycle = next_from(now, self.interval_cycles)
+        if self.reader is not None:
+            self._wake_reader()
 
     async def send_at(self, element: Element, requested_cycle: int) -> None:
         """Like ``send``, visible no earlier than ``requested_cycle``.
@@ -72,39 +73,21 @@ class Channel(ChannelCounters):
         then a record of the run knows that it moves with the clock under other depths.
         """
         await self.reserve()
-        self._append_at(element, requested_cycle)
+        self._append(element, requested_cycle)
 
     def reserve(self) -> Awaitable[None]:
         """Wait for a credit and take it; ``put`` spends it."""
         ready_credits = self.credits
         if not ready_credits:
             return self._with_more_credits(Channel.reserve, self)
-        usable = max(ready_credits.popleft(), self.next_send_cycle)
-        waited = usable - self.producer.now
-        if waited > 0:
-            self._wait_for_credit(waited)
+        self._spend(ready_credits.popleft())
         return DONE
-
-    def _append_at(self, element: Element, requested_cycle: int) -> None:
-        earliest = self.producer.now + self.forward_cycles
-        self._note_sent()
-        self.queue.append((max(requested_cycle, earliest), element))
-        if self.reader is not None:
-            self._wake_reader()
 
     def put(self, element: Element) -> None:
         """Append ``element`` at the producer's clock, on a credit reserved before."""
         if element[0].__class__ is Empty:
             self._bare_stops += 1
-        self._note_sent()
-        self.queue.append((self.producer.now + self.forward_cycles, element))
-        if self.reader is not None:
-            self._wake_reader()
-
-    def _note_sent(self) -> None:
-        """Let the next element wait until the wires are free again."""
-        if self.interval_cycles:
-            self.next_send_cycle = self.producer.now + self.interval_cycles
+        self._append(element)
 
     def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
         """Send a bare stop: an empty tensor closes ``level`` dimensions."""
@@ -123,25 +106,11 @@ class Channel(ChannelCounters):
                 return None
         visible, element = queue.popleft()
         unit = self.consumer
-        now = unit.now
-        shown = max(visible, self.next_take_cycle) if self.interval_cycles else visible
-        if shown > now:
-            self.empty_cycles += shown - now
-            unit.now = now = shown
-        if self.interval_cycles:
-            self.next_take_cycle = now + self.interval_cycles
-        usable = now + self.backward_cycles
-        recent = self._recent
-        if not recent:
-            self._last_usable_cycle = usable
-        elif recent[0] + self.forward_cycles <= visible:
-            recent.popleft()
-            recent.append(usable)
-        else:
-            self._use_one_more(usable)
-        self._returned.append(usable)
-        if self.writer is not None:
-            self._wake_writer()
+        shown = shown_from(visible, self.next_take_cycle)
+        if shown > unit.now:
+            self.empty_cycles += shown - unit.now
+            unit.now = shown
+        self._free(visible)
         return element
 
     async def peek(self) -> Element | None:
@@ -153,29 +122,29 @@ class Channel(ChannelCounters):
                 self.see_end()
                 return None
         visible, element = queue[0]
-        if self.interval_cycles:
-            visible = max(visible, self.next_take_cycle)
+        shown = shown_from(visible, self.next_take_cycle)
         unit = self.consumer
-        if visible > unit.now:
-            self.empty_cycles += visible - unit.now
-            unit.now = visible
+        if shown > unit.now:
+            self.empty_cycles += shown - unit.now
+            unit.now = shown
         return element
 
     def take(self) -> Element:
         """Dequeue the element that ``peek`` showed."""
         visible, element = self.queue.popleft()
-        if self.interval_cycles:
-            self.next_take_cycle = self.consumer.now + self.interval_cycles
-        self._free(visible - self.forward_cycles)
+        self._free(visible)
         return element
 
-    def _free(self, sent_cycle: int) -> None:
-        """Give back the slot of an element that was sent then; ``receive`` has it written out."""
-        usable = self.consumer.now + self.backward_cycles
+    def _free(self, visible_cycle: int) -> None:
+        """Give back, at the consumer's clock, the slot of an element that was visible then."""
+        now = self.consumer.now
+        if self.interval_cycles:
+            self.next_take_cycle = next_from(now, self.interval_cycles)
+        usable = usable_from(now, self.backward_cycles)
         recent = self._recent
         if not recent:
             self._last_usable_cycle = usable
-        elif recent[0] <= sent_cycle:
+        elif recent[0] <= set_out_at(visible_cycle, self.forward_cycles):
             recent.popleft()
             recent.append(usable)
         else:
@@ -195,9 +164,9 @@ class Channel(ChannelCounters):
 
     def close(self) -> None:
         """End the stream at the producer's clock."""
-        self.closed_cycle = self.producer.now
-        if self.interval_cycles:
-            self.closed_cycle += self.forward_cycles
+        self.closed_cycle = closed_from(
+            self.producer.now, self.forward_cycles, self.interval_cycles
+        )
         if self.reader is not None:
             self._wake_reader()
 
@@ -238,15 +207,11 @@ class Channel(ChannelCounters):
             self._wake_writer()
 
     def discard(self, cycle: int) -> None:
-        """Dequeue what is there: the consumer's operator has ended at ``cycle``.
-
-        The producer is not held up by a reader that has gone: each element is dequeued as soon
-        as it is visible.
-        """
+        """Dequeue what is there: the consumer's operator has ended at ``cycle``."""
         while self.queue:
             visible, element = self.queue.popleft()
-            taken_cycle = max(visible, cycle)
-            self._returned.append(taken_cycle + self.backward_cycles)
+            taken_cycle = dropped_at(visible, cycle)
+            self._returned.append(usable_from(taken_cycle, self.backward_cycles))
             drop(element[0], taken_cycle)
             self.left_over += element[0].__class__ is not Empty
             if self.writer is not None:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from fabric.engine.channel_rule import set_out_at, shown_from
 from fabric.engine.hop import ONE_CYCLE, Hop
 from fabric.engine.unit import Unit, Wait
 from fabric.telling.causes import Operation
@@ -188,17 +189,17 @@ class ChannelCounters:
     @property
     def head_cycle(self) -> int:
         """When the next element becomes visible."""
-        return max(self.queue[0][0], self.next_take_cycle)
+        return shown_from(self.queue[0][0], self.next_take_cycle)
 
     @property
     def head_sent_cycle(self) -> int:
         """When the next element set out; where it was requested for later, not before that hop."""
-        return self.head_cycle - self.forward_cycles
+        return set_out_at(self.head_cycle, self.forward_cycles)
 
     @property
     def last_sent_cycle(self) -> int | None:
         """When the latest of the elements that wait here set out; None where none does."""
-        return self.queue[-1][0] - self.forward_cycles if self.queue else None
+        return set_out_at(self.queue[-1][0], self.forward_cycles) if self.queue else None
 
     @property
     def last_taken_cycle(self) -> int | None:

@@ -10,13 +10,13 @@ under way holds its slot, and cannot be told from what has not been sent until i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from fabric.engine.channel import Channel
-from fabric.engine.discard import DONE
+from fabric.engine.channel_rule import links_part, visible_from
 from fabric.engine.observed_channel import ObservedChannel
 from fabric.values.sizes import size_bytes
 from fabric.values.value import Empty
@@ -37,24 +37,7 @@ class NetworkedChannel(Channel):
     way: Way
 
     @override
-    def send(self, element: Element) -> Awaitable[None]:
-        if not self.credits:
-            return self._with_more_credits(self.send, element)
-        Channel.reserve(self)
-        self._depart(element)
-        return DONE
-
-    @override
-    def _append_at(self, element: Element, requested_cycle: int) -> None:
-        self._depart(element, requested_cycle)
-
-    @override
-    def put(self, element: Element) -> None:
-        if element[0].__class__ is Empty:
-            self._bare_stops += 1
-        self._depart(element)
-
-    def _depart(self, element: Element, requested_cycle: int = 0) -> None:
+    def _append(self, element: Element, requested_cycle: int = 0) -> None:
         way, now = self.way, self.producer.now
         way.sent.append((now, requested_cycle, element))
         carried_bytes = size_bytes(element[0])
@@ -65,9 +48,9 @@ class NetworkedChannel(Channel):
         """Let the consumer have the oldest element, all of which is through at ``cycle``."""
         way = self.way
         sent_cycle, requested_cycle, element = way.sent.popleft()
-        visible = max(requested_cycle, cycle + self.forward_cycles)
-        late_cycles = visible - max(requested_cycle, sent_cycle + self.forward_cycles)
-        way.arrived.append((sent_cycle, late_cycles))
+        visible = visible_from(cycle, self.forward_cycles, requested_cycle)
+        unhindered = visible_from(sent_cycle, self.forward_cycles, requested_cycle)
+        way.arrived.append((sent_cycle, visible - unhindered))
         self.queue.append((visible, element))
         if not way.sent:
             self.closed_cycle = way.closed_cycle
@@ -105,14 +88,13 @@ class NetworkedChannel(Channel):
     def _count_late(self, before: int) -> None:
         """Count for how long since ``before`` the consumer waited for links, not for the rest."""
         visible, late_cycles = self.queue[0][0], self.way.arrived[0][1]
-        waited = min(self.consumer.now, visible) - max(before, visible - late_cycles)
-        self.way.links_cycles += max(0, waited)
+        self.way.links_cycles += links_part(before, self.consumer.now, visible, late_cycles)
 
     @override
     def take(self) -> Element:
         _, element = self.queue.popleft()
         sent_cycle, _ = self.way.arrived.popleft()
-        self._free(sent_cycle)
+        self._free(visible_from(sent_cycle, self.forward_cycles, 0))
         return element
 
     @override
@@ -196,5 +178,5 @@ class ObservedNetworkedChannel(ObservedChannel, NetworkedChannel):
         """Return how an element was sent, with the cycle from which on it is visible."""
         order, sent_cycle, waited, *rest = sent
         requested_cycle, reserved_order, reserved_cycle = rest or (-1, order, sent_cycle)
-        visible_cycle = max(requested_cycle, cycle + self.forward_cycles)
+        visible_cycle = visible_from(cycle, self.forward_cycles, requested_cycle)
         return order, sent_cycle, waited, visible_cycle, reserved_order, reserved_cycle

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from functools import partial
 
+from fabric.engine import channel_rule
+from fabric.engine.channel_rule import dropped_at, usable_from, visible_from
 from fabric.engine.machine_code import Counters, MachineCode
 from fabric.retiming import events as e
 
 __all__ = ["blame"]
 
 
-@partial(MachineCode, uses=(e,))
+@partial(MachineCode, uses=(e, channel_rule))
 def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
     events: Counters,
     first: Counters,
@@ -94,9 +96,9 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
                 slot = channels[at + e.BASE] + element[pc] - channels[at + e.DEPTH]
                 if element[pc] >= channels[at + e.DEPTH]:
                     done = finish[channels[at + e.CONSUMER]]
-                    gone = max(visible[slot], clocks[done]) if taken[slot] < 0 else 0
-                    usable = clocks[taken[slot]] if taken[slot] >= 0 else gone
-                    usable += channels[at + e.BACKWARD]
+                    gone = dropped_at(visible[slot], clocks[done]) if taken[slot] < 0 else 0
+                    dequeued = clocks[taken[slot]] if taken[slot] >= 0 else gone
+                    usable = usable_from(dequeued, channels[at + e.BACKWARD])
                 if clocks[pc] > usable:
                     # It waited for the wires, which it had used itself in the cycle before.
                     pc -= 1
@@ -117,7 +119,7 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
         # Who sent an element is as late as it, or had asked for it to be late.
         unit = channels[at + e.PRODUCER]
         pc = put[seen]
-        if clocks[pc] + channels[at + e.FORWARD] < visible[seen]:
+        if visible_from(clocks[pc], channels[at + e.FORWARD], 0) < visible[seen]:
             while events[2 * pc] & e.KIND not in (e.LATE, e.AT):
                 pc -= 1
             if events[2 * pc] & e.KIND == e.AT:

@@ -119,7 +119,7 @@ def logged(
     retimer = Retimer(record)
     if retimer.time(record.depths).blocked:
         raise ValueError("what it says does not go on")
-    found = _Found(record, retimer.clocks[: len(record.events)], log, unrolled)
+    found = _Found(retimer, log, unrolled)
     found.check(moment)
     rows = np.concatenate([_of_tasks(operations, found), found.operations(is_end=moment.is_end)])
     return Logged(
@@ -176,9 +176,10 @@ def _check(record: Record) -> None:
 class _Found:
     """Events of a run, and when they were."""
 
-    def __init__(self, record: Record, clocks: Counters, log: Log, unrolled: Unrolled) -> None:
-        self.record = record
-        self.clocks = clocks
+    def __init__(self, retimer: Retimer, log: Log, unrolled: Unrolled) -> None:
+        self.record = record = retimer.record
+        self.clocks = clocks = retimer.clocks[: len(record.events)]
+        self.usable = retimer.usable
         code, self.amount = record.events.T
         self.kind, self.channel = code & e.KIND, code >> e.SHIFT
         before = np.append(0, clocks[:-1])[: len(clocks)]
@@ -301,14 +302,11 @@ def _whole(found: _Found, channels: Counters) -> Counters:
     requested = np.where(is_asked, since + found.amount[sent - 1], -1)
     is_taken, is_seen = taken >= 0, seen >= 0
     seen = np.where(is_seen, seen, taken)
-    forward = np.array([each.forward_cycles for each in record.channels], np.int64)[channel]
-    visible = np.maximum(requested, clocks[sent] + forward)
-    finish = np.full(len(record.units), -1)
-    ends = np.flatnonzero(found.kind == e.FINISH)
-    finish[found.unit[ends]] = clocks[ends]
-    over = finish[found.consumer[channel]]
-    left = ~is_taken & (over >= 0)
-    late = np.maximum(visible, over)
+    has_ended = np.zeros(len(record.units), np.bool_)
+    has_ended[found.unit[found.kind == e.FINISH]] = True
+    left = ~is_taken & has_ended[found.consumer[channel]]
+    backward = np.array([each.backward_cycles for each in record.channels], np.int64)[channel]
+    dropped = found.usable[slot] - backward
 
     def either(there: Counters, value: Counters, of_left: Counters | int) -> Counters:
         return np.where(there, value, np.where(left, of_left, -1))
@@ -318,7 +316,7 @@ def _whole(found: _Found, channels: Counters) -> Counters:
         "element": element,
         "stop": np.zeros(len(channel), np.int64),
         "taken_order": either(is_taken, taken, r.LEFT_OVER),
-        "taken_cycle": either(is_taken, clocks[taken], late),
+        "taken_cycle": either(is_taken, clocks[taken], dropped),
         "receive_wait_cycles": np.where(is_seen | is_taken, waited[seen], 0),
         "sent_order": sent,
         "sent_cycle": clocks[sent],
@@ -327,7 +325,7 @@ def _whole(found: _Found, channels: Counters) -> Counters:
         "reserved_order": reserved,
         "reserved_cycle": clocks[reserved],
         "seen_order": either(is_seen | is_taken, seen, r.LEFT_OVER),
-        "seen_cycle": either(is_seen | is_taken, clocks[seen], late),
+        "seen_cycle": either(is_seen | is_taken, clocks[seen], dropped),
     }
     return np.column_stack([table[name] for name in r.LONG_COLUMNS])
 

@@ -1,19 +1,29 @@
 """The compiled loop that times a record again: units go on, one after the other, until they wait.
 
-It follows the rules of ``fabric.engine.channel``; what each unit does is in the record.
+What each unit does is in the record, and how long it waits is the rule of channels.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
+from fabric.engine import channel_rule
+from fabric.engine.channel_rule import (
+    closed_from,
+    dropped_at,
+    next_from,
+    shown_from,
+    spent_at,
+    usable_from,
+    visible_from,
+)
 from fabric.engine.machine_code import Counters, MachineCode
 from fabric.retiming import events as e
 
 __all__ = ["retime"]
 
 
-@partial(MachineCode, uses=(e,))
+@partial(MachineCode, uses=(e, channel_rule))
 def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
     events: Counters,
     units: Counters,
@@ -72,13 +82,12 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                     waits = ch
                     break
                 element = channels[at + e.BASE] + taken
-                seen = max(visible[element], channels[at + e.NEXT_TAKE])
+                seen = shown_from(visible[element], channels[at + e.NEXT_TAKE])
                 now = max(now, seen + amount) if kind == e.IDLE else max(now + amount, seen)
                 if kind == e.TAKE:
-                    usable[element] = now + channels[at + e.BACKWARD]
+                    usable[element] = usable_from(now, channels[at + e.BACKWARD])
                     channels[at + e.TAKEN] = taken + 1
-                    if channels[at + e.INTERVAL]:
-                        channels[at + e.NEXT_TAKE] = now + channels[at + e.INTERVAL]
+                    channels[at + e.NEXT_TAKE] = next_from(now, channels[at + e.INTERVAL])
                     other = channels[at + e.PRODUCER]
                     if units[other * e.UNIT_COLUMNS + e.AWAITS] == ch:
                         units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
@@ -92,9 +101,8 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                     if before >= channels[at + e.TAKEN]:
                         waits = ch
                         break
-                    now = max(now + amount, channels[at + e.NEXT_SEND])
-                    if before >= 0:
-                        now = max(now, usable[base + before])
+                    credit = usable[base + before] if before >= 0 else 0
+                    now = spent_at(now + amount, credit, channels[at + e.NEXT_SEND])
                     issued[base + number] = now
                 else:
                     now += amount
@@ -102,17 +110,16 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                 if kind == e.RESERVE:
                     channels[at + e.RESERVED] += 1
                 else:
-                    if channels[at + e.INTERVAL]:
-                        channels[at + e.NEXT_SEND] = now + channels[at + e.INTERVAL]
+                    channels[at + e.NEXT_SEND] = next_from(now, channels[at + e.INTERVAL])
                     sent = channels[at + e.SENT]
                     element = channels[at + e.BASE] + sent
-                    seen = max(now + channels[at + e.FORWARD], units[row + e.REQUESTED])
+                    seen = visible_from(now, channels[at + e.FORWARD], units[row + e.REQUESTED])
                     units[row + e.REQUESTED] = e.NONE
                     visible[element] = seen
                     channels[at + e.SENT] = sent + 1
                     if channels[at + e.DRAINED] >= 0:
-                        drained = max(seen, channels[at + e.DRAINED])
-                        usable[element] = drained + channels[at + e.BACKWARD]
+                        dropped = dropped_at(seen, channels[at + e.DRAINED])
+                        usable[element] = usable_from(dropped, channels[at + e.BACKWARD])
                         channels[at + e.TAKEN] = sent + 1
                     other = channels[at + e.CONSUMER]
                     if units[other * e.UNIT_COLUMNS + e.AWAITS] == ch:
@@ -129,8 +136,9 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                 for place in range(first_output[u], first_output[u + 1]):
                     out = outputs[place]
                     at = out * e.CHANNEL_COLUMNS
-                    hop = channels[at + e.FORWARD] if channels[at + e.INTERVAL] else 0
-                    channels[at + e.CLOSED] = now + hop
+                    channels[at + e.CLOSED] = closed_from(
+                        now, channels[at + e.FORWARD], channels[at + e.INTERVAL]
+                    )
                     other = channels[out * e.CHANNEL_COLUMNS + e.CONSUMER]
                     if units[other * e.UNIT_COLUMNS + e.AWAITS] == out:
                         units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
@@ -142,8 +150,8 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                     channels[at + e.DRAINED] = now
                     for number in range(channels[at + e.TAKEN], channels[at + e.SENT]):
                         element = channels[at + e.BASE] + number
-                        drained = max(visible[element], now)
-                        usable[element] = drained + channels[at + e.BACKWARD]
+                        dropped = dropped_at(visible[element], now)
+                        usable[element] = usable_from(dropped, channels[at + e.BACKWARD])
                     channels[at + e.TAKEN] = channels[at + e.SENT]
                     other = channels[at + e.PRODUCER]
                     if units[other * e.UNIT_COLUMNS + e.AWAITS] == into:
@@ -158,7 +166,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                 units[row + e.REQUESTED] = amount
             elif kind == e.ARRIVAL:
                 came = visible[channels[at + e.BASE] + amount]
-                units[row + e.ARRIVED] = max(came, channels[at + e.NEXT_TAKE])
+                units[row + e.ARRIVED] = shown_from(came, channels[at + e.NEXT_TAKE])
             elif kind == e.UNTIL:
                 now = max(now, units[row + e.ARRIVED] + amount)
             clocks[pc] = now

@@ -68,7 +68,7 @@ class Record:
         shares_on_chip: there is only so much room on chip.
         unread: units that sent for cycles that count neither from a reading of their clock nor from
             the start of the run.
-        interval_cycles: of all channels; see ``fabric.engine.channel``.
+        interval_cycles: of all channels; see ``fabric.engine.channel_rule``.
     """
 
     program: str

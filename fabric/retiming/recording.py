@@ -42,7 +42,7 @@ class About(NamedTuple):
         clients: units that the off-chip memory serves.
         shutdown_cycles: it stops so long after the last of them.
         shares_on_chip: there is only so much room on chip.
-        interval_cycles: of all channels; see ``fabric.engine.channel``.
+        interval_cycles: of all channels; see ``fabric.engine.channel_rule``.
     """
 
     program: str

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from fabric.engine.channel_rule import set_out_at, usable_from, visible_from
 from fabric.values.value import Element, Empty
 
 if TYPE_CHECKING:
@@ -103,9 +104,10 @@ class Carried:
 
         An element never sets out before all but ``depth`` of those before it are back.
         """
-        cycle = self._visible(moved.sent) - self._forward_cycles - self._backward_cycles
+        set_out = set_out_at(self._visible(moved.sent), self._forward_cycles)
         kept = self._dequeues
-        self.peak_slots = max(self.peak_slots, len(kept) + 1 - bisect_right(kept, cycle))
+        back = bisect_right(kept, set_out, key=self._usable)
+        self.peak_slots = max(self.peak_slots, len(kept) + 1 - back)
 
     def held(self, cycle: int) -> Iterator[Held]:
         """Yield what is held in ``cycle``, oldest first."""
@@ -126,7 +128,10 @@ class Carried:
 
     def _visible(self, sent: Sent) -> int:
         requested_cycle = sent[3] if len(sent) > 3 else _NOT_REQUESTED
-        return max(sent[1] + self._forward_cycles, requested_cycle)
+        return visible_from(sent[1], self._forward_cycles, requested_cycle)
+
+    def _usable(self, taken_cycle: int) -> int:
+        return usable_from(taken_cycle, self._backward_cycles)
 
     def next_cycle(self, after: int) -> int | None:
         """Return the first cycle after ``after`` in which something is known to move."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
 
+from fabric.engine.channel_rule import credit_part
 from fabric.engine.observer import Observer
 from fabric.stepping.carried import Carried, Moved
 from fabric.telling.causes import Cause
@@ -134,7 +135,7 @@ class Ledger(Observer):
                 if wait.cause is Cause.EMPTY:
                     carried.empty_cycles += wait.cycles
                 else:
-                    back = min(wait.cycles, channels[wait.channel].backward_cycles)
+                    back = credit_part(wait.cycles, channels[wait.channel].backward_cycles)
                     carried.full_cycles += wait.cycles - back
                     carried.credit_cycles += back
         self.requests += sum(requests for end, requests in self._bursts if end <= cycle)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from fabric.engine.channel_rule import credit_part, set_out_at
 from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
 from fabric.stepping.ledger import Waited
 from fabric.telling.causes import OPERATIONS, WAITS, Cause, Operation
@@ -96,7 +97,7 @@ class _Moment:
         number = wait.channel
         if number is not None:
             back = self._machine.channels[number].backward_cycles
-            credit = min(wait.cycles, back) if wait.cause is Cause.FULL else 0
+            credit = credit_part(wait.cycles, back) if wait.cause is Cause.FULL else 0
             self._waited_for[number, wait.cause] += wait.cycles - credit
             self._waited_for[number, Cause.CREDIT] += credit
 
@@ -179,7 +180,7 @@ class _Moment:
             carried.values,
             carried.elements - carried.values + bare,
             closed_cycle if is_closed else None,
-            held[-1].visible_cycle - channel.forward_cycles if held else None,
+            set_out_at(held[-1].visible_cycle, channel.forward_cycles) if held else None,
             carried.last_taken_cycle,
             max(carried.peak_slots if carried.elements else 0, len(held)),
             carried.empty_cycles + waited[Cause.EMPTY],

@@ -18,6 +18,7 @@ from fabric import Hardware, Program
 from fabric.compiled import arrays, kernel, kernel_channels, kernel_network, kernel_stages
 from fabric.compiled import columns as c
 from fabric.compiled.kernel import go_on
+from fabric.engine import channel_rule
 from fabric.network import Mesh
 from fabric.wiring.elaborate import elaborate
 from fabric.wiring.program import hardware_scope
@@ -136,13 +137,14 @@ def test_tired(tmp_path: Path) -> None:
 
 
 MUTATIONS = [
-    ("usable = now + channels[row + c.BACKWARD]", "usable = now"),
+    ("return taken_cycle + backward_cycles", "return taken_cycle"),
     ("channels[row + c.PEAK] += 1", "channels[row + c.PEAK] += 0"),
     ("> set_out:", ">= set_out:"),
     ("used < channels[row + c.DEPTH]", "used <= channels[row + c.DEPTH]"),
-    ("channels[row + c.FULL] += waited - returning", "channels[row + c.FULL] += waited"),
-    ("max(now + channels[row + c.FORWARD], at)", "max(now, at)"),
-    ("max(now + channels[row + c.FORWARD], at)", "min(now + channels[row + c.FORWARD], at)"),
+    ("min(waited_cycles, backward_cycles)", "0"),
+    ("max(now, usable_cycle, next_send_cycle)", "max(now, usable_cycle - 1, next_send_cycle)"),
+    ("max(requested_cycle, sent_cycle + forward_cycles)", "max(requested_cycle, sent_cycle)"),
+    ("max(requested_cycle, sent_cycle + forward_cycles)", "sent_cycle + forward_cycles"),
     ("code |= seen[first + port]", "code += 0 * seen[first + port]"),
     ("channels[row + c.EMPTY] += waited", "channels[row + c.EMPTY] += 0"),
     ("stages[stage + c.BUSY] += amount", "stages[stage + c.BUSY] += 0"),
@@ -151,13 +153,12 @@ MUTATIONS = [
     ("max(0, stages[stage + c.ARRIVAL] + amount - now)", "amount"),
     ("< marks[(first + best) * 2]", "<= marks[(first + best) * 2]"),
     ("channels[row + c.BARE_SENT] += 1", "channels[row + c.BARE_SENT] += 0"),
-    ("channels[row + c.CLOSED] = now + hop", "pass"),
+    ("else ended_cycle", "else 0"),
     ("if stages[stage + c.TIMES] < amount:", "if stages[stage + c.TIMES] <= amount:"),
     ("control[c.LIVE] -= 1", "pass"),
     ("channels[row + c.CARRIED] += size_bytes", "channels[row + c.CARRIED] += 0"),
-    ("max(requested, cycle + forward)", "cycle"),
     ("slots[slot + c.SET_OUT] = now", "slots[slot + c.SET_OUT] = 0"),
-    ("channels[row + c.LINKS] += min(", "channels[row + c.LINKS] += max("),
+    ("visible_cycle - late_cycles", "visible_cycle"),
 ]
 
 
@@ -177,7 +178,7 @@ def _mutated(rule: str, instead: str) -> Callable[..., tuple[int, ...]]:
     """Return the loop in Python with one of its statements changed."""
     names: dict[str, Any] = {}
     changed = 0
-    for module in (kernel_channels, kernel_network, kernel_stages, kernel):
+    for module in (channel_rule, kernel_channels, kernel_network, kernel_stages, kernel):
         names.update({name: each for name, each in vars(module).items() if name not in names})
         for name, each in list(vars(module).items()):
             function = each.function if each is go_on else each

@@ -33,12 +33,9 @@ QUERIES: Final = {
         """\
 SELECT name AS channel, depth,
     coalesce(sum(cycles) FILTER (cause = 'empty'), 0)::BIGINT AS empty_cycles,
-    coalesce(sum(cycles - on_its_way) FILTER (cause = 'full'), 0)::BIGINT AS full_cycles,
-    coalesce(sum(on_its_way) FILTER (cause = 'full'), 0)::BIGINT AS credit_cycles
-FROM (
-    SELECT *, CASE WHEN open THEN 0 ELSE least(cycles, backward_cycles) END AS on_its_way
-    FROM waits JOIN channels USING (channel)
-)
+    coalesce(sum(until_cycle - start_cycle) FILTER (cause = 'full'), 0)::BIGINT AS full_cycles,
+    coalesce(sum(end_cycle - until_cycle) FILTER (cause = 'full'), 0)::BIGINT AS credit_cycles
+FROM waits JOIN channels USING (channel)
 GROUP BY ALL ORDER BY sum(cycles) DESC, channel LIMIT 20""",
         """\
 SELECT family AS channel, count(*) AS channels,
@@ -48,12 +45,9 @@ SELECT family AS channel, count(*) AS channels,
     max(coalesce(cycles, 0)) AS most_cycles
 FROM channels LEFT JOIN (
     SELECT channel, sum(cycles)::BIGINT AS cycles, sum(cycles) FILTER (cause = 'empty') AS empty,
-        sum(cycles - on_its_way) FILTER (cause = 'full') AS full_,
-        sum(on_its_way) FILTER (cause = 'full') AS credit
-    FROM (
-        SELECT *, CASE WHEN open THEN 0 ELSE least(cycles, backward_cycles) END AS on_its_way
-        FROM waits JOIN channels USING (channel)
-    ) GROUP BY channel
+        sum(until_cycle - start_cycle) FILTER (cause = 'full') AS full_,
+        sum(end_cycle - until_cycle) FILTER (cause = 'full') AS credit
+    FROM waits GROUP BY channel
 ) USING (channel)
 GROUP BY family HAVING most_cycles > 0 ORDER BY sum(cycles) DESC, family LIMIT 20""",
     ),

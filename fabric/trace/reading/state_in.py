@@ -91,12 +91,9 @@ WITH moved AS (
 ), waited AS (
     SELECT channel,
         coalesce(sum(cycles) FILTER (cause = 'empty'), 0)::BIGINT AS empty_cycles,
-        coalesce(sum(greatest(cycles - backward_cycles, 0)) FILTER (cause = 'full'), 0)::BIGINT
-            AS full_cycles,
-        coalesce(sum(least(cycles, backward_cycles)) FILTER (cause = 'full'), 0)::BIGINT
-            AS credit_cycles
-    FROM waits JOIN channels USING (channel)
-    WHERE NOT open AND end_cycle <= $cut GROUP BY channel
+        coalesce(sum(until_cycle - start_cycle) FILTER (cause = 'full'), 0)::BIGINT AS full_cycles,
+        coalesce(sum(end_cycle - until_cycle) FILTER (cause = 'full'), 0)::BIGINT AS credit_cycles
+    FROM waits WHERE NOT open AND end_cycle <= $cut GROUP BY channel
 )
 SELECT channel, name, reader, producer, consumer, carries, depth,
     forward_cycles, backward_cycles, coalesce(held, 0),

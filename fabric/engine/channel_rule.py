@@ -1,0 +1,96 @@
+"""The rule of channels: when an element is sent, shown and taken, and when its slot is free again.
+
+For element n of a channel of depth K, with hops of F cycles forward and B backward, producer clock
+p and consumer clock c:
+
+* a credit: p = max(p, d[n-K] + B), where d[m] is the clock at which element m was dequeued;
+* visible:  v[n] = max(requested, p + F);
+* dequeue:  c = max(c, v[n]), d[n] = c. A peek moves c and frees nothing.
+
+With an interval of I cycles a channel is one of wires, which take one element in I cycles and give
+one: p is at least I later than when element n-1 was sent, element n is shown from d[n-1] + I on,
+and the end of the stream goes forward as long as an element does.
+
+Nobody who reads a stamp adds to it: that of an element is v, that of a credit is when it is usable,
+d + B.
+
+Tasks call these functions, and the compiled loops compile them: the rule stands here and nowhere
+else. ``tests/model`` has it once more, for comparison.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "closed_from",
+    "credit_part",
+    "dropped_at",
+    "links_part",
+    "next_from",
+    "set_out_at",
+    "shown_from",
+    "spent_at",
+    "usable_from",
+    "visible_from",
+]
+
+
+def spent_at(now: int, usable_cycle: int, next_send_cycle: int) -> int:
+    """Return the producer's clock once it has spent a credit that is usable then."""
+    return max(now, usable_cycle, next_send_cycle)
+
+
+def credit_part(waited_cycles: int, backward_cycles: int) -> int:
+    """Return how much of a wait for a slot was for its credit on the way back, its last part.
+
+    In the rest, *full*, the producer waited for the consumer to dequeue an element.
+    """
+    return min(waited_cycles, backward_cycles)
+
+
+def links_part(before_cycle: int, now: int, visible_cycle: int, late_cycles: int) -> int:
+    """Return how much of a wait for an element, from ``before_cycle`` to now, was for links.
+
+    Shared links made it visible ``late_cycles`` later; the rest was for its producer.
+    """
+    return max(0, min(now, visible_cycle) - max(before_cycle, visible_cycle - late_cycles))
+
+
+def visible_from(sent_cycle: int, forward_cycles: int, requested_cycle: int) -> int:
+    """Return from which cycle on an element is visible to the consumer."""
+    return max(requested_cycle, sent_cycle + forward_cycles)
+
+
+def set_out_at(visible_cycle: int, forward_cycles: int) -> int:
+    """Return when an element set out that is visible then; of one requested for later, not before.
+
+    From then on it is counted among those that share the channel.
+    """
+    return visible_cycle - forward_cycles
+
+
+def shown_from(visible_cycle: int, next_take_cycle: int) -> int:
+    """Return from which cycle on the consumer can see and dequeue a visible element."""
+    return max(visible_cycle, next_take_cycle)
+
+
+def usable_from(taken_cycle: int, backward_cycles: int) -> int:
+    """Return from which cycle on the producer can use the credit of a dequeue."""
+    return taken_cycle + backward_cycles
+
+
+def next_from(cycle: int, interval_cycles: int) -> int:
+    """Return before which cycle one end of a channel, used now, is not used again."""
+    return cycle + interval_cycles if interval_cycles else 0
+
+
+def closed_from(ended_cycle: int, forward_cycles: int, interval_cycles: int) -> int:
+    """Return when the consumer sees the end of a stream whose producer has ended then."""
+    return ended_cycle + forward_cycles if interval_cycles else ended_cycle
+
+
+def dropped_at(visible_cycle: int, ended_cycle: int) -> int:
+    """Return when an element is dequeued whose consumer's operator has ended.
+
+    The producer is not held up by a reader that has gone: each element goes once it is visible.
+    """
+    return max(visible_cycle, ended_cycle)
