@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from fabric.engine.machine_code import Counters
 from fabric.retiming import events as e
-from fabric.telling.errors import ConfigurationError
-from fabric.telling.wording import close_to
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["Record", "RecordedChannel"]
 
@@ -168,20 +166,15 @@ class Record:
         """Channels by what ``--depth`` calls them."""
         return {channel.option: at for at, channel in enumerate(self.channels)}
 
-    def with_work(self, unit: str, factor: float) -> Record:
-        """Return the same with all work of ``unit`` taking ``factor`` as long.
+    def with_work(self, units: Iterable[int], factor: float) -> Record:
+        """Return the same with all work of ``units`` taking ``factor`` as long.
 
-        What its work takes from the first on is rounded to cycles, so that all of it is scaled.
-
-        Raises:
-            ConfigurationError: there is no such unit.
+        What a unit's work takes from the first on is rounded to cycles, so that all of it is
+        scaled.
         """
-        if unit not in self.units:
-            raise ConfigurationError(
-                f"work of {unit}: no unit has that name: expected {close_to(self.units, unit)}"
-            )
         events = self.events.copy()
-        self._scale_work(events, self.units.index(unit), factor)
+        for unit in units:
+            self._scale_work(events, unit, factor)
         return replace(self, events=events)
 
     def with_pace(self, units: Sequence[int], factor: float) -> Record:

@@ -158,7 +158,8 @@ class Trace(RecordedRun):
 
         Args:
             depths: of channels, by ``consumer.input`` or a pattern such as ``load_*.0``.
-            work: how many times as long units work, by name.
+            work: how many times as long units work, by name, by a pattern of names, or by the
+                title of a family as the tables show it, such as ``load_0..127``.
 
         Raises:
             ConfigurationError: there is no such channel or unit, a number is out of range, the run

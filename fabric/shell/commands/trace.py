@@ -142,7 +142,8 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
     metavar="UNIT=FACTORx",
     multiple=True,
     callback=factors,
-    help="A unit works so many times as long: 0.5x is half, 2x is double.",
+    help="A unit works so many times as long: 0.5x is half, 2x is double. UNIT may be a pattern, "
+    "or a family as the tables name it: 'load_0..127'.",
 )
 @_ROWS
 def what_if(run: Path, depths: dict[str, int], work: dict[str, float], rows: int) -> None:

@@ -103,7 +103,7 @@ class WhatIf:
     Attributes:
         name: of the program.
         depths: of channels that were given another one, by ``consumer.input``.
-        work: how many times as long units work, by name.
+        work: how many times as long units work, by name, pattern or title of a family.
         cycles_before: of the run.
         cycles: with these depths and this work; None where units block each other, and of a run
             that deadlocked, whose record does not say what comes after it.
@@ -139,7 +139,8 @@ def what_if_of(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str,
     Args:
         trace: of the run.
         depths: by ``consumer.input``, or by a pattern of these; later ones come over earlier ones.
-        work: by the name of a unit, how many times as long it works.
+        work: how many times as long units work, by name, by a pattern of names, or by the title of
+            a family as tables show it; later ones come over earlier ones.
 
     Raises:
         ConfigurationError: there is no such channel or unit, or the trace is not whole.
@@ -150,10 +151,10 @@ def what_if_of(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str,
     changed = _changed(record, depths)
     before = Retimer(record)
     before.time(record.depths)
-    after = Retimer(_worked(record, work))
+    names = Names(trace)
+    after = Retimer(_worked(record, names, work))
     vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
     retimed = after.time(vector)
-    names = Names(trace)
     ended = retimed.cycles is not None
     moved = (waits_of(before), waits_of(after)) if ended else None
     return WhatIf(
@@ -173,7 +174,7 @@ def _of_stopped(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str
     """Return whether units of a run that deadlocked would have gone on from where they waited."""
     record, waiting = stopped_in(trace)
     changed = _changed(record, depths)
-    after = Retimer(_worked(record, work))
+    after = Retimer(_worked(record, Names(trace), work))
     vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
     blocked = after.time(vector).blocked
     still = {each.unit for each in blocked}
@@ -200,23 +201,35 @@ def _of_stopped(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str
     )
 
 
-def _worked(record: Record, work: Mapping[str, float]) -> Record:
+def _worked(record: Record, names: Names, work: Mapping[str, float]) -> Record:
     """Return ``record`` with units that work so many times as long."""
-    for unit, factor in work.items():
-        if unit not in record.units:
-            near = close_to(record.units, unit)
-            raise refused(f"work of {unit}: no unit has that name: expected {near}")
+    families = {family.title: family.members for family in names.families}
+    factors: dict[int, float] = {}
+    for called, factor in work.items():
+        its = [unit for unit, name in enumerate(record.units) if _fits(name, called)]
+        its = its or list(families.get(called, ()))
+        if not its:
+            near = close_to([*record.units, *families], called)
+            raise refused(f"work of {called}: no unit or family has that name: expected {near}")
         if not (math.isfinite(factor) and factor >= 0):
-            raise refused(f"work of {unit} is {factor}: expected how many times as long, 0 or more")
-        record = record.with_work(unit, factor)
+            raise refused(
+                f"work of {called} is {factor}: expected how many times as long, 0 or more"
+            )
+        factors |= dict.fromkeys(its, factor)
+    for factor in dict.fromkeys(factors.values()):
+        record = record.with_work([unit for unit in factors if factors[unit] == factor], factor)
     return record
+
+
+def _fits(name: str, called: str) -> bool:
+    return name == called or fnmatchcase(name, called)
 
 
 def _changed(record: Record, depths: Mapping[str, int]) -> dict[str, int]:
     options = list(record.number)
     changed: dict[str, int] = {}
     for pattern, depth in depths.items():
-        found = [option for option in options if option == pattern or fnmatchcase(option, pattern)]
+        found = [option for option in options if _fits(option, pattern)]
         if not found:
             near = close_to(options, pattern)
             raise refused(f"depth of {pattern}: no channel has that name: expected {near}")
@@ -231,7 +244,8 @@ def _reasons(record: Record, work: Mapping[str, float], *, ended: bool) -> tuple
     if not ended and record.orders_are_fixed:
         return ()
     scaled = [
-        f"{unit} works {factor:g} times as long, rounded to cycles" for unit, factor in work.items()
+        f"{called} works {factor:g} times as long, rounded to cycles"
+        for called, factor in work.items()
     ]
     return (*record.arbitrated, *scaled)
 

@@ -452,7 +452,7 @@ class TestWriting:
                 digests.add(str(file["digest"]))
 
         assert {record_digest(every_kind())} == digests
-        other = record_digest(every_kind().with_work("u0", 2))
+        other = record_digest(every_kind().with_work([every_kind().units.index("u0")], 2))
         assert other not in digests
         assert [] == check(path, *digests)
         assert ["it has the digest of another record"] == check(path, other)

@@ -213,7 +213,7 @@ class TestDepths:
             (second,) = Stage(20, work_cycles=(2,), name="stage")(first)
             Stage(20, outputs=0, work_cycles=(5,), name="reader")(second)
         record = of(program)
-        other = record.with_work("reader", 0.2)
+        other = record.with_work([record.units.index("reader")], 0.2)
         one, two = (paper_lp(problem_of(each), conservative=False) for each in (record, other))
         both = paper_lp(problem_of(record, other), conservative=False)
 

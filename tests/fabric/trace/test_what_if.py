@@ -13,6 +13,7 @@ import pytest
 from fabric import ConfigurationError, Program, Trace, open_trace, simulate
 from fabric.shell.cli import main
 from fabric.trace.reading.record_in import record_in
+from fabric.trace.reading.wording import Names
 from fabric.trace.recording.options import TraceOptions
 from fabric.wiring.elaborate import elaborate
 from tests.deadlock.parts import Script
@@ -216,12 +217,32 @@ class TestRefused:
         with pytest.raises(ConfigurationError, match=r"an older step-fabric wrote it$"):
             open_trace(tmp_path).what_if()
 
+    def test_work_of_many(self, tmp_path: Path) -> None:
+        """A pattern or the title of a family stands for all its units, and later ones for more."""
+        trace = record(program("simplified_moe"), tmp_path)[1]
+        family = max(Names(trace).families, key=lambda each: len(each.members))
+        each = {trace.unit_names()[unit]: 0.5 for unit in family.members}
+
+        def moved(work: dict[str, float]) -> object:
+            found = trace.what_if(work=work)
+            return found.cycles, found.units, found.channels
+
+        assert len(each) > 1
+        assert moved(each) == moved({family.title: 0.5})
+        assert moved({"*": 2.0}) == moved(dict.fromkeys(trace.unit_names(), 2.0))
+        assert moved({"*": 2.0, family.title: 0.5}) == moved(
+            {**dict.fromkeys(trace.unit_names(), 2.0), **each}
+        )
+
     def test_names(self, bursty: Trace) -> None:
         """Names that are near are told, and numbers have to be in range."""
         for given, expected in (
             (({"unit_3.0": 2}, {}), r"depth of unit_3\.0: no channel .* \(did you mean unit_"),
             (({"unit_1.0": 0}, {}), "depth of unit_1.0 is 0: expected at least 1"),
-            (({}, {"unt_1": 2.0}), r"work of unt_1: no unit .* \(did you mean unit_1\?\)"),
+            (
+                ({}, {"unt_1": 2.0}),
+                r"work of unt_1: no unit or family .* \(did you mean unit_1\?\)",
+            ),
             (({}, {"unit_1": -1.0}), "work of unit_1 is -1.0: expected how many times as long"),
             (({}, {"unit_1": float("nan")}), "work of unit_1 is nan: expected"),
         ):
