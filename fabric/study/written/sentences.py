@@ -107,6 +107,13 @@ def caveats(result: StudyResult) -> Iterator[str]:
             f"Whether {which} would be on the front is not known: "
             f"{'it' if len(unknown) == 1 else 'they'} took too long or lost the worker."
         )
+    stuck = [each.index for each in result.outcomes if each.status == "deadlock"]
+    if stuck and result.study.minimize:
+        which = listed_points(stuck)
+        yield (
+            f"{which[0].upper()}{which[1:]} deadlocked: with deeper channels "
+            f"{'it' if len(stuck) == 1 else 'they'} might be on the front."
+        )
     if result.study.conditions:
         completed = sum(each.status == "completed" for each in result.outcomes)
         told = " and ".join(map(str, result.study.conditions))
