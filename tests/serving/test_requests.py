@@ -39,6 +39,18 @@ def test_azure_traces(
     assert found.arrival_seconds[-1] == pytest.approx(last_seconds, abs=1e-5)
 
 
+def test_digits_of_a_second(tmp_path: Path) -> None:
+    """A moment has seven digits behind the point, or fewer, or none."""
+    moments = ("46", "46.", "46.5", "47.0000001", "48")
+    lines = [f"2023-11-16 18:15:{moment},1,1" for moment in moments]
+    file = tmp_path / "moments.csv"
+    file.write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *lines]))
+
+    found = read_requests(file).arrival_seconds
+
+    assert found == pytest.approx([0, 0, 0.5, 1.0000001, 2], abs=5e-7)
+
+
 def test_nanoseconds() -> None:
     """The requests of the log come in nanoseconds."""
     found = read_requests(DATA / "sharegpt_300_sps10_lengths.csv")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabric.serving.written.page import page_html
 from fabric.serving.written.pictures import drawn
+from fabric.study.written.files import trying, write_pictures
 from fabric.telling.plain import json_text
-from fabric.telling.whole_file import beside, write_whole
+from fabric.telling.whole_file import write_whole
 
 if TYPE_CHECKING:
     from fabric.serving.result import ServingResult
-    from fabric.study.written.pictures import Drawn
 
 __all__ = ["write_folder"]
 
@@ -29,7 +28,7 @@ def write_folder(result: ServingResult, folder: Path, *, command: str = "") -> l
     Returns:
         A sentence for each thing that could not be written.
     """
-    troubles = list(_trying(folder, lambda: folder.mkdir(parents=True, exist_ok=True)))
+    troubles = list(trying(folder, lambda: folder.mkdir(parents=True, exist_ok=True)))
     if troubles:
         return troubles
     pictures = drawn(result)
@@ -37,24 +36,8 @@ def write_folder(result: ServingResult, folder: Path, *, command: str = "") -> l
     numbers = json_text(result.as_json())
     for name, write in (
         ("serving.json", lambda: write_whole(folder / "serving.json", numbers)),
-        ("pictures", lambda: _write_pictures(folder / "pictures", pictures)),
+        ("pictures", lambda: write_pictures(folder / "pictures", pictures)),
         ("index.html", lambda: write_whole(folder / "index.html", page)),
     ):
-        troubles += _trying(folder / name, write)
+        troubles += trying(folder / name, write)
     return troubles
-
-
-def _write_pictures(folder: Path, pictures: list[Drawn]) -> None:
-    folder.mkdir(exist_ok=True)
-    for picture in pictures:
-        write_whole(folder / f"{picture.name}.svg", picture.svg)
-        with beside(folder / f"{picture.name}.png") as other:
-            other.write_bytes(picture.png)
-
-
-def _trying(path: Path, write: Callable[[], object]) -> Iterator[str]:
-    """Yield why something could not be written; ``path`` is where, if the system does not say."""
-    try:
-        write()
-    except OSError as error:
-        yield f"{error.filename or path}: {error.strerror or error}"

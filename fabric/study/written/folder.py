@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fabric.study.written.files import trying, write_pictures
 from fabric.study.written.overview import overview_html
 from fabric.study.written.page import page_html
-from fabric.study.written.pictures import Drawn, drawn, first_pictures
+from fabric.study.written.pictures import drawn, first_pictures
 from fabric.study.written.points import write_points
-from fabric.telling.whole_file import beside, write_whole
+from fabric.telling.whole_file import write_whole
 from fabric.telling.wording import file_name
 
 if TYPE_CHECKING:
@@ -36,17 +37,17 @@ def write_folder(result: StudyResult, folder: Path, *, command: str = "") -> lis
         A sentence for each thing that could not be written or drawn. What was there before stays
         where it cannot be replaced.
     """
-    made = list(_trying(folder, lambda: folder.mkdir(parents=True, exist_ok=True)))
+    made = list(trying(folder, lambda: folder.mkdir(parents=True, exist_ok=True)))
     if made:
         return made
     pictures = drawn(result)
     page = page_html(result, pictures, command)
     writers = {
         "points": lambda: write_points(result, folder),
-        "pictures": lambda: _write_pictures(folder / "pictures", pictures.made),
+        "pictures": lambda: write_pictures(folder / "pictures", pictures.made),
         "index.html": lambda: write_whole(folder / "index.html", page),
     }
-    troubles = [each for name, write in writers.items() for each in _trying(folder / name, write)]
+    troubles = [each for name, write in writers.items() for each in trying(folder / name, write)]
     return [*pictures.troubles, *troubles]
 
 
@@ -59,7 +60,7 @@ def write_overview(results: Sequence[StudyResult], folder: Path) -> list[str]:
     file = folder / "index.html"
     folders = [study_folder(each, folder) for each in results]
     return list(
-        _trying(
+        trying(
             file,
             lambda: write_whole(
                 file,
@@ -74,20 +75,3 @@ def write_overview(results: Sequence[StudyResult], folder: Path) -> list[str]:
             ),
         )
     )
-
-
-def _write_pictures(folder: Path, pictures: Sequence[Drawn]) -> None:
-    folder.mkdir(exist_ok=True)
-    for picture in pictures:
-        write_whole(folder / f"{picture.name}.svg", picture.svg)
-        with beside(folder / f"{picture.name}.png") as other:
-            other.write_bytes(picture.png)
-
-
-def _trying(path: Path, write: Callable[[], object]) -> Iterator[str]:
-    """Yield why something could not be written; ``path`` is where, if the system does not say."""
-    try:
-        write()
-    except OSError as error:
-        where = error.filename or path
-        yield f"{where}: {error.strerror or error}"
