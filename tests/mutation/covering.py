@@ -51,14 +51,18 @@ class Covering:
         """Return the tests that run the mutated line: its own module's first, then the quick ones.
 
         A line outside of functions runs once a process, whichever test comes first: all tests of
-        its module are returned, and those of files that import it. A test that was written since
-        counts as running everything. Those that start processes come last: what these run is not
-        known.
+        its module are returned, and those of files that import it. A line of a function that no
+        test runs may run as machine code: then those of files that import of its room are, too. A
+        test that was written since counts as running everything. Those that start processes come
+        last: what these run is not known.
         """
         lines = self._lines(mutant.file)
         found = set(lines.get(mutant.line, ()))
-        if not found or mutant.line not in _inside(self._root / mutant.file):
-            found = self._importing(mutant.file).union(*lines.values())
+        module = mutant.file.removesuffix(".py").replace("/", ".")
+        is_inside = mutant.line in _inside(self._root / mutant.file)
+        if not found or not is_inside:
+            name = module.rpartition(".")[0] if is_inside else module
+            found = self._importing(name).union(*lines.values())
         found |= {test for test in self.known if test not in self._seconds}
         near = Path(mutant.file).stem
 
@@ -78,8 +82,7 @@ class Covering:
                 }
         return {}
 
-    def _importing(self, file: str) -> set[str]:
-        name = file.removesuffix(".py").replace("/", ".")
+    def _importing(self, name: str) -> set[str]:
         files = {test.partition("::")[0] for test in self.known}
         importing = {each for each in files if name in (self._root / each).read_text("utf-8")}
         return {test for test in self.known if test.partition("::")[0] in importing}
