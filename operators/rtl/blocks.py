@@ -58,7 +58,7 @@ class Unit:
         inputs, outputs: its channels.
         done: the operator has ended: what it did last may be of this cycle.
         fault: it was given what it is not built for.
-        given: of one that is told from outside what it sends.
+        given: of one that is told from outside what it sends, or numbers in it.
         request, answer: of one that moves tiles from or to off-chip memory.
         parameters: constants that the top ties, by name.
     """
@@ -79,6 +79,16 @@ class Unit:
         """Return a constant that each instance has its own of."""
         self.parameters[name] = Signal(bits, name=f"p_{name}")
         return self.parameters[name]
+
+    def told(self) -> tuple[Any, Any]:
+        """Return a token from outside, and what asks for the next one when it is used.
+
+        Outside is the arithmetic of tiles, so what it decides comes from there: a number or a
+        selector in ``control``.
+        """
+        shown, uses = token("given_token"), Signal(name="given_next")
+        self.given += [shown, uses]
+        return shown, uses
 
     @property
     def ports(self) -> list[Any]:

@@ -12,7 +12,15 @@ from amaranth import Const, Mux, Signal
 from operators.rtl.blocks import Emitter, Unit
 from operators.rtl.tokens import SIZE_BITS, changed, token
 
-__all__ = ["SPLITS", "expert_addresses", "filter_last", "flat_map", "read_addresses"]
+__all__ = [
+    "SPLITS",
+    "Parts",
+    "expert_addresses",
+    "filter_last",
+    "flat_map",
+    "flat_map_told",
+    "read_addresses",
+]
 
 
 class _Part(NamedTuple):
@@ -91,6 +99,37 @@ def _sequence(u: Unit, part: _Part) -> Unit:
     m.d.comb += u.fault.eq(takes & level_differs)
     m.d.comb += u.done.eq(emitter.empty & ~goes_on & ended)
     return u
+
+
+class Parts(NamedTuple):
+    """What the parts of a tile are, of which outside says how many there are.
+
+    Attributes:
+        rows, cols: of each.
+    """
+
+    rows: int = 1
+    cols: int = 1
+
+
+def flat_map_told(parts: Parts) -> Unit:
+    """Send as many parts of each tile as outside says."""
+    u = Unit(1, 1)
+    told, uses = u.told()
+    size = {"rows": parts.rows, "cols": parts.cols}
+    valid = {"valid_rows": parts.rows, "valid_cols": parts.cols}
+    # It is asked for when the tile comes, and stands there until the next one does.
+    kept = Signal(SIZE_BITS)
+    head = u.inputs[0]
+    begins = head.take & ~head.token.bare
+    u.m.d.comb += uses.eq(begins)
+    with u.m.If(begins):
+        u.m.d.sync += kept.eq(told.control)
+
+    def count(_: Any) -> Any:
+        return Mux(begins, told.control[:SIZE_BITS], kept)
+
+    return _sequence(u, _Part(count, lambda *_: {**size, **valid}, level=0, adds=0, skips=True))
 
 
 SPLITS: Final = frozenset({"SplitRows", "SplitCols"})
