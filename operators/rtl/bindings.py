@@ -21,9 +21,11 @@ from operators.expand import Expand, Repeat
 from operators.flat_map import FlatMap
 from operators.flatten import Flatten
 from operators.functions.elementwise import Add, Div, Maximum, Mul
+from operators.functions.split import SplitTiles
 from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore
 from operators.map import Map
+from operators.merge_join import Intersect
 from operators.metadata import Metadata
 from operators.parallelize import Parallelize
 from operators.partition import Partition
@@ -33,7 +35,7 @@ from operators.random_off_chip_load import RandomOffChipLoad
 from operators.random_off_chip_store import RandomOffChipStore
 from operators.reassemble import Reassemble
 from operators.reshape import Reshape
-from operators.rtl import buffers, compute, memory, routing, sequences, shapes
+from operators.rtl import buffers, compute, joins, memory, routing, sequences, shapes
 from operators.rtl.blocks import Unit
 from operators.rtl.tokens import CONTROL_BITS
 from operators.scan import Scan
@@ -245,9 +247,26 @@ def _bind_scatter(place: Place) -> Binding:
 
 
 def _bind_zip(place: Place) -> Binding:
-    if len(place.inputs) > 2 or not all(_is_tile(each.value) for each in place.inputs):
-        raise place.refused(f" for {place.outputs[0].value}: expected tuples of two tiles")
+    values = [each.value for each in place.inputs]
+    if len(values) == 2 and all(map(is_integer, values)):
+        return "Zip_numbers", joins.zip_numbers, {}
+    if len(values) > 2 or not all(map(_is_tile, values)):
+        raise place.refused(
+            f" for {place.outputs[0].value}: expected tuples of two tiles, or of two numbers"
+        )
     return "Zip", shapes.zip_, {}
+
+
+def _bind_intersect(place: Place) -> Binding:
+    items = []
+    for each in place.inputs:
+        parts = each.value.items if isinstance(each.value, TupleType) else (each.value,)
+        if len(parts) > 2 or not all(map(is_integer, parts)):
+            raise place.refused(f" for {each.value}: expected a number, or a tuple of two")
+        items.append(len(parts))
+    left, right = items
+    name = f"Intersect_{''.join(map(str, place.read))}_{left}{right}"
+    return name, lambda: joins.intersect(place.read, (left, right)), {}
 
 
 def _bind_initial(place: Place) -> Binding:
@@ -291,6 +310,14 @@ def _bind_flat_map(place: Place) -> Binding:
         return f"FlatMap_{name}", lambda: sequences.flat_map_told(parts), {}
     if name not in sequences.SPLITS or not type(split).__module__.startswith("operators."):
         raise place.refused(f" for {name}")
+    if isinstance(split, SplitTiles):
+        tile = place.inputs[0].value
+        assert isinstance(tile, TileType)
+        across = _size(tile.cols) // split.cols
+        if not across:
+            raise place.refused(f" for {tile}: expected a number of columns that is known, above 0")
+        parameters = {"rows": split.rows, "cols": split.cols, "across": across}
+        return f"FlatMap_{name}", sequences.split_tiles, parameters
     parameters = {"valid_only": int(split.valid_only)}
     return f"FlatMap_{name}", lambda: sequences.flat_map(name), parameters
 
@@ -447,6 +474,7 @@ _BINDINGS: Final[dict[type[Operator], Callable[[Place], Binding]]] = {
     FlatMap: _bind_flat_map,
     Flatten: _bind_flatten,
     Initial: _bind_initial,
+    Intersect: _bind_intersect,
     LinearOffChipLoad: _bind_load,
     LinearOffChipStore: _bind_store,
     Map: _bind_map,

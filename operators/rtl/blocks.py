@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 # Any: amaranth has no types.
 from typing import Any, Final
@@ -115,8 +115,19 @@ class Emitter:
         empty: all has left that was kept, or is pushed in this cycle.
     """
 
-    def __init__(self, m: Any, outputs: Sequence[Output], *, together: bool = False) -> None:
-        """Send on ``outputs``; with ``together``, what goes to several goes to all at once."""
+    def __init__(
+        self,
+        m: Any,
+        outputs: Sequence[Output],
+        *,
+        together: bool = False,
+        shown: Sequence[Callable[[Any], Any]] | None = None,
+    ) -> None:
+        """Send on ``outputs``; with ``together``, what goes to several goes to all at once.
+
+        What each output shows of it is what its function in ``shown`` returns.
+        """
+        self._shown: Final = shown
         self._m: Final = m
         self._outputs: Final = outputs
         self._together: Final = together
@@ -138,6 +149,8 @@ class Emitter:
             for at, each in enumerate(self._outputs)
         ]
         fires = Signal(len(self._outputs), name=f"fires_{number}")
+        shown = self._shown
+        parts = [what] * len(self._outputs) if shown is None else [each(what) for each in shown]
         before: Any = 1
         every: Any = 1
         for at, is_ready in enumerate(ready):
@@ -147,7 +160,7 @@ class Emitter:
             before = before & (~mask[at] | is_ready)
             with m.If(fires[at]):
                 m.d.comb += self._outputs[at].valid.eq(1)
-                m.d.comb += self._outputs[at].token.eq(what)
+                m.d.comb += self._outputs[at].token.eq(parts[at])
         used = Signal(len(self._outputs), name=f"used_{number}")
         m.d.comb += used.eq(fires if self._used is None else self._used | fires)
         self._used = used
