@@ -73,6 +73,8 @@ class Unit:
         self.answer: Final[Any] = Signal(name="answer")
         self.parameters: Final[dict[str, Any]] = {}
         self.off_chip: Final = off_chip
+        # What nobody drives would be an input.
+        self.m.d.comb += self.fault.eq(0)
         self.given: list[Any] = []
 
     def parameter(self, name: str, bits: int) -> Any:

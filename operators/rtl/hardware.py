@@ -120,6 +120,6 @@ def beside(designs: Sequence[Design]) -> Design:
     )
 
 
-def cost(designed: Design, folder: Path) -> Cost:
-    """Return what the modules take that ``write`` has written."""
-    return cost_of(designed.netlist, folder)
+def cost(designed: Design, folder: Path, *, places: bool) -> Cost:
+    """Return what the modules take that ``write`` has written, placed and routed or not."""
+    return cost_of(designed.netlist, folder, places=places)

