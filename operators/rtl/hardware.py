@@ -61,7 +61,8 @@ def design(program: Program, **options: Any) -> Design:
         report = simulate(program, mode="timing", trace="events", log_dir=folder, **options)
         if report.status != "completed" or report.cycles is None:
             raise ProgramError(
-                f"program {program.name!r} ends in a {report.status}: expected a run that completes"
+                f"program {program.name!r} ends with status {report.status}: expected a run that "
+                "completes"
             )
         trace = report.trace()
         return Design(netlist(program, trace, outside), transfers_of(trace), report.cycles)

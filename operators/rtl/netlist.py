@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 # Any: operators of all kinds are looked at.
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,10 @@ class Netlist:
 
     units: list[Instance]
     channels: list[Channel]
+
+
+_MOST_SLOTS: Final = 1 << 16
+"""Of a channel: its slots are memory of the hardware."""
 
 
 def _levels(shape: Sequence[int]) -> Iterator[int]:
@@ -163,6 +167,11 @@ def netlist(program: Program, trace: Trace, outside: Outside) -> Netlist:
                 else None,
             )
         )
+    for each in channels:
+        if each.depth > _MOST_SLOTS:
+            raise ProgramError(
+                f"{each.name} is {each.depth:,} deep: expected at most {_MOST_SLOTS:,} in hardware"
+            )
     return Netlist(found, channels)
 
 
