@@ -20,7 +20,7 @@ Computes: y[v] = 1 + the fewest edges from start to v, 0 where there is no way
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import networkx as nx
 import numpy as np
@@ -57,6 +57,9 @@ from operators import (
     Split,
 )
 
+if TYPE_CHECKING:
+    from operators.rtl import compute, sequences
+
 Levels = NDArray[np.uint64]
 
 
@@ -82,6 +85,12 @@ class Latest(Split):
         if self.padded:
             found += [tile.cols] * (tile.cols - len(found))
         return [(_tile(np.array([number], ADDRESS_DTYPE)), 0) for number in found]
+
+    def hardware(self) -> sequences.Parts:
+        """Return what hardware knows of it."""
+        from operators.rtl import sequences
+
+        return sequences.Parts()
 
 
 @dataclass(frozen=True)
@@ -114,6 +123,13 @@ class Marked(Reduction):
     def finish(self, state: Levels, result: TileType, functional: bool) -> Tile:
         return _tile(state)
 
+    def hardware(self) -> compute.Accumulation:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        size = 1, self.columns, 1, self.columns
+        return compute.Accumulation(1, lambda _: size, lambda *_: size, lambda _: 1)
+
 
 @dataclass(frozen=True)
 class NextLevel(Function):
@@ -133,6 +149,12 @@ class NextLevel(Function):
     def apply(self, *inputs: Tile) -> Tile:
         levels, marks = map(_numbers, inputs)
         return _tile(np.where((levels == 0) & (marks > 0), levels.max() + 1, levels))
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(2, lambda x, _: compute.whole(x), lambda x, _: x.cols << 1)
 
 
 def build(

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from layers.sequences import Letters, distance, draw_pairs, read_pairs
@@ -59,6 +59,9 @@ from operators import (
     Selectors,
 )
 
+if TYPE_CHECKING:
+    from operators.rtl import compute
+
 FAR = 2**30  # what is outside of the table
 
 
@@ -85,6 +88,12 @@ class Begin(Function):
         fronts = Tile(2, left.cols + 1, left.dtype, data)
         return left, right, fronts, _integer(0), laps, number
 
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(5, lambda x, *_: (2, x.cols + 1, 2, x.cols + 1))
+
 
 @dataclass(frozen=True)
 class NextFront(Function):
@@ -109,6 +118,12 @@ class NextFront(Function):
         fronts = Tile(2, fronts.cols, fronts.dtype, data)
         return left, right, fronts, _integer(done), laps, number
 
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(1, compute.whole, lambda x: x.cols * 5)
+
 
 @dataclass(frozen=True)
 class IsDone(Function):
@@ -125,6 +140,12 @@ class IsDone(Function):
     def apply(self, *inputs: Tile) -> Selector:
         *_, lap, laps, _ = inputs
         return Selector((int(number_in(lap) == number_in(laps)),), 2)
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
 
 
 @dataclass(frozen=True)
@@ -147,6 +168,12 @@ class Distance(Function):
             data = fronts.data[:1, end : end + 1]
         return Tile(1, 1, fronts.dtype, data)
 
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(1, lambda _: compute.NUMBER)
+
 
 @dataclass(frozen=True)
 class Number(Function):
@@ -162,6 +189,12 @@ class Number(Function):
     @override
     def apply(self, *inputs: Tile) -> Tile:
         return inputs[-1]
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
 
 
 def build(

@@ -14,7 +14,7 @@ Computes: y, the centres after so many iterations, from the first points; each w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,9 @@ from operators import (
     Tensor,
     integer,
 )
+
+if TYPE_CHECKING:
+    from operators.rtl import compute
 
 Points = NDArray[np.float32]
 
@@ -73,6 +76,14 @@ class Nearest(Function):
             return integer(int(self.given[number_in(number)]))
         return integer(int(nearest(point.data, centres.data)[0]))
 
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(
+            3, lambda *_: compute.NUMBER, lambda _, c, __: c.rows * c.cols * 3, is_told=True
+        )
+
 
 @dataclass(frozen=True)
 class Spread(Function):
@@ -101,6 +112,12 @@ class Spread(Function):
             data[number_in(number)] = point.data[0]
         return Tile(self.clusters, point.cols, point.dtype, data)
 
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(2, lambda x, _: (self.clusters, x.cols, self.clusters, x.cols))
+
 
 @dataclass(frozen=True)
 class Centre(Function):
@@ -123,6 +140,12 @@ class Centre(Function):
         if total.data is not None and total.data[0, -1]:
             data = total.data / total.data[0, -1]
         return Tile(total.rows, total.cols, total.dtype, data)
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(2, lambda x, _: compute.whole(x), lambda x, _: x.cols)
 
 
 def build(

@@ -14,7 +14,7 @@ Computes: y, the ranks after so many iterations with a damping of 0.85, from equ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import networkx as nx
 import numpy as np
@@ -41,6 +41,9 @@ from operators import (
     SplitCols,
     Tensor,
 )
+
+if TYPE_CHECKING:
+    from operators.rtl import compute
 
 DAMPING = 0.85
 
@@ -72,6 +75,12 @@ class Damped(Function):
         if data is not None:
             data = (DAMPING * data + (1 - DAMPING) / self.vertices).astype(data.dtype)
         return Tile(tile.rows, tile.cols, tile.dtype, data)
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(1, compute.whole, lambda x: x.cols << 1)
 
 
 def build(

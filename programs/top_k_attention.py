@@ -14,7 +14,7 @@ Computes: y[r] = softmax(q[r] @ k[r, chosen].T / 8) @ v[r, chosen]
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,9 @@ from operators import (
     Tensor,
     wide,
 )
+
+if TYPE_CHECKING:
+    from operators.rtl import compute
 
 HEAD = 64  # columns of q, k and v
 HEADS = 8  # of queries, which share keys and values
@@ -83,6 +86,15 @@ class LargestTiles(Function):
             chosen = largest(wide(scores.data), kept)
         places = (chosen + number * scores.cols).astype(ADDRESS_DTYPE)
         return Tile(1, kept, ADDRESS_DTYPE, places[np.newaxis])
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        kept = self.given.shape[1]
+        return compute.Function(
+            2, lambda *_: (1, kept, 1, kept), lambda x, _: (x.rows + kept) * x.cols
+        )
 
 
 def build(

@@ -16,7 +16,7 @@ Computes: y = sum(price * discount) over the rows of 1994 with a discount of 5 t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,9 @@ from operators import (
     Sum,
     Tensor,
 )
+
+if TYPE_CHECKING:
+    from operators.rtl import compute
 
 DAYS = 2526  # of shipping, from 1992-01-02 to 1998-12-01
 YEAR = (730, 1095)  # 1994, in days since 1992-01-02 less one
@@ -79,6 +82,14 @@ class HasYear(Function):
         has = self.given[number_in(number)] if dates.data is None else in_year(dates.data).any()
         return Selector((int(has),), 2)
 
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(
+            2, lambda *_: compute.NUMBER, lambda x, _: x.cols << 1, is_told=True
+        )
+
 
 @dataclass(frozen=True)
 class Revenue(Function):
@@ -101,6 +112,12 @@ class Revenue(Function):
         if len(columns) == len(inputs):
             data = np.array([[revenue(*columns)]])
         return Tile(1, 1, np.dtype(np.int64), data)
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(4, lambda *_: compute.NUMBER, lambda x, *_: x.cols << 3)
 
 
 def build(

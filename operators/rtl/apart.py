@@ -20,8 +20,12 @@ __all__ = ["simulator"]
 
 _WORDS: Final = -(-BITS // 32)
 
+_LONG: Final = 10_000_000
+"""Evaluations of modules from which on the compiler's optimisation pays."""
+
 _HEADER: Final = """\
 // What the modules of all kinds have in common.
+#pragma once
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -336,4 +340,5 @@ def simulator(netlist: Netlist, written: Written, folder: Path, cycles: int) -> 
     (folder / "netlist.txt").write_text("\n".join([*_table(netlist, written, kinds, cycles), ""]))
     for kind in kinds:
         (folder / f"{kind}.cpp").write_text(_instance(kind, written.ports[kind]))
-    return tools.compiled_apart(folder, kinds)
+    steps = cycles * (len(netlist.units) + len(netlist.channels))
+    return tools.compiled_apart(folder, kinds, runs_long=steps > _LONG)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 # Any: operators of all kinds are looked at.
 from typing import Any, Final, NamedTuple, TypeVar
@@ -21,9 +21,11 @@ from operators.expand import Expand, Repeat
 from operators.flat_map import FlatMap
 from operators.flatten import Flatten
 from operators.functions.elementwise import Add, Div, Maximum, Mul
+from operators.functions.split import SplitTiles
 from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore
 from operators.map import Map
+from operators.merge_join import Intersect
 from operators.metadata import Metadata
 from operators.parallelize import Parallelize
 from operators.partition import Partition
@@ -33,16 +35,18 @@ from operators.random_off_chip_load import RandomOffChipLoad
 from operators.random_off_chip_store import RandomOffChipStore
 from operators.reassemble import Reassemble
 from operators.reshape import Reshape
-from operators.rtl import buffers, compute, memory, routing, sequences, shapes
+from operators.rtl import buffers, compute, joins, memory, routing, sequences, shapes
 from operators.rtl.blocks import Unit
 from operators.rtl.tokens import CONTROL_BITS
 from operators.scan import Scan
 from operators.scatter import Scatter
 from operators.selectors import Selectors
 from operators.streamify import Streamify
+from operators.tiles.integers import is_integer
+from operators.tiles.load import Load
 from operators.zip import Zip
 
-__all__ = ["Binding", "Place", "binding_of", "broadcast", "steered"]
+__all__ = ["Binding", "Place", "binding_of", "broadcast", "is_told", "steered"]
 
 Binding = tuple[str, Callable[[], Unit], dict[str, int]]
 """The name of a module, what builds it, and the parameters of one instance."""
@@ -74,13 +78,14 @@ class Place(NamedTuple):
         return ProgramError(f"{self.name}: {kind} has no hardware module{why}")
 
     def items(self) -> list[list[ValueType]]:
-        """Return what an element of each input has in it: the items of a tuple, or itself."""
+        """Return what an element of each input has in it: the two tiles of a tuple, or itself."""
         found = []
         for each in self.inputs:
             value = each.value
             items: list[ValueType] = list(value.items) if isinstance(value, TupleType) else [value]
-            if len(items) > 1 and (len(items) > 2 or any(not _is_tile(item) for item in items)):
-                raise self.refused(f" for {value}: expected tuples of two tiles")
+            # The token of any other tuple says what the functions that make and read it say.
+            if len(items) != 2 or not all(map(_is_tile, items)):
+                items = [value]
             found.append(items)
         return found
 
@@ -99,6 +104,21 @@ def _is_tile(value: ValueType) -> bool:
 
 
 T = TypeVar("T")
+
+
+def is_told(operator: Operator, outputs: Sequence[StreamType]) -> bool:
+    """Whether numbers in what it sends, or how much that is, come from outside of hardware."""
+    match operator:
+        case Map(function=function):
+            own = getattr(function, "hardware", None)
+            found = compute.FUNCTIONS.get(type(function).__name__) if own is None else own()
+            return isinstance(found, compute.Function) and found.is_told
+        case FlatMap(split=split):
+            return hasattr(split, "hardware")
+        case Load():
+            return is_integer(outputs[0].value)
+        case _:
+            return False
 
 
 def _function(place: Place, function: Any, known: Mapping[str, T], kind: type[T]) -> tuple[str, T]:
@@ -227,9 +247,26 @@ def _bind_scatter(place: Place) -> Binding:
 
 
 def _bind_zip(place: Place) -> Binding:
-    if len(place.inputs) > 2 or not all(_is_tile(each.value) for each in place.inputs):
-        raise place.refused(f" for {place.outputs[0].value}: expected tuples of two tiles")
+    values = [each.value for each in place.inputs]
+    if len(values) == 2 and all(map(is_integer, values)):
+        return "Zip_numbers", joins.zip_numbers, {}
+    if len(values) > 2 or not all(map(_is_tile, values)):
+        raise place.refused(
+            f" for {place.outputs[0].value}: expected tuples of two tiles, or of two numbers"
+        )
     return "Zip", shapes.zip_, {}
+
+
+def _bind_intersect(place: Place) -> Binding:
+    items = []
+    for each in place.inputs:
+        parts = each.value.items if isinstance(each.value, TupleType) else (each.value,)
+        if len(parts) > 2 or not all(map(is_integer, parts)):
+            raise place.refused(f" for {each.value}: expected a number, or a tuple of two")
+        items.append(len(parts))
+    left, right = items
+    name = f"Intersect_{''.join(map(str, place.read))}_{left}{right}"
+    return name, lambda: joins.intersect(place.read, (left, right)), {}
 
 
 def _bind_initial(place: Place) -> Binding:
@@ -263,8 +300,24 @@ def _bind_random_store(place: Place) -> Binding:
 def _bind_flat_map(place: Place) -> Binding:
     split = place.operator.split
     name = type(split).__name__
+    own = getattr(split, "hardware", None)
+    if own is not None:
+        parts = own()
+        if not isinstance(parts, sequences.Parts):
+            raise ProgramError(f"{place.name}: {name}.hardware returns {parts!r}: expected Parts")
+        if split.rank:
+            raise place.refused(f" for parts of rank {split.rank}: expected rank 0")
+        return f"FlatMap_{name}", lambda: sequences.flat_map_told(parts), {}
     if name not in sequences.SPLITS or not type(split).__module__.startswith("operators."):
         raise place.refused(f" for {name}")
+    if isinstance(split, SplitTiles):
+        tile = place.inputs[0].value
+        assert isinstance(tile, TileType)
+        across = _size(tile.cols) // split.cols
+        if not across:
+            raise place.refused(f" for {tile}: expected a number of columns that is known, above 0")
+        parameters = {"rows": split.rows, "cols": split.cols, "across": across}
+        return f"FlatMap_{name}", sequences.split_tiles, parameters
     parameters = {"valid_only": int(split.valid_only)}
     return f"FlatMap_{name}", lambda: sequences.flat_map(name), parameters
 
@@ -382,7 +435,9 @@ def _bind_load(place: Place) -> Binding:
     inputs = len(place.inputs)
     parameters = {"rank": len(dimensions), "rows": rows, "cols": cols}
     parameters |= {f"size_{number}": size for number, size in enumerate(reversed(dimensions))}
-    return f"Load_{inputs}", lambda: memory.load(inputs), parameters
+    numbers = is_told(place.operator, place.outputs)
+    name = f"Load_{inputs}" + ("_number" if numbers else "")
+    return name, lambda: memory.load(inputs, numbers=numbers), parameters
 
 
 def _bind_read_addresses(place: Place) -> Binding:
@@ -419,6 +474,7 @@ _BINDINGS: Final[dict[type[Operator], Callable[[Place], Binding]]] = {
     FlatMap: _bind_flat_map,
     Flatten: _bind_flatten,
     Initial: _bind_initial,
+    Intersect: _bind_intersect,
     LinearOffChipLoad: _bind_load,
     LinearOffChipStore: _bind_store,
     Map: _bind_map,

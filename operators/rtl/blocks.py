@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 # Any: amaranth has no types.
 from typing import Any, Final
@@ -58,7 +58,7 @@ class Unit:
         inputs, outputs: its channels.
         done: the operator has ended: what it did last may be of this cycle.
         fault: it was given what it is not built for.
-        given: of one that is told from outside what it sends.
+        given: of one that is told from outside what it sends, or numbers in it.
         request, answer: of one that moves tiles from or to off-chip memory.
         parameters: constants that the top ties, by name.
     """
@@ -73,12 +73,24 @@ class Unit:
         self.answer: Final[Any] = Signal(name="answer")
         self.parameters: Final[dict[str, Any]] = {}
         self.off_chip: Final = off_chip
+        # What nobody drives would be an input.
+        self.m.d.comb += self.fault.eq(0)
         self.given: list[Any] = []
 
     def parameter(self, name: str, bits: int) -> Any:
         """Return a constant that each instance has its own of."""
         self.parameters[name] = Signal(bits, name=f"p_{name}")
         return self.parameters[name]
+
+    def told(self) -> tuple[Any, Any]:
+        """Return a token from outside, and what asks for the next one when it is used.
+
+        Outside is the arithmetic of tiles, so what it decides comes from there: a number or a
+        selector in ``control``.
+        """
+        shown, uses = token("given_token"), Signal(name="given_next")
+        self.given += [shown, uses]
+        return shown, uses
 
     @property
     def ports(self) -> list[Any]:
@@ -105,8 +117,19 @@ class Emitter:
         empty: all has left that was kept, or is pushed in this cycle.
     """
 
-    def __init__(self, m: Any, outputs: Sequence[Output], *, together: bool = False) -> None:
-        """Send on ``outputs``; with ``together``, what goes to several goes to all at once."""
+    def __init__(
+        self,
+        m: Any,
+        outputs: Sequence[Output],
+        *,
+        together: bool = False,
+        shown: Sequence[Callable[[Any], Any]] | None = None,
+    ) -> None:
+        """Send on ``outputs``; with ``together``, what goes to several goes to all at once.
+
+        What each output shows of it is what its function in ``shown`` returns.
+        """
+        self._shown: Final = shown
         self._m: Final = m
         self._outputs: Final = outputs
         self._together: Final = together
@@ -128,6 +151,8 @@ class Emitter:
             for at, each in enumerate(self._outputs)
         ]
         fires = Signal(len(self._outputs), name=f"fires_{number}")
+        shown = self._shown
+        parts = [what] * len(self._outputs) if shown is None else [each(what) for each in shown]
         before: Any = 1
         every: Any = 1
         for at, is_ready in enumerate(ready):
@@ -137,7 +162,7 @@ class Emitter:
             before = before & (~mask[at] | is_ready)
             with m.If(fires[at]):
                 m.d.comb += self._outputs[at].valid.eq(1)
-                m.d.comb += self._outputs[at].token.eq(what)
+                m.d.comb += self._outputs[at].token.eq(parts[at])
         used = Signal(len(self._outputs), name=f"used_{number}")
         m.d.comb += used.eq(fires if self._used is None else self._used | fires)
         self._used = used

@@ -12,7 +12,17 @@ from amaranth import Const, Mux, Signal
 from operators.rtl.blocks import Emitter, Unit, cycles_of, largest
 from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, second, token
 
-__all__ = ["ACCUMULATIONS", "FUNCTIONS", "Accumulation", "Function", "fold", "map_"]
+__all__ = [
+    "ACCUMULATIONS",
+    "FUNCTIONS",
+    "NUMBER",
+    "Accumulation",
+    "Function",
+    "fold",
+    "map_",
+    "sizes_of",
+    "whole",
+]
 
 Sizes = tuple[Any, Any, Any, Any]
 """Rows, columns, and how many of them are valid."""
@@ -20,8 +30,18 @@ Sizes = tuple[Any, Any, Any, Any]
 _SIZES: Final = ("rows", "cols", "valid_rows", "valid_cols")
 
 
-def _sizes(tile: Any) -> Sizes:
+NUMBER: Final[Sizes] = (Const(1),) * 4
+"""Those of a number."""
+
+
+def sizes_of(tile: Any) -> Sizes:
+    """Return the sizes of a tile."""
     return tile.rows, tile.cols, tile.valid_rows, tile.valid_cols
+
+
+def whole(tile: Any) -> Sizes:
+    """Return the sizes of a tile without padding."""
+    return tile.rows, tile.cols, tile.rows, tile.cols
 
 
 def _product(a: Any, b: Any) -> Sizes:
@@ -62,32 +82,35 @@ class Function(NamedTuple):
         operands: how many it has.
         sizes: of what comes out.
         operations: how many that is; of a function with fixed cycles these, at a rate of 1.
-        number: of what comes out, where that is one.
+        number: of what comes out, where that is one, or its selector.
+        is_told: arithmetic outside says that.
     """
 
     operands: int
     sizes: Callable[..., Sizes]
     operations: Callable[..., Any] = _one
     number: Callable[..., Any] | None = None
+    is_told: bool = False
 
 
 FUNCTIONS: Final[dict[str, Function]] = {
     "Matmul": Function(2, _product, lambda a, b: (a.rows * a.cols * b.cols) << 1),
     "MatmulT": Function(2, _product_transposed, lambda a, b: (a.rows * a.cols * b.rows) << 1),
     "Binary": Function(2, _stretched, _larger_size),
-    "SiLU": Function(1, _sizes, lambda x: (x.rows * x.cols) << 3),
-    "Exp": Function(1, _sizes, lambda x: (x.rows * x.cols) << 2),
+    "SiLU": Function(1, sizes_of, lambda x: (x.rows * x.cols) << 3),
+    "Exp": Function(1, sizes_of, lambda x: (x.rows * x.cols) << 2),
     "RowSum": Function(
         1,
         lambda x: (x.rows, Const(1), x.valid_rows, Const(1)),
         lambda x: x.rows * x.cols,
     ),
-    "ShiftedExp": Function(3, lambda x, *_: _sizes(x), lambda x, *_: x.rows * x.cols * 5),
+    "ShiftedExp": Function(3, lambda x, *_: sizes_of(x), lambda x, *_: x.rows * x.cols * 5),
     "SetOffset": Function(2, lambda x, n: (x.rows, x.cols, n.control, x.valid_cols)),
     "RowAppend": Function(2, lambda x, y: (x.rows, x.cols, x.valid_rows + y.rows, x.valid_cols)),
+    "OneHot": Function(1, lambda _: NUMBER, is_told=True),
     "CacheWriteAddress": Function(
         2,
-        lambda *_: (Const(1),) * 4,
+        lambda *_: NUMBER,
         number=lambda stride, request, tiles: request.control * stride + tiles.control - 1,
     ),
 }
@@ -125,7 +148,7 @@ def map_(function: Function, items: Sequence[int]) -> Unit:
 
     The inputs, which carry so many tiles each, keep their slots until the result leaves.
     """
-    operands, sizes, operations, number = function
+    operands, sizes, operations, number, is_told = function
     u = Unit(len(items), 1)
     m, out, heads = u.m, u.outputs[0], [each.token for each in u.inputs]
     tiles = _operands(heads, items)
@@ -142,6 +165,9 @@ def map_(function: Function, items: Sequence[int]) -> Unit:
         m.d.comb += getattr(result, name).eq(Mux(bare, 0, size))
     if number is not None:
         m.d.comb += result.control.eq(Mux(bare, 0, number(u.parameter("stride", 32), *tiles)))
+    if is_told:
+        told, takes = u.told()
+        m.d.comb += [takes.eq(fires & ~bare), result.control.eq(Mux(bare, 0, told.control))]
     m.d.comb += result.in_memory.eq(to_memory & ~bare)
 
     work, stored = Signal(3 * SIZE_BITS + 4), Signal(2 * SIZE_BITS + 5)
@@ -175,7 +201,7 @@ def _any(each: Any) -> Any:
 def _kept(total: Any, *tiles: Any) -> Sizes:
     """Return the sizes of the first tile: others have the same."""
     del tiles
-    return _sizes(total)
+    return sizes_of(total)
 
 
 def _below(total: Any, tile: Any) -> Sizes:
@@ -188,10 +214,6 @@ def _beside(total: Any, tile: Any) -> Sizes:
     return (
         total.rows, total.cols + tile.cols, total.valid_rows, total.valid_cols + tile.valid_cols
     )  # fmt: skip
-
-
-def _whole(tile: Any) -> Sizes:
-    return tile.rows, tile.cols, tile.rows, tile.cols
 
 
 def _last(sizes: Callable[..., Sizes]) -> Callable[..., Sizes]:
@@ -245,9 +267,9 @@ class Accumulation(NamedTuple):
 
 
 ACCUMULATIONS: Final[dict[str, Accumulation]] = {
-    "RetileRow": Accumulation(1, _sizes, _below, _none, stays=True),
-    "RetileCol": Accumulation(1, _sizes, _beside, _none, stays=True),
-    "Sum": Accumulation(1, _whole, _kept, lambda x: x.rows * x.cols),
+    "RetileRow": Accumulation(1, sizes_of, _below, _none, stays=True),
+    "RetileCol": Accumulation(1, sizes_of, _beside, _none, stays=True),
+    "Sum": Accumulation(1, whole, _kept, lambda x: x.rows * x.cols),
     "MatmulSum": Accumulation(
         2, _unmasked, _last(_unmasked), lambda a, b: (a.rows * a.cols * b.cols) << 1
     ),
@@ -264,7 +286,7 @@ ACCUMULATIONS: Final[dict[str, Accumulation]] = {
         beside=_whole_column,
     ),
     "SignalAllRead": Accumulation(
-        1, lambda *_: (Const(1),) * 4, lambda *_: (Const(1),) * 4, _one, number=1
+        1, lambda *_: NUMBER, lambda *_: NUMBER, _one, number=1
     ),
 }  # fmt: skip
 """Functions of Accum and Scan by the name of their module."""

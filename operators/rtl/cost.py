@@ -1,4 +1,4 @@
-"""What the modules of a netlist cost on an FPGA: Yosys synthesises each for a Lattice ECP5."""
+"""What hardware costs on an FPGA: Yosys synthesises it for a Lattice ECP5, nextpnr places it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from fabric import ConfigurationError
 from operators.rtl import tools
 from operators.rtl.netlist import Netlist
 from operators.rtl.verilog import channel_module
@@ -17,17 +18,25 @@ __all__ = ["Cost", "ModuleCost", "cost_of"]
 _LUTS: Final = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6, "PFUMX": 0, "L6MUX21": 0}
 """Four-input tables that a cell of the ECP5 takes."""
 
+_MOST_LUTS: Final = 83_640
+"""Of the largest ECP5, an LFE5U-85F."""
+
+_WHOLE: Final = "fabric_top"
+
 
 class ModuleCost(NamedTuple):
-    """What one module takes; its parameters are ports, so nothing is folded into it.
+    """What one module takes.
+
+    Its parameters are ports, so nothing is folded into it; they are constants in the whole program.
 
     Attributes:
-        module: its name.
+        module: its name; ``fabric_top`` is the whole program.
         instances: in the netlist.
         luts: look-up tables of four inputs, those of carry chains and small memories included.
         flip_flops: registers of one bit.
         multipliers: DSP blocks of 18 x 18 bits.
         memories: block RAMs.
+        clock_mhz: between registers at all ports, placed and routed; None where it is not placed.
     """
 
     module: str
@@ -36,38 +45,50 @@ class ModuleCost(NamedTuple):
     flip_flops: int
     multipliers: int
     memories: int
+    clock_mhz: float | None = None
+
+
+_TITLES: Final = ("module", "instances", "LUTs", "flip-flops", "multipliers", "block RAMs", "MHz")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What each module takes, the smallest first."""
+    """What each module takes, the smallest first, and the whole program where it is placed."""
 
     modules: tuple[ModuleCost, ...]
 
     def __str__(self) -> str:
         """Return a table."""
-        width = max(len(each.module) for each in self.modules)
-        titles = (
-            "module".ljust(width),
-            "instances",
-            "   LUTs",
-            " flip-flops",
-            " multipliers",
-            " block RAMs",
+        rows = [_TITLES, *(_cells(each) for each in self.modules)]
+        if all(each.clock_mhz is None for each in self.modules):
+            rows = [row[:-1] for row in rows]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(
+            " ".join(
+                cell.rjust(width) if at else cell.ljust(width)
+                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
         )
-        lines = [" ".join(titles)]
-        for name, *numbers in self.modules:
-            cells = [f"{n:{len(title)},}" for n, title in zip(numbers, titles[1:], strict=True)]
-            lines.append(" ".join([name.ljust(width), *cells]))
-        return "\n".join(lines)
 
     def as_json(self) -> list[dict[str, object]]:
         """Return one object a module."""
         return [dict(each._asdict()) for each in self.modules]
 
 
-def cost_of(netlist: Netlist, folder: Path) -> Cost:
-    """Synthesise the modules that were written into ``folder``."""
+def _cells(cost: ModuleCost) -> tuple[str, ...]:
+    name, *numbers, clock_mhz = cost
+    return (name, *(f"{n:,}" for n in numbers), "" if clock_mhz is None else f"{clock_mhz:.1f}")
+
+
+def cost_of(netlist: Netlist, folder: Path, *, places: bool) -> Cost:
+    """Synthesise the modules that were written into ``folder``.
+
+    With ``places`` also the whole program, and nextpnr places and routes all of them.
+
+    Raises:
+        ConfigurationError: the whole does not fit into an ECP5.
+    """
     instances: dict[str, int] = {}
     for channel in netlist.channels:
         hops = max(channel.forward_cycles, channel.backward_cycles)
@@ -76,14 +97,24 @@ def cost_of(netlist: Netlist, folder: Path) -> Cost:
     for unit in netlist.units:
         instances[unit.module] = instances.get(unit.module, 0) + 1
     found = []
-    for module, count in instances.items():
+    sources = "modules.sv top.sv" if places else "modules.sv"
+    for module, count in {**instances, **({_WHOLE: 1} if places else {})}.items():
         file = f"cost-{module}.json"
         tools.yosys(
             folder,
-            f"read_verilog -sv modules.sv; synth_ecp5 -top {module}; tee -q -o {file} stat -json",
+            f"read_verilog -sv {sources}; synth_ecp5 -top {module}; tee -q -o {file} stat -json; "
+            f"write_json synthesised-{module}.json",
         )
         cells = json.loads((folder / file).read_text())["design"]["num_cells_by_type"]
-        found.append(_cost(module, count, cells))
+        cost = _cost(module, count, cells)
+        if places:
+            if cost.luts > _MOST_LUTS:
+                raise ConfigurationError(
+                    f"{module} takes {cost.luts:,} look-up tables: expected at most "
+                    f"{_MOST_LUTS:,}, those of the largest ECP5"
+                )
+            cost = cost._replace(clock_mhz=_clock_mhz(folder, module, sources))
+        found.append(cost)
     return Cost(tuple(sorted(found, key=lambda each: (each.luts, each.module))))
 
 
@@ -93,3 +124,51 @@ def _cost(module: str, instances: int, cells: Mapping[str, int]) -> ModuleCost:
     return ModuleCost(
         module, instances, luts, cells.get("TRELLIS_FF", 0), multipliers, cells.get("DP16KD", 0)
     )
+
+
+def _clock_mhz(folder: Path, module: str, sources: str) -> float | None:
+    """Place and route a module between registers; return its clock, None without a path."""
+    netlist = json.loads((folder / f"synthesised-{module}.json").read_text())["modules"][module]
+    ports = {
+        name: (port["direction"], len(port["bits"])) for name, port in netlist["ports"].items()
+    }
+    (folder / f"harness-{module}.sv").write_text(_harness(module, ports))
+    tools.yosys(
+        folder,
+        f"read_verilog -sv {sources} harness-{module}.sv; "
+        f"synth_ecp5 -top harness -json harness-{module}.json",
+    )
+    report = f"report-{module}.json"
+    options = ["--json", f"harness-{module}.json", "--report", report]
+    tools.nextpnr(folder, [*options, "--timing-allow-fail", "--freq", "100", "--seed", "1"])
+    clocks = json.loads((folder / report).read_text())["fmax"]
+    return min((float(each["achieved"]) for each in clocks.values()), default=None)
+
+
+def _harness(module: str, ports: Mapping[str, tuple[str, int]]) -> str:
+    """Return a module of four pins: what goes in comes from a chain of registers, and so out.
+
+    So all paths are between registers, however many ports there are.
+    """
+    ends = [f".{name}({name})" for name in ("clk", "rst") if name in ports]
+    bits = {"input": 0, "output": 0}
+    wires = {"input": "given", "output": "said"}
+    for name, (direction, width) in sorted(ports.items()):
+        if name not in ("clk", "rst"):
+            ends.append(f".{name}({wires[direction]}[{bits[direction]} +: {width}])")
+            bits[direction] += width
+    given, said = bits["input"], bits["output"]
+    return f"""\
+// {module} between registers.
+module harness (input logic clk, rst, bit_in, output logic bit_out);
+  logic [{given - 1}:0] given;
+  logic [{said - 1}:0] said, kept, chain;
+  {module} dut ({", ".join(ends)});
+  always_ff @(posedge clk) begin
+    given <= {{given, bit_in}};
+    kept <= said;
+    chain <= {{chain, 1'b0}} ^ kept;
+  end
+  assign bit_out = chain[{said - 1}];
+endmodule
+"""

@@ -15,6 +15,7 @@ from operators.rtl import apart, tools
 from operators.rtl.comparing import Comparison, compared, logged, transfers_of
 from operators.rtl.cost import Cost, cost_of
 from operators.rtl.netlist import Channel, Instance, Netlist, netlist
+from operators.rtl.outside import Outside
 from operators.rtl.verilog import Written, modules_of, testbench, top
 
 __all__ = ["Design", "beside", "cost", "design", "run", "write"]
@@ -53,14 +54,18 @@ def design(program: Program, **options: Any) -> Design:
             f"program {program.name!r} has channels with interval_cycles = 0: expected 1, which is "
             "what wires can do, as in --hardware wires"
         )
+    outside = Outside(program)
+    if outside.is_needed:
+        options["observers"] = [outside]
     with tempfile.TemporaryDirectory() as folder:
         report = simulate(program, mode="timing", trace="events", log_dir=folder, **options)
         if report.status != "completed" or report.cycles is None:
             raise ProgramError(
-                f"program {program.name!r} ends in a {report.status}: expected a run that completes"
+                f"program {program.name!r} ends with status {report.status}: expected a run that "
+                "completes"
             )
         trace = report.trace()
-        return Design(netlist(program, trace), transfers_of(trace), report.cycles)
+        return Design(netlist(program, trace, outside), transfers_of(trace), report.cycles)
 
 
 def write(designed: Design, folder: Path) -> Written:
@@ -116,6 +121,6 @@ def beside(designs: Sequence[Design]) -> Design:
     )
 
 
-def cost(designed: Design, folder: Path) -> Cost:
-    """Return what the modules take that ``write`` has written."""
-    return cost_of(designed.netlist, folder)
+def cost(designed: Design, folder: Path, *, places: bool) -> Cost:
+    """Return what the modules take that ``write`` has written, placed and routed or not."""
+    return cost_of(designed.netlist, folder, places=places)

@@ -24,18 +24,19 @@ def source() -> Unit:
     u = Unit(0, 1)
     m, out = u.m, u.outputs[0]
     charges = u.parameter("charges", 1)
-    given, valid = token("given_token"), Signal(name="given_valid")
-    last, takes = Signal(name="given_last"), Signal(name="given_next")
-    u.given = [valid, given, last, takes]
+    valid, last = Signal(name="given_valid"), Signal(name="given_last")
+    given, takes = u.told()
+    u.given += [valid, last]
     m.d.comb += [out.valid.eq(valid & out.ready), out.token.eq(given), takes.eq(out.valid)]
     m.d.comb += u.done.eq(~valid | (takes & last & ~(charges & ~given.bare)))
     return u
 
 
-def load(inputs: int) -> Unit:
+def load(inputs: int, *, numbers: bool = False) -> Unit:  # noqa: PLR0915 - one unit
     """Read tiles along a view, once for each element of the reference, or once where there is none.
 
-    ``size_0`` is the innermost dimension of the view, which has ``rank``.
+    ``size_0`` is the innermost dimension of the view, which has ``rank``. With ``numbers`` each
+    tile is a number, which comes with it.
     """
     u = Unit(inputs, 1, off_chip=True)
     m, emitter = u.m, Emitter(u.m, u.outputs)
@@ -65,6 +66,9 @@ def load(inputs: int) -> Unit:
     ]
     came = Signal()
     m.d.comb += came.eq(is_waiting & u.answer)
+    if numbers:
+        number_read, takes = u.told()
+        m.d.comb += [tile.control.eq(number_read.control), takes.eq(came)]
     left = emitter.push(came, tile)
     with m.If(came):
         for number, place in enumerate(at):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 # Any: operators of all kinds are looked at.
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from fabric import (
 from operators.metadata import Metadata
 from operators.rtl.bindings import Place, binding_of, broadcast, steered
 from operators.rtl.blocks import Unit
+from operators.rtl.outside import Outside
 from operators.rtl.tokens import packed
 from operators.selectors import Selectors
 
@@ -45,7 +46,7 @@ class Instance:
         module, build: which module stands for it, and what builds that.
         parameters: tied to its ports.
         inputs, outputs: numbers of channels, in port order.
-        given: what a source sends, as the bits of tokens.
+        given: what a source sends, or another unit is told, as the bits of tokens.
         latencies_cycles: of its bursts, in their order; None where it has none.
     """
 
@@ -65,6 +66,10 @@ class Netlist:
 
     units: list[Instance]
     channels: list[Channel]
+
+
+_MOST_SLOTS: Final = 1 << 16
+"""Of a channel: its slots are memory of the hardware."""
 
 
 def _levels(shape: Sequence[int]) -> Iterator[int]:
@@ -110,8 +115,10 @@ def _lists(lists: Any, size: dict[str, int]) -> list[int]:
     return tokens or [packed(bare=1, level=2, empty=1)]
 
 
-def netlist(program: Program, trace: Trace) -> Netlist:
+def netlist(program: Program, trace: Trace, outside: Outside) -> Netlist:
     """Return the hardware of ``program``, whose run in timing mode left ``trace``.
+
+    ``outside`` has watched that run.
 
     Of the trace it takes the channels, their depths and hops, the units of inferred Broadcasts, and
     how long off-chip memory took for each burst.
@@ -154,12 +161,17 @@ def netlist(program: Program, trace: Trace) -> Netlist:
                 parameters,
                 [inputs[port] for port in sorted(inputs)],
                 [outputs[port] for port in sorted(outputs)],
-                given=_sent(place) if module == "Source" else None,
+                given=_sent(place) if module == "Source" else outside.tokens(name),
                 latencies_cycles=latencies.get(number, [])
                 if module.startswith(("Load", "Store"))
                 else None,
             )
         )
+    for each in channels:
+        if each.depth > _MOST_SLOTS:
+            raise ProgramError(
+                f"{each.name} is {each.depth:,} deep: expected at most {_MOST_SLOTS:,} in hardware"
+            )
     return Netlist(found, channels)
 
 

@@ -12,7 +12,16 @@ from amaranth import Const, Mux, Signal
 from operators.rtl.blocks import Emitter, Unit
 from operators.rtl.tokens import SIZE_BITS, changed, token
 
-__all__ = ["SPLITS", "expert_addresses", "filter_last", "flat_map", "read_addresses"]
+__all__ = [
+    "SPLITS",
+    "Parts",
+    "expert_addresses",
+    "filter_last",
+    "flat_map",
+    "flat_map_told",
+    "read_addresses",
+    "split_tiles",
+]
 
 
 class _Part(NamedTuple):
@@ -21,14 +30,14 @@ class _Part(NamedTuple):
     Attributes:
         count: how many parts there are.
         fields: of part ``at``, but for its level.
-        level: of a part that is not the last one.
+        level: of a part that is not the last one, or a function of its number that says that.
         adds: dimensions that the parts of an element make.
         skips: an element without parts leaves nothing where it closes no dimension.
     """
 
     count: Callable[..., Any]
     fields: Callable[..., dict[str, Any]]
-    level: int
+    level: int | Callable[[Any], Any]
     adds: int
     skips: bool = False
 
@@ -59,7 +68,8 @@ def _sequence(u: Unit, part: _Part) -> Unit:
 
     def of(name: str, at: Any) -> Any:
         made = token(name)
-        m.d.comb += made.level.eq(Mux(at + 1 == count, stop + part.adds, part.level))
+        inner = part.level if isinstance(part.level, int) else part.level(at)
+        m.d.comb += made.level.eq(Mux(at + 1 == count, stop + part.adds, inner))
         for field, value in part.fields(at, *shown).items():
             m.d.comb += getattr(made, field).eq(value)
         return made
@@ -93,7 +103,38 @@ def _sequence(u: Unit, part: _Part) -> Unit:
     return u
 
 
-SPLITS: Final = frozenset({"SplitRows", "SplitCols"})
+class Parts(NamedTuple):
+    """What the parts of a tile are, of which outside says how many there are.
+
+    Attributes:
+        rows, cols: of each.
+    """
+
+    rows: int = 1
+    cols: int = 1
+
+
+def flat_map_told(parts: Parts) -> Unit:
+    """Send as many parts of each tile as outside says."""
+    u = Unit(1, 1)
+    told, uses = u.told()
+    size = {"rows": parts.rows, "cols": parts.cols}
+    valid = {"valid_rows": parts.rows, "valid_cols": parts.cols}
+    # It is asked for when the tile comes, and stands there until the next one does.
+    kept = Signal(SIZE_BITS)
+    head = u.inputs[0]
+    begins = head.take & ~head.token.bare
+    u.m.d.comb += uses.eq(begins)
+    with u.m.If(begins):
+        u.m.d.sync += kept.eq(told.control)
+
+    def count(_: Any) -> Any:
+        return Mux(begins, told.control[:SIZE_BITS], kept)
+
+    return _sequence(u, _Part(count, lambda *_: {**size, **valid}, level=0, adds=0, skips=True))
+
+
+SPLITS: Final = frozenset({"SplitRows", "SplitCols", "SplitTiles"})
 """Functions of FlatMap."""
 
 
@@ -122,6 +163,38 @@ def flat_map(function: str) -> Unit:
         }
 
     return _sequence(u, _Part(count, fields, level=0, adds=0, skips=True))
+
+
+def split_tiles() -> Unit:
+    """Send the parts of each tile, of ``rows`` x ``cols``, of which there are ``across`` in a row.
+
+    The parts of a row end a dimension.
+    """
+    u = Unit(1, 1)
+    rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
+    across = u.parameter("across", SIZE_BITS)
+
+    def clipped(valid: Any, before: Any, size: Any) -> Any:
+        left = Mux(valid > before, valid - before, 0)
+        return Mux(left > size, size, left)
+
+    def fields(at: Any, tile: Any) -> dict[str, Any]:
+        row = at // across
+        return {
+            "rows": rows,
+            "cols": cols,
+            "valid_rows": clipped(tile.valid_rows, row * rows, rows),
+            "valid_cols": clipped(tile.valid_cols, (at - row * across) * cols, cols),
+            "in_memory": tile.in_memory,
+        }
+
+    def count(tile: Any) -> Any:
+        return tile.rows // rows * across
+
+    def level(at: Any) -> Any:
+        return (at + 1) % across == 0
+
+    return _sequence(u, _Part(count, fields, level=level, adds=1, skips=True))
 
 
 _NUMBER: Final = {"rows": 1, "cols": 1, "valid_rows": 1, "valid_cols": 1}

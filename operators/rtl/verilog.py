@@ -9,8 +9,10 @@ from typing import Any, Final, NamedTuple
 
 from amaranth.back import rtlil
 
+from fabric import ProgramError
+from operators.rtl.blocks import Unit
 from operators.rtl.channel import channel
-from operators.rtl.netlist import Netlist
+from operators.rtl.netlist import Instance, Netlist
 from operators.rtl.tokens import BITS, LEVEL_BITS
 
 __all__ = ["Written", "channel_module", "modules_of", "testbench", "top"]
@@ -37,14 +39,21 @@ def channel_module(depth: int, hops: int) -> tuple[str, int, int]:
 
 
 def modules_of(netlist: Netlist) -> Written:
-    """Return each module that a netlist needs, once."""
+    """Return each module that a netlist needs, once.
+
+    Raises:
+        ProgramError: a parameter has no room in its port.
+    """
     makers: dict[str, Callable[[], tuple[Any, list[Any]]]] = {}
+    built: dict[str, Unit] = {}
     for each in netlist.channels:
         hops = max(each.forward_cycles, each.backward_cycles)
         name, slots, longest = channel_module(each.depth, hops)
         makers[name] = partial(channel, slots, longest)
     for unit in netlist.units:
-        makers[unit.module] = partial(_of_unit, unit.build)
+        if unit.module not in built:
+            built[unit.module] = unit.build()
+            makers[unit.module] = partial(_of_unit, built[unit.module])
     texts, ports = [], {}
     for name, make in sorted(makers.items()):
         module, signals = make()
@@ -53,12 +62,23 @@ def modules_of(netlist: Netlist) -> Written:
         first = text[text.index(f"module \\{name}\n") :]
         first = first[: first.index("\nend\n")]
         ports[name] = frozenset(re.findall(r"wire .*(?:input|output) \d+.* \\(\S+)", first))
+    for unit in netlist.units:
+        _check_room(unit, built[unit.module])
     return Written("\n".join(texts), ports)
 
 
-def _of_unit(build: Callable[[], Any]) -> tuple[Any, list[Any]]:
-    unit = build()
+def _of_unit(unit: Unit) -> tuple[Any, list[Any]]:
     return unit.m, unit.ports
+
+
+def _check_room(instance: Instance, unit: Unit) -> None:
+    for name, port in unit.parameters.items():
+        value, most = instance.parameters.get(name, 0), (1 << len(port)) - 1
+        if not 0 <= value <= most:
+            raise ProgramError(
+                f"{instance.name}: {name} is {value:,}: expected 0 to {most:,}, "
+                f"which its hardware {instance.module} has room for"
+            )
 
 
 def _values(signals: list[Any]) -> list[Any]:

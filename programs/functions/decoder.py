@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from fabric import Dim, ShapeError, Tile, TileType
 from operators import Function, narrow, wide
+
+if TYPE_CHECKING:
+    from operators.rtl import compute
 
 __all__ = ["RmsNorm", "Rotary"]
 
@@ -55,6 +58,14 @@ class RmsNorm(Function):
             mean = np.square(groups).mean(axis=2, keepdims=True)
             data = narrow((groups / np.sqrt(mean + EPSILON)).reshape(x.rows, x.cols), x.dtype)
         return Tile(x.rows, x.cols, x.dtype, data, valid_rows=x.valid_rows)
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(
+            1, lambda x: (x.rows, x.cols, x.valid_rows, x.cols), lambda x: (x.rows * x.cols) << 2
+        )
 
 
 @dataclass(frozen=True)
@@ -116,3 +127,11 @@ class Rotary(Function):
             turned = np.stack([left * cos - right * sin, right * cos + left * sin], axis=2)
             data = narrow(turned.reshape(x.rows, x.cols), x.dtype)
         return Tile(x.rows, x.cols, x.dtype, data, valid_rows=x.valid_rows)
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(
+            2, lambda x, _: (x.rows, x.cols, x.valid_rows, x.cols), lambda x, _: x.rows * x.cols * 3
+        )

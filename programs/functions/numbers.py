@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from fabric import Selector, SelectorType, ShapeError, Tile, TileType
 from fabric.extend import ValueType
 from operators import INTEGER, Function, integer
+
+if TYPE_CHECKING:
+    from operators.rtl import compute
 
 __all__ = ["NumberOf"]
 
@@ -38,3 +42,9 @@ class NumberOf(Function):
     def apply(self, *inputs: Selector) -> Tile:
         (number,) = inputs[0].hits
         return integer(number)
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(1, lambda _: compute.NUMBER, is_told=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from fabric import Dim, Selector, SelectorType, ShapeError, Tile, TileType
 from fabric.extend import ValueType
 from operators import Function, narrow, wide
+
+if TYPE_CHECKING:
+    from operators.rtl import compute
 
 __all__ = ["Chosen", "Gates", "Weigh"]
 
@@ -54,6 +57,12 @@ class Gates(Function):
             np.put_along_axis(gates, kept, powers / powers.sum(axis=1, keepdims=True), axis=1)
             data = narrow(gates, logits.dtype)
         return Tile(logits.rows, logits.cols, logits.dtype, data)
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(1, compute.whole, lambda x: x.rows * x.cols * (6 + self.top_k))
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,12 @@ class Chosen(Function):
         chosen = _largest(wide(gates.data), self.top_k)[0]
         return Selector(tuple(sorted(chosen.tolist())), given.width)
 
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(2, lambda *_: compute.NUMBER, is_told=True)
+
 
 @dataclass(frozen=True)
 class Weigh(Function):
@@ -135,6 +150,14 @@ class Weigh(Function):
         if gates.data is not None and row.data is not None:
             data = narrow(wide(row.data) * wide(gates.data)[:, self.expert], row.dtype)
         return Tile(row.rows, row.cols, row.dtype, data)
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        from operators.rtl import compute
+
+        return compute.Function(
+            2, lambda _, row: compute.whole(row), lambda _, row: row.rows * row.cols
+        )
 
 
 def _largest(numbers: np.ndarray, count: int) -> NDArray[np.int64]:

@@ -12,12 +12,14 @@ from operators import (
     Accum,
     Add,
     Bufferize,
+    CacheReadAddresses,
     Consumer,
     EagerMerge,
     Exp,
     Expand,
     FlatMap,
     Flatten,
+    Intersect,
     LinearOffChipLoad,
     Map,
     Metadata,
@@ -36,6 +38,7 @@ from operators import (
     SplitRows,
     Streamify,
     Sum,
+    Zip,
 )
 
 __all__ = ["draw", "drawn_channels"]
@@ -74,6 +77,10 @@ def drawn_channels(random: Random, keys: list[str]) -> dict[str, Any]:
 def _source(random: Random) -> Stream:
     """Return a stream [tiles] of tiles in memory."""
     rows, cols = random.choice((1, 2, 4)), random.choice((16, 48))
+    if random.random() < 0.15:
+        places = _numbers(random)
+        tiles = RandomOffChipLoad(np.zeros((8 * rows, cols)), tile=(rows, cols))(places)
+        return Flatten(0, len(places.shape) - 1)(tiles)
     if random.random() < 0.3:
         lists = [
             [random.randrange(4) for _ in range(random.randint(0, 4))]
@@ -93,6 +100,28 @@ def _source(random: Random) -> Stream:
         times = Metadata(np.zeros((*outer, random.randint(1, 3)), int))()
         return Flatten(0, 3)(Streamify()(buffers, times))
     return Flatten(0, 2)(loaded)
+
+
+def _numbers(random: Random) -> Stream:
+    """Return numbers that others decide: what two streams have in common, or loaded lengths."""
+    groups = random.randint(1, 4)
+    if random.random() < 0.5:
+        requests = RaggedIntegers(
+            [random.sample(range(4), random.randint(1, 3)) for _ in "x" * groups]
+        )
+        numbers = requests()
+        lengths = RandomOffChipLoad(np.array([[1], [0], [2], [1]]), tile=(1, 1))(numbers)
+        return CacheReadAddresses(2)(numbers, lengths)
+    left, right = (
+        [sorted(random.sample(range(8), random.randint(0, 5))) for _ in range(groups)]
+        for _ in range(2)
+    )
+    first, second = RaggedIntegers(left)(), RaggedIntegers(right)()
+    if random.random() < 0.5:
+        first = Zip()(first, RaggedIntegers(left)().assume(*first.shape))
+    same, of_left, of_right = Intersect()(first, second.assume(*first.shape))
+    Consumer()(of_right)
+    return random.choice((same, of_left))
 
 
 def _reshaped(random: Random, stream: Stream) -> Stream:

@@ -8,24 +8,39 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from fabric import ConfigurationError, Hardware, Program, ProgramError
-from fabric.extend import ChannelDescription
+from fabric import ConfigurationError, Hardware, Program, ProgramError, Tile, TileType
+from fabric.extend import ChannelDescription, number_in
 from fabric.shell.cli import main
 from fabric.wiring.program import hardware_scope
-from operators import Consumer, Exp, LinearOffChipLoad, Map
-from operators.rtl import tools
+from operators import (
+    INTEGER,
+    Consumer,
+    Exp,
+    FlatMap,
+    Function,
+    LinearOffChipLoad,
+    Map,
+    Metadata,
+    RandomOffChipLoad,
+    Split,
+    Tensor,
+    integer,
+)
+from operators.rtl import compute, sequences, tools
 from operators.rtl.comparing import compared
 from operators.rtl.hardware import Design, beside, design, run, write
 from operators.rtl.netlist import Netlist
+from operators.rtl.tokens import packed
 from operators.rtl.verilog import modules_of, top
 from tests.programs.loading import PROGRAMS, program
 
 PROGRAM = str(PROGRAMS / "simplified_moe.py")
+WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +98,37 @@ class TestComparison:
 
 class TestRefused:
     def test_an_operator(self) -> None:
-        """One that is given what no module is built for, by name."""
-        with pytest.raises(ProgramError, match="zip_1: Zip has no hardware module for"):
-            design(program("sparse_product", "wires.toml", rows=16, block=4))
+        """One that no module is built for, by name."""
+        with pytest.raises(
+            ProgramError, match="linear_off_chip_load_1: LoadPieces has no hardware"
+        ):
+            design(program("swiglu_in_pieces", "wires.toml"))
 
     def test_a_function(self) -> None:
         """A user's function."""
-        with pytest.raises(ProgramError, match="Map has no hardware module for Damped"):
-            design(program("pagerank", "wires.toml", iterations=1))
+        with pytest.raises(ProgramError, match="Map has no hardware module for Clip"):
+            design(program("own_function", "wires.toml"))
+
+    @pytest.mark.parametrize(
+        ("cols", "rate", "message"),
+        [
+            (1 << 20, 1, "linear_off_chip_load_1: cols is 1,048,576: expected 0 to 1,048,575"),
+            (8, 1 << 40, "exp_1: rate is 1,099,511,627,776: expected 0 to 4,294,967,295"),
+            (0, 1, "LinearOffChipLoad has no hardware module for tensors that are empty"),
+        ],
+    )
+    def test_room(self, cols: int, rate: int, message: str) -> None:
+        """What its module has no room for, by operator and number."""
+        with hardware_scope(WIRES), Program("large", mode="timing") as built:
+            tiles = LinearOffChipLoad(Tensor((2, cols)), tile=(1, cols or 1))()
+            Consumer()(Map(Exp(), flops_per_cycle=rate)(tiles))
+        with pytest.raises(ProgramError, match=message):
+            modules_of(design(built).netlist)
+
+    def test_depth(self) -> None:
+        """A channel with more slots than hardware has memory for."""
+        with pytest.raises(ProgramError, match=r"flatten_2.0 is 100,000 deep: expected at most"):
+            design(program("simplified_moe", "wires.toml"), depths={"flatten_2.0": 100_000})
 
     def test_channels(self) -> None:
         """Channels that wires are not."""
@@ -136,13 +174,65 @@ def test_own() -> None:
         def hardware(self) -> int:
             return 1
 
-    wires = Hardware(channel=ChannelDescription(interval_cycles=1))
-    with hardware_scope(wires), Program("wrong", mode="timing") as built:
+    with hardware_scope(WIRES), Program("wrong", mode="timing") as built:
         Consumer()(Map(Wrong())(LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()))
     with pytest.raises(
         ProgramError, match=r"wrong_1: Wrong.hardware returns 1: expected a Function"
     ):
         design(built)
+
+
+@dataclass(frozen=True)
+class Third(Function):
+    """A third of a number, which arithmetic outside of hardware computes."""
+
+    operands: ClassVar = 1
+    fixed_cycles: ClassVar = 1
+
+    def infer(self, *_: TileType) -> TileType:
+        """Return the type of a number."""
+        return INTEGER
+
+    def apply(self, *inputs: Tile) -> Tile:
+        """Return a third."""
+        return integer(number_in(inputs[0]) // 3)
+
+    def hardware(self) -> Any:
+        """Return what hardware knows of it."""
+        return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
+
+
+@dataclass(frozen=True)
+class Copies(Split):
+    """As many numbers as a number says."""
+
+    def infer(self, wiring: Any, *_: Any) -> Any:
+        """Return how many that is."""
+        return (wiring.symbol("D", ragged=True),), INTEGER
+
+    def apply(self, tile: Tile) -> Any:
+        """Return them."""
+        return [(integer(0), 0)] * number_in(tile)
+
+    def hardware(self) -> Any:
+        """Return what hardware knows of it."""
+        return sequences.Parts()
+
+
+def test_numbers_from_outside() -> None:
+    """Hardware is told what is loaded and computed, and how many parts there are, in order."""
+    table, places = np.array([[5], [0], [9], [2]]), np.array([2, 0, 1, 3, 2])
+    with hardware_scope(WIRES), Program("told", mode="timing") as built:
+        loaded = RandomOffChipLoad(table, tile=(1, 1), name="load")(Metadata(places)())
+        thirds = Map(Third(), name="third")(loaded)
+        Consumer()(FlatMap(Copies(), name="copies")(thirds))
+    given = {each.name: each.given for each in design(built).netlist.units}
+    numbers = table[places, 0]
+
+    assert given["load"] == [packed(control=int(each)) for each in numbers]
+    assert given["third"] == [packed(control=int(each) // 3) for each in numbers]
+    assert given["copies"] == given["third"]
+    assert given["consumer_1"] is None
 
 
 def test_without_it(tmp_path: Path) -> None:
@@ -163,7 +253,28 @@ EQUAL: list[tuple[str, dict[str, Any]]] = [
     ("swiglu", {}),
     ("dynamic_tiling", {}),
     ("sparse_matrix", {"columns": 3}),
+    ("sparse_product", {"rows": 32, "block": 4, "matrix": "circuit"}),
     ("sparse_product", {"rows": 16, "block": 4, "order": "gustavson"}),
+    ("sparse_product", {"rows": 16, "block": 4, "order": "gustavson", "banks": 2}),
+    ("sparse_product", {"rows": 16, "block": 4, "order": "dense"}),
+    ("breadth_first_search", {}),
+    ("breadth_first_search", {"lists": "padded", "vertices": 9, "graph": "grid"}),
+    ("edit_distance", {}),
+    ("edit_distance", {"sequences": "padded", "lanes": 2, "pairs": 5}),
+    ("k_means", {}),
+    ("k_means", {"update": "dense"}),
+    ("k_means", {"banks": 3}),
+    ("pagerank", {"iterations": 2}),
+    ("pagerank", {"banks": 2, "iterations": 1}),
+    ("pagerank", {"edges": "dense"}),
+    ("decoder", {"model": "tiny", "batch": 2}),
+    ("decoder", {"model": "tiny", "batch": 3, "tiling": "static", "tile_n": 2}),
+    ("top_k_attention", {}),
+    ("top_k_attention", {"cache": "dense"}),
+    ("tpch_q6", {}),
+    ("tpch_q6", {"columns": "scan"}),
+    ("moe_or_attention", {"part": "attention", "requests": 4}),
+    ("placed", {"model": "tiny", "batch": 2}),
     ("sampled_product", {"rows": 16}),
     ("buffer_twice", {"size": 32}),
     ("graph_layer", {}),
@@ -205,9 +316,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_refused_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The operator, and the exit status 2."""
-    status = main(["rtl", str(PROGRAMS / "pagerank.py"), "-o", str(tmp_path), "--json"])
+    status = main(["rtl", str(PROGRAMS / "own_function.py"), "-o", str(tmp_path), "--json"])
     found = json.loads(capsys.readouterr().out)
 
     assert status == 2
     assert found["status"] == "error"
-    assert "Map has no hardware module for Damped" in found["error"]["message"]
+    assert "Map has no hardware module for Clip" in found["error"]["message"]

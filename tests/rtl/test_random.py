@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from random import Random
 
@@ -33,10 +34,17 @@ def designs(seed: int, count: int) -> list[Design]:
     return found
 
 
-@pytest.mark.deep
+@pytest.mark.skipif(
+    not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler is installed"
+)
 def test_every_transfer(tmp_path: Path) -> None:
     """Programs beside each other, which are built at once: each kind of module is compiled once."""
     both = beside(designs(0, of_profile(quick=25, deep=500)))
+    channels = both.netlist.channels
+    # What is drawn is what was asked for.
+    assert {each.depth for each in channels} == {1, 2, 3, 4}
+    assert {each.forward_cycles for each in channels} == {1, 2, 3}
+    assert {each.backward_cycles for each in channels} == {1, 2, 3}
 
     found = run(both, write(both, tmp_path), tmp_path)
 

@@ -40,6 +40,12 @@ __all__ = ["command"]
     is_flag=True,
     help="Synthesise each module with Yosys for an ECP5, and print what it takes.",
 )
+@click.option(
+    "--place",
+    "places",
+    is_flag=True,
+    help="Also place and route each of them, and the whole, with nextpnr; print the clock.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def command(
@@ -51,6 +57,7 @@ def command(
     output: Path,
     runs: bool,
     costs: bool,
+    places: bool,
     as_json: bool,
 ) -> int:
     """Write PROGRAM.py as SystemVerilog, on channels of one element a cycle.
@@ -71,7 +78,7 @@ def command(
         designed = made.design(built, **options)
         written = made.write(designed, output)
         compared = made.run(designed, written, output) if runs else None
-        cost = made.cost(designed, output) if costs else None
+        cost = made.cost(designed, output, places=places) if costs or places else None
 
     units = len(designed.netlist.units)
     modules = len({unit.module for unit in designed.netlist.units})
