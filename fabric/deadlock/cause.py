@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.waits import channels_of, is_lost, lost_room, wait_of
 from fabric.telling.causes import Operation
-from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +41,7 @@ def needs(unit: UnitState, state: RunState) -> str:
     """Say what would let ``unit`` go on."""
     wait = wait_of(unit)
     if wait.operation is Operation.CAPACITY:
-        return f"{counted(dict(state.on_chip.requests)[unit.number], 'byte')} on chip"
+        return f"{state.on_chip.amount(dict(state.on_chip.requests)[unit.number])} on chip"
     if wait.operation is Operation.SEND:
         channel = _channel(wait, state)
         return f"a slot in {channel.option} for element {channel.sent + 1:,}"
@@ -87,10 +86,12 @@ def cause(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) 
 def _holders(state: RunState) -> str:
     """Say who holds the on-chip memory."""
     memory = state.on_chip
-    shares = [f"{state.units[owner].name} holds {held:,}" for owner, held in memory.held or ()]
+    shares = [
+        f"{state.units[owner].name} holds {memory.number(held):,}"
+        for owner, held in memory.held or ()
+    ]
     more = f" and {len(shares) - _THROUGH:,} more hold the rest" if len(shares) > _THROUGH else ""
-    room = counted(memory.capacity_bytes or 0, "byte")
-    whole = f"Of {room} on chip {', '.join(shares[:_THROUGH])}{more}"
+    whole = f"Of {memory.room} on chip {', '.join(shares[:_THROUGH])}{more}"
     lost = " and ".join(owner.name for owner in lost_room(state)[:_THROUGH])
     return f"{whole}. The readers of {lost} have ended" if lost else whole
 

@@ -128,7 +128,7 @@ class _Lowering:
             return
         held = self._search.attempt(self.change)
         assert held is not None
-        whole = self.change.roomy(max(held.peak_bytes, self._given_bytes))
+        whole = self.change.roomy(max(held.enough_bytes, self._given_bytes))
         if self._search.attempt(whole, at_last=at_last) is None:
             raise _EffortUsedUp
         self.change = whole

@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
         feedbacks: that close each loop in which nothing is on its way.
         hopeless: a loop is stuck in another way, and not for slots.
         elements: how many it delivered.
-        peak_bytes: the most that was held on chip in any cycle.
+        enough_bytes: the least on-chip capacity with which none of it would have waited.
         failure: the error, where it failed.
     """
 
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
     feedbacks: tuple[tuple[Feedback, ...], ...]
     hopeless: bool
     elements: int
-    peak_bytes: int
+    enough_bytes: int
     failure: str | None
 
 
@@ -143,7 +143,7 @@ class Trial:
             ),
             bool({"FAB-D003", "FAB-D005"} & set(codes)),
             machine.elements,
-            machine.on_chip.peak_bytes,
+            machine.on_chip.enough_bytes,
             None if failure is None else failure.message,
         )
 

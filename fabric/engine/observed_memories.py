@@ -73,6 +73,7 @@ class ObservedOnChipMemory(OnChipMemory):
     ) -> None:
         before = unit.now
         await super().allocate(unit, size_bytes, what, held_bytes=held_bytes)
+        room_bytes = self.room_bytes(size_bytes, held_bytes)
         stamp = self._next_order(), unit.now, unit.now - before
         for observer in self._observers:
-            observer.allocated(unit, size_bytes, stamp)
+            observer.allocated(unit, room_bytes, stamp)

@@ -153,4 +153,4 @@ class Observer:
         """The off-chip memory has answered a burst of ``unit``; it was numbered when submitted."""
 
     def allocated(self, unit: Unit, size_bytes: int, stamp: Stamp) -> None:
-        """Room on chip was given to ``unit``."""
+        """Room on chip was given to ``unit``: the bytes of new pages, where there are pages."""

@@ -1,6 +1,7 @@
 """On-chip memory: one capacity that all memory units allocate from, and its use over time.
 
-What does not fit waits, served by (cycle, node); what can never fit is an error.
+What does not fit waits, served by (cycle, node); what can never fit is an error. Where there are
+pages, room is given in whole ones: then what counts as free, wanted and held is bytes of pages.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
+    from fabric.hardware.pages import Pages
 
 __all__ = ["Allocation", "OnChipMemory"]
 
@@ -109,7 +111,7 @@ class OnChipMemory:
     Attributes:
         capacity_bytes: None for unlimited.
         held_by: bytes, by the unit that asked for them, where the capacity is limited.
-        page_bytes: where set, it is counted how many pages of so many bytes would hold it all.
+        pages: in which room is given; None where it is given in bytes.
     """
 
     def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
@@ -119,9 +121,10 @@ class OnChipMemory:
         self.held_by: defaultdict[Unit, int] = defaultdict(int)
         self._releases: list[tuple[int, int]] = []
         self._waiting: list[tuple[int, int, Unit, int]] = []
-        self.page_bytes: int | None = None
+        self.pages: Pages | None = None
         self._bytes: Final = _Ledger(lambda: clock.now)
-        self._pages: Final = _Ledger(lambda: clock.now)
+        self._paged_bytes: Final = _Ledger(lambda: clock.now)
+        self._empty_bytes: Final = _Ledger(lambda: clock.now)
 
     async def allocate(
         self, unit: Unit, size_bytes: int, what: str, *, held_bytes: int = 0
@@ -137,35 +140,31 @@ class OnChipMemory:
         Raises:
             CapacityError: the buffer is larger than the whole capacity.
         """
+        room_bytes = self.room_bytes(size_bytes, held_bytes)
         if self.capacity_bytes is not None:
-            total_bytes = held_bytes + size_bytes
-            if total_bytes > self.capacity_bytes:
+            if self._room(held_bytes + size_bytes) > self._limit_bytes:
                 # Others may be behind in their own time: what is free is known when they are not.
                 await self._clock.reach(unit, unit.now)
-                raise CapacityError(
-                    f"{unit.name}: {what} takes {counted(total_bytes, 'byte')}: expected at most "
-                    f"the on-chip capacity of {counted(self.capacity_bytes, 'byte')}, of which "
-                    f"{self._free_bytes(unit.now):,} are free",
-                    file=unit.place.file,
-                    line=unit.place.line,
-                )
-            await self._wait_for_room(unit, size_bytes)
-            self.held_by[unit] += size_bytes
+                raise self._never_fits(unit, held_bytes + size_bytes, what)
+            if room_bytes:
+                await self._wait_for_room(unit, room_bytes)
+            self.held_by[unit] += room_bytes
         self._bytes.record(unit.now, size_bytes)
-        if self.page_bytes is not None:
-            # What grows fills its last page first.
-            pages = _pages(held_bytes + size_bytes, self.page_bytes)
-            self._pages.record(unit.now, pages - _pages(held_bytes, self.page_bytes))
+        self._record_pages(unit.now, room_bytes, size_bytes)
 
     def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
-        """Give back at ``cycle`` ``size_bytes`` that ``owner`` asked for."""
+        """Give back at ``cycle`` a whole allocation of ``size_bytes`` that ``owner`` asked for."""
+        room_bytes = self._room(size_bytes)
         self._bytes.record(cycle, -size_bytes)
-        if self.page_bytes is not None:
-            self._pages.record(cycle, -_pages(size_bytes, self.page_bytes))
+        self._record_pages(cycle, -room_bytes, -size_bytes)
         if self.capacity_bytes is not None:
-            self.held_by[owner] -= size_bytes
-            heapq.heappush(self._releases, (cycle, size_bytes))
+            self.held_by[owner] -= room_bytes
+            heapq.heappush(self._releases, (cycle, room_bytes))
             self._wake_first()
+
+    def room_bytes(self, size_bytes: int, held_bytes: int = 0) -> int:
+        """Return what ``size_bytes`` more take, of which ``held_bytes`` has a part of a page."""
+        return self._room(held_bytes + size_bytes) - self._room(held_bytes)
 
     def record(self, changes: Iterable[tuple[int, int]]) -> None:
         """Count what was allocated and given back elsewhere: cycles and bytes."""
@@ -183,8 +182,20 @@ class OnChipMemory:
 
     @property
     def peak_pages(self) -> int | None:
-        """The most pages held in any cycle so far; None where they are not counted."""
-        return None if self.page_bytes is None else self._pages.peak
+        """The most pages held in any cycle so far; None where there are none."""
+        return None if self.pages is None else self._paged_bytes.peak // self.pages.page_bytes
+
+    @property
+    def peak_empty_bytes(self) -> int | None:
+        """The most bytes that were empty in held pages in any cycle; None where there are none."""
+        return None if self.pages is None else self._empty_bytes.peak
+
+    @property
+    def enough_bytes(self) -> int:
+        """The least capacity with which nothing so far would have waited."""
+        if self.pages is None or self.peak_pages is None:
+            return self.peak_bytes
+        return self.pages.capacity_bytes(self.peak_pages)
 
     @property
     def held_bytes(self) -> int:
@@ -213,9 +224,8 @@ class OnChipMemory:
 
     def _free_bytes(self, cycle: int) -> int:
         """Return how much is free at ``cycle``, before which nothing can happen any more."""
-        assert self.capacity_bytes is not None
         released_bytes = sum(size_bytes for when, size_bytes in self._releases if when <= cycle)
-        return self.capacity_bytes - self._used_bytes + released_bytes
+        return self._limit_bytes - self._used_bytes + released_bytes
 
     def _fits_at(self, size_bytes: int, cycle: int) -> int | None:
         """Return the first cycle from ``cycle`` on with room, by what is known so far."""
@@ -223,8 +233,7 @@ class OnChipMemory:
         releases = self._releases
         while releases and releases[0][0] <= self._clock.now:
             self._used_bytes -= heapq.heappop(releases)[1]
-        assert self.capacity_bytes is not None
-        missing = self._used_bytes + size_bytes - self.capacity_bytes
+        missing = self._used_bytes + size_bytes - self._limit_bytes
         for released_cycle, released_bytes in sorted(releases):
             if missing <= 0 and released_cycle > cycle:
                 break
@@ -236,6 +245,38 @@ class OnChipMemory:
         if self._waiting:
             self._clock.wake(self._waiting[0][2])
 
+    def _record_pages(self, cycle: int, room_bytes: int, size_bytes: int) -> None:
+        if self.pages is not None:
+            self._paged_bytes.record(cycle, room_bytes)
+            self._empty_bytes.record(cycle, room_bytes - size_bytes)
 
-def _pages(size_bytes: int, page_bytes: int) -> int:
-    return -(-size_bytes // page_bytes)
+    def _room(self, size_bytes: int) -> int:
+        """Return the bytes that an allocation takes: those of its pages, where there are any."""
+        pages = self.pages
+        return size_bytes if pages is None else pages.of(size_bytes) * pages.page_bytes
+
+    @property
+    def _limit_bytes(self) -> int:
+        """The bytes that there are, in pages where there are any; the capacity is limited."""
+        capacity_bytes, pages = self.capacity_bytes, self.pages
+        assert capacity_bytes is not None
+        return capacity_bytes if pages is None else pages.within(capacity_bytes) * pages.page_bytes
+
+    def _never_fits(self, unit: Unit, size_bytes: int, what: str) -> CapacityError:
+        """Return the error of a buffer that is larger than the whole capacity."""
+        assert self.capacity_bytes is not None
+        free_bytes, pages = self._free_bytes(unit.now), self.pages
+        takes, room = counted(size_bytes, "byte"), counted(self.capacity_bytes, "byte")
+        if pages is not None:
+            number = pages.within(self.capacity_bytes)
+            takes = (
+                f"{counted(pages.of(size_bytes), 'page')} of {counted(pages.page_bytes, 'byte')}"
+            )
+            room = f"{counted(number, 'page')} in {room}"
+            free_bytes //= pages.page_bytes
+        return CapacityError(
+            f"{unit.name}: {what} takes {takes}: expected at most the on-chip capacity of {room}, "
+            f"of which {free_bytes:,} are free",
+            file=unit.place.file,
+            line=unit.place.line,
+        )

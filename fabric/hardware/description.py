@@ -15,6 +15,7 @@ from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described, refuse
 from fabric.hardware.area import AreaDescription
 from fabric.hardware.mesh import Mesh
+from fabric.hardware.pages import Pages
 from fabric.hardware.placement import PlacementDescription
 from fabric.hardware.prices import ClockDescription, EnergyDescription
 from fabric.telling.errors import ConfigurationError, FabricError
@@ -123,8 +124,7 @@ class OnChipDescription(_Part):
     Attributes:
         bytes_per_cycle: between one memory unit and its reader or writer.
         capacity_bytes: of all memory units together; None for unlimited.
-        page_bytes: where stated, a run counts the pages of so many bytes that its allocations
-            take, each in pages of its own.
+        page_bytes: where stated, each allocation takes whole pages of so many bytes, of its own.
         unit_bytes: of a memory unit, in which a page has a number.
     """
 
@@ -149,11 +149,9 @@ class OnChipDescription(_Part):
             )
 
     @property
-    def page_number_bits(self) -> int:
-        """The bits of a page's number in its memory unit; 0 where there are no pages."""
-        if self.page_bytes is None:
-            return 0
-        return (-(-self.unit_bytes // self.page_bytes) - 1).bit_length()
+    def pages(self) -> Pages | None:
+        """The pages that allocations take; None where they take bytes."""
+        return None if self.page_bytes is None else Pages(self.page_bytes, self.unit_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +254,7 @@ class Hardware(_Part):
             del sections["channel"]["interval_cycles"]
         if self.on_chip.page_bytes is None:
             del sections["on_chip"]["page_bytes"], sections["on_chip"]["unit_bytes"]
-        # Areas have keys where they are stated, too, and pages where they are counted.
+        # Areas have keys where they are stated, too, and pages where there are any.
         sections["area"] = self.area.stated
         if not self.area.is_stated:
             del sections["area"]

@@ -74,9 +74,9 @@ def assemble(
         ConfigurationError: a depth or a hop names no channel, a depth is below 1, a hop is given
             where routes say what it is, or the memory is not known.
     """
-    page_bytes = plan.program.hardware.on_chip.page_bytes
+    pages = plan.program.hardware.on_chip.pages
     # The compiled loop does not tell what it allocates for which.
-    compiles = compiles and page_bytes is None
+    compiles = compiles and pages is None
     kinds = {type(node.operator) for node in plan.nodes}
     conducted = {kind for kind in kinds if is_conducted(kind)}
     units = tuple(
@@ -95,7 +95,7 @@ def assemble(
     )
     make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
     on_chip = make_on_chip(capacity_bytes, clock)
-    on_chip.page_bytes = page_bytes
+    on_chip.pages = pages
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
     clock.foresees = foreseeing(off_chip)
     clock.chose = None if observation is None else observation.chose

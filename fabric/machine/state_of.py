@@ -74,7 +74,13 @@ def memory_use(machine: Machine) -> MemoryUse:
         if unit.off_chip_bytes:
             moved[node.operator.off_chip] += unit.off_chip_bytes
     on_chip = machine.on_chip
-    return MemoryUse(moved["read"], moved["write"], on_chip.peak_bytes, on_chip.peak_pages)
+    return MemoryUse(
+        moved["read"],
+        moved["write"],
+        on_chip.peak_bytes,
+        on_chip.peak_pages,
+        on_chip.peak_empty_bytes,
+    )
 
 
 def _unit(fixed: FixedUnit, unit: Unit, number: Mapping[Watched, int]) -> UnitState:
@@ -123,4 +129,4 @@ def _channel(fixed: FixedChannel, channel: Channel) -> ChannelState:
 def _on_chip(memory: OnChipMemory) -> OnChipState:
     held = [(unit.index, held_bytes) for unit, held_bytes in memory.held_by.items() if held_bytes]
     requests = [(unit.index, wanted_bytes) for unit, wanted_bytes in memory.requests]
-    return OnChipState(memory.capacity_bytes, tuple(requests), tuple(sorted(held)))
+    return OnChipState(memory.capacity_bytes, tuple(requests), tuple(sorted(held)), memory.pages)

@@ -104,6 +104,8 @@ class Report:
         on_chip_peak_pages: the most pages that were; None if the hardware states no
             ``page_bytes``.
         on_chip_map_bytes: of a map with the number of each of these pages in its memory unit.
+        on_chip_peak_empty_bytes: the most bytes that held pages left empty in any cycle.
+        on_chip_wait_cycles: waited for pages, over all units.
         seconds: the length of the run on the fabric's clock; None if the hardware has no clock.
         joules: the energy of the run; None if one of its causes has no price.
         spent: the energy by cause, empty if nothing has a price; ``joules_by_cause`` is the same as
@@ -155,6 +157,8 @@ class Report:
     on_chip_peak_bytes: int | None = None
     on_chip_peak_pages: int | None = None
     on_chip_map_bytes: int | None = None
+    on_chip_peak_empty_bytes: int | None = None
+    on_chip_wait_cycles: int | None = None
     hbm_bytes_moved: int | None = None
     flops: int | None = None
     allocated_flops_per_cycle: int | None = None

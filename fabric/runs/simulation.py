@@ -46,9 +46,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fabric.deadlock.document import DeadlockReport
-    from fabric.hardware.description import OnChipDescription
+    from fabric.hardware.pages import Pages
     from fabric.runs.sizes import Measured
     from fabric.state.memory_use import MemoryUse
+    from fabric.state.run_state import RunState
 
 __all__ = ["simulate", "simulated"]
 
@@ -340,7 +341,8 @@ def _found(
         verification,
         comparison,
         extra,
-        _held(used, plan.program.hardware.on_chip) | priced(plan, run.state, used, sizes)._asdict(),
+        _held(used, run.state, plan.program.hardware.on_chip.pages)
+        | priced(plan, run.state, used, sizes)._asdict(),
         outputs,
         noise,
         tuple(warnings),
@@ -354,14 +356,18 @@ def _verified(run: Execution) -> Verification | None:
         return verify(machine.plan, machine.stored, run.expected.kept, exact=exact)
 
 
-def _held(used: MemoryUse, on_chip: OnChipDescription) -> JsonObject:
-    """Return what was held on chip, in bytes and, where they are counted, in pages."""
-    pages = used.on_chip_peak_pages
-    return {
-        "on_chip_peak_bytes": used.on_chip_peak_bytes,
-        "on_chip_peak_pages": pages,
-        "on_chip_map_bytes": None if pages is None else -(-pages * on_chip.page_number_bits // 8),
-    }
+def _held(used: MemoryUse, state: RunState, pages: Pages | None) -> JsonObject:
+    """Return what was held on chip, in bytes and, where there are any, in pages."""
+    found: JsonObject = {"on_chip_peak_bytes": used.on_chip_peak_bytes}
+    peak = used.on_chip_peak_pages
+    if pages is not None and peak is not None:
+        found |= {
+            "on_chip_peak_pages": peak,
+            "on_chip_map_bytes": -(-peak * pages.number_bits // 8),
+            "on_chip_peak_empty_bytes": used.on_chip_peak_empty_bytes,
+            "on_chip_wait_cycles": sum(unit.capacity_cycles for unit in state.units),
+        }
+    return found
 
 
 def _extra(program: Program, name: str) -> object:

@@ -43,6 +43,8 @@ def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
         yield "on chip at the peak", _number(report.on_chip_peak_bytes), "bytes"
         yield "pages at the peak", _number(report.on_chip_peak_pages), "pages"
         yield "map of these pages", _number(report.on_chip_map_bytes), "bytes"
+        yield "empty in pages at the peak", _number(report.on_chip_peak_empty_bytes), "bytes"
+        yield "waited for pages, all units", _number(report.on_chip_wait_cycles), "cycles"
     yield "FLOPs", _number(report.flops), ""
     yield "allocated compute", _number(report.allocated_flops_per_cycle), "FLOPs/cycle"
     yield "compute utilisation", _percent(report.compute_utilization), "%"

@@ -13,10 +13,12 @@ class MemoryUse(NamedTuple):
     Attributes:
         loaded_bytes, stored_bytes: of tiles, off chip; a trace has whole requests only.
         on_chip_peak_bytes: the most held on chip in any cycle; a trace has waits for room only.
-        on_chip_peak_pages: the most pages held in any cycle; None where they are not counted.
+        on_chip_peak_pages: the most pages held in any cycle; None where there are none.
+        on_chip_peak_empty_bytes: the most bytes empty in held pages in any cycle; likewise.
     """
 
     loaded_bytes: int
     stored_bytes: int
     on_chip_peak_bytes: int
     on_chip_peak_pages: int | None
+    on_chip_peak_empty_bytes: int | None

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from fabric.engine.unit import UnitKind
 from fabric.telling.causes import Operation
 from fabric.telling.place import Place
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from fabric.engine.memory_counters import MemoryCounters
+    from fabric.hardware.pages import Pages
 
 __all__ = ["ChannelState", "OnChipState", "RunState", "UnitState", "WaitState"]
 
@@ -130,11 +132,34 @@ class OnChipState(NamedTuple):
         requests: units that wait for room and the bytes they want, in the order they are served.
         held: units that asked for room that is not given back, and its bytes, in node order; None
             where that is not recorded.
+        pages: in which room is given, so that bytes are those of whole pages; None for in bytes.
     """
 
     capacity_bytes: int | None
     requests: tuple[tuple[int, int], ...]
     held: tuple[tuple[int, int], ...] | None
+    pages: Pages | None = None
+
+    @property
+    def room(self) -> str:
+        """What there is, in words; the capacity is limited."""
+        assert self.capacity_bytes is not None
+        pages = self.pages
+        if pages is None:
+            return counted(self.capacity_bytes, "byte")
+        return self.amount(pages.within(self.capacity_bytes) * pages.page_bytes)
+
+    def amount(self, room_bytes: int) -> str:
+        """Say in words how much ``room_bytes`` is of what room is given in."""
+        pages = self.pages
+        if pages is None:
+            return counted(room_bytes, "byte")
+        number = counted(room_bytes // pages.page_bytes, "page")
+        return f"{number} of {counted(pages.page_bytes, 'byte')}"
+
+    def number(self, room_bytes: int) -> int:
+        """Return how many bytes or pages ``room_bytes`` is."""
+        return room_bytes if self.pages is None else room_bytes // self.pages.page_bytes
 
 
 @dataclass(frozen=True, slots=True)

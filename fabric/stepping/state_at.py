@@ -73,6 +73,7 @@ class _Moment:
                 on_chip.capacity_bytes,
                 tuple((unit.index, size) for unit, size in on_chip.requests if unit.now <= cycle),
                 () if on_chip.capacity_bytes is None else None,
+                on_chip.pages,
             ),
             hbm_bytes_moved=self._ledger.requests * request_bytes,
             # The memory has gone on with what units handed over later.

@@ -4,7 +4,8 @@ Section 6 of the paper gives dynamic tiles whole pages of a fixed size, with a m
 its pages. It says that the map of a unit of 512 KB takes less than 30 KB, about 6 %, and not how
 large a page is. Here a page has its number in its unit in the map, and nothing else: what a tile's
 entry is found by, and how long that takes, is left out. All allocations of the layer take pages,
-those of static tiles, too.
+those of static tiles, too. Each is asked for without a limit, where nothing waits for a page, and
+with memory units of 8 MiB together.
 
 Run: python -m fabric study programs/questions/pages.py -o pages
 """
@@ -23,7 +24,9 @@ PAGES = (16, 32, 64, 256, 1024, 4096, 16384, 65536)
 MODELS = ("qwen3-30b-a3b", "mixtral-8x7b")
 TILINGS = ("static", "dynamic")
 PAGE = "hardware.on_chip.page_bytes"
+CAPACITY = "hardware.on_chip.capacity_bytes"
 UNIT_BYTES = 524_288
+SMALL_BYTES = 16 * UNIT_BYTES
 CLAIMED_BYTES = 30_000
 
 
@@ -35,7 +38,7 @@ def map_bytes(page_bytes: int) -> int:
 
 def fragmentation(findings: Findings, model: str, tiling: str, page_bytes: int) -> float:
     """Return which part of the pages at their peak is empty, at least, in percent."""
-    at = {"model": model, "tiling": tiling, PAGE: page_bytes}
+    at = {"model": model, "tiling": tiling, PAGE: page_bytes, CAPACITY: None}
     held = findings.value("on_chip_peak_bytes", **at)
     pages = findings.value("on_chip_peak_pages", **at)
     return math.nan if held is None or not pages else 100 - 100 * held / (pages * page_bytes)
@@ -43,10 +46,31 @@ def fragmentation(findings: Findings, model: str, tiling: str, page_bytes: int) 
 
 def mapped(findings: Findings, model: str, tiling: str, page_bytes: int) -> float:
     """Return the map of the pages at their peak over the bytes at the peak, in percent."""
-    at = {"model": model, "tiling": tiling, PAGE: page_bytes}
+    at = {"model": model, "tiling": tiling, PAGE: page_bytes, CAPACITY: None}
     held = findings.value("on_chip_peak_bytes", **at)
     taken = findings.value("on_chip_map_bytes", **at)
     return math.nan if taken is None or not held else 100 * taken / held
+
+
+def slowdown(findings: Findings, model: str, tiling: str, page_bytes: int) -> float:
+    """Return how many times the cycles without a limit a run with 8 MiB takes."""
+    at = {"model": model, "tiling": tiling, PAGE: page_bytes}
+    limited = findings.value("cycles", **at, **{CAPACITY: SMALL_BYTES})
+    free = findings.value("cycles", **at, **{CAPACITY: None})
+    return math.nan if limited is None or not free else limited / free
+
+
+def waiting(findings: Findings) -> Iterator[tuple[object, ...]]:
+    """Yield what the cycles of each layer with 8 MiB are, by the size of a page."""
+    for page_bytes in PAGES:
+        yield (
+            page_bytes,
+            *(
+                round(slowdown(findings, model, tiling, page_bytes), 3)
+                for model in MODELS
+                for tiling in TILINGS
+            ),
+        )
 
 
 def rows(findings: Findings) -> Iterator[tuple[object, ...]]:
@@ -87,7 +111,9 @@ def study() -> Study:
         question="How large are pages best, and does their map take less than 6 %?",
         mode="timing",
         fixed={"batch": 64, "tile_n": 16, "hardware.on_chip.unit_bytes": UNIT_BYTES},
-        space=grid({"model": MODELS, "tiling": TILINGS, PAGE: PAGES}),
+        space=grid(
+            {"model": MODELS, "tiling": TILINGS, PAGE: PAGES, CAPACITY: (None, SMALL_BYTES)}
+        ),
         pictures=(
             Picture(
                 "pages",
@@ -108,6 +134,15 @@ def study() -> Study:
                 ),
                 rows=rows,
                 caption="With dynamic tiles; percent of the bytes, and of the room, at the peak.",
+            ),
+            StudyTable(
+                title="Cycles with 8 MiB, over those without a limit",
+                columns=(
+                    "bytes of a page",
+                    *(f"{model}: {tiling}" for model in MODELS for tiling in TILINGS),
+                ),
+                rows=waiting,
+                caption="What finds no page waits.",
             ),
         ),
     )

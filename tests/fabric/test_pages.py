@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,13 +11,27 @@ import numpy as np
 import pytest
 from pages import map_bytes, rows
 
-from fabric import Hardware, Program, Report, hardware_scope, run_point, simulate
+from fabric import (
+    Hardware,
+    Program,
+    Report,
+    StreamType,
+    hardware_scope,
+    open_run,
+    run_point,
+    simulate,
+)
 from fabric.engine.on_chip import OnChipMemory
 from fabric.extend import OnChipDescription
+from fabric.hardware.pages import Pages
 from fabric.loading.program_file import load_program
 from fabric.study.opening import Asked, open_study
 from fabric.telling.errors import ConfigurationError
-from operators import LinearOffChipLoad, LinearOffChipStore
+from fabric.trace.reading.state_in import state_in
+from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify
+from tests import definitions
+from tests.fabric.trace.recording import record
+from tests.operators.driving import FLOAT, Collect, Emit, encode, tile
 from tests.programs.loading import PROGRAMS
 
 MOE = ["model=tiny", "batch=8", "tiling=dynamic"]
@@ -43,7 +58,15 @@ def test_pages_change_nothing_else() -> None:
     """A run that counts pages is one that does not, in everything else."""
     plain, paged = report_of(None), report_of(64)
     assert plain.on_chip_peak_pages is plain.on_chip_map_bytes is None
-    same = replace(paged, on_chip_peak_pages=None, on_chip_map_bytes=None, hardware=plain.hardware)
+    assert paged.on_chip_wait_cycles == 0
+    same = replace(
+        paged,
+        on_chip_peak_pages=None,
+        on_chip_map_bytes=None,
+        on_chip_peak_empty_bytes=None,
+        on_chip_wait_cycles=None,
+        hardware=plain.hardware,
+    )
     assert same == plain
 
 
@@ -67,7 +90,7 @@ async def test_what_grows_fills_its_last_page_first() -> None:
     clock: Any = SimpleNamespace(now=0)
     unit: Any = SimpleNamespace(now=1)
     memory = OnChipMemory(None, clock)
-    memory.page_bytes = 150
+    memory.pages = Pages(150, 300)
     found = []
     for held in (0, 100, 200):
         await memory.allocate(unit, 100, "a buffer", held_bytes=held)
@@ -92,6 +115,165 @@ def test_the_map_has_a_number_for_each_page() -> None:
     assert report_of(256, unit_bytes=257).on_chip_map_bytes == -(-report.on_chip_peak_pages // 8)
 
 
+TILE_BYTES = 4
+
+
+def buffers_on(hardware: Hardware, buffers: int, tiles: int) -> Program:
+    """Return a program that fills so many buffers of tiles of 4 bytes and reads each of them."""
+    tensor = definitions.map_values(tile, 2, np.ones((buffers, tiles)).tolist())
+    with hardware_scope(hardware), Program("buffers", channel_depth=1000) as program:
+        source = Emit(StreamType((buffers, tiles), FLOAT), encode(tensor, 2), (0,))()
+        Collect([], (0,))(Streamify()(Bufferize()(source)))
+    return program
+
+
+def waited_by_definition(buffers: int, tiles: int, page_bytes: int, pages: int) -> int:
+    """Return how long the buffers wait for pages, tile by tile.
+
+    All tiles are there in cycle 1. A tile is put into its buffer in the first cycle in which its
+    pages are free, and the next one a cycle later; a full buffer is seen a cycle later. Its reader
+    sends a tile a cycle, buffer after buffer, and gives the pages back when it has sent the last.
+    """
+    cycle, reader, waited = 1, 0, 0
+    given_back: list[tuple[int, int]] = []
+    taken = 0
+    for _ in range(buffers):
+        own = 0
+        for number in range(1, tiles + 1):
+            more = -(-number * TILE_BYTES // page_bytes) - own
+            seen = cycle
+            while taken + more - sum(n for when, n in given_back if when <= cycle) > pages:
+                cycle += 1
+            waited += cycle - seen
+            taken, own = taken + more, own + more
+            cycle += number < tiles
+        reader = max(reader, cycle + 1) + tiles
+        given_back.append((reader, own))
+    return waited
+
+
+@pytest.mark.parametrize("page_bytes", [1, 3, 4, 8, 10, 100])
+@pytest.mark.parametrize(("tiles", "units"), [(1, 1), (3, 1), (3, 2), (4, 3), (5, 1)])
+def test_what_finds_no_page_waits(page_bytes: int, tiles: int, units: int) -> None:
+    """A buffer waits for its pages as long as a definition says that counts cycle by cycle."""
+    pages = -(-tiles * TILE_BYTES // page_bytes) * units + (units > 1)
+    hardware = Hardware(
+        on_chip=OnChipDescription(
+            page_bytes=page_bytes,
+            unit_bytes=pages * page_bytes,
+            # Of a rest that is no whole page nothing is given.
+            capacity_bytes=pages * page_bytes + page_bytes - 1,
+        )
+    )
+    report = simulate(buffers_on(hardware, 6, tiles))
+    expected = waited_by_definition(6, tiles, page_bytes, pages)
+    assert report.on_chip_wait_cycles == expected
+    assert report.on_chip_peak_pages is not None
+    assert report.on_chip_peak_pages <= pages
+    assert expected or units > 1 or tiles == 1
+
+
+def test_whole_pages_wait_as_bytes_do() -> None:
+    """Where each tile fills whole pages, pages are waited for like bytes, and nothing is empty."""
+    reports = [
+        simulate(
+            buffers_on(
+                Hardware(on_chip=OnChipDescription(capacity_bytes=20, page_bytes=page_bytes)), 5, 3
+            )
+        )
+        for page_bytes in (None, 1, 2, 4)
+    ]
+    assert len({report.cycles for report in reports}) == 1
+    assert reports[0].units[1].capacity_cycles > 0
+    for report in reports[1:]:
+        assert report.units == reports[0].units
+        assert report.on_chip_peak_empty_bytes == 0
+
+
+def test_empty_bytes_of_pages_are_counted_in_each_cycle() -> None:
+    """A buffer of three tiles of 4 bytes in pages of 10: at worst 6 bytes are empty, then 8."""
+    one = Hardware(on_chip=OnChipDescription(page_bytes=10, capacity_bytes=20))
+    report = simulate(buffers_on(one, 1, 3))
+    # 4 of 10, 8 of 10, 12 of 20 bytes.
+    assert (report.on_chip_peak_pages, report.on_chip_peak_empty_bytes) == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("page_bytes", "unit_bytes", "capacity_bytes", "pages"),
+    [(4, 8, 16, 4), (3, 8, 16, 4), (3, 8, 15, 4), (3, 8, 14, 4), (3, 8, 13, 3), (5, 8, 7, 1)],
+)
+def test_no_page_lies_in_two_units(
+    page_bytes: int, unit_bytes: int, capacity_bytes: int, pages: int
+) -> None:
+    """What is left at the end of a memory unit is no page, nor a part of one."""
+    paging = Pages(page_bytes, unit_bytes)
+    starts = [
+        first
+        for unit in range(0, capacity_bytes, unit_bytes)
+        for first in range(unit, unit + unit_bytes - page_bytes + 1, page_bytes)
+        if first + page_bytes <= capacity_bytes
+    ]
+    assert paging.within(capacity_bytes) == len(starts) == pages
+    least = paging.capacity_bytes(pages)
+    assert least == starts[-1] + page_bytes
+    assert paging.within(least - 1) == pages - 1
+
+
+def test_pages_that_nobody_can_free_are_a_deadlock() -> None:
+    """Two buffers of 12 bytes fill at once in pages of 8; the remedy is one page more."""
+
+    def build(capacity_bytes: int) -> Program:
+        on_chip = OnChipDescription(capacity_bytes=capacity_bytes, page_bytes=8, unit_bytes=20)
+        tensor = definitions.map_values(tile, 2, [[1, 2, 3]])
+        with hardware_scope(Hardware(on_chip=on_chip)), Program("two") as program:
+            for _ in range(2):
+                source = Emit(StreamType((1, 3), FLOAT), encode(tensor, 2), (0,))()
+                Collect([], (0,))(Streamify()(Bufferize()(source)))
+        return program
+
+    report = simulate(build(24))
+    assert report.status == "deadlock"
+    assert report.deadlock is not None
+    assert report.deadlock["code"] == "FAB-D006"
+    assert (
+        "Of 2 pages of 8 bytes on chip bufferize_1 holds 1, bufferize_2 holds 1"
+        in (report.deadlock["loops"][0]["cause"])
+    )
+    # With a third page one buffer is filled, and read. Two end in the first unit of 20 bytes.
+    after_bytes = report.deadlock["remedy"]["capacity"]["after_bytes"]
+    assert simulate(build(after_bytes)).status == "completed"
+    assert simulate(build(after_bytes - 1), on_deadlock="describe").status == "deadlock"
+    assert after_bytes == 28
+
+
+def test_a_trace_and_a_held_run_know_who_waits_for_pages(tmp_path: Path) -> None:
+    """In each cycle a trace, a held run and a stuck one tell the same of who waits for pages."""
+    on_chip = OnChipDescription(capacity_bytes=24, page_bytes=10, unit_bytes=20)
+    program = buffers_on(Hardware(on_chip=on_chip), 3, 3)
+    _, trace = record(program, tmp_path)
+    seen: set[tuple[int, int]] = set()
+    with open_run(program) as run:
+        for cycle in range(12):
+            run.until(cycle=cycle)
+            told = state_in(trace, cycle).on_chip
+            assert told.requests == run.state.on_chip.requests
+            assert told.pages == on_chip.pages
+            seen.update(told.requests)
+    # The second buffer wants its first page while the first one holds both.
+    assert seen == {(1, 10)}
+
+
+def test_a_buffer_of_more_pages_than_there_are() -> None:
+    """A buffer that never finds its pages is refused, in pages."""
+    hardware = Hardware(on_chip=OnChipDescription(capacity_bytes=11, page_bytes=5))
+    report = simulate(buffers_on(hardware, 1, 3))
+    assert report.status == "error"
+    assert (
+        "bufferize_1: a buffer takes 3 pages of 5 bytes: expected at most the on-chip capacity of "
+        "2 pages in 11 bytes, of which 0 are free"
+    ) in str(report.error)
+
+
 def test_pages_fit_into_a_unit() -> None:
     """Pages are no larger than a memory unit."""
     with pytest.raises(ConfigurationError, match="page_bytes is 9: expected at most unit_bytes, 8"):
@@ -105,7 +287,7 @@ def test_the_question_is_answered_by_its_table() -> None:
     small = replace(
         study, fixed={**study.fixed, "experts": 4, "top_k": 2, "hidden": 64, "inter": 64}
     )
-    outcome = run_point(small, small.point(8))
+    outcome = run_point(small, small.point(16))
     assert (outcome.status, outcome.reason) == ("completed", None)
     assert outcome.setting["hardware.on_chip.page_bytes"] == 16
     held, pages = outcome.numbers["on_chip_peak_bytes"], outcome.numbers["on_chip_peak_pages"]

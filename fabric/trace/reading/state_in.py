@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from fabric.hardware.pages import Pages
 from fabric.retiming.rows import ALLOCATE, LEFT_OVER
 from fabric.state.expected import UNTOLD, Expected
 from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
@@ -238,10 +239,12 @@ def _waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
 
 def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
     """Return who wants room on chip, in the order they are served, and who holds it."""
-    capacity_bytes = trace.meta.get("hardware", {}).get("on_chip", {}).get("capacity_bytes")
+    on_chip = trace.meta.get("hardware", {}).get("on_chip", {})
+    capacity_bytes, page_bytes = on_chip.get("capacity_bytes"), on_chip.get("page_bytes")
+    pages = None if page_bytes is None else Pages(page_bytes, on_chip["unit_bytes"])
     held: tuple[tuple[int, int], ...] | None = None
     if capacity_bytes is None or (trace.has_state and cut >= trace.cycles):
         held = tuple(
             trace.rows("SELECT unit, held_bytes FROM states WHERE held_bytes > 0 ORDER BY unit")
         )
-    return OnChipState(capacity_bytes, tuple(trace.rows(_WANTED, cut=cut)), held)
+    return OnChipState(capacity_bytes, tuple(trace.rows(_WANTED, cut=cut)), held, pages)
