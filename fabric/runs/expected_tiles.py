@@ -11,6 +11,7 @@ from fabric.engine.observer import Observer, Sent, Stamp, Transferred, Watched
 from fabric.telling.errors import ProgramError
 from fabric.telling.place import Place
 from fabric.telling.wording import counted
+from fabric.values.block_scaled import block_format, numbers_of
 from fabric.values.value import Element, Tile
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.stream import Stream
@@ -109,7 +110,7 @@ def tiles_of(stream: Stream, sent: Sequence[Element], given: object, place: Plac
 
 def _numbers(tile: Tile) -> np.ndarray:
     assert tile.data is not None
-    return tile.data
+    return tile.data if block_format(tile.dtype) is None else numbers_of(tile.data)
 
 
 def _found(sent: Sequence[Element], dims: int) -> Iterator[tuple[Index, Tile]]:

@@ -52,7 +52,8 @@ class Errors(NamedTuple):
 class OutputVerification:
     """One output or stream, compared element by element with what the program expects.
 
-    The scale of an element is the root mean square of the expected row that it is in. Rows of fewer
+    The scale of an element is the root mean square of the expected row that it is in, or of its
+    block where it is stored in one. Rows of fewer
     than 16 numbers have at least the scale of most of them, and share an error of rows.
 
     Attributes:
@@ -66,6 +67,8 @@ class OutputVerification:
         mismatched: of them, those that are wrong.
         roundings: one after the other, on the way that has most, of ``unit`` each.
         unit: from 1 to the next number of the narrowest type on the way; 0 without floats.
+        step: from an element of a block-scaled type on the way to the next one, as a part of it:
+            what a number at a tie can be off by; 0 without such a type.
         bounds: what errors may come to, in scales; None where the program gives a tolerance.
         used: what part of its bound each error has used: 1 is the most that is right. Of a given
             tolerance that of elements.
@@ -87,6 +90,7 @@ class OutputVerification:
     mismatched: int = 0
     roundings: float = 0.0
     unit: float = 0.0
+    step: float = 0.0
     bounds: Errors | None = None
     used: Errors = Errors(0.0, 0.0, 0.0)  # noqa: RUF009 - it cannot be changed
     rtol: float = 0.0
@@ -144,7 +148,8 @@ class OutputVerification:
         if self.bounds is None or not self.unit:
             return ""
         count = math.ceil(self.roundings)
-        return f", {count} rounding{'s' * (count != 1)} of {self.unit:.3g}"
+        ties = f", ties of numbers {self.step:.3g} apart" if self.step else ""
+        return f", {count} rounding{'s' * (count != 1)} of {self.unit:.3g}{ties}"
 
     def as_json(self) -> JsonObject:
         """Return the item of ``outputs`` or ``streams`` in the field ``verification``."""
@@ -158,6 +163,7 @@ class OutputVerification:
             "mismatched": self.mismatched,
             "roundings": self.roundings,
             "unit": self.unit,
+            "step": self.step,
             "bounds": None if bounds is None else bounds._asdict(),
             "used": self.used._asdict(),
             "rtol": self.rtol,

@@ -16,13 +16,14 @@ from fabric.runs.verification import Errors, Mismatch, Number, OutputVerificatio
 from fabric.telling.errors import ProgramError
 from fabric.telling.place import Place, raising_place
 from fabric.telling.users_code import raised, users_code
-from fabric.values.block_scaled import block_format, numbers_of
+from fabric.values.block_scaled import BLOCK, block_format, numbers_of
 from fabric.values.precision import unit_of
 from fabric.values.stream_type import TileType
 from fabric.values.value import Element, dtype_name
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.expectation import Tolerance
-from fabric.wiring.roundings import EXACT, Roundings, least_unit, roundings_of
+from fabric.wiring.mistakes import off_chip_tensor_of
+from fabric.wiring.roundings import EXACT, Roundings, least_unit, roundings_of, worse
 from fabric.wiring.stream import Stream
 
 __all__ = ["noise_of", "verify"]
@@ -51,6 +52,16 @@ _PLACES: Final = 5
 _BLOCK: Final = 1 << 16
 """Elements that are compared at once."""
 
+_AT_A_TIE: Final = 1.5
+"""What an element can be off by at a tie between two elements of a block-scaled type, in steps, on
+the scale of its row, which is that of its block where it is stored in one. A row is off by one step
+at most: so is its largest number, as a part of itself, and so are products with a row of which that
+is the only large one."""
+
+_TYPICAL: Final = 0.25
+"""The square of what a row with a tie is off by, in steps, where others are as large. In rows of 32
+numbers it is less than a tenth of that."""
+
 _INTEGERS: Final = 2**53
 """Up to here float64 has every integer."""
 
@@ -78,10 +89,12 @@ def verify(
         return None
     come = roundings_of(plan)
     writers: dict[str, Roundings] = {}
+    widths: dict[str, int | None] = {}
     for node in plan.nodes:
         for name in program.names.stored_by(node.name):
-            last = writers.get(name, EXACT)
-            writers[name] = max(last, come[node], key=lambda each: each.variance)
+            writers[name] = max(writers.get(name, EXACT), come[node], key=worse)
+            tensor = off_chip_tensor_of(node)
+            widths[name] = None if tensor is None else _block_of(tensor.dtype)
     streams = []
     for node in plan.nodes:
         for port, expectation in sorted(node.expected.items()):
@@ -95,6 +108,7 @@ def verify(
                     _real(f"expect of {stream.name} returns", each, expectation.place)
                     for each in tiles.wanted
                 ],
+                _block_of(_tile_type(stream).dtype),
             )
             compared = OutputVerification(
                 output=stream.name,
@@ -121,11 +135,8 @@ def verify(
             wanted_shape=array.shape,
         )
         roundings = writers.get(name, EXACT)
-        outputs.append(
-            _judged(
-                compared, _Pair([output], [array]), None, expectation.tolerance, roundings, exact
-            )
-        )
+        pair = _Pair([output], [array], widths.get(name))
+        outputs.append(_judged(compared, pair, None, expectation.tolerance, roundings, exact))
     return Verification(
         streams=tuple(streams),
         outputs=tuple(outputs),
@@ -167,6 +178,10 @@ def _tile_type(stream: Stream) -> TileType:
     return stream.value
 
 
+def _block_of(dtype: np.dtype) -> int | None:
+    return None if block_format(dtype) is None else BLOCK
+
+
 class _Rows(NamedTuple):
     """What is compared: rows of numbers, found and wanted, with the scale of each row."""
 
@@ -176,21 +191,36 @@ class _Rows(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """Arrays that shall be alike: an output, or the tiles of a stream."""
+    """Arrays that shall be alike: an output, or the tiles of a stream.
+
+    Attributes:
+        found, wanted: one array a tile, or one of all.
+        block: so many neighbours share a scale; None where they do not.
+    """
 
     found: list[Array]
     wanted: list[Array]
+    block: int | None
 
     def rows(self) -> Iterator[tuple[Array, Array]]:
         """Yield them as rows; arrays that have as many columns as the one before come together."""
         pairs = [
-            tuple(each.reshape(-1, each.shape[-1] if each.ndim else 1) for each in pair)
+            tuple(each.reshape(-1, self._width(each)) for each in pair)
             for pair in zip(self.found, self.wanted, strict=True)
             if pair[0].size
         ]
         for _, alike in groupby(pairs, lambda pair: pair[0].shape[1]):
             found, wanted = zip(*alike, strict=True)
             yield _joined(found), _joined(wanted)
+
+    def widest(self) -> int:
+        """Return the largest number of numbers on one scale."""
+        return max(map(self._width, self.found))
+
+    def _width(self, array: Array) -> int:
+        """Return how many numbers are judged on one scale: a row, or a block where it has some."""
+        cols = array.shape[-1] if array.ndim else 1
+        return cols if self.block is None or cols % self.block else self.block
 
     def mismatch(self, place: int, indices: list[tuple[int, ...]] | None) -> Mismatch:
         """Return the numbers at a place, counted over all arrays in row-major order."""
@@ -216,7 +246,7 @@ def _judged(
     exact: bool,
 ) -> OutputVerification:
     """Return ``compared`` with what there is to say of arrays that shall be alike."""
-    size = max(sum(each.size for each in arrays) for arrays in pair)
+    size = max(sum(each.size for each in arrays) for arrays in (pair.found, pair.wanted))
     compared = replace(compared, elements=size, mismatched=size)
     if compared.misfit is not None or compared.shape != compared.wanted_shape:
         return compared
@@ -225,8 +255,16 @@ def _judged(
     if unit:
         roundings, least = _allowed(roundings, pair, exact)
         noise = min(math.sqrt(roundings.variance), _MOST)
-        bounds = Errors(*(each * noise + exact * _EXACTLY for each in (_ELEMENT, _ROW, _WHOLE)))
-        compared = replace(compared, roundings=roundings.times, unit=roundings.unit)
+        at_ties = _at_ties(roundings, max(BLOCK, pair.widest()), size)
+        bounds = Errors(
+            *(
+                each * noise + exact * _EXACTLY + more
+                for each, more in zip((_ELEMENT, _ROW, _WHOLE), at_ties, strict=True)
+            )
+        )
+        compared = replace(
+            compared, roundings=roundings.times, unit=roundings.unit, step=roundings.step
+        )
     given = tolerance.rtol, tolerance.atol
     compared = replace(
         compared,
@@ -235,6 +273,17 @@ def _judged(
         atol=None if unit and given[1] is None else given[1] or 0.0,
     )
     return _counted(compared, pair, bounds, least, tolerance.equal_nan, indices)
+
+
+def _at_ties(roundings: Roundings, cols: int, size: int) -> Errors:
+    """Return what errors of ``size`` numbers in rows of ``cols`` may come to, of ties alone.
+
+    One row may be off by as much as a row can, and as many as are likely to have a tie by what is
+    typical. The more rows there are, the less that explains.
+    """
+    share = min(1.0, cols * (1 / max(1, size) + _TYPICAL * roundings.ties))
+    step = roundings.step
+    return Errors(_AT_A_TIE * step, step, math.sqrt(share) * step)
 
 
 def _allowed(roundings: Roundings, pair: _Pair, exact: bool) -> tuple[Roundings, float]:

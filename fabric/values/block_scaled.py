@@ -52,6 +52,16 @@ class BlockFormat:
         finfo: Any = vars(ml_dtypes)["finfo"]
         return float(finfo(self.element).max)
 
+    @property
+    def step(self) -> float:
+        """How far neighbours are apart at most, as a part of the smaller one.
+
+        Above the largest element of a block is the least number that has the next scale.
+        """
+        finfo: Any = vars(ml_dtypes)["finfo"]
+        beyond = float(np.ldexp(1.0, np.frexp(self.most)[1]))
+        return max(float(finfo(self.element).eps), beyond / self.most - 1)
+
 
 _FORMATS: Final = (
     BlockFormat("mxfp4", np.dtype(ml_dtypes.float4_e2m1fn), 4),

@@ -24,6 +24,7 @@ from torch.overrides import TorchFunctionMode
 
 from fabric.extend import refuse, users_code
 from operators.torch.call import Spec
+from operators.torch.chosen.settling import NeedsLengthError, Settled, has_lengths_of_data
 from operators.torch.decompositions import decompositions
 from operators.torch.lengths import at_lengths, is_of_one, kept_trace
 from operators.torch.loops.rolling import Rolled, has_loops
@@ -34,6 +35,7 @@ from operators.torch.registry import importer_of
 __all__ = [
     "Captured",
     "capture",
+    "check_is_known",
     "module_of",
     "place_of",
     "specs_of",
@@ -96,14 +98,8 @@ def capture(
         refuse(f"from_torch is given a {type(module).__name__}: expected a torch.nn.Module")
     if not isinstance(args, tuple):
         refuse(f"from_torch: args is a {type(args).__name__}: expected a tuple, such as (x,)")
-    leaves, structure = torch.utils._pytree.tree_flatten((args, dict(kwargs)))
-    if dynamic_shapes is None:
-        exported = _traced(module, args, kwargs, rolls=rolls)
-        graph = exported.graph
-    else:
-        trace = partial(_traced, module, args, kwargs, dynamic_shapes)
-        exported = kept_trace(module, leaves, structure, dynamic_shapes, trace)
-        graph = at_lengths(exported, leaves)
+    leaves = torch.utils._pytree.tree_leaves((args, dict(kwargs)))
+    exported, graph = _trace_of(module, args, kwargs, dynamic_shapes, rolls=rolls)
     _check_only_returns(module, exported)
     given = iter(leaves)
     held = {**exported.state_dict, **exported.constants}
@@ -130,6 +126,27 @@ def capture(
     outputs = tuple(each for each, spec in specs if spec.kind is OutputKind.USER_OUTPUT)
     known = frozenset(data), frozenset(parameters), frozenset(inputs)
     return Captured(calls, tensors, *known, outputs)
+
+
+def _trace_of(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+    *,
+    rolls: bool,
+) -> tuple[ExportedProgram, torch.fx.Graph]:
+    """Return a trace for these arguments, and its graph with their lengths."""
+    trace = partial(_traced, module, args, kwargs)
+    if dynamic_shapes is not None:
+        leaves, structure = torch.utils._pytree.tree_flatten((args, dict(kwargs)))
+        symbols = partial(trace, dynamic_shapes)
+        kept = kept_trace(module, leaves, structure, dynamic_shapes, symbols)
+        # What known arguments decide is of these arguments: their trace is not kept.
+        if not has_lengths_of_data(kept.graph):
+            return kept, at_lengths(kept, leaves)
+    exported = trace(rolls=rolls)
+    return exported, exported.graph
 
 
 def _traced(
@@ -169,8 +186,26 @@ def _traced(
                 f"torch.export cannot trace {type(module).__name__} for these arguments: "
                 f"{type(error).__name__}: {said}"
             )
-        exported = _taken_apart(exported.run_decompositions({}))
-        return _rolled(exported, given) if rolls else exported
+        exported = exported.run_decompositions({})
+        needing = None
+        if dynamic_shapes is None and has_lengths_of_data(exported.graph):
+            exported, needing = _settled(exported, given)
+        exported = _taken_apart(exported)
+        if rolls:
+            exported = _rolled(exported, given)
+        for node in exported.graph.nodes if needing is not None else ():
+            node.meta["needs_length"] = needing
+        return exported
+
+
+def _settled(exported: ExportedProgram, given: Any) -> tuple[ExportedProgram, Node | None]:
+    """Return a trace without lengths that data decide, or this one and who needs to know one."""
+    module = Settled(exported.module(), torch.utils._pytree.tree_leaves(given))
+    try:
+        settled = torch.export.export(module, *given, strict=False)
+    except NeedsLengthError as error:
+        return exported, error.node
+    return settled.run_decompositions({}), None
 
 
 def _rolled(exported: ExportedProgram, given: Any) -> ExportedProgram:
@@ -312,18 +347,45 @@ def specs_of(node: Node) -> tuple[Spec, ...]:
     found = node.meta["val"]
     tensors = found if isinstance(found, tuple | list) else (found,)
     return tuple(
-        Spec(_sizes(each), _COMPLEX if each.dtype == torch.complex64 else dtype_of(each.dtype))
+        Spec(
+            _sizes(node, each), _COMPLEX if each.dtype == torch.complex64 else dtype_of(each.dtype)
+        )
         for each in tensors
         if isinstance(each, torch.Tensor)
     )
 
 
-def _sizes(tensor: torch.Tensor) -> tuple[int, ...]:
+def _sizes(node: Node, tensor: torch.Tensor) -> tuple[int, ...]:
     if not all(isinstance(each, int) for each in tensor.shape):
         raise UnsupportedError(
-            f"data decide the size of its result, {list(tensor.shape)}: expected a known one"
+            f"data decide the size of its result, {list(tensor.shape)}{_who_needs_it(node)}: "
+            "expected a known one"
         )
     return tuple(tensor.shape)
+
+
+def check_is_known(node: Node) -> None:
+    """Refuse a call that reads a number of data.
+
+    Raises:
+        UnsupportedError: it does.
+    """
+    if node.target in (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default):
+        raise UnsupportedError(
+            f"data decide the number that it reads{_who_needs_it(node)}: expected a known one"
+        )
+
+
+def _who_needs_it(node: Node) -> str:
+    """Say which call needs to know a length that data decide; nothing where that is not known."""
+    needing = node.meta.get("needs_length")
+    if needing is None:
+        return ""
+    if needing.op == "output":
+        return ", which the module returns"
+    _, line = place_of(needing)
+    at = "" if line is None else f" in line {line}"
+    return f", which {written_of(needing) or target_of(needing)}{at} needs"
 
 
 def module_of(node: Node) -> str:

@@ -21,6 +21,7 @@ from operators.kernels.tensors import Opaque, Stored, View
 from operators.torch.call import Call, Spec
 from operators.torch.capture import (
     Captured,
+    check_is_known,
     module_of,
     place_of,
     specs_of,
@@ -161,6 +162,7 @@ class _Planning:
         if is_behind:
             self.behind.add(node)
         try:
+            check_is_known(node)
             read = {each: self._read(node, each) for each in node.all_input_nodes}
             call = _call(node, read)
             if any(each is None for each in read.values()):

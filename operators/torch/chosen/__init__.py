@@ -1,0 +1,1 @@
+"""Lengths that data decide."""

@@ -1,0 +1,549 @@
+"""What becomes of calls on tensors of which data choose the places.
+
+A rule is given the call, and its arguments. It returns None where the call would have to know how
+many places are chosen, or where each of them comes to stand.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch.fx import Node
+
+from operators.torch.chosen.tensors import Choice, Chosen, Number, has_lengths, leaves
+
+__all__ = ["ARITHMETIC", "BEGINS", "RULES", "arithmetic", "pointwise"]
+
+ARITHMETIC: Final = (
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.floordiv,
+    operator.mod,
+    operator.neg,
+    operator.truediv,
+    *(operator.ge, operator.gt, operator.le, operator.lt, operator.eq, operator.ne),
+)
+
+
+def arithmetic(n: Node, args: Sequence[Any]) -> Any:
+    """Compute with integers that data decide."""
+    if any(isinstance(each, Chosen) for each in args):
+        return None
+    return Number(n.target(*(_value(each) for each in args)))
+
+
+def _value(given: Any) -> Any:
+    return given.value if isinstance(given, Number) else given
+
+
+def pointwise(n: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Compute place by place: what is not chosen stays that."""
+    chosen = [each for each in leaves((args, kwargs)) if isinstance(each, Chosen)]
+
+    def plain(given: Any) -> Any:
+        if isinstance(given, list | tuple):
+            return [plain(each) for each in given]
+        return given.tensor if isinstance(given, Chosen) else _value(given)
+
+    if not chosen:
+        return n.target(*map(plain, args), **{key: plain(each) for key, each in kwargs.items()})
+    first = chosen[0]
+    if not _alike(chosen) or len({each.from_right for each in chosen}) > 1:
+        return None
+    others = [each for each in leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+    if any(each.ndim >= -first.from_right and each.shape[first.from_right] != 1 for each in others):
+        return None
+    found = n.target(*map(plain, args), **{key: plain(each) for key, each in kwargs.items()})
+    return Chosen(found, first.choice, found.ndim + first.from_right)
+
+
+def _alike(chosen: Sequence[Chosen]) -> bool:
+    """Whether tensors have the same places chosen."""
+    return all(each.choice.by == chosen[0].choice.by for each in chosen)
+
+
+def _nonzero(n: Node, mask: Any) -> Any:
+    if not isinstance(mask, torch.Tensor) or not mask.ndim:
+        return None
+    count = math.prod(mask.shape)
+    places = torch.unravel_index(torch.arange(count, device=mask.device), tuple(mask.shape))
+    valid = (mask if mask.dtype == torch.bool else mask != 0).reshape(-1)
+    choice = Choice(valid, n.args[0])
+    return Chosen(torch.stack(list(places), 1), choice, 0, is_place=mask.ndim == 1)
+
+
+def _nonzero_columns(n: Node, mask: Any) -> Any:
+    found = _nonzero(n, mask)
+    return None if found is None else _unbind(n, found, 1)
+
+
+def _unbind(_: Node, x: Any, dim: int = 0) -> Any:
+    dim %= x.tensor.ndim
+    if dim == x.dim:
+        return None
+    at = x.dim - (dim < x.dim)
+    return tuple(replace(x, tensor=each, dim=at) for each in x.tensor.unbind(dim))
+
+
+def _item_of(_: Node, several: Any, at: int) -> Any:
+    return several[at]
+
+
+def _index(n: Node, x: Any, places: Sequence[Any]) -> Any:
+    named = [each for each in places if each is not None]
+    if len(named) != 1 or isinstance(x, Chosen):
+        return _columns(n, x, places)
+    (place,), dim = named, next(at for at, each in enumerate(places) if each is not None)
+    if isinstance(place, Chosen):
+        return _index_select(n, x, dim, place) if place.tensor.ndim == 1 else None
+    if place.dtype not in (torch.bool, torch.uint8) or not place.ndim:
+        return None
+    flat = x.flatten(dim, dim + place.ndim - 1) if place.ndim > 1 else x
+    return Chosen(flat, Choice(place.reshape(-1), n.args[1][dim]), dim)
+
+
+def _columns(_: Node, x: Any, places: Sequence[Any]) -> Any:
+    """Return what several lists of places name, those of ``nonzero`` among them."""
+    chosen = [each for each in places if isinstance(each, Chosen)]
+    leading = len(places) == sum(each is not None for each in places)
+    if isinstance(x, Chosen) or not chosen or not leading or not _alike(chosen):
+        return None
+    if any(not isinstance(each, Chosen) or each.tensor.ndim != 1 for each in places):
+        return None
+    return Chosen(x[tuple(each.tensor for each in places)], chosen[0].choice, 0)
+
+
+def _index_select(_: Node, x: Any, dim: int, places: Any) -> Any:
+    if isinstance(x, Chosen) or not isinstance(places, Chosen):
+        return None
+    dim %= x.ndim
+    all_of_it = places.is_place and places.choice.size == x.shape[dim]
+    return Chosen(x if all_of_it else x.index_select(dim, places.tensor), places.choice, dim)
+
+
+def _masked_select(n: Node, x: Any, mask: Any) -> Any:
+    if isinstance(x, Chosen) or isinstance(mask, Chosen):
+        return None
+    by = n.args[1] if mask.shape == x.shape else n
+    x, mask = torch.broadcast_tensors(x, mask)
+    return Chosen(x.reshape(-1), Choice(mask.reshape(-1), by), 0)
+
+
+def _slice(n: Node, x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    if isinstance(x, Chosen):
+        if dim % x.tensor.ndim == x.dim or has_lengths((start, end)):
+            return None
+        return replace(x, tensor=n.target(x.tensor, dim, start, end, step), is_place=False)
+    if step != 1:
+        return None
+    dim %= x.ndim
+    count = x.shape[dim]
+    places = torch.arange(count, device=x.device)
+
+    def place(given: Any) -> Any:
+        value = _value(given)
+        if isinstance(given, Number):
+            return torch.where(value < 0, value + count, value)
+        return value + count if value < 0 else value
+
+    valid = torch.ones(count, dtype=torch.bool, device=x.device)
+    if start is not None:
+        valid = valid & (places >= place(start))
+    if end is not None:
+        valid = valid & (places < place(end))
+    choice = Choice(valid, (count, *n.args[2:4]))
+    if not _has(start) and isinstance(end, Number) and end.of is None:
+        # PyTorch has it from the module, or from a check of its own, that it is a part of this.
+        end.of = choice
+    return Chosen(x, choice, dim)
+
+
+def _has(start: Any) -> bool:
+    """Whether a slice begins behind the first place."""
+    return isinstance(start, Number) or bool(start)
+
+
+def _item(_: Node, x: Any) -> Any:
+    return Number(x.reshape(())) if isinstance(x, torch.Tensor) else None
+
+
+def _sym_size(_: Node, x: Any, dim: int) -> Any:
+    if dim % x.tensor.ndim == x.dim:
+        return Number(x.choice.count, x.choice)
+    return x.tensor.shape[dim]
+
+
+class _Sizes(NamedTuple):
+    """Sizes with a known one in place of one that data decide; which, and what it counts."""
+
+    sizes: list[Any]
+    dim: int
+    choice: Choice
+
+
+def _sizes(given: Sequence[Any]) -> _Sizes | None:
+    at = [place for place, each in enumerate(given) if isinstance(each, Number)]
+    choice = given[at[0]].of if len(at) == 1 else None
+    if choice is None:
+        return None
+    sizes = [choice.size if isinstance(each, Number) else each for each in given]
+    return _Sizes(sizes, at[0], choice)
+
+
+def _view(n: Node, x: Any, shape: Sequence[Any], *_: Any, **__: Any) -> Any:
+    if not isinstance(x, Chosen) or not _are_lengths(x, shape):
+        return None
+    before = math.prod(x.tensor.shape[: x.dim])
+    size = x.tensor.shape[x.dim]
+    sizes = [x.choice.size if isinstance(each, Number) else each for each in shape]
+    found = n.target(x.tensor, sizes)
+    for dim, each in enumerate(found.shape):
+        if each == size and math.prod(found.shape[:dim]) == before:
+            return Chosen(found, x.choice, dim)
+    return None
+
+
+def _are_lengths(x: Chosen, shape: Sequence[Any]) -> bool:
+    """Whether those sizes that data decide are how many places of a tensor are chosen."""
+    numbers = [each for each in shape if isinstance(each, Number)]
+    return all(each.of is not None and each.of.by == x.choice.by for each in numbers)
+
+
+def _expand(n: Node, x: Any, shape: Sequence[Any], **_: Any) -> Any:
+    known = _sizes(shape)
+    if isinstance(x, Chosen):
+        if not _are_lengths(x, shape):
+            return None
+        sizes = [x.choice.size if isinstance(each, Number) else each for each in shape]
+        found = n.target(x.tensor, sizes)
+        return Chosen(found, x.choice, found.ndim + x.from_right)
+    return None if known is None else Chosen(n.target(x, known.sizes), known.choice, known.dim)
+
+
+def _filled(n: Node, shape: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+    known = _sizes(shape)
+    if known is None or has_lengths((args, kwargs)):
+        return None
+    return Chosen(n.target(known.sizes, *args, **kwargs), known.choice, known.dim)
+
+
+def _arange(_: Node, end: Any, **kwargs: Any) -> Any:
+    if not isinstance(end, Number) or end.of is None:
+        return None
+    places = end.of.valid.cumsum(0) - 1
+    dtype = kwargs.get("dtype")
+    return Chosen(places if dtype is None else places.to(dtype), end.of, 0)
+
+
+def _unsqueeze(n: Node, x: Any, dim: int) -> Any:
+    dim %= x.tensor.ndim + 1
+    return Chosen(n.target(x.tensor, dim), x.choice, x.dim + (dim <= x.dim))
+
+
+def _squeeze(n: Node, x: Any, dim: Any) -> Any:
+    dims = [each % x.tensor.ndim for each in ([dim] if isinstance(dim, int) else dim)]
+    if x.dim in dims:
+        return None
+    gone = sum(each < x.dim and x.tensor.shape[each] == 1 for each in dims)
+    return replace(x, tensor=n.target(x.tensor, dim), dim=x.dim - gone)
+
+
+def _select(n: Node, x: Any, dim: int, place: Any) -> Any:
+    dim %= x.tensor.ndim
+    if dim == x.dim or has_lengths(place):
+        return None
+    # Of nonzero's result the only column, and of each place its number.
+    return replace(x, tensor=n.target(x.tensor, dim, place), dim=x.dim - (dim < x.dim))
+
+
+def _permute(n: Node, x: Any, *dims: Any) -> Any:
+    order = list(range(x.tensor.ndim))
+    name = str(n.target)
+    if "permute" in name:
+        order = [each % x.tensor.ndim for each in dims[0]]
+    else:
+        first, second = (each % x.tensor.ndim for each in (dims or (0, x.tensor.ndim - 1)))
+        order[first], order[second] = order[second], order[first]
+    return Chosen(x.tensor.permute(order), x.choice, order.index(x.dim))
+
+
+def _reduction(neutral: float | None) -> Callable[..., Any]:
+    """Return the rule of a call that takes a dimension away; ``neutral`` changes no result."""
+
+    def rule(n: Node, x: Any, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> Any:
+        dims = _dims(x, dim)
+        given = (dim, keepdim) if len(n.args) > 1 else ()
+        if x.dim in dims:
+            fill = _least(x, neutral) if neutral in (-math.inf, math.inf) else neutral
+            return n.target(x.filled(fill), *given, **kwargs)
+        gone = 0 if keepdim else sum(each < x.dim for each in dims)
+        return Chosen(n.target(x.tensor, *given, **kwargs), x.choice, x.dim - gone)
+
+    return rule
+
+
+def _least(x: Chosen, neutral: float) -> float:
+    if x.tensor.is_floating_point():
+        return neutral
+    info = torch.iinfo(x.tensor.dtype)
+    return float(info.min if neutral < 0 else info.max)
+
+
+def _dims(x: Chosen, dim: Any) -> list[int]:
+    if dim is None or dim == []:
+        return list(range(x.tensor.ndim))
+    return [each % x.tensor.ndim for each in ([dim] if isinstance(dim, int) else dim)]
+
+
+def _mean(n: Node, x: Any, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> Any:
+    dims = _dims(x, dim)
+    if x.dim not in dims:
+        return _reduction(None)(n, x, dim, keepdim, **kwargs)
+    others = math.prod(x.tensor.shape[each] for each in dims if each != x.dim)
+    total = x.filled(0).sum(dims, keepdim, **kwargs)
+    return total / (x.choice.count * others).to(total.dtype)
+
+
+def _var(n: Node, x: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Any:
+    dims = _dims(x, dim)
+    if x.dim not in dims:
+        return None
+    others = math.prod(x.tensor.shape[each] for each in dims if each != x.dim)
+    count = (x.choice.count * others).to(x.tensor.dtype)
+    mean = x.filled(0).sum(dims, True) / count
+    squares = replace(x, tensor=(x.tensor - mean).square()).filled(0).sum(dims, keepdim)
+    found = squares / (count - (1 if correction is None else correction))
+    return found.sqrt() if "std" in str(n.target) else found
+
+
+def _unbiased(n: Node, x: Any, dim: Any, unbiased: bool = True, keepdim: bool = False) -> Any:
+    return _var(n, x, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+def _softmax(n: Node, x: Any, dim: int, *args: Any) -> Any:
+    along = dim % x.tensor.ndim == x.dim
+    given = x.filled(-math.inf) if along else x.tensor
+    return replace(x, tensor=n.target(given, dim, *args), is_place=False)
+
+
+def _cumsum(n: Node, x: Any, dim: int, **kwargs: Any) -> Any:
+    along = dim % x.tensor.ndim == x.dim
+    given = x.filled(0) if along else x.tensor
+    return replace(x, tensor=n.target(given, dim, **kwargs), is_place=False)
+
+
+def _norm(n: Node, x: Any, shape: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+    if has_lengths((shape, args)) or x.dim >= x.tensor.ndim - len(shape):
+        return None
+    return replace(x, tensor=n.target(x.tensor, shape, *args, **kwargs))
+
+
+def _linear(n: Node, x: Any, *weights: Any) -> Any:
+    if not isinstance(x, Chosen) or has_lengths(weights) or x.from_right == -1:
+        return None
+    return replace(x, tensor=n.target(x.tensor, *weights))
+
+
+def _embedding(n: Node, table: Any, x: Any, *args: Any) -> Any:
+    if isinstance(table, Chosen) or has_lengths(args):
+        return None
+    return replace(x, tensor=n.target(table, x.tensor, *args), is_place=False)
+
+
+def _matmul(n: Node, a: Any, b: Any) -> Any:
+    inner_of_b = -1 if (b.tensor if isinstance(b, Chosen) else b).ndim == 1 else -2
+    summed = [
+        isinstance(each, Chosen) and each.from_right == inner
+        for each, inner in ((a, -1), (b, inner_of_b))
+    ]
+    if any(summed):
+        # Both have the length that is summed over.
+        if not all(summed) or a.choice.by != b.choice.by:
+            return None
+        return n.target(a.filled(0), b.filled(0))
+    left, right = (each.tensor if isinstance(each, Chosen) else each for each in (a, b))
+    found = n.target(left, right)
+    if isinstance(a, Chosen) and isinstance(b, Chosen):
+        return None
+    if isinstance(a, Chosen):
+        return Chosen(found, a.choice, found.ndim + a.from_right + (right.ndim == 1))
+    return Chosen(found, b.choice, found.ndim + b.from_right)
+
+
+def _attention(n: Node, q: Any, k: Any, v: Any, mask: Any = None, *args: Any, **kwargs: Any) -> Any:
+    others = mask is not None or (len(args) > 1 and args[1]) or kwargs.get("is_causal")
+    keys = [each for each in (k, v) if isinstance(each, Chosen)]
+    if others or kwargs.get("enable_gqa") or len(keys) == 1 or not _alike(keys):
+        return None
+    rows = [*keys, *([q] if isinstance(q, Chosen) else [])]
+    if any(each.from_right != -2 for each in rows):
+        return None
+    left = q.tensor if isinstance(q, Chosen) else q
+    if keys:
+        scale = kwargs.get("scale") or 1 / math.sqrt(left.shape[-1])
+        scores = left @ k.tensor.transpose(-2, -1) * scale
+        # What is not chosen has a weight of 0, and is 0: a weight alone leaves a NaN.
+        weights = torch.where(k.choice.valid, scores, -math.inf).softmax(-1)
+        found = weights @ v.filled(0)
+    else:
+        found = n.target(left, k, v, None, *args, **kwargs)
+    return replace(q, tensor=found) if isinstance(q, Chosen) else found
+
+
+def _index_add(n: Node, x: Any, dim: int, places: Any, source: Any, **kwargs: Any) -> Any:
+    chosen = [each for each in (places, source) if isinstance(each, Chosen)]
+    if isinstance(x, Chosen) or len(chosen) != 2 or not _alike(chosen):
+        return None
+    if source.dim != dim % x.ndim:
+        return None
+    return n.target(x, dim, places.tensor, source.filled(0), **kwargs)
+
+
+def _index_put(
+    n: Node, x: Any, places: Sequence[Any], values: Any, accumulate: bool = False
+) -> Any:
+    (place, *more) = places
+    if isinstance(x, Chosen) or more:
+        return None
+    if not isinstance(place, Chosen):
+        return None if accumulate else _put_at(n.args[1][0], x, place, values)
+    if place.tensor.ndim != 1 or _is_of_others(values, place):
+        return None
+    if accumulate:
+        values = values if isinstance(values, Chosen) else _like(x, place, values)
+        return n.target(x, [place.tensor], values.filled(0), True)
+    if not place.is_place or place.choice.size != x.shape[0]:
+        return None
+    valid = place.choice.valid.view(-1, *[1] * (x.ndim - 1))
+    return torch.where(valid, values.tensor if isinstance(values, Chosen) else values, x)
+
+
+def _is_of_others(values: Any, place: Chosen) -> bool:
+    """Whether values are of other places than these."""
+    return isinstance(values, Chosen) and (values.choice.by != place.choice.by or values.dim != 0)
+
+
+def _like(x: Any, place: Chosen, values: Any) -> Chosen:
+    shape = (place.choice.size, *x.shape[1:])
+    return Chosen(values.expand(shape), place.choice, 0)
+
+
+def _put_at(by: Any, x: Any, mask: Any, values: Any) -> Any:
+    """Put back what a mask, which ``by`` gives, has chosen where it chose it."""
+    if not isinstance(values, Chosen) or values.choice.by != by or values.dim:
+        return None
+    shape = (*mask.shape, *[1] * (x.ndim - mask.ndim))
+    return torch.where(mask.view(shape), values.tensor.view(x.shape), x)
+
+
+def _masked_scatter(n: Node, x: Any, mask: Any, values: Any) -> Any:
+    known = isinstance(values, Chosen) and not isinstance(x, Chosen) and mask.shape == x.shape
+    return _put_at(n.args[1], x, mask, values) if known else None
+
+
+def _cat(n: Node, tensors: Sequence[Any], dim: int = 0) -> Any:
+    chosen = [each for each in tensors if isinstance(each, Chosen)]
+    if len(chosen) != len(tensors) or not _alike(chosen) or len({each.dim for each in chosen}) > 1:
+        return None
+    if dim % chosen[0].tensor.ndim == chosen[0].dim:
+        return None
+    found = n.target([each.tensor for each in chosen], dim)
+    return Chosen(found, chosen[0].choice, chosen[0].dim)
+
+
+def _same(n: Node, x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return a tensor made place by place by a call that does not say so."""
+    if has_lengths(args):
+        return None
+    is_place = x.is_place and "_like" not in str(n.target)
+    return replace(x, tensor=n.target(x.tensor, *args, **kwargs), is_place=is_place)
+
+
+BEGINS: Final = {
+    "aten.nonzero.default",
+    "aten.nonzero_numpy.default",
+    "aten.where.default",
+    "aten.index.Tensor",
+    "aten.masked_select.default",
+    "aten.item.default",
+    "aten._local_scalar_dense.default",
+}
+"""Calls that choose places, or read a number, of tensors that have all of theirs."""
+
+RULES: Final[dict[str, Callable[..., Any]]] = {
+    "aten.nonzero.default": _nonzero,
+    "aten.nonzero_numpy.default": _nonzero_columns,
+    "aten.where.default": _nonzero_columns,
+    "aten.unbind.int": _unbind,
+    str(operator.getitem): _item_of,
+    "aten.index.Tensor": _index,
+    "aten.index_select.default": _index_select,
+    "aten.masked_select.default": _masked_select,
+    "aten.slice.Tensor": _slice,
+    "aten.item.default": _item,
+    "aten._local_scalar_dense.default": _item,
+    "aten.sym_size.int": _sym_size,
+    "aten.view.default": _view,
+    "aten.reshape.default": _view,
+    "aten._unsafe_view.default": _view,
+    "aten.expand.default": _expand,
+    "aten.zeros.default": _filled,
+    "aten.ones.default": _filled,
+    "aten.full.default": _filled,
+    "aten.arange.default": _arange,
+    "aten.unsqueeze.default": _unsqueeze,
+    "aten.squeeze.dim": _squeeze,
+    "aten.squeeze.dims": _squeeze,
+    "aten.select.int": _select,
+    "aten.permute.default": _permute,
+    "aten.transpose.int": _permute,
+    "aten.t.default": _permute,
+    "aten.numpy_T.default": _permute,
+    "aten.sum.dim_IntList": _reduction(0),
+    "aten.sum.default": _reduction(0),
+    "aten.prod.dim_int": _reduction(1),
+    "aten.amax.default": _reduction(-math.inf),
+    "aten.amin.default": _reduction(math.inf),
+    "aten.max.default": _reduction(-math.inf),
+    "aten.min.default": _reduction(math.inf),
+    "aten.logsumexp.default": _reduction(-math.inf),
+    "aten.any.dim": _reduction(0),
+    "aten.all.dim": _reduction(1),
+    "aten.mean.dim": _mean,
+    "aten.mean.default": _mean,
+    "aten.var.correction": _var,
+    "aten.std.correction": _var,
+    "aten.var.dim": _unbiased,
+    "aten.std.dim": _unbiased,
+    "aten.softmax.int": _softmax,
+    "aten._softmax.default": _softmax,
+    "aten.log_softmax.int": _softmax,
+    "aten.cumsum.default": _cumsum,
+    "aten.layer_norm.default": _norm,
+    "aten.rms_norm.default": _norm,
+    "aten.linear.default": _linear,
+    "aten.embedding.default": _embedding,
+    "aten.matmul.default": _matmul,
+    "aten.mm.default": _matmul,
+    "aten.bmm.default": _matmul,
+    "aten.mv.default": _matmul,
+    "aten.scaled_dot_product_attention.default": _attention,
+    "aten.index_add.default": _index_add,
+    "aten.index_put.default": _index_put,
+    "aten.masked_scatter.default": _masked_scatter,
+    "aten.cat.default": _cat,
+    "aten.contiguous.default": _same,
+    "aten._to_copy.default": _same,
+    "aten.to.dtype": _same,
+    "aten.clone.default": _same,
+    "aten.zeros_like.default": _same,
+    "aten.ones_like.default": _same,
+    "aten.full_like.default": _same,
+    "aten.softplus.default": _same,
+}

@@ -1,0 +1,216 @@
+"""A trace in which data decide lengths, as one whose lengths are all known.
+
+``x[mask]`` is ``x`` beside ``mask``: what is not chosen stays where it is, and calls that would see
+it get a number in its place that changes nothing, such as 0 for a sum. Lengths that known arguments
+decide are numbers.
+"""
+
+# mypy: disallow-subclassing-any=False
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+from torch.fx import GraphModule, Interpreter, Node
+from torch.fx.traceback import preserve_node_meta, set_current_meta
+
+from operators.torch.chosen.rules import ARITHMETIC, BEGINS, RULES, arithmetic, pointwise
+from operators.torch.chosen.tensors import Chosen, has_lengths
+
+__all__ = ["NeedsLengthError", "Settled", "has_lengths_of_data"]
+
+_ATEN: Final = torch.ops.aten
+
+_CHECKS: Final = (
+    _ATEN._assert_scalar.default,
+    _ATEN._assert_async.msg,
+    _ATEN._assert_tensor_metadata.default,
+    _ATEN.sym_constrain_range.default,
+    _ATEN.sym_constrain_range_for_size.default,
+)
+
+
+class NeedsLengthError(Exception):
+    """A call needs to know a length that data decide.
+
+    Attributes:
+        node: the call.
+    """
+
+    def __init__(self, node: Node) -> None:
+        """Keep which one it is."""
+        super().__init__(node.name)
+        self.node = node
+
+
+def has_lengths_of_data(graph: torch.fx.Graph) -> bool:
+    """Whether a trace has a size, or an integer, that is read from a tensor."""
+    targets = (_ATEN.item.default, _ATEN._local_scalar_dense.default)
+    return any(
+        node.target in targets
+        or any(
+            not isinstance(size, int) and _is_of_data(size)
+            for each in torch.utils._pytree.tree_leaves(node.meta.get("val"))
+            if isinstance(each, torch.Tensor)
+            for size in each.shape
+        )
+        for node in graph.nodes
+        if node.op == "call_function"
+    )
+
+
+def _is_open(value: Any) -> bool:
+    """Whether a size of a result is not known."""
+    leaves = torch.utils._pytree.tree_leaves(value)
+    tensors = (each for each in leaves if isinstance(each, torch.Tensor))
+    return any(not isinstance(size, int) for each in tensors for size in each.shape)
+
+
+def _is_of_data(size: Any) -> bool:
+    return any(str(each).startswith("u") for each in size.node.expr.free_symbols)
+
+
+class Settled(torch.nn.Module):
+    """A traced module whose lengths are all known."""
+
+    def __init__(self, traced: GraphModule, given: Sequence[Any]) -> None:
+        """Work out what known arguments decide.
+
+        Args:
+            traced: the module.
+            given: its arguments, one after the other.
+        """
+        super().__init__()
+        self.traced = traced
+        known = _Knowing(traced)
+        known.run(*given, enable_io_processing=False)
+        self.known: Final = known.known
+        self.places: Final = known.places
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the module returns.
+
+        Raises:
+            NeedsLengthError: a call needs to know a length that data decide.
+        """
+        leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+        with preserve_node_meta():
+            return _Settling(self).run(*leaves, enable_io_processing=False)
+
+
+_UNKNOWN: Final = object()
+
+
+class _Knowing(Interpreter):
+    """Works out what depends on integers and booleans among the arguments, and on nothing else.
+
+    Attributes:
+        known: results of calls.
+        places: of calls whose masks, or repeats, are known: the places that they name.
+    """
+
+    def __init__(self, traced: GraphModule) -> None:
+        super().__init__(traced, garbage_collect_values=False)
+        self.known: Final[dict[Node, Any]] = {}
+        self.places: Final[dict[Node, Any]] = {}
+
+    def run_node(self, n: Node) -> Any:
+        """Return what a node gives where it is known."""
+        if n.op == "output":
+            return None
+        if n.op in ("placeholder", "get_attr"):
+            return self._known(super().run_node(n))
+        if n.target in _CHECKS:
+            return None
+        if any(self.env[each] is _UNKNOWN for each in n.all_input_nodes):
+            self._name_places(n)
+            return _UNKNOWN
+        found = super().run_node(n)
+        if n.all_input_nodes:
+            self.known[n] = found
+        return found
+
+    @staticmethod
+    def _known(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        return _UNKNOWN if value.is_floating_point() or value.is_meta else value
+
+    def _name_places(self, n: Node) -> None:
+        """Keep the places that a known mask names, or known repeats do."""
+        if n.target in _MASKED:
+            named = [self.env[each] if isinstance(each, Node) else each for each in n.args[1]]
+            if all(isinstance(each, torch.Tensor | None) for each in named):
+                self.places[n] = [place for each in named for place in _places(each)]
+        elif n.target is _REPEATED:
+            repeats = self.env[n.args[1]]
+            if isinstance(repeats, torch.Tensor):
+                self.places[n] = torch.repeat_interleave(repeats)
+
+
+_REPEATED: Final = _ATEN.repeat_interleave.self_Tensor
+_MASKED: Final = (_ATEN.index.Tensor, _ATEN.index_put.default)
+
+
+def _places(named: Any) -> Sequence[Any]:
+    if named is None or named.dtype not in (torch.bool, torch.uint8):
+        return [named]
+    places: Sequence[Any] = named.nonzero(as_tuple=True)
+    return places
+
+
+def _repeated(places: Any, x: Any, _: Any, dim: int | None = None) -> Any:
+    if isinstance(x, Chosen):
+        return None
+    return x.flatten()[places] if dim is None else x.index_select(dim, places)
+
+
+class _Settling(Interpreter):
+    """Runs a trace with known lengths in place of those that data decide."""
+
+    def __init__(self, settled: Settled) -> None:
+        super().__init__(settled.traced, garbage_collect_values=False)
+        self._known: Final = settled.known
+        self._places: Final = settled.places
+
+    def run_node(self, n: Node) -> Any:
+        """Return what a node gives: tensors, or such of which data choose places."""
+        if n in self._known:
+            return self._known[n]
+        if n.op != "call_function":
+            found = super().run_node(n)
+            if n.op == "output" and has_lengths(found):
+                raise NeedsLengthError(n)
+            return found
+        if n.target in _CHECKS:
+            return None
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        places = self._places.get(n)
+        with set_current_meta(n):
+            if places is not None and n.target is _REPEATED:
+                found = _repeated(places, *args)
+            else:
+                named = args if places is None else (args[0], places, *args[2:])
+                found = self._called(n, named, kwargs)
+        if found is None or _is_open(found):
+            raise NeedsLengthError(n)
+        return found
+
+    @staticmethod
+    def _called(n: Node, args: Any, kwargs: Any) -> Any:
+        name = str(n.target)
+        rule = RULES.get(name)
+        if rule is not None and name in BEGINS:
+            found = rule(n, *args, **kwargs)
+            if found is not None:
+                return found
+        if not has_lengths((args, kwargs)):
+            return n.target(*args, **kwargs)
+        if rule is not None:
+            return rule(n, *args, **kwargs)
+        if n.target in ARITHMETIC:
+            return arithmetic(n, args)
+        is_pointwise = torch.Tag.pointwise in getattr(n.target, "tags", ())
+        return pointwise(n, args, kwargs) if is_pointwise else None
