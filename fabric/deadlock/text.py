@@ -25,9 +25,10 @@ from fabric.deadlock.document import (
 from fabric.telling.causes import Operation
 from fabric.telling.columns import aligned
 from fabric.telling.place import Place
+from fabric.telling.sheet import Block, Sheet, line
 from fabric.telling.wording import counted
 
-__all__ = ["LINES", "one_line", "report_lines"]
+__all__ = ["LINES", "deadlock_sheet", "one_line", "report_lines"]
 
 LINES: Final = 40
 _COLUMNS: Final = 100
@@ -100,6 +101,14 @@ def report_lines(report: DeadlockReport, columns: int | None = None) -> list[str
     if 1 + len(body) + len(events) + len(end) > most:
         events = []
     return [_verdict(report), *body, *events, *end][:most]
+
+
+def deadlock_sheet(report: DeadlockReport) -> Sheet:
+    """Yield the report: the verdict, and below it all else."""
+    verdict, *_ = report_lines(report)
+    code, _, rest = verdict.partition(": ")
+    yield line((code, "bold red"), f": {rest}")
+    yield Block(lambda columns: report_lines(report, columns)[1:])
 
 
 def _verdict(report: DeadlockReport) -> str:

@@ -7,10 +7,7 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
+from fabric.deadlock.text import deadlock_sheet
 from fabric.runs.counters import UnitCounters, unit_families
 from fabric.runs.report import Report
 from fabric.runs.totals import areas, spent, totals
@@ -18,77 +15,84 @@ from fabric.state.bandwidth import bus_shares, row_outcomes, uneven_channels
 from fabric.telling.causes import Cause
 from fabric.telling.families import Family, Spread, absent_line, spread, those
 from fabric.telling.place import Place
+from fabric.telling.sheet import Rows, Sheet, Title, line
 from fabric.telling.wording import counted, outcome, visible
-from fabric.terminal.output import print_line, terminal_columns
 
 if TYPE_CHECKING:
-    from fabric.deadlock.document import DeadlockReport
     from fabric.engine.memory_counters import MemoryCounters
     from fabric.state.network_use import NetworkUse
 
-__all__ = ["render"]
+__all__ = ["report_sheet"]
 
 _SHOWN: Final = 8
 _LINKS_SHOWN: Final = 4
-_WIDE: Final = 100
 
 
-def render(report: Report, console: Console, *, unfold: bool = False) -> None:
-    """Print ``report`` on ``console``; a row is a family of units, with ``unfold`` a unit.
+def report_sheet(report: Report, *, unfold: bool = False) -> Sheet:
+    """Yield what ``report`` says; a row is a family of units, with ``unfold`` a unit.
 
     What depends on the host, its time and its folders, is left out: one program, one text.
     """
-    _header(report, console)
+    yield from _header(report)
     if report.explained is not None:
-        _deadlock(report.explained, console)
+        yield from deadlock_sheet(report.explained)
     else:
-        console.print(_totals(report))
-        _lists(report, console)
-        _parts(report, console)
+        known = [(name, value, unit) for name, value, unit in totals(report) if value is not None]
+        yield Rows(("", "", ""), known, right=frozenset({1}))
+        yield from _lists(report)
+        yield from _parts(report)
         if report.cycles:
-            _families(report, console, unfold=unfold)
+            yield from _families(report, unfold=unfold)
     for warning in report.warnings:
-        console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+        yield line(("warning: ", "yellow"), warning)
 
 
-def _lists(report: Report, console: Console) -> None:
-    """Print the program's own fields that have several lines."""
+def _lists(report: Report) -> Sheet:
+    """Yield the program's own fields that have several lines."""
     for name, value in (report.extra or {}).items():
         if isinstance(value, list) and value:
-            console.print(Text(name))
-            for line in value:
-                console.print(Text(f"  {line}"), soft_wrap=True)
+            yield line(name)
+            yield from (line(f"  {each}") for each in value)
 
 
-def _parts(report: Report, console: Console) -> None:
-    """Print what there is to tell of memory, network, rounding, prices and sizes."""
+def _parts(report: Report) -> Sheet:
+    """Yield what there is to tell of memory, network, rounding, prices and sizes."""
     if report.hbm is not None:
-        _hbm(report.hbm, console)
+        yield from _hbm(report.hbm)
     if report.network is not None:
-        _network(report.network, report.cycles or 0, console)
+        yield from _network(report.network, report.cycles or 0)
     if report.signal_to_noise_db:
-        _noise(report.signal_to_noise_db, console)
+        yield line()
+        yield _noise(report.signal_to_noise_db)
     if report.spent:
-        _energy(report, console)
+        yield line()
+        titles = ("energy", "amount", "joules", "%")
+        yield Rows(titles, list(spent(report)), right=frozenset({1, 2, 3}))
     if report.area:
-        _area(report, console)
+        yield line()
+        ranges = ("area, low to high", "amount", "mm\N{SUPERSCRIPT TWO}")
+        yield Rows(ranges, list(areas(report)), right=frozenset({1, 2}))
     if report.comparison.totals:
-        _comparison(report, console)
+        yield line()
+        yield _comparison(report)
 
 
-def _families(report: Report, console: Console, *, unfold: bool) -> None:
-    """Print where the cycles of the busiest and of the most stalled units went."""
+def _families(report: Report, *, unfold: bool) -> Sheet:
+    """Yield where the cycles of the busiest and of the most stalled units went."""
     busy, stalled = attrgetter("busy_cycles"), attrgetter("stalled_cycles")
     found = unit_families(report.units)
     shown = those(found, attrgetter("took_part"))
     if unfold:
         shown = [Family(each.name, (each,)) for _, units in shown for each in units]
-    _units(report, console, "Busiest", busy, shown)
-    _units(report, console, "Most stalled", stalled, shown)
-    _absent(those(found, lambda unit: not unit.took_part), console)
+    yield from _units(report, "Busiest", busy, shown)
+    yield from _units(report, "Most stalled", stalled, shown)
+    absent = those(found, lambda unit: not unit.took_part)
+    if absent:
+        yield line()
+        yield line(absent_line(absent))
 
 
-def _header(report: Report, console: Console) -> None:
+def _header(report: Report) -> Sheet:
     right = report.status == "completed" and report.verified is not False
     mode = "" if report.mode is None else f" in {report.mode} mode"
     mode += ", floats in float64" if report.exact else ""
@@ -96,118 +100,72 @@ def _header(report: Report, console: Console) -> None:
     found = report.verification
     if report.status == "completed" and found is not None and found.not_verified:
         mode = f", not verified: {found.not_verified}"
-    console.print(Text.assemble((report.name, "bold"), f"  {visible(report.program)}"))
-    console.print(Text.assemble((ended, "green" if right else "red"), mode))
+    yield line((report.name, "bold"), f"  {visible(report.program)}")
+    yield line((ended, "green" if right else "red"), mode)
     if found is not None:
-        for line in found.lines():
-            console.print(Text(line, style="" if line.startswith(" ") else "red"), soft_wrap=True)
+        for each in found.lines():
+            yield line((each, "" if each.startswith(" ") else "red"))
     if report.failure is not None:
-        error = str(report.failure.error())
-        console.print(Text.assemble(("error: ", "bold red"), error), soft_wrap=True)
-    console.print()
+        yield line(("error: ", "bold red"), str(report.failure.error()))
+    yield line()
 
 
-def _totals(report: Report) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column()
-    for name, value, unit in totals(report):
-        if value is not None:
-            table.add_row(name, value, unit)
-    return table
-
-
-def _hbm(counters: MemoryCounters, console: Console) -> None:
-    """Print what became of the bandwidth of the HBM."""
+def _hbm(counters: MemoryCounters) -> Sheet:
+    """Yield what became of the bandwidth of the HBM."""
     if not counters.requests:
         return
-    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
-    table.add_column("cycles of HBM buses")
-    table.add_column("%", justify="right")
-    for use, share in bus_shares(counters.bus):
-        table.add_row(use.label, f"{share:.1f}")
-    console.print()
-    console.print(table)
-    for line in (row_outcomes(counters), uneven_channels(counters)):
-        if line is not None:
-            print_line(console, Text(line))
+    rows = [(use.label, f"{share:.1f}") for use, share in bus_shares(counters.bus)]
+    yield line()
+    yield Rows(("cycles of HBM buses", "%"), rows)
+    for each in (row_outcomes(counters), uneven_channels(counters)):
+        if each is not None:
+            yield line(each)
 
 
-def _network(used: NetworkUse, cycles: int, console: Console) -> None:
-    """Print how units are placed, which links are worst, and which channels wait for them."""
-    console.print()
+def _network(used: NetworkUse, cycles: int) -> Sheet:
+    """Yield how units are placed, which links are worst, and which channels wait for them."""
     where = "row by row" if used.placement is None else f"as {visible(used.placement)} says"
     sites = f"{counted(used.sites, 'site')} with at most {counted(used.most_units, 'unit')} each"
-    print_line(console, Text(f"Units are placed {where}, on {sites}."))
+    yield line()
+    yield line(f"Units are placed {where}, on {sites}.")
     shares = [(link, link.share(cycles)) for link in used.links]
     limited = [(link, share) for link, share in shares if share is not None]
-    worst = sorted(limited, key=lambda each: -each[1])[:_LINKS_SHOWN]
+    worst = [
+        (link.name, link.bytes, f"{100 * share:.1f}", len(link.channels))
+        for link, share in sorted(limited, key=lambda each: -each[1])[:_LINKS_SHOWN]
+    ]
     if worst:
-        table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
-        table.add_column("busiest links")
-        for name in ("bytes", "% of what it can carry", "channels"):
-            table.add_column(name, justify="right")
-        for link, share in worst:
-            row = (f"{link.bytes:,}", f"{100 * share:.1f}", f"{len(link.channels):,}")
-            table.add_row(link.name, *row)
-        console.print(table)
-    held_up = [each for each in used.routes if each.links_cycles]
+        yield Rows(("busiest links", "bytes", "% of what it can carry", "channels"), worst)
+    held_up = sorted(
+        (each for each in used.routes if each.links_cycles), key=lambda each: -each.links_cycles
+    )
     if held_up:
-        console.print()
-        table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
-        table.add_column("channels whose readers wait for links", overflow="fold")
-        for name in ("cycles waited", "hop", "bytes"):
-            table.add_column(name, justify="right")
-        for each in sorted(held_up, key=lambda each: -each.links_cycles)[:_LINKS_SHOWN]:
-            row = (f"{each.links_cycles:,}", f"{each.hop_cycles:,}", f"{each.bytes:,}")
-            table.add_row(Text(each.channel), *row)
-        console.print(table)
+        rows = [(each.channel, each.links_cycles, each.hop_cycles, each.bytes) for each in held_up]
+        titles = ("channels whose readers wait for links", "cycles waited", "hop", "bytes")
+        yield line()
+        yield Rows(titles, rows[:_LINKS_SHOWN])
 
 
-def _noise(known: Mapping[str, float | None], console: Console) -> None:
-    """Print what the types that the program declares cost each output."""
-    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
-    table.add_column("in the declared types")
-    table.add_column("signal to noise, dB", justify="right")
-    for name, ratio in known.items():
-        table.add_row(name, "no error" if ratio is None else f"{ratio:.1f}")
-    console.print()
-    console.print(table)
+def _noise(known: Mapping[str, float | None]) -> Rows:
+    """Return what the types that the program declares cost each output."""
+    rows = [
+        (name, "no error" if ratio is None else f"{ratio:.1f}") for name, ratio in known.items()
+    ]
+    return Rows(("in the declared types", "signal to noise, dB"), rows, right=frozenset({1}))
 
 
-def _energy(report: Report, console: Console) -> None:
-    """Print what the energy was spent on."""
-    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
-    for name in ("energy", "amount", "joules", "%"):
-        table.add_column(name, justify="left" if name == "energy" else "right")
-    for row in spent(report):
-        table.add_row(*row)
-    console.print()
-    console.print(table)
-
-
-def _area(report: Report, console: Console) -> None:
-    """Print what takes up a die, and how far its sources differ."""
-    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
-    for name in ("area, low to high", "amount", "mm\N{SUPERSCRIPT TWO}"):
-        table.add_column(name, justify="left" if name.startswith("area") else "right")
-    for row in areas(report):
-        table.add_row(*row)
-    console.print()
-    console.print(table)
-
-
-def _comparison(report: Report, console: Console) -> None:
-    """Print what was known before the run beside what it measured."""
+def _comparison(report: Report) -> Rows:
+    """Return what was known before the run beside what it measured."""
     comparison = report.comparison
-    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
-    for name in ("", "expected", "measured"):
-        table.add_column(name, justify="right" if name else "left")
-    for row in comparison.totals:
-        at_most = "\N{LESS-THAN OR EQUAL TO} " if row.at_most else ""
-        style = "" if row.agrees else "red"
-        table.add_row(row.what, f"{at_most}{row.expected:,}", f"{row.measured:,}", style=style)
+    rows: list[tuple[str, str, int, str]] = [
+        (
+            row.what,
+            ("\N{LESS-THAN OR EQUAL TO} " if row.at_most else "") + f"{row.expected:,}",
+            row.measured,
+            "" if row.agrees else "differs",
+        )
+        for row in comparison.totals
+    ]
     as_expected = sum(
         channel.elements == elements
         for channel, elements in zip(
@@ -215,19 +173,17 @@ def _comparison(report: Report, console: Console) -> None:
         )
     )
     channels = f"{len(comparison.channel_elements):,}"
-    table.add_row("channels with these elements", channels, f"{as_expected:,}")
-    console.print()
-    console.print(table)
+    rows.append(("channels with these elements", channels, as_expected, ""))
+    return Rows(("", "expected", "measured", ""), rows, right=frozenset({1}))
 
 
 def _units(
     report: Report,
-    console: Console,
     title: str,
     measure: Callable[[UnitCounters], int],
     found: Sequence[Family[UnitCounters]],
-) -> None:
-    """Print those ``found`` with the largest ``measure``, each as its median unit by that.
+) -> Sheet:
+    """Yield those ``found`` with the largest ``measure``, each as its median unit by that.
 
     Columns of nothing but zeros are left out.
     """
@@ -239,32 +195,22 @@ def _units(
         return
     causes = [cause for cause in Cause if any(_of(spreads[at].median, cause) for at in shown)]
     many = any(len(found[at].members) > 1 for at in shown)
-    wide = console.width >= _WIDE
-    console.print()
-    console.print(Text.assemble((title, "bold"), _note(len(shown), len(found), report, many=many)))
-    table = Table(box=None, pad_edge=False, collapse_padding=not wide, header_style="dim")
-    table.add_column("unit", overflow="fold")
-    counts = ("units", "least", "most") if many else ()
-    elements = ("elements",) if wide else ()
-    for name in (*counts, *(cause.label for cause in causes), *elements):
-        table.add_column(name, justify="right", no_wrap=True)
-    if wide:
-        table.add_column("wired at", overflow="fold")
 
-    def row(family: Family[UnitCounters], of: Spread[UnitCounters]) -> Iterator[str]:
+    def row(family: Family[UnitCounters], of: Spread[UnitCounters]) -> Iterator[object]:
+        yield family.title
         if many:
-            yield f"{len(family.members):,}"
+            yield len(family.members)
             several = len(family.members) > 1
             for end in (of.least, of.most):
-                yield _percent(measure(end), cycles) if several else ""
+                yield _percent(measure(end), cycles) if several else None
         yield from (_percent(_of(of.median, cause), cycles) for cause in causes)
-        if wide:
-            yield f"{of.median.elements:,}"
-            yield Place(of.median.file, of.median.line).brief
+        yield of.median.elements
+        yield Place(of.median.file, of.median.line).brief
 
-    for at in shown:
-        table.add_row(Text(found[at].title), *row(found[at], spreads[at]))
-    console.print(table)
+    yield Title(title, _note(len(shown), len(found), report, many=many))
+    counts = ("units", "least", "most") if many else ()
+    titles = ("unit", *counts, *(cause.label for cause in causes), "elements", "wired at")
+    yield Rows(titles, [(*row(found[at], spreads[at]),) for at in shown])
 
 
 def _note(shown: int, found: int, report: Report, *, many: bool) -> str:
@@ -274,13 +220,6 @@ def _note(shown: int, found: int, report: Report, *, many: bool) -> str:
     return f" families, {shown} of {found}, of {units}; % of all cycles, of the median unit"
 
 
-def _absent(absent: Sequence[Family[UnitCounters]], console: Console) -> None:
-    """Print in one line who never got an element."""
-    if absent:
-        console.print()
-        print_line(console, Text(absent_line(absent)))
-
-
 def _of(unit: UnitCounters, cause: Cause) -> int:
     cycles: int = getattr(unit, cause.column)
     return cycles
@@ -288,14 +227,3 @@ def _of(unit: UnitCounters, cause: Cause) -> int:
 
 def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}"
-
-
-def _deadlock(explained: DeadlockReport, console: Console) -> None:
-    # Most reports are of runs that end.
-    from fabric.deadlock.text import report_lines
-
-    verdict, *lines = report_lines(explained, terminal_columns(console))
-    code, _, rest = verdict.partition(": ")
-    print_line(console, Text.assemble((code, "bold red"), f": {rest}"))
-    for line in lines:
-        console.print(Text(line), soft_wrap=True)

@@ -8,13 +8,19 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final
 
-__all__ = ["GAP", "aligned"]
+__all__ = ["GAP", "aligned", "aligned_rows", "width_of"]
 
 GAP: Final = 2
 """Between two columns."""
 
 _FOLDED: Final = 30
 """The widest column gets at least so much room, or goes to a line of its own."""
+
+
+def width_of(rows: Sequence[Sequence[str]]) -> int:
+    """Return how wide ``rows`` are beside each other, each cell as long as it needs."""
+    widths = _widths(rows)
+    return sum(widths) + GAP * (len(widths) - 1)
 
 
 def aligned(
@@ -31,29 +37,51 @@ def aligned(
     columns.
 
     Args:
-        rows: of cells.
+        rows: of cells, which may have several lines.
         room: characters of a line; None for lines as long as they need.
         indent: of every line.
         right: columns that end in one place rather than begin in one.
     """
-    full = max((len(row) for row in rows), default=0)
-    widths = [
-        max((len(row[n]) for row in rows if len(row) == full), default=0) for n in range(full)
+    return [
+        line for lines in aligned_rows(rows, room, indent=indent, right=right) for line in lines
     ]
+
+
+def aligned_rows(
+    rows: Sequence[Sequence[str]],
+    room: int | None,
+    *,
+    indent: str = "",
+    right: frozenset[int] = frozenset(),
+) -> list[list[str]]:
+    """Return the lines of each of ``rows``, as ``aligned`` has them one after the other."""
+    widths = _widths(rows)
     room = sys.maxsize if room is None else room - len(indent)
     bands = _bands(widths, room)
-    lines: list[str] = []
+    found: list[list[str]] = []
     for row in rows:
-        if len(row) < full:
+        lines: list[str] = []
+        if len(row) < len(widths):
             text = (" " * GAP).join(map(str.ljust, row, widths)).rstrip()
             lines += [text] if len(text) <= room else textwrap.wrap(text, room)
-            continue
-        for number, band in enumerate(bands):
-            margin = " " * (2 * GAP) if number else ""
-            cells = [(row[n], width, n in right) for n, width in band if n < len(row)]
-            if any(cell for cell, *_ in cells):
-                lines += [margin + line for line in _band_lines(cells)]
-    return [(indent + line).rstrip() for line in lines]
+        else:
+            for number, band in enumerate(bands):
+                margin = " " * (2 * GAP) if number else ""
+                cells = [(row[n], width, n in right) for n, width in band]
+                if any(cell for cell, *_ in cells):
+                    lines += [margin + line for line in _band_lines(cells)]
+        found.append([(indent + line).rstrip() for line in lines])
+    return found
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return how wide columns are, by the rows that have all of them."""
+    full = max((len(row) for row in rows), default=0)
+    whole = [row for row in rows if len(row) == full]
+    return [
+        max((len(line) for row in whole for line in row[n].split("\n")), default=0)
+        for n in range(full)
+    ]
 
 
 def _bands(widths: Sequence[int], room: int) -> list[list[tuple[int, int]]]:
@@ -93,8 +121,12 @@ def _band_lines(cells: Sequence[tuple[str, int, bool]]) -> list[str]:
 
 
 def _folded(cell: str, width: int) -> list[str]:
-    """Return a cell in lines; those after the first stand as far in as it does, and a gap more."""
-    if len(cell) <= width:
-        return [cell]
-    margin = " " * (len(cell) - len(cell.lstrip()) + GAP)
-    return textwrap.wrap(cell, width, subsequent_indent=margin, break_on_hyphens=False)
+    """Return a cell in lines; those after a break stand as far in as it does, and a gap more."""
+    found: list[str] = []
+    for line in cell.split("\n"):
+        if len(line) <= width:
+            found.append(line)
+            continue
+        margin = " " * (len(line) - len(line.lstrip()) + GAP)
+        found += textwrap.wrap(line, width, subsequent_indent=margin, break_on_hyphens=False)
+    return found
