@@ -19,9 +19,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def _drawn(thing: object, form: Form) -> str | None:
-    from fabric.notebook.showing import html, picture
+    from fabric.notebook.showing import html, picture, text
 
-    return html(thing) if form == "html" else picture(thing)
+    return {"html": html, "svg": picture, "text": text}[form](thing)
 
 
 draws(_drawn)

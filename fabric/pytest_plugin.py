@@ -5,7 +5,6 @@ pytest loads it where step-fabric is installed; the fabric itself is loaded by i
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 
 # Any: whatever ``simulate`` takes.
@@ -40,12 +39,7 @@ def step_report(request: pytest.FixtureRequest) -> Callable[..., Report]:
 
 
 def _text(report: Report) -> str:
-    from rich.console import Console
+    from fabric.runs.printing import report_sheet
+    from fabric.terminal.tables import printed_sheet
 
-    from fabric.shell.render import render
-
-    console = Console(
-        file=io.StringIO(), record=True, width=100, highlight=False, markup=False, emoji=False
-    )
-    render(report, console)
-    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
+    return printed_sheet(report_sheet(report), columns=100, plain=True).removesuffix("\n")

@@ -14,7 +14,8 @@ from rich.console import Console
 from structlog.testing import LogCapture
 
 from fabric import Program, Report, simulate
-from fabric.shell.render import render
+from fabric.runs.printing import report_sheet
+from fabric.terminal.tables import print_sheet
 from tests.schedules import SCHEDULES, schedule
 
 __all__ = ["LIVE", "captured", "told", "told_under_every_schedule"]
@@ -64,5 +65,5 @@ def told_under_every_schedule(
 
 def _text(report: Report) -> str:
     with io.StringIO() as file:
-        render(report, Console(file=file, width=120))
+        print_sheet(report_sheet(report), Console(file=file, width=120))
         return file.getvalue()

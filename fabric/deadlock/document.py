@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from fabric.telling.plain import JsonObject
+from fabric.telling.shown import ShownAsTables
 
 __all__ = [
     "KINDS",
@@ -240,8 +241,8 @@ class Event:
     what: str
 
 
-@dataclass(frozen=True)
-class DeadlockReport:
+@dataclass(frozen=True, repr=False)
+class DeadlockReport(ShownAsTables):
     """Why a program does not move.
 
     Attributes:

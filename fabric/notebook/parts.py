@@ -12,14 +12,28 @@ from html import escape
 from typing import Final
 
 from fabric.telling.causes import Cause
+from fabric.telling.sheet import Block, Line, Part, Rows, Style, Title, cell_text
 from fabric.telling.wording import counted
 
-__all__ = ["bar", "document", "folded", "legend", "paragraph", "preformatted", "table"]
+__all__ = ["bar", "document", "folded", "legend", "paragraph", "preformatted", "sheet", "table"]
 
 _ROWS: Final = 200
 """Rows of a table that are written."""
 
-_NUMBER: Final = re.compile(r"[\d,.]+")
+_NUMBER: Final = re.compile(r"[+-]?[\d,.]+")
+
+_BLOCK: Final = 100
+"""Columns of lines that are laid out."""
+
+_CLASSES: Final[Mapping[Style, str]] = {
+    "": "",
+    "bold": "strong",
+    "bold red": "wrong",
+    "dim": "quiet",
+    "green": "right",
+    "red": "wrong",
+    "yellow": "strong",
+}
 
 _SCOPE: Final = "step-shown"
 _GREY: Final = "rgba(128,128,128,.35)"
@@ -33,6 +47,7 @@ _STYLE: Final = (
     f".{_SCOPE} summary{{cursor:pointer;margin:.3em 0}}"
     f".{_SCOPE} .scroll{{overflow:auto;max-height:56em}}"
     f".{_SCOPE} .quiet{{color:var(--jp-content-font-color2,inherit)}}"
+    f".{_SCOPE} .strong{{font-weight:600}}"
     f".{_SCOPE} .wrong{{color:var(--jp-error-color1,#c62828);font-weight:600}}"
     f".{_SCOPE} .right{{color:var(--jp-success-color1,#2e7d32);font-weight:600}}"
     f".{_SCOPE} pre{{color:inherit;background:transparent;white-space:pre;overflow:auto;"
@@ -67,10 +82,40 @@ def folded(title: str, content: str, *, unfolded: bool = False) -> str:
     )
 
 
-def table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table; numbers stand right, bars as they are, all else is escaped."""
+def sheet(parts: Iterable[Part]) -> str:
+    """Return what a terminal prints of an analysis: sentences and tables."""
+    return "".join(map(_part, parts))
+
+
+def _part(part: Part) -> str:
+    match part:
+        case Title(title, note):
+            return f'<p><b>{escape(title)}</b><span class="quiet">{escape(note)}</span></p>'
+        case Line(pieces):
+            content = "".join(
+                f'<span class="{_CLASSES[style]}">{escape(text)}</span>' for text, style in pieces
+            )
+            return f"<p>{content}</p>" if pieces else ""
+        case Block(lines):
+            return preformatted(lines(_BLOCK))
+        case Rows():
+            rows = [list(map(cell_text, row)) for row in part.rows[: part.shown]]
+            more = len(part.rows) - len(rows)
+            rest = paragraph(f"and {more:,} more", "quiet") if more else ""
+            return table(part.columns, rows, part.right) + rest
+
+
+def table(
+    titles: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    right: frozenset[int] = frozenset(),
+) -> str:
+    """Return a table; numbers and columns ``right`` stand right, all but bars is escaped."""
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:_ROWS])
+    body = "".join(
+        f"<tr>{''.join(_cell(each, n in right) for n, each in enumerate(row))}</tr>"
+        for row in rows[:_ROWS]
+    )
     more = ""
     if len(rows) > _ROWS:
         more = paragraph(f"{_ROWS} of {counted(len(rows), 'row')}", "quiet")
@@ -104,13 +149,13 @@ def legend(causes: Iterable[Cause]) -> str:
     return f'<p class="quiet">{"".join(parts)}</p>'
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, right: bool) -> str:
     if isinstance(value, Bar):
         return f"<td>{value}</td>"
     if isinstance(value, float):
         return f'<td class="number">{value:,.1f}</td>'
     if isinstance(value, int) and not isinstance(value, bool):
         value = f"{value:,}"
-    if _NUMBER.fullmatch(str(value)):
-        return f'<td class="number">{value}</td>'
+    if right or _NUMBER.fullmatch(str(value)):
+        return f'<td class="number">{escape(str(value))}</td>'
     return f"<td>{escape(str(value))}</td>"

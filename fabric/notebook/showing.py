@@ -1,12 +1,12 @@
-"""Programs, streams, reports and traces as a notebook shows them."""
+"""Programs, streams, reports, traces and analyses as notebooks and prompts show them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from functools import singledispatch
 from html import escape
-from typing import Final
 
+from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.picture import svg as deadlock_svg
 from fabric.deadlock.text import report_lines
 from fabric.drawing.picture import picture_of
@@ -18,8 +18,10 @@ from fabric.notebook.parts import (
     legend,
     paragraph,
     preformatted,
+    sheet,
     table,
 )
+from fabric.notebook.sheets import sheet_of
 from fabric.runs.counters import ChannelCounters, UnitCounters, unit_families
 from fabric.runs.report import Report
 from fabric.runs.totals import areas, spent, totals
@@ -28,24 +30,26 @@ from fabric.telling.errors import ProgramError
 from fabric.telling.families import absent_line, families, spread, those
 from fabric.telling.place import Place
 from fabric.telling.wording import counted, merged_text, outcome, without_numbers
+from fabric.terminal.tables import printed_sheet
 from fabric.trace.analysis.stalled import StalledUnit
 from fabric.trace.opened import Trace
-from fabric.trace.reading.tables import Table
 from fabric.wiring.elaborate import Edge, Plan, elaborate
 from fabric.wiring.operator import Node
 from fabric.wiring.program import Program
 from fabric.wiring.stream import Stream
 
-__all__ = ["html", "picture"]
-
-_FIRST_ROWS: Final = 20
-"""Of a table, which may have a million."""
+__all__ = ["html", "picture", "text"]
 
 
 @singledispatch
 def html(thing: object) -> str:
-    """Return the HTML of ``thing``."""
-    raise TypeError(f"a notebook does not show a {type(thing).__name__}")
+    """Return the HTML of ``thing``: its tables, where it has nothing else to show."""
+    return document(sheet(sheet_of(thing)))
+
+
+def text(thing: object) -> str:
+    """Return ``thing`` as a terminal shows it, without colours, and no newline at its end."""
+    return printed_sheet(sheet_of(thing), plain=True).removesuffix("\n")
 
 
 def picture(thing: object) -> str | None:
@@ -188,13 +192,9 @@ def _trace(trace: Trace) -> str:
 
 
 @html.register
-def _table(rows: Table) -> str:
-    first = [["" if value is None else value for value in row] for row in rows.rows(_FIRST_ROWS)]
-    known = len(first) if len(first) < _FIRST_ROWS else len(rows)
-    note = (
-        paragraph(f"{len(first)} of {counted(known, 'row')}", "quiet") if known > len(first) else ""
-    )
-    return document(table(rows.columns, first), note)
+def _deadlock(report: DeadlockReport) -> str:
+    picture = f'<div class="scroll">{deadlock_svg(report)}</div>'
+    return document(picture, sheet(sheet_of(report)))
 
 
 def _head(name: str, text: str) -> str:

@@ -5,38 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
+from fabric.telling.sheet import Rows, Sheet, Title, line
 from fabric.telling.wording import counted, merged_text, visible, without_numbers
-from fabric.terminal.output import print_line
-from fabric.terminal.tables import print_table, print_title
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fabric.placing.result import FloorPlan, LoadedLink
 
-__all__ = ["print_floor_plan"]
+__all__ = ["floor_plan_sheet"]
 
 _USERS: Final = 8
 
 
-def print_floor_plan(plan: FloorPlan, console: Console) -> None:
-    """Print what the plan costs, what is known of that, and the worst link's users."""
+def floor_plan_sheet(plan: FloorPlan) -> Sheet:
+    """Yield what the plan costs, what is known of that, and the worst link's users."""
     mesh = plan.mesh
     head = f"  {counted(mesh.columns, 'column')}, {counted(mesh.rows, 'row')}"
-    print_line(console, Text.assemble((visible(plan.program), "bold"), head))
+    yield line((visible(plan.program), "bold"), head)
     for sentence in _sentences(plan):
-        print_line(console, Text(sentence))
+        yield line(sentence)
     rows = [
         ("bytes times hops", plan.cost.byte_hops, plan.lower_bound.byte_hops),
         ("worst link", plan.cost.worst_link_bytes, plan.lower_bound.worst_link_bytes),
         ("both", plan.cost.bytes, plan.lower_bound_bytes),
     ]
-    print_title(console, "Cost", ", in bytes")
-    print_table(console, ("", "this plan", "no plan is below"), rows, len(rows))
+    yield Title("Cost", ", in bytes")
+    yield Rows(("", "this plan", "no plan is below"), rows)
     if plan.worst is not None:
-        _print_worst(plan.worst, console)
+        yield from _worst(plan.worst)
 
 
 def _sentences(plan: FloorPlan) -> list[str]:
@@ -70,7 +65,7 @@ def _sentences(plan: FloorPlan) -> list[str]:
     return sentences
 
 
-def _print_worst(worst: LoadedLink, console: Console) -> None:
+def _worst(worst: LoadedLink) -> Sheet:
     merged: Counter[str] = Counter()
     names: dict[str, list[str]] = {}
     for user, size_bytes in worst.users.items():
@@ -81,10 +76,9 @@ def _print_worst(worst: LoadedLink, console: Console) -> None:
         for key, size_bytes in merged.most_common()
     ]
     source, target = worst.source, worst.target
-    print_title(
-        console,
+    yield Title(
         "The worst link",
         f", from column {source.column}, row {source.row} to column {target.column}, row "
         f"{target.row}, has {counted(worst.size_bytes, 'byte')}",
     )
-    print_table(console, ("outputs", "of them", "bytes"), rows, _USERS)
+    yield Rows(("outputs", "of them", "bytes"), rows, _USERS)

@@ -11,6 +11,7 @@ from typing import Literal
 from fabric.network import Mesh, Site
 from fabric.placing.floor import Cost, Floor
 from fabric.telling.plain import JsonObject
+from fabric.telling.shown import ShownAsTables
 from fabric.telling.whole_file import write_whole
 from fabric.telling.wording import counted, visible
 
@@ -34,8 +35,8 @@ class LoadedLink:
     users: Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class FloorPlan:
+@dataclass(frozen=True, repr=False)
+class FloorPlan(ShownAsTables):
     """Where units are, and what that costs.
 
     Attributes:

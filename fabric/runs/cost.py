@@ -9,6 +9,7 @@ from fabric.arguments.described import refuse
 from fabric.runs.pricing import tokens_rate
 from fabric.runs.report import Report
 from fabric.telling.plain import JsonObject
+from fabric.telling.shown import ShownAsTables
 from fabric.telling.wording import found_text
 from fabric.wiring.token_count import TokenPhase
 
@@ -33,8 +34,8 @@ class CostPart:
     joules: float | None
 
 
-@dataclass(frozen=True)
-class Cost:
+@dataclass(frozen=True, repr=False)
+class Cost(ShownAsTables):
     """The sum of runs, one after the other, each times the runs that it stands for.
 
     Attributes:

@@ -305,6 +305,11 @@ class Report:
     def __repr__(self) -> str:
         return in_short(self)
 
+    @override
+    def __str__(self) -> str:
+        """What ``run`` prints."""
+        return shown(self, "text") or repr(self)
+
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
         """What rich shows of it."""
         yield "name", self.name

@@ -13,6 +13,7 @@ from fabric.arguments.described import Described
 from fabric.serving.served import Served
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.plain import JsonObject
+from fabric.telling.shown import ShownAsTables
 
 __all__ = ["Measures", "ServiceLevel", "Spread", "measured"]
 
@@ -59,8 +60,8 @@ class Spread:
         return Spread(float(seconds.mean()), *(float(each) for each in points))
 
 
-@dataclass(frozen=True)
-class Measures:
+@dataclass(frozen=True, repr=False)
+class Measures(ShownAsTables):
     """What a run of a server came to.
 
     Attributes:

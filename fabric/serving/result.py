@@ -13,6 +13,7 @@ from fabric.serving.measures import Measures
 from fabric.serving.served import Served
 from fabric.serving.serving import Serving
 from fabric.telling.plain import JsonObject
+from fabric.telling.shown import ShownAsTables
 from fabric.telling.wording import counted
 
 __all__ = ["Run", "ServingResult", "Timeline"]
@@ -80,8 +81,8 @@ class Run:
     quality: Quality
 
 
-@dataclass(frozen=True)
-class ServingResult:
+@dataclass(frozen=True, repr=False)
+class ServingResult(ShownAsTables):
     """What a question of serving came to.
 
     Attributes:

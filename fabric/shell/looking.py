@@ -11,6 +11,7 @@ from fabric.runs.accounting import unit_counters
 from fabric.state.open_waits import open_waits
 from fabric.telling.causes import COUNTED, Cause
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.sheet import Rows
 from fabric.telling.wording import visible
 from fabric.terminal.tables import print_table
 from fabric.trace.printing import moment
@@ -45,7 +46,7 @@ def print_where(run: SteppedRun, console: Console) -> None:
     )
     rows = [_unit_row(state, unit, waits[unit.number]) for unit in going]
     if rows:
-        print_table(console, _UNIT, rows, _ROWS)
+        print_table(Rows(_UNIT, rows, _ROWS), console)
 
 
 def print_unit(run: SteppedRun, console: Console, name: str) -> None:
@@ -56,13 +57,13 @@ def print_unit(run: SteppedRun, console: Console, name: str) -> None:
     """
     unit, state = run.unit(name), run.state
     wait = open_waits(state)[unit.number]
-    print_table(console, _UNIT, [_unit_row(state, unit, wait)], _ROWS)
+    print_table(Rows(_UNIT, [_unit_row(state, unit, wait)]), console)
     counters = unit_counters(state)[unit.number]
     spent = [(cause.label, getattr(counters, cause.column)) for cause in (*COUNTED, Cause.IDLE)]
     cycles = ", ".join(f"{cause} {cycles:,}" for cause, cycles in spent if cycles)
     console.print(f"cycles: {cycles or 'none so far'}", soft_wrap=True)
     its = [each for each in state.channels if unit.number in (each.producer, each.consumer)]
-    moment.print_channels(its, _ROWS, console)
+    print_table(moment.channels_table(its, _ROWS), console)
 
 
 def print_channel(run: SteppedRun, console: Console, name: str) -> None:
@@ -72,7 +73,7 @@ def print_channel(run: SteppedRun, console: Console, name: str) -> None:
         ConfigurationError: there is no such channel.
     """
     channel, held = run.channel(name), run.held(name)
-    moment.print_channels([channel], _ROWS, console)
+    print_table(moment.channels_table([channel]), console)
     if channel.closed_cycle is not None:
         console.print(f"its stream ended at cycle {channel.closed_cycle:,}", soft_wrap=True)
     if held:
@@ -80,13 +81,14 @@ def print_channel(run: SteppedRun, console: Console, name: str) -> None:
             (str(each.number), _text(each.value), each.stop, each.sent_cycle, each.visible_cycle)
             for each in held
         ]
-        print_table(console, ("element", "value", "stop", "sent", "visible"), rows, _ROWS)
+        titles = ("element", "value", "stop", "sent", "visible")
+        print_table(Rows(titles, rows, _ROWS), console)
 
 
 def print_channels(run: SteppedRun, console: Console) -> None:
     """Print all channels, those that hold most first."""
     fullest = sorted(run.state.channels, key=lambda each: -each.held)
-    moment.print_channels(fullest, _ROWS, console)
+    print_table(moment.channels_table(fullest, _ROWS), console)
 
 
 def print_tile(run: SteppedRun, console: Console, name: str, number: int | None) -> None:

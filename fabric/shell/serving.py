@@ -6,7 +6,6 @@ import importlib.util
 import shlex
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +15,7 @@ from fabric.serving.opening import open_servings
 from fabric.shell.one_object import print_json
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import file_name
-from fabric.terminal.output import print_text, printed, tell
+from fabric.terminal.output import print_text, tell
 
 if TYPE_CHECKING:
     from fabric.serving.result import ServingResult
@@ -56,10 +55,11 @@ class Serves:
         from rich.console import Console
 
         from fabric.serving.conducting import conduct_serving
-        from fabric.serving.written.terminal import render
+        from fabric.serving.written.terminal import serving_sheet
         from fabric.serving.written.watch import ServingWatch
         from fabric.study.local_workers import LocalWorkers
         from fabric.study.workers import available_cores
+        from fabric.terminal.tables import printed_sheet
 
         workers = LocalWorkers(jobs or available_cores(), None)
         try:
@@ -73,7 +73,7 @@ class Serves:
                 self._write(result, folder)
                 if not as_json:
                     space = "\n" if len(self._found) > 1 else ""
-                    print_text(space + printed(partial(render, result)))
+                    print_text(space + printed_sheet(serving_sheet(result)))
                 if result.interrupted:
                     break
         finally:

@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +15,7 @@ from fabric.runs.exit_status import ExitStatus
 from fabric.shell.one_object import print_json
 from fabric.study.opening import Asked, open_study
 from fabric.telling.errors import ConfigurationError
-from fabric.terminal.output import print_text, printed, tell
+from fabric.terminal.output import print_text, tell
 
 if TYPE_CHECKING:
     from fabric.study.result import StudyResult
@@ -78,8 +77,9 @@ class Studying:
 
         from fabric.study.conducting import conduct
         from fabric.study.store import Store
-        from fabric.study.written.terminal import render
+        from fabric.study.written.terminal import study_sheet
         from fabric.study.written.watch import Watch
+        from fabric.terminal.tables import printed_sheet
 
         for study in self._studies:
             store = Store(study, storage, timeout_seconds)
@@ -93,7 +93,7 @@ class Studying:
                 tell(f"fabric: {store.told_of_ignored()}")
             if not as_json:
                 space = "\n" if len(self._found) > 1 else ""
-                print_text(space + printed(partial(render, result)))
+                print_text(space + printed_sheet(study_sheet(result)))
                 tell(f"{study.name}: {result.wall_seconds:.1f} s")
             if result.interrupted:
                 break

@@ -5,32 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
 from fabric.telling.families import families
+from fabric.telling.sheet import SHOWN, Rows, Sheet, Title, line
 from fabric.telling.wording import counted, visible
-from fabric.terminal.output import print_line
-from fabric.terminal.tables import print_table, print_title
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fabric.sizing.result import Input, Sizing
 
-__all__ = ["hops_text", "print_sizing"]
+__all__ = ["hops_text", "sizing_sheet"]
 
 _HOPS_SHOWN: Final = 4
 
 
-def print_sizing(sizing: Sizing, console: Console, shown: int) -> None:
-    """Print the answer, what is known of it, and the tables; ``shown`` rows of channels at most."""
-    print_line(console, Text.assemble((visible(sizing.program), "bold"), f"  {sizing.goal}"))
+def sizing_sheet(sizing: Sizing, shown: int = SHOWN) -> Sheet:
+    """Yield the answer, what is known of it, and the tables; ``shown`` rows of channels at most."""
+    yield line((visible(sizing.program), "bold"), f"  {sizing.goal}")
     for sentence in _sentences(sizing):
-        print_line(console, Text(sentence))
-    _print_channels(sizing, console, shown)
-    _print_methods(sizing, console)
-    _print_inputs(sizing, console)
-    _print_held_out(sizing, console)
+        yield line(sentence)
+    yield from _channels(sizing, shown)
+    yield from _methods(sizing)
+    yield from _inputs(sizing)
+    yield from _held_out(sizing)
 
 
 def _sentences(sizing: Sizing) -> list[str]:
@@ -79,7 +74,7 @@ def _cycles(run: Input) -> str:
     return f"A run takes {found}: {now} as wired, {run.cycles_unbounded:,} without limits{allowed}."
 
 
-def _print_channels(sizing: Sizing, console: Console, shown: int) -> None:
+def _channels(sizing: Sizing, shown: int) -> Sheet:
     alike = families(
         sizing.channels,
         lambda channel: channel.option,
@@ -100,12 +95,12 @@ def _print_channels(sizing: Sizing, console: Console, shown: int) -> None:
     ]
     rows.sort(key=lambda row: -row[5])
     title = "Channels by bytes"
-    print_title(console, title, f", {len(sizing.channels):,} of them, alike ones in one row")
+    yield Title(title, f", {len(sizing.channels):,} of them, alike ones in one row")
     columns = ("channel", "channels", "now", "depth", "at least", "bytes", "why not less")
-    print_table(console, columns, rows, shown, spare=("at least", "channels"))
+    yield Rows(columns, rows, shown)
 
 
-def _print_methods(sizing: Sizing, console: Console) -> None:
+def _methods(sizing: Sizing) -> Sheet:
     rows = [
         (
             each.method,
@@ -118,24 +113,24 @@ def _print_methods(sizing: Sizing, console: Console) -> None:
     ]
     proved = sizing.truth == "proved"
     source = "from one record" if proved else "the others from the record of a run with the first"
-    print_title(console, "The methods", f", {source}")
+    yield Title("The methods", f", {source}")
     columns = ("method", sizing.objective, "cycles", "keeps the goal", "")
-    print_table(console, columns, rows, len(rows))
+    yield Rows(columns, rows)
 
 
-def _print_inputs(sizing: Sizing, console: Console) -> None:
+def _inputs(sizing: Sizing) -> Sheet:
     if len(sizing.inputs) == 1:
         return
     rows = [
         (each.name, each.cycles_before, each.cycles, each.cycles_unbounded, each.limit_cycles)
         for each in sizing.inputs
     ]
-    print_title(console, "The inputs", ", the depths serve all of them")
+    yield Title("The inputs", ", the depths serve all of them")
     columns = ("input", "cycles now", "cycles", "without limits", "allowed")
-    print_table(console, columns, rows, len(rows), spare=("cycles now",))
+    yield Rows(columns, rows)
 
 
-def _print_held_out(sizing: Sizing, console: Console) -> None:
+def _held_out(sizing: Sizing) -> Sheet:
     if not sizing.held_out:
         return
     violated = len(sizing.violated)
@@ -149,7 +144,5 @@ def _print_held_out(sizing: Sizing, console: Console) -> None:
         )
         for each in sizing.held_out
     ]
-    print_title(console, "Inputs held out", note)
-    print_table(
-        console, ("input", "cycles", "allowed", "keeps the goal"), rows, len(rows), spare=()
-    )
+    yield Title("Inputs held out", note)
+    yield Rows(("input", "cycles", "allowed", "keeps the goal"), rows)

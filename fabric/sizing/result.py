@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from typing_extensions import override
-
 from fabric.retiming.record import Record
 from fabric.sizing.settled import Settled
 from fabric.telling.plain import JsonObject
+from fabric.telling.shown import ShownAsTables
 
 __all__ = ["Binding", "HeldOut", "Input", "MethodTotal", "SizedChannel", "Sizing", "Truth"]
 
@@ -108,7 +107,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True, repr=False)
-class Sizing:
+class Sizing(ShownAsTables):
     """Depths of channels that keep a goal.
 
     Attributes:
@@ -175,13 +174,6 @@ class Sizing:
     def violated(self) -> tuple[HeldOut, ...]:
         """Held-out inputs that miss the goal."""
         return tuple(each for each in self.held_out if each.violated)
-
-    @override
-    def __repr__(self) -> str:
-        return (
-            f"Sizing({self.program!r}, goal={self.goal!r}, {self.objective}={self.cost}, "
-            f"lower_bound={self.lower_bound}, truth={self.truth!r})"
-        )
 
     def as_json(self) -> JsonObject:
         """Return what ``size --json`` prints, but for what the command knows."""

@@ -16,13 +16,14 @@ from fabric.study.outcome import metric as value_of
 from fabric.study.study import Study
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.plain import JsonObject
+from fabric.telling.shown import ShownAsTables
 from fabric.telling.wording import counted
 
 __all__ = ["StudyResult"]
 
 
-@dataclass(frozen=True)
-class StudyResult:
+@dataclass(frozen=True, repr=False)
+class StudyResult(ShownAsTables):
     """The outcomes of a study's points.
 
     Attributes:

@@ -16,6 +16,7 @@ from fabric.symbolic.graph import graph_of
 from fabric.symbolic.least import Least, leasts
 from fabric.symbolic.metrics import Metrics, metrics_of
 from fabric.telling.place import is_own
+from fabric.telling.shown import ShownAsTables
 from fabric.telling.users_code import users_values
 from fabric.values.dims import Dim, total
 from fabric.values.totals import Totals, least_of, with_totals
@@ -27,8 +28,8 @@ from fabric.wiring.program import Program
 __all__ = ["KnownBefore", "lower_bounds"]
 
 
-@dataclass(frozen=True)
-class KnownBefore:
+@dataclass(frozen=True, repr=False)
+class KnownBefore(ShownAsTables):
     """Fields of the report of a run in timing mode that completes, before it was run.
 
     Sizes that the program binds (``Program.bind``) and shapes that it assumes are believed; a run

@@ -8,13 +8,19 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final
 
-__all__ = ["GAP", "aligned"]
+__all__ = ["GAP", "aligned", "aligned_rows", "width_of"]
 
 GAP: Final = 2
 """Between two columns."""
 
 _FOLDED: Final = 30
-"""The widest column gets at least so much room, or goes to a line of its own."""
+"""The widest column is not folded into less than this, or two thirds of what it needs."""
+
+
+def width_of(rows: Sequence[Sequence[str]]) -> int:
+    """Return how wide ``rows`` are beside each other, each cell as long as it needs."""
+    widths = _widths(rows)
+    return sum(widths) + GAP * (len(widths) - 1)
 
 
 def aligned(
@@ -31,32 +37,66 @@ def aligned(
     columns.
 
     Args:
-        rows: of cells.
+        rows: of cells, which may have several lines.
         room: characters of a line; None for lines as long as they need.
         indent: of every line.
         right: columns that end in one place rather than begin in one.
     """
-    full = max((len(row) for row in rows), default=0)
-    widths = [
-        max((len(row[n]) for row in rows if len(row) == full), default=0) for n in range(full)
+    return [
+        line for lines in aligned_rows(rows, room, indent=indent, right=right) for line in lines
     ]
+
+
+def aligned_rows(
+    rows: Sequence[Sequence[str]],
+    room: int | None,
+    *,
+    indent: str = "",
+    right: frozenset[int] = frozenset(),
+) -> list[list[str]]:
+    """Return the lines of each of ``rows``, as ``aligned`` has them one after the other."""
+    widths = _widths(rows)
     room = sys.maxsize if room is None else room - len(indent)
-    bands = _bands(widths, room)
-    lines: list[str] = []
+    bands = _bands(widths, _folded_widths(rows, widths), room)
+    found: list[list[str]] = []
     for row in rows:
-        if len(row) < full:
+        lines: list[str] = []
+        if len(row) < len(widths):
             text = (" " * GAP).join(map(str.ljust, row, widths)).rstrip()
             lines += [text] if len(text) <= room else textwrap.wrap(text, room)
-            continue
-        for number, band in enumerate(bands):
-            margin = " " * (2 * GAP) if number else ""
-            cells = [(row[n], width, n in right) for n, width in band if n < len(row)]
-            if any(cell for cell, *_ in cells):
-                lines += [margin + line for line in _band_lines(cells)]
-    return [(indent + line).rstrip() for line in lines]
+        else:
+            for number, band in enumerate(bands):
+                margin = " " * (2 * GAP) if number else ""
+                cells = [(row[n], width, n in right) for n, width in band]
+                if any(cell for cell, *_ in cells):
+                    lines += [margin + line for line in _band_lines(cells)]
+        found.append([(indent + line).rstrip() for line in lines])
+    return found
 
 
-def _bands(widths: Sequence[int], room: int) -> list[list[tuple[int, int]]]:
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return how wide columns are, by the rows that have all of them."""
+    full = max((len(row) for row in rows), default=0)
+    whole = [row for row in rows if len(row) == full]
+    return [
+        max((len(line) for row in whole for line in row[n].split("\n")), default=0)
+        for n in range(full)
+    ]
+
+
+def _folded_widths(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> list[int]:
+    """Return how wide columns are at least, with their cells broken between words."""
+    words = [
+        max((len(word) + GAP for row in rows if n < len(row) for word in row[n].split()), default=0)
+        for n in range(len(widths))
+    ]
+    return [
+        min(width, max(word, min(_FOLDED, -(-2 * width // 3))))
+        for word, width in zip(words, widths, strict=True)
+    ]
+
+
+def _bands(widths: Sequence[int], folded: Sequence[int], room: int) -> list[list[tuple[int, int]]]:
     """Return the columns that share a line, with the width that each has there."""
     if sum(widths) + GAP * (len(widths) - 1) <= room:
         return [list(enumerate(widths))]
@@ -64,7 +104,7 @@ def _bands(widths: Sequence[int], room: int) -> list[list[tuple[int, int]]]:
     bands: list[list[tuple[int, int]]] = []
     left = -1
     for number, width in enumerate(widths):
-        least = min(width, _FOLDED) if number == widest else width
+        least = folded[number] if number == widest else width
         if not bands or left < least + GAP:
             left = room - (2 * GAP if bands else 0) + GAP
             bands.append([])
@@ -93,8 +133,12 @@ def _band_lines(cells: Sequence[tuple[str, int, bool]]) -> list[str]:
 
 
 def _folded(cell: str, width: int) -> list[str]:
-    """Return a cell in lines; those after the first stand as far in as it does, and a gap more."""
-    if len(cell) <= width:
-        return [cell]
-    margin = " " * (len(cell) - len(cell.lstrip()) + GAP)
-    return textwrap.wrap(cell, width, subsequent_indent=margin, break_on_hyphens=False)
+    """Return a cell in lines; those after a break stand as far in as it does, and a gap more."""
+    found: list[str] = []
+    for line in cell.split("\n"):
+        if len(line) <= width:
+            found.append(line)
+            continue
+        margin = " " * (len(line) - len(line.lstrip()) + GAP)
+        found += textwrap.wrap(line, width, subsequent_indent=margin, break_on_hyphens=False)
+    return found

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Literal, Protocol, TypeAlias
 
-__all__ = ["Form", "draws", "in_short", "shown"]
+from typing_extensions import override
 
-Form: TypeAlias = Literal["html", "svg"]
-"""As a notebook shows it, or the picture alone."""
+__all__ = ["Form", "ShownAsTables", "draws", "in_short", "shown"]
+
+Form: TypeAlias = Literal["html", "svg", "text"]
+"""As a notebook shows it, the picture alone, or as a terminal shows it."""
 
 _drawers: list[Callable[[object, Form], str | None]] = []
 
@@ -21,6 +23,23 @@ def draws(drawer: Callable[[object, Form], str | None]) -> None:
 def shown(thing: object, form: Form = "html") -> str | None:
     """Return ``thing`` in ``form``; None where there is nothing to be seen."""
     return _drawers[0](thing, form) if _drawers else None
+
+
+class ShownAsTables:
+    """A result whose ``repr`` is the text of the command that prints it.
+
+    ``print`` and the prompt show it as the command does, a notebook as tables.
+    """
+
+    __slots__ = ()
+
+    @override
+    def __repr__(self) -> str:
+        return shown(self, "text") or super().__repr__()
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it: the same tables."""
+        return shown(self)
 
 
 class Telling(Protocol):

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, cast
@@ -94,25 +95,39 @@ def harmless(text: str) -> str:
     return _CONTROL.sub(lambda found: visible(found[0]), text)
 
 
-def printed(show: Callable[[Console], object]) -> str:
+def printed(
+    show: Callable[[Console], object], *, columns: int | None = None, plain: bool = False
+) -> str:
     """Return what ``show`` prints on a console like standard output.
 
     It is as wide as the terminal; lines that are piped are not broken. What is printed is text,
     whatever brackets and colons users have put into names.
+
+    Args:
+        show: prints.
+        columns: of the console; None for as many as standard output has.
+        plain: without colours, whatever standard output is.
     """
     from rich.console import Console
 
     terminal = sys.stdout.isatty()
     console = Console(
         file=io.StringIO(),
-        force_terminal=terminal,
-        width=None if terminal or "COLUMNS" in os.environ else PIPED_COLUMNS,
+        force_terminal=terminal and not plain,
+        width=columns or _columns(),
         highlight=False,
         markup=False,
         emoji=False,
     )
     show(console)
     return cast("io.StringIO", console.file).getvalue()
+
+
+def _columns() -> int:
+    """Return how wide standard output is."""
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return shutil.get_terminal_size().columns
+    return PIPED_COLUMNS
 
 
 def terminal_columns(console: Console) -> int | None:

@@ -1,163 +1,88 @@
-"""Tables on a console, the way all of ``trace`` prints them."""
+"""Sheets and tables on a console."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from rich.table import Table
 from rich.text import Text
 
-from fabric.telling.columns import GAP, aligned
-from fabric.terminal.output import print_line
+from fabric.telling.columns import aligned_rows, width_of
+from fabric.telling.sheet import Block, Line, Part, Rows, Title, cell_text, is_number
+from fabric.terminal.output import print_line, printed, terminal_columns
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["print_table", "print_title"]
+__all__ = ["print_sheet", "print_table", "printed_sheet"]
 
-_KEPT: Final = 36
-"""Names and numbers up to this length are not broken where a table is too wide."""
+_PIECES: Final = re.compile(r"[^-._/ ]*[-._/ ]?")
+"""What a title is broken into if its table is too wide."""
 
-
-_NAME: Final = 12
-"""On a narrow console a name is not cut below this length, where a column can be left out."""
-
-_FIRST: Final = 24
-"""The same of the first column, which says what a row is about."""
+_TITLE: Final = 10
+"""A title of so many letters is not broken."""
 
 
-def print_title(console: Console, title: str, note: str = "") -> None:
-    """Print the head of a table behind an empty line."""
-    console.print()
-    print_line(console, Text.assemble((title, "bold"), note))
-
-
-def print_table(
-    console: Console,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[object]],
-    shown: int,
-    *,
-    spare: Sequence[str] | None = None,
-) -> None:
-    """Print at most ``shown`` rows; whole numbers get thousands separators and stand right.
+def printed_sheet(sheet: Iterable[Part], *, columns: int | None = None, plain: bool = False) -> str:
+    """Return what ``sheet`` is on a console like standard output.
 
     Args:
-        console: where to.
-        columns: their titles.
-        rows: a cell for each column.
-        shown: rows at most.
-        spare: columns to leave out where the table is too wide, the first one first; then names
-            are cut in the middle. Where None, nothing is left out: columns at the end go to
-            further lines of their rows.
+        sheet: the parts.
+        columns: of the console; None for as many as standard output has.
+        plain: without colours, whatever standard output is.
     """
-    cells = [[_cell(value) for value in row] for row in rows[:shown]]
-    kept = list(range(len(columns)))
-    texts = [any(_is_text(row[number]) for row in rows) for number in kept]
-    widths = [max((len(row[number]) for row in cells), default=0) for number in kept]
-    heads = [max(map(len, title.split("\n"))) for title in columns]
-    natural = _all_of(max(pair) for pair in zip(heads, widths, strict=True))
-    if spare is None and natural > console.width:
-        right = frozenset(number for number, text in enumerate(texts) if not text)
-        titles = [title.replace("\n", " ") for title in columns]
-        for line in aligned([titles, *cells], console.width, right=right):
-            console.print(Text(line), soft_wrap=True)
-        _print_rest(console, rows, shown)
-        return
-    if spare is not None and natural > console.width:
-        spared = [columns.index(title) for title in spare]
-        columns = [title.replace("-", "-\n") for title in columns]
-        kept, widths = _fitted(console.width, columns, widths, texts, spared)
-        cells = [
-            [_cut(each, widths[n]) if texts[n] else each for n, each in enumerate(row)]
-            for row in cells
-        ]
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for number in kept:
-        _add_column(table, columns[number], widths[number], text=texts[number], first=number == 0)
-    for row in cells:
-        table.add_row(*(Text(row[number]) for number in kept))
-    console.print(table)
-    _print_rest(console, rows, shown)
+    text = printed(lambda console: print_sheet(sheet, console), columns=columns, plain=plain)
+    return "".join(f"{line.rstrip()}\n" for line in text.strip("\n").splitlines())
 
 
-def _print_rest(console: Console, rows: Sequence[object], shown: int) -> None:
-    if len(rows) > shown:
-        console.print(f"and {len(rows) - shown:,} more", style="dim")
+def print_sheet(sheet: Iterable[Part], console: Console) -> None:
+    """Print the parts of ``sheet``, a title behind an empty line."""
+    for part in sheet:
+        match part:
+            case Title(title, note):
+                console.print()
+                print_line(console, Text.assemble((title, "bold"), note))
+            case Line(pieces, indent):
+                print_line(console, Text.assemble(*pieces), indent)
+            case Block(lines):
+                for each in lines(terminal_columns(console)):
+                    console.print(Text(each), soft_wrap=True)
+            case Rows():
+                print_table(part, console)
 
 
-def _add_column(table: Table, title: str, width: int, *, text: bool, first: bool) -> None:
-    table.add_column(
-        title,
-        justify="left" if text else "right",
-        overflow="fold",
-        min_width=min(width, _KEPT) if first or not text else None,
-    )
+def print_table(table: Rows, console: Console) -> None:
+    """Print ``table``; whole numbers get thousands separators, and numbers stand right.
 
-
-def _all_of(widths: Iterable[int]) -> int:
-    """Return the width of a table whose columns have ``widths``."""
-    return sum(width + GAP for width in widths) - GAP
-
-
-def _fitted(
-    room: int,
-    titles: Sequence[str],
-    longest: Sequence[int],
-    texts: Sequence[bool],
-    spare: Sequence[int],
-) -> tuple[list[int], list[int]]:
-    """Return the columns that stay, and the widths that let them fit into ``room``.
-
-    Args:
-        room: columns of the console.
-        titles: of the table's columns.
-        longest: the width of each one's widest cell.
-        texts: whether it has names, which can be cut.
-        spare: what to leave out, the first one first.
+    Where it is too wide, its titles are broken; then columns at the end go to further lines of
+    their rows. None is left out.
     """
-    heads = [max(map(len, title.split("\n"))) for title in titles]
-    widths = [max(pair) for pair in zip(heads, longest, strict=True)]
-    least = [
-        max(head, min(width, _NAME if number else _FIRST)) if text else width
-        for number, (head, width, text) in enumerate(zip(heads, widths, texts, strict=True))
-    ]
-    kept = list(range(len(titles)))
-    for number in spare:
-        if _all_of(least[n] for n in kept) <= room:
-            break
-        kept.remove(number)
-    while _all_of(widths[n] for n in kept) > room:
-        # What a row is about is cut after all else.
-        cut = [n for n in kept if texts[n] and widths[n] > least[n]]
-        cut = cut[1:] or cut or [n for n in kept if texts[n] and widths[n] > heads[n]]
-        if not cut:
-            break
-        widest = max(cut, key=widths.__getitem__)
-        widths[widest] -= 1
-    return kept, widths
+    cells = [[cell_text(value) for value in row] for row in table.rows[: table.shown]]
+    right = table.right | {
+        number
+        for number in range(len(table.columns))
+        if all(is_number(row[number]) for row in table.rows)
+    }
+    titles = list(table.columns)
+    if width_of([titles, *cells]) > console.width:
+        longest = [max((len(row[n]) for row in cells), default=0) for n in range(len(titles))]
+        titles = list(map(_broken, titles, longest))
+    head = [titles] if any(titles) else []
+    for number, lines in enumerate(aligned_rows([*head, *cells], console.width, right=right)):
+        for each in lines:
+            console.print(Text(each, "dim" if number < len(head) else ""), soft_wrap=True)
+    if len(table.rows) > len(cells):
+        console.print(f"and {len(table.rows) - len(cells):,} more", style="dim")
 
 
-def _cut(name: str, width: int) -> str:
-    """Return ``name`` with its middle left out where it is longer than ``width``."""
-    if len(name) <= width:
-        return name
-    end = (width - 1) // 2
-    return f"{name[: width - 1 - end]}\N{HORIZONTAL ELLIPSIS}{name[len(name) - end :]}"
-
-
-def _is_text(value: object) -> bool:
-    """Whether ``value`` reads from the left; digits in a text do not."""
-    return (
-        isinstance(value, str)
-        and not value.strip("+-").replace(".", "").replace(",", "").isdecimal()
-    )
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
+def _broken(title: str, width: int) -> str:
+    """Return ``title`` in lines as wide as its column, or as the longest piece of it."""
+    pieces = _PIECES.findall(title)
+    width = max(width, _TITLE, *(len(piece.rstrip()) for piece in pieces))
+    lines = [""]
+    for piece in pieces:
+        if len((lines[-1] + piece).rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)

@@ -21,7 +21,8 @@ from fabric import (
     simulate,
 )
 from fabric.extend import ClockDescription, EnergyDescription
-from fabric.shell.render import render
+from fabric.runs.printing import report_sheet
+from fabric.terminal.tables import print_sheet
 from fabric.trace.pages.page import write_page
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.programs.loading import PROGRAMS
@@ -53,7 +54,7 @@ MOVED = 2 * 1000 * 512 * 2
 def shown(program: Program, width: int) -> list[str]:
     """Return the lines of a report about time and energy, without the space between words."""
     written = io.StringIO()
-    render(simulate(program), Console(file=written, width=width))
+    print_sheet(report_sheet(simulate(program)), Console(file=written, width=width))
     lines = [" ".join(line.split()) for line in written.getvalue().splitlines()]
     first = next(number for number, line in enumerate(lines) if line.startswith("elements ")) + 1
     last = next(number for number, line in enumerate(lines) if "expected measured" in line)

@@ -149,17 +149,13 @@ class TestShown:
         assert {"Stalls", "matmul_1", "wired at"} <= set(texts)
 
     def test_tables(self, tmp_path: Path) -> None:
-        """The first rows of a query, and how many there are; figures of a trace in one line."""
+        """The first rows of a query, and how many there are."""
         trace = simulate(wired("simplified_moe"), log_dir=tmp_path, trace="events").trace()
         texts = read(trace.query("SELECT 'a<b' AS x, NULL AS y FROM units")._repr_html_()).texts
         assert {"x", "y", "a<b", "20 of 28 rows"} <= set(texts)
         few = read(trace.query("SELECT name FROM units LIMIT 20")._repr_html_()).texts
         assert "matmul_1" in few
         assert not any(text.endswith("rows") for text in few)
-
-        moment = trace.at(100)
-        for figure in (trace.stalls(), trace.critical_path(), moment, moment.state):
-            assert len(repr(figure)) < 300
 
     @pytest.mark.parametrize("name", ["<script>&amp;", "'\"", "</style><script>", "${x}"])
     def test_names(self, name: str, tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from fabric.deadlock.document import BlockedUnit, DeadlockReport, Loop, Remedy
 from fabric.runs.counters import UnitCounters
+from fabric.runs.printing import report_sheet
 from fabric.runs.report import Failure, Report
-from fabric.shell.render import render
+from fabric.terminal.tables import print_sheet
 
 
 def unit(name: str, line: int, elements: int, **cycles: int) -> UnitCounters:
@@ -64,7 +65,7 @@ COMPLETED = Report(
 def text(report: Report, *, width: int = 100) -> str:
     """Return what is printed where output is piped, without the spaces that pad tables."""
     written = io.StringIO()
-    render(report, Console(file=written, width=width, highlight=False))
+    print_sheet(report_sheet(report), Console(file=written, width=width, highlight=False))
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
 
 
@@ -107,16 +108,16 @@ matmul  90.0   10.0   0.0   0.0   0.0    20,000  small.py:12"""
         assert expected == text(COMPLETED)
 
     def test_narrow(self) -> None:
-        """On 60 columns every share is readable and long names are folded, not cut."""
+        """On 60 columns every figure is there, in two lines, and names are whole."""
         name = "a_very_long_name_of_an_operator"
         row = unit(name, 3, 7, busy=300, empty=300, full=300, credit=300, hbm=300, capacity=300)
         written = text(replace(COMPLETED, units=(row,)), width=60)
 
         expected = """\
-Most stalled units, 1 of 1; % of all cycles
-unit               busy empty full credit  HBM capacity idle
-a_very_long_name_o 15.0  15.0 15.0   15.0 15.0     15.0 10.0
-f_an_operator"""
+unit                             busy  empty  full  credit
+     HBM  capacity  idle  elements  wired at
+a_very_long_name_of_an_operator  15.0   15.0  15.0    15.0
+    15.0      15.0  10.0         7  small.py:3"""
         assert expected == "\n".join(written.splitlines()[-4:])
 
     @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ f_an_operator"""
     def test_colour_on_terminals_only(self) -> None:
         """A terminal gets colours; what is piped is plain."""
         written = io.StringIO()
-        render(COMPLETED, Console(file=written, width=100, force_terminal=True))
+        print_sheet(report_sheet(COMPLETED), Console(file=written, width=100, force_terminal=True))
 
         assert "\x1b[" in written.getvalue()
         assert "\x1b[" not in text(COMPLETED)
@@ -239,7 +240,7 @@ error[FAB-D002]: dependency deadlock at cycle 1,120: relay waits for itself
         """On a terminal the code of the deadlock stands out; nothing else changes."""
         stuck = replace(COMPLETED, status="deadlock", verified=None, explained=DEADLOCK)
         written = io.StringIO()
-        render(stuck, Console(file=written, width=100, force_terminal=True))
+        print_sheet(report_sheet(stuck), Console(file=written, width=100, force_terminal=True))
 
         assert "\x1b[1;31merror[FAB-D002]\x1b[0m" in written.getvalue()
 
@@ -255,7 +256,7 @@ class TestFamilies:
         )
         written = io.StringIO()
         console = Console(file=written, width=100, highlight=False)
-        render(replace(COMPLETED, units=units), console, unfold=unfold)
+        print_sheet(report_sheet(replace(COMPLETED, units=units), unfold=unfold), console)
         return [line.split() for line in written.getvalue().splitlines()]
 
     def test_one_row(self) -> None:

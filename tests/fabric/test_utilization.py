@@ -11,7 +11,8 @@ from rich.console import Console
 
 from fabric import Hardware, Program, Trace, hardware_scope, simulate
 from fabric.extend import FlatDescription
-from fabric.trace.printing.summary import print_summary
+from fabric.terminal.tables import print_sheet
+from fabric.trace.printing.summary import summary_sheet
 from operators import LinearOffChipLoad, LinearOffChipStore
 
 
@@ -42,7 +43,7 @@ def test_parameters(given: dict[str, int], shown: list[str], tmp_path: Path) -> 
     """A summary has a line for the parameters where there are any."""
     report = simulate(_copied(), parameters=given, trace="events", log_dir=tmp_path)
     console = Console(file=io.StringIO(), width=200)
-    print_summary(Trace(Path(str(report.log_dir))).summary(), console)
+    print_sheet(summary_sheet(Trace(Path(str(report.log_dir))).summary()), console)
 
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()

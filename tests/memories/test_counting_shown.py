@@ -19,9 +19,10 @@ from fabric.extend import (
     MemoryCounters,
     Stalls,
 )
-from fabric.shell.render import render
+from fabric.runs.printing import report_sheet
+from fabric.terminal.tables import print_sheet
 from fabric.trace.opened import Trace
-from fabric.trace.printing.stalls import print_stalls
+from fabric.trace.printing.stalls import stalls_sheet
 from tests.fabric.trace.recording import record
 from tests.memories.counting import CountingDescription, CountingMemory, loads
 
@@ -160,10 +161,10 @@ class TestReport:
         found = counted(bus(window=250, refresh=50), 25, (300, 100, 50))
         monkeypatch.setattr(CountingMemory, "counters", lambda _: found)
         assert _section(100) == [
-            "cycles of HBM buses    %",
-            "data                70.0",
-            "refresh              5.0",
-            "window full         25.0",
+            "cycles of HBM buses     %",
+            "data                 70.0",
+            "refresh               5.0",
+            "window full          25.0",
             "row hits 375 (83.3 %), misses 0 (0.0 %), conflicts 75 (16.7 %)",
             "channel 0 served 300 requests, 2.0 times the mean; channel 2 the fewest, 50",
         ]
@@ -182,7 +183,7 @@ class TestReport:
 
 def _section(width: int) -> list[str]:
     console = Console(file=io.StringIO(), width=width, highlight=False)
-    render(simulate(loads(HBM)), console)
+    print_sheet(report_sheet(simulate(loads(HBM))), console)
     assert isinstance(console.file, io.StringIO)
     text = "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
     found = re.search(r"\n\n(cycles of HBM buses.*?)\n\n", text, re.DOTALL)
@@ -191,7 +192,7 @@ def _section(width: int) -> list[str]:
 
 def _printed(stalls: Stalls, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False)
-    print_stalls(stalls, console, 10)
+    print_sheet(stalls_sheet(stalls, 10), console)
     assert isinstance(console.file, io.StringIO)
     text = "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
     return text[text.index("Why the HBM was slow") :] if "Why the" in text else ""

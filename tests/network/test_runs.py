@@ -29,8 +29,9 @@ from fabric import (
 )
 from fabric.loading.program_file import load_program
 from fabric.network import Mesh, Site
-from fabric.shell.render import render
+from fabric.runs.printing import report_sheet
 from fabric.telling.shipped import programs
+from fabric.terminal.tables import print_sheet
 from fabric.wiring.elaborate import elaborate
 from fabric.wiring.placing import placed
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
@@ -169,7 +170,7 @@ def test_a_tile_takes_its_bytes_and_its_hops(tmp_path: Path) -> None:
 def test_what_is_printed() -> None:
     """The table says where units are, which links are worst, and who waits for them."""
     text = StringIO()
-    render(simulate(_pipeline(TRAFFIC)), Console(file=text, width=100))
+    print_sheet(report_sheet(simulate(_pipeline(TRAFFIC))), Console(file=text, width=100))
     assert "Units are placed row by row, on 3 sites with at most 1 unit each." in text.getvalue()
     assert "busiest links" in text.getvalue()
     assert "channels whose readers wait for links" in text.getvalue()

@@ -69,7 +69,7 @@ def command(
     from fabric.shell.objects import place_object
     from fabric.shell.one_object import print_json
     from fabric.telling.whole_file import write_whole
-    from fabric.terminal.output import print_text, printed, program_prints, tell
+    from fabric.terminal.output import print_text, program_prints, tell
 
     for file in (output, picture):
         if file is not None and not file.parent.is_dir():
@@ -93,7 +93,8 @@ def command(
     if as_json:
         print_json(place_object(**known, status="placed", **found.as_json()))
     else:
-        from fabric.placing.printing import print_floor_plan
+        from fabric.placing.printing import floor_plan_sheet
+        from fabric.terminal.tables import printed_sheet
 
-        print_text(printed(lambda console: print_floor_plan(found, console)))
+        print_text(printed_sheet(floor_plan_sheet(found)))
     return 0

@@ -300,11 +300,11 @@ def _print_object(report: Report) -> None:
 
 
 def _print_report(report: Report, *, timed: bool, unfold: bool) -> None:
-    from fabric.shell.render import render
-    from fabric.terminal.output import print_text, printed, tell
+    from fabric.runs.printing import report_sheet
+    from fabric.terminal.output import print_text, tell
+    from fabric.terminal.tables import printed_sheet
 
-    text = printed(lambda console: render(report, console, unfold=unfold))
-    print_text("".join(f"{line.rstrip()}\n" for line in text.splitlines()))
+    print_text(printed_sheet(report_sheet(report, unfold=unfold)))
     if timed and report.wall_seconds is not None and report.cycles is not None:
         rate = report.cycles / max(report.wall_seconds, 1e-9)
         tell(f"{report.wall_seconds:.2f} s, {counted(round(rate), 'cycle')} per second")

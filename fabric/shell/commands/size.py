@@ -13,6 +13,7 @@ import click
 
 from fabric.shell.commands.options import NamedPath, depth_option, program_options, run_options
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.sheet import SHOWN
 
 if TYPE_CHECKING:
     from fabric.sizing.methods import Method
@@ -95,7 +96,7 @@ __all__ = ["command"]
 @click.option(
     "--rows",
     type=click.IntRange(min=1),
-    default=15,
+    default=SHOWN,
     show_default=True,
     help="Rows of the table of channels at most.",
 )
@@ -218,12 +219,12 @@ def _write(found: Sizing, program: str, output: Path | None, certificate: Path |
 def _print(found: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:
     from fabric.shell.objects import size_object
     from fabric.shell.one_object import print_json
-    from fabric.terminal.output import print_text, printed
+    from fabric.terminal.output import print_text
+    from fabric.terminal.tables import printed_sheet
 
     if as_json:
         print_json(size_object(**known, status="sized", **found.as_json()))
         return
-    from fabric.sizing.printing import print_sizing
+    from fabric.sizing.printing import sizing_sheet
 
-    text = printed(lambda console: print_sizing(found, console, rows))
-    print_text("".join(f"{line.rstrip()}\n" for line in text.splitlines()))
+    print_text(printed_sheet(sizing_sheet(found, rows)))

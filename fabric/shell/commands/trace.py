@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +12,10 @@ import click
 from fabric.shell.commands.options import NamedPath, depth_option, factors
 from fabric.shell.completing import runs
 from fabric.shell.groups import Group
+from fabric.telling.sheet import SHOWN, Sheet
 from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fabric.trace.opened import Trace
 
 __all__ = ["command"]
@@ -24,7 +24,7 @@ _RUN = click.argument("run", metavar="RUN", type=NamedPath(path_type=Path), shel
 _ROWS = click.option(
     "--rows",
     type=click.IntRange(min=1),
-    default=15,
+    default=SHOWN,
     show_default=True,
     help="Rows of each table at most.",
 )
@@ -47,9 +47,9 @@ def command() -> None:
 @_UNFOLD
 def summary(run: Path, unfold: bool) -> None:
     """Say what was recorded: how the run ended, its transfers, bursts and waits."""
-    from fabric.trace.printing.summary import print_summary
+    from fabric.trace.printing.summary import summary_sheet
 
-    _show(run, lambda trace, console: print_summary(trace.summary(), console, unfold=unfold))
+    _show(run, lambda trace: summary_sheet(trace.summary(), unfold=unfold))
 
 
 @command.command("stalls")
@@ -58,9 +58,9 @@ def summary(run: Path, unfold: bool) -> None:
 @_UNFOLD
 def stalls(run: Path, rows: int, unfold: bool) -> None:
     """Say where each unit's cycles went, whom it waited for, and what bounds the run."""
-    from fabric.trace.printing.stalls import print_stalls
+    from fabric.trace.printing.stalls import stalls_sheet
 
-    _show(run, lambda trace, console: print_stalls(trace.stalls(), console, rows, unfold=unfold))
+    _show(run, lambda trace: stalls_sheet(trace.stalls(), rows, unfold=unfold))
 
 
 @command.command("deadlock")
@@ -70,11 +70,11 @@ def deadlock(run: Path) -> None:
 
     If a run was repeated with deeper channels, the first run is explained.
     """
-    from fabric.trace.printing.deadlock import print_deadlock
+    from fabric.trace.printing.deadlock import stuck_sheet
 
     _show(
         run,
-        lambda trace, console: print_deadlock(trace.deadlock(), trace.summary(), console),
+        lambda trace: stuck_sheet(trace.deadlock(), trace.summary()),
         first=True,
     )
 
@@ -85,13 +85,13 @@ def deadlock(run: Path) -> None:
 @click.option("--around", "node", metavar="NODE", help="A unit and its neighbours; else all.")
 def show(run: Path, cycle: int, node: str | None) -> None:
     """Say what everyone was doing in one cycle."""
-    from fabric.trace.printing.moment import print_moment
+    from fabric.trace.printing.moment import moment_sheet
 
-    def print_around(trace: Trace, console: Console) -> None:
+    def around(trace: Trace) -> Sheet:
         moment = trace.at(cycle)
-        print_moment(moment if node is None else moment.around(node), console)
+        return moment_sheet(moment if node is None else moment.around(node))
 
-    _show(run, print_around)
+    _show(run, around)
 
 
 @command.command("query")
@@ -106,7 +106,7 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
 
     A ready query has a row for each family; SQL finds the families in columns of that name.
     """
-    from fabric.terminal.output import print_text
+    from fabric.terminal.output import PIPED_COLUMNS, print_text
     from fabric.trace.reading.queries import describe
 
     if listing:
@@ -114,10 +114,12 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
         return
     if run is None or query is None:
         raise click.UsageError("Missing argument: RUN and QUERY, or --list.")
-    from fabric.trace.printing.answers import print_answer
+    from fabric.trace.printing.answers import answer_sheet
 
     text = query
-    _show(run, lambda trace, console: print_answer(trace.query(text, fold=not unfold), console))
+    # A row of a pipe is one line, even where somebody has set how wide a terminal is.
+    columns = None if sys.stdout.isatty() else PIPED_COLUMNS
+    _show(run, lambda trace: answer_sheet(trace.query(text, fold=not unfold)), columns=columns)
 
 
 @command.command("diff")
@@ -126,10 +128,10 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
 @_ROWS
 def diff(run_a: Path, run_b: Path, rows: int) -> None:
     """Say where two runs begin to differ, and which units got slower."""
-    from fabric.trace.printing.diff import print_diff
+    from fabric.trace.printing.diff import diff_sheet
 
     other = _opened(run_b)
-    _show(run_a, lambda trace, console: print_diff(trace.diff(other), console, rows))
+    _show(run_a, lambda trace: diff_sheet(trace.diff(other), rows))
 
 
 @command.command("what-if")
@@ -152,9 +154,9 @@ def what_if(run: Path, depths: dict[str, int], work: dict[str, float], rows: int
     What each unit did is timed again. This is exact if other depths change only when things happen.
     The hops stay those of the run.
     """
-    from fabric.trace.printing.what_if import print_what_if
+    from fabric.trace.printing.what_if import what_if_sheet
 
-    _show(run, lambda trace, console: print_what_if(trace.what_if(depths, work), console, rows))
+    _show(run, lambda trace: what_if_sheet(trace.what_if(depths, work), rows))
 
 
 @command.command("export")
@@ -208,12 +210,18 @@ def report(run: Path, output: Path) -> None:
     tell(f"report in {output}")
 
 
-def _show(run: Path, print_on: Callable[[Trace, Console], object], *, first: bool = False) -> None:
-    from fabric.terminal.output import print_text, printed
+def _show(
+    run: Path,
+    sheet_of: Callable[[Trace], Sheet],
+    *,
+    first: bool = False,
+    columns: int | None = None,
+) -> None:
+    from fabric.terminal.output import print_text
+    from fabric.terminal.tables import printed_sheet
 
     trace = _opened(run, first=first)
-    lines = printed(lambda console: print_on(trace, console)).strip("\n").splitlines()
-    print_text("".join(line.rstrip() + "\n" for line in lines))
+    print_text(printed_sheet(sheet_of(trace), columns=columns))
 
 
 def _opened(run: Path, *, first: bool = False) -> Trace:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from fabric.telling.causes import SHOWN, Cause
+from fabric.telling.shown import ShownAsTables
 from fabric.trace.analysis.stalls import Accounts
 
 if TYPE_CHECKING:
@@ -90,8 +91,8 @@ class UnitChange:
     capacity_cycles: int
 
 
-@dataclass(frozen=True)
-class TraceDiff:
+@dataclass(frozen=True, repr=False)
+class TraceDiff(ShownAsTables):
     """Two runs beside each other; units and channels are matched by name.
 
     Attributes:

@@ -9,6 +9,7 @@ from fabric.arguments.described import checked
 from fabric.state.open_waits import open_waits
 from fabric.state.run_state import ChannelState, RunState
 from fabric.telling.causes import Cause
+from fabric.telling.shown import ShownAsTables
 from fabric.telling.wording import close_to
 from fabric.trace.reading.refusals import refused
 from fabric.trace.reading.state_in import state_in
@@ -90,8 +91,8 @@ class UnitMoment:
         return waiting if self.until_cycle is not None else f"{waiting}, to the end of the run"
 
 
-@dataclass(frozen=True)
-class Moment:
+@dataclass(frozen=True, repr=False)
+class Moment(ShownAsTables):
     """A cycle of a run.
 
     Attributes:

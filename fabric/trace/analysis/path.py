@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fabric.telling.shown import ShownAsTables
 from fabric.trace.analysis.critical import critical_path, path_note, phases
 from fabric.trace.analysis.timeline import timelines
 from fabric.trace.reading.wording import Names
@@ -88,8 +89,8 @@ class Phase:
     share: float
 
 
-@dataclass(frozen=True)
-class CriticalPath:
+@dataclass(frozen=True, repr=False)
+class CriticalPath(ShownAsTables):
     """What a run went through, each cycle once.
 
     Attributes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric.telling.families import Family, Spread, spread
+from fabric.telling.shown import ShownAsTables
 from fabric.trace.analysis.path import CriticalPath, WaitRoot, named_path, named_root
 from fabric.trace.analysis.slow_memory import SlowMemory, slow_memory_of
 from fabric.trace.analysis.stalls import Accounts
@@ -171,8 +172,8 @@ class FoldedStalls:
     critical_path: CriticalPath = field(repr=False)
 
 
-@dataclass(frozen=True)
-class Stalls:
+@dataclass(frozen=True, repr=False)
+class Stalls(ShownAsTables):
     """All of a run's cycles, accounted for.
 
     Attributes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fabric.telling.causes import Operation
 from fabric.telling.plain import JsonObject
+from fabric.telling.shown import ShownAsTables
 
 if TYPE_CHECKING:
     from fabric.trace.reading.reader import RecordedRun
@@ -39,8 +40,8 @@ class UnitLeft:
     channels: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class TraceSummary:
+@dataclass(frozen=True, repr=False)
+class TraceSummary(ShownAsTables):
     """How a run ended, and how much was recorded of it.
 
     Attributes:

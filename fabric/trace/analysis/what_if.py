@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fabric.retiming import events as e
 from fabric.retiming.retimer import Retimer
 from fabric.retiming.waits import Waits, waits_of
+from fabric.telling.shown import ShownAsTables
 from fabric.telling.wording import close_to
 from fabric.trace.reading.record_in import record_in, stopped_in
 from fabric.trace.reading.refusals import refused
@@ -96,8 +97,8 @@ class ReleasedUnit(NamedTuple):
     cycle: int
 
 
-@dataclass(frozen=True)
-class WhatIf:
+@dataclass(frozen=True, repr=False)
+class WhatIf(ShownAsTables):
     """A recorded run, timed again.
 
     Attributes:

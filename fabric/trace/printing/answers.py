@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from fabric.terminal.output import PIPED_COLUMNS
-from fabric.terminal.tables import print_table
+from fabric.telling.sheet import Rows, Sheet
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fabric.trace.reading.tables import Table
 
-__all__ = ["print_answer"]
+__all__ = ["answer_sheet"]
 
 
-def print_answer(answer: Table, console: Console) -> None:
-    """Print all rows of ``answer``."""
-    rows = answer.rows()
-    if not sys.stdout.isatty():
-        console.width = PIPED_COLUMNS
-    print_table(console, answer.columns, rows, len(rows))
+def answer_sheet(answer: Table) -> Sheet:
+    """Yield all rows of ``answer``."""
+    yield Rows(answer.columns, answer.rows())

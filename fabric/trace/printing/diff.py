@@ -4,45 +4,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
 from fabric.telling.place import Place
+from fabric.telling.sheet import SHOWN, Rows, Sheet, Title, line
 from fabric.telling.wording import counted
-from fabric.terminal.tables import print_table, print_title
 from fabric.trace.analysis.diff import COMPARED
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fabric.trace.analysis.diff import Stamps, TraceDiff, UnitChange
 
-__all__ = ["print_diff"]
+__all__ = ["diff_sheet"]
 
 _ENDS: Final = {(True, False): "not in B", (False, True): "not in A", (False, False): "in neither"}
 """Where a unit's operator ended in A and in B, if not in both."""
 
 
-def print_diff(diff: TraceDiff, console: Console, shown: int) -> None:
-    """Print what differs between two runs, ``shown`` units at most."""
+def diff_sheet(diff: TraceDiff, shown: int = SHOWN) -> Sheet:
+    """Yield what differs between two runs, ``shown`` units at most."""
     runs = zip("AB", diff.names, diff.outcomes, diff.cycles, strict=True)
     for letter, name, outcome, cycles in runs:
-        console.print(f"{letter}  {name}  {outcome}, {counted(cycles, 'cycle')}")
+        yield line(f"{letter}  {name}  {outcome}, {counted(cycles, 'cycle')}")
     for each in diff.settings:
-        line = f"   {each.name}: {each.in_a} in A, {each.in_b} in B"
-        console.print(Text(line), soft_wrap=True)
-    console.print()
+        yield line(f"   {each.name}: {each.in_a} in A, {each.in_b} in B")
+    yield line()
     parting = diff.parting
     if parting is None:
-        console.print("Every transfer happened in the same cycles.")
+        yield line("Every transfer happened in the same cycles.")
     else:
-        line = f"They part at cycle {parting.cycle:,}: element {parting.element:,} of "
-        console.print(Text(line + parting.channel), soft_wrap=True)
-        console.print(f"   in A {_stamps(parting.in_a)}")
-        console.print(f"   in B {_stamps(parting.in_b)}")
+        where = f"element {parting.element:,} of {parting.channel}"
+        yield line(f"They part at cycle {parting.cycle:,}: {where}")
+        yield line(f"   in A {_stamps(parting.in_a)}")
+        yield line(f"   in B {_stamps(parting.in_b)}")
     if diff.units:
-        print_title(console, "What changed from A to B", ", cycles more (+) or fewer (-)")
+        yield Title("What changed from A to B", ", cycles more (+) or fewer (-)")
         columns = ("unit", "end", *(cause.label for cause in COMPARED), "wired at")
-        print_table(console, columns, [_row(unit) for unit in diff.units], shown)
+        yield Rows(columns, [_row(unit) for unit in diff.units], shown)
 
 
 def _stamps(stamps: Stamps | None) -> str:

@@ -6,21 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fabric.telling.place import Place
+from fabric.telling.sheet import Rows, Sheet, Title
 from fabric.telling.wording import visible
-from fabric.terminal.tables import print_table, print_title
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fabric.state.run_state import ChannelState
     from fabric.trace.analysis.moment import Moment
 
-__all__ = ["print_channels", "print_moment"]
+__all__ = ["channels_table", "moment_sheet"]
 
 
-def print_moment(moment: Moment, console: Console) -> None:
-    """Print what units were doing, and what channels held."""
-    print_title(console, f"Cycle {moment.cycle:,}")
+def moment_sheet(moment: Moment) -> Sheet:
+    """Yield what units were doing, and what channels held."""
+    yield Title(f"Cycle {moment.cycle:,}")
     rows = [
         (
             unit.name,
@@ -31,13 +29,13 @@ def print_moment(moment: Moment, console: Console) -> None:
         )
         for unit in moment.units
     ]
-    print_table(console, ("unit", "since", "until", "wired at", "is"), rows, len(rows))
-    print_title(console, "Channels")
-    print_channels(moment.channels, len(moment.channels), console)
+    yield Rows(("unit", "since", "until", "wired at", "is"), rows)
+    yield Title("Channels")
+    yield channels_table(moment.channels)
 
 
-def print_channels(channels: Sequence[ChannelState], shown: int, console: Console) -> None:
-    """Print what at most ``shown`` channels hold of their slots, and the values that went through.
+def channels_table(channels: Sequence[ChannelState], shown: int | None = None) -> Rows:
+    """Return what at most ``shown`` channels hold of their slots, and the values that went through.
 
     A bare stop takes a slot and is no value.
     """
@@ -45,4 +43,4 @@ def print_channels(channels: Sequence[ChannelState], shown: int, console: Consol
         (visible(each.name), f"{each.held}/{each.depth}", each.sent, each.taken, each.bare_stops)
         for each in channels
     ]
-    print_table(console, ("channel", "held", "sent", "taken", "bare stops"), rows, shown)
+    return Rows(("channel", "held", "sent", "taken", "bare stops"), rows, shown)

@@ -4,56 +4,52 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.families import absent_line
 from fabric.telling.place import Place
+from fabric.telling.sheet import SHOWN as ROWS
+from fabric.telling.sheet import Rows, Sheet, Title, line
 from fabric.telling.wording import counted
-from fabric.terminal.output import print_line
-from fabric.terminal.tables import print_table, print_title
 from fabric.trace.analysis.gains import by_change
 from fabric.trace.reading.wording import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rich.console import Console
-
     from fabric.trace.analysis.gains import Gain
     from fabric.trace.analysis.path import CriticalPath
     from fabric.trace.analysis.slow_memory import SlowMemory
     from fabric.trace.analysis.stalled import ChargedRoot, StalledUnit, Stalls
 
-__all__ = ["print_stalls"]
+__all__ = ["path_sheet", "stalls_sheet"]
 
 _WHERE: Final = "Where the cycles went"
 
 
-def print_stalls(stalls: Stalls, console: Console, shown: int, *, unfold: bool = False) -> None:
-    """Print the tables, the critical path and the verdict; ``shown`` rows of each at most.
+def stalls_sheet(stalls: Stalls, shown: int = ROWS, *, unfold: bool = False) -> Sheet:
+    """Yield the tables, the critical path and the verdict; ``shown`` rows of each at most.
 
     A row is a family of units; with ``unfold`` it is a unit.
     """
-    _print_stages(stalls, console, shown)
+    yield from _stages(stalls, shown)
     unfold = unfold or all(len(family.units) == 1 for family in stalls.folded.families)
     if unfold:
-        _print_units(stalls, console, shown)
+        yield from _units(stalls, shown)
     else:
-        _print_families(stalls, console, shown)
+        yield from _families(stalls, shown)
     accounts = stalls if unfold else stalls.folded
-    _print_roots(accounts.roots, stalls.stalled_cycles, console, shown)
-    _print_path(accounts.critical_path, console, shown)
+    yield from _roots(accounts.roots, stalls.stalled_cycles, shown)
+    yield from path_sheet(accounts.critical_path, shown)
     if stalls.hbm is not None:
-        _print_memory(stalls.hbm, console, shown)
+        yield from _memory(stalls.hbm, shown)
     if stalls.gains:
-        _print_gains(stalls.gains, stalls.cycles, console, shown)
-    console.print()
-    print_line(console, Text(stalls.verdict, "bold"))
+        yield from _gains(stalls.gains, stalls.cycles, shown)
+    yield line()
+    yield line((stalls.verdict, "bold"))
 
 
-def _print_stages(stalls: Stalls, console: Console, shown: int) -> None:
-    """Print what a stage has to do with the run's time, beside its traffic and its memory."""
+def _stages(stalls: Stalls, shown: int) -> Sheet:
+    """Yield what a stage has to do with the run's time, beside its traffic and its memory."""
     rows = [
         (
             stage.name,
@@ -69,13 +65,12 @@ def _print_stages(stalls: Stalls, console: Console, shown: int) -> None:
         for stage in stalls.folded.stages
     ]
     note = ", by their share of the critical path; headroom: saved if the stage took no time"
-    print_title(console, "Stages", note)
+    yield Title("Stages", note)
     titles = ("stage", "units", "path, %", "headroom, %", "off-chip bytes", "on-chip bytes")
-    spare = ("wired at", "units")
-    print_table(console, (*titles, "wired at"), rows, shown, spare=spare)
+    yield Rows((*titles, "wired at"), rows, shown)
 
 
-def _print_units(stalls: Stalls, console: Console, shown: int) -> None:
+def _units(stalls: Stalls, shown: int) -> Sheet:
     columns = _causes(stalls.units)
     rows = [
         (
@@ -86,14 +81,13 @@ def _print_units(stalls: Stalls, console: Console, shown: int) -> None:
         )
         for unit in stalls.units
     ]
-    print_title(console, _WHERE, f", each row sums to {counted(stalls.cycles, 'cycle')}")
+    yield Title(_WHERE, f", each row sums to {counted(stalls.cycles, 'cycle')}")
     titles = ("unit", *(cause.label for cause in columns), "mostly", "wired at")
-    idle = (Cause.IDLE.label,) if Cause.IDLE in columns else ()
-    print_table(console, titles, rows, shown, spare=("wired at", "mostly", *idle))
+    yield Rows(titles, rows, shown)
 
 
-def _print_families(stalls: Stalls, console: Console, shown: int) -> None:
-    """Print a row a family: its median unit, and how far the others are from it."""
+def _families(stalls: Stalls, shown: int) -> Sheet:
+    """Yield a row a family: its median unit, and how far the others are from it."""
     families = stalls.folded.families
     medians = [family.spread.median for family in families]
     columns = _causes(medians)
@@ -114,22 +108,20 @@ def _print_families(stalls: Stalls, console: Console, shown: int) -> None:
         )
     note = f", each row sums to {counted(stalls.cycles, 'cycle')}"
     note += ": that of the median unit of a family, by its stalled cycles"
-    print_title(console, _WHERE, note)
+    yield Title(_WHERE, note)
     titles = (
         "unit",
         "units",
         *(cause.label for cause in columns),
-        "least-stalled",
-        "most-stalled",
+        "least stalled",
+        "most stalled",
         "mostly",
         "wired at",
     )
-    idle = (Cause.IDLE.label,) if Cause.IDLE in columns else ()
-    spare = ("wired at", "mostly", *idle, "least-stalled", "most-stalled", "units")
-    print_table(console, titles, rows, shown, spare=spare)
+    yield Rows(titles, rows, shown)
     absent = stalls.folded.absent
     if absent:
-        print_line(console, Text(absent_line(absent)))
+        yield line(absent_line(absent))
 
 
 def _causes(units: Iterable[StalledUnit]) -> list[Cause]:
@@ -138,24 +130,18 @@ def _causes(units: Iterable[StalledUnit]) -> list[Cause]:
     return [cause for cause in SHOWN if any(getattr(unit, cause.column) for unit in seen)]
 
 
-def _print_roots(roots: Iterable[ChargedRoot], stalled: int, console: Console, shown: int) -> None:
+def _roots(roots: Iterable[ChargedRoot], stalled: int, shown: int) -> Sheet:
     rows = [
         (each.root.name, each.cycles, percent(each.cycles, stalled), each.units) for each in roots
     ]
     note = (
         f", {counted(stalled, 'stalled cycle')} of all units, each charged to the end of its chain"
     )
-    print_title(console, "Whom they were waiting for", note)
-    print_table(
-        console,
-        ("root", "stalled cycles", "%", "units stalled"),
-        rows,
-        shown,
-        spare=(),
-    )
+    yield Title("Whom they were waiting for", note)
+    yield Rows(("root", "stalled cycles", "%", "units stalled"), rows, shown)
 
 
-def _print_memory(slow: SlowMemory, console: Console, shown: int) -> None:
+def _memory(slow: SlowMemory, shown: int) -> Sheet:
     rows = [
         (
             each.name,
@@ -169,15 +155,15 @@ def _print_memory(slow: SlowMemory, console: Console, shown: int) -> None:
         for each in slow.units
     ]
     note = ", cycles of a request on average: outside of the window, in it, and being served"
-    print_title(console, "Why the HBM was slow", note)
+    yield Title("Why the HBM was slow", note)
     titles = ("unit", Cause.HBM.label, "requests", "outside", "in it", "served", "conflicts, %")
-    print_table(console, titles, rows, shown, spare=("requests", Cause.HBM.label))
+    yield Rows(titles, rows, shown)
     for sentence in slow.findings:
-        print_line(console, Text(sentence))
+        yield line(sentence)
 
 
-def _print_gains(gains: Sequence[Gain], cycles: int, console: Console, shown: int) -> None:
-    """Print what a person would change: the memory, then each family, then all channels."""
+def _gains(gains: Sequence[Gain], cycles: int, shown: int) -> Sheet:
+    """Yield what a person would change: the memory, then each family, then all channels."""
     rows = [
         (
             gain.change,
@@ -187,21 +173,22 @@ def _print_gains(gains: Sequence[Gain], cycles: int, console: Console, shown: in
         )
         for gain in by_change(gains)
     ]
-    print_title(console, "What would help", "; `trace what-if` answers more")
-    print_table(console, ("if", "cycles", "fewer, %", ""), rows, shown, spare=())
+    yield Title("What would help", "; `trace what-if` answers more")
+    yield Rows(("if", "cycles", "fewer, %", ""), rows, shown)
 
 
-def _print_path(path: CriticalPath, console: Console, shown: int) -> None:
+def path_sheet(path: CriticalPath, shown: int = ROWS) -> Sheet:
+    """Yield what the path goes through in all, and stretch by stretch."""
     note = path.note and f", {path.note}"
-    print_title(console, "Critical path", note)
+    yield Title("Critical path", note)
     rows = [
         (each.root.name, each.cycles, percent(each.cycles, path.cycles)) for each in path.shares
     ]
-    print_table(console, ("through", "path cycles", "%"), rows, shown, spare=())
-    print_title(console, "Critical path over time", note)
+    yield Rows(("through", "path cycles", "%"), rows, shown)
+    yield Title("Critical path over time", note)
     stretches = [
         (each.start_cycle, each.end_cycle, f"{100 * each.share:.1f}", each.root.name)
         for each in path.phases
     ]
     columns = ("from", "to", "% of it", "mostly through")
-    print_table(console, columns, stretches, len(stretches), spare=())
+    yield Rows(columns, stretches)

@@ -4,37 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rich.text import Text
-
 from fabric.telling.families import families
+from fabric.telling.sheet import Rows, Sheet, Title, line
 from fabric.telling.wording import counted, visible
-from fabric.terminal.tables import print_table, print_title
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fabric.trace.analysis.summary import TraceSummary, UnitLeft
 
-__all__ = ["print_summary"]
+__all__ = ["summary_sheet"]
 
 _SHOWN: Final = 20
 
 
-def print_summary(summary: TraceSummary, console: Console, *, unfold: bool = False) -> None:
-    """Print how the run ended, how much was recorded, and who still waits.
+def summary_sheet(summary: TraceSummary, *, unfold: bool = False) -> Sheet:
+    """Yield how the run ended, how much was recorded, and who still waits.
 
     Units of a family that wait for channels of one family are a row; with ``unfold`` none are.
     """
     given = ", ".join(f"{name}={value}" for name, value in summary.parameters.items())
-    console.print(Text.assemble((summary.name, "bold"), f"  {visible(summary.program)}"))
+    yield line((summary.name, "bold"), f"  {visible(summary.program)}")
     if given:
-        console.print(Text(visible(given)), soft_wrap=True)
-    console.print(f"{summary.outcome} in {summary.mode} mode, {counted(summary.cycles, 'cycle')}")
+        yield line(visible(given))
+    yield line(f"{summary.outcome} in {summary.mode} mode, {counted(summary.cycles, 'cycle')}")
     if summary.window is not None:
         first, last = summary.window
-        console.print(f"only cycles {first:,} to {last:,} were traced")
+        yield line(f"only cycles {first:,} to {last:,} were traced")
     if summary.nodes is not None:
-        console.print(f"only channels of units {summary.nodes} were traced")
+        yield line(f"only channels of units {summary.nodes} were traced")
     counts = (
         ("units", summary.units),
         ("channels", summary.channels),
@@ -44,20 +40,20 @@ def print_summary(summary: TraceSummary, console: Console, *, unfold: bool = Fal
         ("bytes of the HBM", summary.hbm_bytes),
         ("waits", summary.waits),
     )
-    print_title(console, "Recorded")
-    print_table(console, ("what", "count"), counts, len(counts))
+    yield Title("Recorded")
+    yield Rows(("what", "count"), counts)
     waits = [
         _Left(unit, channel) for unit in summary.not_ended for channel in unit.channels or ("",)
     ]
     if not waits:
         return
-    print_title(console, "Not ended")
+    yield Title("Not ended")
     if unfold:
         rows = [
             (left.unit.name, left.awaits, left.channel, left.unit.since_cycle, left.wired)
             for left in waits
         ]
-        print_table(console, ("unit", "waits for", "channel", "since", "wired at"), rows, _SHOWN)
+        yield Rows(("unit", "waits for", "channel", "since", "wired at"), rows, _SHOWN)
         return
     found = families(
         waits,
@@ -72,7 +68,7 @@ def print_summary(summary: TraceSummary, console: Console, *, unfold: bool = Fal
         one = members[0]
         folded.append((name, len(members), one.awaits, channel, *ends, one.wired))
     columns = ("unit", "units", "waits for", "channel", "since", "last since", "wired at")
-    print_table(console, columns, folded, _SHOWN, spare=("last since", "wired at"))
+    yield Rows(columns, folded, _SHOWN)
 
 
 class _Left(NamedTuple):

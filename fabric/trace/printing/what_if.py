@@ -4,37 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
 from fabric.telling.place import Place
+from fabric.telling.sheet import SHOWN, Rows, Sheet, Title, line
 from fabric.telling.wording import counted
-from fabric.terminal.output import print_line
-from fabric.terminal.tables import print_table, print_title
 from fabric.trace.reading.wording import percent
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fabric.trace.analysis.what_if import BlockedUnit, ChannelWaits, WhatIf
 
-__all__ = ["print_what_if"]
+__all__ = ["what_if_sheet"]
 
 _ASKED_SHOWN: Final = 4
 """Channels of a pattern that are named."""
 
 
-def print_what_if(found: WhatIf, console: Console, shown: int) -> None:
-    """Print what would become of the run; ``shown`` rows of each table at most."""
-    print_line(console, Text.assemble((found.name, "bold"), f"  {_asked(found)}"))
-    console.print()
-    print_line(console, Text(_verdict(found), "bold"))
+def what_if_sheet(found: WhatIf, shown: int = SHOWN) -> Sheet:
+    """Yield what would become of the run; ``shown`` rows of each table at most."""
+    yield line((found.name, "bold"), f"  {_asked(found)}")
+    yield line()
+    yield line((_verdict(found), "bold"))
     if found.released:
-        _print_released(found, console, shown)
+        yield from _released(found, shown)
         return
     for each in found.loop:
-        print_line(console, Text(f"  {_blocked(each)}"))
-    _print_truth(found, console)
-    _print_tables(found, console, shown)
+        yield line(f"  {_blocked(each)}")
+    yield from _truth(found)
+    yield from _tables(found, shown)
 
 
 def _asked(found: WhatIf) -> str:
@@ -76,38 +71,37 @@ def _blocked(unit: BlockedUnit) -> str:
     return f"{unit.name} waits for {unit.other}: {unit.channel} is empty"
 
 
-def _print_released(found: WhatIf, console: Console, shown: int) -> None:
-    """Print who would have gone on; what happens then is not in the record."""
+def _released(found: WhatIf, shown: int) -> Sheet:
+    """Yield who would have gone on; what happens then is not in the record."""
     for unit in found.released[:shown]:
         way = "sends to" if unit.full else "receives from"
-        print_line(console, Text(f"  cycle {unit.cycle:,}  {unit.name} {way} {unit.channel}"))
+        yield line(f"  cycle {unit.cycle:,}  {unit.name} {way} {unit.channel}")
     if len(found.released) > shown:
-        console.print(f"  and {len(found.released) - shown:,} more")
+        yield line(f"  and {len(found.released) - shown:,} more")
     if found.loop:
         count = counted(len(found.loop), "unit")
-        print_line(console, Text(f"{count} would still wait for each other:"))
+        yield line(f"{count} would still wait for each other:")
         for each in found.loop:
-            print_line(console, Text(f"  {_blocked(each)}"))
-    _print_truth(found, console)
-    line = "The record ends there: a run with these depths says whether it completes."
-    print_line(console, Text(line))
+            yield line(f"  {_blocked(each)}")
+    yield from _truth(found)
+    yield line("The record ends there: a run with these depths says whether it completes.")
 
 
-def _print_truth(found: WhatIf, console: Console) -> None:
+def _truth(found: WhatIf) -> Sheet:
     ends = "go on there" if found.released else "take as long" if found.cycles else "end so"
     if found.exact:
-        console.print(f"Exact: a run would {ends}.")
+        yield line(f"Exact: a run would {ends}.")
         return
-    console.print(f"Estimated: a run may not {ends}, since")
+    yield line(f"Estimated: a run may not {ends}, since")
     for reason in found.reasons:
-        print_line(console, Text(f"  {reason}"))
+        yield line(f"  {reason}")
     if any(reason.startswith("the HBM ") for reason in found.reasons):
-        print_line(console, Text("Waits for the HBM are as long here as they were in the run."))
+        yield line("Waits for the HBM are as long here as they were in the run.")
 
 
-def _print_tables(found: WhatIf, console: Console, shown: int) -> None:
+def _tables(found: WhatIf, shown: int) -> Sheet:
     if found.units:
-        print_title(console, "Units that would end in another cycle")
+        yield Title("Units that would end in another cycle")
         rows = [
             (
                 unit.name,
@@ -119,9 +113,9 @@ def _print_tables(found: WhatIf, console: Console, shown: int) -> None:
             for unit in found.units
         ]
         titles = ("unit", "end before", "end after", "change", "wired at")
-        print_table(console, titles, rows, shown, spare=("wired at",))
+        yield Rows(titles, rows, shown)
     if found.channels:
-        print_title(console, "Channels", ", cycles that units would wait for them")
+        yield Title("Channels", ", cycles that units would wait for them")
         waits = [
             (
                 each.name,
@@ -134,8 +128,7 @@ def _print_tables(found: WhatIf, console: Console, shown: int) -> None:
             for each in found.channels
         ]
         columns = ("channel", "depth", "empty before", "empty after", "full before", "full after")
-        spare = ("depth", "full before", "empty before")
-        print_table(console, columns, waits, shown, spare=spare)
+        yield Rows(columns, waits, shown)
 
 
 def _depth(waits: ChannelWaits) -> str:

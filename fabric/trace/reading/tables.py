@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import duckdb
 from typing_extensions import override
 
+from fabric.telling.errors import FabricError
 from fabric.telling.shown import shown
 from fabric.telling.vocabulary import TABLES
 from fabric.telling.wording import counted
@@ -93,6 +94,14 @@ class Table:
     @override
     def __repr__(self) -> str:
         return f"Table({self.name!r}, columns={list(self.columns)})"
+
+    @override
+    def __str__(self) -> str:
+        """Its first rows, as ``trace query`` prints them; its name where the trace is closed."""
+        try:
+            return shown(self, "text") or repr(self)
+        except FabricError:
+            return repr(self)
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows of it: its first rows."""

@@ -19,10 +19,11 @@ from rich.console import Console
 
 from fabric import ConfigurationError
 from fabric.shell.cli import main
+from fabric.terminal.tables import print_sheet
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.analysis.stuck import analysed
 from fabric.trace.opened import Trace
-from fabric.trace.printing.deadlock import print_deadlock
+from fabric.trace.printing.deadlock import stuck_sheet
 from tests.fabric.trace.recording import program, record
 from tests.profiles import examples, spread
 
@@ -105,7 +106,7 @@ def test_damaged_snapshot(name: str, tmp_path: Path) -> None:
     assert said == trace.deadlock()
     trace = Trace(whole.folder)
     printed = io.StringIO()
-    print_deadlock(trace.deadlock(), trace.summary(), Console(file=printed, width=100))
+    print_sheet(stuck_sheet(trace.deadlock(), trace.summary()), Console(file=printed, width=100))
     assert "The trace does not say what units waited for.\n" == printed.getvalue()
 
 

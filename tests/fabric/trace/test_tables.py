@@ -7,7 +7,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from fabric.terminal.tables import print_table, print_title
+from fabric.telling.sheet import Rows, Title
+from fabric.terminal.tables import print_sheet, print_table
 
 COLUMNS = ("unit", "busy", "back-pressured", "mostly", "wired at")
 ROWS = (
@@ -16,56 +17,55 @@ ROWS = (
 )
 
 
-def _printed(width: int, spare: tuple[str, ...] | None = ("wired at", "mostly")) -> str:
+def _printed(width: int) -> str:
     written = StringIO()
-    print_table(Console(file=written, width=width), COLUMNS, ROWS, 5, spare=spare)
-    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
+    print_table(Rows(COLUMNS, ROWS), Console(file=written, width=width))
+    return written.getvalue()
 
 
-class TestTable:
-    def test_wide(self) -> None:
-        """Where there is room a table is what it is without spare columns."""
-        expected = """\
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (100, """\
 unit                         busy  back-pressured  mostly                    wired at
 load_gate_of_expert_22  1,234,567              89  from broadcast_pack_22_0  experts.py:101
 route                           0         535,099  to route_scales           moe.py:97
-"""
-        assert [expected] * 2 == [_printed(100), _printed(100, None)]
+"""),
+        (88, """\
+unit                         busy      back-  mostly                    wired at
+                                   pressured
+load_gate_of_expert_22  1,234,567         89  from broadcast_pack_22_0  experts.py:101
+route                           0    535,099  to route_scales           moe.py:97
+"""),
+        (60, """\
+unit                         busy      back-
+                                   pressured
+    mostly                    wired at
+load_gate_of_expert_22  1,234,567         89
+    from broadcast_pack_22_0  experts.py:101
+route                           0    535,099
+    to route_scales           moe.py:97
+"""),
+    ],
+)  # fmt: skip
+def test_widths(width: int, expected: str) -> None:
+    """Titles are broken first; then columns stand below, and none is left out or cut."""
+    assert expected == _printed(width)
 
-    @pytest.mark.parametrize(
-        ("width", "expected"),
-        [
-            (80, """\
-                                       back-
-unit                         busy  pressured  mostly                wired at
-load_gate_of_expert_22  1,234,567         89  from broad…pack_22_0  expert…y:101
-route                           0    535,099  to route_scales       moe.py:97
-"""),
-            (60, """\
-                                       back-
-unit                         busy  pressured  mostly
-load_gate_of_expert_22  1,234,567         89  from br…k_22_0
-route                           0    535,099  to rout…scales
-"""),
-            (40, """\
-                                   back-
-unit                     busy  pressured
-load_gate…xpert_22  1,234,567         89
-route                       0    535,099
-"""),
-        ],
-    )  # fmt: skip
-    def test_narrow(self, width: int, expected: str) -> None:
-        """Spare columns are left out first; names are cut in the middle, numbers never."""
-        assert expected == _printed(width)
-        assert max(map(len, expected.splitlines())) <= width
+
+def test_rows_left_out() -> None:
+    """Rows that are not shown are counted."""
+    written = StringIO()
+    print_table(Rows(COLUMNS, ROWS, 1), Console(file=written, width=100))
+
+    assert "and 1 more" == written.getvalue().splitlines()[-1]
 
 
 @pytest.mark.parametrize(("width", "lines"), [(99, 2), (100, 1)])
 def test_long_titles(width: int, lines: int) -> None:
     """From 100 columns on a line is printed whole: what is copied from it has no breaks."""
     written = StringIO()
-    print_title(Console(file=written, width=width), "Cycles", ", and so on" * 10)
+    print_sheet([Title("Cycles", ", and so on" * 10)], Console(file=written, width=width))
 
     assert lines == len(written.getvalue().lstrip("\n").splitlines())
 
@@ -73,6 +73,7 @@ def test_long_titles(width: int, lines: int) -> None:
 def test_title() -> None:
     """A long title is broken between words where it does not fit."""
     written = StringIO()
-    print_title(Console(file=written, width=30), "Cycles", ", each charged to the end of its chain")
+    title = Title("Cycles", ", each charged to the end of its chain")
+    print_sheet([title], Console(file=written, width=30))
 
     assert "\nCycles, each charged to the\n  end of its chain\n" == written.getvalue()

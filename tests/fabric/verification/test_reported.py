@@ -14,9 +14,10 @@ from rich.console import Console
 
 from fabric import FabricError, Report, VerificationError, simulate
 from fabric.extend import Deadlock
+from fabric.runs.printing import report_sheet
 from fabric.runs.verification import Verification
 from fabric.shell.cli import main
-from fabric.shell.render import render
+from fabric.terminal.tables import print_sheet
 from fabric.trace.opened import Trace
 from fabric.trace.recording.options import TraceOptions
 from tests.fabric.trace.page_data import page_data
@@ -42,7 +43,7 @@ def wrong(mode: str = "functional") -> Report:
 def text(report: Report) -> list[str]:
     """Return the lines a person reads."""
     written = io.StringIO()
-    render(report, Console(file=written, width=100, highlight=False))
+    print_sheet(report_sheet(report), Console(file=written, width=100, highlight=False))
     return [line.rstrip() for line in written.getvalue().splitlines()]
 
 

@@ -13,7 +13,8 @@ from fabric import Findings, Outcome, Study, StudyTable, grid
 from fabric.study.result import StudyResult
 from fabric.study.written.page import page_html
 from fabric.study.written.pictures import Pictures
-from fabric.study.written.terminal import render
+from fabric.study.written.terminal import study_sheet
+from fabric.terminal.tables import print_sheet
 from tests.fabric.study.written.made import HOSTILE
 
 COLUMNS = ("tile", "cycles", "what became of it")
@@ -40,7 +41,7 @@ def result(table: StudyTable) -> StudyResult:
 def printed(found: StudyResult, width: int = 200) -> str:
     """Return what the command prints."""
     console = Console(file=io.StringIO(), width=width)
-    render(found, console)
+    print_sheet(study_sheet(found), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

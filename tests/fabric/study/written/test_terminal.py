@@ -8,14 +8,15 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
-from fabric.study.written.terminal import render
+from fabric.study.written.terminal import study_sheet
+from fabric.terminal.tables import print_sheet
 from tests.fabric.study.written.made import RESULTS, design
 
 
 def printed(name: str, width: int) -> str:
     """Return what is printed of a study."""
     console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
-    render(RESULTS[name](), console)
+    print_sheet(study_sheet(RESULTS[name]()), console)
     assert isinstance(console.file, io.StringIO)
     return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
 

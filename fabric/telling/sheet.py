@@ -1,0 +1,97 @@
+"""What an analysis shows: titles, lines and tables, which a terminal and a notebook lay out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+__all__ = [
+    "SHOWN",
+    "Block",
+    "Line",
+    "Part",
+    "Rows",
+    "Sheet",
+    "Style",
+    "Title",
+    "cell_text",
+    "is_number",
+    "line",
+]
+
+SHOWN: Final = 15
+"""Rows of a table at most, where nobody asks for another number."""
+
+Style: TypeAlias = Literal["", "bold", "bold red", "dim", "green", "red", "yellow"]
+
+
+class Line(NamedTuple):
+    """A line, however long.
+
+    Attributes:
+        pieces: texts with their styles.
+        indent: of what does not fit into a narrow terminal, in characters.
+    """
+
+    pieces: tuple[tuple[str, Style], ...]
+    indent: int = 2
+
+
+class Title(NamedTuple):
+    """The head of a table, and what is to be known of it."""
+
+    title: str
+    note: str = ""
+
+
+class Rows(NamedTuple):
+    """A table.
+
+    Attributes:
+        columns: their titles; a table whose titles are all empty has no head.
+        rows: a cell for each column: a text, a number, a bool, or None for nothing.
+        shown: rows at most; None for all.
+        right: columns that stand right even where their cells have words.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    shown: int | None = None
+    right: frozenset[int] = frozenset()
+
+
+class Block(NamedTuple):
+    """Lines that are laid out, one below the other.
+
+    Attributes:
+        lines: of a terminal of so many columns; of None where there is none.
+    """
+
+    lines: Callable[[int | None], Sequence[str]]
+
+
+Part: TypeAlias = Block | Line | Rows | Title
+
+Sheet: TypeAlias = Iterator[Part]
+"""From top to bottom."""
+
+
+def line(*pieces: str | tuple[str, Style], indent: int = 2) -> Line:
+    """Return a line of ``pieces``; one without a style is plain."""
+    return Line(tuple((piece, "") if isinstance(piece, str) else piece for piece in pieces), indent)
+
+
+def cell_text(value: object) -> str:
+    """Return what a cell says; numbers get thousands separators."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether a cell stands right in its column: it is a number, or a text of digits."""
+    return not isinstance(value, str) or (
+        value.strip("+-").replace(".", "").replace(",", "").isdecimal()
+    )

@@ -1,0 +1,131 @@
+"""Analyses show themselves: at a prompt as the command prints them, in a notebook as tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabric import Trace, lower_bounds, place, simulate, size
+from fabric.hardware.mesh import Mesh
+from fabric.notebook.sheets import sheet_of
+from fabric.runs.cost import Cost
+from fabric.shell.cli import main
+from fabric.telling.shown import ShownAsTables
+from tests.fabric.study.written.made import RESULTS
+from tests.fabric.test_notebook import read
+from tests.fabric.trace.recording import program, record
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Return the trace of a run."""
+    return record(program("simplified_moe"), tmp_path_factory.mktemp("run"))[1]
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Print as to a file."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        (("summary",), lambda trace: trace.summary()),
+        (("stalls",), lambda trace: trace.stalls()),
+        (("show", "--at", "100"), lambda trace: trace.at(100)),
+        (
+            ("show", "--at", "100", "--around", "matmul_1"),
+            lambda trace: trace.at(100).around("matmul_1"),
+        ),
+        (("what-if", "--work", "matmul_1=2x"), lambda trace: trace.what_if(work={"matmul_1": 2})),
+    ],
+)
+def test_as_the_command(
+    arguments: tuple[str, ...], asked: object, trace: Trace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a prompt shows of an analysis is what the command prints, letter for letter."""
+    assert callable(asked)
+    command, *options = arguments
+    assert main(["trace", command, str(trace.folder), *options]) == 0
+    printed = capsys.readouterr().out
+
+    assert f"{asked(trace)}\n" == printed == f"{asked(trace)!r}\n"
+
+
+def test_two_runs(trace: Trace, capsys: pytest.CaptureFixture[str]) -> None:
+    """A comparison, too."""
+    folder = str(trace.folder)
+    assert main(["trace", "diff", folder, folder]) == 0
+    assert capsys.readouterr().out == f"{trace.diff(trace)}\n"
+
+
+def test_as_tables(trace: Trace) -> None:
+    """A notebook has each figure in a cell of its own, and numbers stand right."""
+    stalls = trace.stalls()
+    html = stalls._repr_html_()
+    texts = read(html).texts
+    assert stalls.verdict in texts
+    (stage,) = (each for each in stalls.folded.stages if each.name == stalls.folded.stages[0].name)
+    assert {stage.name, f"{stage.off_chip_bytes:,}", "off-chip bytes"} <= set(texts)
+    assert html is not None
+    assert f'<td class="number">{stage.off_chip_bytes:,}</td>' in html
+
+
+def test_query(trace: Trace) -> None:
+    """The rows of a query are a table; of many the first are shown, and counted."""
+    assert str(trace.query("SELECT 1000 AS a, 'x' AS b")) == "    a  b\n1,000  x"
+    assert str(trace.query("SELECT name FROM units")).endswith("\n20 of 28 rows")
+
+
+def test_width(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 60 columns nothing is lost: every name and figure is there, in lines that fit."""
+    wide = repr(trace.stalls()).split()
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = repr(trace.stalls())
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert sorted("".join(narrow.split())) == sorted("".join(wide))
+
+
+def test_deadlock(tmp_path: Path) -> None:
+    """The loop and its remedy, below a picture of it in a notebook."""
+    run = simulate(program("simplified_moe"), depths={"reassemble_1.2": 2}, log_dir=tmp_path)
+    stuck = run.explained
+    assert stuck is not None
+    assert repr(stuck).startswith("error[FAB-D001]: capacity deadlock at cycle 68")
+    assert "--depth reassemble_1.2=5" in repr(stuck)
+    found = read(stuck._repr_html_())
+    assert "svg" in found.names
+    assert any("--depth reassemble_1.2=5" in text for text in found.texts)
+
+
+def test_report() -> None:
+    """A report is printed whole, and is one line in a list."""
+    report = simulate(program("simplified_moe"))
+    assert "cycles                     1,474\n" in str(report)
+    assert len(repr(report).splitlines()) == 1
+
+
+def test_others() -> None:
+    """Depths, floor plans, bounds and sums of runs say what they found."""
+    small = program("simplified_moe")
+    assert "1,474" in str(size(small))
+    report = simulate(small)
+    bounds = lower_bounds(small)
+    least = f"{bounds.at_least['cycles']:,}"
+    for found, told in (
+        (place(small, Mesh(columns=6, rows=6)), "no plan is below"),
+        (bounds, least),
+        (Cost.of(report, report), "2,948"),
+        (RESULTS["design"](), "The front"),
+    ):
+        assert told in str(found)
+        assert any(told in text for text in read(found._repr_html_()).texts)
+
+
+def test_all_kinds() -> None:
+    """Whatever says that it is shown as tables has some."""
+    kinds = ShownAsTables.__subclasses__()
+    assert len(kinds) > 10
+    assert not [kind for kind in kinds if sheet_of.dispatch(kind) is sheet_of.dispatch(object)]
