@@ -20,6 +20,7 @@ from fabric.extend import (
     Work,
     check_same_shape,
 )
+from operators.metadata import mean_of_metadata
 from operators.streams.lockstep import Lockstep
 from operators.streams.values import Values
 from operators.tiles.integers import INTEGER, check_integers, count_in, integer
@@ -153,7 +154,8 @@ class CacheReadAddresses(_Generator):
             raise ShapeError(
                 f"CacheReadAddresses has a stride of {self.stride} tiles: expected at least 0"
             )
-        tiles = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
+        mean = mean_of_metadata(lengths)
+        tiles = wiring.symbol(f"D_{wiring.node_name}", ragged=True, size=mean)
         return (StreamType((*requests.shape, tiles), INTEGER),)
 
     @override
@@ -213,7 +215,8 @@ class FilterLastTile(_Generator):
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         (lengths,) = inputs
         check_integers("FilterLastTile", lengths)
-        tiles = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
+        mean = mean_of_metadata(lengths)
+        tiles = wiring.symbol(f"D_{wiring.node_name}", ragged=True, size=mean)
         return (StreamType((*lengths.shape, tiles), SelectorType(2, hits=1)),)
 
     @override

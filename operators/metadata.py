@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from fabric.extend import Costs, Operator, Ports, Rates, Wiring, Work
 from operators.tiles.integers import INTEGER, integer
 from operators.tiles.row_major import positions
 
-__all__ = ["Metadata"]
+__all__ = ["Metadata", "mean_of_metadata"]
 
 
 @dataclass(frozen=True)
@@ -86,3 +87,11 @@ class Metadata(Operator):
                 await sink.send_bare(stop, empty_dimension)
             else:
                 await sink.send_at((integer(numbers[cycle]), stop), start + cycle)
+
+
+def mean_of_metadata(stream: Stream) -> Fraction | None:
+    """Return the mean of the integers that ``stream`` has, where they come from a Metadata."""
+    source = stream.node.operator if stream.node is not None else None
+    if not isinstance(source, Metadata):
+        return None
+    return Fraction(sum(source.values.ravel().tolist()), max(1, source.values.size))

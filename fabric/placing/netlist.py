@@ -76,7 +76,7 @@ class Netlist:
     unknown_channels: int
 
 
-def netlist_of(plan: Plan, given: Mapping[str, int] | None = None) -> Netlist:
+def netlist_of(plan: Plan, given: Mapping[str, Size] | None = None) -> Netlist:
     """Return the units of ``plan`` and the nets between them.
 
     Sizes that data decide are those that the program binds or assumes. What is not known so is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Final
 
 from fabric.arguments.described import checked, refuse
@@ -35,7 +36,7 @@ def place(
     mesh: Mesh | None = None,
     *,
     site_bytes: int | None = None,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Mapping[str, int | Fraction] | None = None,
     seed: int = 0,
     exactly: bool = False,
     notify: Callable[[str], object] | None = None,
@@ -49,7 +50,8 @@ def place(
         program: wired; nothing runs.
         mesh: of sites; that of the program's hardware where None.
         site_bytes: of on-chip memory that the units of a site need together at most.
-        sizes: for symbols, by name, as ``check --set``; they count more than the program's own.
+        sizes: for symbols, by name, as ``check --set``, of ragged ones the mean over their groups;
+            they count more than the program's own.
         seed: of the random numbers; one seed gives one plan.
         exactly: look for a cheapest plan, of at most 30 units.
         notify: is told how far it is.

@@ -87,17 +87,17 @@ class Check:
         }
 
 
-def check(program: Program, given: Mapping[str, int], *, data: bool) -> Check:
+def check(program: Program, given: Mapping[str, Size], *, data: bool) -> Check:
     """Look at a wired program.
 
     Args:
         program: wired.
-        given: sizes for symbols, by name.
+        given: sizes for symbols, by name; of a ragged one the mean over its groups.
         data: substitute what the program's control data decide, too.
 
     Raises:
         ProgramError: the program is not complete.
-        ConfigurationError: no stream has a symbol of a given name.
+        ConfigurationError: no stream has a symbol of a given name, or its size is no integer.
     """
     plan = elaborate(program)
     sizes = chosen_sizes(plan, given, data=data)

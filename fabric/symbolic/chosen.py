@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fabric.symbolic.substitution import Size, followed
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import one_of
-from fabric.values.dims import Dim, Symbol, free_symbols
+from fabric.values.dims import Dim, Symbol, free_symbols, is_ragged
 from fabric.values.stream_type import BufferType, TileType, TupleType, ValueType
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.program import Program
@@ -32,16 +32,17 @@ def symbols_of(plan: Plan) -> dict[str, Symbol]:
     return found
 
 
-def chosen_sizes(plan: Plan, given: Mapping[str, int], *, data: bool) -> dict[Symbol, Size]:
+def chosen_sizes(plan: Plan, given: Mapping[str, Size], *, data: bool) -> dict[Symbol, Size]:
     """Return sizes by symbol.
 
     Args:
         plan: the program.
-        given: by name; they count more than the program's.
+        given: by name, of a ragged symbol the mean over its groups; they count more than the
+            program's.
         data: take the sizes that the program's control data decide, too.
 
     Raises:
-        ConfigurationError: no stream has a symbol of a given name.
+        ConfigurationError: no stream has a symbol of a given name, or its size is no integer.
     """
     known = symbols_of(plan) if given or data else {}
     sizes: dict[Symbol, Size] = known_sizes(plan.program) if data else {}
@@ -50,6 +51,10 @@ def chosen_sizes(plan: Plan, given: Mapping[str, int], *, data: bool) -> dict[Sy
             expected = one_of(_few(list(known), name), name) if known else "none, all is static"
             raise ConfigurationError(
                 f"--set {name}={size}: no stream has such a symbol: expected {expected}"
+            )
+        if not isinstance(size, int) and not is_ragged(known[name]):
+            raise ConfigurationError(
+                f"--set {name}={size}: the dimension has one size: expected an integer"
             )
         sizes[known[name]] = size
     return followed(sizes, plan.program)

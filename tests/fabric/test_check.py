@@ -299,7 +299,30 @@ class TestRefused:
         status, _, err = run(capsys, "check", "small.py", "--set", given)
 
         assert 2 == status
-        assert err.endswith(f"{given!r}: expected SYMBOL=VALUE with VALUE at least 0\n")
+        assert (
+            f"{given!r}: expected SYMBOL=VALUE with VALUE at least 0: an integer, or of a symbol "
+            "with ~ the mean, as in 17/6 or 2.5\n"
+        ) in err
+
+    def test_mean_of_a_ragged_size(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A ragged size is given as the mean of its groups; another one is an integer."""
+        file = str(PROGRAMS / "ragged_attention.py")
+        free = json.loads(run(capsys, "check", file, "--json")[1])["free_symbols"]
+        (ragged,) = (name for name in free if name.endswith("~"))
+
+        def moved(*options: str) -> object:
+            found = json.loads(run(capsys, "check", file, "--json", *options)[1])
+            return found["metrics"]["paper"]["off_chip_traffic_bytes"]
+
+        assert moved("--set", f"{ragged}=2.5") == moved("--set", f"{ragged}=5/2")
+        assert 2 * moved("--set", f"{ragged}=2.5") == moved("--set", f"{ragged}=2") + moved(
+            "--set", f"{ragged}=3"
+        )
+        file = str(PROGRAMS / "simplified_moe.py")
+        whole = json.loads(run(capsys, "check", file, "--json")[1])["free_symbols"][0]
+        status, _, err = run(capsys, "check", file, "--set", f"{whole}=2.5")
+        assert 2 == status
+        assert f"--set {whole}=5/2: the dimension has one size: expected an integer" in err
 
     def test_shape_error(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A program that cannot be wired exits with 2, at the line."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 
 from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
@@ -17,6 +18,7 @@ from fabric.placing.picture import floor_svg
 from fabric.shell.cli import main
 from fabric.telling.errors import ConfigurationError
 from fabric.wiring.elaborate import elaborate
+from operators import Consumer, Flatten, LinearOffChipLoad, Partition, Repeat, Selectors
 
 PAPER = Hardware()
 
@@ -31,7 +33,7 @@ def small(hardware: Hardware = PAPER) -> Program:
 
 
 def join() -> Program:
-    """Return a program of ten units; how many rows are joined is for a run to tell."""
+    """Return a program of ten units."""
     return load_program(Path(JOIN), [], PAPER).program
 
 
@@ -120,10 +122,13 @@ def test_an_exact_plan_is_for_small_programs() -> None:
 
 def test_sizes_that_data_decide_are_said() -> None:
     """Channels whose bytes only a run can tell are counted; sizes may be given."""
-    program = join()
+    with Program("routed") as program:
+        route = Flatten(0, 1)(Repeat(2)(Flatten(0, 1)(Selectors(np.eye(2, dtype=int), width=2)())))
+        rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((4, 4)), tile=(1, 4))())
+        for each in Partition(2)(rows, route):
+            Consumer()(each)
     netlist = netlist_of(elaborate(program))
-    assert netlist.unknown_channels == 6
-    given = dict.fromkeys(("D_ragged_integers_1~", "D_ragged_integers_2~"), 50)
-    more = netlist_of(elaborate(program), given)
-    assert more.unknown_channels < 6
+    assert netlist.unknown_channels == 2
+    more = netlist_of(elaborate(program), {"D_selectors_1[0]": 50})
+    assert more.unknown_channels == 1
     assert sum(net.size_bytes for net in more.nets) > sum(net.size_bytes for net in netlist.nets)

@@ -9,13 +9,17 @@ import numpy as np
 from fabric import Program, simulate
 from fabric.symbolic.check import check
 from operators import (
+    CacheReadAddresses,
     Consumer,
+    FilterLastTile,
     Flatten,
     LinearOffChipLoad,
     LinearOffChipStore,
+    Metadata,
     Partition,
     Promote,
     RaggedIntegers,
+    RandomOffChipLoad,
     Repeat,
     Selectors,
 )
@@ -45,6 +49,27 @@ def test_own_lists() -> None:
     known = checked.as_json()["metrics"]
     assert isinstance(known, dict)
     assert known["paper"]["off_chip_traffic_bytes"] == report.off_chip_traffic_bytes
+
+
+def test_lengths_of_requests() -> None:
+    """Addresses and selectors that lengths decide are as many as their mean says."""
+    lengths = np.array([3, 0, 2])
+    with Program("caches") as program:
+        requests, tiles = Metadata(np.arange(3))(), Metadata(lengths)()
+        rows = RandomOffChipLoad(np.ones((12, 4)), tile=(1, 4))(
+            CacheReadAddresses(4)(requests, tiles)
+        )
+        LinearOffChipStore("y")(rows)
+        Consumer()(FilterLastTile()(tiles))
+
+    checked = check(program, {}, data=True)
+    assert {str(symbol): size for symbol, size in checked.sizes.items()} == {
+        "D_cache_read_addresses_1~": Fraction(5, 3),
+        "D_filter_last_tile_1~": Fraction(5, 3),
+    }
+    known = checked.as_json()["metrics"]
+    assert isinstance(known, dict)
+    assert known["paper"]["off_chip_traffic_bytes"] == simulate(program).off_chip_traffic_bytes
 
 
 def test_a_list_is_not_what_comes() -> None:

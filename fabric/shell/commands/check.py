@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import click
 
-from fabric.shell.commands.options import numbers, program_options
+from fabric.shell.commands.options import program_options
+from fabric.shell.commands.options import sizes as sizes_of
 
 __all__ = ["command"]
 
@@ -16,8 +19,8 @@ __all__ = ["command"]
     "sizes",
     metavar="SYMBOL=VALUE",
     multiple=True,
-    callback=numbers(least=0),
-    help="The size of a dimension that data decide.",
+    callback=sizes_of,
+    help="The size of a dimension that data decide; of a symbol with ~ the mean of its groups.",
 )
 @click.option("--data", is_flag=True, help="Take sizes from the program's own routing or lengths.")
 @click.option("--memory-map", is_flag=True, help="Print where each tensor is in the HBM, too.")
@@ -28,7 +31,7 @@ def command(
     program: str,
     parameters: tuple[str, ...],
     hardware_file: str | None,
-    sizes: dict[str, int],
+    sizes: dict[str, int | Fraction],
     data: bool,
     memory_map: bool,
     as_json: bool,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from functools import wraps
 from pathlib import Path
 
@@ -24,11 +25,12 @@ __all__ = [
     "NamedPath",
     "depth_option",
     "factors",
-    "numbers",
     "program_options",
     "run_options",
+    "sizes",
 ]
 
+_SIZE: Final = re.compile(r"[0-9]{1,999}(\.[0-9]{1,6}|/[1-9][0-9]{0,8})?", re.ASCII)
 _FACTOR: Final = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?x", re.ASCII)
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -92,26 +94,32 @@ def _by_name(given: tuple[str, ...], read: Callable[[str], T | None], form: str)
     return found
 
 
-def numbers(
-    *, least: int
-) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, int]]:
-    """Return the callback of an option ``NAME=N`` with numbers from ``least`` on.
+def _depths(
+    _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, int]:
+    """Return what was given to an option ``CHANNEL=N``: depths by name."""
 
-    How the option is written is its ``metavar``.
-    """
-
-    def number(text: str) -> int | None:
+    def depth(text: str) -> int | None:
         # Python reads no number of thousands of digits.
-        value = int(text) if text.isdecimal() and len(text) < 1000 else -1
-        return value if value >= least else None
+        value = int(text) if text.isdecimal() and len(text) < 1000 else 0
+        return value or None
 
-    def read(
-        _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
-    ) -> dict[str, int]:
-        form = str(parameter.metavar)
-        return _by_name(given, number, f"{form} with {form.rpartition('=')[2]} at least {least}")
+    return _by_name(given, depth, f"{parameter.metavar} with N at least 1")
 
-    return read
+
+def sizes(
+    _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, int | Fraction]:
+    """Return what was given to an option ``SYMBOL=VALUE``: sizes by the name of the symbol."""
+
+    def size(text: str) -> int | Fraction | None:
+        if not _SIZE.fullmatch(text):
+            return None
+        value = Fraction(text)
+        return value.numerator if value.denominator == 1 else value
+
+    what = f"{parameter.metavar} with VALUE at least 0: an integer, or of a symbol with ~ the mean"
+    return _by_name(given, size, f"{what}, as in 17/6 or 2.5")
 
 
 def factors(
@@ -150,7 +158,7 @@ def depth_option(meaning: str) -> Callable[[Command], Command]:
         "depths",
         metavar="CHANNEL=N",
         multiple=True,
-        callback=numbers(least=1),
+        callback=_depths,
         shell_complete=completing.channels,
         help=meaning,
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import click
 
-from fabric.shell.commands.options import NamedPath, numbers, program_options
+from fabric.shell.commands.options import NamedPath, program_options
+from fabric.shell.commands.options import sizes as sizes_of
 from fabric.telling.errors import ConfigurationError
 
 __all__ = ["command"]
@@ -26,7 +28,7 @@ __all__ = ["command"]
     "sizes",
     metavar="SYMBOL=VALUE",
     multiple=True,
-    callback=numbers(least=0),
+    callback=sizes_of,
     help="The size of a dimension that data decide, as in `check`.",
 )
 @click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, show_default=True)
@@ -52,7 +54,7 @@ def command(
     parameters: tuple[str, ...],
     hardware_file: str | None,
     site_bytes: int | None,
-    sizes: dict[str, int],
+    sizes: dict[str, int | Fraction],
     seed: int,
     exact: bool,
     output: Path | None,
