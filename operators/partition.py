@@ -217,7 +217,8 @@ def _counts(selectors: Stream, consumers: int) -> list[int] | None:
     while selectors.node is not None:
         operator = selectors.node.operator
         if isinstance(operator, Selectors):
-            return np.bincount(operator.choice.ravel(), minlength=consumers).tolist()
+            counts: list[int] = np.bincount(operator.choice.ravel(), minlength=consumers).tolist()
+            return counts
         if not isinstance(operator, Flatten | Promote):
             break
         first = selectors.node.inputs[0]

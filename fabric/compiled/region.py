@@ -14,7 +14,6 @@ import trio
 from fabric.compiled import columns as c
 from fabric.compiled.arrays import Arrays
 from fabric.compiled.boundary import Boundary
-from fabric.compiled.carrier import Carrier
 from fabric.compiled.codes import UncodedError
 from fabric.compiled.leaving import Leaving, leave
 from fabric.compiled.past import Standing
@@ -23,6 +22,7 @@ from fabric.compiled.recording import UnfitError
 from fabric.engine.channel import Channel
 from fabric.engine.strand import Strand
 from fabric.engine.unit import Wait
+from fabric.network.columns import NEVER
 from fabric.telling.causes import Operation
 from fabric.telling.users_code import pass_signals
 
@@ -30,8 +30,46 @@ if TYPE_CHECKING:
     from fabric.compiled.journal import Journal
     from fabric.compiled.likeness import Likeness
     from fabric.compiled.views import Views
+    from fabric.network.links import Links
 
 __all__ = ["Region"]
+
+
+class Carrier:
+    """Lets the loop go on with the links: it does what comes of that, too.
+
+    Attributes:
+        links: they.
+        horizon_cycle: up to which cycle the loop may go on with them while all its stages wait; -1
+            where it may not.
+    """
+
+    def __init__(self, links: Links, wake: Callable[[], None]) -> None:
+        """Carry over ``links``.
+
+        Args:
+            links: see above.
+            wake: lets the loop go on.
+        """
+        self.links: Final = links
+        self.horizon_cycle = -1
+        self._wake: Final = wake
+
+    @property
+    def next_cycle(self) -> int:
+        """See ``Network``."""
+        return self.links.next_cycle
+
+    def advance(self, horizon_cycle: int) -> None:
+        """See ``Network``."""
+        self.horizon_cycle = min(max(horizon_cycle, self.next_cycle), NEVER - 1)
+        self._wake()
+
+    def rest(self) -> int:
+        """Know that nothing in the loop can go on; return the cycle up to which links have."""
+        self.links.see()
+        return self.links.cycle
+
 
 _BUDGET: Final = 2_000_000
 """Operations after which Python looks whether there was a signal."""

@@ -32,7 +32,7 @@ Loop: TypeAlias = Callable[..., tuple[int, ...]]
 
 _DIGEST_BYTES: Final = 32
 
-_COMPILER: Final = ("compiling", "cells")
+_COMPILER: Final = ("compiling",)
 
 _engines: Final[list[Any]] = []
 """Their code is there as long as they are."""

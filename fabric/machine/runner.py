@@ -6,10 +6,12 @@ Runs of a user and runs in which a remedy is tried both go here.
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import threading
+import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -18,7 +20,6 @@ from fabric.machine.assembly import assemble
 from fabric.machine.ending import Ending
 from fabric.machine.foreign import Foreign
 from fabric.machine.runtime import Runtime
-from fabric.machine.unawaited import unawaited
 
 if TYPE_CHECKING:
     from fabric.engine.hop import Hop
@@ -165,3 +166,43 @@ class Runner:
     def _rest(self) -> None:
         if not self._released():
             self.runtime.stop()
+
+
+_MESSAGE: Final = r"coroutine '(.*)' was never awaited"
+_lock: Final = threading.Lock()
+_told: Final[dict[int, Callable[[str], bool]]] = {}
+"""By thread, whom to tell; runs in several threads share one hook, as Python has only one."""
+_shown: Final[list[Callable[..., None]]] = []
+"""What showed warnings before, while there is a hook."""
+
+
+@contextlib.contextmanager
+def unawaited(tell: Callable[[str], bool]) -> Iterator[None]:
+    """Call ``tell`` with the name of each coroutine that this thread drops without awaiting it.
+
+    It says whether it took note; where it did not, the warning is shown as ever.
+    """
+    thread = threading.get_ident()
+    with _lock:
+        if not _told:
+            _shown.append(warnings.showwarning)
+            warnings.filterwarnings("always", _MESSAGE, RuntimeWarning)
+            warnings.showwarning = _show
+        _told[thread] = tell
+    try:
+        yield
+    finally:
+        with _lock:
+            del _told[thread]
+            if not _told:
+                show = _shown.pop()
+                if warnings.showwarning is _show:
+                    warnings.showwarning = show
+
+
+def _show(message: Warning | str, category: type[Warning], *where: Any, **named: Any) -> None:
+    tell = _told.get(threading.get_ident())
+    found = re.match(_MESSAGE, str(message))
+    if found is not None and tell is not None and tell(found[1]):
+        return
+    (_shown[-1] if _shown else warnings.showwarning)(message, category, *where, **named)

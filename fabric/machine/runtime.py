@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from trio import Cancelled, CancelScope, current_effective_deadline, open_nursery
 
 from fabric.engine.checked_unit import CheckedUnit, Circling
 from fabric.engine.clock import Stopped
+from fabric.engine.later_sink import LaterSink
 from fabric.machine.blame import users_among
-from fabric.machine.rounds import rounds
 from fabric.machine.watchdog import Watched
 from fabric.telling.place import Place, raising_place
 from fabric.telling.users_code import first_of, pass_signals
@@ -27,6 +29,26 @@ if TYPE_CHECKING:
     from fabric.wiring.operator import Node
 
 __all__ = ["Runtime"]
+
+
+def rounds(ports: Ports) -> Iterator[Ports]:
+    """Yield what an operator without inputs sees in each run of it.
+
+    Cycles that it asks for with ``send_at`` go on where those of the run before ended: what it
+    wants visible in cycles 0 to 9 is to be so in cycles 10 to 19 the second time.
+    """
+    if ports.repeats == 1:
+        yield ports
+        return
+    since_cycle = 0
+    for _ in range(ports.repeats):
+        sinks = tuple(
+            LaterSink(sink, since_cycle)
+            for sink in ports.outputs
+            if not isinstance(sink, LaterSink)
+        )
+        yield replace(ports, outputs=sinks, since_cycle=since_cycle)
+        since_cycle = max((sink.next_cycle for sink in sinks), default=0)
 
 
 class Runtime:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from fabric.retiming.retimer import NO_LIMIT
 from fabric.sizing.asked import Asked
-from fabric.sizing.bindings import bindings
 from fabric.sizing.bounds import lower_bounds
 from fabric.sizing.found import InfeasibleError
-from fabric.sizing.methods import Method, Proposal, proposal
+from fabric.sizing.methods import METHODS, Method, Proposal, proposal
 from fabric.sizing.oracle import Oracle
-from fabric.sizing.problem import Depths, Limit, Problem
-from fabric.sizing.result import Binding, Input, SizedChannel, Sizing
-from fabric.sizing.totals import totals_of
+from fabric.sizing.problem import Depths, Limit, Problem, with_depth
+from fabric.sizing.result import Binding, Input, MethodTotal, SizedChannel, Sizing
 from fabric.sizing.validated import NearestError, validated
 from fabric.telling.errors import ConfigurationError, FabricError
 
@@ -151,3 +149,79 @@ def _cost_before(asked: Asked) -> int:
     depths = asked.cases[0].depths
     slots = [slot for variable in asked.variables for slot in variable.channels]
     return sum(asked.cost(depths[slot.option], slot.element_bytes) for slot in slots)
+
+
+def bindings(asked: Asked, depths: Depths) -> tuple[Binding, ...]:
+    """Return for each of ``depths`` what happens with one slot less, all else kept.
+
+    It is asked of the records where they tell, and else of the runs that there were.
+    """
+    missed = _by_records(asked) if asked.can_prove else _by_runs(asked)
+
+    def binding(number: int) -> Binding:
+        if asked.variables[number].is_pinned:
+            return "pinned"
+        depth = depths[number]
+        return "one slot" if depth == 1 else missed(with_depth(depths, number, depth - 1))
+
+    return tuple(map(binding, range(len(depths))))
+
+
+def _by_records(asked: Asked) -> Callable[[Depths], Binding]:
+    oracle = Oracle(asked.problem(asked.unbounded))
+
+    def missed(depths: Depths) -> Binding:
+        cycles = oracle.cycles(depths)
+        if None in cycles:
+            return "deadlock"
+        return "" if oracle.keeps(depths) else "goal"
+
+    return missed
+
+
+def _by_runs(asked: Asked) -> Callable[[Depths], Binding]:
+    def missed(depths: Depths) -> Binding:
+        ran = asked.known(depths)
+        if ran is None or asked.keeps(ran):
+            return ""
+        return "deadlock" if None in ran else "goal"
+
+    return missed
+
+
+def totals_of(
+    asked: Asked, problem: Problem, lower: Depths, chosen: Method, found: Proposal
+) -> tuple[MethodTotal, ...]:
+    """Return what all methods find in the records of ``problem``, and what that comes to.
+
+    Args:
+        asked: what for.
+        problem: its records.
+        lower: bounds of the depths.
+        chosen: the method that was asked for.
+        found: by it.
+    """
+    return tuple(_totals(asked, problem, lower, chosen, found))
+
+
+def _totals(
+    asked: Asked, problem: Problem, lower: Depths, chosen: Method, found: Proposal
+) -> Iterator[MethodTotal]:
+    oracle = Oracle(problem)
+    for method in METHODS:
+        try:
+            its = found if method == chosen else proposal(method, oracle, lower)
+        except ConfigurationError as error:
+            # A package is not installed.
+            yield MethodTotal(method, None, None, keeps=False, note=error.message)
+            continue
+        cycles, keeps = _outcome(asked, oracle, its.depths)
+        yield MethodTotal(method, problem.cost_of(its.depths), cycles, keeps, its.note)
+
+
+def _outcome(asked: Asked, oracle: Oracle, depths: Depths) -> tuple[int | None, bool]:
+    """Return the cycles of the first input, and whether all inputs keep the goal."""
+    if not asked.can_prove:
+        ran = asked.run(depths)
+        return (None if ran[0] is None else ran[0].cycles), asked.keeps(ran)
+    return oracle.cycles(depths)[0], oracle.keeps(depths)

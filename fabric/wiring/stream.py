@@ -42,6 +42,11 @@ class Producer(Protocol):
         ...
 
     @property
+    def operator(self) -> object:
+        """What it is: its parameters and its rules."""
+        ...
+
+    @property
     def inputs(self) -> tuple[Stream, ...]:
         """The streams it reads."""
         ...

@@ -15,9 +15,8 @@ from fabric.retiming import events as e
 from fabric.retiming.record import Record, RecordedChannel
 from fabric.retiming.retimer import Retimer
 from fabric.sizing.high_water import high_water
-from fabric.sizing.paper_lp import paper_lp
+from fabric.sizing.paper_lp import Measured, measured, paper_lp
 from fabric.sizing.problem import Problem
-from fabric.sizing.token_measures import Measured, measured
 from tests.deadlock.parts import Script, feedback
 from tests.deadlock.test_random import Network, networks
 from tests.fabric.scripted import Stage

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Program, ProgramError, simulate
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
-from operators.kernels.bandwidth import Demand, demands_of, share_out, shares
+from operators.kernels.realise import Demand, demands_of, share_out, shares
 
 DEMANDS = st.builds(Demand, st.integers(1, 6), st.integers(1, 12))
 
