@@ -110,8 +110,8 @@ def cost_of(netlist: Netlist, folder: Path, *, places: bool) -> Cost:
         if places:
             if cost.luts > _MOST_LUTS:
                 raise ConfigurationError(
-                    f"{module} takes {cost.luts:,} look-up tables: expected at most "
-                    f"{_MOST_LUTS:,}, those of the largest ECP5"
+                    f"an ECP5 has no room for {module} with {cost.luts:,} look-up tables: "
+                    f"expected at most {_MOST_LUTS:,}, those of the largest one"
                 )
             cost = cost._replace(clock_mhz=_clock_mhz(folder, module, sources))
         found.append(cost)
@@ -132,14 +132,14 @@ def _clock_mhz(folder: Path, module: str, sources: str) -> float | None:
     ports = {
         name: (port["direction"], len(port["bits"])) for name, port in netlist["ports"].items()
     }
-    (folder / f"harness-{module}.sv").write_text(_harness(module, ports))
+    (folder / f"wrapped-{module}.sv").write_text(_harness(module, ports))
     tools.yosys(
         folder,
-        f"read_verilog -sv {sources} harness-{module}.sv; "
-        f"synth_ecp5 -top harness -json harness-{module}.json",
+        f"read_verilog -sv {sources} wrapped-{module}.sv; "
+        f"synth_ecp5 -top harness -json wrapped-{module}.json",
     )
     report = f"report-{module}.json"
-    options = ["--json", f"harness-{module}.json", "--report", report]
+    options = ["--json", f"wrapped-{module}.json", "--report", report]
     tools.nextpnr(folder, [*options, "--timing-allow-fail", "--freq", "100", "--seed", "1"])
     clocks = json.loads((folder / report).read_text())["fmax"]
     return min((float(each["achieved"]) for each in clocks.values()), default=None)
@@ -159,7 +159,7 @@ def _harness(module: str, ports: Mapping[str, tuple[str, int]]) -> str:
             bits[direction] += width
     given, said = bits["input"], bits["output"]
     return f"""\
-// {module} between registers.
+// Between registers: {module}.
 module harness (input logic clk, rst, bit_in, output logic bit_out);
   logic [{given - 1}:0] given;
   logic [{said - 1}:0] said, kept, chain;

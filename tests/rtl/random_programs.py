@@ -117,9 +117,8 @@ def _numbers(random: Random) -> Stream:
         for _ in range(2)
     )
     first, second = RaggedIntegers(left)(), RaggedIntegers(right)()
-    if random.random() < 0.5:
-        first = Zip()(first, RaggedIntegers(left)().assume(*first.shape))
-    same, of_left, of_right = Intersect()(first, second.assume(*first.shape))
+    pairs = Zip()(first, RaggedIntegers(left)().assume(*first.shape))
+    same, of_left, of_right = Intersect()(pairs, second)
     Consumer()(of_right)
     return random.choice((same, of_left))
 
