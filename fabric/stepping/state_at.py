@@ -180,7 +180,7 @@ class _Moment:
             carried.values,
             carried.elements - carried.values + bare,
             closed_cycle if is_closed else None,
-            held[-1].visible_cycle - channel.forward_cycles if held else None,
+            carried.newest_sent_cycle(self._cycle),
             carried.last_taken_cycle,
             max(carried.peak_slots if carried.elements else 0, len(held)),
             carried.empty_cycles + waited[Cause.EMPTY],
