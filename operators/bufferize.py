@@ -52,7 +52,8 @@ class Bufferize(Operator):
         One cycle per element, except the last of a buffer.
 
     Memory:
-        On chip, the tiles of a buffer from their arrival until its last reader is done.
+        On chip, the tiles of a buffer from their arrival until its last reader is done. Where the
+        hardware spills, a tile that finds no room is written to off-chip memory.
 
     Attributes:
         rank: how many dimensions a buffer has, at least 1.
@@ -75,6 +76,7 @@ class Bufferize(Operator):
 
     conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
+    spills: ClassVar = "write"
 
     rank: int = 1
 
@@ -133,6 +135,7 @@ class Bufferize(Operator):
         sink, unit, rank = ports.sink, ports.unit, self.rank
         elements: list[Element] = []
         size_bytes = 0
+        spilled: dict[int, int] = {}
         source = Lockstep[Tile | Empty](ports, sink, adds=-rank)
         async for (tile,), stop in source:
             occupied_cycles = 0
@@ -140,17 +143,19 @@ class Bufferize(Operator):
                 source.take()
                 _close(elements, tile, min(stop, rank))
             else:
-                await ports.on_chip.allocate(
-                    unit, tile.size_bytes, "a buffer", held_bytes=size_bytes
-                )
+                if await ports.on_chip.allocate(
+                    unit, tile.size_bytes, "a buffer", held_bytes=size_bytes, spills=True
+                ):
+                    size_bytes += tile.size_bytes
+                else:
+                    spilled[len(elements)] = await ports.spill(tile)
                 source.take()
-                size_bytes += tile.size_bytes
                 elements.append((tile, min(stop, rank)))
                 occupied_cycles = 1
             if stop >= rank:
-                allocation = Allocation(ports.on_chip, unit, size_bytes)
+                allocation = Allocation(ports.on_chip, unit, size_bytes, spilled)
                 await sink.send((BufferReference(elements, rank, allocation), stop - rank))
-                elements, size_bytes = [], 0
+                elements, size_bytes, spilled = [], 0, {}
             else:
                 unit.charge(occupied_cycles)
 

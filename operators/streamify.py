@@ -6,24 +6,24 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
-from fabric import ARTIFACT_BYTES, Dim, Layout, ShapeError, Stream, StreamType
+from fabric import ARTIFACT_BYTES, Dim, Layout, ShapeError, Stream, StreamType, Tile
 from fabric.extend import (
     Bounds,
     BufferReference,
     BufferType,
     Costs,
-    Element,
     Empty,
     Loop,
     Operator,
     Ports,
     Rates,
+    Value,
     Wiring,
     Work,
     at_least_one,
@@ -58,7 +58,8 @@ class Streamify(Operator):
         One cycle per tile. A buffer is released when it has been read for the last time.
 
     Memory:
-        None: the tiles lie in the buffers that it reads.
+        None: the tiles lie in the buffers that it reads. Those that were spilled are read from
+        off-chip memory each time they are sent.
 
     Attributes:
         repeats: how often every buffer is read without a reference, outermost first.
@@ -84,6 +85,7 @@ class Streamify(Operator):
 
     conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
+    spills: ClassVar = "read"
 
     repeats: tuple[int, ...] = ()
     shape: tuple[int, ...] | None = None
@@ -254,39 +256,63 @@ class Streamify(Operator):
             buffers.take()
             drop(buffer, unit.now)
 
-    def _reading(self, ports: Ports, buffer: BufferReference) -> Iterable[Element]:
+    def _reading(self, ports: Ports, buffer: BufferReference) -> Iterable[_Read]:
         """Return what one reading gives; its last element closes all of its dimensions.
 
         Raises:
             OperatorError: an affine reading of a buffer that is not as large as its type says.
         """
+        elements: Sequence[_Read] = buffer.elements
+        if buffer.allocation.spilled:
+            elements = _spilled(buffer)
         if self.shape is None or self.strides is None:
-            return buffer.elements
+            return elements
         buffer_type = ports.input_types[0].value
         assert isinstance(buffer_type, BufferType)
         if len(buffer.elements) != product(buffer_type.shape):
             raise ports.failure(
                 f"a buffer of size {len(buffer.elements):,}: expected {buffer_type}"
             )
-        reading = _Reading(buffer.elements, self.shape, self.strides, self.offset)
+        reading = _Reading(elements, self.shape, self.strides, self.offset)
         return list(reading) if math.prod(self.shape) <= LISTED else reading
+
+
+class _Spilled(NamedTuple):
+    """A tile in off-chip memory, and its address there."""
+
+    tile: Tile
+    address: int
+
+
+_Read: TypeAlias = tuple[Value | _Spilled, int]
+"""What is read of a buffer: an element of it, or of one in off-chip memory."""
 
 
 @dataclass(frozen=True)
 class _Reading:
     """Elements of a buffer along a view, walked anew each time they are read."""
 
-    elements: list[Element]
+    elements: Sequence[_Read]
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
 
-    def __iter__(self) -> Iterator[Element]:
+    def __iter__(self) -> Iterator[_Read]:
         for item, stop, empty in walk(self.shape, self.strides, self.offset):
             if item is not None:
                 yield self.elements[item][0], stop
             elif empty is not None:
                 yield Empty(empty), stop
+
+
+def _spilled(buffer: BufferReference) -> Sequence[_Read]:
+    """Return the elements of a buffer of which some are in off-chip memory."""
+    elements: list[_Read] = [*buffer.elements]
+    for number, address in buffer.allocation.spilled.items():
+        tile, stop = elements[number]
+        assert isinstance(tile, Tile)
+        elements[number] = _Spilled(tile, address), stop
+    return elements
 
 
 def _along(loop: Loop, loops: tuple[Loop, ...]) -> Loop:
@@ -296,7 +322,7 @@ def _along(loop: Loop, loops: tuple[Loop, ...]) -> Loop:
     return Loop(loop.trips, loop.step * loops[loop.dim].step, loops[loop.dim].dim)
 
 
-async def _read(ports: Ports, reading: Iterable[Element], inner: int, last_stop: int) -> None:
+async def _read(ports: Ports, reading: Iterable[_Read], inner: int, last_stop: int) -> None:
     """Send one reading of ``inner`` dimensions; its last element closes ``last_stop`` of them."""
     sink, unit = ports.sink, ports.unit
     for value, stop in reading:
@@ -304,5 +330,9 @@ async def _read(ports: Ports, reading: Iterable[Element], inner: int, last_stop:
         if isinstance(value, Empty):
             await sink.send_bare(level, value.dimension)
         else:
-            await sink.send((value, level))
+            if isinstance(value, _Spilled):
+                await ports.fetch(value.tile, value.address)
+                await sink.send((value.tile, level))
+            else:
+                await sink.send((value, level))
             unit.charge(1)

@@ -133,10 +133,11 @@ class _RecordedMemory:
         self._recording = recording
 
     async def allocate(
-        self, _unit: Unit, size_bytes: int, _what: str, *, held_bytes: int = 0
-    ) -> None:
-        del held_bytes
+        self, _unit: Unit, size_bytes: int, _what: str, *, held_bytes: int = 0, spills: bool = False
+    ) -> bool:
+        del held_bytes, spills
         self._recording.note(c.HOLD, amount=size_bytes)
+        return True
 
     def release(self, _owner: Unit, size_bytes: int, cycle: object) -> None:
         if not self._recording.is_now(cycle):

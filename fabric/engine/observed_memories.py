@@ -69,11 +69,14 @@ class ObservedOnChipMemory(OnChipMemory):
 
     @override
     async def allocate(
-        self, unit: Unit, size_bytes: int, what: str, *, held_bytes: int = 0
-    ) -> None:
+        self, unit: Unit, size_bytes: int, what: str, *, held_bytes: int = 0, spills: bool = False
+    ) -> bool:
         before = unit.now
-        await super().allocate(unit, size_bytes, what, held_bytes=held_bytes)
+        given = await super().allocate(unit, size_bytes, what, held_bytes=held_bytes, spills=spills)
+        if not given:
+            return False
         room_bytes = self.room_bytes(size_bytes, held_bytes)
         stamp = self._next_order(), unit.now, unit.now - before
         for observer in self._observers:
             observer.allocated(unit, room_bytes, stamp)
+        return True

@@ -9,10 +9,10 @@ from __future__ import annotations
 import bisect
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from itertools import accumulate
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from fabric.engine.amount_over_time import AmountOverTime
 from fabric.engine.unit import Unit, Wait
 from fabric.telling.causes import Operation
 from fabric.telling.errors import CapacityError
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Allocation", "OnChipMemory"]
 
-_FOLD: Final = 1 << 17
-"""Ledger entries after which the past is folded into one level and one peak."""
-
 
 class Allocation:
     """Room that a buffer has, until the last of those who hold a reference to it is done.
@@ -36,16 +33,24 @@ class Allocation:
         owner: the unit that asked for it.
         size_bytes: how much.
         holders: references that are not done yet.
+        spilled: elements of the buffer in off-chip memory, by number, and their addresses there.
     """
 
-    __slots__ = ("_done_cycle", "holders", "memory", "owner", "size_bytes")
+    __slots__ = ("_done_cycle", "holders", "memory", "owner", "size_bytes", "spilled")
 
-    def __init__(self, memory: OnChipMemory, owner: Unit, size_bytes: int) -> None:
+    def __init__(
+        self,
+        memory: OnChipMemory,
+        owner: Unit,
+        size_bytes: int,
+        spilled: dict[int, int] | None = None,
+    ) -> None:
         """Stand for room that was allocated, with one holder."""
         self.memory: Final = memory
         self.owner: Final = owner
         self.size_bytes: Final = size_bytes
         self.holders = 1
+        self.spilled: Final = spilled or {}
         self._done_cycle = 0
 
     def share(self, more: int) -> None:
@@ -60,51 +65,6 @@ class Allocation:
             self.memory.release(self.owner, self.size_bytes, self._done_cycle)
 
 
-class _Ledger:
-    """An amount over time, of which the most in any cycle is asked for."""
-
-    def __init__(self, now: Callable[[], int]) -> None:
-        """Begin with nothing; before the cycle ``now`` nothing is recorded any more."""
-        self._now: Final = now
-        self._changes: list[tuple[int, int]] = []
-        self._fold_at = _FOLD
-        self._level = 0
-        self._peak = 0
-
-    def record(self, cycle: int, change: int) -> None:
-        """Count a change."""
-        self._changes.append((cycle, change))
-        if len(self._changes) >= self._fold_at:
-            self._fold(before=self._now())
-
-    def extend(self, changes: Iterable[tuple[int, int]]) -> None:
-        """Count changes: cycles and amounts."""
-        self._changes.extend(changes)
-        if len(self._changes) >= self._fold_at:
-            self._fold(before=self._now())
-
-    @property
-    def peak(self) -> int:
-        """The most in any cycle so far."""
-        self._fold(before=None)
-        return self._peak
-
-    @property
-    def level(self) -> int:
-        """What is left after all changes so far."""
-        return self._level + sum(change for _, change in self._changes)
-
-    def _fold(self, before: int | None) -> None:
-        changes = sorted(self._changes)
-        end = len(changes) if before is None else bisect.bisect_left(changes, (before,))
-        levels = list(accumulate((change for _, change in changes[:end]), initial=self._level))
-        self._peak = max(self._peak, *levels)
-        self._level = levels[-1]
-        self._changes = changes[end:]
-        # What is ahead of the clock stays: it is sorted again when there is twice as much.
-        self._fold_at = max(_FOLD, 2 * len(self._changes))
-
-
 class OnChipMemory:
     """Room for tiles and buffers.
 
@@ -112,6 +72,9 @@ class OnChipMemory:
         capacity_bytes: None for unlimited.
         held_by: bytes, by the unit that asked for them, where the capacity is limited.
         pages: in which room is given; None where it is given in bytes.
+        spill_address: of what is spilled next in off-chip memory; None where nothing is. Addresses
+            are not used again.
+        reserved_bytes: that what may be spilled leaves to all others.
     """
 
     def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
@@ -122,13 +85,18 @@ class OnChipMemory:
         self._releases: list[tuple[int, int]] = []
         self._waiting: list[tuple[int, int, Unit, int]] = []
         self.pages: Pages | None = None
-        self._bytes: Final = _Ledger(lambda: clock.now)
-        self._paged_bytes: Final = _Ledger(lambda: clock.now)
-        self._empty_bytes: Final = _Ledger(lambda: clock.now)
+        self.spill_address: int | None = None
+        self.reserved_bytes = 0
+        self._spilling: set[Unit] = set()
+        self._spillable_bytes = 0
+        self._spillable_releases: list[tuple[int, int]] = []
+        self._bytes: Final = AmountOverTime(lambda: clock.now)
+        self._paged_bytes: Final = AmountOverTime(lambda: clock.now)
+        self._empty_bytes: Final = AmountOverTime(lambda: clock.now)
 
     async def allocate(
-        self, unit: Unit, size_bytes: int, what: str, *, held_bytes: int = 0
-    ) -> None:
+        self, unit: Unit, size_bytes: int, what: str, *, held_bytes: int = 0, spills: bool = False
+    ) -> bool:
         """Take ``size_bytes`` at the unit's clock, or wait until they are free.
 
         Args:
@@ -136,21 +104,29 @@ class OnChipMemory:
             size_bytes: how much.
             what: names the buffer in an error.
             held_bytes: what the buffer has already, where it grows.
+            spills: do not wait, where the hardware spills.
+
+        Returns:
+            Whether there is room; else it is to be spilled.
 
         Raises:
             CapacityError: the buffer is larger than the whole capacity.
         """
         room_bytes = self.room_bytes(size_bytes, held_bytes)
         if self.capacity_bytes is not None:
-            if self._room(held_bytes + size_bytes) > self._limit_bytes:
+            spills = spills and self.spill_address is not None
+            if spills and room_bytes and not await self._finds_room(unit, room_bytes):
+                return False
+            if not spills and self._room(held_bytes + size_bytes) > self._limit_bytes:
                 # Others may be behind in their own time: what is free is known when they are not.
                 await self._clock.reach(unit, unit.now)
                 raise self._never_fits(unit, held_bytes + size_bytes, what)
-            if room_bytes:
+            if room_bytes and not spills:
                 await self._wait_for_room(unit, room_bytes)
             self.held_by[unit] += room_bytes
         self._bytes.record(unit.now, size_bytes)
         self._record_pages(unit.now, room_bytes, size_bytes)
+        return True
 
     def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
         """Give back at ``cycle`` a whole allocation of ``size_bytes`` that ``owner`` asked for."""
@@ -160,6 +136,8 @@ class OnChipMemory:
         if self.capacity_bytes is not None:
             self.held_by[owner] -= room_bytes
             heapq.heappush(self._releases, (cycle, room_bytes))
+            if owner in self._spilling:
+                heapq.heappush(self._spillable_releases, (cycle, room_bytes))
             self._wake_first()
 
     def room_bytes(self, size_bytes: int, held_bytes: int = 0) -> int:
@@ -201,6 +179,25 @@ class OnChipMemory:
     def held_bytes(self) -> int:
         """The bytes held after all that was allocated and given back so far."""
         return self._bytes.level
+
+    async def _finds_room(self, unit: Unit, room_bytes: int) -> bool:
+        """Take what is free at the unit's clock and not reserved, unless others wait for it."""
+        await self._clock.reach(unit, unit.now)
+        self._spilling.add(unit)
+        releases = self._spillable_releases
+        while releases and releases[0][0] <= unit.now:
+            self._spillable_bytes -= heapq.heappop(releases)[1]
+        most_bytes = self._limit_bytes - self.reserved_bytes
+        is_behind = self._waiting and self._waiting[0][:2] < (unit.now, unit.index)
+        if (
+            is_behind
+            or self._spillable_bytes + room_bytes > most_bytes
+            or self._fits_at(room_bytes, unit.now) != unit.now
+        ):
+            return False
+        self._used_bytes += room_bytes
+        self._spillable_bytes += room_bytes
+        return True
 
     async def _wait_for_room(self, unit: Unit, size_bytes: int) -> None:
         request = (unit.now, unit.index, unit, size_bytes)

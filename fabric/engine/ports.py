@@ -12,12 +12,12 @@ from fabric.engine.channel import Channel
 from fabric.engine.checked_sink import CheckedSink
 from fabric.engine.discard import Discard
 from fabric.engine.later_sink import LaterSink
-from fabric.engine.off_chip import prefetching
+from fabric.engine.off_chip import Burst, prefetching
 from fabric.engine.reading import START
 from fabric.engine.unit import ComputeUnit, Unit, Wait
 from fabric.telling.causes import Operation
 from fabric.telling.errors import OperatorError
-from fabric.values.value import Element, Tile, Value, number_in
+from fabric.values.value import Element, Tile, Value, number_in, row_bytes
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
@@ -122,11 +122,31 @@ class Ports:
         """
         if not rows or not row_bytes:
             return
-        off_chip, region, unit = self.off_chip, self.region, self.unit
+        assert self.region is not None
+        await self._move(self.region.burst(rows, row_bytes, number))
+
+    async def spill(self, tile: Tile) -> int:
+        """Move a tile that found no room on chip to off-chip memory; return its address there."""
+        address = self.on_chip.spill_address
+        assert address is not None
+        self.on_chip.spill_address = address + tile.size_bytes
+        await self._move_spilled(tile, address, write=True)
+        return address
+
+    async def fetch(self, tile: Tile, address: int) -> None:
+        """Read a tile from ``address``, where it was spilled."""
+        await self._move_spilled(tile, address, write=False)
+
+    async def _move_spilled(self, tile: Tile, address: int, *, write: bool) -> None:
+        width_bytes = row_bytes(tile.cols, tile.dtype)
+        if tile.rows and width_bytes:
+            await self._move(Burst(address, tile.rows, width_bytes, width_bytes, write))
+
+    async def _move(self, burst: Burst) -> None:
+        off_chip, unit = self.off_chip, self.unit
         assert off_chip is not None
-        assert region is not None
-        off_chip.submit(unit, region.burst(rows, row_bytes, number))
-        unit.off_chip_bytes += rows * row_bytes
+        off_chip.submit(unit, burst)
+        unit.off_chip_bytes += burst.rows * burst.row_bytes
         await self.clock.park(unit, Wait(_OFF_CHIP, (), unit.now))
 
     def announce(self, rows: int, row_bytes: int, numbers: Iterable[int]) -> None:

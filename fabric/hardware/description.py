@@ -126,12 +126,14 @@ class OnChipDescription(_Part):
         capacity_bytes: of all memory units together; None for unlimited.
         page_bytes: where stated, each allocation takes whole pages of so many bytes, of its own.
         unit_bytes: of a memory unit, in which a page has a number.
+        spill: what of a buffer finds no room goes to off-chip memory, and does not wait.
     """
 
     bytes_per_cycle: Count = 64
     capacity_bytes: Bytes | None = None
     page_bytes: Bytes | None = None
     unit_bytes: Bytes = 524_288
+    spill: bool = False
 
     @override
     def __post_init__(self) -> None:
@@ -254,6 +256,8 @@ class Hardware(_Part):
             del sections["channel"]["interval_cycles"]
         if self.on_chip.page_bytes is None:
             del sections["on_chip"]["page_bytes"], sections["on_chip"]["unit_bytes"]
+        if not self.on_chip.spill:
+            del sections["on_chip"]["spill"]
         # Areas have keys where they are stated, too, and pages where there are any.
         sections["area"] = self.area.stated
         if not self.area.is_stated:

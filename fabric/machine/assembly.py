@@ -26,6 +26,7 @@ from fabric.engine.unit import ComputeUnit, MemoryUnit, Unit
 from fabric.machine.failures import Failures
 from fabric.machine.machine import Machine
 from fabric.machine.routes import Routes, routes_of
+from fabric.machine.unspilled import unspilled_bytes
 from fabric.memories.registry import memory_of
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.place import is_own
@@ -96,6 +97,9 @@ def assemble(
     make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
     on_chip = make_on_chip(capacity_bytes, clock)
     on_chip.pages = pages
+    if plan.program.hardware.on_chip.spill:
+        on_chip.spill_address = plan.memory_map.end_address
+        on_chip.reserved_bytes = sum(map(on_chip.room_bytes, unspilled_bytes(plan)))
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
     clock.foresees = foreseeing(off_chip)
     clock.chose = None if observation is None else observation.chose
@@ -282,9 +286,8 @@ def _check_names(what: str, keys: Collection[str], plan: Plan) -> None:
 def _off_chip(
     plan: Plan, units: Sequence[Unit], failures: Failures, observation: Observation | None
 ) -> OffChip | None:
-    clients = [(node.operator.off_chip, unit) for node, unit in zip(plan.nodes, units, strict=True)]
-    readers = [unit for side, unit in clients if side == "read"]
-    writers = [unit for side, unit in clients if side == "write"]
+    readers = [units[index] for index, side in plan.clients.items() if side == "read"]
+    writers = [units[index] for index, side in plan.clients.items() if side == "write"]
     description = plan.program.hardware.hbm
     if is_own(description):
         memory = memory_of(description, readers, writers)

@@ -55,7 +55,7 @@ def cycles_of(machine: Machine) -> int:
 
 def clients_of(plan: Plan) -> tuple[int, ...]:
     """Return the numbers of the units that the off-chip memory serves."""
-    return tuple(node.index for node in plan.nodes if node.operator.off_chip is not None)
+    return tuple(plan.clients)
 
 
 def shutdown_cycles_of(machine: Machine) -> int:
@@ -72,7 +72,10 @@ def memory_use(machine: Machine) -> MemoryUse:
     moved: Counter[str | None] = Counter()
     for node, unit in zip(machine.plan.nodes, machine.units, strict=True):
         if unit.off_chip_bytes:
-            moved[node.operator.off_chip] += unit.off_chip_bytes
+            spilled = node.operator.off_chip is None
+            moved[f"spilled {node.operator.spills}" if spilled else node.operator.off_chip] += (
+                unit.off_chip_bytes
+            )
     on_chip = machine.on_chip
     return MemoryUse(
         moved["read"],
@@ -80,6 +83,8 @@ def memory_use(machine: Machine) -> MemoryUse:
         on_chip.peak_bytes,
         on_chip.peak_pages,
         on_chip.peak_empty_bytes,
+        moved["spilled write"],
+        moved["spilled read"],
     )
 
 

@@ -67,6 +67,7 @@ class Record:
         unread: units that sent for cycles that count neither from a reading of their clock nor from
             the start of the run.
         interval_cycles: of all channels; see ``fabric.engine.channel_rule``.
+        shares_links: elements waited for links of a network, and how long that was is not in it.
     """
 
     program: str
@@ -82,6 +83,7 @@ class Record:
     shares_on_chip: bool = False
     unread: tuple[str, ...] = ()
     interval_cycles: int = 0
+    shares_links: bool = False
 
     @property
     def orders_are_fixed(self) -> bool:
@@ -104,6 +106,8 @@ class Record:
             sentences.append("the HBM serves bursts as they come")
         if self.shares_on_chip:
             sentences.append("the on-chip memory serves units as they ask")
+        if self.shares_links:
+            sentences.append("links of the network carry what is sent at a time")
         sentences += [f"{unit} sends for cycles that count from no reading" for unit in self.unread]
         return tuple(sentences)
 

@@ -43,6 +43,7 @@ class About(NamedTuple):
         shutdown_cycles: it stops so long after the last of them.
         shares_on_chip: there is only so much room on chip.
         interval_cycles: of all channels; see ``fabric.engine.channel_rule``.
+        shares_links: what is sent may wait for links that others use, too.
     """
 
     program: str
@@ -53,6 +54,7 @@ class About(NamedTuple):
     shutdown_cycles: int
     shares_on_chip: bool
     interval_cycles: int = 0
+    shares_links: bool = False
 
 
 class Recording(Watcher):
@@ -192,6 +194,7 @@ def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Rec
         about.shares_on_chip,
         _units(operations[unknown, 1], about),
         about.interval_cycles,
+        about.shares_links,
     )
 
 
@@ -230,4 +233,5 @@ def _about(machine: Machine, element_bytes: Sequence[int]) -> About:
         shutdown_cycles_of(machine),
         machine.on_chip.capacity_bytes is not None,
         machine.plan.program.hardware.channel.interval_cycles,
+        machine.plan.shares_links,
     )

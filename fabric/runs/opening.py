@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from fabric.arguments.described import refuse
 from fabric.arguments.keywords import taking
 from fabric.runs.options import Settings
 from fabric.runs.simulation import simulated
 from fabric.runs.stepped import SteppedRun
 from fabric.runs.thread import RunThread
 from fabric.stepping.stepper import Stepper
-from fabric.telling.errors import ConfigurationError, FabricError
+from fabric.telling.errors import FabricError
 from fabric.telling.place import calling_place
 from fabric.wiring.program import Program
 
@@ -43,14 +42,6 @@ def open_run(program: Program, settings: Settings) -> SteppedRun:
     Raises:
         FabricError: the program cannot be run at all.
     """
-    network = program.hardware.network
-    if network is not None and network.limits:
-        refuse(
-            f"open_run: the hardware of {program.name!r} has [network], and a run that is held "
-            "does not know when what is on its links arrives: expected none, or links that "
-            "nothing limits",
-            ConfigurationError,
-        )
     stepper = Stepper()
     held = replace(settings, observers=(*settings.observers, stepper), engine="tasks")
     try:

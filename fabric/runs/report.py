@@ -106,6 +106,9 @@ class Report:
         on_chip_map_bytes: of a map with the number of each of these pages in its memory unit.
         on_chip_peak_empty_bytes: the most bytes that held pages left empty in any cycle.
         on_chip_wait_cycles: waited for pages, over all units.
+        spilled_bytes: of tiles of buffers that found no room on chip; None if the hardware does not
+            spill.
+        fetched_bytes: of such tiles, each time they were read; likewise.
         seconds: the length of the run on the fabric's clock; None if the hardware has no clock.
         joules: the energy of the run; None if one of its causes has no price.
         spent: the energy by cause, empty if nothing has a price; ``joules_by_cause`` is the same as
@@ -159,6 +162,8 @@ class Report:
     on_chip_map_bytes: int | None = None
     on_chip_peak_empty_bytes: int | None = None
     on_chip_wait_cycles: int | None = None
+    spilled_bytes: int | None = None
+    fetched_bytes: int | None = None
     hbm_bytes_moved: int | None = None
     flops: int | None = None
     allocated_flops_per_cycle: int | None = None

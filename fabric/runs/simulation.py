@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fabric.deadlock.document import DeadlockReport
-    from fabric.hardware.pages import Pages
+    from fabric.hardware.description import OnChipDescription
     from fabric.runs.sizes import Measured
     from fabric.state.memory_use import MemoryUse
     from fabric.state.run_state import RunState
@@ -341,7 +341,7 @@ def _found(
         verification,
         comparison,
         extra,
-        _held(used, run.state, plan.program.hardware.on_chip.pages)
+        _held(used, run.state, plan.program.hardware.on_chip)
         | priced(plan, run.state, used, sizes)._asdict(),
         outputs,
         noise,
@@ -356,10 +356,12 @@ def _verified(run: Execution) -> Verification | None:
         return verify(machine.plan, machine.stored, run.expected.kept, exact=exact)
 
 
-def _held(used: MemoryUse, state: RunState, pages: Pages | None) -> JsonObject:
-    """Return what was held on chip, in bytes and, where there are any, in pages."""
+def _held(used: MemoryUse, state: RunState, on_chip: OnChipDescription) -> JsonObject:
+    """Return what was held on chip, in bytes and, where there are any, in pages; and spilled."""
     found: JsonObject = {"on_chip_peak_bytes": used.on_chip_peak_bytes}
-    peak = used.on_chip_peak_pages
+    if on_chip.spill:
+        found |= {"spilled_bytes": used.spilled_bytes, "fetched_bytes": used.fetched_bytes}
+    pages, peak = on_chip.pages, used.on_chip_peak_pages
     if pages is not None and peak is not None:
         found |= {
             "on_chip_peak_pages": peak,

@@ -45,6 +45,9 @@ def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
         yield "map of these pages", _number(report.on_chip_map_bytes), "bytes"
         yield "empty in pages at the peak", _number(report.on_chip_peak_empty_bytes), "bytes"
         yield "waited for pages, all units", _number(report.on_chip_wait_cycles), "cycles"
+    if report.spilled_bytes is not None:
+        yield "spilled", _number(report.spilled_bytes), "bytes"
+        yield "read back", _number(report.fetched_bytes), "bytes"
     yield "FLOPs", _number(report.flops), ""
     yield "allocated compute", _number(report.allocated_flops_per_cycle), "FLOPs/cycle"
     yield "compute utilisation", _percent(report.compute_utilization), "%"

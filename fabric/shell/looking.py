@@ -78,7 +78,13 @@ def print_channel(run: SteppedRun, console: Console, name: str) -> None:
         console.print(f"its stream ended at cycle {channel.closed_cycle:,}", soft_wrap=True)
     if held:
         rows = [
-            (str(each.number), _text(each.value), each.stop, each.sent_cycle, each.visible_cycle)
+            (
+                str(each.number),
+                _text(each.value),
+                each.stop,
+                each.sent_cycle,
+                "on links" if each.visible_cycle is None else each.visible_cycle,
+            )
             for each in held
         ]
         titles = ("element", "value", "stop", "sent", "visible")

@@ -46,6 +46,8 @@ def _sentences(sizing: Sizing) -> list[str]:
             f"Lower bound {counted(sizing.lower_bound, unit)}; this answer is at most "
             f"{counted(above, unit)} above it{percent}."
         )
+    if sizing.is_placed:
+        sentences.append("For runs on the same mesh, with units on the same sites.")
     if sizing.hops:
         sentences.append(f"For runs with {hops_text(sizing.hops)}.")
     if len(sizing.inputs) == 1:

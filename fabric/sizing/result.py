@@ -130,6 +130,7 @@ class Sizing(ShownAsTables):
         evaluations: how often a record was timed again.
         runs: how often the program was run.
         records: the records of the unbounded runs, one for each input.
+        is_placed: units are on sites of a mesh, and routes say what the hops are.
     """
 
     program: str
@@ -151,6 +152,7 @@ class Sizing(ShownAsTables):
     evaluations: int = 0
     runs: int = 0
     records: tuple[Record, ...] = field(default=(), repr=False, compare=False)
+    is_placed: bool = False
 
     @cached_property
     def depths(self) -> dict[str, int]:
@@ -161,8 +163,10 @@ class Sizing(ShownAsTables):
     def hops(self) -> dict[str, str]:
         """Latencies of channels with which it was sized, as ``--hop`` has them; those of 1+1 not.
 
-        The depths are for runs with the same.
+        The depths are for runs with the same. There are none where routes say what they are.
         """
+        if self.is_placed:
+            return {}
         return {
             channel.option: f"{channel.forward_cycles}+{channel.backward_cycles}"
             for record in self.records[:1]

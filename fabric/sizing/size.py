@@ -60,7 +60,6 @@ class Wanted(Options):
     without={
         "mode": "sizing runs programs in timing mode, where cycles are those of functional mode",
         "exact": "sizing runs programs in timing mode, without data",
-        "placement": "sizing times a record again, which does not tell how links are shared",
         "on_deadlock": "a deadlock is what the depths have to prevent",
     },
 )
@@ -93,12 +92,6 @@ def find_depths(program: Program | Mapping[str, Program], wanted: Wanted) -> Siz
     named = {"": program} if isinstance(program, Program) else dict(program)
     if not named:
         raise ConfigurationError("size: there is no program: expected at least one")
-    for its in named.values():
-        if its.hardware.network is not None:
-            raise ConfigurationError(
-                f"size: the hardware of {its.name!r} has [network]: expected none, since sizing "
-                "times a record again, which does not tell how links are shared"
-            )
     options = Options.of(wanted)
     notify = (lambda _: None) if wanted.notify is None else notifying(wanted.notify)
     found: list[Sizing] = []

@@ -75,6 +75,7 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
         evaluations=evaluations + oracle.evaluations,
         runs=asked.runs,
         records=asked.unbounded,
+        is_placed=first.program.hardware.network is not None,
     )
 
 

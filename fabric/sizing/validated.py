@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from fabric.sizing.asked import Asked
+from fabric.sizing.at_most import sized_at_most
 from fabric.sizing.bounds import lower_bounds
 from fabric.sizing.high_water import high_water
 from fabric.sizing.methods import Method, proposal
@@ -52,7 +55,11 @@ class _Best:
         self.left = max(_LEAST_RUNS, _MOST_EVENTS // max(1, events))
         tried: list[tuple[Ran | None, ...]] = []
         problem = self.problem
-        for depths in sorted({problem.least, asked.now, high_water(problem)}, key=problem.cost_of):
+        proposed = {problem.least, asked.now, high_water(problem)}
+        if any(record.shares_links for record in asked.unbounded):
+            # A record has elements come sooner than links bring them, and so too few slots in use.
+            proposed.add(sized_at_most(problem, lambda retimer: np.diff(retimer.base)))
+        for depths in sorted(proposed, key=problem.cost_of):
             if self.takes(depths, tried):
                 return
         raise NearestError(

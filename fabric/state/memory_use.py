@@ -15,6 +15,7 @@ class MemoryUse(NamedTuple):
         on_chip_peak_bytes: the most held on chip in any cycle; a trace has waits for room only.
         on_chip_peak_pages: the most pages held in any cycle; None where there are none.
         on_chip_peak_empty_bytes: the most bytes empty in held pages in any cycle; likewise.
+        spilled_bytes, fetched_bytes: of tiles of buffers that found no room on chip.
     """
 
     loaded_bytes: int
@@ -22,3 +23,5 @@ class MemoryUse(NamedTuple):
     on_chip_peak_bytes: int
     on_chip_peak_pages: int | None
     on_chip_peak_empty_bytes: int | None
+    spilled_bytes: int
+    fetched_bytes: int

@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.engine.channel_rule import set_out_at, usable_from, visible_from
+from fabric.engine.networked_channel import NetworkedChannel
 from fabric.values.value import Element, Empty
 
 if TYPE_CHECKING:
@@ -27,14 +28,15 @@ class Held(NamedTuple):
         value: a tile, say; ``Empty`` where it is a bare stop.
         stop: the level of the stop that rides on it; 0 for none.
         sent_cycle: the producer's clock when it was sent.
-        visible_cycle: from which on the consumer can see it.
+        visible_cycle: from which on the consumer can see it; None while it is on links that others
+            use, too: what is sent later may delay it.
     """
 
     number: int
     value: object
     stop: int
     sent_cycle: int
-    visible_cycle: int
+    visible_cycle: int | None
 
 
 class Moved(NamedTuple):
@@ -104,7 +106,7 @@ class Carried:
 
         An element never sets out before all but ``depth`` of those before it are back.
         """
-        set_out = set_out_at(self._visible(moved.sent), self._forward_cycles)
+        set_out = self._set_out(moved.sent)
         kept = self._dequeues
         back = bisect_right(kept, set_out, key=self._usable)
         self.peak_slots = max(self.peak_slots, len(kept) + 1 - back)
@@ -117,11 +119,26 @@ class Carried:
                 return
             yield self._held(number, moved.element, moved.sent)
             number += 1
-        for element, sent, _ in self.watched.held:
+        held = self.watched.held
+        arrived = len(held) - under_way(self.watched)
+        for place, (element, sent, _) in enumerate(held):
             if sent[1] > cycle:
                 return
-            yield self._held(number, element, sent)
+            found = self._held(number, element, sent)
+            yield found if place < arrived else found._replace(visible_cycle=None)
             number += 1
+
+    def newest_sent_cycle(self, cycle: int) -> int | None:
+        """Return when the newest of what is held in ``cycle`` set out; None where nothing is."""
+        sent = [moved.sent for moved in self.later] + [each[1] for each in self.watched.held]
+        newest = [each for each in sent if each[1] <= cycle][-1:]
+        return self._set_out(newest[0]) if newest else None
+
+    def _set_out(self, sent: Sent) -> int:
+        """Return when an element set out: as it was sent, or later where a cycle was asked for."""
+        if isinstance(self.watched, NetworkedChannel):
+            return sent[1]
+        return set_out_at(self._visible(sent), self._forward_cycles)
 
     def _held(self, number: int, element: Element, sent: Sent) -> Held:
         return Held(number, *element, sent[1], self._visible(sent))
@@ -166,6 +183,11 @@ class Carried:
             if count == values:
                 return stamps[1]
         return None
+
+
+def under_way(channel: Watched) -> int:
+    """Return how many elements of a channel are on links that others use, too."""
+    return channel.under_way if isinstance(channel, NetworkedChannel) else 0
 
 
 def is_bare(element: Element) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from fabric.engine.channel_rule import credit_part, set_out_at
+from fabric.engine.channel_rule import credit_part
 from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
 from fabric.stepping.ledger import Waited
 from fabric.telling.causes import OPERATIONS, WAITS, Cause, Operation
@@ -181,7 +181,7 @@ class _Moment:
             carried.values,
             carried.elements - carried.values + bare,
             closed_cycle if is_closed else None,
-            set_out_at(held[-1].visible_cycle, channel.forward_cycles) if held else None,
+            carried.newest_sent_cycle(self._cycle),
             carried.last_taken_cycle,
             max(carried.peak_slots if carried.elements else 0, len(held)),
             carried.empty_cycles + waited[Cause.EMPTY],

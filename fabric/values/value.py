@@ -5,7 +5,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import ml_dtypes
@@ -232,6 +232,10 @@ class Selector(NamedTuple):
 
 class Room(Protocol):
     """Room in a memory unit that several may hold."""
+
+    @property
+    def spilled(self) -> Mapping[int, int]:
+        """Elements of the buffer in off-chip memory, by number, and their addresses there."""
 
     def share(self, more: int) -> None:
         """Count ``more`` holders."""

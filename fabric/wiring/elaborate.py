@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import count
 from numbers import Rational
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from fabric.arguments.described import refuse
 from fabric.hardware.description import OffChipDescription
@@ -79,8 +79,17 @@ class Plan(NamedTuple):
     @property
     def peak_bytes_per_cycle(self) -> Fraction:
         """What the off-chip memory can move at most in one cycle for these operators."""
-        clients = sum(node.operator.off_chip is not None for node in self.nodes)
-        return self.program.hardware.hbm.peak_for(max(clients, 1))
+        return self.program.hardware.hbm.peak_for(max(len(self.clients), 1))
+
+    @property
+    def clients(self) -> dict[int, Literal["read", "write"]]:
+        """The nodes that the off-chip memory serves, by number, each with its side."""
+        spills = self.program.hardware.on_chip.spill
+        sides = (
+            (node.index, node.operator.off_chip or (node.operator.spills if spills else None))
+            for node in self.nodes
+        )
+        return {index: side for index, side in sides if side is not None}
 
 
 def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -> Plan:

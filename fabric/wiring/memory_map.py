@@ -42,6 +42,7 @@ class MemoryMap:
     Attributes:
         tensors: by address; of each kind in the order of the first node that uses it.
         placement: what the hardware says of their places.
+        end_address: behind all of them.
     """
 
     def __init__(
@@ -49,10 +50,12 @@ class MemoryMap:
         tensors: Sequence[Placed],
         regions: Mapping[Node, Region],
         placement: PlacementDescription,
+        end_address: int,
     ) -> None:
         """Know where each of ``tensors`` is, and its tiles by who uses them."""
         self.tensors: Final = tuple(tensors)
         self.placement: Final = placement
+        self.end_address: Final = end_address
         self._regions: Final = regions
 
     def region(self, node: Node) -> Region | None:
@@ -86,7 +89,8 @@ def memory_map_of(nodes: Sequence[Node], placement: PlacementDescription) -> Mem
             region = Region(address, room_bytes, node.operator.off_chip == "write")
             regions[node] = layout.cut(region, tensor)
         end_address += -(-room_bytes // alignment_bytes) * alignment_bytes
-    return MemoryMap(tensors, regions, placement)
+    behind = end_address + len(unplaced) * placement.stagger_bytes
+    return MemoryMap(tensors, regions, placement, behind)
 
 
 def _key(node: Node, tensor: OffChipTensor | None) -> object:

@@ -159,6 +159,9 @@ class Operator(Described):
     off_chip: ClassVar[Literal["read", "write"] | None] = None
     """Whether the operator is a client of the HBM, and on which side it is served."""
 
+    spills: ClassVar[Literal["read", "write"] | None] = None
+    """Whether it writes to off-chip memory what finds no room on chip, or reads that back."""
+
     updates: ClassVar[tuple[int, ...]] = ()
     """Inputs of a memory unit for each tile of which it reads one and writes it back, changed."""
 

@@ -254,7 +254,7 @@ class TestRefused:
             (
                 '[on_chip]\nmodel = "flat"',
                 "[on_chip] has no key model (found model = 'flat'): expected one of "
-                "bytes_per_cycle, capacity_bytes, page_bytes, unit_bytes",
+                "bytes_per_cycle, capacity_bytes, page_bytes, unit_bytes, spill",
             ),
         ],
     )

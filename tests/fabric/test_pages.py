@@ -37,7 +37,7 @@ from tests.programs.loading import PROGRAMS
 MOE = ["model=tiny", "batch=8", "tiling=dynamic"]
 
 
-def report_of(page_bytes: int | None, **given: int) -> Report:
+def report_of(page_bytes: int | None, **given: Any) -> Report:
     """Return the report of a small mixture of experts with dynamic tiles."""
     hardware = Hardware(on_chip=OnChipDescription(page_bytes=page_bytes, **given))
     return simulate(load_program(PROGRAMS / "moe.py", MOE, hardware).program, mode="timing")

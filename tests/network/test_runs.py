@@ -23,9 +23,7 @@ from fabric import (
     ProgramError,
     hardware_scope,
     load_hardware,
-    open_run,
     simulate,
-    size,
 )
 from fabric.loading.program_file import load_program
 from fabric.network import Mesh, Site
@@ -204,13 +202,9 @@ def test_a_deadlock_is_found_and_released(name: str) -> None:
     assert simulate(program, depths=depths).status == "completed"
 
 
-def test_who_does_not_know_the_network_says_so() -> None:
-    """Nothing is answered wrongly: sizing, runs that are held, and hops of single channels."""
+def test_hops_of_single_channels_are_refused() -> None:
+    """Routes say what hops are."""
     program = _pipeline(TRAFFIC)
-    with pytest.raises(ConfigurationError, match=r"size: the hardware of 'line' has \[network\]"):
-        size(program)
-    with pytest.raises(ConfigurationError, match="open_run: the hardware of 'line' has"):
-        open_run(program)
     with pytest.raises(ConfigurationError, match=r"hops map\.0: .* follow from its route"):
         simulate(program, hops={"map.0": Hop(2)})
 

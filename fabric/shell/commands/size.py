@@ -51,7 +51,7 @@ __all__ = ["command"]
     help="Round the bytes of a channel up to blocks of this size.",
 )
 @depth_option("Pin the depth of one channel, named by its reader: OPERATOR.INPUT.")
-@run_options("hops", "livelock_cycles")
+@run_options("hops", "placement", "livelock_cycles")
 @click.option(
     "--share",
     metavar="PATTERN",

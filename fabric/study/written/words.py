@@ -40,6 +40,8 @@ _LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "on_chip_map_bytes": ("map of the pages at the peak", "bytes"),
     "on_chip_peak_empty_bytes": ("empty in pages at the peak", "bytes"),
     "on_chip_wait_cycles": ("waited for pages, all units", "cycles"),
+    "spilled_bytes": ("spilled to the HBM", "bytes"),
+    "fetched_bytes": ("read back of what was spilled", "bytes"),
     "channel_bytes": ("slots of channels", "bytes"),
     "area_mm2": ("area, between low and high", "mm\N{SUPERSCRIPT TWO}"),
     "area_low_mm2": ("area, low", "mm\N{SUPERSCRIPT TWO}"),

@@ -1,0 +1,63 @@
+"""A held run whose links are shared is in each cycle what its trace says."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from fabric import Hardware, Program, hardware_scope, load_hardware, open_run, simulate
+from fabric.loading.program_file import load_program
+from fabric.network import Mesh
+from fabric.state.run_state import RunState
+from fabric.trace.reading.state_in import state_in
+from tests.fabric.trace.recording import record
+from tests.network.placed import TileStage
+from tests.profiles import of_profile
+from tests.programs.loading import PROGRAMS
+
+SMALL = {
+    "swiglu": ("batch=32", "hidden=64", "inter=64"),
+    "simplified_moe": (),
+}
+
+
+def _compared(state: RunState) -> tuple[object, ...]:
+    """Return what a trace tells in any cycle: of the ends of streams that is the last state's."""
+    channels = [each._replace(closed_cycle=None) for each in state.channels]
+    return state.units, channels, state.on_chip.requests
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_in_each_cycle_it_is_what_the_trace_says(name: str, tmp_path: Path) -> None:
+    """Units, channels and waits of programs on a mesh, in cycles drawn at random."""
+    hardware = load_hardware("mesh_paper")
+    wired = load_program(PROGRAMS / f"{name}.py", SMALL[name], hardware).program
+    report, trace = record(wired, tmp_path)
+    assert report.cycles is not None
+    drawn = random.Random(name).sample(range(report.cycles), of_profile(quick=8, deep=100))
+    with open_run(wired) as run:
+        for cycle in sorted(drawn):
+            run.until(cycle=cycle)
+            assert _compared(run.state) == _compared(state_in(trace, cycle))
+        finished = run.finish()
+    assert finished.cycles == report.cycles == simulate(wired).cycles
+
+
+def test_what_is_on_its_way_is_not_yet_visible() -> None:
+    """Three tiles of 64 bytes over a link of 8 bytes a cycle, two hops away: one at a time."""
+    mesh = Mesh(columns=3, rows=2, hop_cycles=1, link_bytes_per_cycle=8)
+    with hardware_scope(Hardware(network=mesh)), Program("pair") as program:
+        (stream,) = TileStage(3, work_cycles=(0,), name="a", sizes=[64])()
+        TileStage(3, outputs=0, work_cycles=(100,), name="b", sizes=[])(stream)
+    program.put({"a": (0, 0), "b": (2, 0)})
+    with open_run(program, depths={"b.0": 3}) as run:
+        run.until(cycle=5)
+        assert [each.sent_cycle for each in run.held("b.0")] == [0, 0, 0]
+        assert [each.visible_cycle for each in run.held("b.0")] == [None] * 3
+        run.until(cycle=12)
+        # The first is through its links at 8 and seen at 10; then b works for 100 cycles.
+        assert [each.visible_cycle for each in run.held("b.0")] == [None, None]
+        run.until(cycle=30)
+        assert [each.visible_cycle for each in run.held("b.0")] == [18, 26]
