@@ -82,25 +82,27 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
 def report_lines(report: DeadlockReport, columns: int | None = None) -> list[str]:
     """Return the report in lines of ASCII, the first of them the verdict, which is not broken.
 
-    There are at most ``LINES``, on a narrow terminal as many more as it is narrower.
+    There are at most ``LINES`` of those that are not folded: the last events are left out first.
 
     Args:
         report: of the deadlock.
         columns: of the terminal; where None there is none, and tables are as wide as they need.
     """
-    most = max(LINES, LINES * _COLUMNS // (columns or _COLUMNS))
-    body = [
-        *_section(_loop_title(report.loops[0]), _loop(report.loops[0], columns)),
-        *_others(report.loops[1:], report.loops[0], columns),
-        *_section("cause", _wrapped(report.loops[0].cause, _CAUSE_LINES, columns)),
-        *_remedies(report, columns),
-        *_section("", _tokens(report.loops[0], columns)),
-    ]
-    end = [*_section("", _behind(report, columns))]
-    events = _section("", _events(report, columns))
-    if 1 + len(body) + len(events) + len(end) > most:
-        events = []
-    return [_verdict(report), *body, *events, *end][:most]
+    with_events = len([*_parts(report, None, with_events=True)]) <= LINES
+    lines = [*_parts(report, columns, with_events=with_events)]
+    return lines[:LINES] if columns is None else lines
+
+
+def _parts(report: DeadlockReport, columns: int | None, *, with_events: bool) -> Iterator[str]:
+    yield _verdict(report)
+    yield from _section(_loop_title(report.loops[0]), _loop(report.loops[0], columns))
+    yield from _others(report.loops[1:], report.loops[0], columns)
+    yield from _section("cause", _wrapped(report.loops[0].cause, _CAUSE_LINES, columns))
+    yield from _remedies(report, columns)
+    yield from _section("", _tokens(report.loops[0], columns))
+    if with_events:
+        yield from _section("", _events(report, columns))
+    yield from _section("", _behind(report, columns))
 
 
 def deadlock_sheet(report: DeadlockReport) -> Sheet:

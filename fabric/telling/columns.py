@@ -14,7 +14,7 @@ GAP: Final = 2
 """Between two columns."""
 
 _FOLDED: Final = 30
-"""The widest column gets at least so much room, or goes to a line of its own."""
+"""The widest column is not folded into less than this, or two thirds of what it needs."""
 
 
 def width_of(rows: Sequence[Sequence[str]]) -> int:
@@ -57,7 +57,7 @@ def aligned_rows(
     """Return the lines of each of ``rows``, as ``aligned`` has them one after the other."""
     widths = _widths(rows)
     room = sys.maxsize if room is None else room - len(indent)
-    bands = _bands(widths, room)
+    bands = _bands(widths, _folded_widths(rows, widths), room)
     found: list[list[str]] = []
     for row in rows:
         lines: list[str] = []
@@ -84,7 +84,19 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     ]
 
 
-def _bands(widths: Sequence[int], room: int) -> list[list[tuple[int, int]]]:
+def _folded_widths(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> list[int]:
+    """Return how wide columns are at least, with their cells broken between words."""
+    words = [
+        max((len(word) + GAP for row in rows if n < len(row) for word in row[n].split()), default=0)
+        for n in range(len(widths))
+    ]
+    return [
+        min(width, max(word, min(_FOLDED, -(-2 * width // 3))))
+        for word, width in zip(words, widths, strict=True)
+    ]
+
+
+def _bands(widths: Sequence[int], folded: Sequence[int], room: int) -> list[list[tuple[int, int]]]:
     """Return the columns that share a line, with the width that each has there."""
     if sum(widths) + GAP * (len(widths) - 1) <= room:
         return [list(enumerate(widths))]
@@ -92,7 +104,7 @@ def _bands(widths: Sequence[int], room: int) -> list[list[tuple[int, int]]]:
     bands: list[list[tuple[int, int]]] = []
     left = -1
     for number, width in enumerate(widths):
-        least = min(width, _FOLDED) if number == widest else width
+        least = folded[number] if number == widest else width
         if not bands or left < least + GAP:
             left = room - (2 * GAP if bands else 0) + GAP
             bands.append([])
