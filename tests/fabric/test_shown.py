@@ -75,8 +75,8 @@ def test_as_tables(trace: Trace) -> None:
 
 def test_query(trace: Trace) -> None:
     """The rows of a query are a table; of many the first are shown, and counted."""
-    assert repr(trace.query("SELECT 1000 AS a, 'x' AS b")) == "    a  b\n1,000  x"
-    assert repr(trace.query("SELECT name FROM units")).endswith("\n20 of 28 rows")
+    assert str(trace.query("SELECT 1000 AS a, 'x' AS b")) == "    a  b\n1,000  x"
+    assert str(trace.query("SELECT name FROM units")).endswith("\n20 of 28 rows")
 
 
 def test_width(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:

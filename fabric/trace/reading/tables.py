@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import duckdb
+from typing_extensions import override
 
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.errors import FabricError
+from fabric.telling.shown import shown
 from fabric.telling.vocabulary import TABLES
 from fabric.telling.wording import counted
 from fabric.trace.reading.queries import QUERIES
@@ -35,7 +37,7 @@ class Database(Protocol):
         ...
 
 
-class Table(ShownAsTables):
+class Table:
     """The rows of a query, worked out whenever they are asked for.
 
     It has Arrow's stream of columns (``__arrow_c_stream__``): ``pyarrow.table(table)`` and
@@ -88,6 +90,22 @@ class Table(ShownAsTables):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the columns for Arrow's readers; see Arrow's PyCapsule interface."""
         return self._asked(lambda: self._relation().__arrow_c_stream__(requested_schema))
+
+    @override
+    def __repr__(self) -> str:
+        return f"Table({self.name!r}, columns={list(self.columns)})"
+
+    @override
+    def __str__(self) -> str:
+        """Its first rows, as ``trace query`` prints them; its name where the trace is closed."""
+        try:
+            return shown(self, "text") or repr(self)
+        except FabricError:
+            return repr(self)
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it: its first rows."""
+        return shown(self)
 
     def _relation(self) -> duckdb.DuckDBPyRelation:
         found = self._database.cursor().sql(self._sql)

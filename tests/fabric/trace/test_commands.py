@@ -66,7 +66,7 @@ class TestTables:
         monkeypatch: pytest.MonkeyPatch,
         slow: Path,
     ) -> None:
-        """What matters least is left out, and no name is folded."""
+        """Nothing is left out: what does not fit stands below."""
         monkeypatch.setenv("COLUMNS", "60")
         printed = Printed(capsys, "stalls", slow)
 
@@ -248,11 +248,15 @@ Bound by unit_2 (chains.py:17): 6 cycles instead of 52 if it took no time, 27 if
 NARROW = """\
 Stages, by their share of the critical path; headroom:
   saved if the stage took no time
-                                           off-         on-
-stage   units  path, %  headroom, %  chip bytes  chip bytes
-unit_2      1     96.2         88.5           0           0
-unit_0      1      0.0                        0           0
-unit_1      1      0.0                        0           0
+stage   units  path, %  headroom,  off-chip  on-chip
+                                %     bytes    bytes
+    wired at
+unit_2      1     96.2       88.5         0        0
+    chains.py:17
+unit_0      1      0.0                    0        0
+    chains.py:14
+unit_1      1      0.0                    0        0
+    chains.py:16
 
 Where the cycles went, each row sums to 52 cycles
 unit    busy  empty  full  idle  mostly       wired at

@@ -244,7 +244,7 @@ class TestPrinted:
     def test_narrow(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, bursty: Trace
     ) -> None:
-        """What matters least is left out."""
+        """Nothing is left out: what does not fit stands below."""
         monkeypatch.setenv("COLUMNS", "50")
         assert NARROW == _printed(capsys, bursty.folder, "--depth", "unit_1.0=6")
 
@@ -293,14 +293,24 @@ Exact: a run would take as long.
 
 Units that would end in another cycle
 unit    end before  end after  change
+    wired at
 unit_0         192        160     -32
+    chains.py:14
 unit_1         192        160     -32
+    chains.py:16
 unit_2         192        160     -32
+    chains.py:17
 
 Channels, cycles that units would wait for them
-channel               empty after  full after
-unit_0.0 -> unit_1.0           72           0
-unit_1.0 -> unit_2.0           16          40
+channel              depth    empty  empty    full
+                             before  after  before
+    full after
+unit_0.0 ->          2 to 6     104     72      32
+  unit_1.0
+             0
+unit_1.0 ->          2           48     16      40
+  unit_2.0
+            40
 """
 
 DEADLOCK = """\
