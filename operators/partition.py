@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+import numpy as np
 from typing_extensions import override
 
 from fabric import (
@@ -33,6 +34,9 @@ from fabric.extend import (
     same,
     share,
 )
+from operators.flatten import Flatten
+from operators.promote import Promote
+from operators.selectors import Selectors
 from operators.streams.guided import Guided
 from operators.streams.operands import load_cycles, placed
 from operators.streams.track import Track, differ
@@ -114,12 +118,14 @@ class Partition(Operator):
         # A feedback is resolved when the program is complete: until then it stands for itself.
         steered_by = selectors if isinstance(selectors, Feedback) else selectors.resolve()
         label = _origin(steered_by)
+        counts = _counts(steered_by, self.consumers)
         return tuple(
             StreamType(
                 (
                     wiring.symbol(
                         f"D_{label}[{consumer}]",
                         shared_by=("partition", steered_by, consumer),
+                        size=None if counts is None else counts[consumer],
                     ),
                     *wiring.renewed(inner),
                 ),
@@ -204,3 +210,18 @@ def _origin(selectors: Stream) -> str:
         first = node.inputs[0]
         selectors = first if isinstance(first, Feedback) else first.resolve()
     return "feedback"
+
+
+def _counts(selectors: Stream, consumers: int) -> list[int] | None:
+    """Return how often ``selectors`` name each consumer, where they are those of a list."""
+    while selectors.node is not None:
+        operator = selectors.node.operator
+        if isinstance(operator, Selectors):
+            return np.bincount(operator.choice.ravel(), minlength=consumers).tolist()
+        if not isinstance(operator, Flatten | Promote):
+            break
+        first = selectors.node.inputs[0]
+        if isinstance(first, Feedback):
+            break
+        selectors = first.resolve()
+    return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -59,7 +60,8 @@ class RaggedIntegers(Operator):
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        for place, numbers in enumerate(self._lists()):
+        lists = self._lists()
+        for place, numbers in enumerate(lists):
             for number in numbers:
                 whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
                 if not whole or not 0 <= number <= _LARGEST:
@@ -67,8 +69,9 @@ class RaggedIntegers(Operator):
                         f"RaggedIntegers is given {number!r} in list {place}: "
                         f"expected integers from 0 to {_LARGEST:,}"
                     )
-        length = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
-        return (StreamType((1, len(self.lists), length), INTEGER),)
+        mean = Fraction(sum(map(len, lists)), max(1, len(lists)))
+        length = wiring.symbol(f"D_{wiring.node_name}", ragged=True, size=mean)
+        return (StreamType((1, len(lists), length), INTEGER),)
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:

@@ -27,6 +27,8 @@ from fabric.wiring.orders import unfit
 from fabric.wiring.stream import Assumed, Stream
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from fabric.engine.ports import Ports
     from fabric.hardware.description import Hardware
     from fabric.wiring.costs import Costs
@@ -61,7 +63,14 @@ class Wired(Protocol):
         """Wire ``operator`` behind ``inputs`` and return its outputs."""
         ...
 
-    def symbol(self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()) -> Dim:
+    def symbol(
+        self,
+        name: str,
+        *,
+        ragged: bool = False,
+        shared_by: tuple[object, ...] = (),
+        size: int | Fraction | None = None,
+    ) -> Dim:
         """See ``Wiring.symbol``."""
         ...
 
@@ -394,7 +403,12 @@ class Wiring(NamedTuple):
         return self.program.hardware
 
     def symbol(
-        self, name: str, *, ragged: bool | None = None, shared_by: tuple[object, ...] = ()
+        self,
+        name: str,
+        *,
+        ragged: bool | None = None,
+        shared_by: tuple[object, ...] = (),
+        size: int | Fraction | None = None,
     ) -> Dim:
         """Return a symbol for a dimension that data decide.
 
@@ -403,9 +417,10 @@ class Wiring(NamedTuple):
             ragged: it has a value of its own for every outer element. Where it is None, it has
                 for the parts that a FlatMap makes inside of other dimensions, and else it has not.
             shared_by: operators that give the same key get the same symbol.
+            size: what the operator's parameters say that it is, as ``Program.bind`` takes it.
         """
         ragged = bool(self.is_inner) if ragged is None else ragged
-        return self.program.symbol(name, ragged=ragged, shared_by=shared_by)
+        return self.program.symbol(name, ragged=ragged, shared_by=shared_by, size=size)
 
     def store(self, output: str, tensor: object = None, tiles: object = None) -> None:
         """Say that the operator stores ``output``; to be asked last, when nothing else is wrong.

@@ -462,7 +462,12 @@ class Program:
         return node.outputs
 
     def symbol(
-        self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()
+        self,
+        name: str,
+        *,
+        ragged: bool = False,
+        shared_by: tuple[object, ...] = (),
+        size: int | Fraction | None = None,
     ) -> Symbol:
         """See ``Wiring.symbol``."""
         if shared_by and shared_by in self._shared:
@@ -477,6 +482,8 @@ class Program:
         self._symbols.add(result)
         if shared_by:
             self._shared[shared_by] = result
+        if size is not None:
+            self.sizes[result] = size
         return result
 
     def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:

@@ -146,7 +146,7 @@ def test_left_open(folders: list[Path], closes: bool) -> None:
         "def kept():\n    return trace, table\n"
         "sys.kept = kept\n"
         f"{'trace.close()' if closes else ''}\n"
-        "print(trace, table)\n"
+        "print(trace, repr(table))\n"
     )
     ran = subprocess.run(
         [sys.executable, "-c", script, folders[0]],

@@ -1,0 +1,58 @@
+"""Sizes that a program's own lists decide, before it runs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from fabric import Program, simulate
+from fabric.symbolic.check import check
+from operators import (
+    Consumer,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Partition,
+    Promote,
+    RaggedIntegers,
+    Repeat,
+    Selectors,
+)
+
+
+def test_own_lists() -> None:
+    """Sizes that the program's own lists decide are known: what is computed is what a run moves."""
+    with Program("lists") as program:
+        rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((6, 4)), tile=(1, 4))())
+        choice = np.array([[0, 2], [2, 1], [2, 0], [0, 1], [2, 1], [0, 2]])
+        route = Flatten(0, 1)(Selectors(choice, width=4)())
+        for number, each in enumerate(Partition(4)(rows, route)):
+            LinearOffChipStore(f"y{number}")(Promote(0)(each))
+        lists = RaggedIntegers([[0, 3], [], [7, 1, 2]])()
+        LinearOffChipStore("z")(lists)
+
+    checked = check(program, {}, data=True)
+    assert {str(symbol): size for symbol, size in checked.sizes.items()} == {
+        "D_selectors_1[0]": 4,
+        "D_selectors_1[1]": 3,
+        "D_selectors_1[2]": 5,
+        "D_selectors_1[3]": 0,
+        "D_ragged_integers_1~": Fraction(5, 3),
+    }
+    report = simulate(program)
+    assert not report.warnings
+    known = checked.as_json()["metrics"]
+    assert isinstance(known, dict)
+    assert known["paper"]["off_chip_traffic_bytes"] == report.off_chip_traffic_bytes
+
+
+def test_a_list_is_not_what_comes() -> None:
+    """Where an operator lies between the list and who follows it, the list decides nothing."""
+    with Program("filtered") as program:
+        route = Flatten(0, 1)(Selectors(np.array([[0], [1]]), width=2)())
+        twice = Flatten(0, 1)(Repeat(2)(route))
+        rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((4, 4)), tile=(1, 4))())
+        for each in Partition(2)(rows, twice):
+            Consumer()(each)
+    assert not check(program, {}, data=True).sizes
