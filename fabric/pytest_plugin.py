@@ -39,7 +39,7 @@ def step_report(request: pytest.FixtureRequest) -> Callable[..., Report]:
 
 
 def _text(report: Report) -> str:
-    from fabric.shell.render import report_sheet
+    from fabric.runs.printing import report_sheet
     from fabric.terminal.tables import printed_sheet
 
     return printed_sheet(report_sheet(report), columns=100, plain=True).removesuffix("\n")

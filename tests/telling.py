@@ -14,7 +14,7 @@ from rich.console import Console
 from structlog.testing import LogCapture
 
 from fabric import Program, Report, simulate
-from fabric.shell.render import report_sheet
+from fabric.runs.printing import report_sheet
 from fabric.terminal.tables import print_sheet
 from tests.schedules import SCHEDULES, schedule
 

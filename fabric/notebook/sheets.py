@@ -11,11 +11,11 @@ from fabric.notebook.costs import bounds_sheet, cost_sheet, measures_sheet
 from fabric.placing.printing import floor_plan_sheet
 from fabric.placing.result import FloorPlan
 from fabric.runs.cost import Cost
+from fabric.runs.printing import report_sheet
 from fabric.runs.report import Report
 from fabric.serving.measures import Measures
 from fabric.serving.result import ServingResult
 from fabric.serving.written.terminal import serving_sheet
-from fabric.shell.render import report_sheet
 from fabric.sizing.printing import sizing_sheet
 from fabric.sizing.result import Sizing
 from fabric.study.result import StudyResult

@@ -35,7 +35,7 @@ _IMPORTED: Final = (
     "fabric.runs.explaining",
     "fabric.runs.simulation",
     "fabric.shell.cli",
-    "fabric.shell.render",
+    "fabric.runs.printing",
     "fabric.trace.opened",
     "networkx",
     "operators.map",

@@ -21,7 +21,7 @@ from fabric import (
     simulate,
 )
 from fabric.extend import ClockDescription, EnergyDescription
-from fabric.shell.render import report_sheet
+from fabric.runs.printing import report_sheet
 from fabric.terminal.tables import print_sheet
 from fabric.trace.pages.page import write_page
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from fabric.deadlock.document import BlockedUnit, DeadlockReport, Loop, Remedy
 from fabric.runs.counters import UnitCounters
+from fabric.runs.printing import report_sheet
 from fabric.runs.report import Failure, Report
-from fabric.shell.render import report_sheet
 from fabric.terminal.tables import print_sheet
 
 

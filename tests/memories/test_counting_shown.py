@@ -19,7 +19,7 @@ from fabric.extend import (
     MemoryCounters,
     Stalls,
 )
-from fabric.shell.render import report_sheet
+from fabric.runs.printing import report_sheet
 from fabric.terminal.tables import print_sheet
 from fabric.trace.opened import Trace
 from fabric.trace.printing.stalls import stalls_sheet

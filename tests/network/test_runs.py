@@ -29,7 +29,7 @@ from fabric import (
 )
 from fabric.loading.program_file import load_program
 from fabric.network import Mesh, Site
-from fabric.shell.render import report_sheet
+from fabric.runs.printing import report_sheet
 from fabric.telling.shipped import programs
 from fabric.terminal.tables import print_sheet
 from fabric.wiring.elaborate import elaborate

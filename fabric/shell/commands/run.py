@@ -300,7 +300,7 @@ def _print_object(report: Report) -> None:
 
 
 def _print_report(report: Report, *, timed: bool, unfold: bool) -> None:
-    from fabric.shell.render import report_sheet
+    from fabric.runs.printing import report_sheet
     from fabric.terminal.output import print_text, tell
     from fabric.terminal.tables import printed_sheet
 

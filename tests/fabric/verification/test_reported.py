@@ -14,9 +14,9 @@ from rich.console import Console
 
 from fabric import FabricError, Report, VerificationError, simulate
 from fabric.extend import Deadlock
+from fabric.runs.printing import report_sheet
 from fabric.runs.verification import Verification
 from fabric.shell.cli import main
-from fabric.shell.render import report_sheet
 from fabric.terminal.tables import print_sheet
 from fabric.trace.opened import Trace
 from fabric.trace.recording.options import TraceOptions
