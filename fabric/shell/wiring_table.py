@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabric.symbolic.check import Check
+from fabric.symbolic.chosen import known_sizes
 from fabric.symbolic.folding import operator_text, types_text
 from fabric.symbolic.metrics import Accounting, intensity, largest
 from fabric.symbolic.substitution import followed
@@ -50,7 +51,7 @@ def print_check(check: Check, file: str, console: Console) -> None:
     _metrics(check, console)
     _most_on_chip(check, console)
     unbound = check.free_symbols
-    decided = {symbol.name for symbol in followed(program.sizes, program)}
+    decided = {symbol.name for symbol in followed(known_sizes(program), program)}
     bound = len(decided.intersection(unbound))
     if unbound:
         console.print()

@@ -10,8 +10,14 @@ from fabric.telling.wording import one_of
 from fabric.values.dims import Dim, Symbol, free_symbols
 from fabric.values.stream_type import BufferType, TileType, TupleType, ValueType
 from fabric.wiring.elaborate import Plan
+from fabric.wiring.program import Program
 
-__all__ = ["chosen_sizes", "symbols_of"]
+__all__ = ["chosen_sizes", "known_sizes", "symbols_of"]
+
+
+def known_sizes(program: Program) -> dict[Symbol, Size]:
+    """Return the sizes that the program binds, and those that its lists decide."""
+    return {**program.listed_sizes, **program.sizes}
 
 
 def symbols_of(plan: Plan) -> dict[str, Symbol]:
@@ -38,7 +44,7 @@ def chosen_sizes(plan: Plan, given: Mapping[str, int], *, data: bool) -> dict[Sy
         ConfigurationError: no stream has a symbol of a given name.
     """
     known = symbols_of(plan) if given or data else {}
-    sizes: dict[Symbol, Size] = dict(plan.program.sizes) if data else {}
+    sizes: dict[Symbol, Size] = known_sizes(plan.program) if data else {}
     for name, size in given.items():
         if name not in known:
             expected = one_of(_few(list(known), name), name) if known else "none, all is static"

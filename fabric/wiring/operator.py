@@ -417,7 +417,8 @@ class Wiring(NamedTuple):
             ragged: it has a value of its own for every outer element. Where it is None, it has
                 for the parts that a FlatMap makes inside of other dimensions, and else it has not.
             shared_by: operators that give the same key get the same symbol.
-            size: what the operator's parameters say that it is, as ``Program.bind`` takes it.
+            size: what a list that the operator is given makes it; ``check --data`` substitutes
+                it where ``Program.bind`` says nothing. Of a ragged symbol it is the mean.
         """
         ragged = bool(self.is_inner) if ragged is None else ragged
         return self.program.symbol(name, ragged=ragged, shared_by=shared_by, size=size)

@@ -90,7 +90,8 @@ class Program:
         names: the names of its operators and stored outputs.
         token_count: how many tokens of a language model a run processes; None if unknown.
         stands_for_runs: how many equal runs the program stands for.
-        sizes: of symbols, as the program's control data decide them.
+        sizes: of symbols, as the program binds them.
+        listed_sizes: of symbols, as lists that its operators are given decide them.
         totals: of sums of sizes that are not known one by one.
         absorbed: what ragged symbols stand for, where their sum over a stream is that of it.
         mixtures: symbols for the size of elements from several streams: their counts and sizes.
@@ -140,6 +141,7 @@ class Program:
         self.token_count: TokenCount | None = None
         self.stands_for_runs = 1
         self.sizes: dict[Symbol, int | Fraction] = {}
+        self.listed_sizes: dict[Symbol, int | Fraction] = {}
         self.totals: dict[Expression, int] = {}
         self.absorbed: dict[Symbol, Dim] = {}
         self.renewed: dict[Symbol, Dim] = {}
@@ -483,7 +485,7 @@ class Program:
         if shared_by:
             self._shared[shared_by] = result
         if size is not None:
-            self.sizes[result] = size
+            self.listed_sizes[result] = size
         return result
 
     def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:

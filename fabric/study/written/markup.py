@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -30,6 +31,9 @@ __all__ = [
 ]
 
 _FOLDER: Final = Path(__file__).parent
+
+_BREAK: Final = re.compile(r"(?<=[./])(?=\w)")
+"""Where a long name such as ``hardware.hbm.channels`` may go to a further line."""
 
 
 class Markup(str):
@@ -78,7 +82,8 @@ def table(
         all(isinstance(row[n], int | float | None) or _is_number(row[n]) for row in rows)
         for n in range(len(columns))
     ]
-    head = "".join(f"<th{_right(right[n])}>{text(each)}</th>" for n, each in enumerate(columns))
+    heads = [_BREAK.sub("<wbr>", text(each)) for each in columns]
+    head = "".join(f"<th{_right(right[n])}>{each}</th>" for n, each in enumerate(heads))
     lines = []
     for at, row in enumerate(rows):
         of_class = f' class="{classes[at]}"' if classes and classes[at] else ""

@@ -50,6 +50,10 @@ _PRICED: Final = {
 """Tables of what the run took, the heads of their columns, and how these are set."""
 
 
+_COLUMNS: Final = (100, 48)
+"""Of the report of a deadlock, on a wide window and on a narrow one."""
+
+
 def write_page(trace: RecordedRun, output: Path) -> None:
     """Write the report of ``trace`` into ``output``.
 
@@ -167,8 +171,9 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _deadlock(report: DeadlockReport) -> str:
-    lines = escape("\n".join(report_lines(report)))
+    wide, narrow = (escape("\n".join(report_lines(report, each))) for each in _COLUMNS)
     return (
         "<section><h2>Why it does not move</h2>"
-        f'<pre>{lines}</pre><div class="deadlock">{svg(report)}</div></section>'
+        f'<pre class="wide">{wide}</pre><pre class="narrow">{narrow}</pre>'
+        f'<div class="deadlock">{svg(report)}</div></section>'
     )

@@ -21,7 +21,7 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
   const unfold = make("button", { class: "unfold", onclick: () => { isFlat = !isFlat; draw(); } });
   const isNumber = columns.map(({ value }) => rows.some((row) => typeof value(row) === "number"));
   const heads = columns.map(({ title, meaning = "" }, n) => make("th", { class: isNumber[n] ? "n" : "", title: meaning, "aria-sort": "none" },
-    make("button", { onclick: () => sortBy(n) }, title)));
+    make("button", { onclick: () => sortBy(n) }, ...breakable(title))));
   place.append(make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)), note, unfold);
   unfold.hidden = familiesOf(rows).every((each) => each.rows.length < 2);
 
@@ -111,4 +111,9 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
     if (parts.some((part) => what.has(part))) draw();
   });
   draw();
+}
+
+/** The parts of a name such as `hardware.hbm.channels`, between which it may go to a further line. */
+function breakable(name) {
+  return name.split(/(?<=[./])/).flatMap((each, n) => (n ? [make("wbr"), each] : [each]));
 }
