@@ -33,7 +33,7 @@ __all__ = [
 
 _FOLDER: Final = Path(__file__).parent
 
-_BREAK: Final = re.compile(r"(?<=[./])(?=\w)")
+_BREAK: Final = re.compile(r"(?<=\.)(?=\w)")
 """Where a long name such as ``hardware.hbm.channels`` may go to a further line."""
 
 
