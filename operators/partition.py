@@ -215,10 +215,9 @@ def _origin(selectors: Stream) -> str:
 def _counts(selectors: Stream, consumers: int) -> list[int] | None:
     """Return how often ``selectors`` name each consumer, where they are those of a list."""
     while selectors.node is not None:
-        operator = selectors.node.operator
+        operator = getattr(selectors.node, "operator", None)
         if isinstance(operator, Selectors):
-            counts: list[int] = np.bincount(operator.choice.ravel(), minlength=consumers).tolist()
-            return counts
+            return [int(each) for each in np.bincount(operator.choice.ravel(), minlength=consumers)]
         if not isinstance(operator, Flatten | Promote):
             break
         first = selectors.node.inputs[0]

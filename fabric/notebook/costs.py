@@ -17,11 +17,11 @@ __all__ = ["bounds_sheet", "cost_sheet", "measures_sheet"]
 def bounds_sheet(known: KnownBefore) -> Sheet:
     """Yield what a run will report, and what it will report no less of."""
     yield Title("Known before a run")
-    least = {**known.at_least, **known.sized}
-    rows = [
-        *((_words(name), "exactly", value) for name, value in known.exact.items()),
-        *((_words(name), "at least", value) for name, value in least.items()),
+    rows: list[tuple[str, str, float]] = [
+        (_words(name), "exactly", value) for name, value in known.exact.items()
     ]
+    least = {**known.at_least, **known.sized}
+    rows += [(_words(name), "at least", value) for name, value in least.items()]
     yield Rows(("", "", "value"), rows)
     if known.cycles:
         yield Title("Why a run takes so many cycles")

@@ -12,7 +12,7 @@ from html import escape
 from typing import Final
 
 from fabric.telling.causes import Cause
-from fabric.telling.sheet import Block, Line, Part, Rows, Style, Title, cell_text
+from fabric.telling.sheet import Block, Line, Part, Rows, Style, Title, cell_text, is_number
 from fabric.telling.wording import counted
 
 __all__ = ["bar", "document", "folded", "legend", "paragraph", "preformatted", "sheet", "table"]
@@ -100,9 +100,12 @@ def _part(part: Part) -> str:
             return preformatted(lines(_BLOCK))
         case Rows():
             rows = [list(map(cell_text, row)) for row in part.rows[: part.shown]]
+            columns = range(len(part.columns))
+            right = {n for n in columns if all(is_number(row[n]) for row in part.rows)}
             more = len(part.rows) - len(rows)
             rest = paragraph(f"and {more:,} more", "quiet") if more else ""
-            return table(part.columns, rows, part.right) + rest
+            whole = table(part.columns, rows, part.right | right)
+            return f'<div class="scroll">{whole}</div>{rest}'
 
 
 def table(
@@ -111,7 +114,10 @@ def table(
     right: frozenset[int] = frozenset(),
 ) -> str:
     """Return a table; numbers and columns ``right`` stand right, all but bars is escaped."""
-    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
+    head = "".join(
+        f'<th class="number">{escape(title)}</th>' if n in right else f"<th>{escape(title)}</th>"
+        for n, title in enumerate(titles)
+    )
     body = "".join(
         f"<tr>{''.join(_cell(each, n in right) for n, each in enumerate(row))}</tr>"
         for row in rows[:_ROWS]

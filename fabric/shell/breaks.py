@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import visible
 
 if TYPE_CHECKING:
     from fabric.runs.stepped import SteppedRun
+    from fabric.state.run_state import RunState
 
 __all__ = ["Break"]
 
@@ -40,13 +42,29 @@ class Break(NamedTuple):
             )
         return Break(unit if colon else None, int(digits))
 
-    def go(self, run: SteppedRun) -> None:
-        """Let ``run`` go on to it.
+    def go(self, run: SteppedRun) -> str:
+        """Let ``run`` go on to it, and return what happens there; nothing of a cycle.
 
         Raises:
             FabricError: see ``SteppedRun.until``.
         """
         if self.unit is None:
             run.until(cycle=self.number)
-        else:
-            run.until(unit=self.unit, element=self.number)
+            return ""
+        run.until(unit=self.unit, element=self.number)
+        unit, number = visible(self.unit), f"{self.number:,}"
+        channel = _counted(run.state, self.unit)
+        if channel is None:
+            return f"{unit} sends element {number}"
+        producer, _, key = visible(channel).partition(" -> ")
+        unit, _, port = key.rpartition(".")
+        return f"{unit} takes element {number} from its input {port}, {producer}"
+
+
+def _counted(state: RunState, unit: str) -> str | None:
+    """Return the channel whose elements are counted; None where those are that ``unit`` sends."""
+    found = next((each for each in state.units if each.name == unit), None)
+    if found is None:
+        return next(each.name for each in state.channels if each.name.endswith(f" -> {unit}"))
+    read = [each.name for each in state.channels if each.consumer == found.number]
+    return min(read, key=lambda name: int(name.rpartition(".")[2]), default=None)

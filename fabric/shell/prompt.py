@@ -45,11 +45,12 @@ class Prompt(cmd.Cmd):
         left: the run is to be abandoned.
     """
 
-    def __init__(self, run: SteppedRun) -> None:
-        """Ask about ``run``."""
+    def __init__(self, run: SteppedRun, reached: str = "") -> None:
+        """Ask about ``run``, which is held where it has ``reached`` what was to be waited for."""
         super().__init__()
         self.left = False
         self._run: Final = run
+        self._reached: Final = reached
         self._asks: Final = sys.stdin.isatty()
         self.use_rawinput = self._asks
         self.prompt = ""
@@ -57,7 +58,7 @@ class Prompt(cmd.Cmd):
 
     def ask(self) -> None:
         """Read commands and do what they say."""
-        self._say_where()
+        self._say_where(self._reached)
         while True:
             try:
                 self.cmdloop()
@@ -73,9 +74,10 @@ class Prompt(cmd.Cmd):
         # Where nobody types, nobody needs to be asked.
         self.prompt = f"(cycle {self._run.cycle:,}) " if self._asks else ""
 
-    def _say_where(self) -> None:
+    def _say_where(self, reached: str = "") -> None:
         run = self._run
         end = ", where it is over" if run.over else ""
+        end += reached and f": {reached}"
         print_text(f"{run.state.program} is held at cycle {run.cycle:,}{end}\n")
 
     @override
@@ -152,8 +154,7 @@ class Prompt(cmd.Cmd):
                 # Held once more in its last cycle, so that Ctrl-C holds it before.
                 self._run.until(cycle=_NEVER)
             return True
-        Break.parse(where).go(self._run)
-        self._say_where()
+        self._say_where(Break.parse(where).go(self._run))
         return False
 
     def do_quit(self, _: str) -> bool:

@@ -58,20 +58,38 @@ def aligned_rows(
     widths = _widths(rows)
     room = sys.maxsize if room is None else room - len(indent)
     bands = _bands(widths, _folded_widths(rows, widths), room)
+    first = _shortened(rows, widths, room) if len(bands) > 1 else None
+    if first is not None:
+        bands = [list(enumerate([first, *widths[1:]]))]
     found: list[list[str]] = []
     for row in rows:
         lines: list[str] = []
+        cells = row
         if len(row) < len(widths):
             text = (" " * GAP).join(map(str.ljust, row, widths)).rstrip()
             lines += [text] if len(text) <= room else textwrap.wrap(text, room)
-        else:
-            for number, band in enumerate(bands):
-                margin = " " * (2 * GAP) if number else ""
-                cells = [(row[n], width, n in right) for n, width in band]
-                if any(cell for cell, *_ in cells):
-                    lines += [margin + line for line in _band_lines(cells)]
+            cells = ()
+        elif first is not None and len(row[0]) > first:
+            # A long name has a line of its own, and what is said of it stands below.
+            lines, cells = [row[0]], ("", *row[1:])
+        for number, band in enumerate(bands if cells else ()):
+            margin = " " * (2 * GAP) if number else ""
+            its = [(cells[n], width, n in right) for n, width in band]
+            if any(cell for cell, *_ in its):
+                lines += [margin + line for line in _band_lines(its)]
         found.append([(indent + line).rstrip() for line in lines])
     return found
+
+
+def _shortened(rows: Sequence[Sequence[str]], widths: Sequence[int], room: int) -> int | None:
+    """Return the width of the first column at which all fit beside each other; None for none.
+
+    It keeps two thirds of what it needs, and most names are not longer.
+    """
+    left = room - sum(width + GAP for width in widths[1:])
+    longer = sum(len(row) == len(widths) and len(row[0]) > left for row in rows)
+    fits = left >= -(-2 * widths[0] // 3) and widths[0] <= room
+    return left if fits and 2 * longer < len(rows) else None
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -18,6 +19,8 @@ __all__ = [
     "is_number",
     "line",
 ]
+
+_NUMBER: Final = re.compile(r"[+-]?[\d,]*\.?\d+(e[+-]\d+)?")
 
 SHOWN: Final = 15
 """Rows of a table at most, where nobody asks for another number."""
@@ -91,7 +94,5 @@ def cell_text(value: object) -> str:
 
 
 def is_number(value: object) -> bool:
-    """Whether a cell stands right in its column: it is a number, or a text of digits."""
-    return not isinstance(value, str) or (
-        value.strip("+-").replace(".", "").replace(",", "").isdecimal()
-    )
+    """Whether a cell stands right in its column: it is a number, or the text of one."""
+    return not isinstance(value, str) or _NUMBER.fullmatch(value) is not None

@@ -49,6 +49,21 @@ def test_bands() -> None:
     assert aligned([("a b c d e", "1")], 8) == ["a b c d", "  e", "    1"]
 
 
+def test_long_names() -> None:
+    """A name that is longer than the others has a line of its own, where the rest fits then."""
+    rows = [
+        ("unit", "cycles", "wired at"),
+        ("load", "1,280", "a.py:1"),
+        ("load_of_b", "7", "a.py:2"),
+    ]
+    assert aligned(rows, 24, right=frozenset({1})) == [
+        "unit    cycles  wired at",
+        "load     1,280  a.py:1",
+        "load_of_b",
+        "             7  a.py:2",
+    ]
+
+
 @pytest.mark.parametrize(("columns", "longest"), [(60, 50), (100, 90), (200, 180)])
 def test_deadlock(columns: int, longest: int) -> None:
     """A narrow terminal is told the same words to the end, and a wide one has longer lines."""

@@ -113,6 +113,7 @@ def test_another_name(
         ("step-fabric operators Accu", "plain,Accum"),
         ("step-fabric run own.py -p ro", "plain,rows="),
         ("step-fabric trace stalls lo", "plain,logs/own-1"),
+        ("step-fabric graph own.py --run lo", "plain,logs/own-1"),
         ("step-fabric trace what-if logs/own-1 --depth st", "plain,store.0="),
         ("step-fabric run own.py --depth st", "plain,store.0="),
         ("step-fabric run other.py --depth st", ""),

@@ -18,7 +18,15 @@ from fabric.placing.picture import floor_svg
 from fabric.shell.cli import main
 from fabric.telling.errors import ConfigurationError
 from fabric.wiring.elaborate import elaborate
-from operators import Consumer, Flatten, LinearOffChipLoad, Partition, Repeat, Selectors
+from operators import (
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Partition,
+    Promote,
+    Repeat,
+    Selectors,
+)
 
 PAPER = Hardware()
 
@@ -33,7 +41,7 @@ def small(hardware: Hardware = PAPER) -> Program:
 
 
 def join() -> Program:
-    """Return a program of ten units."""
+    """Return a program of ten units; how many rows are joined is for a run to tell."""
     return load_program(Path(JOIN), [], PAPER).program
 
 
@@ -123,12 +131,22 @@ def test_an_exact_plan_is_for_small_programs() -> None:
 def test_sizes_that_data_decide_are_said() -> None:
     """Channels whose bytes only a run can tell are counted; sizes may be given."""
     with Program("routed") as program:
-        route = Flatten(0, 1)(Repeat(2)(Flatten(0, 1)(Selectors(np.eye(2, dtype=int), width=2)())))
-        rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((4, 4)), tile=(1, 4))())
-        for each in Partition(2)(rows, route):
-            Consumer()(each)
+        rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))())
+        # A list decides what comes of it alone, not what an operator makes of that.
+        route = Flatten(0, 2)(Repeat(1)(Selectors(np.array([[0], [1], [0]]), 2, name="route")()))
+        for number, part in enumerate(Partition(2)(rows, route)):
+            LinearOffChipStore(f"y{number}")(Promote(0)(part))
     netlist = netlist_of(elaborate(program))
-    assert netlist.unknown_channels == 2
-    more = netlist_of(elaborate(program), {"D_selectors_1[0]": 50})
-    assert more.unknown_channels == 1
+    assert netlist.unknown_channels == 4
+    more = netlist_of(elaborate(program), {"D_route[0]": 50})
+    assert more.unknown_channels == 2
+    assert sum(net.size_bytes for net in more.nets) > sum(net.size_bytes for net in netlist.nets)
+
+
+def test_lists_decide_sizes() -> None:
+    """Of a program that is given its lists all bytes are known; sizes that are given count more."""
+    netlist = netlist_of(elaborate(join()))
+    assert netlist.unknown_channels == 0
+    given = dict.fromkeys(("D_ragged_integers_1~", "D_ragged_integers_2~"), 50)
+    more = netlist_of(elaborate(join()), given)
     assert sum(net.size_bytes for net in more.nets) > sum(net.size_bytes for net in netlist.nets)

@@ -21,6 +21,9 @@ __all__ = ["drawn"]
 
 _NAMES_IN_A_ROW: Final = 3
 
+_SMALL: Final = 1e-3
+"""Where all values are smaller, an axis writes them with prefixes, as in micro."""
+
 
 class _Panel(NamedTuple):
     label: str
@@ -130,6 +133,8 @@ def _draw_panel(result: ServingResult, panel: _Panel, axes: Axes) -> None:
         )
     else:
         axes.set_ylim(bottom=0)
+    if heights and max(heights) < _SMALL:
+        axes.yaxis.set_major_formatter(ticker.EngFormatter())
     axes.set_xlabel("requests a second")
     axes.set_ylabel(panel.label)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from fabric.shell.commands.options import NamedPath, program_options
+from fabric.shell.completing import runs
 from fabric.telling.wording import counted
 
 __all__ = ["command"]
@@ -37,6 +38,7 @@ def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -
     "run_folder",
     metavar="RUN_DIR",
     type=NamedPath(path_type=Path),
+    shell_complete=runs,
     help="Show where the cycles of a finished run went.",
 )
 @click.pass_obj

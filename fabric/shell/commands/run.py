@@ -200,8 +200,9 @@ def _held(program: Program, place: Break, settings: dict[str, Any]) -> Report | 
     from fabric.terminal.output import tell
 
     with open_run(program, **settings) as run:
+        reached = ""
         try:
-            place.go(run)
+            reached = place.go(run)
         except FabricError as error:
             if isinstance(error, ConfigurationError):
                 raise ConfigurationError(f"--break-at: {error.message}") from None
@@ -209,7 +210,7 @@ def _held(program: Program, place: Break, settings: dict[str, Any]) -> Report | 
         except KeyboardInterrupt:
             if run.closed or was_terminated():
                 raise
-        prompt = Prompt(run)
+        prompt = Prompt(run, reached)
         prompt.ask()
         return None if prompt.left else run.finish()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.study.written.words import number_text
 from fabric.telling.plain import plain
+from fabric.telling.sheet import is_number
 from fabric.telling.wording import visible
 from fabric.trace.pages.parts import part
 
@@ -32,7 +33,7 @@ __all__ = [
 
 _FOLDER: Final = Path(__file__).parent
 
-_BREAK: Final = re.compile(r"(?<=[./])(?=\w)")
+_BREAK: Final = re.compile(r"(?<=\.)(?=\w)")
 """Where a long name such as ``hardware.hbm.channels`` may go to a further line."""
 
 
@@ -79,7 +80,7 @@ def table(
     """
     rows = [list(row) for row in rows]
     right = [
-        all(isinstance(row[n], int | float | None) or _is_number(row[n]) for row in rows)
+        all(row[n] == "" or (not isinstance(row[n], Markup) and is_number(row[n])) for row in rows)
         for n in range(len(columns))
     ]
     heads = [_BREAK.sub("<wbr>", text(each)) for each in columns]
@@ -118,11 +119,6 @@ def script_data(value: object) -> str:
     """Return a value as JSON that no markup can be in."""
     told = json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
     return told.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _is_number(value: object) -> bool:
-    digits = str(value).strip("+-").replace(".", "").replace(",", "")
-    return isinstance(value, str) and (not value or digits.isdecimal())
 
 
 def _right(is_right: bool) -> str:

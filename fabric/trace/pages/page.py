@@ -50,7 +50,7 @@ _PRICED: Final = {
 """Tables of what the run took, the heads of their columns, and how these are set."""
 
 
-_COLUMNS: Final = (100, 48)
+_COLUMNS: Final = (120, 48)
 """Of the report of a deadlock, on a wide window and on a narrow one."""
 
 

@@ -67,7 +67,7 @@ def test_looking(capsys: pytest.CaptureFixture[str]) -> None:
         "cycles: empty 12",
         "channel                 held  sent  taken  bare stops",
         "count_1.0 -> total_1.0  0/2      1      1           0",
-        "small is held at cycle 30",
+        "small is held at cycle 30: count_1 sends element 3",
         "channel                 held  sent  taken  bare stops",
         "count_1.0 -> total_1.0  1/2      3      2           0",
         "element  value             stop  sent  visible",
@@ -82,12 +82,21 @@ def test_going(capsys: pytest.CaptureFixture[str]) -> None:
     """On by what moves, to cycles and elements, and to the end."""
     _, out, _ = ask("step\nstep 2\ngo 1,000\nwhere\ngo\nwhere\n", capsys, "count_1:2")
     assert lines(out) == [
-        "small is held at cycle 20",
+        "small is held at cycle 20: count_1 sends element 2",
         "small is held at cycle 21",
         "small is held at cycle 31",
         "small is held at cycle 51, where it is over",
         "cycle 51; units: 0 busy, 0 waiting, 2 ended; elements: 5 taken, 0 held",
     ]
+
+
+def test_which_input(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a unit with inputs it says from which of them the elements are counted."""
+    for place in ("total_1:2", "total_1.0:2"):
+        _, out, _ = ask("quit\n", capsys, place)
+        assert lines(out) == [
+            "small is held at cycle 21: total_1 takes element 2 from its input 0, count_1.0"
+        ]
 
 
 @pytest.mark.parametrize(

@@ -115,5 +115,5 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
 
 /** The parts of a name such as `hardware.hbm.channels`, between which it may go to a further line. */
 function breakable(name) {
-  return name.split(/(?<=[./])/).flatMap((each, n) => (n ? [make("wbr"), each] : [each]));
+  return name.split(/(?<=\.)/).flatMap((each, n) => (n ? [make("wbr"), each] : [each]));
 }
