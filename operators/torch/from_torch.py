@@ -24,6 +24,7 @@ from operators.torch.capture import Captured, capture
 from operators.torch.choices import Choices
 from operators.torch.numbers import array_of
 from operators.torch.planning import planned
+from operators.torch.reference import Reference
 
 __all__ = ["Schedule", "from_torch"]
 
@@ -115,7 +116,7 @@ def _expect(
 
     def computed(index: int) -> np.ndarray:
         if not held:
-            with torch.no_grad():
+            with torch.no_grad(), Reference():
                 given = torch.utils._pytree.tree_leaves(module(*args, **kwargs))
             held.append([array_of(each) for each in given if isinstance(each, torch.Tensor)])
         return held[0][index]

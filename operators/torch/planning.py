@@ -167,6 +167,7 @@ class _Planning:
             call = _call(node, read)
             if any(each is None for each in read.values()):
                 raise UnsupportedError("it reads a result that is not computed")
+            _check_elements(node, call)
             rows = self.rows.get(node)
             with nullcontext() if rows is None else self.importing.step_by_step(rows):
                 self.values[node] = imported(self.importing, call)
@@ -258,6 +259,22 @@ def _call(node: Node, read: Mapping[Node, Any]) -> Call:
     )
 
 
+def _check_elements(node: Node, call: Call) -> None:
+    """Refuse a call some of whose results have no elements; of several, those that are read.
+
+    Raises:
+        UnsupportedError: they do.
+    """
+    if all(0 in each.shape for each in call.results):
+        return  # nothing is computed
+    read = {user.args[1] for user in node.users} if call.many else {0}
+    for at, result in enumerate(call.results):
+        if at in read and 0 in result.shape:
+            raise UnsupportedError(
+                f"it gives a tensor {list(result.shape)}: expected one with elements"
+            )
+
+
 def imported(importing: Importing, call: Call) -> Result:
     """Import a call; what it is given in opaque forms becomes whole unless its importer takes it.
 
@@ -280,9 +297,6 @@ def imported(importing: Importing, call: Call) -> Result:
             "expected a call that an importer is registered for; "
             "operators.torch.imports registers yours"
         )
-    some = [each.shape for each in call.results if 0 in each.shape]
-    if some:
-        raise UnsupportedError(f"it gives a tensor {list(some[0])}: expected one with elements")
     if not forms or Routed in forms or takes_opaque(call.target, forms):
         given = call
     else:

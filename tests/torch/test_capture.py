@@ -156,6 +156,16 @@ def test_what_is_taken_apart(name: str) -> None:
     assert simulate(program, mode="functional").verified
 
 
+def test_a_result_without_elements_that_nobody_reads() -> None:
+    """Of a sum over bags of known places PyTorch also returns a tensor without elements."""
+    bags = nn.EmbeddingBag(5, 4, mode="sum")
+    given = torch.randint(0, 5, (7,)), torch.tensor([0, 2, 5])
+
+    program = from_torch(Computing(lambda x, *its: x + bags(*its)), (torch.randn(3, 4), *given))
+
+    assert simulate(program, mode="functional").verified
+
+
 @pytest.mark.parametrize("index", [[-2], [0, 2]])
 def test_lists_index_what_has_no_numbers(index: list[int]) -> None:
     """On the meta device too: as many places, in as many cycles."""

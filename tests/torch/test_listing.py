@@ -161,7 +161,9 @@ def test_what_would_be_needed() -> None:
         empty.needed
         == "what it gives is stored: it gives a tensor [0, 8]: expected one with elements"
     )
-    assert open_ended.needed == "data decide the size of its result, [u0]: expected a known one"
+    assert open_ended.needed == (
+        "data decide the size of its result, [u0], which the module returns: expected a known one"
+    )
 
 
 def test_nothing_is_missing() -> None:

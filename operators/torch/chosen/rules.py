@@ -96,8 +96,10 @@ def _item_of(_: Node, several: Any, at: int) -> Any:
 
 
 def _index(n: Node, x: Any, places: Sequence[Any]) -> Any:
+    if isinstance(x, Chosen):
+        return _chosen_again(n, x, places)
     named = [each for each in places if each is not None]
-    if len(named) != 1 or isinstance(x, Chosen):
+    if len(named) != 1:
         return _columns(n, x, places)
     (place,), dim = named, next(at for at, each in enumerate(places) if each is not None)
     if isinstance(place, Chosen):
@@ -108,11 +110,24 @@ def _index(n: Node, x: Any, places: Sequence[Any]) -> Any:
     return Chosen(flat, Choice(place.reshape(-1), n.args[1][dim]), dim)
 
 
+def _chosen_again(n: Node, x: Chosen, places: Sequence[Any]) -> Any:
+    """Return those of chosen places that a mask of them chooses."""
+    *whole, mask = places
+    if x.dim != len(whole) or any(each is not None for each in whole):
+        return None
+    if not isinstance(mask, Chosen) or mask.tensor.dtype != torch.bool or mask.tensor.ndim != 1:
+        return None
+    if mask.choice.by != x.choice.by:
+        return None
+    choice = Choice(x.choice.valid & mask.tensor, n.args[1][x.dim])
+    return replace(x, choice=choice, is_place=False)
+
+
 def _columns(_: Node, x: Any, places: Sequence[Any]) -> Any:
     """Return what several lists of places name, those of ``nonzero`` among them."""
     chosen = [each for each in places if isinstance(each, Chosen)]
     leading = len(places) == sum(each is not None for each in places)
-    if isinstance(x, Chosen) or not chosen or not leading or not _alike(chosen):
+    if not chosen or not leading or not _alike(chosen):
         return None
     if any(not isinstance(each, Chosen) or each.tensor.ndim != 1 for each in places):
         return None
@@ -448,13 +463,38 @@ def _masked_scatter(n: Node, x: Any, mask: Any, values: Any) -> Any:
 
 
 def _cat(n: Node, tensors: Sequence[Any], dim: int = 0) -> Any:
-    chosen = [each for each in tensors if isinstance(each, Chosen)]
-    if len(chosen) != len(tensors) or not _alike(chosen) or len({each.dim for each in chosen}) > 1:
+    (first, *_) = chosen = [each for each in tensors if isinstance(each, Chosen)]
+    dim %= first.tensor.ndim
+    if len({each.dim for each in chosen}) > 1:
         return None
-    if dim % chosen[0].tensor.ndim == chosen[0].dim:
+    plain = [each.tensor if isinstance(each, Chosen) else each for each in tensors]
+    found = n.target(plain, dim)
+    if dim == first.dim:
+        valid = [
+            each.choice.valid
+            if isinstance(each, Chosen)
+            else torch.ones(each.shape[dim], dtype=torch.bool, device=each.device)
+            for each in tensors
+        ]
+        return Chosen(found, Choice(torch.cat(valid), n), dim)
+    if len(chosen) != len(tensors) or not _alike(chosen):
         return None
-    found = n.target([each.tensor for each in chosen], dim)
-    return Chosen(found, chosen[0].choice, chosen[0].dim)
+    return Chosen(found, first.choice, dim=first.dim)
+
+
+def _split(n: Node, x: Any, size: Any, dim: int = 0) -> Any:
+    if has_lengths(size) or dim % x.tensor.ndim == x.dim:
+        return None
+    return tuple(replace(x, tensor=each) for each in n.target(x.tensor, size, dim))
+
+
+def _vector_norm(
+    n: Node, x: Any, order: float = 2, dim: Any = None, keepdim: bool = False, **kwargs: Any
+) -> Any:
+    dims = _dims(x, dim)
+    if x.dim not in dims or order <= 0:
+        return None
+    return n.target(x.filled(0), order, dims, keepdim, **kwargs)
 
 
 def _same(n: Node, x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -538,6 +578,10 @@ RULES: Final[dict[str, Callable[..., Any]]] = {
     "aten.index_put.default": _index_put,
     "aten.masked_scatter.default": _masked_scatter,
     "aten.cat.default": _cat,
+    "aten.split.Tensor": _split,
+    "aten.split_with_sizes.default": _split,
+    "aten.chunk.default": _split,
+    "aten.linalg_vector_norm.default": _vector_norm,
     "aten.contiguous.default": _same,
     "aten._to_copy.default": _same,
     "aten.to.dtype": _same,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fabric.values.precision import unit_of
 from operators.torch.numbers import array_of
 from operators.torch.registry import importer_of, supported
-from tests.profiles import examples
+from tests.profiles import examples, of_profile
 from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check, maybe_repeated
 from tests.torch.calls.evaluating import evaluated
 
@@ -401,7 +401,8 @@ def _functions() -> dict[str, list[str]]:
     return found
 
 
-FUNCTIONS: Final = _functions()
+FUNCTIONS: Final = of_profile(quick=_functions(), deep={target: [target] for target in TARGETS})
+"""What is drawn together: each spelling has draws of its own in the deep profile."""
 
 
 @st.composite

@@ -1,0 +1,104 @@
+"""What is expected of calls whose own result in PyTorch is no measure."""
+
+# mypy: disallow-subclassing-any=False
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from fabric import simulate
+from operators.torch import from_torch
+from operators.torch.reference import Reference
+from tests.torch.test_capture import Computing
+
+BFLOAT16 = torch.bfloat16
+
+
+def drawn(*shape: int, seed: int = 0) -> Any:
+    """Return numbers far from 0, in 16 bits."""
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.randn(*shape, generator=generator) + 8).to(BFLOAT16)
+
+
+def normalised(x: Any, axes: tuple[int, ...]) -> Any:
+    """Return numbers without their mean, on the scale of their deviation, in float64."""
+    numbers = x.double().numpy()
+    mean = numbers.mean(axis=axes, keepdims=True)
+    return (numbers - mean) / np.sqrt(numbers.var(axis=axes, keepdims=True) + 1e-5)
+
+
+def pooled(x: Any) -> Any:
+    """Return the means of halves along three dimensions that overlap where they are odd."""
+    numbers = x.double().numpy()
+    for axis in (-1, -2, -3):
+        half = -(-numbers.shape[axis] // 2)
+        parts = [
+            numbers.take(range(half), axis=axis),
+            numbers.take(range(numbers.shape[axis] - half, numbers.shape[axis]), axis=axis),
+        ]
+        numbers = np.stack([each.mean(axis=axis) for each in parts], axis=axis)
+    return numbers
+
+
+CASES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], list[Any]]] = {
+    "instance_norm": (
+        functional.instance_norm,
+        lambda x: normalised(x, (2, 3)),
+        [drawn(2, 3, 4, 5, seed=seed) for seed in range(3)],
+    ),
+    "adaptive_avg_pool3d": (
+        lambda x: functional.adaptive_avg_pool3d(x, 2),
+        pooled,
+        [drawn(1, 2, 5, 6, 7, seed=seed) for seed in range(3)],
+    ),
+    "layer_norm of equal numbers": (
+        lambda x: functional.layer_norm(x, x.shape[1:]),
+        lambda x: normalised(x, (1,)),
+        [torch.full((3, cols), 1.3).to(BFLOAT16) for cols in (16, 24)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_in_16_bits(name: str) -> None:
+    """The result is that of the definition, rounded once, and it is what a run is compared with."""
+    function, defined, inputs = CASES[name]
+    for x in inputs:
+        with Reference():
+            expected = function(x).double().numpy()
+
+        wanted = torch.from_numpy(defined(x)).to(BFLOAT16).double().numpy()
+        np.testing.assert_allclose(expected, wanted, rtol=2**-7, atol=1e-6)
+        report = simulate(from_torch(Computing(function), (x,)), mode="functional")
+        assert report.verified, report.verification
+
+
+def test_places_of_equal_numbers() -> None:
+    """The k-th one of equal numbers is that of a sort that keeps their order."""
+    x = torch.randint(0, 3, (4, 9), generator=torch.Generator().manual_seed(0)).float()
+    with Reference():
+        values, places = x.kthvalue(3, 1)
+
+    np.testing.assert_array_equal(places, np.argsort(x.numpy(), axis=1, kind="stable")[:, 2])
+    np.testing.assert_array_equal(values, np.sort(x.numpy(), axis=1)[:, 2])
+    program = from_torch(Computing(lambda x: tuple(x.kthvalue(3, 1))), (x,))
+    assert simulate(program, mode="functional").verified
+
+
+def test_other_calls_are_pytorchs() -> None:
+    """Numbers of 32 bits, and calls that round once, are left as PyTorch has them."""
+    x = drawn(3, 16)
+    for given, function in (
+        (x, lambda y: y.softmax(-1)),
+        (x.float(), lambda y: functional.layer_norm(y, (16,))),
+        (x, lambda y: y @ y.T),
+    ):
+        with Reference():
+            found = function(given)
+        assert torch.equal(found, function(given))
