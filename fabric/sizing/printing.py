@@ -139,7 +139,7 @@ def _print_held_out(sizing: Sizing, console: Console) -> None:
     if not sizing.held_out:
         return
     violated = len(sizing.violated)
-    note = f", of {len(sizing.held_out):,} the goal is missed by {violated:,}"
+    note = f", {violated:,} of {len(sizing.held_out):,} miss the goal"
     rows = [
         (
             each.name,
