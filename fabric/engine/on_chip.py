@@ -27,7 +27,7 @@ _FOLD: Final = 1 << 17
 
 
 class Allocation:
-    """Room that a buffer has, until the last of those who hold a reference to it is done.
+    """The on-chip memory of a buffer, until the last reader of the buffer is done.
 
     Attributes:
         memory: where the room is.

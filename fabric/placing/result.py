@@ -36,7 +36,7 @@ class LoadedLink:
 
 @dataclass(frozen=True)
 class FloorPlan:
-    """Where units are, and what that costs.
+    """A site for each unit, and the cost of this plan.
 
     Attributes:
         program: its name.

@@ -139,7 +139,7 @@ def _print_held_out(sizing: Sizing, console: Console) -> None:
     if not sizing.held_out:
         return
     violated = len(sizing.violated)
-    note = f", {violated:,} of {len(sizing.held_out):,} miss the goal"
+    note = f", goal missed by {violated:,} of {len(sizing.held_out):,}"
     rows = [
         (
             each.name,

@@ -35,7 +35,7 @@ class KnownValue(Described):
 
 
 class Verdict(StrEnum):
-    """What comes of computing a claim again.
+    """What may come of checking a claim.
 
     Attributes:
         REPRODUCED: our points give what is claimed.
@@ -56,7 +56,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Judgement(Described):
-    """A claim, computed again.
+    """The result of checking a claim.
 
     Attributes:
         found: what we find instead of the published value; empty where it cannot be computed.
@@ -73,7 +73,7 @@ class Judgement(Described):
 
 @dataclass(frozen=True)
 class Claim(Described):
-    """A sentence of a text that a study's points decide.
+    """A statement, such as a sentence of a paper, that a study's points decide.
 
     Attributes:
         text: what is claimed.

@@ -140,7 +140,7 @@ def zipped(
 
 @checked
 def geometric(first: int, last: int, factor: int = 2) -> tuple[int, ...]:
-    """Return ``first`` and each time ``factor`` times as much, up to ``last``.
+    """Return ``first``, ``first * factor``, ``first * factor**2`` and so on, up to ``last``.
 
     Raises:
         ConfigurationError: that would not end, or there is nothing.

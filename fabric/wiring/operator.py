@@ -128,8 +128,7 @@ class Operator(Described):
     unnoticed.
 
     Attributes:
-        name: for reports; by default made of what the operator does and a number: ``exp_1`` applies
-            the function ``Exp``, ``flatten_2`` applies none.
+        name: in reports; by default that of the function or the class with a number, as ``exp_1``.
 
     Family:
         Beyond the paper's tables.
