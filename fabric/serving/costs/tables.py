@@ -126,7 +126,7 @@ class LayerTables:
 
     def notes(self) -> Sequence[str]:
         """Return what these costs are."""
-        of = "asked beyond a table, its edge is taken"
+        of = "beyond a table its edge is taken"
         layers = counted(self._described.layers, "layer")
         told = f"steps cost what measured layer times say, of {layers}"
         return (f"{told}; {of}" if self._described.outside == "edge" else told,)
