@@ -128,7 +128,7 @@ class Operator(Described):
     unnoticed.
 
     Attributes:
-        name: in reports; by default that of the function or the class with a number, as ``exp_1``.
+        name: its name in reports; if it has none, its function or class with a number: ``exp_1``.
 
     Family:
         Beyond the paper's tables.

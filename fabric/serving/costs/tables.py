@@ -128,7 +128,7 @@ class LayerTables:
         """Return what these costs are."""
         of = "beyond a table its edge is taken"
         layers = counted(self._described.layers, "layer")
-        told = f"steps cost what measured layer times say, of {layers}"
+        told = f"the cost of a step is the measured time of {layers}"
         return (f"{told}; {of}" if self._described.outside == "edge" else told,)
 
     def quality(self) -> Quality:
