@@ -48,8 +48,8 @@ class FloorPlan:
         method: ``annealed`` or ``exact``.
         proven: whether no plan is cheaper.
         cost: of this plan.
-        random_cost_bytes: the mean of random plans that keep the rules; None where none was found.
-        lower_bound: that no plan is below.
+        random_cost_bytes: the mean of random plans that follow the rules; None if none was found.
+        lower_bound: no plan costs less.
         lower_bound_bytes: of the whole cost; that of ``lower_bound``, or a better one of a search.
         unknown_channels: channels whose bytes only a run can tell: their sizes were taken as 1.
         worst: the link with most bytes, weighed; None where nothing goes over links.

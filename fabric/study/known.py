@@ -39,10 +39,10 @@ class Verdict(StrEnum):
 
     Attributes:
         REPRODUCED: our points give what is claimed.
-        UNEQUAL: they do as the authors compare, but not where both sides have the same.
-        RECOMPUTED: the published points give it; ours do not settle it.
-        INCONSISTENT: what is published beside it says otherwise, whatever our points say.
-        UNPUBLISHED: neither decides, since something is not published.
+        UNEQUAL: they give it as the authors compare, but not if both sides have equal resources.
+        RECOMPUTED: the published points give it; ours do not decide it.
+        INCONSISTENT: other published numbers contradict it, whatever our points say.
+        UNPUBLISHED: nothing decides it, because something is not published.
         CONTRADICTED: our points say otherwise.
     """
 

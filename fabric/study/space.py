@@ -38,8 +38,8 @@ class Space:
     """Settings in a fixed order: products of axes, one product after the other.
 
     ``a * b`` has every setting of ``a`` with every one of ``b``, the last axis fastest; ``a + b``
-    has those of ``a`` and then those of ``b``. Nothing is made before it is asked for: a grid of a
-    million points is a handful of tuples.
+    has those of ``a`` and then those of ``b``. Settings are made only when they are asked for, so
+    that a grid of a million points takes hardly any memory.
 
     Attributes:
         products: the axes of each product.
