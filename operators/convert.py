@@ -31,7 +31,7 @@ __all__ = ["Convert"]
 
 @dataclass(frozen=True)
 class Convert(Described):
-    """Wire what brings a stream into another order; nothing where it has that already.
+    """Bring a stream into another order; if it has that order already, nothing is wired.
 
     The result has the shape [1, *trips] of the wanted layout. Loops that both orders begin with
     stay as they are; what is inside of them is collected by a Bufferize and read by a Streamify.

@@ -46,14 +46,14 @@ class EagerMerge(Operator):
 
     Shapes:
         inputs: n streams [D_i, D_rank-1, ..., D_0]; data: [sum of D_i, D_rank-1, ..., D_0];
-        selectors: [sum of D_i], one-hot of n. Either output may stay unread. Where the tiles of
-        the inputs have different sizes, those of the output have the largest at most.
+        selectors: [sum of D_i], one-hot of n. Either output may stay unread. If the tiles of the
+        inputs have different sizes, no tile of the output is larger than the largest of these.
 
     Timing:
         A sub-tensor starts when its first element is visible. Its selector leaves in the same
-        cycle, or one hop earlier if all inputs have something on its way. One cycle lies between
-        two elements of a sub-tensor. The sub-tensor that became visible first goes first; in the
-        same cycle, that of the lowest input.
+        cycle, or one hop earlier if every input has an element on its way. One cycle lies between
+        two elements of a sub-tensor. The sub-tensor that became visible first goes first. Of
+        several in the same cycle, that of the lowest input goes first.
 
     Memory:
         None.

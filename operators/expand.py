@@ -61,8 +61,8 @@ class Repeat(_Repetition):
 
     Timing:
         One copy per cycle, the second together with the first. The input is released ``count``
-        cycles after the element came. On channels that take one element a cycle, copies leave one
-        a cycle from the first one on, and the input is released with the last one.
+        cycles after the element came. If channels take one element per cycle, one copy leaves per
+        cycle, and the input is released with the last one.
 
     Memory:
         On chip, one element.
@@ -146,6 +146,9 @@ class Repeat(_Repetition):
 @dataclass(frozen=True)
 class Expand(_Repetition):
     """Repeat every element for each element of its group in a reference stream.
+
+    To give each row of a group the sum of its group, as ``source`` take the sums with a dimension
+    of 1 inside (``Promote(0)``), and as ``reference`` the rows.
 
     Shapes:
         source: [D_a, ..., D_rank, 1, ..., 1]; reference: [D_a, ..., D_0]; output: as the

@@ -133,9 +133,9 @@ class _MergeJoin(Operator):
 class Intersect(_MergeJoin):
     """The coordinates that two sorted streams have in common, with what belongs to each.
 
-    Within a group coordinates ascend, each stands there once; others are an error. A stream of
-    coordinates alone is its own payload; several payloads are a tuple. A reference instead of a
-    value is read where both sides have it: RandomOffChipLoad behind the join loads nothing else.
+    Within a group coordinates ascend, and none comes twice; anything else is an error. If a
+    stream has coordinates alone, they are its payload. Several payloads come as a tuple. A payload
+    may be an address: a RandomOffChipLoad behind the join then loads only what both sides have.
 
     Shapes:
         left: [D_a, ..., D_1, n~] of coordinates, or of tuples (coordinate, payload, ...); right:
@@ -143,10 +143,10 @@ class Intersect(_MergeJoin):
         payloads, right payloads. Any of them may stay unread. A group without a match is empty.
 
     Timing:
-        One comparison a cycle, as in SAM: it takes the lower coordinate, or both where they are
-        equal, and the rest of one group when the other has ended. So a group takes a cycle for
-        each distinct coordinate. A match leaves in the cycle of its comparison. Where a group ends
-        without one, a bare stop closes it, which takes a slot and no cycle.
+        One comparison per cycle, as in SAM. The lower coordinate is taken, or both if they are
+        equal. When one group has ended, the rest of the other is taken. So a group takes one cycle
+        for each distinct coordinate. A match leaves in the cycle of its comparison. If a group
+        does not end with a match, a bare stop ends it, which takes a slot but no cycle.
 
     Memory:
         None.
@@ -190,8 +190,8 @@ class Intersect(_MergeJoin):
 class Union(_MergeJoin):
     """The coordinates of either of two sorted streams, with what belongs to each, or a filler.
 
-    Within a group coordinates ascend, each stands there once; others are an error. A stream of
-    coordinates alone is its own payload; several payloads are a tuple.
+    Within a group coordinates ascend, and none comes twice; anything else is an error. If a
+    stream has coordinates alone, they are its payload. Several payloads come as a tuple.
 
     Shapes:
         left: [D_a, ..., D_1, n~] of coordinates, or of tuples (coordinate, payload, ...); right:
@@ -199,8 +199,8 @@ class Union(_MergeJoin):
         payloads, right payloads. Any of them may stay unread. Payloads are tiles of static sizes.
 
     Timing:
-        One comparison a cycle, as Intersect: a cycle for each distinct coordinate of a group, in
-        which it leaves.
+        One comparison per cycle, as in Intersect. So a group takes one cycle for each distinct
+        coordinate, which leaves in that cycle.
 
     Memory:
         None.

@@ -37,7 +37,7 @@ class RaggedIntegers(Operator):
         None.
 
     Attributes:
-        lists: the integers, none below 0; a list may be empty.
+        lists: lists of integers, none below 0; a list may be empty.
 
     Example:
         >>> with Program("example") as program:

@@ -43,9 +43,9 @@ class Reassemble(Operator):
         selector names equally many.
 
     Timing:
-        It waits until every selected stream has shown an element. An element leaves
-        ``switch_cycles`` after the first of its sub-tensor came, or at once if it comes later than
-        that.
+        It waits until every stream that the selector names has an element. An element leaves
+        ``switch_cycles`` after the first element of its sub-tensor came, or at once if it comes
+        later than that.
 
     Memory:
         None.

@@ -61,10 +61,10 @@ _UPDATES: Final[dict[str, Callable[[Array, Array], Array]]] = {
 class Scatter(Operator):
     """Update the words of an on-chip memory that addresses name; read it back after each group.
 
-    A word is a tile. For each group all words begin as ``initial``; those of one address are
-    updated in the order in which they come, floats in 32 bits until they are read back. An address
-    beyond the last word is an error. Updates are counted as what the memory reads and writes, not
-    as FLOPs.
+    A word is a tile. At the beginning of each group all words are ``initial``. Updates of one
+    address are made in the order in which they come. Floats stay in 32 bits until they are read
+    back. An address beyond the last word is an error. Updates count as bytes that the memory reads
+    and writes, not as FLOPs.
 
     Shapes:
         addresses: [D_a, ..., D_rank, ..., D_0] of 1x1 tiles of integers; values: the same of
@@ -72,11 +72,11 @@ class Scatter(Operator):
         gives ``initial``.
 
     Timing:
-        ``width`` updates are issued together, or what is left of a group. A bank holds the words
-        whose address leaves the same remainder by ``banks``, and makes one update in as many
-        cycles as a word takes at the on-chip bandwidth: an issue takes that for each update of
-        the bank that has most of them, or the loads of values in a memory unit where these are
-        longer. Reading back takes the cycles of a word for each, and no update comes meanwhile.
+        ``width`` updates are issued together, or as many as are left of a group. The bank of a
+        word is its address modulo ``banks``. A bank makes one update at a time, in as many cycles
+        as a word takes at the on-chip bandwidth. So an issue takes as long as the bank with most
+        updates, or as long as loading values that are in memory, if that is longer. Reading back
+        takes as many cycles for each word, and no update is made meanwhile.
 
     Memory:
         On chip, all words, from the first update of a group until the last word has been sent.

@@ -27,7 +27,7 @@ __all__ = ["Matrix", "loaded", "matrix_of", "through_memory"]
 
 
 class Matrix(NamedTuple):
-    """A matrix that a tensor in memory is, too, of which the tiles of a layout are tiles.
+    """A tensor in memory, seen as a matrix of which the tiles of a layout are tiles.
 
     Attributes:
         shape: rows and columns, in elements.

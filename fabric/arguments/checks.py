@@ -61,7 +61,7 @@ class Check:
 
 
 class Bounds(NamedTuple):
-    """In ``Annotated[int, Bounds(1)]``: what the numbers have to be.
+    """The range of a number, as in ``Annotated[int, Bounds(1)]``.
 
     Attributes:
         least, most: the range, both included; without an upper end where None.

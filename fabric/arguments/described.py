@@ -50,7 +50,7 @@ _known: Final[WeakKeyDictionary[type, tuple[tuple[str, Check], ...]]] = WeakKeyD
 
 
 class Described(metaclass=Helped):
-    """A base of frozen dataclasses that refuses values that are not what the fields say.
+    """A base of frozen dataclasses that checks values against the annotations of the fields.
 
     Attributes:
         duties: what a subclass has to define; ``a or b`` where one of two will do.

@@ -311,7 +311,7 @@ def _limits(remedy: Remedy, columns: int | None) -> list[str]:
 def _tokens(loop: Loop, columns: int | None) -> list[str]:
     if not loop.channels:
         return []
-    rows: Table = [("  tokens", "sent", "taken", "held", "expected", "")]
+    rows: Table = [("  elements", "sent", "taken", "held", "expected", "")]
     rows += map(_token_row, loop.channels[: _ROWS - 2])
     left_out = len(loop.channels) - _ROWS + 2
     if left_out > 0:

@@ -19,7 +19,7 @@ _TEXT: Final = re.compile(r"(?P<forward>[0-9]{1,9})\+(?P<backward>[0-9]{1,9})", 
 
 @dataclass(frozen=True)
 class Hop(Described):
-    """The latency of a channel, at least 1: no unit sees in a cycle what another does in it.
+    """The latency of a channel, in cycles forward and back, each at least 1.
 
     Attributes:
         forward_cycles: from the sending of an element to the cycle in which it is visible.

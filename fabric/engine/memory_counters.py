@@ -9,7 +9,7 @@ __all__ = ["BusCycles", "ChannelTraffic", "ClientTraffic", "MemoryCounters"]
 
 @dataclass(frozen=True, slots=True)
 class BusCycles:
-    """Cycles of data buses, one a pseudo channel, by what became of them.
+    """Cycles of data buses, one bus per pseudo channel, by what happened in them.
 
     Each cycle up to the end of the last data is counted once.
 
@@ -37,7 +37,7 @@ class BusCycles:
 
 @dataclass(frozen=True, slots=True)
 class ChannelTraffic:
-    """What a channel has done.
+    """What a channel has carried.
 
     Attributes:
         reads, writes: requests served.
@@ -62,7 +62,7 @@ class ChannelTraffic:
 
 @dataclass(frozen=True, slots=True)
 class ClientTraffic:
-    """What the requests of a client met; cycles are sums over its requests.
+    """How the requests of a client fared; cycles are sums over its requests.
 
     Attributes:
         unit: its number.

@@ -83,7 +83,7 @@ class Watched(Protocol):
 
 
 class Observer:
-    """Watches a run, or several, one after the other; a method left as it is does nothing.
+    """Watches one run, or several in turn. Methods that you do not override do nothing.
 
     What one unit does is told in its order. What several do is told in the order in which the host
     ran them, which changes from run to run; cycles do not.

@@ -26,7 +26,7 @@ __all__ = ["Allocation", "OnChipMemory"]
 
 
 class Allocation:
-    """Room that a buffer has, until the last of those who hold a reference to it is done.
+    """The on-chip memory of a buffer, until the last reader of the buffer is done.
 
     Attributes:
         memory: where the room is.

@@ -91,7 +91,7 @@ class OffChipDescription(_Part):
 
 @dataclass(frozen=True, kw_only=True)
 class FlatDescription(OffChipDescription):
-    """The flat model of HBM: channels without banks, which give their peak to anybody.
+    """The flat model of HBM: channels without banks, which always deliver their peak.
 
     Attributes:
         channels: served side by side.
@@ -119,7 +119,7 @@ class FlatDescription(OffChipDescription):
 
 @dataclass(frozen=True, kw_only=True)
 class OnChipDescription(_Part):
-    """Memory units.
+    """The on-chip memory units.
 
     Attributes:
         bytes_per_cycle: between one memory unit and its reader or writer.
@@ -194,7 +194,7 @@ class TileDescription(_Part):
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware(_Part):
-    """A fabric: one description per part, the paper's evaluation fabric where nothing is said.
+    """A fabric, with one description per part. The default is the paper's evaluation fabric.
 
     Without a ``network`` every channel is one hop, wherever its units are.
     """

@@ -23,7 +23,7 @@ _EXPECTED: Final = "a hardware description in TOML"
 
 @checked
 def load_hardware(path: Path | str) -> Hardware:
-    """Read the hardware description in the TOML file at ``path``, or in one that comes with us.
+    """Read a hardware description from a TOML file, or from one that comes with the fabric.
 
     Those are the files of ``programs/hardware``, named without folder and suffix:
     ``"paper_priced"``. ``[hbm] model`` says which memory there is, and with it which other keys

@@ -21,7 +21,7 @@ __all__ = ["Mesh", "Route", "Site"]
 
 
 class Site(NamedTuple):
-    """Where a unit may be.
+    """A place for units on the mesh: its column and its row.
 
     Attributes:
         column: from 0 on, from the left.

@@ -16,7 +16,7 @@ Bytes: TypeAlias = Annotated[int, Bounds(0, 2**30)]
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementDescription(Described):
-    """Where tensors begin, and what is behind what in them.
+    """Where tensors lie in memory, and the order of their bytes.
 
     Attributes:
         tiles: ``row-major``: the rows of a tile are as far apart as those of its tensor;

@@ -33,7 +33,7 @@ class ClockDescription(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class EnergyDescription(Described):
-    """What events cost, in picojoules, and what is drawn in any case, in watts.
+    """The energy of each event, in picojoules, and the static power, in watts.
 
     A price that is None is not known, which is not the same as 0: a run with events that have no
     price has no joules in all, only those of what is priced.

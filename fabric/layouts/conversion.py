@@ -26,7 +26,7 @@ __all__ = ["Conversion", "ConvertBytes", "conversion", "convert_bytes", "live_ti
 
 @dataclass(frozen=True)
 class Conversion:
-    """How one buffer after the other turns an order into another one of the same tiles.
+    """How a converter brings tiles into another order, with one buffer after the other.
 
     Attributes:
         rounds: how many buffers are filled, one after the other.

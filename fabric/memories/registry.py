@@ -28,7 +28,7 @@ _MAKERS: Final[dict[type[OffChipDescription], Callable[..., OffChip]]] = {
 def register_memory(
     description: type[Description], make: Callable[[Description, list[Unit], list[Unit]], OffChip]
 ) -> None:
-    """Let hardware files and ``Hardware(hbm=...)`` choose a memory of one's own.
+    """Make a memory of your own available to hardware files and ``Hardware(hbm=...)``.
 
     Args:
         description: a frozen dataclass: its ``model`` is what ``[hbm] model`` says, its fields,

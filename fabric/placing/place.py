@@ -41,10 +41,10 @@ def place(
     exactly: bool = False,
     notify: Callable[[str], object] | None = None,
 ) -> FloorPlan:
-    """Find sites for the units of ``program`` that make the ways of its bytes short.
+    """Find sites for the units of ``program`` such that its bytes travel short ways.
 
-    What is minimised is the bytes of each channel times the hops of its way, a Broadcast as a tree,
-    plus the bytes of the worst link. Bytes are those that are known before a run.
+    The cost of a plan is the bytes of each channel times the links that they cross, plus the bytes
+    of the busiest link. A Broadcast is a tree. Bytes are those that are known before a run.
 
     Args:
         program: wired; nothing runs.

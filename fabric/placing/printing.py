@@ -44,7 +44,7 @@ def _sentences(plan: FloorPlan) -> list[str]:
     if plan.random_cost_bytes and plan.cost.bytes:
         times = plan.random_cost_bytes / plan.cost.bytes
         sentences.append(
-            f"Random plans cost {counted(plan.random_cost_bytes, 'byte')} in the mean, "
+            f"Random plans cost {counted(plan.random_cost_bytes, 'byte')} on average, "
             f"{times:.3g} times as much."
         )
     if plan.proven:

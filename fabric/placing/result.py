@@ -37,7 +37,7 @@ class LoadedLink:
 
 @dataclass(frozen=True, repr=False)
 class FloorPlan(ShownAsTables):
-    """Where units are, and what that costs.
+    """A site for each unit, and the cost of this plan.
 
     Attributes:
         program: its name.

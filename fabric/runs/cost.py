@@ -18,7 +18,7 @@ __all__ = ["Cost", "CostPart"]
 
 @dataclass(frozen=True)
 class CostPart:
-    """One run, as it was measured, and how many it stands for.
+    """One measured run, and the number of runs that it stands for.
 
     Attributes:
         name: of the program.
@@ -36,7 +36,7 @@ class CostPart:
 
 @dataclass(frozen=True, repr=False)
 class Cost(ShownAsTables):
-    """The sum of runs, one after the other, each times the runs that it stands for.
+    """The sum of several runs, each multiplied by the number of runs that it stands for.
 
     Attributes:
         parts: what was measured, and how often it counts here.

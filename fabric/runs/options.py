@@ -47,20 +47,21 @@ class Options(Described):
     Whoever runs programs takes these, and hands them on as one value: then none is forgotten.
 
     Attributes:
-        mode: ``timing`` or ``functional``; what the program states where None.
-        exact: functional mode with all floats in float64, whatever types the program declares:
-            sizes, traffic and cycles stay those of the types, and expectations are compared at
-            1e-9. Wiring is then told apart from rounding. A run that completes is run once more
-            in the types that the program declares, unwatched, to say what these cost:
-            ``report.signal_to_noise_db``.
-        depths: of single channels, by ``consumer.input``; elsewhere as the program says.
-        hops: latencies of single channels, by ``consumer.input``; one cycle each way elsewhere.
-        placement: a TOML file that says where on the mesh of ``[network]`` each unit is; units are
-            put there row by row where None.
-        on_deadlock: ``report`` it, with depths that help: to find them the program is run again in
-            timing mode, users' operators with it; ``grow``: and once more with those; or
-            ``describe`` it, without looking for any: nothing is run again.
-        livelock_cycles: how long nothing has to get done before the run is given up.
+        mode: ``timing`` or ``functional``; by default what the program states.
+        exact: run in functional mode and keep all floats in float64. Sizes, traffic and cycles
+            stay those of the declared types. Outputs are compared at 1e-9, so that a difference
+            means wrong wiring and not rounding. If the run completes, the program runs once more
+            in the declared types, without observers and trace, and
+            ``report.signal_to_noise_db`` says how much accuracy they cost.
+        depths: the depths of single channels, by ``consumer.input``; others are the program's.
+        hops: the latencies of single channels, by ``consumer.input``; others are one cycle each
+            way.
+        placement: a TOML file with the site of each unit on the mesh of ``[network]``; by default
+            units are placed row by row.
+        on_deadlock: ``report``: say which depths help, for which the program runs again in timing
+            mode, users' operators included. ``grow``: also run it with these depths.
+            ``describe``: report the deadlock and run nothing again.
+        livelock_cycles: the run is given up when nothing gets done for so many cycles.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -103,28 +104,30 @@ class Settings(Options):
     """The options of one run, who watches it, and where it is written.
 
     Attributes:
-        trace: ``events`` records every transfer and wait, TraceOptions a part of them, ``counters``
-            (as None) none; ``report.trace()`` opens what was recorded. It is in the run's folder,
-            or without ``log_dir`` in a temporary one that is removed with the report; a run with
-            other depths is recorded beside it, in ``trace-grown``.
-        observers: are told of transfers, bursts and allocations; of runs to find a remedy they are
-            not, of one with other depths they are.
-        log_dir: parent of the run's own folder; None writes nothing that stays.
-        log: a logger of structlog, or a list of its processors, which gets every event of the run,
-            bound to its name and in the order of cycles; what processors make of it goes to
-            standard error. The run goes on without one that raises, and the report says so.
-        notify: told which operators do not end, what takes its time after a run that stopped, and
-            at once what of the log or the trace cannot be written, or told to ``log``. Standard
-            error has the first where None.
+        trace: ``events`` records every transfer and wait. TraceOptions records a part of them, and
+            ``counters`` (the default) none. ``report.trace()`` opens what was recorded. It is in
+            the run's folder, or without ``log_dir`` in a temporary folder that is removed with the
+            report. If the program runs again with other depths, that run is recorded beside it, in
+            ``trace-grown``.
+        observers: they are told of transfers, bursts and allocations, also of a run with other
+            depths, but not of runs that look for a remedy.
+        log_dir: the parent of the run's own folder; with None nothing stays on the disk.
+        log: a structlog logger, or a list of its processors. It gets every event of the run, bound
+            to the run's name, in the order of cycles. What processors return goes to standard
+            error. If it raises, the run goes on without it, and the report says so.
+        notify: called with a sentence if an operator does not end, if work after a run that
+            stopped takes long, or if a part of the log or the trace cannot be written. With None
+            standard error gets the first of these.
         progress: shows the run while it goes on.
         parameters: for the report.
         program_file: for the report.
-        engine: ``compiled``: operators of whose behaviour in time a table can be made go on without
-            a task of their own, in timing mode and where no observer watches; ``tasks``: none do.
-            What comes out is the same. Where a run comes to what only tasks can do, an error
-            mostly, its operators go on as tasks from where they stand: nothing is started a second
-            time. But a traced run begins again as one of tasks; it is one from the start where a
-            user's code is in it, or a part is traced.
+        engine: ``compiled``: in timing mode, and if no observer watches, operators run in a
+            compiled loop if their behaviour in time can be written down as a table. ``tasks``:
+            every operator runs as a task. The report is the same. If the loop comes to something
+            that only tasks can do, usually an error, the operators go on as tasks from where they
+            stand, and nothing starts a second time. A traced run starts again as tasks instead.
+            It runs as tasks from the beginning if it contains a user's code, or if only a part of
+            it is traced.
     """
 
     trace: TraceOptions | Literal["events", "counters"] | None = None

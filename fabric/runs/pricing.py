@@ -23,7 +23,7 @@ _PICO: Final = 1e-12
 
 @dataclass(frozen=True)
 class Spending:
-    """What one cause of energy came to.
+    """The energy that one kind of event took.
 
     Attributes:
         cause: ``hbm``, ``memory_write``, ``memory_read``, ``fifo``, ``hop``, ``bfloat16_flop`` (and

@@ -95,7 +95,7 @@ class Batch:
 
 
 class Scheduler(Protocol):
-    """Who puts the steps of one replica together."""
+    """A scheduler, which puts the steps of one replica together."""
 
     @property
     def waiting(self) -> int:

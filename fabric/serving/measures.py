@@ -22,7 +22,7 @@ Seconds: TypeAlias = Annotated[float, Bounds(0, 10**9)]
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceLevel(Described):
-    """What users were promised; a request keeps it that keeps all that is stated.
+    """What users were promised. A request keeps it if it keeps every limit that is stated.
 
     Attributes:
         time_to_first_token_seconds: at most.
@@ -62,7 +62,7 @@ class Spread:
 
 @dataclass(frozen=True, repr=False)
 class Measures(ShownAsTables):
-    """What a run of a server came to.
+    """The results of a run of a server.
 
     Attributes:
         requests: that came.
@@ -113,7 +113,7 @@ class Measures(ShownAsTables):
 
 
 def measured(served: Served, level: ServiceLevel | None = None) -> Measures:
-    """Return what a run came to."""
+    """Return the results of a run."""
     requests, done = served.requests, served.done
     arrivals, outputs = requests.arrival_seconds[done], requests.output_tokens[done]
     first, last = served.first_seconds[done], served.last_seconds[done]

@@ -25,7 +25,7 @@ Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
 @dataclass(frozen=True, kw_only=True)
 class RequestDescription(Described):
-    """Requests, and the loads that they come at.
+    """Requests, and the loads at which they arrive.
 
     Attributes:
         file: a table of them; see ``read_requests``.

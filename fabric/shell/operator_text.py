@@ -56,6 +56,8 @@ def print_entry(entry: Entry, console: Console) -> None:
 def parameter_text(parameter: Parameter) -> str:
     """Return what a parameter takes, by default what, and what for."""
     default = "" if parameter.default is None else f", by default {parameter.default}"
+    if parameter.kind == "anything" and parameter.meaning:
+        return f"{parameter.meaning}{default}"
     meaning = f"; {parameter.meaning}" if parameter.meaning else ""
     return f"{parameter.kind}{default}{meaning}"
 

@@ -56,7 +56,7 @@ def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
 
     best = exact(oracle, lower, found.depths)
     gap = problem.cost_of(best.depths) - best.lower_bound
-    note = f"at most {gap:,} above the least" if gap else "the least there is"
+    note = f"at most {gap:,} above the least for the record" if gap else "the least for the record"
     if any(record.shares_links for record, _ in problem.limits):
         note = "if nothing waited for links"
     return Proposal(best.depths, best.lower_bound, note)

@@ -136,7 +136,7 @@ def _held_out(sizing: Sizing) -> Sheet:
     if not sizing.held_out:
         return
     violated = len(sizing.violated)
-    note = f", of {len(sizing.held_out):,} the goal is missed by {violated:,}"
+    note = f", goal missed by {violated:,} of {len(sizing.held_out):,}"
     rows = [
         (
             each.name,

@@ -25,7 +25,7 @@ _SPREAD: Final = tuple(STATISTICS)
 
 @dataclass(frozen=True, kw_only=True)
 class DesignOutcome(Outcome):
-    """What became of a design that has to live with several inputs.
+    """The outcome of a design that runs with several inputs.
 
     Its numbers are statistics of its runs, as in ``mean:cycles``, of each metric that the study
     asks for; ``number`` computes others when they are asked for.

@@ -11,7 +11,7 @@ __all__ = ["Findings"]
 
 
 class Findings(Protocol):
-    """The points of a study, and what became of them."""
+    """The points of a study and their outcomes."""
 
     @property
     def outcomes(self) -> Sequence[Outcome]:

@@ -35,14 +35,14 @@ class KnownValue(Described):
 
 
 class Verdict(StrEnum):
-    """What comes of computing a claim again.
+    """What may come of checking a claim.
 
     Attributes:
         REPRODUCED: our points give what is claimed.
-        UNEQUAL: they do as the authors compare, but not where both sides have the same.
-        RECOMPUTED: the published points give it; ours do not settle it.
-        INCONSISTENT: what is published beside it says otherwise, whatever our points say.
-        UNPUBLISHED: neither decides, since something is not published.
+        UNEQUAL: they give it as the authors compare, but not if both sides have equal resources.
+        RECOMPUTED: the published points give it; ours do not decide it.
+        INCONSISTENT: other published numbers contradict it, whatever our points say.
+        UNPUBLISHED: nothing decides it, because something is not published.
         CONTRADICTED: our points say otherwise.
     """
 
@@ -56,7 +56,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Judgement(Described):
-    """A claim, computed again.
+    """The result of checking a claim.
 
     Attributes:
         found: what we find instead of the published value; empty where it cannot be computed.
@@ -73,7 +73,7 @@ class Judgement(Described):
 
 @dataclass(frozen=True)
 class Claim(Described):
-    """A sentence of a text that a study's points decide.
+    """A statement, such as a sentence of a paper, that a study's points decide.
 
     Attributes:
         text: what is claimed.

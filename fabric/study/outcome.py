@@ -64,7 +64,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of a point.
+    """The outcome of a point.
 
     Attributes:
         index: of the point.

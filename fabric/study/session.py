@@ -26,15 +26,15 @@ Look: TypeAlias = Callable[[Sequence[Point]], Iterable[Before]]
 class StudySession:
     """Hands out the points of a study that have to run, the most promising ones first.
 
-    With metrics to minimise, a point does not run whose bounds show that a run dominates it or that
-    it breaks a condition. The front stays that of the whole grid: what is skipped is, in every
-    metric, at least its bound, so at least what the run that dominates it has, and in one metric
-    more; and only runs that keep all conditions dominate.
+    If there are metrics to minimise, a point does not run if its bounds show that a finished run
+    dominates it, or that it breaks a condition. The front is still that of the whole grid: every
+    metric of a skipped point is at least its bound, so the run dominates the point, too. Only
+    runs that meet all conditions dominate others.
 
-    Where a design is run on several inputs, the points that are handed out are runs. What is known
-    of a design is then a statistic of what its finished runs came to and of the bounds of the
-    others; as soon as that is beaten, the others do not run. Nor do they when a run has failed.
-    Inputs that are held out run in the end, with the designs of the front.
+    If designs run with several inputs, the points that are handed out are single runs. The bound
+    of a design is then a statistic over its finished runs and the bounds of its other runs. As
+    soon as it is dominated, the other runs are not made. They are not made either if one run has
+    failed. Inputs that are held out run at the end, with the designs on the front.
 
     ::
 

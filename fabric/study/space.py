@@ -38,8 +38,8 @@ class Space:
     """Settings in a fixed order: products of axes, one product after the other.
 
     ``a * b`` has every setting of ``a`` with every one of ``b``, the last axis fastest; ``a + b``
-    has those of ``a`` and then those of ``b``. Nothing is made before it is asked for: a grid of a
-    million points is a handful of tuples.
+    has those of ``a`` and then those of ``b``. Settings are made only when they are asked for, so
+    that a grid of a million points takes hardly any memory.
 
     Attributes:
         products: the axes of each product.
@@ -140,7 +140,7 @@ def zipped(
 
 @checked
 def geometric(first: int, last: int, factor: int = 2) -> tuple[int, ...]:
-    """Return ``first`` and each time ``factor`` times as much, up to ``last``.
+    """Return ``first``, ``first * factor``, ``first * factor**2`` and so on, up to ``last``.
 
     Raises:
         ConfigurationError: that would not end, or there is nothing.

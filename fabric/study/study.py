@@ -77,8 +77,8 @@ class Study(Options):
     """A set of runs that answers one question.
 
     It takes the options of runs that ``simulate`` takes, mode, exact, depths, hops, placement and
-    livelock_cycles, for all points. It takes no on_deadlock: the deadlock of a point is described,
-    and no remedy is looked for, since a neighbouring point may be one.
+    livelock_cycles, for all points. It takes no on_deadlock: a point that deadlocks is
+    reported without a remedy, because a neighbouring point may be one.
 
     Attributes:
         program: the path of its file.
@@ -88,12 +88,12 @@ class Study(Options):
         hardware: the path of a hardware file; the paper's where None.
         minimize: metrics; without any, every point runs.
         where: conditions on metrics, as in ``on_chip_requirement_bytes <= 2e6``.
-        over: inputs, each of which every design has to live with: a point is a design, and runs
-            once for each. Metrics are then ``mean:METRIC``, ``worst:METRIC``, ``p95:METRIC``,
+        over: inputs that every design has to handle. A point is then a design that runs once with
+            each input, and metrics are ``mean:METRIC``, ``worst:METRIC``, ``p95:METRIC``,
             ``median:METRIC`` or ``least:METRIC``.
-        hold_out: so many inputs are kept apart; what is on the front is run on them in the end.
+        hold_out: so many inputs are set aside; at the end the designs on the front run with them.
         known: published values.
-        claims: sentences to be computed again.
+        claims: statements that the study checks.
         tables: beside those of every study.
         pictures: beside those of every study.
         name: the file's where empty.

@@ -29,7 +29,7 @@ _ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True)
 class Area:
-    """What one part of a program takes of a die.
+    """The area of a die that one part of a program takes.
 
     Attributes:
         cause: ``small_memory``, ``memory``, ``slot``, ``link``, ``bfloat16_flop`` (and so on): a

@@ -30,7 +30,7 @@ __all__ = ["KnownBefore", "lower_bounds"]
 
 @dataclass(frozen=True, repr=False)
 class KnownBefore(ShownAsTables):
-    """Fields of the report of a run in timing mode that completes, before it was run.
+    """Fields of the report of a timing run, as they are known before it runs.
 
     Sizes that the program binds (``Program.bind``) and shapes that it assumes are believed; a run
     says where they are not so.
@@ -55,7 +55,7 @@ class KnownBefore(ShownAsTables):
 def lower_bounds(
     program: Program, depths: Mapping[str, Annotated[int, Bounds(1)]] | None = None
 ) -> KnownBefore:
-    """Return what is known of each run of ``program``, under whatever depths and hops.
+    """Return what is certain of every run of ``program``, with any depths and hops.
 
     Args:
         program: wired; nothing runs.

@@ -103,7 +103,7 @@ def raised(
 
 @contextlib.contextmanager
 def users_code(who: str, place: Place | None = None, when: str = "") -> Iterator[None]:
-    """Call a user's code inside of this: whatever it raises is an error that says who and where.
+    """Wrap a call of a user's code: what it raises becomes an error that says who and where.
 
     Args:
         who: is called.

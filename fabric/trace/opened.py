@@ -34,8 +34,8 @@ __all__ = ["Trace", "open_trace"]
 class Trace(RecordedRun):
     """The trace of one run, opened by ``open_trace`` or ``Report.trace``.
 
-    All of it is in memory: the run's folder is not needed any more. Several may be open at once,
-    and each may be asked from several threads. Nothing that is asked changes it.
+    The whole trace is in memory, so the run's folder is no longer needed. Several traces may be
+    open at once, and several threads may use one. Nothing changes it.
 
     ``tables`` and ``query`` give columns for pyarrow, polars, pandas and numpy; the analyses are
     what ``python -m fabric trace`` prints, as frozen objects.

@@ -45,7 +45,7 @@ def holds_integers(dtype: np.dtype) -> bool:
 
 
 class ValueChangedError(ValueError):
-    """A value changes by more than the rounding of a floating-point number: which, and where.
+    """A value would change by more than rounding; the message says which, and where.
 
     Attributes:
         number: as it was.

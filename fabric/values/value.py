@@ -120,7 +120,7 @@ def is_constant(data: object) -> bool:
 
 
 class Tile:
-    """A 2-D piece of a tensor, the smallest thing that has data; not changed once it is sent.
+    """A two-dimensional piece of a tensor. It must not change once it is sent.
 
     Attributes:
         rows, cols: the shape; padding counts fully.
@@ -269,7 +269,7 @@ class BufferReference:
 
 
 class Empty(NamedTuple):
-    """Stands where a stop has no value to ride on: in front of the stop is an empty tensor.
+    """Takes the place of a value where a bare stop ends an empty tensor.
 
     An element of this and a stop, a *bare stop*, closes at least the dimension of size 0.
 
@@ -307,7 +307,7 @@ Value: TypeAlias = Tile | Selector | BufferReference | bool | tuple["Value", ...
 """What streams carry; Empty stands in no tuple."""
 
 Element: TypeAlias = tuple[Value, int]
-"""A value and the level of the stop that rides on it, 0 for none.
+"""A value and the level of the stop that it carries, 0 for none.
 
 A plain pair: every hop unpacks one, and a named tuple takes 0.26 microseconds more to make and 0.06
 more to unpack, of the 1 to 3 that an element takes.

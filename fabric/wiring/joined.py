@@ -14,7 +14,7 @@ __all__ = ["check_orders", "check_same_shape"]
 
 
 def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
-    """Refuse two streams that do not run element by element.
+    """Raise an error if two streams cannot be read element by element.
 
     Raises:
         ShapeError: ranks differ, or dimensions that are known to differ.

@@ -137,8 +137,7 @@ class Operator(Described):
     unnoticed.
 
     Attributes:
-        name: for reports; by default made of what the operator does and a number: ``exp_1`` applies
-            the function ``Exp``, ``flatten_2`` applies none.
+        name: its name in reports; if it has none, its function or class with a number: ``exp_1``.
 
     Family:
         Beyond the paper's tables.

@@ -48,7 +48,7 @@ class Costed(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What no run of an operator does in less, where its streams are as their types say.
+    """Lower bounds of an operator's work, if its streams are as their types say.
 
     All cycles are those of its own unit: charged there, or waited there for its own bursts. An
     element is a value here, and no bare stop. A number that hangs on symbols is not known.
@@ -102,7 +102,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Rates:
-    """How fast the hardware under an operator is at best.
+    """The peak rates of the hardware that an operator runs on.
 
     Attributes:
         flops_per_cycle: of its compute unit; 0 where it has no arithmetic.

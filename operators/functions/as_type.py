@@ -19,15 +19,15 @@ __all__ = ["AsType"]
 class AsType(Function):
     """The same numbers, rounded to another floating-point type.
 
-    A block-scaled type finds a scale for each 32 neighbours of a row: the largest power of two in
-    their largest magnitude, divided by the largest one that an element holds. What is beyond the
-    largest element then becomes that.
+    For a block-scaled type, each 32 neighbours of a row get a scale: the largest power of two that
+    is at most their largest magnitude, divided by the largest power of two that an element can
+    hold. A number that is then too large becomes the largest element.
 
     Shapes:
         x: R x C of a floating-point or block-scaled type; result: R x C of ``dtype``.
 
     Timing:
-        1 operation a number; 2 into a block-scaled type, of which one looks for the largest.
+        1 operation per number; 2 for a block-scaled type, because it also looks for the largest.
 
     Attributes:
         dtype: name of the element type.

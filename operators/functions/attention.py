@@ -96,7 +96,7 @@ class AttentionScores(Function):
 class MaskScores(Function):
     """Scores with a mask: minus infinity where it is false, or the numbers of a bias added.
 
-    One operation an element.
+    One operation per element.
 
     Shapes:
         scores: R x N; mask: r x N, booleans or a bias, repeated below itself until it has R rows;
@@ -163,7 +163,7 @@ class MaskScores(Function):
 
 @dataclass(frozen=True)
 class Quotient(Function):
-    """Each row of sums divided by its weight, in another element type; one operation an element.
+    """Each row of sums divided by its weight, in another element type; one operation per element.
 
     Shapes:
         sums: R x C; weights: R x 1; result: R x C of ``dtype``.

@@ -74,7 +74,7 @@ class TakenAlong(Step):
 class SelectorOf(Function):
     """The selector of the streams that a row of integers names; one cycle.
 
-    In timing mode no integers are there: the second operand stands for the choice.
+    Timing mode has no integers, so there the second operand states the choice.
 
     Shapes:
         places: 1 x k, integers, none twice; given: a selector; result: a selector.

@@ -78,8 +78,8 @@ class Windows:
 class Convolved(Step):
     """Windows of an image times weights, with a bias where there is one, rounded once.
 
-    Two operations for each number of a window of each result, where the image is spread for each
-    number of the image and each weight; one more for a bias.
+    Two operations for each number of the window of each result, and one more for a bias. In a
+    transposed convolution, two for each pair of a number of the image and a weight that it meets.
 
     Shapes:
         image: groups * channels * all but the last dimension of space x the last one;

@@ -43,7 +43,7 @@ class _Unary(Function):
 
 @dataclass(frozen=True)
 class SiLU(_Unary):
-    """``x / (1 + exp(-x))``, 8 operations an element.
+    """``x / (1 + exp(-x))``, 8 operations per element.
 
     Shapes:
         x: R x C; result: the same.
@@ -69,7 +69,7 @@ class SiLU(_Unary):
 
 @dataclass(frozen=True)
 class Exp(_Unary):
-    """``exp(x)``, 4 operations an element; 0 in columns that are not valid.
+    """``exp(x)``, 4 operations per element; 0 in columns that are not valid.
 
     Shapes:
         x: R x C; result: the same.
@@ -153,7 +153,7 @@ class _Binary(Function):
 
 @dataclass(frozen=True)
 class Add(_Binary):
-    """``a + b``, one operation an element of the result.
+    """``a + b``, one operation per element of the result.
 
     Shapes:
         a, b: R x C, where either may have 1 row or 1 column; result: R x C.
@@ -176,7 +176,7 @@ class Add(_Binary):
 
 @dataclass(frozen=True)
 class Mul(_Binary):
-    """``a * b``, one operation an element of the result.
+    """``a * b``, one operation per element of the result.
 
     Shapes:
         a, b: R x C, where either may have 1 row or 1 column; result: R x C.
@@ -199,7 +199,7 @@ class Mul(_Binary):
 
 @dataclass(frozen=True)
 class Div(_Binary):
-    """``a / b``, one operation an element of the result; of integers one that has no fraction.
+    """``a / b``, one operation per element of the result; of integers one that has no fraction.
 
     Shapes:
         a, b: R x C, where either may have 1 row or 1 column; result: R x C.
@@ -222,7 +222,7 @@ class Div(_Binary):
 
 @dataclass(frozen=True)
 class Maximum(_Binary):
-    """The larger of ``a`` and ``b``, one operation an element of the result.
+    """The larger of ``a`` and ``b``, one operation per element of the result.
 
     Shapes:
         a, b: R x C, where either may have 1 row or 1 column; result: R x C.

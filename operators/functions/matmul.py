@@ -35,19 +35,19 @@ class Matmul(Function):
 
     Shapes:
         a: M x K; b: K x N (N x K where transposed); result: M x N with the valid rows of a, of the
-        element type of a. That of b is the same, or an integer type of fewer bits, or a
-        block-scaled one. Of two block-scaled types, which may differ, the result is float32. Blocks
-        lie along K: a block-scaled b is transposed.
+        element type of a. The element type of b is the same, or an integer type of fewer bits, or
+        a block-scaled one. If both are block-scaled, the result is float32. Blocks lie along K, so
+        a block-scaled b has to be transposed.
 
     Timing:
-        2 * M * K * N operations; padding counts fully. Scales are powers of two: to apply them adds
-        exponents and counts none.
+        2 * M * K * N operations. Padding counts as data. Applying the scales of block-scaled types
+        adds exponents and counts as no operation.
 
     Attributes:
         transposed: the second operand is stored by rows of its columns. Its valid rows are then
             the valid columns of the result.
-        unrounded: the result stays as it was summed, in float32 where the operands have 16 bits,
-            for a function that goes on with it (``ScaledAdd``).
+        unrounded: the result is not rounded to the element type, for a function that uses it
+            next (``ScaledAdd``). It is float32 if the operands have 16 bits.
 
     Example:
         >>> q, k = np.ones((4, 8)), np.ones((2, 8))

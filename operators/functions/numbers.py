@@ -25,7 +25,7 @@ class NumberFunction(NamedTuple):
 
     Attributes:
         function: of arrays in 32 bits or more, element by element.
-        flops: operations an element.
+        flops: operations per element.
         bits: of the largest magnitude on the way, given those of whole arguments; None of a
             function that does not give whole numbers of these.
     """

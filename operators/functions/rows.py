@@ -47,7 +47,7 @@ class _RowWise(Function):
 
 @dataclass(frozen=True)
 class RowSum(_RowWise):
-    """The sum of each row's valid columns, one operation an element.
+    """The sum of each row's valid columns, one operation per element.
 
     Shapes:
         x: R x C; result: R x 1.
@@ -69,7 +69,7 @@ class RowSum(_RowWise):
 
 @dataclass(frozen=True)
 class RowMaximum(_RowWise):
-    """The largest of each row's valid columns, one operation an element.
+    """The largest of each row's valid columns, one operation per element.
 
     Shapes:
         x: R x C; result: R x 1.

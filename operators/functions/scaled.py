@@ -28,7 +28,7 @@ class ScaledAdd(Function):
         x: R x C; y: R x C, with 1 row or 1 column where it is repeated; result: R x C.
 
     Timing:
-        An operation an element, and one for each factor that is not 1.
+        One operation per element, and one for each factor that is not 1.
 
     Attributes:
         alpha: of ``x``.

@@ -104,7 +104,7 @@ class RunningMaximum(Reduction):
 
 @dataclass(frozen=True)
 class ShiftedExp(Function):
-    """``exp(scores - maximum)``, five operations an element; 0 in columns that are not valid.
+    """``exp(scores - maximum)``, five operations per element; 0 in columns that are not valid.
 
     Shapes:
         scores: R x C; maximum and factor, which is not used: R x 1; result: R x C.

@@ -20,7 +20,7 @@ __all__ = ["SignalAllRead", "Sum"]
 
 @dataclass(frozen=True)
 class Sum(Reduction):
-    """The sum of the tiles of a group, one operation an element; in float32 until it is emitted.
+    """The sum of the tiles of a group, one operation per element; in float32 until it is emitted.
 
     Shapes:
         tiles of a group: R x C; result: R x C.
@@ -92,7 +92,7 @@ class Sum(Reduction):
 
 @dataclass(frozen=True)
 class SignalAllRead(Reduction):
-    """The number 1 when all values of a group have come; one cycle a value.
+    """The number 1 when all values of a group have come; one cycle per value.
 
     Shapes:
         values of a group: any, acknowledgements of stores, too; result: 1 x 1, an integer.

@@ -48,11 +48,12 @@ def _index(members: Mapping[str, list[Entry]]) -> str:
     lines = ["# Operators and functions\n", _GENERATED]
     lines.append(
         "You build programs from these. `python -m fabric operators` prints this list, and\n"
-        "`python -m fabric operators NAME` explains one of them; `help(Map)` does so in Python.\n"
+        "`python -m fabric operators NAME` explains one of them. In Python, `help(Map)` does so.\n"
         "\n"
         "Shapes are written with the outermost dimension first. In `[D_a, ..., D_0]` the rank is\n"
         "`a`, and `D_0` is the innermost dimension. *Ragged* sizes differ from group to group.\n"
-        "The [terms](../reference/terms.md) explain this and the other words.\n"
+        "The parameter `rank` of an operator says how many innermost dimensions it works on.\n"
+        "The [terms](../reference/terms.md) explain these and the other words.\n"
     )
     for family, group in members.items():
         page = f"{_slug(family)}.md"
@@ -141,11 +142,12 @@ def _library() -> dict[str, str]:
     lines = [
         "# Library\n",
         _GENERATED,
-        "This is what `import fabric` offers, topic by topic, what authors of operators and other",
-        "extensions import from `fabric.extend`, and what `import operators` offers besides",
-        "[operators and functions](../operators/index.md). In the documentation that is",
-        "built as a site, the page of a topic explains each name; `help(fabric.Study)` does so in",
-        "Python.\n",
+        "These are the public names, topic by topic. `import fabric` is for programs.",
+        "`fabric.extend` is for authors of operators and other extensions. `operators` offers some",
+        "names besides the [operators and functions](../operators/index.md).\n",
+        "In the documentation that is built as a site (`poe site`), the page of a topic explains",
+        "each name. In the source folder these pages are only lists of names for that site, so use",
+        "`help(fabric.Study)` in Python there.\n",
     ]
     made = {}
     for slug, title, names in _topics():

@@ -28,11 +28,13 @@ _ABOUT: Final = f"""\
 <!-- Written by `python -m tests.docs.sizes`. -->
 # Bytes of channels
 
-This table shows the bytes that the channels of each program take. *As wired* uses the depths in the
+This table shows the bytes that the channels of each program take. *As wired* has the depths in the
 program, with slots for the largest element. The next four columns show what the methods of `size`
-find for the goal `same-cycles`. With bytes in *italics* a run misses the goal or gets stuck. The
-lower bound is what a run needs to end at all; if a merge takes whatever comes first, it is one slot
-for each channel. Everything was run. The last column has the cycles with the depths from `search`.
+find for the goal `same-cycles`: a run takes no longer than with unbounded channels. With bytes in
+*italics* a run misses that goal or gets stuck. The depths as wired may miss it too; then `search`
+may take more bytes. The lower bound is what a run needs to end at all; if a merge takes whatever
+comes first, it is one slot for each channel. Everything was run. The last column has the cycles
+with the depths from `search`.
 
 | {" | ".join(_COLUMNS)} |
 |---{"|---:" * (len(_COLUMNS) - 1)}|

@@ -81,7 +81,7 @@ def test_sections() -> None:
 def test_named_mappings() -> None:
     """Each name stands for its list."""
     hbm2 = BankedDescription()
-    rows = _rows(PAGE[PAGE.index("### Which bits") :])
+    rows = _rows(PAGE[PAGE.index("### Which bits") : PAGE.index("## Put units on a mesh")])
     assert len(rows) == 3
     for name, (_, listed) in rows.items():
         mapping = tuple(re.findall(r'"([^"]+)"', listed))

@@ -24,7 +24,7 @@ _SECONDS: Final = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class TableDescription(Described):
-    """Tables of layer times, in microseconds, and the model and machine they are of.
+    """Tables of layer times, in microseconds, and the model and machine they belong to.
 
     With several ranks (replicas that step together and share the experts), each has
     ``experts / ranks`` of them and gets, on the average, ``1 / ranks`` of all pairs of a token and
@@ -67,7 +67,7 @@ class TableDescription(Described):
 
 
 class LayerTables:
-    """What steps cost by such tables; see ``TableDescription`` and ``StepCost``."""
+    """The cost of steps by tables of layer times; see ``TableDescription`` and ``StepCost``."""
 
     def __init__(self, described: TableDescription) -> None:
         """Read the tables.
@@ -126,9 +126,9 @@ class LayerTables:
 
     def notes(self) -> Sequence[str]:
         """Return what these costs are."""
-        of = "asked beyond a table, its edge is taken"
+        of = "beyond a table its edge is taken"
         layers = counted(self._described.layers, "layer")
-        told = f"steps cost what measured layer times say, of {layers}"
+        told = f"the cost of a step is the measured time of {layers}"
         return (f"{told}; {of}" if self._described.outside == "edge" else told,)
 
     def quality(self) -> Quality:

@@ -22,7 +22,9 @@ __all__ = ["command"]
     callback=sizes_of,
     help="The size of a dimension that data decide; of a symbol with ~ the mean of its groups.",
 )
-@click.option("--data", is_flag=True, help="Take sizes from the program's own routing or lengths.")
+@click.option(
+    "--data", is_flag=True, help="Use the sizes that the program states with program.bind."
+)
 @click.option("--memory-map", is_flag=True, help="Print where each tensor is in the HBM, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj

@@ -60,7 +60,8 @@ def program_options(command: Command) -> Command:
             "hardware_file",
             metavar="FILE.toml",
             type=NamedPath(),
-            help="The fabric, a file or the name of a shipped one; by default the paper's.",
+            help="A hardware file, or the name of one that comes with the fabric; by default "
+            "the paper's.",
         ),
         click.option(
             "-p",
@@ -173,8 +174,8 @@ OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]
     "exact": click.option(
         "--exact",
         is_flag=True,
-        help="Keep all floats in float64, with data. This tells wrong wiring from rounding, "
-        "and what rounding costs.",
+        help="Keep all floats in float64, with data. This shows whether a difference comes "
+        "from rounding or from wrong wiring.",
     ),
     "depths": depth_option("The depth of one channel, named by its reader: OPERATOR.INPUT."),
     "hops": click.option(
@@ -183,14 +184,15 @@ OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]
         metavar="CHANNEL=FORWARD+BACK",
         multiple=True,
         callback=_hops,
-        help="The latency of one channel: cycles forward and back, as in store.0=3+4; else 1+1.",
+        help="The latency of one channel: cycles forward and back, as in store.0=3+4; by "
+        "default 1+1.",
     ),
     "placement": click.option(
         "--placement",
         "placement",
         metavar="FILE.toml",
         type=NamedPath(dir_okay=False),
-        help="Where on the mesh of [network] each unit is; row by row where nothing says so.",
+        help="The site of each unit on the mesh of [network]; by default row by row.",
     ),
     "on_deadlock": click.option(
         "--on-deadlock",
@@ -205,7 +207,7 @@ OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]
         type=click.IntRange(min=10),
         default=10_000_000,
         show_default=True,
-        help="Give up after so many cycles in which nothing gets done.",
+        help="Give up after N cycles in which nothing gets done.",
     ),
 }
 """By what ``simulate`` calls them."""

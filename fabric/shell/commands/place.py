@@ -61,7 +61,7 @@ def command(
     picture: Path | None,
     as_json: bool,
 ) -> int:
-    """Find sites for the units of PROGRAM.py, so that its bytes go short ways.
+    """Find sites for the units of PROGRAM.py, such that its bytes travel short ways.
 
     The mesh of sites is [network] in the hardware file.
     """

@@ -60,9 +60,9 @@ def command(
     places: bool,
     as_json: bool,
 ) -> int:
-    """Write PROGRAM.py as SystemVerilog, on channels of one element a cycle.
+    """Write PROGRAM.py as SystemVerilog, with channels that take one element per cycle.
 
-    Exit status 1: a transfer is in another cycle than the fabric says.
+    The exit status is 1 if a transfer is in another cycle than the fabric says.
     """
     known.update(program=program)
     from fabric.loading.program_file import load_on

@@ -92,19 +92,19 @@ def _pieces(
 @click.option(
     "--break-at",
     metavar="CYCLE|UNIT[.INPUT]:ELEMENT",
-    help="Hold the run in a cycle, or where a unit takes so many elements from its first input or "
-    "from INPUT, and ask what to look at; `help` at the prompt lists the commands.",
+    help="Hold the run in a cycle, or when a unit takes that many elements from its first input, "
+    "or from INPUT, and show a prompt; `help` lists its commands.",
 )
 @click.option(
     "--pieces",
     metavar="ROWSxCOLS",
     callback=_pieces,
-    help="Run it in physical pieces of so many rows and columns, as in 16x16.",
+    help="Cut all tiles into pieces, as the paper's hardware does, for example 16x16.",
 )
 @click.option(
     "--unfold",
     is_flag=True,
-    help="Print a row for every unit; else those of one family share one.",
+    help="Print a row for every unit; by default the units of a family share one.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.pass_obj

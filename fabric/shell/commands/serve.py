@@ -23,12 +23,12 @@ __all__ = ["command"]
     "folder",
     metavar="DIR",
     type=NamedPath(path_type=Path, file_okay=False),
-    help="Keep numbers, pictures and a page there; the same command goes on where it was.",
+    help="Keep numbers, pictures and a page in DIR; the same command continues from there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.argument("file", metavar="CONFIG.toml", type=NamedPath(path_type=Path))
 def command(jobs: int | None, folder: Path | None, as_json: bool, file: Path) -> int:
-    """Serve requests on a model of a server, and tell what users wait at each load."""
+    """Simulate a server, and report how long users wait at each load."""
     from fabric.shell.serving import Serves
     from fabric.terminal.output import program_prints
 

@@ -51,7 +51,7 @@ __all__ = ["command"]
     "--hardware",
     metavar="FILE.toml",
     type=NamedPath(path_type=Path),
-    help="The fabric, a file or the name of a shipped one; by default the paper's.",
+    help="A hardware file, or the name of one that comes with the fabric; by default the paper's.",
 )
 @run_options("mode", "exact", "placement", "livelock_cycles")
 @click.option(
@@ -61,7 +61,10 @@ __all__ = ["command"]
     help="A metric to minimise: a number of the report, or extra.NAME; several make a front.",
 )
 @click.option(
-    "--where", metavar="CONDITION", multiple=True, help="As in 'on_chip_requirement_bytes <= 2e6'."
+    "--where",
+    metavar="CONDITION",
+    multiple=True,
+    help="A condition that points must meet, as in 'on_chip_requirement_bytes <= 2e6'.",
 )
 @click.option(
     "--jobs",
@@ -74,7 +77,7 @@ __all__ = ["command"]
     "timeout_seconds",
     metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
-    help="Give up on a point after so long.",
+    help="Give up on a point after this time.",
 )
 @click.option(
     "--dask",
@@ -106,7 +109,7 @@ __all__ = ["command"]
     "folder",
     metavar="DIR",
     type=NamedPath(path_type=Path, file_okay=False),
-    help="Keep points, pictures and a page there; the same command goes on where it was.",
+    help="Keep points, pictures and a page in DIR; the same command continues from there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.argument(
@@ -132,7 +135,7 @@ def command(
     as_json: bool,
     files: tuple[Path, ...],
 ) -> int:
-    """Run the points of studies, or of one PROGRAM.py with --vary, and tell which are best."""
+    """Run the points of studies, or of one PROGRAM.py with --vary, and report the best."""
     from fabric.machine.terminations import uninterrupted
     from fabric.runs.options import Options
     from fabric.shell.studying import Studying, search_of, storage_of, workers_of

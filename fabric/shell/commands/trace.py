@@ -33,7 +33,7 @@ _ROWS = click.option(
 _UNFOLD = click.option(
     "--unfold",
     is_flag=True,
-    help="A row for every unit or channel; else those of one family share one.",
+    help="A row for every unit or channel; by default those of a family share one.",
 )
 
 
@@ -82,9 +82,9 @@ def deadlock(run: Path) -> None:
 @command.command("show")
 @_RUN
 @click.option("--at", "cycle", type=click.IntRange(min=0), required=True, help="The cycle.")
-@click.option("--around", "node", metavar="NODE", help="A unit and its neighbours; else all.")
+@click.option("--around", "node", metavar="NODE", help="Show only this unit and its neighbours.")
 def show(run: Path, cycle: int, node: str | None) -> None:
-    """Say what everyone was doing in one cycle."""
+    """Say what every unit was doing in one cycle."""
     from fabric.trace.printing.moment import moment_sheet
 
     def around(trace: Trace) -> Sheet:
@@ -144,7 +144,7 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
     metavar="UNIT=FACTORx",
     multiple=True,
     callback=factors,
-    help="A unit works so many times as long: 0.5x is half, 2x is double. UNIT may be a pattern, "
+    help="A unit works FACTOR times as long: 0.5x is half, 2x is double. UNIT may be a pattern, "
     "or a family as the tables name it: 'load_0..127'.",
 )
 @_ROWS
@@ -169,7 +169,7 @@ def what_if(run: Path, depths: dict[str, int], work: dict[str, float], rows: int
     "forms",
     flag_value="jsonl",
     multiple=True,
-    help="A line an event, as structlog writes it.",
+    help="One line per event, as structlog writes it.",
 )
 @click.option("--vcd", "forms", flag_value="vcd", multiple=True, help="For GTKWave and Surfer.")
 @click.option("--csv", "forms", flag_value="csv", multiple=True, help="The transfers as a table.")

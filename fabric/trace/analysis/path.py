@@ -91,7 +91,7 @@ class Phase:
 
 @dataclass(frozen=True, repr=False)
 class CriticalPath(ShownAsTables):
-    """What a run went through, each cycle once.
+    """The chain of work and waits that decides when a run ends, with each cycle once.
 
     Attributes:
         cycles: of the path, which are all that were traced.

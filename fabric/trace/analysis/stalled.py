@@ -174,7 +174,7 @@ class FoldedStalls:
 
 @dataclass(frozen=True, repr=False)
 class Stalls(ShownAsTables):
-    """All of a run's cycles, accounted for.
+    """Where the cycles of a run went.
 
     Attributes:
         cycles: accounted for, of each unit: those that were traced.

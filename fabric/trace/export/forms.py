@@ -70,7 +70,7 @@ _FORMS: Final[dict[str, Writer]] = {
 
 @checked
 def export_form(form: str) -> Callable[[Writer], Writer]:
-    """Return a decorator that lets ``export_trace`` write ``form`` by what it is put on.
+    """Return a decorator that registers a function as the writer of ``form``.
 
     Raises:
         ConfigurationError: there is such a form already.
@@ -87,7 +87,7 @@ def export_form(form: str) -> Callable[[Writer], Writer]:
 
 @checked
 def export_trace(trace: Trace, form: str, output: Path) -> int:
-    """Write ``trace`` into ``output`` in ``form`` and return how many events that were.
+    """Write ``trace`` to ``output`` in ``form``, and return the number of events.
 
     Raises:
         ConfigurationError: there is no such form.

@@ -38,7 +38,7 @@ class Database(Protocol):
 
 
 class Table:
-    """The rows of a query, worked out whenever they are asked for.
+    """The rows of a query, which is executed whenever they are asked for.
 
     It has Arrow's stream of columns (``__arrow_c_stream__``): ``pyarrow.table(table)`` and
     ``polars.DataFrame(table)`` take it as it is, ``table.df()`` is a DataFrame of pandas, where

@@ -118,8 +118,8 @@ def test_several(capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["size", *arguments, "--hold-out", "1", "--goal", "slowdown=1.05"])
     out = capsys.readouterr().out
     assert "The inputs, the depths serve all of them" in out
-    missed = "Inputs held out, of 1 the goal is missed by 1" in out
-    assert missed or "Inputs held out, of 1 the goal is missed by 0" in out
+    missed = "Inputs held out, goal missed by 1 of 1" in out
+    assert missed or "Inputs held out, goal missed by 0 of 1" in out
     assert status == int(missed)
 
 
