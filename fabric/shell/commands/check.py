@@ -23,7 +23,7 @@ __all__ = ["command"]
     help="The size of a dimension that data decide; of a symbol with ~ the mean of its groups.",
 )
 @click.option(
-    "--data", is_flag=True, help="Use the sizes that the program states with program.bind."
+    "--data", is_flag=True, help="Use the sizes that the program's lists and bind() give."
 )
 @click.option("--memory-map", is_flag=True, help="Print where each tensor is in the HBM, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
