@@ -310,7 +310,7 @@ class TestRefused:
         free = json.loads(run(capsys, "check", file, "--json")[1])["free_symbols"]
         (ragged,) = (name for name in free if name.endswith("~"))
 
-        def moved(*options: str) -> object:
+        def moved(*options: str) -> Any:
             found = json.loads(run(capsys, "check", file, "--json", *options)[1])
             return found["metrics"]["paper"]["off_chip_traffic_bytes"]
 
