@@ -20,11 +20,13 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.overrides import TorchFunctionMode
 
 from fabric.extend import refuse, users_code
 from operators.torch.call import Spec
 from operators.torch.chosen.settling import NeedsLengthError, Settled, has_lengths_of_data
+from operators.torch.decisions import data_decide, without_its_dump
 from operators.torch.decompositions import decompositions
 from operators.torch.lengths import at_lengths, is_of_one, kept_trace
 from operators.torch.loops.rolling import Rolled, has_loops
@@ -173,9 +175,12 @@ def _traced(
     ):
         warnings.simplefilter("ignore")  # torch warns about itself
         try:
-            exported = torch.export.export(
-                module, *given, dynamic_shapes=dynamic_shapes, strict=False
-            )
+            with without_its_dump():
+                exported = torch.export.export(
+                    module, *given, dynamic_shapes=dynamic_shapes, strict=False
+                )
+        except GuardOnDataDependentSymNode as error:
+            refuse(data_decide(module, error))
         except Exception as error:  # noqa: BLE001 - the user's module runs there
             if dynamic_shapes is not None and is_of_one(error):
                 return _traced(module, args, kwargs, rolls=rolls)
