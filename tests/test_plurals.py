@@ -41,7 +41,7 @@ _NEVER_1: Final = {
     "initial.py: type_.hits": "1 stands beside it",
     "addresses.py: self.stride": "less than 0",
     "rows.py: self.stride": "less than 0",
-    "bandwidth.py: len(demands)": "more than some FLOPs",
+    "realise.py: len(demands)": "more than some FLOPs",
     "fusion.py: alone": "more than a budget",
     "experts.py: routing.hits": "more than 2",
     "zip.py: value.count": "more than 256",

@@ -75,9 +75,8 @@ def assemble(
         ConfigurationError: a depth or a hop names no channel, a depth is below 1, a hop is given
             where routes say what it is, or the memory is not known.
     """
-    pages = plan.program.hardware.on_chip.pages
     # The compiled loop does not tell what it allocates for which.
-    compiles = compiles and pages is None
+    compiles = compiles and plan.program.hardware.on_chip.pages is None
     kinds = {type(node.operator) for node in plan.nodes}
     conducted = {kind for kind in kinds if is_conducted(kind)}
     units = tuple(
@@ -94,12 +93,7 @@ def assemble(
     channels = _channels(
         plan, units, clock, depths, hops, routes, observation, opened=not may_compile
     )
-    make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
-    on_chip = make_on_chip(capacity_bytes, clock)
-    on_chip.pages = pages
-    if plan.program.hardware.on_chip.spill:
-        on_chip.spill_address = plan.memory_map.end_address
-        on_chip.reserved_bytes = sum(map(on_chip.room_bytes, unspilled_bytes(plan)))
+    on_chip = _on_chip(plan, clock, capacity_bytes, observation)
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
     clock.foresees = foreseeing(off_chip)
     clock.chose = None if observation is None else observation.chose
@@ -138,6 +132,18 @@ def assemble(
         region=region,
         routes=routes,
     )
+
+
+def _on_chip(
+    plan: Plan, clock: VirtualClock, capacity_bytes: int | None, observation: Observation | None
+) -> OnChipMemory:
+    make = OnChipMemory if observation is None else observation.on_chip_memory
+    on_chip = make(capacity_bytes, clock)
+    on_chip.pages = plan.program.hardware.on_chip.pages
+    if plan.program.hardware.on_chip.spill:
+        on_chip.spill_address = plan.memory_map.end_address
+        on_chip.reserved_bytes = sum(map(on_chip.room_bytes, unspilled_bytes(plan)))
+    return on_chip
 
 
 def _ends(

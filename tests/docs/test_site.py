@@ -71,5 +71,5 @@ def test_found(site: Path) -> None:
     assert "operators/higher-order.html#map" in index
     assert 'id="fabric.simulate"' in library
     # In `simulate`, `open_run`, `assert_completes` and `size`, with the one meaning.
-    assert library.count("how long nothing has to get done before the run is given up") == 4
+    assert library.count("the run is given up when nothing gets done for so many cycles") == 4
     assert "Shapes:" not in library

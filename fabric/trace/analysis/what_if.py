@@ -210,7 +210,7 @@ def _worked(record: Record, names: Names, work: Mapping[str, float]) -> Record:
         its = [unit for unit, name in enumerate(record.units) if _fits(name, called)]
         its = its or list(families.get(called, ()))
         if not its:
-            near = close_to([*record.units, *families], called)
+            near = close_to(list(dict.fromkeys([*record.units, *families])), called)
             raise refused(f"work of {called}: no unit or family has that name: expected {near}")
         if not (math.isfinite(factor) and factor >= 0):
             raise refused(
