@@ -225,7 +225,7 @@ def _rolled(exported: ExportedProgram, given: Any) -> ExportedProgram:
     return _taken_apart(rolled.run_decompositions({}))
 
 
-class _KnownPlaces(TorchFunctionMode):  # type: ignore[misc]  # it has no annotations
+class _KnownPlaces(TorchFunctionMode):
     """Lists that index a tensor keep their numbers: on the meta device PyTorch would drop them."""
 
     def __torch_function__(
