@@ -31,7 +31,7 @@ _ROUNDED_WITHIN: Final = {
 _NARROW: Final = (torch.bfloat16, torch.float16)
 
 
-class Reference(TorchDispatchMode):  # type: ignore[misc]  # it has no annotations
+class Reference(TorchDispatchMode):
     """Calls give what they say, rounded once, and equal numbers in the order that they have."""
 
     supports_higher_order_operators = True

@@ -94,11 +94,12 @@ def test_places_of_equal_numbers() -> None:
 def test_other_calls_are_pytorchs() -> None:
     """Numbers of 32 bits, and calls that round once, are left as PyTorch has them."""
     x = drawn(3, 16)
-    for given, function in (
+    cases: list[tuple[Any, Callable[[Any], Any]]] = [
         (x, lambda y: y.softmax(-1)),
         (x.float(), lambda y: functional.layer_norm(y, (16,))),
         (x, lambda y: y @ y.T),
-    ):
+    ]
+    for given, function in cases:
         with Reference():
             found = function(given)
         assert torch.equal(found, function(given))
