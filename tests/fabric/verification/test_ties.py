@@ -84,7 +84,7 @@ BELOW_A_STEP = {
     ("stored", 0.5): (*_ROW, _ELEMENT, "one_element_zero", "one_row_scaled"),
     ("product", 0.125): _ROW,
     ("product", 0.25): (*_TWO_PERCENT, _ELEMENT, "one_row_scaled"),
-    ("chain", 0.125): (*_TWO_PERCENT, _ELEMENT),
+    ("chain", 0.125): (*_TWO_PERCENT, _ELEMENT, "one_row_scaled"),
     ("chain", 0.25): (*_TWO_PERCENT, _ELEMENT, "one_row_scaled", "a_bias_of_5_percent"),
 }
 BELOW_A_STEP["product", 0.5] = (
