@@ -47,7 +47,8 @@ class LinearOffChipStore(Operator):
         shape.
 
     Shapes:
-        source: [D_a, ..., D_0] of tiles.
+        source: [D_a, ..., D_0] of tiles. Tiles of dimension 0 stand side by side, so all of its
+        groups are as wide. If it is ragged, ``Promote(0)`` puts each tile below the last one.
 
     Timing:
         As LinearOffChipLoad, one tile at a time. The slot of a tile is freed when all its requests
