@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fabric.engine.machine_code import Counters
 from fabric.retiming import events as e
+from fabric.telling.families import families
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -98,10 +99,13 @@ class Record:
         """Whether other depths change nothing but when, and that can be told from the record."""
         return not self.arbitrated
 
-    @property
+    @cached_property
     def arbitrated(self) -> tuple[str, ...]:
         """Sentences: why other depths may change more than can be told from the record."""
-        sentences = [f"{unit} takes whichever input comes first" for unit in self.choosers]
+        sentences = [
+            f"{title} {'take' if len(units) > 1 else 'takes'} whichever input comes first"
+            for title, units in families(self.choosers, str)
+        ]
         if self.shares_off_chip:
             sentences.append("the HBM serves bursts as they come")
         if self.shares_on_chip:
