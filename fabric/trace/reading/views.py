@@ -35,10 +35,12 @@ INSERT INTO recorded_readings SELECT * FROM {{file}} WHERE operation >= {len(NUM
 """
 
 WITHOUT_LOG: Final = f"""
-DELETE FROM recorded
-WHERE {ELSEWHERE} IN (sent_order, reserved_order, seen_order, taken_order)
+DELETE FROM recorded USING (
+    SELECT channel, min(element) AS element FROM recorded
+    WHERE {ELSEWHERE} IN (sent_order, reserved_order, seen_order, taken_order) GROUP BY channel
+) half WHERE recorded.channel = half.channel AND recorded.element >= half.element
 """
-"""Leaves out what is known of one end only."""
+"""Leaves out what is known of one end only, and what came behind it on that channel."""
 
 UNFIT: Final = f"""
 SELECT w.unit FROM waiting w LEFT JOIN recorded_states s ON s.unit = w.unit

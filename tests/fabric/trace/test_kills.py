@@ -10,11 +10,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+import duckdb
 import pytest
 
 from fabric import ConfigurationError
+from fabric.engine.observer import ELSEWHERE
+from fabric.retiming.rows import LONG_COLUMNS
 from fabric.shell.cli import main
 from fabric.trace.opened import Trace
+from fabric.trace.reading import views
 from tests.profiles import of_profile
 
 _ROOT: Final = Path(__file__).parents[3]
@@ -136,3 +140,22 @@ def test_many_kills(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     with_rows = _check(name, 500, tmp_path, capsys)
     print(f"{name}: {with_rows} of 500 killed runs left rows")  # noqa: T201
     assert with_rows >= 350
+
+
+def test_nothing_behind_a_gap() -> None:
+    """Of a channel with an end in the loop, whose log was not written, rows are left before it."""
+    elsewhere = {0: (1, 2), 2: (1,)}
+    with duckdb.connect() as database:
+        columns = ", ".join(f'"{name}" BIGINT' for name in LONG_COLUMNS)
+        database.execute(f"CREATE TABLE recorded ({columns})")
+        for channel in range(3):
+            for element in range(4):
+                row = dict.fromkeys(LONG_COLUMNS, 0) | {"channel": channel, "element": element}
+                if element in elsewhere.get(channel, ()):
+                    row["taken_order"] = ELSEWHERE
+                marks = ", ".join("?" * len(row))
+                database.execute(f"INSERT INTO recorded VALUES ({marks})", list(row.values()))
+        database.execute(views.WITHOUT_LOG)
+
+        found = database.execute("SELECT channel, element FROM recorded ORDER BY ALL").fetchall()
+    assert [(0, 0), (1, 0), (1, 1), (1, 2), (1, 3), (2, 0)] == found
