@@ -118,8 +118,11 @@ def test_object_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert told(capsys, file, "--json")[:2] == (0, printed)
 
 
-def test_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A row for each load, with what users wait."""
+    monkeypatch.setenv("COLUMNS", "160")
     top = 'question = "Who waits?"\n'
     status, printed, _ = told(capsys, config(tmp_path, top=top))
     lines = printed.splitlines()
