@@ -9,6 +9,8 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from types import FunctionType
+
+# Any: numba and llvmlite have no types.
 from typing import Any
 
 import numba

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from fabric.engine.channel import Channel
 from fabric.engine.channel_counters import NOTHING
+from fabric.engine.channel_rule import set_out_at
 from fabric.engine.observer import ELSEWHERE
 from fabric.engine.reading import Reading
 
@@ -160,8 +161,7 @@ class ObservedChannel(Channel):
     @override
     def hand_over(self, sent: Iterable[tuple[int, Element]], closed_cycle: int | None) -> None:
         sent = tuple(sent)
-        hop = self.forward_cycles
-        self._sent.extend((ELSEWHERE, visible - hop, 0) for visible, _ in sent)
+        self._sent.extend(self._sent_elsewhere(visible) for visible, _ in sent)
         super().hand_over(sent, closed_cycle)
 
     @override
@@ -174,9 +174,12 @@ class ObservedChannel(Channel):
     @override
     def resume_receiving(self, usable_cycles: Sequence[int]) -> None:
         super().resume_receiving(usable_cycles)
-        hop, held = self.forward_cycles, len(self.queue) - len(self._sent)
+        held = len(self.queue) - len(self._sent)
         visible = [cycle for cycle, _ in islice(self.queue, held)]
-        self._sent.extendleft((ELSEWHERE, cycle - hop, 0) for cycle in reversed(visible))
+        self._sent.extendleft(map(self._sent_elsewhere, reversed(visible)))
+
+    def _sent_elsewhere(self, visible_cycle: int) -> Sent:
+        return ELSEWHERE, set_out_at(visible_cycle, self.forward_cycles), 0
 
     @override
     def looked(self) -> None:

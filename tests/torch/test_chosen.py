@@ -15,23 +15,11 @@ from torch.export import Dim
 from fabric import ProgramError, simulate
 from operators.torch import from_torch
 from tests.profiles import spread
+from tests.torch.test_capture import Computing
 
 ROWS, COLS = 12, 8
 
 WEIGHT = torch.randn(COLS, COLS, generator=torch.Generator().manual_seed(0))
-
-
-class Computing(nn.Module):
-    """A module that is a function."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        """Keep it."""
-        super().__init__()
-        self.function = function
-
-    def forward(self, *given: Any) -> Any:
-        """Return what it returns."""
-        return self.function(*given)
 
 
 def linear(x: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -16,19 +15,7 @@ from operators import Map
 from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
 from tests.profiles import examples
-
-
-class Of(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        """Call ``function``."""
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Any) -> Any:
-        """Call it."""
-        return self.function(*args)
+from tests.torch.test_capture import Computing
 
 
 class Norm(nn.Module):
@@ -107,7 +94,7 @@ def test_what_two_read_is_handed_on() -> None:
         added = x + 1
         return added, added.exp().tanh()
 
-    program = from_torch(Of(function), (torch.randn(4, 8),))
+    program = from_torch(Computing(function), (torch.randn(4, 8),))
 
     assert maps(program) == 2
     verified(program)
@@ -160,4 +147,4 @@ def test_random_modules(
     shape = 2, tall, wide
     generator = torch.Generator().manual_seed(tall)
     given = (torch.randn(shape, generator=generator), torch.randn(shape, generator=generator))
-    verified(from_torch(Of(function), given, schedule=Schedule(tile_rows=rows)))
+    verified(from_torch(Computing(function), given, schedule=Schedule(tile_rows=rows)))
