@@ -1,4 +1,4 @@
-"""Sections of files of TOML as frozen descriptions: what is refused, and how it is said."""
+"""Sections of TOML files, their keys checked, as frozen descriptions."""
 
 from __future__ import annotations
 

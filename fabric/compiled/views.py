@@ -1,4 +1,4 @@
-"""What the operators of a machine see of it."""
+"""What makes the ports of a machine's operators, one node at a time and only when asked."""
 
 from __future__ import annotations
 

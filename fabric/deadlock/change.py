@@ -1,4 +1,4 @@
-"""What is done to a stuck program."""
+"""What a remedy changes in a stuck program: capacity, depths, and what a Feedback begins with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done as soon as it is asked for, and the end of a stream that nobody reads."""
+"""An output that nobody reads, and the awaitable of a send that does not wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading hardware files: what is refused, and how it is said."""
+"""Hardware files: their sections, read into descriptions, and the errors of what does not fit."""
 
 from __future__ import annotations
 

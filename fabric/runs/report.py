@@ -93,7 +93,7 @@ _SPELLED: Final = {
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Report:
-    """One run. The attributes without a comment are the fields of ``run --json``.
+    """One run. ``run --json`` has its attributes as fields, but for units, outputs and files.
 
     Reports are equal if the runs did the same, however long they took and wherever they are kept:
     ``wall_seconds``, ``log_dir`` and ``unwritten`` do not count. They are hashed accordingly.

@@ -1,4 +1,4 @@
-"""What sizing is asked for, and what has been run for it."""
+"""A question to sizing: which channels, which goal, and the runs that were made for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has told of itself, kept apart by a cycle: what has happened up to it, and later.
+"""The reports of units of a held run, in two parts: what happened up to its cycle, and later.
 
 Units run ahead in their own time; their stamps say what belongs to a cycle.
 """

@@ -1,4 +1,4 @@
-"""Where a study's outcomes stay: the protocol, and nowhere."""
+"""The protocol of stores of a study's outcomes, and the store that keeps nothing."""
 
 from __future__ import annotations
 

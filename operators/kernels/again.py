@@ -1,4 +1,4 @@
-"""What passes off-chip memory more than once, and why: a line for each tensor."""
+"""Tensors that pass off-chip memory more than once, and why: a line for each."""
 
 from __future__ import annotations
 
