@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fabric.network import Mesh
 from fabric.placing.annealing import annealed
+from fabric.placing.annealing_loop import _drawn
 from fabric.placing.bound import lower_bound
 from fabric.placing.exact import exact
 from fabric.placing.floor import Floor
@@ -186,3 +187,13 @@ def test_the_edge_has_to_have_room() -> None:
     nets = netlist(9, [(0, [1], 1)], on_edge=range(9))
     with pytest.raises(ConfigurationError, match="9 units that use the HBM: expected at most 8"):
         Floor.of(Mesh(columns=3, rows=3, units_per_site=1), nets)
+
+
+@examples(20, 200)
+@given(st.integers(0, 2**63 - 1), st.integers(1, 2**30))
+def test_random_numbers_are_those_of_knuth(seed: int, below: int) -> None:
+    """The generator is that of MMIX, of which the upper bits are used."""
+    memory, state = [seed], seed
+    for _ in range(5):
+        state = (6364136223846793005 * state + 1442695040888963407) % 2**64
+        assert _drawn(memory, below) == state // 2**33 % 2**30 * below // 2**30  # type: ignore[arg-type]
