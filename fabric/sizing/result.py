@@ -43,7 +43,7 @@ class SizedChannel:
     depth: int
     least_depth: int
     binds: Binding
-    group: str = ""
+    group: str
 
 
 @dataclass(frozen=True)
