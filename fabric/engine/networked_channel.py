@@ -141,6 +141,13 @@ class ObservedNetworkedChannel(ObservedChannel, NetworkedChannel):
 
     __slots__ = ()
 
+    @override
+    def _append(self, element: Element, requested_cycle: int = 0) -> None:
+        before = self.way.bytes_sent
+        super()._append(element, requested_cycle)
+        for observer in self._observers:
+            observer.sent_over_links(self, self.way.bytes_sent - before)
+
     @property
     @override
     def held(self) -> list[tuple[Element, Sent, Stamp | None]]:

@@ -14,7 +14,7 @@ from fabric.telling.wording import listed
 
 __all__ = ["EVENTS", "FIELDS", "LEVELS", "SCHEMA_VERSION", "TABLES", "Field"]
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 """Of the trace folder; a reader refuses newer and older ones."""
 
 
