@@ -152,6 +152,15 @@ class ObservedNetworkedChannel(ObservedChannel, NetworkedChannel):
         for observer in self._observers:
             observer.sent_over_links(self, self.way.bytes_sent - before)
 
+    @override
+    def _count_late(self, before: int) -> None:
+        counted = self.way.links_cycles
+        super()._count_late(before)
+        cycles = self.way.links_cycles - counted
+        if cycles:
+            for observer in self._observers:
+                observer.waited_for_links(self, cycles)
+
     @property
     @override
     def held(self) -> list[tuple[Element, Sent, Stamp | None]]:

@@ -18,6 +18,7 @@ from fabric.retiming.rows import (
     IDLE,
     LATE,
     LEFT_OVER,
+    LINKS,
     LONG_COLUMNS,
     RESERVE,
     SHORT_COLUMNS,
@@ -148,6 +149,11 @@ class Watcher(Observer):
             unit = channel.producer
             stamp = element, unit.now, 0
             self._rows.operation(SIZE, unit.index, stamp, channel.number, size_bytes)
+
+    @override
+    def waited_for_links(self, channel: Watched, cycles: int) -> None:
+        unit = channel.consumer
+        self._rows.operation(LINKS, unit.index, (0, unit.now, 0), channel.number, cycles)
 
     @override
     def arrived(self, channel: Watched, stamp: Stamp, element: int) -> None:

@@ -79,12 +79,23 @@ def test_as_a_model_says(placed: Placed, depth: int, times: int | None) -> None:
 
 
 @pytest.mark.parametrize("name", spread(["simplified_moe", "moe dynamic", "attention"], 2))
-def test_programs(name: str, tmp_path: Path) -> None:
-    """A record of tiles whose sizes data decide goes as the run did, and so it is not refused."""
+def test_programs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record of tiles whose sizes data decide goes as the run did, and so it is not refused.
+
+    What units waited for links is what the report says.
+    """
     report, trace = record(shipped(name, MESH), tmp_path)
     assert trace.shared_channels
     found = trace.what_if()
     assert (report.cycles, (), ()) == (found.cycles, found.units, found.channels)
+    assert report.network is not None
+    units = trace.stalls().units
+    assert report.network.links_cycles == sum(unit.links_cycles for unit in units) > 0
+    ((waited,),) = trace.query("SELECT sum(links_cycles) FROM waits").rows()
+    assert report.network.links_cycles == waited
+    assert all(unit.links_cycles <= unit.empty_cycles for unit in units)
+    assert main(["trace", "stalls", str(report.log_dir)]) == 0
+    assert "; for links is part of empty" in capsys.readouterr().out
 
 
 def without_memory(mesh: Mesh) -> Program:
