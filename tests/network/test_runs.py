@@ -227,7 +227,7 @@ WRONG = {
         'program = "line"\n[units]\nmup = [0, 0]\n', 3, "mup is no unit of 'line': .*mean map"
     ),
     "without a site": (
-        'program = "line"\n[units]\nmap = [0, 0]\n', None, "load, store of 'line': expected a site"
+        'program = "line"\n[units]\nmap = [0, 0]\n', 2, "load, store of 'line': expected a site"
     ),
     "no site": ('program = "line"\n[units]\nmap = [0]\n', 3, "map is .*: expected .column, row."),
     "off the mesh": (
@@ -241,7 +241,7 @@ WRONG = {
         'program = "line"\n[units]\nmap = [0, 0]\nload = [0, 0]\nstore = [3, 2]\n',
         3, "map is at .0, 0., where load is: expected at most 1 unit",
     ),
-    "another table": ('program = "line"\n[sites]\n', None, "sites is given: expected a placement"),
+    "another table": ('program = "line"\n[sites]\n', 2, "sites is given: expected a placement"),
 }  # fmt: skip
 
 
