@@ -27,6 +27,7 @@ from fabric import (
 )
 from fabric.loading.program_file import load_program
 from fabric.network import Mesh, Site
+from fabric.placing.netlist import netlist_of
 from fabric.runs.printing import report_sheet
 from fabric.telling.shipped import programs
 from fabric.terminal.tables import print_sheet
@@ -255,6 +256,29 @@ def test_a_wrong_placement_is_refused(wrong: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=told) as caught:
         simulate(program, placement=file)
     assert (caught.value.file, caught.value.line) == (str(file), line)
+
+
+def test_memory_of_a_site(tmp_path: Path) -> None:
+    """A site whose units need more memory than it has is refused; the same units apart are not."""
+    mesh = Mesh(columns=4, rows=2)
+    sites = dict.fromkeys(("load", "store"), Site(0, 0)) | {"map": Site(1, 1)}
+    apart = sites | {"store": Site(0, 1)}
+    needed = {
+        unit.name: unit.on_chip_bytes for unit in netlist_of(elaborate(_pipeline(mesh))).units
+    }
+    assert needed["load"]
+    assert needed["store"]
+    room = max(needed.values())
+    program = _pipeline(replace(mesh, site_bytes=room))
+    assert simulate(program, placement=_placed(tmp_path, **apart)).status == "completed"
+    file = _placed(tmp_path, **sites)
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"load, store at \[0, 0\]: together {needed['load'] + needed['store']:,} bytes of "
+        rf"on-chip memory: expected at most {room:,}, as \[network\] site_bytes says$",
+    ) as caught:
+        simulate(program, placement=file)
+    assert caught.value.file == str(file)
 
 
 def test_a_program_says_where_its_units_are(tmp_path: Path) -> None:
