@@ -84,7 +84,7 @@ def _units(stalls: Stalls, shown: int) -> Sheet:
         )
         for unit in stalls.units
     ]
-    yield Title(_WHERE, _sums(stalls.cycles, columns))
+    yield Title(_WHERE, _note(stalls.cycles, columns))
     titles = ("unit", *columns, "mostly", "wired at")
     yield Rows(titles, rows, shown)
 
@@ -109,8 +109,8 @@ def _families(stalls: Stalls, shown: int) -> Sheet:
                 Place(median.file, median.line).brief,
             )
         )
-    note = _sums(stalls.cycles, columns)
-    note += ": that of the median unit of a family, by its stalled cycles"
+    of_family = ": that of the median unit of a family, by its stalled cycles"
+    note = _note(stalls.cycles, columns, of_family)
     yield Title(_WHERE, note)
     titles = (
         "unit",
@@ -142,10 +142,10 @@ def _columns(units: Iterable[StalledUnit]) -> dict[str, str]:
     }
 
 
-def _sums(cycles: int, columns: Iterable[str]) -> str:
-    """Return the note on what a row sums to."""
+def _note(cycles: int, columns: Iterable[str], of: str = "") -> str:
+    """Return the note on what a row sums to, and what it is ``of``."""
     more = f"; {_LINKS} is part of {Cause.EMPTY.label}" if _LINKS in columns else ""
-    return f", each row sums to {counted(cycles, 'cycle')}{more}"
+    return f", each row sums to {counted(cycles, 'cycle')}{of}{more}"
 
 
 def _roots(roots: Iterable[ChargedRoot], stalled: int, shown: int) -> Sheet:
