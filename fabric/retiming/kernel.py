@@ -162,7 +162,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                                 ready[count] = other
                                 count += 1
                 elif kind == e.END:
-                    if channels[at + e.CLOSED] < 0 or channels[at + e.COME] < channels[at + e.SENT]:
+                    if channels[at + e.CLOSED] < 0:
                         waits = ch
                         break
                     now = max(now + amount, channels[at + e.CLOSED])

@@ -28,7 +28,15 @@ from tests.fabric.scripted import Stage
 from tests.network.test_transfers import rates_by_definition
 from tests.schedules import schedule
 
-__all__ = ["Placed", "Wire", "expected_clocks", "placed_graphs", "run_placed", "write_placement"]
+__all__ = [
+    "Placed",
+    "TileStage",
+    "Wire",
+    "expected_clocks",
+    "placed_graphs",
+    "run_placed",
+    "write_placement",
+]
 
 BYTE = np.dtype(np.uint8)
 

@@ -28,8 +28,9 @@ from fabric.network import Mesh
 from fabric.shell.cli import main
 from fabric.telling.shipped import programs
 from tests.deadlock.cases import CASES
+from tests.deadlock.parts import Script
 from tests.fabric.trace.recording import PROGRAMS, record
-from tests.network.placed import Placed, expected_clocks, placed_graphs, run_placed
+from tests.network.placed import Placed, TileStage, expected_clocks, placed_graphs, run_placed
 from tests.profiles import examples, spread
 
 MESH = Mesh(columns=4, rows=2, link_bytes_per_cycle=8, injection_bytes_per_cycle=16)
@@ -76,6 +77,28 @@ def test_as_a_model_says(placed: Placed, depth: int, times: int | None) -> None:
         wires=[wire._replace(depth=depth) for wire in placed.wires],
     )
     assert (last_cycle(changed), True) == (found.cycles, found.exact)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_a_reader_that_has_gone(depth: int, tmp_path: Path) -> None:
+    """What comes to it over links goes as soon as it is visible, and holds up its producer."""
+
+    def pair() -> Program:
+        mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=8)
+        with hardware_scope(Hardware(network=mesh)), Program("pair") as program:
+            (stream,) = TileStage(20, work_cycles=(0,), name="a", sizes=[64])()
+            Script(("r0", "c1"), rounds=3, counts=(), name="b")(stream)
+        program.put({"a": (0, 0), "b": (2, 0)})
+        return program
+
+    trace = record(pair(), tmp_path, depths={"b.0": 3})[1]
+    again = simulate(pair(), depths={"b.0": depth})
+    assert trace.what_if({"b.0": depth}).cycles == again.cycles
+    ends = {unit.name: unit.after_cycle for unit in trace.what_if({"b.0": depth}).units}
+    assert again.cycles is not None
+    for unit in again.units:
+        if unit.name in ends:
+            assert ends[unit.name] == again.cycles - unit.idle_cycles
 
 
 @pytest.mark.parametrize("name", spread(["simplified_moe", "moe dynamic", "attention"], 2))
