@@ -9,6 +9,7 @@ from typing import TypeVar
 from fabric.arguments.checks import Unfit
 from fabric.arguments.described import Described, field_checks
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.toml_file import line_in
 from fabric.telling.wording import found_text, one_of
 
 __all__ = ["described_section"]
@@ -27,7 +28,7 @@ def described_section(
 
     Args:
         section: its class; it refuses with ConfigurationError.
-        name: of the section.
+        name: of the section, with those of the tables around it: ``designs.small``.
         table: its keys.
         file: where it stands.
         tags: keys that have been read already, and are no fields.
@@ -35,7 +36,7 @@ def described_section(
     Raises:
         ConfigurationError: a key is not known or missing, or a value is not what its field says.
     """
-    known = dict(field_checks(section))
+    known, place = dict(field_checks(section)), name.split(".")
     values = {key: value for key, value in table.items() if key not in tags}
     for key, value in values.items():
         if key not in known:
@@ -43,6 +44,7 @@ def described_section(
                 f"[{name}] has no key {key} (found {key} = {found_text(value)}): "
                 f"expected {one_of([*tags, *known], key)}",
                 file=file,
+                line=line_in(file, *place, key),
             )
         try:
             known[key].settle(value)
@@ -50,7 +52,9 @@ def described_section(
             # What may be left open is left out: TOML has no None.
             expected = known[key].text.removesuffix(" or None")
             raise ConfigurationError(
-                f"[{name}] {key} is {found_text(value)}: expected {expected}", file=file
+                f"[{name}] {key} is {found_text(value)}: expected {expected}",
+                file=file,
+                line=line_in(file, *place, key),
             ) from None
     missing = [
         each.name
@@ -59,11 +63,14 @@ def described_section(
     ]
     if missing:
         raise ConfigurationError(
-            f"[{name}] has no {missing[0]}: expected {known[missing[0]].text}", file=file
+            f"[{name}] has no {missing[0]}: expected {known[missing[0]].text}",
+            file=file,
+            line=line_in(file, *place),
         )
     try:
         return section(**values)
     except ConfigurationError as error:
-        # What fits each key, and not the others.
+        # What fits each key, and not the others: mostly, the sentence begins with the key.
         what = error.message.removeprefix(f"{section.__name__}: ")
-        raise ConfigurationError(f"[{name}] {what}", file=file) from None
+        line = line_in(file, *place, what.partition(" ")[0])
+        raise ConfigurationError(f"[{name}] {what}", file=file, line=line) from None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from fabric.engine.channel import Channel
-from fabric.engine.channel_rule import links_part, visible_from
+from fabric.engine.channel_rule import closed_from, links_part, next_from, visible_from
 from fabric.engine.observed_channel import ObservedChannel
 from fabric.values.sizes import size_bytes
 from fabric.values.value import Empty
@@ -42,6 +42,8 @@ class NetworkedChannel(Channel):
         way.sent.append((now, requested_cycle, element))
         carried_bytes = size_bytes(element[0])
         way.bytes_sent += carried_bytes
+        if self.interval_cycles:
+            self.next_send_cycle = next_from(now, self.interval_cycles)
         way.flow.begin(now, carried_bytes)
 
     def arrive(self, cycle: int) -> None:
@@ -60,7 +62,9 @@ class NetworkedChannel(Channel):
     @override
     def close(self) -> None:
         if self.way.sent:
-            self.way.closed_cycle = self.producer.now
+            self.way.closed_cycle = closed_from(
+                self.producer.now, self.forward_cycles, self.interval_cycles
+            )
         else:
             super().close()
 
@@ -140,6 +144,22 @@ class ObservedNetworkedChannel(ObservedChannel, NetworkedChannel):
     """One that is watched: who watches is told of an arrival as of a cycle that was requested."""
 
     __slots__ = ()
+
+    @override
+    def _append(self, element: Element, requested_cycle: int = 0) -> None:
+        before = self.way.bytes_sent
+        super()._append(element, requested_cycle)
+        for observer in self._observers:
+            observer.sent_over_links(self, self.way.bytes_sent - before)
+
+    @override
+    def _count_late(self, before: int) -> None:
+        counted = self.way.links_cycles
+        super()._count_late(before)
+        cycles = self.way.links_cycles - counted
+        if cycles:
+            for observer in self._observers:
+                observer.waited_for_links(self, cycles)
 
     @property
     @override

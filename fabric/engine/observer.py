@@ -134,6 +134,12 @@ class Observer:
         the start of the run; None where nothing is known of that.
         """
 
+    def sent_over_links(self, channel: Watched, size_bytes: int) -> None:
+        """An element, or a bare stop, was sent that shared links carry: so many bytes."""
+
+    def waited_for_links(self, channel: Watched, cycles: int) -> None:
+        """So many of the cycles for which the consumer has just waited were for shared links."""
+
     def arrived(self, channel: Watched, stamp: Stamp, element: int) -> None:
         """The consumer took up a group, the first element of which is ``element``."""
 

@@ -210,21 +210,6 @@ class Hardware(_Part):
     placement: PlacementDescription = PlacementDescription()  # noqa: RUF009 - the same
     network: Mesh | None = None
 
-    @override
-    def __post_init__(self) -> None:
-        """Refuse links that are shared beside channels of wires: neither rule says both.
-
-        Raises:
-            ConfigurationError: a value is out of its bounds, or does not fit the others.
-        """
-        super().__post_init__()
-        if self.network is not None and self.network.limits and self.channel.interval_cycles:
-            refuse(
-                "[channel] interval_cycles is 1 and [network] has links with a limit: expected "
-                "one of them",
-                ConfigurationError,
-            )
-
     def placed(self, placement: PlacementDescription | None) -> Hardware:
         """Return it with tensors placed so; as it is where that is None."""
         return self if placement is None else replace(self, placement=placement)

@@ -13,7 +13,7 @@ from fabric.hardware.mesh import Mesh
 from fabric.hardware.models import MODELS
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.shipped import hardware_file
-from fabric.telling.toml_file import read_toml
+from fabric.telling.toml_file import line_in, read_toml
 from fabric.telling.wording import found_text, one_of
 
 __all__ = ["load_hardware", "varied_hardware"]
@@ -60,7 +60,12 @@ def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
         table = sections.setdefault(section, {})
         if isinstance(table, dict):
             table[key] = value
-    return _described(sections, None if file is None else str(file))
+    try:
+        return _described(sections, None if file is None else str(file))
+    except ConfigurationError as error:
+        # A line of the file may say something else than the keys.
+        line = None if keys else error.line
+        raise ConfigurationError(error.message, file=error.file, line=line) from None
 
 
 def _described(sections: dict[str, object], file: str | None) -> Hardware:
@@ -69,11 +74,15 @@ def _described(sections: dict[str, object], file: str | None) -> Hardware:
     for name, table in sections.items():
         if name not in known:
             raise ConfigurationError(
-                f"[{name}] is not a section: expected {one_of(list(known), name)}", file=file
+                f"[{name}] is not a section: expected {one_of(list(known), name)}",
+                file=file,
+                line=line_in(file, name),
             )
         if not isinstance(table, dict):
             raise ConfigurationError(
-                f"{name} is {found_text(table)}: expected a section, [{name}] with keys", file=file
+                f"{name} is {found_text(table)}: expected a section, [{name}] with keys",
+                file=file,
+                line=line_in(file, name),
             )
         section = _model(table, file) if name == "hbm" else known[name]
         read[name] = _section(section, name, table, file)
@@ -88,6 +97,7 @@ def _model(table: dict[str, object], file: str | None) -> type[OffChipDescriptio
         raise ConfigurationError(
             f"[hbm] model is {found_text(name)}: expected {one_of(names, found_text(name))}",
             file=file,
+            line=line_in(file, "hbm", "model"),
         )
     return MODELS[str(name)]
 

@@ -61,6 +61,7 @@ class Mesh(Described):
         crossing_cycles: from a site to its neighbour on another die.
         crossing_bytes_per_cycle: of such a link; None for any number.
         units_per_site: the most that a site has room for; None for any number.
+        site_bytes: on-chip memory of a site, which its units need together at most; None for any.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -76,6 +77,7 @@ class Mesh(Described):
     crossing_cycles: Annotated[int, Bounds(1, 2**20)] | None = None
     crossing_bytes_per_cycle: Annotated[int, Bounds(1, 2**20)] | None = None
     units_per_site: Annotated[int, Bounds(1, 2**20)] | None = None
+    site_bytes: Annotated[int, Bounds(1, 2**62)] | None = None
 
     @override
     def __post_init__(self) -> None:

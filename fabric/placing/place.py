@@ -49,7 +49,8 @@ def place(
     Args:
         program: wired; nothing runs.
         mesh: of sites; that of the program's hardware where None.
-        site_bytes: of on-chip memory that the units of a site need together at most.
+        site_bytes: of on-chip memory that the units of a site need together at most; that of the
+            mesh where None.
         sizes: for symbols, by name, as ``check --set``, of ragged ones the mean over their groups;
             they count more than the program's own.
         seed: of the random numbers; one seed gives one plan.
@@ -70,6 +71,7 @@ def place(
         )
     if site_bytes is not None and site_bytes < 0:
         refuse(f"place: site_bytes is {site_bytes}: expected at least 0", ConfigurationError)
+    site_bytes = mesh.site_bytes if site_bytes is None else site_bytes
     plan = elaborate(program)
     netlist = netlist_of(plan, sizes)
     if exactly and len(netlist.units) > MOST_UNITS:

@@ -63,7 +63,9 @@ CONSUMER: Final = 10
 INTERVAL: Final = 11
 NEXT_SEND: Final = 12
 NEXT_TAKE: Final = 13
-CHANNEL_COLUMNS: Final = 14
+COME: Final = 14  # elements of which it is known from when on they are visible
+FLOW: Final = 15  # of the shared links that carry them; NONE where none do
+CHANNEL_COLUMNS: Final = 16
 
 NONE: Final = -1
 """In the place of a channel, a cycle, or a unit."""

@@ -5,8 +5,10 @@ Stamps are not in it: they follow from it under any depths.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,9 +19,9 @@ from fabric.retiming import events as e
 from fabric.telling.families import families
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Record", "RecordedChannel"]
+__all__ = ["Record", "RecordedChannel", "RecordedLinks"]
 
 
 class RecordedChannel(NamedTuple):
@@ -49,6 +51,20 @@ class RecordedChannel(NamedTuple):
     unused: int = 0
 
 
+class RecordedLinks(NamedTuple):
+    """Links that channels of the recorded run shared, and what they carried.
+
+    Attributes:
+        capacities: bytes a cycle of each.
+        flows: of each route or tree of routes, its links and the channels that it leads to.
+        sizes_bytes: of the elements of each of these channels.
+    """
+
+    capacities: tuple[int, ...]
+    flows: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    sizes_bytes: Mapping[int, Counters] = MappingProxyType({})
+
+
 @dataclass(frozen=True, eq=False)
 class Record:
     """What happened in one run that completed.
@@ -68,7 +84,9 @@ class Record:
         unread: units that sent for cycles that count neither from a reading of their clock nor from
             the start of the run.
         interval_cycles: of all channels; see ``fabric.engine.channel_rule``.
-        shares_links: elements waited for links of a network, and how long that was is not in it.
+        shares_links: elements may have waited for links of a network.
+        links: these links; None where there are none, or where the record does not have them: then
+            nothing waits for links when it is timed.
     """
 
     program: str
@@ -85,6 +103,7 @@ class Record:
     unread: tuple[str, ...] = ()
     interval_cycles: int = 0
     shares_links: bool = False
+    links: RecordedLinks | None = field(default=None, repr=False)
 
     @property
     def orders_are_fixed(self) -> bool:
@@ -110,7 +129,7 @@ class Record:
             sentences.append("the HBM serves bursts as they come")
         if self.shares_on_chip:
             sentences.append("the on-chip memory serves units as they ask")
-        if self.shares_links:
+        if self.shares_links and self.links is None:
             sentences.append("links of the network carry what is sent at a time")
         sentences += [f"{unit} sends for cycles that count from no reading" for unit in self.unread]
         return tuple(sentences)
@@ -201,6 +220,17 @@ class Record:
         its[worked, 1] = np.diff(ends, prepend=0)
         until = kinds == e.UNTIL
         its[until, 1] = np.rint(its[until, 1] * factor).astype(np.int64)
+
+    def with_links(self, times: float) -> Record:
+        """Return the same with links that carry so many ``times`` as much; inf for any number.
+
+        What a link carries stays a whole number of bytes, and at least one.
+        """
+        links = self.links
+        if links is None or math.isinf(times):
+            return replace(self, links=None, shares_links=self.shares_links and links is None)
+        wider = tuple(max(1, round(each * times)) for each in links.capacities)
+        return replace(self, links=links._replace(capacities=wider))
 
     def with_waits(self, units: Sequence[int], factor: float) -> Record:
         """Return the same with waits of ``units`` for memories that take ``factor`` as long."""

@@ -12,7 +12,7 @@ from fabric.machine.state_of import clients_of, cycles_of, shutdown_cycles_of
 from fabric.retiming import rows as r
 from fabric.retiming.assembling import assembled
 from fabric.retiming.of_tasks import Rows, events_of
-from fabric.retiming.record import Record, RecordedChannel
+from fabric.retiming.record import Record, RecordedChannel, RecordedLinks
 from fabric.retiming.unrolling import Unrolled, log_of, sizes_bytes_of
 from fabric.retiming.watcher import Watcher
 from fabric.values.sizes import size_bytes
@@ -44,6 +44,7 @@ class About(NamedTuple):
         shares_on_chip: there is only so much room on chip.
         interval_cycles: of all channels; see ``fabric.engine.channel_rule``.
         shares_links: what is sent may wait for links that others use, too.
+        links: these links, where elements of the record are to be carried by them.
     """
 
     program: str
@@ -55,6 +56,7 @@ class About(NamedTuple):
     shares_on_chip: bool
     interval_cycles: int = 0
     shares_links: bool = False
+    links: RecordedLinks | None = None
 
 
 class Recording(Watcher):
@@ -195,7 +197,20 @@ def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Rec
         _units(operations[unknown, 1], about),
         about.interval_cycles,
         about.shares_links,
+        about.links and _carried(about.links, operations[kinds == r.SIZE], counts),
     )
+
+
+def _carried(links: RecordedLinks, rows: Counters, counts: Counters) -> RecordedLinks:
+    """Return ``links`` with the bytes of all elements, of which ``rows`` say where they change."""
+    sizes_bytes = {}
+    for channel in (each for _, channels in links.flows for each in channels):
+        its = rows[rows[:, 5] == channel]
+        its = its[np.argsort(its[:, 2])]
+        count = counts[channel] if len(its) else 0
+        places = np.searchsorted(its[:, 2], np.arange(count), side="right") - 1
+        sizes_bytes[channel] = its[places, 6]
+    return links._replace(sizes_bytes=sizes_bytes)
 
 
 def _units(numbers: Counters, about: About) -> tuple[str, ...]:

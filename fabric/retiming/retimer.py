@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from fabric.network.links import NO_LINKS, Links
 from fabric.retiming import events as e
 from fabric.retiming.blame import blame
 from fabric.retiming.kernel import retime
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fabric.engine.machine_code import Counters
-    from fabric.retiming.record import Record
+    from fabric.retiming.record import Record, RecordedLinks
 
 __all__ = ["NO_LIMIT", "Blocked", "Retimed", "Retimer"]
 
@@ -86,6 +89,10 @@ class Retimer:
         begun[:, e.BASE] = self.base[:-1]
         begun[:, e.PRODUCER] = [channel.producer for channel in channels]
         begun[:, e.CONSUMER] = [channel.consumer for channel in channels]
+        begun[:, e.FLOW] = e.NONE
+        self._shared: Final = None if record.links is None else _Shared(record, record.links)
+        if self._shared is not None:
+            begun[:, e.FLOW] = self._shared.flow_of
         self._units: Final = self._begun_units.copy()
         self._channels: Final = begun.copy()
         self._ready: Final = np.zeros(len(record.units) + 1, np.int64)
@@ -104,6 +111,7 @@ class Retimer:
             usable=self.usable,
             clocks=self.clocks,
             ready=self._ready,
+            **(_NOT_SHARED if self._shared is None else self._shared.arrays),
         )
 
     def time(self, depths: Counters | Sequence[int], limit: int = NO_LIMIT) -> Retimed:
@@ -117,6 +125,8 @@ class Retimer:
         np.copyto(self._units, self._begun_units)
         np.copyto(self._channels, self._begun_channels)
         self._channels[:, e.DEPTH] = depths
+        if self._shared is not None:
+            self._shared.begin()
         count = len(self.record.units)
         # The first unit is on top of the stack.
         self._ready[:count] = np.arange(count - 1, -1, -1)
@@ -134,7 +144,10 @@ class Retimer:
         Where units block each other, those that are full in a loop they are in; where a limit
         was passed, those whose slots were waited for on the way to the event that passed it; and
         where neither is so, those on the way to the last cycle. None, and no depths help.
+
+        Nothing is known of records with links, on which other channels may have been in the way.
         """
+        assert self._shared is None
         if retimed.blocked:
             loop = self.loop_of(retimed.blocked)
             return frozenset(each.channel for each in loop if each.full)
@@ -206,6 +219,52 @@ class Retimer:
             channel = int(self._units[unit, e.AWAITS])
             found.append(Blocked(unit, channel, kind in (e.SEND, e.RESERVE)))
         return found
+
+
+class _Shared:
+    """Links that channels of a record share, on which nothing is under way when a timing begins.
+
+    Attributes:
+        arrays: see ``kernel.retime``.
+        flow_of: by channel, the flow that leads to it; NONE where none does.
+    """
+
+    def __init__(self, record: Record, shared: RecordedLinks) -> None:
+        """Have places for all elements of ``record``, whose channels share links so."""
+        sizes = np.zeros(max(1, int(record.base[-1])), np.int64)
+        for channel, sizes_bytes in shared.sizes_bytes.items():
+            begin, end = record.base[channel], record.base[channel + 1]
+            count = min(len(sizes_bytes), int(end - begin))
+            sizes[begin : begin + count] = sizes_bytes[:count]
+            # What a unit waited to send when the run stopped is taken to be as large as the last.
+            sizes[begin + count : end] = sizes_bytes[-1] if len(sizes_bytes) else 0
+        links = Links(shared.capacities, [links for links, _ in shared.flows])
+        self.flow_of: Final = np.full(len(record.channels), e.NONE)
+        most = []
+        for flow, (_, channels) in enumerate(shared.flows):
+            self.flow_of[list(channels)] = flow
+            for _ in channels:
+                links.count_end(flow)
+            slots = max(int(np.diff(record.base)[list(channels)].max()), 1)
+            most.append(1 << (slots - 1).bit_length())
+        links.reserve(np.array(most))
+        starts = np.cumsum([len(shared.flows) + 1, *(len(each) for _, each in shared.flows)])
+        numbers = [channel for _, channels in shared.flows for channel in channels]
+        ends = np.array([*starts.tolist(), *numbers], np.int64)
+        self.arrays: Final[Mapping[str, Counters]] = {
+            **links.arrays, "sizes": sizes, "ends": ends
+        }  # fmt: skip
+        self._begun: Final = {name: array.copy() for name, array in links.arrays.items()}
+
+    def begin(self) -> None:
+        """Let nothing be under way."""
+        for name, array in self._begun.items():
+            np.copyto(self.arrays[name], array)
+
+
+_NOT_SHARED: Final[Mapping[str, Counters]] = {
+    **NO_LINKS, "sizes": np.zeros(1, np.int64), "ends": np.zeros(1, np.int64)
+}  # fmt: skip
 
 
 def _grouped(unit_of: Counters, units: int) -> tuple[Counters, Counters]:

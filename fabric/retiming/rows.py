@@ -26,11 +26,13 @@ __all__ = [
     "IDLE",
     "LATE",
     "LEFT_OVER",
+    "LINKS",
     "LONG_COLUMNS",
     "NUMBERED",
     "OPERATION_COLUMNS",
     "RESERVE",
     "SHORT_COLUMNS",
+    "SIZE",
     "UNKNOWN",
     "UNTIL",
     "Packed",
@@ -61,11 +63,13 @@ NUMBERED: Final = (Step.BURST, Step.ALLOCATE, Step.END, Step.RESERVE, Step.IDLE)
 
 BURST, ALLOCATE, END, RESERVE, IDLE = range(len(NUMBERED))
 
-LATE, ARRIVAL, UNTIL, FINISH, CHOICE = range(len(NUMBERED), len(NUMBERED) + 5)
+LATE, ARRIVAL, UNTIL, FINISH, CHOICE, SIZE, LINKS = range(len(NUMBERED), len(NUMBERED) + 7)
 """Not operations of their own, but what follows from other stamps than the clock before it. Of
 LATE, ``wait_cycles`` is the number of the reading the amount counts from, -1 for cycle 0, UNKNOWN
 for an integer that may be anything, and the cycle is the clock that was read; the amount of ARRIVAL
-is an element, of UNTIL and LATE cycles."""
+is an element, of UNTIL and LATE cycles. SIZE has the bytes of elements that shared links carry,
+from the one on whose number stands in the place of an order until the next such row. LINKS has the
+cycles, of the wait that ends in its cycle, in which shared links held an element up."""
 
 UNKNOWN: Final = -2
 """Stands for the number of the reading that a cycle counts from."""

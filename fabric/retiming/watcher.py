@@ -18,9 +18,11 @@ from fabric.retiming.rows import (
     IDLE,
     LATE,
     LEFT_OVER,
+    LINKS,
     LONG_COLUMNS,
     RESERVE,
     SHORT_COLUMNS,
+    SIZE,
     UNKNOWN,
     UNTIL,
     Rows,
@@ -63,6 +65,7 @@ class Watcher(Observer):
         self._rows: Final = rows
         self._channels: dict[int, Watched] = {}
         self._elements: dict[int, int] = {}
+        self._carried: dict[int, tuple[int, int]] = {}  # by channel: elements, bytes of the last
         self._next_order: Callable[[], int]
 
     @override
@@ -137,6 +140,20 @@ class Watcher(Observer):
         reading, cycle, _ = since or (UNKNOWN, 0, 0)
         stamp = order, cycle, reading
         self._rows.operation(LATE, channel.producer.index, stamp, channel.number, cycles)
+
+    @override
+    def sent_over_links(self, channel: Watched, size_bytes: int) -> None:
+        element, last_bytes = self._carried.get(channel.number, (0, -1))
+        self._carried[channel.number] = element + 1, size_bytes
+        if size_bytes != last_bytes:
+            unit = channel.producer
+            stamp = element, unit.now, 0
+            self._rows.operation(SIZE, unit.index, stamp, channel.number, size_bytes)
+
+    @override
+    def waited_for_links(self, channel: Watched, cycles: int) -> None:
+        unit = channel.consumer
+        self._rows.operation(LINKS, unit.index, (0, unit.now, 0), channel.number, cycles)
 
     @override
     def arrived(self, channel: Watched, stamp: Stamp, element: int) -> None:

@@ -24,6 +24,7 @@ from fabric.machine.watchdog import watched
 from fabric.runs import accounting
 from fabric.runs.expected_tiles import SentTiles
 from fabric.runs.runlog import HEARTBEAT_CYCLES, RunLog
+from fabric.runs.site_memory import check_site_memory
 from fabric.runs.story import tell_waits
 from fabric.telling.place import is_own
 from fabric.telling.plain import JsonObject
@@ -81,6 +82,7 @@ class Execution:
         self.functional: Final = settings.mode_of(program) == "functional"
         self.repeats: Final = repeats
         self._plan: Final = placed(plan or elaborate(program), settings.placement)
+        check_site_memory(self._plan)
         self._recorder = _recorder(settings, self._plan)
         self.log = RunLog()
         self.wall_seconds = 0.0

@@ -18,7 +18,7 @@ from fabric.serving.served import MakeScheduler
 from fabric.serving.server import Server
 from fabric.serving.serving import RequestDescription, Serving
 from fabric.telling.errors import ConfigurationError, ProgramError
-from fabric.telling.toml_file import read_toml
+from fabric.telling.toml_file import line_in, read_toml
 from fabric.telling.wording import found_text, one_of
 
 __all__ = ["open_servings", "scheduler_of"]
@@ -58,13 +58,16 @@ def open_servings(path: Path) -> list[Serving]:
         known = (*_SECTIONS, *_TEXTS)
         if name not in known:
             raise ConfigurationError(
-                f"{name} is not known here: expected {one_of(list(known), name)}", file=file
+                f"{name} is not known here: expected {one_of(list(known), name)}",
+                file=file,
+                line=line_in(file, name),
             )
         if not isinstance(value, str if name in _TEXTS else dict):
             raise ConfigurationError(
                 f"{name} is {found_text(value)}: expected "
                 f"{'a text' if name in _TEXTS else f'a section, [{name}] with keys'}",
                 file=file,
+                line=line_in(file, name),
             )
     for name in ("requests", "cost"):
         if name not in content:
@@ -135,6 +138,7 @@ def _designs(
             raise ConfigurationError(
                 f"designs.{name} is {found_text(own)}: expected a section, [designs.{name}]",
                 file=str(path),
+                line=line_in(str(path), "designs", name),
             )
         merged = {**common, **own}
         for key, value in common.items():
@@ -150,6 +154,7 @@ def _cost(name: str, table: Mapping[str, Any], path: Path) -> TableDescription |
         raise ConfigurationError(
             f"[{name}] kind is {found_text(kind)}: expected {one_of(list(_KINDS), str(kind))}",
             file=str(path),
+            line=line_in(str(path), *name.split("."), "kind"),
         )
     return _section(_KINDS[kind], name, table, path, ("kind",))
 

@@ -14,7 +14,7 @@ from fabric.telling.wording import listed
 
 __all__ = ["EVENTS", "FIELDS", "LEVELS", "SCHEMA_VERSION", "TABLES", "Field"]
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 """Of the trace folder; a reader refuses newer and older ones."""
 
 
@@ -117,6 +117,7 @@ FIELDS: Final[dict[str, Field]] = {
     "summary": Field("", "a deadlock in one line"),
     "taken_cycle": Field("cycles", "the consumer dequeued the element; null while it is held"),
     "unit": Field("", "a unit, by its number in node order; by its name in JSON lines"),
+    "links_cycles": Field("cycles", "of these, shared links held an element up"),
     "until_cycle": Field("cycles", "when the other end did what ended the wait"),
     "verified": Field("", "whether the outputs are as expected; null where nobody looked"),
     "visible_cycle": Field("cycles", "from when on the consumer can see the element"),
@@ -209,7 +210,7 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "waits": (
         "unit", "start_cycle", "end_cycle", "cycles", "cause", "channel", "until_cycle",
-        "open",
+        "links_cycles", "open",
     ),
     "run": ("status", "cycles", "peak_bytes_per_cycle"),
     "states": (

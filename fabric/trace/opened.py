@@ -150,8 +150,9 @@ class Trace(RecordedRun):
         self,
         depths: Mapping[str, int] | None = None,
         work: Mapping[str, float] | None = None,
+        links: float = 1,
     ) -> WhatIf:
-        """Return what the run would have taken with other depths, or units that work longer.
+        """Return what the run would have taken with other depths, work or links.
 
         Nothing is run: what each unit did is timed again. That is exact where other depths change
         nothing but when; else ``reasons`` says what they may change.
@@ -160,14 +161,17 @@ class Trace(RecordedRun):
             depths: of channels, by ``consumer.input`` or a pattern such as ``load_*.0``.
             work: how many times as long units work, by name, by a pattern of names, or by the
                 title of a family as the tables show it, such as ``load_0..127``.
+            links: how many times as many bytes a cycle links of the network carry; ``math.inf`` for
+                any number.
 
         Raises:
-            ConfigurationError: there is no such channel or unit, a number is out of range, the run
+            ConfigurationError: there is no such channel or unit, a number is out of range, links
+                are asked for and none has a limit, the run
                 did not complete, or not all of it was traced or is there.
         """
         from fabric.trace.analysis.what_if import what_if_of
 
-        return what_if_of(self, depths or {}, work or {})
+        return what_if_of(self, depths or {}, work or {}, links)
 
     @checked
     def tell(self, log: Log) -> int:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from fabric.hardware.mesh import Site
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.given_file import open_given
-from fabric.telling.toml_file import read_toml
+from fabric.telling.toml_file import lines_in, read_toml
 from fabric.telling.wording import found_text
 
 __all__ = ["Placement", "read_placement"]
 
 _EXPECTED: Final = "a placement: the program's name, and [units] with a site for each unit"
-
-_KEY: Final = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*=""")
 
 
 class Placement(NamedTuple):
@@ -71,12 +67,8 @@ def read_placement(path: Path | str) -> Placement:
 
 
 def _lines(path: Path) -> dict[str, int]:
-    """Return the line of each key, the first of several."""
-    with open_given(path) as opened:
-        text = opened.read().decode("utf-8")
-    lines: dict[str, int] = {}
-    for number, line in enumerate(text.split("\n"), 1):
-        key = _KEY.match(line)
-        if key is not None:
-            lines.setdefault(key[1].strip("\"'"), number)
-    return lines
+    """Return the line of each key; what is missing among units is about that table."""
+    found = lines_in(path)
+    lines = {names[-1]: line for names, line in found.items() if len(names) == 1}
+    lines |= {names[1]: line for names, line in found.items() if names[:-1] == ("units",)}
+    return lines | ({"": lines["units"]} if "units" in lines else {})

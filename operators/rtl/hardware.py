@@ -46,13 +46,19 @@ def design(program: Program, **options: Any) -> Design:
     """Run ``program`` in timing mode, on channels of wires, and return its hardware.
 
     Raises:
-        ProgramError: its hardware has no channels of wires, its run does not complete, or one of
-            its operators has no module.
+        ProgramError: its hardware has no channels of wires, or links that these share, its run
+            does not complete, or one of its operators has no module.
     """
     if program.hardware.channel.interval_cycles != 1:
         raise ProgramError(
             f"program {program.name!r} has channels with interval_cycles = 0: expected 1, which is "
             "what wires can do, as in --hardware wires"
+        )
+    mesh = program.hardware.network
+    if mesh is not None and mesh.limits:
+        raise ProgramError(
+            f"program {program.name!r} is on a mesh whose links have a limit: expected links "
+            "without one, since the hardware has a channel of its own for each"
         )
     outside = Outside(program)
     if outside.is_needed:

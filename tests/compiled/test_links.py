@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric import Hardware, Program, simulate
+from fabric.extend import ChannelDescription
 from fabric.loading.program_file import load_program
 from fabric.network import Mesh
 from fabric.telling.shipped import programs
@@ -36,10 +37,11 @@ PROGRAMS: list[tuple[str, tuple[str, ...]]] = [
 ]
 
 
-def shipped(name: str, parameters: tuple[str, ...], mesh: Mesh) -> Program:
-    """Return a shipped program on a mesh."""
+def shipped(name: str, parameters: tuple[str, ...], mesh: Mesh, interval: int = 0) -> Program:
+    """Return a shipped program on a mesh, with channels of wires where there is an interval."""
     file = programs() / f"{name}.py"
-    return load_program(file, parameters, Hardware(network=mesh)).program
+    channel = ChannelDescription(interval_cycles=interval)
+    return load_program(file, parameters, Hardware(network=mesh, channel=channel)).program
 
 
 def drawn_mesh(source: random.Random) -> Mesh:
@@ -80,9 +82,10 @@ def check_placed(data: bytes, folder: Path) -> None:
     seen: list[list[Any]] = []
     source = random.Random(data)
     mesh = drawn_mesh(source)
+    channel = ChannelDescription(interval_cycles=source.randint(0, 1))
 
     def build() -> Program:
-        with hardware_scope(Hardware(network=mesh)):
+        with hardware_scope(Hardware(network=mesh, channel=channel)):
             made = Random(Choices(data), functional=False)
         seen.extend(end[0] for end in made.ends)
         return made.program
@@ -110,13 +113,16 @@ def test_random_programs_at_length(data: bytes, tmp_path_factory: pytest.TempPat
     check_placed(data, tmp_path_factory.mktemp("placed"))
 
 
+@pytest.mark.parametrize("interval", [0, 1])
 @pytest.mark.parametrize(("name", "parameters"), spread(PROGRAMS, 2))
-def test_shipped_programs(name: str, parameters: tuple[str, ...], tmp_path: Path) -> None:
+def test_shipped_programs(
+    name: str, parameters: tuple[str, ...], interval: int, tmp_path: Path
+) -> None:
     """Programs with memories and merges, most of their operators in the loop."""
     mesh = Mesh(columns=4, rows=2, link_bytes_per_cycle=8, injection_bytes_per_cycle=16)
 
     def build() -> Program:
-        return shipped(name, parameters, mesh)
+        return shipped(name, parameters, mesh, interval)
 
     drawn = placed(build, random.Random(name), tmp_path)
     found = both(build, tmp_path, **drawn)

@@ -259,8 +259,40 @@ class TestRefused:
         ],
     )
     def test_value(self, tmp_path: Path, text: str, message: str) -> None:
-        """The file, the key, what was found and what was expected, in one sentence."""
-        assert f"/fabric.toml: {message}" == refused(tmp_path, text)
+        """The file, the line, the key, what was found and what was expected, in one sentence."""
+        line = 1 if text.startswith(("[hmb]", "hbm = 3")) else 2
+        assert f"/fabric.toml:{line}: {message}" == refused(tmp_path, text)
+
+    def test_line(self, tmp_path: Path) -> None:
+        """That of the key in its section, however it is written; else of the section."""
+        text = """# of a mesh
+[channel]
+depth = 2
+
+[ network ]  # the mesh
+columns = 4
+"rows" = 1
+"""
+        assert "/fabric.toml:7: [network] rows is 1: expected" in refused(tmp_path, text)
+        text = text.replace("= 1", "= 4")
+        narrow = text + "link_bytes_per_cycle = 0"
+        assert "/fabric.toml:8: [network] link_bytes_per_cycle is 0" in refused(tmp_path, narrow)
+        dies = text + "die_columns = 2"
+        assert "/fabric.toml:5: [network] crossing_cycles is missing" in refused(tmp_path, dies)
+        odd = text + "die_columns = 3"
+        assert "/fabric.toml:8: [network] die_columns is 3: expected" in refused(tmp_path, odd)
+        dotted = "network.columns = 4\nnetwork.rows = 1"
+        assert "/fabric.toml:2: [network] rows is 1: expected" in refused(tmp_path, dotted)
+        inline = "channel = { depth = 2 }\nnetwork = { columns = 4, rows = 1 }"
+        assert "/fabric.toml:2: [network] rows is 1: expected" in refused(tmp_path, inline)
+
+    def test_line_of_other_keys(self, tmp_path: Path) -> None:
+        """A key that is given beside the file is in no line of it."""
+        path = tmp_path / "fabric.toml"
+        path.write_text("[network]\ncolumns = 4\nrows = 4", "utf-8")
+        with pytest.raises(ConfigurationError, match="rows is 1") as raised:
+            varied_hardware(path, {"network.rows": 1})
+        assert (str(path), None) == (raised.value.file, raised.value.line)
 
     @pytest.mark.parametrize(
         ("keys", "message"),
@@ -311,9 +343,12 @@ class TestRefused:
         ],
     )
     def test_banked(self, tmp_path: Path, keys: str, message: str) -> None:
-        """What does not fit the other keys is told with them."""
-        found = refused(tmp_path, f"[hbm]\nmodel = 'banked'\n{keys}")
-        assert f"/fabric.toml: [hbm] {message}" == found
+        """What does not fit the other keys is told with them, and with its line."""
+        text = f"[hbm]\nmodel = 'banked'\n{keys}"
+        key = message.partition(" ")[0]
+        stated = [n for n, line in enumerate(text.split("\n"), 1) if line.startswith(f"{key} =")]
+        found = refused(tmp_path, text)
+        assert f"/fabric.toml:{stated[0] if stated else 1}: [hbm] {message}" == found
 
     def test_without_refresh(self, tmp_path: Path) -> None:
         """Cycles between refreshes do not matter where there are none."""
@@ -331,7 +366,7 @@ class TestRefused:
         expected = f"[hbm] model is {shown}: expected one of {', '.join(MODELS)}{hint}"
 
         found = refused(tmp_path, f"[hbm]\nmodel = {model}")
-        assert f"/fabric.toml: {expected}" == found
+        assert f"/fabric.toml:2: {expected}" == found
 
     def test_not_toml(self, tmp_path: Path) -> None:
         """A syntax error names its line."""

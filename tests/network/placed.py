@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import Hardware, Hop, Program, Report, Stream, StreamType, Tile, simulate
-from fabric.extend import Value, Wiring
+from fabric.extend import ChannelDescription, Value, Wiring
 from fabric.network import Mesh, Site
 from fabric.values.stream_type import TileType
 from fabric.wiring.program import hardware_scope
@@ -28,7 +28,15 @@ from tests.fabric.scripted import Stage
 from tests.network.test_transfers import rates_by_definition
 from tests.schedules import schedule
 
-__all__ = ["Placed", "expected_clocks", "placed_graphs", "run_placed", "write_placement"]
+__all__ = [
+    "Placed",
+    "TileStage",
+    "Wire",
+    "expected_clocks",
+    "placed_graphs",
+    "run_placed",
+    "write_placement",
+]
 
 BYTE = np.dtype(np.uint8)
 
@@ -56,6 +64,7 @@ class Placed(NamedTuple):
         nodes: the work of each, and whether it comes before sending; None for a Broadcast.
         wires: between them.
         rounds: elements that each stage sends on each output.
+        interval: cycles between two elements at one end of a channel, at least.
     """
 
     mesh: Mesh
@@ -63,6 +72,7 @@ class Placed(NamedTuple):
     nodes: list[tuple[int, bool] | None]
     wires: list[Wire]
     rounds: int
+    interval: int
 
 
 _LIMIT = st.one_of(st.none(), st.integers(1, 20))
@@ -105,7 +115,7 @@ def placed_graphs(draw: st.DrawFn, *, limited: bool = True) -> Placed:
             size_bytes = next(each.size_bytes for each in wires if each.consumer == producer)
         wires.append(Wire(producer, consumer, draw(st.integers(1, 4)), size_bytes))
     sites = [draw(st.sampled_from(mesh.sites)) for _ in range(size)]
-    return Placed(mesh, sites, nodes, wires, draw(st.integers(0, 8)))
+    return Placed(mesh, sites, nodes, wires, draw(st.integers(0, 8)), draw(st.integers(0, 1)))
 
 
 # ------------------------------------------------------------------------------ the fabric
@@ -146,7 +156,10 @@ def run_placed(
     """
     wires, stages, depths = placed.wires, [], {}
     made: dict[int, Stream] = {}
-    hardware = Hardware(network=placed.mesh if hops is None else None)
+    hardware = Hardware(
+        network=placed.mesh if hops is None else None,
+        channel=ChannelDescription(interval_cycles=placed.interval),
+    )
     with hardware_scope(hardware), Program("placed") as program:
         for node, what in enumerate(placed.nodes):
             inputs = [number for number, wire in enumerate(wires) if wire.consumer == node]
@@ -228,6 +241,7 @@ class _Channel:
     visible: deque[Fraction | int] = field(default_factory=deque)
     taken: list[int] = field(default_factory=list)
     sent: int = 0
+    last_sent: int = -1
     arrived: int = 0
     closed: int | None = None
 
@@ -274,6 +288,7 @@ def _let_pass(mesh: Mesh, flows: list[_Flow], cycle: int) -> None:
 def expected_clocks(placed: Placed) -> list[list[int]]:  # noqa: C901, PLR0915 - one page
     """Return the clocks of the stages after each of their operations, cycle by cycle."""
     mesh, nodes, wires, count = placed.mesh, placed.nodes, placed.wires, placed.rounds
+    interval = placed.interval
     channels: list[_Channel] = []
     flows: list[_Flow] = []
     of_broadcast: dict[int, _Flow] = {}
@@ -331,6 +346,7 @@ def expected_clocks(placed: Placed) -> list[list[int]]:  # noqa: C901, PLR0915 -
     def put(number: int) -> None:
         channel = channels[number]
         channel.sent += 1
+        channel.last_sent = cycle
         if channel.carried_by is None:
             channel.visible.append(cycle + channel.cycles)
             channel.arrived += 1
@@ -345,6 +361,8 @@ def expected_clocks(placed: Placed) -> list[list[int]]:  # noqa: C901, PLR0915 -
             assert channel is not None
             if not channel.visible or channel.visible[0] > cycle:
                 return False
+            if interval and channel.taken and channel.taken[-1] == cycle:
+                return False
             channel.visible.popleft()
             channel.taken.append(cycle)
         elif what in ("send", "reserve"):
@@ -352,6 +370,8 @@ def expected_clocks(placed: Placed) -> list[list[int]]:  # noqa: C901, PLR0915 -
             back = channel.cycles
             freed = sum(taken + back <= cycle for taken in channel.taken)
             if channel.sent + reserved[which] - freed >= channel.depth:
+                return False
+            if interval and channel.last_sent == cycle:
                 return False
             if what == "send":
                 put(which)
@@ -375,7 +395,7 @@ def expected_clocks(placed: Placed) -> list[list[int]]:  # noqa: C901, PLR0915 -
             running.discard(node)
             for wire, other in zip(wires, channels, strict=True):
                 if wire.producer == node:
-                    other.closed = cycle
+                    other.closed = cycle + (other.cycles if interval else 0)
         if what in ("receive", "send", "close"):
             clocks[node].append(cycle)
         return True

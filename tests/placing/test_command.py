@@ -68,6 +68,18 @@ def test_a_broadcast_is_a_tree_of_its_producers() -> None:
     assert any(len(net.targets) > 1 for net in netlist.nets)
 
 
+def test_memory_of_a_site() -> None:
+    """That of the mesh is kept, unless another is given."""
+    needs = sorted(unit.on_chip_bytes for unit in netlist_of(elaborate(small())).units)
+    mesh = Mesh(columns=8, rows=8, units_per_site=4, site_bytes=needs[-1])
+    found = place(small(), mesh)
+    assert found.site_bytes == needs[-1]
+    assert found.floor.broken(found.numbers) is None
+    assert place(small(), mesh, site_bytes=2 * needs[-1]).site_bytes == 2 * needs[-1]
+    with pytest.raises(ConfigurationError, match=f"expected at most {needs[-1] - 1:,}, those"):
+        place(small(), replace(mesh, site_bytes=needs[-1] - 1))
+
+
 def test_the_file_has_a_site_for_each_operator(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from fabric import ConfigurationError, Hardware, Program, ProgramError, Tile, TileType
 from fabric.extend import ChannelDescription, number_in
+from fabric.network import Mesh
 from fabric.shell.cli import main
 from fabric.wiring.program import hardware_scope
 from operators import (
@@ -134,6 +135,15 @@ class TestRefused:
         """Channels that wires are not."""
         with pytest.raises(ProgramError, match="interval_cycles = 0: expected 1"):
             design(program("simplified_moe"))
+
+    def test_shared_links(self) -> None:
+        """Hardware has no links that channels share; a mesh without limits only says hops."""
+        mesh = Mesh(columns=4, rows=4, link_bytes_per_cycle=64)
+        with hardware_scope(replace(WIRES, network=mesh)):
+            with Program("line") as wired:
+                LinearOffChipLoad(np.eye(32), tile=(1, 32))()
+            with pytest.raises(ProgramError, match="a mesh whose links have a limit"):
+                design(wired)
 
     def test_a_tool(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         """A tool that is missing, by name."""

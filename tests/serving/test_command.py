@@ -180,7 +180,7 @@ def test_own_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
             "request 19 needs 10 tokens of cache, and a replica has 7 blocks, 7 tokens",
         ),
         ({"cost": 'kind = "guess"'}, "[cost] kind is 'guess': expected one of tables, fabric"),
-        ({"cost": 'kind = "tables"'}, "server.toml: [cost] has no attention: expected a"),
+        ({"cost": 'kind = "tables"'}, "[cost] has no attention: expected a"),
         ({"level": "latency = 3"}, "[level] has no key latency"),
         ({"top": "speed = 3\n"}, "speed is not known here: expected"),
         ({"top": 'scheduler = "own"\n'}, "expected FILE.py:NAME"),

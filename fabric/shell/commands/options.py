@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable
@@ -132,6 +133,15 @@ def factors(
         return float(text.removesuffix("x")) if _FACTOR.fullmatch(text) else None
 
     return _by_name(given, factor, f"{parameter.metavar}, as in 0.5x or 2x")
+
+
+def links_factor(_context: click.Context, parameter: click.Parameter, given: str) -> float:
+    """Return how many times as much links carry: inf where nothing limits them."""
+    if given == "unlimited":
+        return math.inf
+    if not _FACTOR.fullmatch(given) or not float(given.removesuffix("x")):
+        raise click.BadParameter(f"{given!r}: expected {parameter.metavar}, as in 0.5x or 2x")
+    return float(given.removesuffix("x"))
 
 
 def _hops(

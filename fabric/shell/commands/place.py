@@ -21,7 +21,8 @@ __all__ = ["command"]
     "--site-bytes",
     metavar="N",
     type=click.IntRange(min=0),
-    help="On-chip memory that the units of a site need together at most.",
+    help="On-chip memory that the units of a site need together at most; by default that of "
+    "[network].",
 )
 @click.option(
     "--set",

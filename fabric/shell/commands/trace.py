@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabric.shell.commands.options import NamedPath, depth_option, factors
+from fabric.shell.commands.options import NamedPath, depth_option, factors, links_factor
 from fabric.shell.completing import runs
 from fabric.shell.groups import Group
 from fabric.telling.sheet import SHOWN, Sheet
@@ -147,16 +147,25 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
     help="A unit works FACTOR times as long: 0.5x is half, 2x is double. UNIT may be a pattern, "
     "or a family as the tables name it: 'load_0..127'.",
 )
+@click.option(
+    "--links",
+    metavar="FACTORx|unlimited",
+    default="1x",
+    callback=links_factor,
+    help="Links of the network carry FACTOR times as many bytes a cycle, or any number.",
+)
 @_ROWS
-def what_if(run: Path, depths: dict[str, int], work: dict[str, float], rows: int) -> None:
-    """Say what the run would have taken with other depths or work, without running it.
+def what_if(
+    run: Path, depths: dict[str, int], work: dict[str, float], links: float, rows: int
+) -> None:
+    """Say what the run would have taken with other depths, work or links, without running it.
 
     What each unit did is timed again. This is exact if other depths change only when things happen.
     The hops stay those of the run.
     """
     from fabric.trace.printing.what_if import what_if_sheet
 
-    _show(run, lambda trace: what_if_sheet(trace.what_if(depths, work), rows))
+    _show(run, lambda trace: what_if_sheet(trace.what_if(depths, work, links), rows))
 
 
 @command.command("export")

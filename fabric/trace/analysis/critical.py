@@ -51,11 +51,11 @@ def critical_path(timelines: Timelines) -> list[Step]:
             steps.append(Step(wait.start, cycle, Root(wait.cause, unit)))
             cycle = wait.start
             continue
-        until, carried = min(wait.until, cycle), min(wait.carried, cycle)
-        if carried < cycle:
-            steps.append(Step(carried, cycle, Root("unit", wait.peer) if wait.late else HOP))
-        if until < carried:
-            steps.append(Step(until, carried, NETWORK))
+        until, held = min(wait.until, cycle), min(wait.end - wait.links, cycle)
+        if held < cycle:
+            steps.append(Step(held, cycle, NETWORK))
+        if until < held:
+            steps.append(Step(until, held, Root("unit", wait.peer) if wait.late else HOP))
         unit, cycle = wait.peer, until
     steps.reverse()
     return steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -21,23 +22,28 @@ if TYPE_CHECKING:
 
 __all__ = ["Gain", "by_change", "gains_of"]
 
-_KINDS: Final = ("memory", "family", "depth")
+_KINDS: Final = ("memory", "links", "family", "depth")
+
+
+_LINKS: Final = "the links of the network"
 
 
 class Gain(NamedTuple):
     """A run without one of the things it takes time for.
 
     Attributes:
-        kind: of the thing: a memory, a family of units, or the depth of channels.
+        kind: of the thing: a memory, the links of a network, a family of units, or the depth of
+            channels.
         name: the thing.
         cycles: that the run would take if the thing took no time.
-        half_cycles: if it took half as long; None of channel depth, which is as it is or unlimited.
+        half_cycles: if it took half as long, of links if they carried twice as much; None of
+            channel depth, which is as it is or unlimited.
         estimated: whether a run may take another time, since units or memories that serve whoever
             comes first would meet others.
         file, line: where the units were wired; empty and 0 where it is no family.
     """
 
-    kind: Literal["memory", "family", "depth"]
+    kind: Literal["memory", "links", "family", "depth"]
     name: str
     cycles: int
     half_cycles: int | None
@@ -50,6 +56,8 @@ class Gain(NamedTuple):
         """What a person would change, in words."""
         if self.kind == "depth":
             return "every channel were unbounded"
+        if self.kind == "links":
+            return f"{self.name} were unlimited"
         if self.kind == "memory":
             answers = self.name == "the HBM"
             return f"{self.name} answered at once" if answers else f"{self.name} were unlimited"
@@ -64,15 +72,16 @@ class Gain(NamedTuple):
 
 
 def by_change(gains: Iterable[Gain]) -> list[Gain]:
-    """Return ``gains`` as a person would try them: memories, families, then all channels."""
+    """Return ``gains`` as a person would try them: memories, links, families, then all channels."""
     return sorted(gains, key=lambda gain: (_KINDS.index(gain.kind), gain.changed_cycles))
 
 
 def gains_of(trace: RecordedRun, names: Names, families: Iterable[int]) -> tuple[Gain, ...] | None:
     """Return what would make the run shorter, the most first; None where it cannot be timed again.
 
-    Tried are memories that never let a unit wait, channels that are never full, and each of
-    ``families``, by their first units, without its work and its waits for memories.
+    Tried are memories that never let a unit wait, links that carry any number of bytes, channels
+    that are never full, and each of ``families``, by their first units, without its work and its
+    waits for memories.
     """
     try:
         record = record_in(trace)
@@ -91,6 +100,10 @@ def _tried(record: Record, names: Names, families: Iterable[int]) -> Iterator[Ga
         others = sorted(set(range(len(record.units))) - set(record.clients))
         without = partial(record.with_waits, others)
         yield Gain("memory", "on-chip capacity", *_less_of(without), estimated)
+    if record.links is not None:
+        unlimited, double = record.with_links(math.inf), record.with_links(2)
+        cycles, half_cycles = (_cycles(each, each.depths) for each in (unlimited, double))
+        yield Gain("links", _LINKS, cycles, half_cycles, estimated)
     for unit in families:
         family, place = names.family_of(unit), names.wired[unit]
         without = partial(record.with_pace, family.members)

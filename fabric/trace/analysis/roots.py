@@ -136,12 +136,12 @@ class Roots:
             if end > wait.start:
                 self._copy(unit, wait.peer, wait.start, end)
             end = max(end, wait.start)
-            if wait.carried > max(end, wait.until):
-                self._append(unit, end, self._number[NETWORK])
-                end = wait.carried
-            if wait.end > end:
+            held = max(end, wait.end - wait.links)
+            if held > end:
                 root = wait.peer if wait.late else self._number[OPEN if wait.open else HOP]
                 self._append(unit, end, root)
+            if wait.end > held:
+                self._append(unit, held, self._number[NETWORK])
         self._ends[unit] = wait.end
 
     def _copy(self, unit: int, peer: int, start: int, end: int) -> None:

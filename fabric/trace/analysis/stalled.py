@@ -57,12 +57,13 @@ class ChannelWait:
 
 @dataclass(frozen=True)
 class StalledUnit:
-    """Where a unit's cycles went; the columns of cycles sum to those accounted for.
+    """Where a unit's cycles went; all but ``links_cycles`` sum to the cycles accounted for.
 
     Attributes:
         name, operator, file, line: which unit, and where it was wired.
         busy_cycles: charged for work.
         empty_cycles: waited for an element or the end of a stream.
+        links_cycles: of these, shared links of a network held the element up.
         full_cycles: waited for a slot, and for its credit on the way back.
         hbm_cycles: waited for the HBM.
         capacity_cycles: waited for on-chip capacity.
@@ -77,6 +78,7 @@ class StalledUnit:
     line: int
     busy_cycles: int
     empty_cycles: int
+    links_cycles: int
     full_cycles: int
     hbm_cycles: int
     capacity_cycles: int
@@ -335,6 +337,7 @@ def _named(accounts: Accounts, stalls: UnitStalls) -> StalledUnit:
         line=place.line,
         busy_cycles=stalls.busy,
         empty_cycles=stalls.empty,
+        links_cycles=stalls.links,
         full_cycles=stalls.full,
         hbm_cycles=stalls.hbm,
         capacity_cycles=stalls.capacity,

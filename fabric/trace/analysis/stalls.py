@@ -176,6 +176,8 @@ def _told(gain: Gain, instead_of: int | None = None) -> str:
         text += f" instead of {instead_of:,}"
     if gain.half_cycles is None:
         return f"{text} if it were unlimited"
+    if gain.kind == "links":
+        return f"{text} if they were unlimited, {gain.half_cycles:,} if twice as wide"
     return f"{text} if it took no time, {gain.half_cycles:,} if half as long"
 
 

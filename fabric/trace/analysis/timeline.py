@@ -24,8 +24,7 @@ class Interval(NamedTuple):
         peer: the unit at the other end of the channel; -1 for the memories.
         until: when the peer did what ended the wait; the rest is the way here.
         late: the rest is longer than that way: the peer wanted the element to come later.
-        carried: up to when links that channels share held it up, or the peer, where it wanted the
-            element later; ``until`` where no link is shared.
+        links: the last cycles, in which shared links held it up; no part of that way.
         open: it had not ended when the run stopped, and ends with the run here.
     """
 
@@ -36,17 +35,18 @@ class Interval(NamedTuple):
     peer: int
     until: int
     late: bool
-    carried: int
+    links: int
     open: bool
 
 
 @dataclass(frozen=True)
 class UnitStalls:
-    """Where a unit's cycles went; all but ``worst`` sum to the cycles accounted for.
+    """Where a unit's cycles went; all but ``links`` and ``worst`` sum to those accounted for.
 
     Attributes:
         unit: its number.
         busy, empty, full, hbm, capacity, idle: cycles.
+        links: of empty, those in which shared links held an element up.
         worst: the channel waited for longest, with the cycles; None where none was.
     """
 
@@ -57,6 +57,7 @@ class UnitStalls:
     hbm: int
     capacity: int
     idle: int
+    links: int
     worst: tuple[int, int] | None
 
     @property
@@ -91,10 +92,12 @@ class Timelines:
         first, last = self.first, self.last
         cycles = dict.fromkeys(WAITS, 0)
         by_channel: dict[int, int] = {}
+        links = 0
         for wait in self.waits[unit]:
             length = min(wait.end, last) - max(wait.start, first)
             if length > 0:
                 cycles[wait.cause] += length
+                links += max(0, min(wait.end, last) - max(wait.end - wait.links, first))
                 if wait.channel >= 0:
                     by_channel[wait.channel] = by_channel.get(wait.channel, 0) + length
         ended = max(0, last - max(self.final[unit], first))
@@ -106,6 +109,7 @@ class Timelines:
             unit=unit,
             busy=last - first - ended - stalled,
             idle=ended,
+            links=links,
             worst=worst,
             **cycles,
         )
@@ -120,14 +124,11 @@ def timelines(trace: RecordedRun) -> Timelines:
     """Rebuild the timelines of ``trace``."""
     names = trace.unit_names()
     waits: list[list[Interval]] = [[] for _ in names]
-    late = f"coalesce(cause = '{Cause.EMPTY}' AND until_cycle + forward_cycles < end_cycle, false)"
-    shared = f"coalesce(list_contains({[*trace.shared_channels]}::BIGINT[], channel), false)"
+    way = "until_cycle + forward_cycles + links_cycles"
     rows = trace.rows(
         "SELECT unit, start_cycle, end_cycle, cause, coalesce(channel, -1), "
         "coalesce(CASE WHEN consumer = unit THEN producer ELSE consumer END, -1), until_cycle, "
-        f"{late} AND NOT {shared}, "
-        f"CASE WHEN {late} AND {shared} AND NOT open THEN end_cycle - forward_cycles "
-        "ELSE until_cycle END, "
+        f"coalesce(cause = '{Cause.EMPTY}' AND {way} < end_cycle, false), links_cycles, "
         "open FROM waits LEFT JOIN channels USING (channel) ORDER BY unit, start_cycle, open"
     )
     causes = {str(cause): cause for cause in WAITS}

@@ -105,6 +105,7 @@ class WhatIf(ShownAsTables):
         name: of the program.
         depths: of channels that were given another one, by ``consumer.input``.
         work: how many times as long units work, by name, pattern or title of a family.
+        links: how many times as much links of the network carry; inf for any number.
         cycles_before: of the run.
         cycles: with these depths and this work; None where units block each other, and of a run
             that deadlocked, whose record does not say what comes after it.
@@ -119,6 +120,7 @@ class WhatIf(ShownAsTables):
     name: str
     depths: Mapping[str, int]
     work: Mapping[str, float]
+    links: float
     cycles_before: int
     cycles: int | None
     reasons: tuple[str, ...]
@@ -134,7 +136,9 @@ class WhatIf(ShownAsTables):
         return not self.reasons
 
 
-def what_if_of(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float]) -> WhatIf:
+def what_if_of(
+    trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float], links: float
+) -> WhatIf:
     """Return what the run of ``trace`` would have taken.
 
     Args:
@@ -142,18 +146,24 @@ def what_if_of(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str,
         depths: by ``consumer.input``, or by a pattern of these; later ones come over earlier ones.
         work: how many times as long units work, by name, by a pattern of names, or by the title of
             a family as tables show it; later ones come over earlier ones.
+        links: how many times as much links of the network carry; inf for any number.
 
     Raises:
-        ConfigurationError: there is no such channel or unit, or the trace is not whole.
+        ConfigurationError: there is no such channel or unit, links are asked for and none has a
+            limit, or the trace is not whole.
     """
+    if not links > 0:
+        raise refused(f"links is {links}: expected how many times as much, above 0")
+    if links != 1 and not trace.shared_channels:
+        raise refused("links: expected the trace of a run with [network] links that have a limit")
     if trace.status == "deadlock":
-        return _of_stopped(trace, depths, work)
+        return _of_stopped(trace, depths, work, links)
     record = record_in(trace)
     changed = _changed(record, depths)
     before = Retimer(record)
     before.time(record.depths)
     names = Names(trace)
-    after = Retimer(_worked(record, names, work))
+    after = Retimer(_worked(record, names, work).with_links(links))
     vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
     retimed = after.time(vector)
     ended = retimed.cycles is not None
@@ -162,20 +172,23 @@ def what_if_of(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str,
         name=record.program,
         depths=changed,
         work=dict(work),
+        links=links,
         cycles_before=record.cycles,
         cycles=retimed.cycles,
-        reasons=_reasons(record, work, ended=ended),
+        reasons=_reasons(record, work, links, ended=ended),
         units=_units(names, *moved) if moved else (),
         channels=_channels(record, vector, *moved) if moved else (),
         loop=tuple(_blocked(record, vector, each) for each in after.loop_of(retimed.blocked)),
     )
 
 
-def _of_stopped(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float]) -> WhatIf:
+def _of_stopped(
+    trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float], links: float
+) -> WhatIf:
     """Return whether units of a run that deadlocked would have gone on from where they waited."""
     record, waiting = stopped_in(trace)
     changed = _changed(record, depths)
-    after = Retimer(_worked(record, Names(trace), work))
+    after = Retimer(_worked(record, Names(trace), work).with_links(links))
     vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
     blocked = after.time(vector).blocked
     still = {each.unit for each in blocked}
@@ -191,9 +204,10 @@ def _of_stopped(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str
         name=record.program,
         depths=changed,
         work=dict(work),
+        links=links,
         cycles_before=record.cycles,
         cycles=None,
-        reasons=_reasons(record, work, ended=False),
+        reasons=_reasons(record, work, links, ended=False),
         units=(),
         channels=(),
         loop=tuple(_blocked(record, vector, each) for each in after.loop_of(blocked)),
@@ -240,7 +254,9 @@ def _changed(record: Record, depths: Mapping[str, int]) -> dict[str, int]:
     return changed
 
 
-def _reasons(record: Record, work: Mapping[str, float], *, ended: bool) -> tuple[str, ...]:
+def _reasons(
+    record: Record, work: Mapping[str, float], links: float, *, ended: bool
+) -> tuple[str, ...]:
     # Whether a run ends hangs on the order of what units do, and on no cycles.
     if not ended and record.orders_are_fixed:
         return ()
@@ -248,6 +264,9 @@ def _reasons(record: Record, work: Mapping[str, float], *, ended: bool) -> tuple
         f"{called} works {factor:g} times as long, rounded to cycles"
         for called, factor in work.items()
     ]
+    capacities = () if record.links is None or math.isinf(links) else record.links.capacities
+    if any(each * links % 1 for each in capacities):
+        scaled.append(f"links carry {links:g} times as much, rounded to bytes a cycle")
     return (*record.arbitrated, *scaled)
 
 

@@ -25,6 +25,9 @@ __all__ = ["path_sheet", "stalls_sheet"]
 
 _WHERE: Final = "Where the cycles went"
 
+_LINKS: Final = "for links"
+"""Beside what a unit waited for elements: shared links of a network held them up."""
+
 
 def stalls_sheet(stalls: Stalls, shown: int = ROWS, *, unfold: bool = False) -> Sheet:
     """Yield the tables, the critical path and the verdict; ``shown`` rows of each at most.
@@ -71,18 +74,18 @@ def _stages(stalls: Stalls, shown: int) -> Sheet:
 
 
 def _units(stalls: Stalls, shown: int) -> Sheet:
-    columns = _causes(stalls.units)
+    columns = _columns(stalls.units)
     rows = [
         (
             unit.name,
-            *(getattr(unit, cause.column) for cause in columns),
+            *(getattr(unit, column) for column in columns.values()),
             "" if unit.mostly is None else str(unit.mostly),
             Place(unit.file, unit.line).brief,
         )
         for unit in stalls.units
     ]
-    yield Title(_WHERE, f", each row sums to {counted(stalls.cycles, 'cycle')}")
-    titles = ("unit", *(cause.label for cause in columns), "mostly", "wired at")
+    yield Title(_WHERE, _note(stalls.cycles, columns))
+    titles = ("unit", *columns, "mostly", "wired at")
     yield Rows(titles, rows, shown)
 
 
@@ -90,7 +93,7 @@ def _families(stalls: Stalls, shown: int) -> Sheet:
     """Yield a row a family: its median unit, and how far the others are from it."""
     families = stalls.folded.families
     medians = [family.spread.median for family in families]
-    columns = _causes(medians)
+    columns = _columns(medians)
     rows = []
     for family, median in zip(families, medians, strict=True):
         least, _, most = (each.stalled_cycles for each in family.spread)
@@ -99,20 +102,20 @@ def _families(stalls: Stalls, shown: int) -> Sheet:
             (
                 family.name,
                 len(family.units),
-                *(getattr(median, cause.column) for cause in columns),
+                *(getattr(median, column) for column in columns.values()),
                 least if many else None,
                 most if many else None,
                 family.mostly,
                 Place(median.file, median.line).brief,
             )
         )
-    note = f", each row sums to {counted(stalls.cycles, 'cycle')}"
-    note += ": that of the median unit of a family, by its stalled cycles"
+    of_family = ": that of the median unit of a family, by its stalled cycles"
+    note = _note(stalls.cycles, columns, of_family)
     yield Title(_WHERE, note)
     titles = (
         "unit",
         "units",
-        *(cause.label for cause in columns),
+        *columns,
         "least stalled",
         "most stalled",
         "mostly",
@@ -124,10 +127,25 @@ def _families(stalls: Stalls, shown: int) -> Sheet:
         yield line(absent_line(absent))
 
 
-def _causes(units: Iterable[StalledUnit]) -> list[Cause]:
-    """Return the causes that any of ``units`` has cycles of."""
+def _columns(units: Iterable[StalledUnit]) -> dict[str, str]:
+    """Return the names of columns by their title: of what any of ``units`` has cycles of."""
     seen = list(units)
-    return [cause for cause in SHOWN if any(getattr(unit, cause.column) for unit in seen)]
+    columns: dict[str, str] = {}
+    for cause in SHOWN:
+        columns[cause.label] = cause.column
+        if cause is Cause.EMPTY:
+            columns[_LINKS] = "links_cycles"
+    return {
+        title: column
+        for title, column in columns.items()
+        if any(getattr(unit, column) for unit in seen)
+    }
+
+
+def _note(cycles: int, columns: Iterable[str], of: str = "") -> str:
+    """Return the note on what a row sums to, and what it is ``of``."""
+    more = f"; {_LINKS} is part of {Cause.EMPTY.label}" if _LINKS in columns else ""
+    return f", each row sums to {counted(cycles, 'cycle')}{of}{more}"
 
 
 def _roots(roots: Iterable[ChargedRoot], stalled: int, shown: int) -> Sheet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from fabric.telling.place import Place
@@ -37,7 +38,14 @@ def _asked(found: WhatIf) -> str:
     if len(depths) > _ASKED_SHOWN:
         depths[_ASKED_SHOWN:] = [f"{counted(len(depths) - _ASKED_SHOWN, 'more channel')}"]
     work = [f"{unit} works {factor:g} times as long" for unit, factor in found.work.items()]
-    return "; ".join(depths + work) or "as it was run"
+    links = [] if found.links == 1 else [_links(found.links)]
+    return "; ".join(depths + work + links) or "as it was run"
+
+
+def _links(factor: float) -> str:
+    if math.isinf(factor):
+        return "links of the network have no limit"
+    return f"links of the network carry {factor:g} times as much"
 
 
 def _verdict(found: WhatIf) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from fabric.engine.observer import ELSEWHERE
 from fabric.retiming.log_tables import COLUMNS as LOG_COLUMNS
-from fabric.retiming.rows import LONG_COLUMNS, NUMBERED, OPERATION_COLUMNS
+from fabric.retiming.rows import LINKS, LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.telling.causes import WAITS, Operation
 from fabric.trace.reading.paths import literal
 
@@ -86,7 +86,7 @@ FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "pending": _STAMPS,
     "operations": dict.fromkeys(OPERATION_COLUMNS, _SIGNED)
     | {
-        "operation": ("BIGINT", f"{{}} BETWEEN 0 AND {len(NUMBERED) + 4}"),
+        "operation": ("BIGINT", f"{{}} BETWEEN 0 AND {LINKS}"),
         "unit": _UNIT,
         "order": _COUNT,
         "cycle": _COUNT,

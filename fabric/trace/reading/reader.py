@@ -30,7 +30,7 @@ from fabric.trace.reading.folding import add_families
 from fabric.trace.reading.forms import FORMS, selected
 from fabric.trace.reading.paths import literal
 from fabric.trace.reading.refusals import refused
-from fabric.trace.reading.whole import is_number, is_whole
+from fabric.trace.reading.whole import is_number, is_whole, shared_links_in
 from fabric.trace.table_file import SUFFIX, read_table
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class RecordedRun:
         folder: of the trace.
         meta: about the run: name, program, parameters, hardware, mode, window, nodes,
             off_chip.
-        shared_channels: by number, those that share links of a network.
+        shared_links: those of a network that have a limit, and the channels that share them.
+        shared_channels: these channels, by number.
         status: how the run ended; ``killed`` where it did not say.
         outcome: the same, and what became of its outputs.
         failed: it did not complete, or its outputs are wrong.
@@ -97,7 +98,10 @@ class RecordedRun:
             told = 1
         self.has_state = True
         self.meta: Final = self._meta(run)
-        self.shared_channels: Final[tuple[int, ...]] = tuple(self.meta.get("shared_channels", ()))
+        self.shared_links: Final = shared_links_in(self.meta)
+        self.shared_channels: Final = tuple(
+            sorted(channel for flow in self.shared_links.flows for channel in flow.channels)
+        )
         self.explained: Final = self._text(self.folder.parent / "deadlock.json")
         self._log: Logged | None = None
         self._database = duckdb.connect(config={"python_enable_replacements": False})

@@ -11,11 +11,10 @@ import numpy as np
 from fabric.retiming import events as e
 from fabric.retiming import rows as r
 from fabric.retiming.of_tasks import Rows
-from fabric.retiming.record import Record, RecordedChannel
+from fabric.retiming.record import Record, RecordedChannel, RecordedLinks
 from fabric.retiming.recording import About, record_of
 from fabric.retiming.retimer import Retimer
 from fabric.telling.causes import Operation
-from fabric.telling.wording import counted
 from fabric.trace.reading.refusals import refused
 from fabric.trace.reading.views import CHANNELS
 from fabric.trace.reading.whole import is_number
@@ -119,18 +118,16 @@ def _record_in(trace: RecordedRun) -> Record:
     for name in ("window", "nodes"):
         if trace.meta.get(name) is not None:
             raise refused(f"{who}: only a part was traced: expected a run without --trace-{name}")
-    if trace.shared_channels:
-        raise refused(
-            f"{who}: {counted(len(trace.shared_channels), 'channel')} of the run shared the links "
-            "of its network, which the record does not tell about: expected a run without "
-            "[network], or with links that nothing limits"
-        )
     about = _about(trace)
     if about is None:
         raise refused(
             f"{who}: it does not say which units the HBM serves: an older step-fabric wrote it"
         )
-    if trace.damaged or trace.rows(_MISSING):
+    if (
+        trace.damaged
+        or trace.rows(_MISSING)
+        or max(trace.shared_channels, default=-1) >= len(about.channels)
+    ):
         raise _damaged(who)
     if trace.logged is None:
         transfers = _table(trace, r.LONG_COLUMNS, "recorded")
@@ -174,7 +171,17 @@ def _about(trace: RecordedRun) -> About | None:
         shutdown_cycles=trace.shutdown_cycles or 0,
         shares_on_chip=hardware.get("on_chip", {}).get("capacity_bytes") is not None,
         interval_cycles=trace.interval_cycles,
+        shares_links=bool(trace.shared_channels),
+        links=_links(trace),
     )
+
+
+def _links(trace: RecordedRun) -> RecordedLinks | None:
+    found = trace.shared_links
+    if not found.flows:
+        return None
+    flows = tuple((flow.links, flow.channels) for flow in found.flows)
+    return RecordedLinks(found.capacities, flows)
 
 
 def _operations(trace: RecordedRun) -> Counters:

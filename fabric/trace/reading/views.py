@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from fabric.engine.observer import ELSEWHERE
-from fabric.retiming.rows import BURST, IDLE, NUMBERED, RESERVE
+from fabric.retiming.rows import BURST, IDLE, LINKS, NUMBERED, RESERVE
 from fabric.telling.causes import Cause, Operation, Step
 
 __all__ = ["CHANNELS", "LONG", "OPERATIONS", "SHORT", "UNFIT", "VIEWS", "WITHOUT_LOG"]
@@ -139,7 +139,9 @@ ORDER BY unit, "order";
 
 CREATE TABLE waits AS SELECT
     unit, start_cycle, end_cycle, end_cycle - start_cycle AS cycles, cause, channel,
-    greatest(until_cycle, start_cycle) AS until_cycle, open
+    greatest(least(until_cycle, end_cycle - links_cycles - forward_cycles), start_cycle)
+        AS until_cycle,
+    coalesce(links_cycles, 0) AS links_cycles, open
 FROM (
     SELECT consumer AS unit, seen_cycle - receive_wait_cycles AS start_cycle,
         seen_cycle AS end_cycle, '{Cause.EMPTY}' AS cause, channel, sent_cycle AS until_cycle,
@@ -154,5 +156,8 @@ FROM (
             ELSE cycle END, false
     FROM recorded_operations LEFT JOIN channels USING (channel) WHERE wait_cycles > 0
     UNION ALL SELECT unit, start_cycle, end_cycle, cause, channel, end_cycle, true FROM open_waits
-) ORDER BY unit, start_cycle, open;
+) LEFT JOIN channels USING (channel) LEFT JOIN (
+    SELECT unit, cycle AS end_cycle, amount AS links_cycles, false AS open FROM recorded_readings
+    WHERE operation = {LINKS}
+) USING (unit, end_cycle, open) ORDER BY unit, start_cycle, open;
 """

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from fabric.drawing.picture import stream_label
-from fabric.engine.networked_channel import NetworkedChannel
 from fabric.machine.state_of import clients_of
 from fabric.retiming.log_tables import LogWriter
 from fabric.retiming.watcher import Watcher
@@ -109,11 +108,8 @@ class Recorder:
         about["streams"] = [
             stream_label(edge.consumer.inputs[edge.input].type) for edge in plan.edges
         ]
-        about["shared_channels"] = [
-            number
-            for number, channel in enumerate(machine.channels)
-            if isinstance(channel, NetworkedChannel)
-        ]
+        if machine.routes is not None and machine.routes.trees:
+            about["shared_links"] = _shared_links(machine)
         try:
             folder.mkdir()
             self._spool.open(folder, tell)
@@ -223,6 +219,23 @@ class Recorder:
 
     def _json(self, name: str, value: dict[str, object]) -> None:
         write_whole(self._folder / f"{name}.json", json_text(value))
+
+
+def _shared_links(machine: Machine) -> JsonObject:
+    """Return the links with a limit that channels take, numbered anew, and the flows over them."""
+    routes, floor = machine.routes, machine.plan.floor
+    assert routes is not None
+    assert floor is not None
+    capacities = floor.mesh.capacities
+    used = {link for links, _ in routes.trees for link in links if capacities[link] is not None}
+    number = {link: at for at, link in enumerate(sorted(used))}
+    return {
+        "capacities": [capacities[link] for link in number],
+        "flows": [
+            {"links": [number[link] for link in links if link in number], "channels": [*channels]}
+            for links, channels in routes.trees
+        ],
+    }
 
 
 def _counted(state: RunState) -> object:

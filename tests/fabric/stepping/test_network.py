@@ -29,10 +29,12 @@ def _compared(state: RunState) -> tuple[object, ...]:
     return state.units, channels, state.on_chip.requests
 
 
+@pytest.mark.parametrize("interval", [0, 1])
 @pytest.mark.parametrize("name", SMALL)
-def test_in_each_cycle_it_is_what_the_trace_says(name: str, tmp_path: Path) -> None:
+def test_in_each_cycle_it_is_what_the_trace_says(name: str, interval: int, tmp_path: Path) -> None:
     """Units, channels and waits of programs on a mesh, in cycles drawn at random."""
     hardware = load_hardware("mesh_paper")
+    hardware = hardware.of_wires() if interval else hardware
     wired = load_program(PROGRAMS / f"{name}.py", SMALL[name], hardware).program
     report, trace = record(wired, tmp_path)
     assert report.cycles is not None

@@ -293,7 +293,7 @@ def test_newer_schema(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         Trace(whole.folder)
     assert refused.value.message == (
-        f"{whole.folder}: the trace has schema version 99: expected at most 4; "
+        f"{whole.folder}: the trace has schema version 99: expected at most 5; "
         "a newer step-fabric wrote it"
     )
 

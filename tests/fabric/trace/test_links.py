@@ -1,0 +1,228 @@
+"""Runs on links with limits, timed again: against a model of the network, and against runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric import (
+    ConfigurationError,
+    Hardware,
+    Program,
+    Trace,
+    hardware_scope,
+    open_trace,
+    simulate,
+)
+from fabric.hardware.description import FlatDescription
+from fabric.loading.program_file import load_program
+from fabric.network import Mesh
+from fabric.shell.cli import main
+from fabric.telling.shipped import programs
+from tests.deadlock.cases import CASES
+from tests.deadlock.parts import Script
+from tests.fabric.trace.recording import PROGRAMS, record
+from tests.network.placed import Placed, TileStage, expected_clocks, placed_graphs, run_placed
+from tests.profiles import examples, spread
+
+MESH = Mesh(columns=4, rows=2, link_bytes_per_cycle=8, injection_bytes_per_cycle=16)
+
+
+def shipped(name: str, mesh: Mesh) -> Program:
+    """Wire a program of the repository on a mesh."""
+    file = programs() / f"{name.split(maxsplit=1)[0]}.py"
+    return load_program(file, PROGRAMS[name], Hardware(network=mesh)).program
+
+
+def last_cycle(placed: Placed) -> int:
+    """Return the cycle in which the model's last unit ends."""
+    return max(clock for clocks in expected_clocks(placed) for clock in clocks)
+
+
+def wider(mesh: Mesh, times: int | None) -> Mesh:
+    """Return a mesh all of whose limits are so many times as wide; without limits where None."""
+
+    def limit(found: int | None) -> int | None:
+        return None if found is None or times is None else found * times
+
+    return replace(
+        mesh,
+        link_bytes_per_cycle=limit(mesh.link_bytes_per_cycle),
+        injection_bytes_per_cycle=limit(mesh.injection_bytes_per_cycle),
+        crossing_bytes_per_cycle=limit(mesh.crossing_bytes_per_cycle),
+    )
+
+
+@examples(quick=10, deep=1000)
+@given(placed_graphs(), st.integers(1, 9), st.sampled_from([1, 2, None]))
+def test_as_a_model_says(placed: Placed, depth: int, times: int | None) -> None:
+    """Other depths and wider links give the cycles of a model that steps through them."""
+    with TemporaryDirectory() as folder:
+        settings: dict[str, Any] = {"trace": "events", "log_dir": folder}
+        _, report = run_placed(placed, Path(folder), **settings)
+        trace = report.trace()
+    links = math.inf if times is None else float(times)
+    found = trace.what_if({"*": depth}, links=links if trace.shared_channels else 1)
+
+    changed = placed._replace(
+        mesh=wider(placed.mesh, times),
+        wires=[wire._replace(depth=depth) for wire in placed.wires],
+    )
+    assert (last_cycle(changed), True) == (found.cycles, found.exact)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_a_reader_that_has_gone(depth: int, tmp_path: Path) -> None:
+    """What comes to it over links goes as soon as it is visible, and holds up its producer."""
+
+    def pair() -> Program:
+        mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=8)
+        with hardware_scope(Hardware(network=mesh)), Program("pair") as program:
+            (stream,) = TileStage(20, work_cycles=(0,), name="a", sizes=[64])()
+            Script(("r0", "c1"), rounds=3, counts=(), name="b")(stream)
+        program.put({"a": (0, 0), "b": (2, 0)})
+        return program
+
+    trace = record(pair(), tmp_path, depths={"b.0": 3})[1]
+    again = simulate(pair(), depths={"b.0": depth})
+    assert trace.what_if({"b.0": depth}).cycles == again.cycles
+    ends = {unit.name: unit.after_cycle for unit in trace.what_if({"b.0": depth}).units}
+    assert again.cycles is not None
+    for unit in again.units:
+        if unit.name in ends:
+            assert ends[unit.name] == again.cycles - unit.idle_cycles
+
+
+@pytest.mark.parametrize("name", spread(["simplified_moe", "moe dynamic", "attention"], 2))
+def test_programs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record of tiles whose sizes data decide goes as the run did, and so it is not refused.
+
+    What units waited for links is what the report says.
+    """
+    report, trace = record(shipped(name, MESH), tmp_path)
+    assert trace.shared_channels
+    found = trace.what_if()
+    assert (report.cycles, (), ()) == (found.cycles, found.units, found.channels)
+    assert report.network is not None
+    units = trace.stalls().units
+    assert report.network.links_cycles == sum(unit.links_cycles for unit in units) > 0
+    ((waited,),) = trace.query("SELECT sum(links_cycles) FROM waits").rows()
+    assert report.network.links_cycles == waited
+    assert all(unit.links_cycles <= unit.empty_cycles for unit in units)
+    assert main(["trace", "stalls", str(report.log_dir)]) == 0
+    assert "; for links is part of empty" in capsys.readouterr().out
+
+
+def without_memory(mesh: Mesh) -> Program:
+    """Wire SwiGLU with an HBM that is never waited for long: 1,024 channels for its few units."""
+    hardware = Hardware(hbm=FlatDescription(channels=1024), network=mesh)
+    file = programs() / "swiglu.py"
+    return load_program(file, PROGRAMS["swiglu"], hardware).program
+
+
+@pytest.mark.parametrize(("times", "given"), [(None, "unlimited"), (2, "2x")])
+def test_wider_links(
+    tmp_path: Path, times: int | None, given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is printed and what stalls name as a gain is what a run on such links takes."""
+    report, trace = record(without_memory(MESH), tmp_path)
+    again = simulate(without_memory(wider(MESH, times)))
+    assert report.cycles is not None
+    assert again.cycles is not None
+    assert again.cycles < report.cycles
+
+    assert main(["trace", "what-if", str(report.log_dir), "--links", given]) == 0
+    assert f"{again.cycles:,} after" in capsys.readouterr().out
+    (gain,) = (each for each in trace.stalls().gains or () if each.kind == "links")
+    assert "the links of the network were unlimited" == gain.change
+    assert again.cycles == (gain.cycles if times is None else gain.half_cycles)
+
+
+def test_a_fraction_is_rounded(tmp_path: Path) -> None:
+    """Links carry whole bytes, which is said where it makes a difference."""
+    trace = record(without_memory(MESH), tmp_path)[1]
+    assert any("rounded to bytes" in reason for reason in trace.what_if(links=1.3).reasons)
+    assert not any("rounded" in reason for reason in trace.what_if(links=1.5).reasons)
+
+
+@pytest.mark.parametrize("name", ["pack_rows", "unequal_branches"])
+def test_deadlocks(name: str, tmp_path: Path) -> None:
+    """Units go on with other depths if and only if a run gets further, over links as without."""
+    mesh = Mesh(columns=3, rows=3, link_bytes_per_cycle=2, injection_bytes_per_cycle=3)
+    with hardware_scope(Hardware(network=mesh)):
+        report, trace = record(CASES[name].build(), tmp_path, depths=CASES[name].given)
+    assert report.deadlock is not None
+    assert trace.what_if().loop
+    assert not trace.what_if().released
+    full = [
+        each["name"].partition(" -> ")[2]
+        for loop in report.deadlock["loops"]
+        for each in loop["channels"]
+        if each["held"] >= each["depth"]
+    ]
+    depths = CASES[name].given | dict.fromkeys(full, 64)
+    with hardware_scope(Hardware(network=mesh)):
+        again = record(CASES[name].build(), tmp_path, depths=depths)[1]
+    assert len(again.tables["transfers"]) > len(trace.tables["transfers"])
+    assert trace.what_if(depths).released
+
+
+class TestRefused:
+    @pytest.mark.parametrize("links", [0, -1, math.nan])
+    def test_factors(self, tmp_path: Path, links: float) -> None:
+        """Links carry something."""
+        trace = record(without_memory(MESH), tmp_path)[1]
+        with pytest.raises(ConfigurationError, match="expected how many times as much, above 0"):
+            trace.what_if(links=links)
+
+    def test_no_limits(self, tmp_path: Path) -> None:
+        """Where nothing limits links nothing can be said of other limits."""
+        trace = record(without_memory(wider(MESH, None)), tmp_path)[1]
+        with pytest.raises(ConfigurationError, match="links that have a limit"):
+            trace.what_if(links=2)
+
+    @pytest.mark.parametrize("given", ["0x", "2", "-1x", "infx", "any"])
+    def test_commands(self, given: str, capsys: pytest.CaptureFixture[str]) -> None:
+        """The command says what it expects."""
+        assert main(["trace", "what-if", "run", "--links", given]) == 2
+        assert "expected FACTORx|unlimited, as in 0.5x or 2x" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            {"capacities": [0]},
+            {"capacities": []},
+            {"flows": [{"links": [], "channels": [0]}]},
+            {"flows": [{"links": [0, 0], "channels": [0]}]},
+            {"flows": [{"links": [0], "channels": [0]}, {"links": [0], "channels": [0]}]},
+        ],
+    )
+    def test_damaged_heads(self, tmp_path: Path, damage: dict[str, Any]) -> None:
+        """Links that no run has are no links."""
+        trace = record(without_memory(MESH), tmp_path)[1]
+        self.damage(trace, damage)
+        with pytest.raises(ConfigurationError, match=r"meta\.json is damaged"):
+            open_trace(trace.folder)
+
+    @pytest.mark.parametrize("channel", [999, 0])
+    def test_other_channels(self, tmp_path: Path, channel: int) -> None:
+        """A trace with other flows than the run's does not go as the run did."""
+        trace = record(without_memory(MESH), tmp_path)[1]
+        self.damage(trace, {"flows": [{"links": [0], "channels": [channel]}]})
+        with pytest.raises(ConfigurationError, match="rows of its tables are missing"):
+            open_trace(trace.folder).what_if()
+
+    @staticmethod
+    def damage(trace: Trace, damage: dict[str, Any]) -> None:
+        """Change what the trace says of links."""
+        meta = json.loads((trace.folder / "meta.json").read_text("utf-8"))
+        meta["shared_links"] |= damage
+        (trace.folder / "meta.json").write_text(json.dumps(meta), "utf-8")
