@@ -132,4 +132,6 @@ def tried(tries: int, seed: int) -> dict[str, int]:
 
 
 if __name__ == "__main__":
+    for each in _SIGNALS:  # commands under nohup would rightly ignore some
+        signal.signal(each, signal.SIG_DFL)
     tried(int(sys.argv[1]), int(sys.argv[2]))
