@@ -11,6 +11,7 @@ from .engine.observer import Observer as Observer
 from .engine.observer import Watched as Watched
 from .engine.off_chip import Burst as Burst
 from .engine.off_chip import OffChip as OffChip
+from .engine.off_chip import StandIn as StandIn
 from .engine.on_chip import Allocation as Allocation
 from .engine.ports import Arrivals as Arrivals
 from .engine.ports import Ports as Ports
@@ -49,6 +50,7 @@ from .layouts.views import expanded_back as expanded_back
 from .layouts.views import permuted as permuted
 from .layouts.views import sliced as sliced
 from .layouts.views import sliced_back as sliced_back
+from .memories.registry import memory_of as memory_of
 from .memories.registry import register_memory as register_memory
 from .runs.cost import CostPart as CostPart
 from .runs.outputs import OutputShape as OutputShape
