@@ -22,7 +22,7 @@ class Section(Described):
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
 
-    def stated(self) -> dict[str, object]:
+    def _stated(self) -> dict[str, object]:
         """Return the keys with their values, as a file would state them; none: without section."""
         values = {key: getattr(self, key) for key, _ in field_checks(type(self))}
         return {

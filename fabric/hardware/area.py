@@ -76,9 +76,9 @@ class AreaDescription(Section):
                 )
 
     @override
-    def stated(self) -> dict[str, object]:
+    def _stated(self) -> dict[str, object]:
         """Return what is stated; nothing where nothing has an area."""
-        return super().stated() if self.is_stated else {}
+        return super()._stated() if self.is_stated else {}
 
     @property
     def is_stated(self) -> bool:

@@ -84,9 +84,9 @@ class OffChipDescription(Section):
         return Fraction(self.peak_bytes_per_cycle)
 
     @override
-    def stated(self) -> dict[str, object]:
+    def _stated(self) -> dict[str, object]:
         """Return the model and its keys; what is left to a preset has none."""
-        return {"model": self.model, **super().stated()}
+        return {"model": self.model, **super()._stated()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +156,7 @@ class OnChipDescription(Section):
         return None if self.page_bytes is None else Pages(self.page_bytes, self.unit_bytes)
 
     @override
-    def stated(self) -> dict[str, object]:
+    def _stated(self) -> dict[str, object]:
         """Return its keys, the capacity also where it is unlimited; pages where there are any."""
         hidden = set() if self.page_bytes else {"page_bytes", "unit_bytes"}
         hidden |= set() if self.spill else {"spill"}
@@ -177,9 +177,9 @@ class ChannelDescription(Section):
     interval_cycles: Annotated[int, Bounds(0, 1)] = 0
 
     @override
-    def stated(self) -> dict[str, object]:
+    def _stated(self) -> dict[str, object]:
         """Return the depth, and the interval where there is one."""
-        return {key: value for key, value in super().stated().items() if key == "depth" or value}
+        return {key: value for key, value in super()._stated().items() if key == "depth" or value}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,9 +248,9 @@ class Hardware(Section):
     def as_dict(self) -> dict[str, dict[str, object]]:
         """Return every key with its value, as a hardware file would state them.
 
-        Each section says which of its keys are ``stated``.
+        Each section says which of its keys are stated.
         """
         sections = {
-            name: part.stated() for name, part in vars(self).items() if isinstance(part, Section)
+            name: part._stated() for name, part in vars(self).items() if isinstance(part, Section)
         }
         return {name: keys for name, keys in sections.items() if keys}

@@ -35,6 +35,6 @@ class PlacementDescription(Section):
     row_padding_bytes: Bytes = 0
 
     @override
-    def stated(self) -> dict[str, object]:
+    def _stated(self) -> dict[str, object]:
         """Return its keys; nothing where tensors are as they are without the section."""
-        return {} if self == PlacementDescription() else super().stated()
+        return {} if self == PlacementDescription() else super()._stated()
