@@ -48,9 +48,8 @@ def register_memory(
     _MAKERS[description] = make
 
 
-def memory_of(
-    description: OffChipDescription, readers: list[Unit], writers: list[Unit]
-) -> OffChip:
+@checked
+def memory_of(description: OffChipDescription, readers: list[Unit], writers: list[Unit]) -> OffChip:
     """Return the memory that ``description`` describes, also for one that stands in front of it.
 
     Args:
