@@ -36,7 +36,7 @@ _NEVER_1: Final = {
     "cause.py: size": "what is taken of it is neither 0 nor all",
     "checked_unit.py: described(result)": "a clock out of range",
     "watchdog.py: looks * _PERIOD_SECONDS": "several seconds",
-    "advice.py: short_text(size)": "a formula",
+    "check.py: short_text(size)": "a formula",
     "layout.py: list(self.trips)": "a list",
     "initial.py: type_.hits": "1 stands beside it",
     "addresses.py: self.stride": "less than 0",

@@ -36,7 +36,6 @@ RETIRED: Final = re.compile(
 """Words that were used beside those of the table."""
 
 OTHERS: Final = {
-    ("hardware/description.py", "hbm"),
     ("hardware/file.py", "hbm"),
     ("runs/pricing.py", "hbm"),
     ("runs/report.py", "hbm"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from itertools import repeat
 from typing import Final, NamedTuple
 
 from typing_extensions import override
@@ -199,10 +198,13 @@ class Items(Check):
 
     @override
     def settle(self, value: object) -> object:
-        if not isinstance(value, tuple | list) or self._count not in (None, len(value)):
+        if not isinstance(value, (tuple, list)) or self._count not in (None, len(value)):
             raise Unfit
-        items = repeat(self._items[0], len(value)) if self._count is None else self._items
-        settled = [check.settle(item) for check, item in zip(items, value, strict=True)]
+        if self._count is None:
+            settle = self._items[0].settle
+            settled = [settle(item) for item in value]
+        else:
+            settled = [check.settle(item) for check, item in zip(self._items, value, strict=True)]
         alike = value.__class__ is tuple and all(map(operator.is_, settled, value))
         return value if alike else tuple(settled)
 

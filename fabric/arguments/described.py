@@ -10,9 +10,9 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
-from typing import Any, ClassVar, Final, NoReturn, ParamSpec, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from fabric.arguments.annotated import check_of, several
@@ -45,7 +45,14 @@ _UNCALLED: Final = re.compile(r"'(\w+)' object is not callable")
 _UNKNOWN: Final = re.compile(r"unexpected keyword argument '(\w+)'")
 _QUOTED: Final = re.compile(r"'(\w+)'")
 
-_known: Final[WeakKeyDictionary[type, tuple[tuple[str, Check], ...]]] = WeakKeyDictionary()
+Checks: TypeAlias = tuple[tuple[str, Check], ...]
+"""The fields of a class with their checks."""
+
+Kind: TypeAlias = inspect._ParameterKind  # it has no public name
+_BY_PLACE: Final = {Kind.POSITIONAL_ONLY, Kind.POSITIONAL_OR_KEYWORD}
+_BY_NAME: Final = {Kind.POSITIONAL_OR_KEYWORD, Kind.KEYWORD_ONLY}
+
+_known: Final[WeakKeyDictionary[type, Checks]] = WeakKeyDictionary()
 """The fields of classes with their checks."""
 
 
@@ -60,12 +67,12 @@ class Described(metaclass=Helped):
     duties: ClassVar[tuple[str, ...]] = ()
     refusal: ClassVar[type[FabricError]] = ProgramError
 
-    _is_whole: ClassVar[bool]
+    _checks: ClassVar[Checks | None]
 
     def __init_subclass__(cls, **options: object) -> None:
         """Have ``cls`` looked at when its first instance is made."""
         super().__init_subclass__(**options)
-        cls._is_whole = False
+        cls._checks = None
 
     def __post_init__(self) -> None:
         """Check the fields, and turn integers of numpy's, say, into Python's.
@@ -73,11 +80,11 @@ class Described(metaclass=Helped):
         Raises:
             FabricError: a value is not what the field says.
         """
-        cls = type(self)
-        if not cls._is_whole:
+        cls = self.__class__
+        if cls._checks is None:
             _check_class(cls)
-            cls._is_whole = True
-        settle(self, self.refusal)
+            cls._checks = field_checks(cls)
+        _settle(self, cls._checks, self.refusal, cls.__name__)
 
 
 def settle(described: object, refusal: type[FabricError], who: str | None = None) -> None:
@@ -87,17 +94,21 @@ def settle(described: object, refusal: type[FabricError], who: str | None = None
         FabricError: a value is not what the field says; of the kind ``refusal``.
     """
     cls = type(described)
-    for name, check in field_checks(cls):
+    _settle(described, field_checks(cls), refusal, who or cls.__name__)
+
+
+def _settle(described: object, checks: Checks, refusal: type[FabricError], who: str) -> None:
+    for name, check in checks:
         value = getattr(described, name)
         try:
             settled = check.settle(value)
         except Unfit:
-            refuse(_text(who or cls.__name__, name, value, check), refusal)
+            refuse(_text(who, name, value, check), refusal)
         if settled is not value:
             object.__setattr__(described, name, settled)
 
 
-def field_checks(cls: type) -> tuple[tuple[str, Check], ...]:
+def field_checks(cls: type) -> Checks:
     """Return the fields of ``cls`` with their checks, which are worked out once."""
     found = _known.get(cls)
     if found is None:
@@ -212,23 +223,63 @@ def checking(
     """
     who = function.__qualname__.removesuffix(".__init__")
     checks: dict[str, Check] = {}
+    fits = _fitting(signature)
+    kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
+    places = [name for name, kind in kinds.items() if kind in _BY_PLACE]
+    rest = next((name for name, kind in kinds.items() if kind is Kind.VAR_POSITIONAL), None)
+
+    def settled(name: str, value: object) -> Any:
+        try:
+            return checks[name].settle(value)
+        except Unfit:
+            refuse(_text(who, name, value, checks[name]))
 
     @wraps(function)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         if not checks:
             checks.update(work_out())
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            refuse(_call_text(who, str(error), signature))
-        for name, value in bound.arguments.items():
+        if not fits(len(args), kwargs):
             try:
-                bound.arguments[name] = checks[name].settle(value)
-            except Unfit:
-                refuse(_text(who, name, value, checks[name]))
-        return function(*bound.args, **bound.kwargs)
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                refuse(_call_text(who, str(error), signature))
+        given: list[Any] = list(map(settled, places, args))
+        if rest is not None:
+            given += settled(rest, args[len(places) :])
+        named: dict[str, Any] = {
+            name: settled(name, value) if kinds.get(name) in _BY_NAME else value
+            for name, value in kwargs.items()
+        }
+        return function(*given, **named)
 
     return call
+
+
+def _fitting(signature: inspect.Signature) -> Callable[[int, Mapping[str, object]], bool]:
+    """Return what says whether so many arguments by place, and these by name, fit a signature.
+
+    ``Signature.bind`` says it in words, and takes many times as long.
+    """
+    parameters = signature.parameters.values()
+    kinds = {each.kind for each in parameters}
+    places = [each.name for each in parameters if each.kind in _BY_PLACE]
+    known = {each.name for each in parameters if each.kind in _BY_NAME}
+    needed = {
+        each.name
+        for each in parameters
+        if each.default is each.empty and each.kind in _BY_PLACE | _BY_NAME
+    }
+
+    def fits(count: int, named: Mapping[str, object]) -> bool:
+        given = places[:count]
+        return (
+            (count <= len(places) or Kind.VAR_POSITIONAL in kinds)
+            and needed.issubset([*given, *known.intersection(named)])
+            and (known.issuperset(named) or Kind.VAR_KEYWORD in kinds)
+            and not any(name in named and name in known for name in given)
+        )
+
+    return fits
 
 
 def argument_checks(

@@ -4,26 +4,45 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from fabric.arguments.checks import Unfit
 from fabric.arguments.described import Described, field_checks
-from fabric.telling.errors import ConfigurationError
+from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.toml_file import line_in
 from fabric.telling.wording import found_text, one_of
 
-__all__ = ["described_section"]
+__all__ = ["Section", "described_section"]
 
-Section = TypeVar("Section", bound=Described)
+
+class Section(Described):
+    """A base of frozen dataclasses, each of which is a section of a file: its fields are the keys.
+
+    TOML has no None: a key whose value is None is one that a file leaves out.
+    """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+    def _stated(self) -> dict[str, object]:
+        """Return the keys with their values, as a file would state them; none: without section."""
+        values = {key: getattr(self, key) for key, _ in field_checks(type(self))}
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in values.items()
+            if value is not None
+        }
+
+
+Read = TypeVar("Read", bound=Described)
 
 
 def described_section(
-    section: type[Section],
+    section: type[Read],
     name: str,
     table: Mapping[str, object],
     file: str | None,
     tags: Sequence[str] = (),
-) -> Section:
+) -> Read:
     """Return the description that a section's keys make.
 
     Args:

@@ -7,13 +7,14 @@ not stated is not known, which is not the same as 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, TypeAlias
 
 from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
-from fabric.arguments.described import Described, refuse
-from fabric.telling.errors import ConfigurationError, FabricError
+from fabric.arguments.described import refuse
+from fabric.arguments.sections import Section
+from fabric.telling.errors import ConfigurationError
 
 __all__ = ["AreaDescription", "Range"]
 
@@ -24,7 +25,7 @@ Range: TypeAlias = tuple[Bound, Bound]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AreaDescription(Described):
+class AreaDescription(Section):
     """Square millimetres, each as two numbers: low and high.
 
     Attributes:
@@ -38,8 +39,6 @@ class AreaDescription(Described):
         float32_flop_mm2: of one operation a cycle on numbers of this element type; the others
             alike.
     """
-
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     small_memory_mm2_per_kib: Range | None = None
     memory_mm2_per_kib: Range | None = None
@@ -76,14 +75,10 @@ class AreaDescription(Described):
                     ConfigurationError,
                 )
 
-    @property
-    def stated(self) -> dict[str, object]:
-        """What is stated by its key, as a hardware file would have it."""
-        return {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in vars(self).items()
-            if value is not None
-        }
+    @override
+    def _stated(self) -> dict[str, object]:
+        """Return what is stated; nothing where nothing has an area."""
+        return super()._stated() if self.is_stated else {}
 
     @property
     def is_stated(self) -> bool:

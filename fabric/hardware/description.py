@@ -12,13 +12,14 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
-from fabric.arguments.described import Described, refuse
+from fabric.arguments.described import refuse
+from fabric.arguments.sections import Section
 from fabric.hardware.area import AreaDescription
 from fabric.hardware.mesh import Mesh
 from fabric.hardware.pages import Pages
 from fabric.hardware.placement import PlacementDescription
 from fabric.hardware.prices import ClockDescription, EnergyDescription
-from fabric.telling.errors import ConfigurationError, FabricError
+from fabric.telling.errors import ConfigurationError
 
 __all__ = [
     "ChannelDescription",
@@ -52,14 +53,8 @@ DtypeName: TypeAlias = Literal[
 ]
 
 
-class _Part(Described):
-    """A part of a fabric: every value optional."""
-
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
-
-
 @dataclass(frozen=True, kw_only=True)
-class OffChipDescription(_Part):
+class OffChipDescription(Section):
     """A model of off-chip memory: the base of what the section ``[hbm]`` may describe.
 
     Subclasses are frozen dataclasses; their fields, every one with a default, are the keys of the
@@ -87,6 +82,11 @@ class OffChipDescription(_Part):
     def peak_for(self, clients: int) -> Fraction:  # noqa: ARG002 - a default
         """Return what it can move at most in one cycle for ``clients`` operators, at least 1."""
         return Fraction(self.peak_bytes_per_cycle)
+
+    @override
+    def _stated(self) -> dict[str, object]:
+        """Return the model and its keys; what is left to a preset has none."""
+        return {"model": self.model, **super()._stated()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ class FlatDescription(OffChipDescription):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnChipDescription(_Part):
+class OnChipDescription(Section):
     """The on-chip memory units.
 
     Attributes:
@@ -155,9 +155,16 @@ class OnChipDescription(_Part):
         """The pages that allocations take; None where they take bytes."""
         return None if self.page_bytes is None else Pages(self.page_bytes, self.unit_bytes)
 
+    @override
+    def _stated(self) -> dict[str, object]:
+        """Return its keys, the capacity also where it is unlimited; pages where there are any."""
+        hidden = set() if self.page_bytes else {"page_bytes", "unit_bytes"}
+        hidden |= set() if self.spill else {"spill"}
+        return {key: value for key, value in asdict(self).items() if key not in hidden}
+
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelDescription(_Part):
+class ChannelDescription(Section):
     """Channels whose depth the program leaves open.
 
     Attributes:
@@ -169,9 +176,14 @@ class ChannelDescription(_Part):
     depth: Count = 2
     interval_cycles: Annotated[int, Bounds(0, 1)] = 0
 
+    @override
+    def _stated(self) -> dict[str, object]:
+        """Return the depth, and the interval where there is one."""
+        return {key: value for key, value in super()._stated().items() if key == "depth" or value}
+
 
 @dataclass(frozen=True, kw_only=True)
-class ComputeDescription(_Part):
+class ComputeDescription(Section):
     """Compute units whose throughput the program leaves open.
 
     Attributes:
@@ -182,7 +194,7 @@ class ComputeDescription(_Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TileDescription(_Part):
+class TileDescription(Section):
     """Tiles whose element type the program leaves open.
 
     Attributes:
@@ -193,7 +205,7 @@ class TileDescription(_Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hardware(_Part):
+class Hardware(Section):
     """A fabric, with one description per part. The default is the paper's evaluation fabric.
 
     Without a ``network`` every channel is one hop, wherever its units are.
@@ -221,32 +233,9 @@ class Hardware(_Part):
     def as_dict(self) -> dict[str, dict[str, object]]:
         """Return every key with its value, as a hardware file would state them.
 
-        Of the off-chip memory, the clock, energy and the network it is what is stated: what is left
-        to a preset, has no price or no limit has no key. Where tensors are is said if it is not
-        left as it is, and so is the interval of channels.
+        Each section says which of its keys are stated.
         """
-        sections: dict[str, dict[str, object]] = asdict(self)
-        sections["network"] = sections["network"] or {}
-        sections["hbm"] = {"model": self.hbm.model, **sections["hbm"]}
-        for name in ("hbm", "clock", "energy", "network"):
-            stated = {
-                key: list(value) if isinstance(value, tuple) else value
-                for key, value in sections[name].items()
-                if value is not None
-            }
-            sections[name] = stated
-            if not stated:
-                del sections[name]
-        if not self.channel.interval_cycles:
-            del sections["channel"]["interval_cycles"]
-        if self.on_chip.page_bytes is None:
-            del sections["on_chip"]["page_bytes"], sections["on_chip"]["unit_bytes"]
-        if not self.on_chip.spill:
-            del sections["on_chip"]["spill"]
-        # Areas have keys where they are stated, too, and pages where there are any.
-        sections["area"] = self.area.stated
-        if not self.area.is_stated:
-            del sections["area"]
-        if self.placement == PlacementDescription():
-            del sections["placement"]
-        return sections
+        sections = {
+            name: part._stated() for name, part in vars(self).items() if isinstance(part, Section)
+        }
+        return {name: keys for name, keys in sections.items() if keys}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args, get_type_hints
 
-from fabric.arguments.described import Described, checked
-from fabric.arguments.sections import described_section
+from fabric.arguments.described import checked
+from fabric.arguments.sections import Section, described_section
 from fabric.hardware.description import Hardware, OffChipDescription
-from fabric.hardware.mesh import Mesh
 from fabric.hardware.models import MODELS
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.shipped import hardware_file
@@ -69,7 +69,7 @@ def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
 
 
 def _described(sections: dict[str, object], file: str | None) -> Hardware:
-    known = {name: type(part) for name, part in vars(Hardware()).items()} | {"network": Mesh}
+    known = _sections()
     read: dict[str, Any] = {}  # keys are those of Hardware, values its parts
     for name, table in sections.items():
         if name not in known:
@@ -89,6 +89,15 @@ def _described(sections: dict[str, object], file: str | None) -> Hardware:
     return Hardware(**read)
 
 
+def _sections() -> dict[str, type[Section]]:
+    """Return the sections that a file may have, by name: the fields of ``Hardware``."""
+    hints = get_type_hints(Hardware)
+    # Of ``Mesh | None`` it is Mesh.
+    return {
+        each.name: (*get_args(hints[each.name]), hints[each.name])[0] for each in fields(Hardware)
+    }
+
+
 def _model(table: dict[str, object], file: str | None) -> type[OffChipDescription]:
     """Return the description that ``[hbm] model`` names; the first one where it names none."""
     names = list(MODELS)
@@ -103,8 +112,8 @@ def _model(table: dict[str, object], file: str | None) -> type[OffChipDescriptio
 
 
 def _section(
-    section: type[Described], name: str, table: dict[str, object], file: str | None
-) -> Described:
+    section: type[Section], name: str, table: dict[str, object], file: str | None
+) -> Section:
     # The model has been read: it is a key like the others, and no field.
     tags = ["model"] if issubclass(section, OffChipDescription) else []
     return described_section(section, name, table, file, tags)

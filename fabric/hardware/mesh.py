@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
-from fabric.arguments.described import Described, refuse
-from fabric.telling.errors import ConfigurationError, FabricError
+from fabric.arguments.described import refuse
+from fabric.arguments.sections import Section
+from fabric.telling.errors import ConfigurationError
 
 __all__ = ["Mesh", "Route", "Site"]
 
@@ -48,7 +49,7 @@ _WAYS = ((1, 0), (-1, 0), (0, 1), (0, -1))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mesh(Described):
+class Mesh(Section):
     """Sites in columns and rows, each with a link to its neighbours and one in each direction.
 
     Attributes:
@@ -63,8 +64,6 @@ class Mesh(Described):
         units_per_site: the most that a site has room for; None for any number.
         site_bytes: on-chip memory of a site, which its units need together at most; None for any.
     """
-
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     columns: Annotated[int, Bounds(2, 1024)]
     rows: Annotated[int, Bounds(2, 1024)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
+
+from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
-from fabric.arguments.described import Described
-from fabric.telling.errors import ConfigurationError, FabricError
+from fabric.arguments.sections import Section
 
 __all__ = ["PlacementDescription"]
 
@@ -15,7 +16,7 @@ Bytes: TypeAlias = Annotated[int, Bounds(0, 2**30)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlacementDescription(Described):
+class PlacementDescription(Section):
     """Where tensors lie in memory, and the order of their bytes.
 
     Attributes:
@@ -28,9 +29,12 @@ class PlacementDescription(Described):
             of two of bytes, more than these, where all operators read it with rows of that length.
     """
 
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
-
     tiles: Literal["row-major", "contiguous"] = "row-major"
     alignment_bytes: Annotated[int, Bounds(1, 2**30)] = 4096
     stagger_bytes: Bytes = 0
     row_padding_bytes: Bytes = 0
+
+    @override
+    def _stated(self) -> dict[str, object]:
+        """Return its keys; nothing where tensors are as they are without the section."""
+        return {} if self == PlacementDescription() else super()._stated()

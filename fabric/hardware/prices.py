@@ -6,11 +6,10 @@ Every number is optional; what is not stated is not priced.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, TypeAlias
 
 from fabric.arguments.checks import Bounds
-from fabric.arguments.described import Described
-from fabric.telling.errors import ConfigurationError, FabricError
+from fabric.arguments.sections import Section
 
 __all__ = ["ClockDescription", "EnergyDescription"]
 
@@ -19,20 +18,18 @@ Price: TypeAlias = Annotated[float, Bounds(0, 10**15)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClockDescription(Described):
+class ClockDescription(Section):
     """The clock that counts the cycles.
 
     Attributes:
         frequency_hz: cycles in a second; None: a run has no seconds.
     """
 
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
-
     frequency_hz: Frequency | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnergyDescription(Described):
+class EnergyDescription(Section):
     """The energy of each event, in picojoules, and the static power, in watts.
 
     A price that is None is not known, which is not the same as 0: a run with events that have no
@@ -49,8 +46,6 @@ class EnergyDescription(Described):
         float32_flop_picojoules: of one operation on numbers of this element type; the others alike.
         static_watts: as long as the run lasts.
     """
-
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     hbm_picojoules_per_byte: Price | None = None
     memory_write_picojoules_per_byte: Price | None = None

@@ -15,13 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.arguments.described import checked, refuse
-from fabric.layouts.affine import nest_of, strides_of
 from fabric.layouts.layout import Layout
 from fabric.layouts.loops import Loop, ends
-from fabric.layouts.retiling import common_tile, in_parts
 from fabric.telling.errors import ShapeError
 
-__all__ = ["Conversion", "ConvertBytes", "conversion", "convert_bytes", "live_tiles"]
+__all__ = [
+    "Conversion",
+    "ConvertBytes",
+    "common_tile",
+    "conversion",
+    "convert_bytes",
+    "in_parts",
+    "live_tiles",
+    "strides_of",
+]
 
 
 @dataclass(frozen=True)
@@ -205,3 +212,119 @@ def _places(written: NDArray[np.int64], read: NDArray[np.int64]) -> NDArray[np.i
 
 def _refuse_missing(source: Layout, wanted: Layout) -> NoReturn:
     refuse(f"({source}) has not all tiles of ({wanted}): expected those at least", ShapeError)
+
+
+@checked
+def strides_of(numbers: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the step along each dimension of ``numbers`` in ``shape``; None where steps differ.
+
+    Args:
+        numbers: integers, one after the other.
+        shape: of a tensor of as many.
+
+    Raises:
+        ShapeError: the tensor has another number of elements.
+    """
+    if numbers.shape != (math.prod(shape),):
+        refuse(
+            f"strides_of: shape {list(shape)} is given for numbers {list(numbers.shape)}: "
+            "expected as many in one dimension",
+            ShapeError,
+        )
+    grid = numbers.reshape(shape)
+    strides = []
+    expected = np.full((), numbers[0])
+    for axis, size in enumerate(shape):
+        second = tuple(int(each == axis) for each in range(len(shape)))
+        stride = int(grid[second] - numbers[0]) if size > 1 else 0
+        strides.append(stride)
+        expected = expected[..., None] + np.arange(size) * stride
+    return tuple(strides) if np.array_equal(expected, grid) else None
+
+
+def nest_of(numbers: NDArray[np.int64]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return the fewest loops that count so, outermost first, and their steps; None without any.
+
+    The innermost loop goes on as long as its step does: there is at most one such nest.
+    """
+    trips: list[int] = []
+    steps: list[int] = []
+    while len(numbers) > 1:
+        moves = np.diff(numbers)
+        others = np.flatnonzero(moves != moves[0])
+        run = int(others[0]) + 1 if len(others) else len(numbers)
+        if len(numbers) % run:
+            return None
+        rounds = numbers.reshape(-1, run)
+        if not np.array_equal(
+            rounds - rounds[:, :1], np.tile(rounds[0] - rounds[0, 0], (len(rounds), 1))
+        ):
+            return None
+        trips.insert(0, run)
+        steps.insert(0, int(moves[0]))
+        numbers = rounds[:, 0]
+    return tuple(trips), tuple(steps)
+
+
+@checked
+def common_tile(left: Layout, right: Layout) -> tuple[int, ...]:
+    """Return the largest tile that those of both layouts can be cut into, in places of one grid.
+
+    Its rows are neighbours in the tiles of both. So it is one place wide along a dimension where a
+    tile is not whole along one that lies further inside: in tiles of two tokens of two requests
+    the tokens of one request are no neighbours.
+
+    Args:
+        left: a layout.
+        right: another one of a tensor of the same shape.
+
+    Raises:
+        ShapeError: the shapes differ.
+    """
+    if left.shape != right.shape:
+        refuse(f"({left}) is of another tensor than ({right}): expected the same shape", ShapeError)
+    tile = tuple(map(math.gcd, _grid(left), _grid(right)))
+    for outer in range(len(tile)):
+        part = (1,) * outer + tile[outer:]
+        if _cuts(left.tile, part) and _cuts(right.tile, part):
+            return part
+    return tile
+
+
+def _grid(layout: Layout) -> tuple[int, ...]:
+    """Return the parts that the tiles of a layout are made of, each at a multiple of its size."""
+    sizes = list(map(math.gcd, layout.tile, layout.start))
+    for loop in layout.loops:
+        if loop.dim is not None and loop.trips > 1:
+            sizes[loop.dim] = math.gcd(sizes[loop.dim], loop.step)
+    return tuple(sizes)
+
+
+def _cuts(whole: Sequence[int], part: Sequence[int]) -> bool:
+    """Whether the rows of each part, in all dimensions but the last, are rows without a gap."""
+    rows, wanted = whole[:-1], part[:-1]
+    first = next((dim for dim, size in enumerate(wanted) if size > 1), len(wanted))
+    return tuple(rows[first + 1 :]) == tuple(wanted[first + 1 :])
+
+
+@checked
+def in_parts(layout: Layout, tile: tuple[int, ...]) -> Layout:
+    """Return the layout of the same stream when each tile is cut into parts, row by row.
+
+    Args:
+        layout: of the tiles as they are.
+        tile: of the parts; it divides the tile.
+
+    Raises:
+        ShapeError: it does not.
+    """
+    if len(tile) != len(layout.tile) or any(
+        part < 1 or size % part for size, part in zip(layout.tile, tile, strict=True)
+    ):
+        refuse(f"in_parts: tile is {tile}: expected a part of the tile of ({layout})", ShapeError)
+    loops = [
+        Loop(size // part, part, dim)
+        for dim, (size, part) in enumerate(zip(layout.tile, tile, strict=True))
+        if size != part
+    ]
+    return layout.nested((*layout.loops, *loops), tile)

@@ -294,17 +294,19 @@ def _off_chip(
 ) -> OffChip | None:
     readers = [units[index] for index, side in plan.clients.items() if side == "read"]
     writers = [units[index] for index, side in plan.clients.items() if side == "write"]
+    if not readers and not writers:
+        return None
     description = plan.program.hardware.hbm
     if is_own(description):
         memory = memory_of(description, readers, writers)
     else:
         with users_code(f"memory {description.model!r}: making it"):
             memory = memory_of(description, readers, writers)
-    if memory is not None and not is_own(memory):
+    if not is_own(memory):
         from fabric.machine.checked_memory import CheckedMemory
 
         memory = CheckedMemory(memory, description.model, len(units), failures.keep_at)
-    if memory is None or observation is None:
+    if observation is None:
         return memory
     return observation.off_chip(memory, description.request_bytes)
 

@@ -48,16 +48,18 @@ def register_memory(
     _MAKERS[description] = make
 
 
-def memory_of(
-    description: OffChipDescription, readers: list[Unit], writers: list[Unit]
-) -> OffChip | None:
-    """Return the memory that ``description`` describes; None where it has no clients.
+@checked
+def memory_of(description: OffChipDescription, readers: list[Unit], writers: list[Unit]) -> OffChip:
+    """Return the memory that ``description`` describes, also for one that stands in front of it.
+
+    Args:
+        description: of a model of the fabric's, or of one that was registered.
+        readers: the units that read from it, in the order of their ports.
+        writers: those that write to it, likewise; at least one of either.
 
     Raises:
         ConfigurationError: the model was not registered, or what was makes no memory.
     """
-    if not readers and not writers:
-        return None
     kind = type(description)
     make = _maker_of(kind)
     if make is None:

@@ -7,7 +7,6 @@ from typing import Final
 
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import deadlock_sheet
-from fabric.notebook.costs import bounds_sheet, cost_sheet, measures_sheet
 from fabric.placing.printing import floor_plan_sheet
 from fabric.placing.result import FloorPlan
 from fabric.runs.cost import Cost
@@ -21,7 +20,7 @@ from fabric.sizing.result import Sizing
 from fabric.study.result import StudyResult
 from fabric.study.written.terminal import study_sheet
 from fabric.symbolic.bounds import KnownBefore
-from fabric.telling.sheet import Rows, Sheet, line
+from fabric.telling.sheet import Rows, Sheet, Title, line
 from fabric.telling.wording import counted
 from fabric.trace.analysis.diff import TraceDiff
 from fabric.trace.analysis.moment import Moment
@@ -37,6 +36,84 @@ from fabric.trace.printing.what_if import what_if_sheet
 from fabric.trace.reading.tables import Table
 
 __all__ = ["sheet_of"]
+
+
+def bounds_sheet(known: KnownBefore) -> Sheet:
+    """Yield what a run will report, and what it will report no less of."""
+    yield Title("Known before a run")
+    rows: list[tuple[str, str, float]] = [
+        (_words(name), "exactly", value) for name, value in known.exact.items()
+    ]
+    least = {**known.at_least, **known.sized}
+    rows += [(_words(name), "at least", value) for name, value in least.items()]
+    yield Rows(("", "", "value"), rows)
+    if known.cycles:
+        yield Title("Why a run takes so many cycles")
+        needs = [(kind, each.cycles, each.what) for kind, each in known.cycles.items()]
+        yield Rows(("kind", "cycles at least", "for"), needs)
+
+
+def cost_sheet(cost: Cost) -> Sheet:
+    """Yield the sums, then the runs that they are of."""
+    yield Title("Cost", ", of runs one after the other")
+    sums = (
+        ("cycles", cost.cycles, ""),
+        ("off-chip traffic", cost.off_chip_traffic_bytes, "bytes"),
+        ("moved by the HBM", cost.hbm_bytes_moved, "bytes"),
+        ("FLOPs", cost.flops, ""),
+        ("time", _short(cost.seconds), "s"),
+        ("energy", _short(cost.joules), "J"),
+        ("tokens", cost.tokens, cost.token_phase or ""),
+        ("tokens per second", _short(cost.tokens_per_second), ""),
+        ("tokens per joule", _short(cost.tokens_per_joule), ""),
+        ("time to first token", _short(cost.time_to_first_token_seconds), "s"),
+    )
+    yield Rows(("", "", ""), [row for row in sums if row[1] is not None], right=frozenset({1}))
+    yield Title("Runs", ", each with what one of it takes")
+    parts = [
+        (part.name, part.runs, part.cycles, _short(part.seconds), _short(part.joules))
+        for part in cost.parts
+    ]
+    yield Rows(("run", "times", "cycles", "seconds", "joules"), parts, right=frozenset({3, 4}))
+
+
+def measures_sheet(found: Measures) -> Sheet:
+    """Yield what became of the requests, and how long they took."""
+    yield Title("Requests", ", times in seconds")
+    spreads = (
+        ("to the first token", found.time_to_first_token),
+        ("a token", found.time_per_token),
+        ("all of a request", found.latency),
+    )
+    times = [(name, *map(_short, vars(spread).values())) for name, spread in spreads]
+    names = tuple(vars(found.latency))
+    yield Rows(("", *names), times, right=frozenset(range(1, 1 + len(names))))
+    known = (
+        ("requests", found.requests),
+        ("completed", found.completed),
+        ("offered per second", _short(found.offered_per_second)),
+        ("duration, s", _short(found.duration_seconds)),
+        ("output tokens per second", _short(found.output_tokens_per_second)),
+        ("prompt tokens per second", _short(found.prompt_tokens_per_second)),
+        ("requests per second", _short(found.requests_per_second)),
+        ("of them within the service level", _short(found.goodput_per_second)),
+        ("joules per token", _short(found.joules_per_token)),
+        ("preemptions", found.preemptions),
+        ("steps", found.steps),
+        ("requests worked on, in the mean", _short(found.mean_running)),
+        ("blocks of cache at most", found.most_blocks),
+    )
+    yield Title("In all", ", interrupted" if found.interrupted else "")
+    yield Rows(("", ""), [row for row in known if row[1] is not None], right=frozenset({1}))
+
+
+def _words(field: str) -> str:
+    return field.replace("_", " ")
+
+
+def _short(value: float | None) -> str | None:
+    return None if value is None else f"{value:,.4g}"
+
 
 _FIRST_ROWS: Final = 20
 """Of a table, which may have a million."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self, TextIO
 
 from structlog.typing import BindableLogger
@@ -98,12 +97,7 @@ class RunLog:
         """Return the log."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Close the file."""
         if self._file is not None:
             self._try("events.jsonl", self._file.close)

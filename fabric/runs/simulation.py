@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import trio
 
 from fabric.arguments.described import refuse
@@ -20,26 +22,30 @@ from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution
 from fabric.runs.folders import RunFolder, passing_folder
 from fabric.runs.options import Settings
-from fabric.runs.outputs import Outputs
+from fabric.runs.outputs import Outputs, OutputShape
 from fabric.runs.pricing import priced
 from fabric.runs.report import Failure, Report
 from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
-from fabric.runs.storing import stored_arrays, stored_shapes
 from fabric.runs.story import tell_end
 from fabric.runs.totals import told_of_links, told_of_prices
 from fabric.runs.verification import Verification
 from fabric.runs.verify import noise_of, verify
 from fabric.symbolic.area import sized
 from fabric.symbolic.metrics import Metrics, metrics_of
-from fabric.symbolic.substitution import Substitution
+from fabric.symbolic.substitution import Sizes, Substitution
 from fabric.telling.errors import ConfigurationError, FabricError, ProgramError
 from fabric.telling.events import logger_of
 from fabric.telling.place import blamed_place
 from fabric.telling.plain import JsonObject, untellable
 from fabric.telling.users_code import notifying
+from fabric.values.block_scaled import block_format, numbers_of
+from fabric.values.dims import Dim, Symbol, free_symbols, is_polynomial_in, is_ragged
 from fabric.values.precision import exact_numbers
 from fabric.wiring.collector import only_young_garbage
+from fabric.wiring.elaborate import Plan
+from fabric.wiring.mistakes import off_chip_tensor_of
+from fabric.wiring.off_chip_tensor import OffChipTensor
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
@@ -397,3 +403,57 @@ def _not_verified(run: Execution, status: Ending) -> Verification | None:
         return None
     reason = f"the run ended as {status}" if run.functional else "timing mode"
     return Verification(not_verified=reason)
+
+
+def stored_arrays(plan: Plan, stored: Mapping[str, object]) -> Outputs:
+    """Return what the stores of ``plan`` wrote."""
+    known = [name for name in _tensors(plan) if name in stored]
+    others = sorted(stored.keys() - set(known))
+    return Outputs({name: _array(stored[name]) for name in (*known, *others)})
+
+
+def stored_shapes(plan: Plan, sizes: Sizes, guessed: frozenset[Symbol]) -> Outputs:
+    """Return the shapes of what the stores of ``plan`` would have written.
+
+    Args:
+        plan: the program.
+        sizes: that the run had.
+        guessed: symbols of which only a product with others is known.
+    """
+    at = Substitution(sizes)
+    return Outputs(
+        {
+            name: OutputShape(tuple(_size(dim, at, guessed) for dim in tensor.shape), tensor.dtype)
+            for name, tensor in _tensors(plan).items()
+        }
+    )
+
+
+def _tensors(plan: Plan) -> dict[str, OffChipTensor]:
+    """Return what stores say of their outputs, in node order."""
+    said = (off_chip_tensor_of(node) for node in plan.nodes if node.operator.off_chip == "write")
+    return {each.output: each for each in said if each is not None and each.output is not None}
+
+
+def _size(dim: Dim, at: Substitution, guessed: frozenset[Symbol]) -> int | None:
+    """Return a size that the run had; the size of a ragged symbol is a mean, which may not do."""
+    symbols = free_symbols(dim)
+    ragged = frozenset(filter(is_ragged, symbols))
+    if symbols & guessed or len(ragged) > 1 or not is_polynomial_in(dim, ragged):
+        return None
+    size = at.dim(dim)
+    return int(size) if not free_symbols(size) and size == int(size) else None
+
+
+def _array(stored: object) -> np.ndarray:
+    """Return what a user's store may have written as an array; numpy makes none of uneven rows.
+
+    Of a block-scaled type it has the numbers.
+    """
+    try:
+        array = np.asarray(stored)
+    except ValueError:
+        alone = np.empty((), object)
+        alone[()] = stored
+        return alone
+    return array if block_format(array.dtype) is None else numbers_of(array)

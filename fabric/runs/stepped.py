@@ -21,7 +21,7 @@ from fabric.telling.wording import counted
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import FrameType
 
     from fabric.machine.machine import Machine
     from fabric.runs.report import Report
@@ -61,12 +61,7 @@ class SteppedRun:
         """Return the run."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Close the run."""
         self.close()
 

@@ -25,11 +25,11 @@ class _DimCheck(Check):
 
     @override
     def settle(self, value: object) -> object:
-        if isinstance(value, Fraction | Expression):
-            return value
         try:
             size = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
         except TypeError:
+            if isinstance(value, Fraction | Expression):
+                return value
             raise Unfit from None
         if size < 0:
             raise Unfit

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple, Protocol
 
 from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
-from fabric.arguments.described import Described
+from fabric.arguments.described import Described, field_checks
 from fabric.engine.unit import UnitKind
 from fabric.layouts.laid import Laid
 from fabric.layouts.layout import Layout
@@ -292,9 +292,13 @@ class ComputeOperator(Operator):
 
 def applied_by(operator: Operator) -> list[str]:
     """Return the classes of the functions that an operator applies."""
-    values = [getattr(operator, field.name) for field in fields(operator)]
+    values = [getattr(operator, name) for name, _ in field_checks(type(operator))]
     # Data are dataclasses, too, but have a shape.
-    return [type(v).__name__ for v in values if is_dataclass(v) and not hasattr(v, "shape")]
+    return [
+        type(each).__name__
+        for each in values
+        if hasattr(each, "__dataclass_fields__") and not hasattr(each, "shape")
+    ]
 
 
 class Node:

@@ -438,7 +438,8 @@ class Program:
             if not isinstance(stream, Stream):
                 raise no_stream(operator, position, stream, place)
         kind = type(operator).__name__
-        does = next(iter(applied_by(operator)), kind)
+        # What it does says how it is called, where the program does not.
+        does = kind if operator.name else next(iter(applied_by(operator)), kind)
         name = self.names.take(kind, operator.name, place, does)
         node = Node(operator, name, place, inputs)
         pairs = self._pairs

@@ -103,14 +103,7 @@ def fused(model: Model, needs: Needs, on_chip_bytes: int) -> Fusion:
         dropped = _dropped(stored, needs, on_chip_bytes - alone)
         spilled.update(dropped)
         own += sum(_more(needs.operands[each]) for each in stored if each not in dropped)
-        fits = [
-            index
-            for index, group in enumerate(groups)
-            if group.taken_bytes + own + _converters(read, needs, index, group) <= on_chip_bytes
-        ]
-        from_groups = [group for group in read.values() if group is not None]
-        wanted = max(from_groups) if from_groups else min(fits, default=len(groups))
-        chosen = wanted if wanted in fits else len(groups)
+        chosen = _chosen(groups, read, needs, own, on_chip_bytes)
         if chosen == len(groups):
             groups.append(_Group())
         group = groups[chosen]
@@ -125,6 +118,27 @@ def fused(model: Model, needs: Needs, on_chip_bytes: int) -> Fusion:
                 spilled.add(operand)
         group_of.update(dict.fromkeys(kernel.results, chosen))
     return Fusion(tuple(tuple(each.kernels) for each in groups), frozenset(spilled))
+
+
+def _chosen(
+    groups: Sequence[_Group],
+    read: Mapping[Operand, int | None],
+    needs: Needs,
+    own_bytes: int,
+    on_chip_bytes: int,
+) -> int:
+    """Return the group that a kernel joins: the last one that it reads from, else the first one.
+
+    Where that has no room for ``own_bytes`` and the converters, it is the number of the next group.
+    """
+    fits = [
+        index
+        for index, group in enumerate(groups)
+        if group.taken_bytes + own_bytes + _converters(read, needs, index, group) <= on_chip_bytes
+    ]
+    from_groups = [group for group in read.values() if group is not None]
+    wanted = max(from_groups) if from_groups else min(fits, default=len(groups))
+    return wanted if wanted in fits else len(groups)
 
 
 def _converters(read: Mapping[Operand, int | None], needs: Needs, index: int, group: _Group) -> int:

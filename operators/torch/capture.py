@@ -6,13 +6,20 @@ calls in place become calls that return.
 
 from __future__ import annotations
 
+import inspect
+import io
+import linecache
+import logging
 import operator
 import re
+import sys
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -20,13 +27,13 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
+from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.overrides import TorchFunctionMode
 
 from fabric.extend import refuse, users_code
 from operators.torch.call import Spec
 from operators.torch.chosen.settling import NeedsLengthError, Settled, has_lengths_of_data
-from operators.torch.decisions import data_decide, without_its_dump
 from operators.torch.decompositions import decompositions
 from operators.torch.lengths import at_lengths, is_of_one, kept_trace
 from operators.torch.loops.rolling import Rolled, has_loops
@@ -405,3 +412,52 @@ def place_of(node: Node) -> tuple[str | None, int | None]:
     frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
     own = [each for each in frames if f"{torch.__path__[0]}/" not in each["file"]] or frames
     return (own[-1]["file"], int(own[-1]["line"])) if own else (None, None)
+
+
+_LOGGER: Final = logging.getLogger(symbolic_shapes.__name__)
+
+
+def data_decide(module: torch.nn.Module, error: Exception) -> str:
+    """Return what is wrong with ``module``, and in which of its lines, after such an ``error``."""
+    name = type(module).__name__
+    files = {_file_of(type(each)) for each in module.modules()}
+    frames = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename in files
+    ]
+    where = ""
+    if frames:
+        file, line = frames[-1]
+        where = f" at {Path(file).name}:{line}, `{linecache.getline(file, line).strip()}`"
+    return (
+        f"torch.export cannot trace {name}: its data decide what it does next{where}: expected "
+        "calls that are the same for all data; torch.where chooses between two results"
+    )
+
+
+@contextmanager
+def without_its_dump() -> Iterator[None]:
+    """Leave out the graph so far that PyTorch prints then; what a module prints is printed."""
+    printed, dump = io.StringIO(), ""
+    _LOGGER.addFilter(_nothing)
+    try:
+        with redirect_stderr(printed):
+            yield
+    except symbolic_shapes.GuardOnDataDependentSymNode as error:
+        dump = f"{getattr(error, 'partial_fx_graph', '')}\n"
+        raise
+    finally:
+        _LOGGER.removeFilter(_nothing)
+        sys.stderr.write(printed.getvalue().replace(dump, ""))
+
+
+def _nothing(record: logging.LogRecord) -> bool:  # noqa: ARG001 - a filter of logging
+    return False
+
+
+def _file_of(kind: type) -> str | None:
+    try:
+        return inspect.getsourcefile(kind)
+    except TypeError:
+        return None

@@ -12,10 +12,10 @@ from hypothesis import event, given
 from fabric import Program, Stream, simulate
 from fabric.deadlock import remedy, replay, search
 from fabric.deadlock.document import Remedy
-from fabric.deadlock.growing import Growth
 from fabric.deadlock.remedy import find_remedy
 from fabric.deadlock.replay import Replay
 from fabric.deadlock.search import EFFORT_ELEMENTS, Search
+from fabric.deadlock.trial import Growth
 from fabric.engine.channel import Channel
 from fabric.retiming.recording import Recording
 from fabric.wiring.elaborate import Plan, elaborate

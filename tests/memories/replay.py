@@ -76,9 +76,7 @@ class _Driven:
         ]
         self.readers: Final[list[Unit]] = list(units[:each])
         self.writers: Final[list[Unit]] = list(units[each:])
-        memory = memory_of(description, list(self.readers), list(self.writers))
-        assert memory is not None
-        self.memory: Final = memory
+        self.memory: Final = memory_of(description, list(self.readers), list(self.writers))
         self._burst_bytes: Final = burst_bytes
         self._latest: Final = [0] * len(units)
         self._arrived: Final[list[int]] = []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fabric import simulate
-from fabric.engine.observed_memories import ObservedOffChip
+from fabric.engine.observation import ObservedOffChip
 from fabric.extend import BusCycles, MemoryCounters
 from fabric.hardware.banked import BankedDescription
 from fabric.memories.banked import BankedMemory

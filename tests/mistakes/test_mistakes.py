@@ -52,6 +52,8 @@ UNCALLED: Final = {
     "Sizing",
     # answers of a memory: what is wrong in a user's is the memory's
     *("BusCycles", "ChannelTraffic", "ClientTraffic", "MemoryCounters"),
+    # extended by a user's memory, whose mistakes it makes
+    "StandIn",
     # answers of a trace
     *("CriticalPath", "Moment", "Stalls", "TraceDiff", "TraceSummary"),
     # answers about layouts

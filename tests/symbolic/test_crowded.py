@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from fabric import Hardware, Program, hardware_scope, simulate
 from fabric.extend import BankedDescription, PlacementDescription
 from fabric.memories.address_mapping import AddressMapping
-from fabric.symbolic.advice import Crowded, first_addresses
-from fabric.symbolic.check import check
+from fabric.symbolic.check import Crowded, check, first_addresses
 from fabric.wiring.elaborate import elaborate
 from operators import Consumer, LinearOffChipLoad, LinearOffChipStore, Metadata, Tensor
 from operators.random_off_chip_load import RandomOffChipLoad

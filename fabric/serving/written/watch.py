@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from typing_extensions import override
 
 from fabric.serving.conducting import Watching
-from fabric.study.written.watch import Watch
+from fabric.study.written.watch import Watch, progress_line
 from fabric.telling.wording import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import TaskID
 
     from fabric.study.session import StudySession
 
 __all__ = ["ServingWatch"]
+
+_OVER_SECONDS: Final = 30.0
+"""The estimate is taken from what was served in this time."""
 
 
 class ServingWatch(Watching):
@@ -35,18 +29,8 @@ class ServingWatch(Watching):
 
     def __init__(self, console: Console, *, seconds: Callable[[], float] = time.monotonic) -> None:
         """Show how far it is on ``console``, timed by the clock ``seconds``."""
-        self._progress: Final = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TextColumn("requests"),
-            TimeElapsedColumn(),
-            TextColumn("remaining", style="dim"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            get_time=seconds,
-            disable=not console.is_terminal,
+        self._progress: Final = progress_line(
+            console, "requests", seconds, over_seconds=_OVER_SECONDS
         )
         self._console: Final = console
         self._seconds: Final = seconds
@@ -57,14 +41,9 @@ class ServingWatch(Watching):
         """Begin."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Take the line away."""
-        self._end_study(kind, error, trace)
+        self._end_study()
         self._progress.stop()
 
     @override
@@ -80,7 +59,7 @@ class ServingWatch(Watching):
         """Show how many requests have their last token."""
         if self._progress.disable:
             return
-        self._end_study(None, None, None)
+        self._end_study()
         at = "" if rate is None else f" {rate:g}/s"
         told = visible(f"{design}{at}".strip() or "serving")
         if self._task is None:
@@ -88,12 +67,7 @@ class ServingWatch(Watching):
         self._progress.start()
         self._progress.update(self._task, description=told, completed=done)
 
-    def _end_study(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def _end_study(self) -> None:
         if self._of_study is not None:
-            self._of_study.__exit__(kind, error, trace)
+            self._of_study.__exit__()
             self._of_study = None

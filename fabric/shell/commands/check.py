@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import click
 
-from fabric.shell.commands.options import program_options
+from fabric.shell.commands.options import json_option, program_options
 from fabric.shell.commands.options import sizes as sizes_of
 
 __all__ = ["command"]
@@ -26,7 +26,7 @@ __all__ = ["command"]
     "--data", is_flag=True, help="Use the sizes that the program's lists and bind() give."
 )
 @click.option("--memory-map", is_flag=True, help="Print where each tensor is in the HBM, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 @click.pass_obj
 def command(
     known: dict[str, object],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fabric.shell.commands.options import NamedPath, program_options
+from fabric.shell.commands.options import NamedPath, file_option, program_options
 from fabric.shell.completing import runs
 from fabric.telling.wording import counted
 
@@ -23,14 +23,13 @@ def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -
 
 @click.command("graph")
 @program_options
-@click.option(
+@file_option(
     "-o",
     "output",
-    metavar="FILE",
-    type=NamedPath(path_type=Path, dir_okay=False),
+    "FILE",
+    "The file to write: .svg, .dot (Graphviz) or .mmd (Mermaid).",
     required=True,
     callback=_output,
-    help="The file to write: .svg, .dot (Graphviz) or .mmd (Mermaid).",
 )
 @click.option("--unfold", is_flag=True, help="Draw every operator, even if many are alike.")
 @click.option(

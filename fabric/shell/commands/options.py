@@ -26,6 +26,9 @@ __all__ = [
     "NamedPath",
     "depth_option",
     "factors",
+    "file_option",
+    "hold_out_option",
+    "json_option",
     "program_options",
     "run_options",
     "sizes",
@@ -162,6 +165,26 @@ def _hops(
     return _by_name(given, hop, f"{parameter.metavar}, each at least 1, as in store.0=3+4")
 
 
+def json_option(meaning: str = "Print one JSON object.") -> Callable[[Command], Command]:
+    """Return the option ``--json``, with its help."""
+    return click.option("--json", "as_json", is_flag=True, help=meaning)
+
+
+def file_option(
+    flag: str, name: str, metavar: str, meaning: str | None = None, **more: Any
+) -> Callable[[Command], Command]:
+    """Return an option that names a file, with its help and what else click knows of options."""
+    kind = NamedPath(path_type=Path, dir_okay=False)
+    return click.option(flag, name, metavar=metavar, type=kind, help=meaning, **more)
+
+
+def hold_out_option(meaning: str) -> Callable[[Command], Command]:
+    """Return the option ``--hold-out N``, with its help."""
+    return click.option(
+        "--hold-out", metavar="N", type=click.IntRange(min=0), default=0, help=meaning
+    )
+
+
 def depth_option(meaning: str) -> Callable[[Command], Command]:
     """Return the option ``--depth CHANNEL=N``, with its help."""
     return click.option(
@@ -222,12 +245,11 @@ OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]
 }
 """By what ``simulate`` calls them."""
 
-_DEPTHS: Final = click.option(
+_DEPTHS: Final = file_option(
     "--depths",
     "depths_file",
-    metavar="FILE.toml",
-    type=NamedPath(path_type=Path, dir_okay=False),
-    help="Depths of many channels, as `size -o` writes them; --depth overrides them.",
+    "FILE.toml",
+    "Depths of many channels, as `size -o` writes them; --depth overrides them.",
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fabric.shell.commands.options import NamedPath, program_options
+from fabric.shell.commands.options import file_option, json_option, program_options
 from fabric.shell.commands.options import sizes as sizes_of
 from fabric.telling.errors import ConfigurationError
 
@@ -34,20 +34,9 @@ __all__ = ["command"]
 )
 @click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--exact", is_flag=True, help="Look for a cheapest plan; at most 30 units.")
-@click.option(
-    "-o",
-    "output",
-    metavar="FILE.toml",
-    type=NamedPath(path_type=Path, dir_okay=False),
-    help="Write the site of each unit.",
-)
-@click.option(
-    "--picture",
-    metavar="FILE.svg",
-    type=NamedPath(path_type=Path, dir_okay=False),
-    help="Draw the floor.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@file_option("-o", "output", "FILE.toml", "Write the site of each unit.")
+@file_option("--picture", "picture", "FILE.svg", "Draw the floor.")
+@json_option()
 @click.pass_obj
 def command(
     known: dict[str, object],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabric.shell.commands.options import NamedPath, program_options, run_options
+from fabric.shell.commands.options import NamedPath, json_option, program_options, run_options
 
 if TYPE_CHECKING:
     from fabric.wiring.program import Program
@@ -46,7 +46,7 @@ __all__ = ["command"]
     is_flag=True,
     help="Also place and route each of them, and the whole, with nextpnr; print the clock.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 @click.pass_obj
 def command(
     known: dict[str, object],

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from fabric.machine.terminations import was_terminated
-from fabric.shell.commands.options import NamedPath, program_options, run_options
+from fabric.shell.commands.options import (
+    NamedPath,
+    file_option,
+    json_option,
+    program_options,
+    run_options,
+)
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.wording import counted
 
@@ -82,12 +88,8 @@ def _pieces(
     show_default=True,
     help="Run operators in compiled code if possible, or each of them in a task.",
 )
-@click.option(
-    "--save",
-    "saved",
-    metavar="FILE.npz",
-    type=NamedPath(path_type=Path, dir_okay=False),
-    help="Write the outputs as numpy arrays; in functional mode.",
+@file_option(
+    "--save", "saved", "FILE.npz", "Write the outputs as numpy arrays; in functional mode."
 )
 @click.option(
     "--break-at",
@@ -106,7 +108,7 @@ def _pieces(
     is_flag=True,
     help="Print a row for every unit; by default the units of a family share one.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
+@json_option("Print the report as one JSON object.")
 @click.pass_obj
 def command(
     known: dict[str, object],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fabric.shell.commands.options import NamedPath
+from fabric.shell.commands.options import NamedPath, json_option
 
 __all__ = ["command"]
 
@@ -25,7 +25,7 @@ __all__ = ["command"]
     type=NamedPath(path_type=Path, file_okay=False),
     help="Keep numbers, pictures and a page in DIR; the same command continues from there.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 @click.argument("file", metavar="CONFIG.toml", type=NamedPath(path_type=Path))
 def command(jobs: int | None, folder: Path | None, as_json: bool, file: Path) -> int:
     """Simulate a server, and report how long users wait at each load."""

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabric.shell.commands.options import NamedPath, depth_option, program_options, run_options
+from fabric.shell.commands.options import (
+    depth_option,
+    file_option,
+    hold_out_option,
+    json_option,
+    program_options,
+    run_options,
+)
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.sheet import SHOWN
 
@@ -73,25 +80,13 @@ __all__ = ["command"]
     multiple=True,
     help="Inputs, as in a study: the depths serve all of them.",
 )
-@click.option(
-    "--hold-out",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Keep N of the inputs apart, and run them with the depths found for the others.",
-)
-@click.option(
-    "-o",
-    "output",
-    metavar="FILE.toml",
-    type=NamedPath(path_type=Path, dir_okay=False),
-    help="Write the depths, for `run --depths`.",
-)
-@click.option(
+@hold_out_option("Keep N of the inputs apart, and run them with the depths found for the others.")
+@file_option("-o", "output", "FILE.toml", "Write the depths, for `run --depths`.")
+@file_option(
     "--certificate",
-    metavar="FILE.npz",
-    type=NamedPath(path_type=Path, dir_okay=False),
-    help="Write the proof, for `python -m fabric.sizing.checker`.",
+    "certificate",
+    "FILE.npz",
+    "Write the proof, for `python -m fabric.sizing.checker`.",
 )
 @click.option(
     "--rows",
@@ -100,7 +95,7 @@ __all__ = ["command"]
     show_default=True,
     help="Rows of the table of channels at most.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 @click.pass_obj
 def command(
     known: dict[str, object],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabric.shell.commands.options import NamedPath, run_options
+from fabric.shell.commands.options import NamedPath, hold_out_option, json_option, run_options
 
 if TYPE_CHECKING:
     from fabric.study.search import Method
@@ -33,13 +33,7 @@ __all__ = ["command"]
     help="Inputs, written like --vary. Every design runs with all of them, and metrics are "
     "mean:METRIC, worst:METRIC, p95:METRIC, median:METRIC or least:METRIC.",
 )
-@click.option(
-    "--hold-out",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Keep N of the inputs apart, and run the designs chosen with the others on them.",
-)
+@hold_out_option("Keep N of the inputs apart, and run the designs chosen with the others on them.")
 @click.option(
     "-p",
     "parameters",
@@ -111,7 +105,7 @@ __all__ = ["command"]
     type=NamedPath(path_type=Path, file_okay=False),
     help="Keep points, pictures and a page in DIR; the same command continues from there.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 @click.argument(
     "files", metavar="FILE.py...", nargs=-1, required=True, type=NamedPath(path_type=Path)
 )

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabric.shell.commands.options import NamedPath, depth_option, factors, links_factor
+from fabric.shell.commands.options import (
+    NamedPath,
+    depth_option,
+    factors,
+    file_option,
+    links_factor,
+)
 from fabric.shell.completing import runs
 from fabric.shell.groups import Group
 from fabric.telling.sheet import SHOWN, Sheet
@@ -182,13 +188,7 @@ def what_if(
 )
 @click.option("--vcd", "forms", flag_value="vcd", multiple=True, help="For GTKWave and Surfer.")
 @click.option("--csv", "forms", flag_value="csv", multiple=True, help="The transfers as a table.")
-@click.option(
-    "-o",
-    "output",
-    metavar="FILE",
-    type=NamedPath(path_type=Path, dir_okay=False),
-    required=True,
-)
+@file_option("-o", "output", "FILE", required=True)
 def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
     """Write the trace in another form; 1 cycle is 1 ns in Perfetto and VCD."""
     if len(forms) != 1:
@@ -203,13 +203,7 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
 
 @command.command("report")
 @_RUN
-@click.option(
-    "-o",
-    "output",
-    metavar="FILE.html",
-    type=NamedPath(path_type=Path, dir_okay=False),
-    required=True,
-)
+@file_option("-o", "output", "FILE.html", required=True)
 def report(run: Path, output: Path) -> None:
     """Write one page that opens offline: graph, timeline, bandwidth, occupancy, stalls."""
     from fabric.terminal.output import tell

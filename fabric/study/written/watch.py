@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from rich.progress import (
@@ -27,12 +26,39 @@ if TYPE_CHECKING:
 
     from fabric.study.session import StudySession
 
-__all__ = ["Watch"]
+__all__ = ["Watch", "progress_line"]
 
 _OVER_SECONDS: Final = 600.0
 """The estimate is taken from what was dealt with in this time."""
 
 _EVERY_SECONDS: Final = 0.1
+
+
+def progress_line(
+    console: Console, told: str, seconds: Callable[[], float], over_seconds: float
+) -> Progress:
+    """Return a line at the bottom of a terminal: how much is done, and how long the rest may take.
+
+    Args:
+        console: where it is shown, if that is a terminal.
+        told: what is counted; a field of the task in braces.
+        seconds: the clock.
+        over_seconds: the time that the estimate is taken from.
+    """
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn(told, markup=False),
+        TimeElapsedColumn(),
+        TextColumn("remaining", style="dim"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        get_time=seconds,
+        speed_estimate_period=over_seconds,
+        disable=not console.is_terminal,
+    )
 
 
 class Watch:
@@ -46,19 +72,8 @@ class Watch:
 
     def __init__(self, console: Console, *, seconds: Callable[[], float] = time.monotonic) -> None:
         """Show how far studies are on ``console``, timed by the clock ``seconds``."""
-        self._progress: Final = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[told]}", markup=False),
-            TimeElapsedColumn(),
-            TextColumn("remaining", style="dim"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            get_time=seconds,
-            speed_estimate_period=_OVER_SECONDS,
-            disable=not console.is_terminal,
+        self._progress: Final = progress_line(
+            console, "{task.fields[told]}", seconds, over_seconds=_OVER_SECONDS
         )
         self._seconds: Final = seconds
         self._session: StudySession | None = None
@@ -70,12 +85,7 @@ class Watch:
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Take the line away."""
         self._progress.stop()
 

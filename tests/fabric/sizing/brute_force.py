@@ -13,9 +13,9 @@ import numpy as np
 from fabric.retiming.record import Record
 from fabric.retiming.retimer import NO_LIMIT
 from fabric.sizing.goal import Goal
-from fabric.sizing.objective import Objective
 from fabric.sizing.problem import Depths, Limit, Problem, Slot, Variable
 from fabric.sizing.running import recorded
+from fabric.sizing.size import Objective
 from tests.fabric.sizing.by_hand import cycles_of
 from tests.fabric.sizing.networks import Network, network, options_of, program_of, shape
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from fabric.retiming import events as e
 from fabric.retiming.record import Record, RecordedChannel
-from fabric.sizing.certificate import write_certificate
 from fabric.sizing.checker import FORM, RECORD, digest_of
+from fabric.sizing.proofs import write_certificate
 
 __all__ = ["DAMAGES", "DEPTHS", "KINDS", "Arrays", "every_kind", "saved", "signed", "undamaged"]
 

@@ -12,9 +12,8 @@ from fabric import ConfigurationError, Program
 from fabric.retiming.retimer import NO_LIMIT
 from fabric.sizing.depths_file import read_depths, write_depths
 from fabric.sizing.goal import Goal
-from fabric.sizing.objective import Objective
 from fabric.sizing.problem import Slot
-from fabric.sizing.variables import variables_of
+from fabric.sizing.size import Objective, variables_of
 from tests.fabric.scripted import Stage, Ticks
 from tests.fabric.sizing.problems import deep_record
 

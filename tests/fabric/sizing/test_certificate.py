@@ -25,9 +25,9 @@ from fabric.retiming import events as e
 from fabric.retiming.record import Record, RecordedChannel
 from fabric.retiming.retimer import NO_LIMIT, Retimer
 from fabric.sizing import checker
-from fabric.sizing.certificate import record_digest, write_certificate
 from fabric.sizing.checker import check
 from fabric.sizing.high_water import slots_in_use
+from fabric.sizing.proofs import record_digest, write_certificate
 from fabric.sizing.running import recorded
 from tests.fabric.retiming.networks import Network, networks
 from tests.fabric.retiming.real import UNBOUNDED

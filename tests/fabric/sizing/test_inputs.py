@@ -15,7 +15,7 @@ from fabric.sizing.inputs import check_alike, held_out, programs_of
 from fabric.sizing.oracle import Oracle
 from fabric.sizing.problem import Limit, Problem
 from fabric.sizing.running import cycles_of, recorded, unbounded
-from fabric.sizing.variables import variables_of
+from fabric.sizing.size import variables_of
 from operators import Consumer, LinearOffChipLoad
 
 MOE = Path("programs/moe.py")

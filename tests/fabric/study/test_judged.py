@@ -25,7 +25,7 @@ from fabric.study.result import StudyResult
 from fabric.study.search import Search
 from fabric.study.store import Store
 from fabric.study.workers import Answer, ThreadedWorkers
-from fabric.study.written.points import write_points
+from fabric.study.written.folder import write_points
 from fabric.study.written.sentences import answer, caveats, counts, failures
 from fabric.telling.plain import json_text
 from tests.fabric.study import program_of_values

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from fabric.engine.observed_memories import ObservedOffChip
+from fabric.engine.observation import ObservedOffChip
 from fabric.machine.ending import Ending
 from fabric.machine.state_of import state_of
 from fabric.runs.execution import Execution

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import simulate
-from operators.functions.largest import largest_places
+from operators.functions.choosing import largest_places
 from tests.profiles import examples
 from tests.torch.calls.calling import DTYPES, SCHEDULES, Single
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from fabric.study.result import StudyResult
-from fabric.study.written.overview import overview_html
+from fabric.study.written.folder import overview_html
 from fabric.study.written.page import page_html
 from fabric.study.written.pictures import Pictures
 from fabric.study.written.sentences import answer, counts

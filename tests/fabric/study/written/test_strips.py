@@ -10,9 +10,8 @@ import pytest
 
 from fabric import Study, grid
 from fabric.study.outcome import metric
-from fabric.study.written.page import page_html
+from fabric.study.written.page import page_html, strips
 from fabric.study.written.pictures import Pictures
-from fabric.study.written.strips import strips
 from tests.fabric.study.written.made import HOSTILE, design, over_inputs
 
 

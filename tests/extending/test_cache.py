@@ -1,0 +1,105 @@
+"""A cache of one's own in front of the fabric's memory: tiles that are in it move no bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Annotated
+
+import pytest
+
+from fabric import Hardware, Program, hardware_scope, simulate
+from fabric.extend import (
+    Bounds,
+    Burst,
+    FlatDescription,
+    StandIn,
+    Unit,
+    memory_of,
+    register_memory,
+)
+from operators import Consumer, LinearOffChipLoad, Tensor
+from tests.schedules import SCHEDULES, schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cached(FlatDescription):
+    model = "cached"
+    lines: Annotated[int, Bounds(1)] = 4096
+    hit_cycles: Annotated[int, Bounds(1)] = 4
+
+
+class _Cache(StandIn):
+    """Looks bursts up in the order of cycles and ports; the line used longest ago goes first."""
+
+    def __init__(self, hbm: _Cached, readers: list[Unit], writers: list[Unit]) -> None:
+        flat = FlatDescription(
+            **{each.name: getattr(hbm, each.name) for each in fields(FlatDescription)}
+        )
+        super().__init__(memory_of(flat, readers, writers))
+        self.hbm, self.ports = hbm, [*readers, *writers]
+        self.asked: dict[Unit, Burst] = {}
+        self.hits: dict[Unit, int] = {}
+        self.lines: dict[int, None] = {}
+
+    @property
+    def pending(self) -> bool:
+        return bool(self.asked or self.hits or self.memory.pending)
+
+    def submit(self, unit: Unit, burst: Burst) -> None:
+        self.asked[unit] = burst
+
+    def served(self, unit: Unit) -> int:
+        is_ours = unit in self.asked or unit in self.hits
+        return 0 if is_ours else self.memory.served(unit)
+
+    def advance(self, horizon_cycle: int) -> list[Unit]:
+        for unit in sorted(self.asked, key=lambda unit: (unit.now, self.ports.index(unit))):
+            if unit.now <= horizon_cycle:
+                self.look_up(unit, self.asked.pop(unit))
+        until = min(self.hits.values(), default=horizon_cycle)
+        done = self.memory.advance(until) if self.memory.pending else []
+        for unit in [] if done else [each for each in self.hits if self.hits[each] == until]:
+            unit.answered(self.hits.pop(unit))
+            done.append(unit)
+        return sorted(done, key=self.ports.index)
+
+    def look_up(self, unit: Unit, burst: Burst) -> None:
+        size = self.hbm.request_bytes
+        rows = [burst.address + row * burst.pitch_bytes for row in range(burst.rows)]
+        lines = [n for row in rows for n in range(row // size, -(-(row + burst.row_bytes) // size))]
+        if not burst.write and all(line in self.lines for line in lines):
+            self.hits[unit] = unit.now + self.hbm.hit_cycles
+        else:
+            self.memory.submit(unit, burst)
+        for line in lines:
+            self.lines.pop(line, None)
+            self.lines[line] = None
+        for line in list(self.lines)[: -self.hbm.lines]:
+            del self.lines[line]
+
+
+register_memory(_Cached, _Cache)
+
+
+def _program(hbm: _Cached) -> Program:
+    """Read the four tiles of a tensor of 64 lines three times, one tile after the other."""
+    with hardware_scope(Hardware(hbm=hbm)), Program("thrice") as program:
+        tiles = Tensor((32, 64))
+        Consumer()(LinearOffChipLoad(tiles, (8, 64), shape=(3, 4), strides=(0, 1))())
+    return program
+
+
+@pytest.mark.parametrize("order", SCHEDULES)
+@pytest.mark.parametrize(("lines", "times"), [(64, 1), (63, 3), (16, 3)])
+def test_bytes(lines: int, times: int, order: str | int) -> None:
+    """With room for the tensor it is moved once; with a line less, none of it is there again."""
+    with schedule(order):
+        report = simulate(_program(_Cached(lines=lines)))
+    assert ("completed", times * 64 * 64) == (report.status, report.hbm_bytes_moved)
+
+
+def test_cycles() -> None:
+    """A hit takes its cycles, whatever the memory takes: eight of twelve tiles are hits."""
+    quick, slow = (simulate(_program(_Cached(hit_cycles=cycles))).cycles for cycles in (4, 11))
+    assert quick is not None
+    assert 8 * (11 - 4) == (slow or 0) - quick
