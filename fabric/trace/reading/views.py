@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from fabric.engine.observer import ELSEWHERE
-from fabric.retiming.rows import BURST, IDLE, NUMBERED, RESERVE
+from fabric.log.rows import BURST, IDLE, NUMBERED, RESERVE
 from fabric.telling.causes import Cause, Operation, Step
 
 __all__ = ["CHANNELS", "LONG", "OPERATIONS", "SHORT", "UNFIT", "VIEWS", "WITHOUT_LOG"]
