@@ -11,10 +11,13 @@ from mmap import mmap
 from struct import calcsize
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from fabric.engine.observer import Stamp
+import numpy as np
 
 from fabric.telling.causes import Step
+
+if TYPE_CHECKING:
+    from fabric.engine.machine_code import Counters
+    from fabric.engine.observer import Stamp
 
 __all__ = [
     "ALLOCATE",
@@ -35,6 +38,7 @@ __all__ = [
     "UNTIL",
     "Packed",
     "Rows",
+    "as_long",
 ]
 
 SHORT_COLUMNS: Final = (
@@ -75,6 +79,18 @@ LEFT_OVER: Final = -2
 
 _ROWS: Final = 1 << 17
 """In a full segment."""
+
+
+def as_long(table: Counters) -> Counters:
+    """Return rows as long ones; ``table`` has short or long ones."""
+    if table.shape[1] == len(LONG_COLUMNS):
+        return table
+    column = dict(zip(SHORT_COLUMNS, table.T, strict=True))
+    for name in ("reserved", "seen"):
+        done = "sent" if name == "reserved" else "taken"
+        column |= {f"{name}_{what}": column[f"{done}_{what}"] for what in ("order", "cycle")}
+    column["requested_cycle"] = np.full(len(table), -1)
+    return np.column_stack([column[name] for name in LONG_COLUMNS])
 
 
 class Packed:
