@@ -4,49 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fabric.log.rows import LEFT_OVER, LONG_COLUMNS
-
-__all__ = [
-    "BACKWARD",
-    "BARE_STOPS",
-    "CAUSE",
-    "CHANNEL",
-    "CHOSE",
-    "CONSUMER",
-    "COUNTS",
-    "CREDIT",
-    "CYCLES",
-    "ELEMENT",
-    "EMPTY",
-    "END",
-    "FORWARD",
-    "FULL",
-    "HELD",
-    "HELD_VALUES",
-    "LAST_TAKEN",
-    "LEFT_OVER",
-    "LEFT_OVER_VALUES",
-    "NEWEST_SENT",
-    "NEXT",
-    "ON",
-    "PEAK",
-    "PRODUCER",
-    "RECEIVE_WAIT",
-    "REQUESTED",
-    "RESERVED",
-    "ROW",
-    "SEEN",
-    "SEND_WAIT",
-    "SENT",
-    "SHARED",
-    "STOP",
-    "TAKEN",
-    "TAKEN_ORDER",
-    "TAKEN_VALUES",
-    "UNIT",
-    "WAIT",
-    "WAY",
-]
+from fabric.log.rows import LONG_COLUMNS
 
 # Of a long row.
 ROW: Final = len(LONG_COLUMNS)

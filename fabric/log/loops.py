@@ -8,11 +8,12 @@ from fabric.engine import channel_rule
 from fabric.engine.channel_rule import credit_part, set_out_at, usable_from, visible_from
 from fabric.engine.machine_code import Counters, MachineCode
 from fabric.log import columns as c
+from fabric.log import rows as r
 
 __all__ = ["count_elements", "count_waits"]
 
 
-@partial(MachineCode, uses=(c, channel_rule))
+@partial(MachineCode, uses=(c, r, channel_rule))
 def count_elements(rows: Counters, ways: Counters, counts: Counters, cut: int) -> tuple[int, int]:
     """Add what was sent and dequeued up to a cycle.
 
@@ -62,7 +63,7 @@ def count_elements(rows: Counters, ways: Counters, counts: Counters, cut: int) -
         counts[to + c.TAKEN_VALUES] += value
         counts[to + c.BARE_STOPS] += 1 - value
         counts[to + c.PEAK] = max(counts[to + c.PEAK], 1)
-        if rows[at + c.TAKEN_ORDER] == c.LEFT_OVER:
+        if rows[at + c.TAKEN_ORDER] == r.LEFT_OVER:
             counts[to + c.LEFT_OVER_VALUES] += value
             continue
         counts[to + c.LAST_TAKEN] = taken
@@ -78,7 +79,7 @@ def count_elements(rows: Counters, ways: Counters, counts: Counters, cut: int) -
     return held, dequeued
 
 
-@partial(MachineCode, uses=(c, channel_rule))
+@partial(MachineCode, uses=(c, r, channel_rule))
 def count_waits(
     waits: Counters,
     ways: Counters,

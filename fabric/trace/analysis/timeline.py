@@ -120,13 +120,14 @@ def timelines(trace: RecordedRun) -> Timelines:
     """Rebuild the timelines of ``trace``."""
     names = trace.unit_names()
     waits: list[list[Interval]] = [[] for _ in names]
-    late = f"coalesce(cause = '{Cause.EMPTY}' AND until_cycle + forward_cycles < end_cycle, false)"
+    set_out = "set_out_at(end_cycle, forward_cycles)"
+    late = f"coalesce(cause = '{Cause.EMPTY}' AND until_cycle < {set_out}, false)"
     shared = f"coalesce(list_contains({[*trace.shared_channels]}::BIGINT[], channel), false)"
     rows = trace.rows(
         "SELECT unit, start_cycle, end_cycle, cause, coalesce(channel, -1), "
         "coalesce(CASE WHEN consumer = unit THEN producer ELSE consumer END, -1), until_cycle, "
         f"{late} AND NOT {shared}, "
-        f"CASE WHEN {late} AND {shared} AND NOT open THEN end_cycle - forward_cycles "
+        f"CASE WHEN {late} AND {shared} AND NOT open THEN {set_out} "
         "ELSE until_cycle END, "
         "open FROM waits LEFT JOIN channels USING (channel) ORDER BY unit, start_cycle, open"
     )

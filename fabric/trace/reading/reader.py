@@ -172,7 +172,7 @@ class RecordedRun:
         """Return ``columns`` of integers of ``rows``, a table's name or more of SQL."""
         names = ", ".join(f'"{column}"' for column in columns)
         found = self.numpy(f"SELECT {names} FROM {rows}")
-        return np.column_stack([found[column] for column in columns]).astype(np.int64)
+        return _stacked(found, columns)
 
     @property
     def logged(self) -> Logged | None:
@@ -413,7 +413,7 @@ class RecordedRun:
 
     def _stamped(self, query: str, columns: tuple[str, ...]) -> np.ndarray:
         found = self._database.execute(query).fetchnumpy()
-        return np.column_stack([found[column] for column in columns]).astype(np.int64)
+        return _stacked(found, columns)
 
     def _about(self) -> About:
         units = self._database.execute("SELECT name FROM units ORDER BY unit").fetchall()
@@ -482,6 +482,11 @@ class RecordedRun:
             self.has_state = False
         names = ", ".join(f'"{column}" BIGINT' for column in columns)
         self._database.execute(f"CREATE TABLE {table} ({names})")
+
+
+def _stacked(found: dict[str, np.ndarray], columns: Sequence[str]) -> Counters:
+    """Return columns of integers as one table."""
+    return np.column_stack([found[column] for column in columns]).astype(np.int64)
 
 
 def _reason(error: Exception) -> str:
