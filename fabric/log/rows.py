@@ -11,8 +11,6 @@ from mmap import mmap
 from struct import calcsize
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from fabric.telling.causes import Step
 
 if TYPE_CHECKING:
@@ -54,6 +52,13 @@ LONG_COLUMNS: Final = (
 )  # fmt: skip
 """Columns of the others; -1 is what has not happened."""
 
+_LONG_OF_SHORT: Final = [
+    SHORT_COLUMNS.index(name) for name in (
+        *SHORT_COLUMNS, "channel", "sent_order", "sent_cycle", "taken_order", "taken_cycle"
+    )
+]  # fmt: skip
+"""In short rows, what is in the columns of long ones; nobody requested a cycle."""
+
 OPERATION_COLUMNS: Final = (
     "operation", "unit", "order", "cycle", "wait_cycles", "channel", "amount"
 )  # fmt: skip
@@ -85,12 +90,9 @@ def as_long(table: Counters) -> Counters:
     """Return rows as long ones; ``table`` has short or long ones."""
     if table.shape[1] == len(LONG_COLUMNS):
         return table
-    column = dict(zip(SHORT_COLUMNS, table.T, strict=True))
-    for name in ("reserved", "seen"):
-        done = "sent" if name == "reserved" else "taken"
-        column |= {f"{name}_{what}": column[f"{done}_{what}"] for what in ("order", "cycle")}
-    column["requested_cycle"] = np.full(len(table), -1)
-    return np.column_stack([column[name] for name in LONG_COLUMNS])
+    found: Counters = table[:, _LONG_OF_SHORT]
+    found[:, LONG_COLUMNS.index("requested_cycle")] = -1
+    return found
 
 
 class Packed:

@@ -66,13 +66,10 @@ def waits_of(rows: Counters, operations: Counters, ways: Counters) -> Counters:
         (Cause.FULL, c.RESERVED, c.SEND_WAIT, c.PRODUCER),
         (Cause.EMPTY, c.SEEN, c.RECEIVE_WAIT, c.CONSUMER),
     ):
-        its = rows[rows[:, cycles] > 0]
-        channel = its[:, c.CHANNEL]
-        same = np.full((len(its), 2), (_PLACE[cause], 0))
-        unit = ways[channel, its_end]
-        parts.append(
-            np.column_stack([unit, same[:, 0], channel, its[:, end], its[:, cycles], same[:, 1]])
-        )
+        its = np.flatnonzero(rows[:, cycles] > 0)
+        channel, no = rows[its, c.CHANNEL], np.zeros(len(its), np.int64)
+        unit, ended, waited = ways[channel, its_end], rows[its, end], rows[its, cycles]
+        parts.append(np.column_stack([unit, no + _PLACE[cause], channel, ended, waited, no]))
     its = operations[(operations[:, _OPERATION] < len(NUMBERED)) & (operations[:, _WAITED] > 0)]
     kind = its[:, _OPERATION]
     columns = _CAUSES[kind], its[:, _CHANNEL], its[:, _CYCLE], its[:, _WAITED], kind == IDLE

@@ -125,7 +125,8 @@ class Ledger(Watcher):
         new = rows[gone & (element >= next_element[channel])]
         waits = waits_of(new, operations[over], self._tally.ways)
         self._tally.count(rows[gone], waits, cycle)
-        self.requests += _requests(operations[over])
+        bursts = operations[over & (operations[:, 0] == BURST)]
+        self.requests += int(bursts[:, _AMOUNT].sum())
         self._operations = operations[~over]
         after = self._tally.carried[:, c.NEXT]
         counted = after - next_element
@@ -218,7 +219,3 @@ def _in_order(rows: Counters) -> Counters:
 
 def _table(rows: Iterable[Sequence[int]], columns: int) -> Counters:
     return np.array(list(rows), np.int64).reshape(-1, columns)
-
-
-def _requests(operations: Counters) -> int:
-    return int(operations[operations[:, 0] == BURST, _AMOUNT].sum())

@@ -486,7 +486,7 @@ class RecordedRun:
 
 def _stacked(found: dict[str, np.ndarray], columns: Sequence[str]) -> Counters:
     """Return columns of integers as one table."""
-    return np.column_stack([found[column] for column in columns]).astype(np.int64)
+    return np.column_stack([found[column] for column in columns]).astype(np.int64, copy=False)
 
 
 def _reason(error: Exception) -> str:
