@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.compiled import columns as c
+from fabric.log import rows as r
 from fabric.retiming import events as e
-from fabric.retiming import rows as r
 from fabric.retiming.log_tables import log_in
 from fabric.retiming.of_tasks import Rows
 from fabric.retiming.recording import About, record_of
@@ -275,7 +275,6 @@ def _transfers(transfers: Counters, found: _Found) -> Counters:
     sent_by_task = np.flatnonzero(~sends[known[:, 0]])
     rows[np.ix_(place[taken_by_task], _TAKEN)] = known[np.ix_(taken_by_task, _TAKEN)]
     rows[np.ix_(place[sent_by_task], _SENT)] = known[np.ix_(sent_by_task, _SENT)]
-    rows[rows[:, _NUMBER["taken_order"]] == r.LEFT_OVER, _NUMBER["stop"]] = 0
     return np.concatenate([transfers[of_both], rows])
 
 

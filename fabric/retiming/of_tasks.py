@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fabric.log import rows as r
 from fabric.retiming import events as e
-from fabric.retiming import rows as r
 from fabric.retiming.assembling import Events
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from typing_extensions import override
 
+from fabric.log import rows as r
+from fabric.log.kept import KeptRows
+from fabric.log.watcher import Watcher
 from fabric.machine.state_of import clients_of, cycles_of, shutdown_cycles_of
-from fabric.retiming import rows as r
 from fabric.retiming.assembling import assembled
 from fabric.retiming.of_tasks import Rows, events_of
 from fabric.retiming.record import Record, RecordedChannel, RecordedLinks
 from fabric.retiming.unrolling import Unrolled, log_of, sizes_bytes_of
-from fabric.retiming.watcher import Watcher
 from fabric.values.sizes import size_bytes
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from fabric.engine.observer import Sent, Stamp, Taken, Transferred, Watched
     from fabric.engine.unit import Unit
     from fabric.machine.machine import Machine
-    from fabric.retiming.rows import Packed
     from fabric.values.value import Element
     from fabric.wiring.elaborate import Plan
 
@@ -75,11 +75,8 @@ class Recording(Watcher):
             number for number, size in enumerate(sizes) if not isinstance(size, int)
         )
         self._largest: list[int] = []
-        self._short: Final[list[Counters]] = []
-        self._long: Final[list[Counters]] = []
-        self._operations: Final[list[Counters]] = []
-        self._kept: Final = r.Rows(self._empty)
-        super().__init__(self._kept)
+        self._kept: Final = KeptRows()
+        super().__init__(self._kept.rows)
 
     @override
     def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
@@ -122,10 +119,7 @@ class Recording(Watcher):
         No operator has left the machine's region: then half of it would be told, half written.
         """
         self.finish()
-        self._empty()
-        rows = Rows([*self._short, *self._long], np.concatenate(self._operations))
-        for kept in (self._short, self._long, self._operations):
-            kept.clear()
+        rows = Rows(*self._kept.take())
         region = machine.region
         journal = None if region is None else region.journal
         about = _about(machine, self._largest)
@@ -136,15 +130,6 @@ class Recording(Watcher):
         sizes_bytes = sizes_bytes_of(journal, log.templates)
         unrolled = Unrolled(log, len(number), sizes_bytes, sorted(self._measured))
         return record_of(rows, about, unrolled)
-
-    def _empty(self) -> None:
-        kept = self._kept
-        for packed, tables in ((kept.short, self._short), (kept.long, self._long)):
-            tables.append(_table(packed))
-            packed.offset = 0
-        operations = np.array(kept.operations, np.int64)
-        self._operations.append(operations.reshape(-1, len(r.OPERATION_COLUMNS)))
-        kept.operations.clear()
 
 
 def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Record:
@@ -216,11 +201,6 @@ def _carried(links: RecordedLinks, rows: Counters, counts: Counters) -> Recorded
 def _units(numbers: Counters, about: About) -> tuple[str, ...]:
     """Return the names of some units, in node order."""
     return tuple(about.units[unit] for unit in np.unique(numbers).tolist())
-
-
-def _table(packed: Packed) -> Counters:
-    table = np.frombuffer(packed.buffer[: packed.offset], np.int64)
-    return table.reshape(-1, len(packed.columns)).copy()
 
 
 def _about(machine: Machine, element_bytes: Sequence[int]) -> About:

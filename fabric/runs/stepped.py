@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fabric.machine.machine import Machine
     from fabric.runs.report import Report
     from fabric.state.run_state import ChannelState, RunState, UnitState
-    from fabric.stepping.carried import Held
+    from fabric.stepping.ledger import Held
 
 __all__ = ["SteppedRun"]
 

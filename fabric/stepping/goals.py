@@ -47,8 +47,8 @@ class AtElement(NamedTuple):
 
     def cycle(self, ledger: Ledger, now: int) -> int | None:  # noqa: ARG002 - others do
         """See ``Goal``."""
-        carried = ledger.carried[self.channel]
-        return (carried.sent_cycle if self.sent else carried.taken_cycle)(self.element)
+        found = ledger.sent_cycle if self.sent else ledger.taken_cycle
+        return found(self.channel, self.element)
 
 
 class AtNext(NamedTuple):

@@ -1,90 +1,95 @@
-"""The reports of units of a held run, in two parts: what happened up to its cycle, and later.
+"""What units of a held run have told, in two parts: what happened up to its cycle, and later.
 
 Units run ahead in their own time; their stamps say what belongs to a cycle.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
 from typing_extensions import override
 
-from fabric.engine.channel_rule import credit_part
-from fabric.engine.observer import Observer
-from fabric.stepping.carried import Carried, Moved
-from fabric.telling.causes import Cause
+from fabric.engine.channel_rule import visible_from
+from fabric.engine.networked_channel import NetworkedChannel
+from fabric.log import columns as c
+from fabric.log.kept import KeptRows
+from fabric.log.rows import BURST, LONG_COLUMNS, OPERATION_COLUMNS, as_long
+from fabric.log.tally import Tally, waits_of
+from fabric.log.watcher import Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from fabric.engine.channel import Channel
+    from fabric.engine.machine_code import Counters
+    from fabric.engine.observed_channel import ObservedChannel
     from fabric.engine.observer import Sent, Stamp, Taken, Transferred, Watched
     from fabric.engine.unit import Unit
+    from fabric.machine.machine import Machine
     from fabric.values.value import Element
 
-__all__ = ["Ledger", "Waited"]
+__all__ = ["Held", "Ledger"]
+
+_CYCLE, _AMOUNT = OPERATION_COLUMNS.index("cycle"), OPERATION_COLUMNS.index("amount")
 
 
-class Waited(NamedTuple):
-    """A wait that has ended.
+class Held(NamedTuple):
+    """An element that was sent and not dequeued.
 
     Attributes:
-        unit: that waited.
-        end_cycle: in which it went on.
-        cycles: that it waited.
-        cause: under which they count.
-        channel: waited for; None for the memories.
-        chose: the unit looked at several channels, and this one came first.
+        number: of it in its stream, from 0 on, bare stops included, as in traces.
+        value: a tile, say; ``Empty`` where it is a bare stop.
+        stop: the level of the stop that rides on it; 0 for none.
+        sent_cycle: the producer's clock when it was sent.
+        visible_cycle: from which on the consumer can see it; None while it is on links that others
+            use, too: what is sent later may delay it.
     """
 
-    unit: int
-    end_cycle: int
-    cycles: int
-    cause: Cause
-    channel: int | None
-    chose: bool = False
+    number: int
+    value: object
+    stop: int
+    sent_cycle: int
+    visible_cycle: int | None
 
 
-class Ledger(Observer):
-    """Told of a run, it tells what had happened by a cycle that only moves forward.
+class Ledger(Watcher):
+    """Keeps the rows of a run; those up to a cycle that only moves forward are counted and gone.
 
     Attributes:
-        carried: by each channel, in edge order.
-        waited: cycles of each unit by cause, of waits that were over.
-        later: waits that ended later.
-        requests: of bursts that were answered.
+        requests: of bursts that were answered by the cycle.
     """
 
     def __init__(self) -> None:
-        self.carried: list[Carried] = []
-        self.waited: list[Counter[Cause]] = []
-        self.later: list[Waited] = []
-        self.requests = 0
-        self._bursts: list[tuple[int, int]] = []
+        self._kept: Final = KeptRows()
+        super().__init__(self._kept.rows)
+        self._clear()
 
     @override
     def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
-        self.carried.clear()
-        self.waited = [Counter() for _ in units]
-        self.later = []
+        super().begin(units, next_order)
+        self._clear()
+
+    def _clear(self) -> None:
+        """Have been told nothing: a run may start again."""
+        self._kept.take()
         self.requests = 0
-        self._bursts = []
+        # Of each channel as many that were dequeued and counted as it has slots, and all later.
+        self._moved = np.zeros((0, c.ROW), np.int64)
+        self._operations = np.zeros((0, len(OPERATION_COLUMNS)), np.int64)
+        self._dequeued: list[deque[tuple[Element, Sent]]] = []
+        self._tally: Tally
 
     @override
-    def watch(self, channel: Watched) -> Transferred:
-        number = channel.number
-        hop: Channel = channel  # type: ignore[assignment]  # what is watched has latencies, too
-        carried = Carried(channel, hop.forward_cycles, hop.backward_cycles)
-        self.carried.append(carried)
-        later, producer, consumer = carried.later, channel.producer.index, channel.consumer.index
+    def watch(self, channel: Watched) -> Transferred | None:
+        told = super().watch(channel)
+        assert told is not None
+        dequeued: deque[tuple[Element, Sent]] = deque()
+        self._dequeued.append(dequeued)
 
         def transferred(element: Element, sent: Sent, seen: Stamp, taken: Taken | None) -> None:
-            later.append(Moved(element, sent, seen[1] if taken is None else taken[1], False))
-            if sent[2]:
-                self.later.append(_sending(producer, number, sent))
-            if seen[2]:
-                self.later.append(Waited(consumer, seen[1], seen[2], Cause.EMPTY, number))
+            dequeued.append((element, sent))
+            told(element, sent, seen, taken)
 
         return transferred
 
@@ -92,84 +97,125 @@ class Ledger(Observer):
     def left_over(
         self, channel: Watched, element: Element, sent: Sent, seen: Stamp | None, cycle: int
     ) -> None:
-        number = channel.number
-        self.carried[number].later.append(Moved(element, sent, cycle, True))
-        self.later.extend(_waits_of(channel, sent, seen))
+        self._dequeued[channel.number].append((element, sent))
+        super().left_over(channel, element, sent, seen, cycle)
 
-    @override
-    def idled(self, channel: Watched, stamp: Stamp, until_cycle: int) -> None:
-        unit, (_, cycle, waited_cycles) = channel.consumer.index, stamp
-        self.later.append(
-            Waited(unit, cycle, waited_cycles, Cause.EMPTY, channel.number, chose=True)
-        )
+    def open(self, machine: Machine) -> None:
+        """Begin with a run on ``machine``, of which nothing was told yet."""
+        ways = [
+            (
+                each.producer.index,
+                each.consumer.index,
+                each.forward_cycles,
+                each.backward_cycles,
+                isinstance(each, NetworkedChannel),
+            )
+            for each in machine.channels
+        ]
+        self._tally = Tally(len(machine.units), np.array(ways, np.int64))
 
-    @override
-    def ended(self, channel: Watched, stamp: Stamp) -> None:
-        self._add(channel.consumer, stamp, Cause.EMPTY, channel.number)
-
-    @override
-    def burst(self, unit: Unit, requests: int, stamp: Stamp) -> None:
-        self._add(unit, stamp, Cause.HBM)
-        self._bursts.append((stamp[1], requests))
-
-    @override
-    def allocated(self, unit: Unit, size_bytes: int, stamp: Stamp) -> None:
-        self._add(unit, stamp, Cause.CAPACITY)
-
-    def _add(self, unit: Unit, stamp: Stamp, cause: Cause, channel: int | None = None) -> None:
-        _, cycle, waited_cycles = stamp
-        if waited_cycles:
-            self.later.append(Waited(unit.index, cycle, waited_cycles, cause, channel))
-
-    def go_to(self, cycle: int, channels: Sequence[Channel]) -> None:
+    def go_to(self, cycle: int, machine: Machine) -> None:
         """Count what had happened by ``cycle``: all of it has been told."""
-        for carried, channel in zip(self.carried, channels, strict=True):
-            carried.go_to(cycle, channel.depth)
-        over = [wait for wait in self.later if wait.end_cycle <= cycle]
-        if over:
-            self.later = [wait for wait in self.later if wait.end_cycle > cycle]
-        for wait in over:
-            self.waited[wait.unit][wait.cause] += wait.cycles
-            if wait.channel is not None:
-                carried = self.carried[wait.channel]
-                if wait.cause is Cause.EMPTY:
-                    carried.empty_cycles += wait.cycles
-                else:
-                    back = credit_part(wait.cycles, channels[wait.channel].backward_cycles)
-                    carried.full_cycles += wait.cycles - back
-                    carried.credit_cycles += back
-        self.requests += sum(requests for end, requests in self._bursts if end <= cycle)
-        self._bursts = [burst for burst in self._bursts if burst[0] > cycle]
+        self._take()
+        rows, operations = self._moved, self._operations
+        channel, element, taken = rows[:, c.CHANNEL], rows[:, c.ELEMENT], rows[:, c.TAKEN]
+        next_element = self._tally.carried[:, c.NEXT].copy()
+        gone = taken <= cycle
+        over = operations[:, _CYCLE] <= cycle
+        new = rows[gone & (element >= next_element[channel])]
+        waits = waits_of(new, operations[over], self._tally.ways)
+        self._tally.count(rows[gone], waits, cycle)
+        bursts = operations[over & (operations[:, 0] == BURST)]
+        self.requests += int(bursts[:, _AMOUNT].sum())
+        self._operations = operations[~over]
+        after = self._tally.carried[:, c.NEXT]
+        counted = after - next_element
+        for number in np.flatnonzero(counted).tolist():
+            dequeued = self._dequeued[number]
+            for _ in range(counted[number]):
+                dequeued.popleft()
+        slots = np.array([each.depth for each in machine.channels], np.int64)
+        self._moved = rows[element >= (after - slots)[channel]]
 
-    def untold(self) -> Iterator[Waited]:
-        """Yield waits that have ended and are told of later: with elements not yet dequeued."""
-        for carried in self.carried:
-            channel = carried.watched
-            for _, sent, seen in channel.held:
-                yield from _waits_of(channel, sent, seen)
-            for stamp in channel.reserved:
-                if stamp[2]:
-                    yield _sending(channel.producer.index, channel.number, stamp)
+    def counted(
+        self, cycle: int, more: Iterable[Sequence[int]]
+    ) -> tuple[Tally, dict[int, Counters]]:
+        """Return what had happened by the cycle that it has gone to, and waits under way in it.
+
+        Args:
+            cycle: that one.
+            more: waits that nobody has told of; see ``fabric.log.columns``.
+        """
+        tally = self._tally.copy()
+        rows = self._all_rows()
+        later = rows[rows[:, c.ELEMENT] >= tally.carried[rows[:, c.CHANNEL], c.NEXT]]
+        reserved = _table(self.reserved, len(OPERATION_COLUMNS))
+        waits = waits_of(later, np.concatenate([self._operations, reserved]), tally.ways)
+        waits = np.concatenate([waits, _table(more, c.WAIT)])
+        return tally, tally.count(rows, waits, cycle)
+
+    def held_of(self, channel: ObservedChannel, cycle: int) -> list[Held]:
+        """Return what ``channel`` held in the cycle that it has gone to, oldest first."""
+        sent = [*self._dequeued[channel.number], *(each[:2] for each in channel.held)]
+        number = int(self._tally.carried[channel.number, c.NEXT])
+        found = []
+        for place, ((value, stop), stamps) in enumerate(sent):
+            if stamps[1] > cycle:
+                break
+            requested_cycle = stamps[3] if len(stamps) > 3 else -1
+            visible = visible_from(stamps[1], channel.forward_cycles, requested_cycle)
+            arrived = place < len(sent) - channel.under_way
+            found.append(Held(number + place, value, stop, stamps[1], visible if arrived else None))
+        return found
+
+    def sent_cycle(self, channel: int, values: int) -> int | None:
+        """Return when value number ``values``, from 1 on, was sent, if it was."""
+        counts = self._tally.carried[channel]
+        return self._cycle_of(c.SENT, channel, values - int(counts[c.TAKEN_VALUES]))
+
+    def taken_cycle(self, channel: int, values: int) -> int | None:
+        """Return when the operator dequeued its value number ``values``, from 1 on, if it did."""
+        counts = self._tally.carried[channel]
+        count = int(counts[c.TAKEN_VALUES] - counts[c.LEFT_OVER_VALUES])
+        return self._cycle_of(c.TAKEN, channel, values - count)
+
+    def _cycle_of(self, column: int, channel: int, value: int) -> int | None:
+        """Return the cycle in which a value, the how many-th of those to come, was moved."""
+        rows = self._all_rows()
+        rows = rows[(rows[:, c.CHANNEL] == channel) & (rows[:, c.STOP] >= 0)]
+        rows = rows[rows[:, c.ELEMENT] >= self._tally.carried[channel, c.NEXT]]
+        if column == c.TAKEN:
+            rows = rows[(rows[:, column] >= 0) & (rows[:, c.TAKEN_ORDER] >= 0)]
+        return int(rows[value - 1, column]) if 0 < value <= len(rows) else None
 
     def next_cycle(self, after: int) -> int | None:
         """Return the first cycle after ``after`` in which something is known to have happened.
 
         That is: an element was sent or dequeued, or the off-chip memory has answered.
         """
-        found = [carried.next_cycle(after) for carried in self.carried]
-        cycles = [cycle for cycle in found if cycle is not None]
-        cycles.extend(end for end, _ in self._bursts)
-        return min(cycles, default=None)
+        rows = self._all_rows()
+        bursts = self._operations[self._operations[:, 0] == BURST, _CYCLE]
+        cycles = np.concatenate([rows[:, c.SENT], rows[:, c.TAKEN], bursts])
+        later = cycles[cycles > after]
+        return int(later.min()) if later.size else None
+
+    def _take(self) -> None:
+        """Put what was told since to the rest."""
+        transfers, operations = self._kept.take()
+        tables = [as_long(table) for table in transfers if len(table)]
+        if tables:
+            self._moved = _in_order(np.concatenate([self._moved, *tables]))
+        self._operations = np.concatenate([self._operations, operations])
+
+    def _all_rows(self) -> Counters:
+        """Return rows of what is held, too."""
+        self._take()
+        return _in_order(np.concatenate([self._moved, _table(self.pending, len(LONG_COLUMNS))]))
 
 
-def _sending(unit: int, channel: int, sent: Sent) -> Waited:
-    end_cycle = sent[5] if len(sent) > 3 else sent[1]
-    return Waited(unit, end_cycle, sent[2], Cause.FULL, channel)
+def _in_order(rows: Counters) -> Counters:
+    return rows[np.lexsort((rows[:, c.ELEMENT], rows[:, c.CHANNEL]))]
 
 
-def _waits_of(channel: Watched, sent: Sent, seen: Stamp | None) -> Iterator[Waited]:
-    """Yield the waits, of both ends, for one element."""
-    if sent[2]:
-        yield _sending(channel.producer.index, channel.number, sent)
-    if seen is not None and seen[2]:
-        yield Waited(channel.consumer.index, seen[1], seen[2], Cause.EMPTY, channel.number)
+def _table(rows: Iterable[Sequence[int]], columns: int) -> Counters:
+    return np.array(list(rows), np.int64).reshape(-1, columns)

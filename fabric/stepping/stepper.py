@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from typing_extensions import override
 
+from fabric.engine.observed_channel import ObservedChannel
 from fabric.engine.unit import Unit
 from fabric.machine.companion import Companion
 from fabric.machine.state_of import cycles_of, state_of
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
     from fabric.machine.machine import Machine
     from fabric.state.run_state import RunState
-    from fabric.stepping.carried import Held
     from fabric.stepping.goals import Goal
+    from fabric.stepping.ledger import Held
 
 __all__ = ["FINISH", "Stepper"]
 
@@ -93,6 +94,7 @@ class Stepper(Ledger, Companion):
     def attach(self, machine: Machine, interrupt: Callable[[], bool]) -> None:
         self.machine = machine
         self.interrupt = interrupt
+        self.open(machine)
         # The clock does not advance before ``run`` has asked for its turn.
         machine.clock.running += 1
 
@@ -156,7 +158,7 @@ class Stepper(Ledger, Companion):
 
     def _view(self, cycle: int, machine: Machine) -> None:
         self.cycle = cycle
-        self.go_to(cycle, machine.channels)
+        self.go_to(cycle, machine)
 
     def end(self) -> None:
         """Look at the run where it has ended: at its failure, where it has failed."""
@@ -178,10 +180,13 @@ class Stepper(Ledger, Companion):
 
     def held(self, channel: int) -> list[Held]:
         """Return what a channel holds, oldest first."""
-        assert self.machine is not None
+        machine = self.machine
+        assert machine is not None
         if self._at_end:
-            self.go_to(_NEVER, self.machine.channels)
-        return list(self.carried[channel].held(self.cycle))
+            self.go_to(_NEVER, machine)
+        watched = machine.channels[channel]
+        assert isinstance(watched, ObservedChannel)
+        return self.held_of(watched, self.cycle)
 
     @property
     def _at_end(self) -> bool:

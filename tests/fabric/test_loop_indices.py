@@ -14,14 +14,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fabric import simulate
+from fabric import open_run, simulate
 from fabric.hardware.banked import BankedDescription
 from fabric.memories.banked import BankedMemory
 from fabric.retiming.retimer import Retimer
+from fabric.trace.reading.state_in import state_in
 from tests.compiled.both import run
 from tests.compiled.odd_programs import STAY
 from tests.fabric.loops_in_python import Guarded, in_python
 from tests.fabric.retiming.networks import Network, networks
+from tests.fabric.trace.recording import program as recorded_program
+from tests.fabric.trace.recording import record
 from tests.memories.counting import loads
 from tests.memories.driven import answers, clients_of
 from tests.memories.random_memories import Script, descriptions, scripts
@@ -75,9 +78,19 @@ def test_banked_run() -> None:
 @given(networks(), st.data())
 def test_retiming(network: Network, data: st.DataObject) -> None:
     """The loop that times a record, and the one that goes back from where it ended."""
-    record, _ = network.recorded([1 << 20] * len(network.options))
-    assume(record is not None)
-    assert record is not None
-    retimer = Retimer(record)
-    depths = data.draw(st.tuples(*[st.integers(1, 4)] * len(record.channels)))
+    found, _ = network.recorded([1 << 20] * len(network.options))
+    assume(found is not None)
+    assert found is not None
+    retimer = Retimer(found)
+    depths = data.draw(st.tuples(*[st.integers(1, 4)] * len(found.channels)))
     retimer.blamed(retimer.time(depths, data.draw(st.integers(0, 200))))
+
+
+@pytest.mark.parametrize("name", ["simplified_moe", "merge_in_a_loop", "leaking_slots"])
+def test_logs(name: str, tmp_path: Path) -> None:
+    """The loops over the rows of a log, of a whole run and of one that is held."""
+    _, trace = record(recorded_program(name), tmp_path)
+    with open_run(recorded_program(name)) as held:
+        for cycle in (trace.cycles // 3, trace.cycles // 2):
+            assert held.until(cycle=cycle).state.channels
+            assert state_in(trace, cycle).channels

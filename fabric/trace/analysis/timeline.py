@@ -124,11 +124,11 @@ def timelines(trace: RecordedRun) -> Timelines:
     """Rebuild the timelines of ``trace``."""
     names = trace.unit_names()
     waits: list[list[Interval]] = [[] for _ in names]
-    way = "until_cycle + forward_cycles + links_cycles"
+    set_out = "set_out_at(end_cycle - links_cycles, forward_cycles)"
     rows = trace.rows(
         "SELECT unit, start_cycle, end_cycle, cause, coalesce(channel, -1), "
         "coalesce(CASE WHEN consumer = unit THEN producer ELSE consumer END, -1), until_cycle, "
-        f"coalesce(cause = '{Cause.EMPTY}' AND {way} < end_cycle, false), links_cycles, "
+        f"coalesce(cause = '{Cause.EMPTY}' AND until_cycle < {set_out}, false), links_cycles, "
         "open FROM waits LEFT JOIN channels USING (channel) ORDER BY unit, start_cycle, open"
     )
     causes = {str(cause): cause for cause in WAITS}

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 import numpy as np
 
+from fabric.log.rows import LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.retiming.deriving import Logged, Moment, logged
 from fabric.retiming.log_tables import COLUMNS as LOG_COLUMNS
 from fabric.retiming.record import RecordedChannel
 from fabric.retiming.recording import About
-from fabric.retiming.rows import LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.state.memory_document import counters_in
 from fabric.telling.errors import ConfigurationError, Refusal
 from fabric.telling.json_file import limited, read_json
@@ -34,6 +34,9 @@ from fabric.trace.reading.whole import is_number, is_whole, shared_links_in
 from fabric.trace.table_file import SUFFIX, read_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fabric.engine.machine_code import Counters
     from fabric.engine.memory_counters import MemoryCounters
 
 __all__ = ["RecordedRun"]
@@ -168,6 +171,12 @@ class RecordedRun:
     def numpy(self, query: str, **parameters: int) -> dict[str, np.ndarray]:
         """Return the columns of a query as numpy arrays; ``$name`` is a parameter here, too."""
         return self.cursor().execute(query, parameters or None).fetchnumpy()
+
+    def table(self, rows: str, columns: Sequence[str]) -> Counters:
+        """Return ``columns`` of integers of ``rows``, a table's name or more of SQL."""
+        names = ", ".join(f'"{column}"' for column in columns)
+        found = self.numpy(f"SELECT {names} FROM {rows}")
+        return _stacked(found, columns)
 
     @property
     def logged(self) -> Logged | None:
@@ -408,7 +417,7 @@ class RecordedRun:
 
     def _stamped(self, query: str, columns: tuple[str, ...]) -> np.ndarray:
         found = self._database.execute(query).fetchnumpy()
-        return np.column_stack([found[column] for column in columns]).astype(np.int64)
+        return _stacked(found, columns)
 
     def _about(self) -> About:
         units = self._database.execute("SELECT name FROM units ORDER BY unit").fetchall()
@@ -477,6 +486,11 @@ class RecordedRun:
             self.has_state = False
         names = ", ".join(f'"{column}" BIGINT' for column in columns)
         self._database.execute(f"CREATE TABLE {table} ({names})")
+
+
+def _stacked(found: dict[str, np.ndarray], columns: Sequence[str]) -> Counters:
+    """Return columns of integers as one table."""
+    return np.column_stack([found[column] for column in columns]).astype(np.int64, copy=False)
 
 
 def _reason(error: Exception) -> str:

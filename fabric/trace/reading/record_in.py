@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from fabric.log import rows as r
 from fabric.retiming import events as e
-from fabric.retiming import rows as r
 from fabric.retiming.of_tasks import Rows
 from fabric.retiming.record import Record, RecordedChannel, RecordedLinks
 from fabric.retiming.recording import About, record_of
@@ -20,7 +20,6 @@ from fabric.trace.reading.views import CHANNELS
 from fabric.trace.reading.whole import is_number
 
 if TYPE_CHECKING:
-    from fabric.engine.machine_code import Counters
     from fabric.telling.errors import ConfigurationError
     from fabric.trace.reading.reader import RecordedRun
 
@@ -130,8 +129,10 @@ def _record_in(trace: RecordedRun) -> Record:
     ):
         raise _damaged(who)
     if trace.logged is None:
-        transfers = _table(trace, r.LONG_COLUMNS, "recorded")
-        record = record_of(Rows([transfers], _operations(trace)), about)
+        transfers = trace.table("recorded", r.LONG_COLUMNS)
+        every = "(FROM recorded_operations UNION ALL FROM recorded_readings)"
+        operations = trace.table(every, r.OPERATION_COLUMNS)
+        record = record_of(Rows([transfers], operations), about)
     else:
         record = trace.logged.record(about)
     retimer = Retimer(record)
@@ -182,14 +183,3 @@ def _links(trace: RecordedRun) -> RecordedLinks | None:
         return None
     flows = tuple((flow.links, flow.channels) for flow in found.flows)
     return RecordedLinks(found.capacities, flows)
-
-
-def _operations(trace: RecordedRun) -> Counters:
-    tables = ("recorded_operations", "recorded_readings")
-    return np.concatenate([_table(trace, r.OPERATION_COLUMNS, table) for table in tables])
-
-
-def _table(trace: RecordedRun, columns: tuple[str, ...], table: str) -> Counters:
-    names = ", ".join(f'"{column}"' for column in columns)
-    found = trace.numpy(f"SELECT {names} FROM {table}")
-    return np.column_stack([found[column] for column in columns]).astype(np.int64)

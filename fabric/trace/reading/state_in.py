@@ -11,16 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from fabric.hardware.pages import Pages
-from fabric.retiming.rows import ALLOCATE, LEFT_OVER
+from fabric.log.rows import ALLOCATE, LONG_COLUMNS, OPERATION_COLUMNS
+from fabric.log.tally import Tally, UnitEnd, wait_state, waits_of
 from fabric.state.expected import UNTOLD, Expected
-from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
-from fabric.telling.causes import OPERATIONS, Cause, Operation
+from fabric.state.run_state import OnChipState, RunState, WaitState
+from fabric.telling.causes import Operation
 from fabric.telling.place import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
+    from fabric.log.tally import ChannelStem, UnitStem
     from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["expected_in", "state_in"]
@@ -29,17 +33,9 @@ _NEVER: Final = (1 << 63) - 1
 """No stamp is later."""
 
 _UNITS: Final = """
-WITH waited AS (
-    SELECT unit, sum(cycles)::BIGINT AS cycles,
-        coalesce(sum(cycles) FILTER (cause = 'hbm'), 0)::BIGINT AS hbm_cycles,
-        coalesce(sum(cycles) FILTER (cause = 'capacity'), 0)::BIGINT AS capacity_cycles
-    FROM waits WHERE NOT open AND end_cycle <= $cut GROUP BY unit
-)
 SELECT unit, name, operator, kind, file, line, flops_per_cycle, coalesce(last.cycle, 0),
-    coalesce(finished, false), busy_cycles, coalesce(flops, 0), coalesce(waited.cycles, 0),
-    coalesce(hbm_cycles, 0), coalesce(capacity_cycles, 0)
-FROM units LEFT JOIN last_cycles last USING (unit) LEFT JOIN states USING (unit)
-LEFT JOIN waited USING (unit) ORDER BY unit
+    coalesce(finished, false), busy_cycles, coalesce(flops, 0)
+FROM units LEFT JOIN last_cycles last USING (unit) LEFT JOIN states USING (unit) ORDER BY unit
 """
 
 _LAST_WAITS: Final = """
@@ -49,70 +45,15 @@ FROM states LEFT JOIN waiting USING (unit)
 WHERE waits_for IS NOT NULL AND since_cycle <= $cut GROUP BY ALL
 """
 
-_WAITS: Final = """
-SELECT unit, cause, channel, start_cycle FROM waits
-WHERE NOT open AND start_cycle <= $cut AND end_cycle > $cut
+_CHANNELS: Final = """
+SELECT channel, name, reader, producer, consumer, carries, depth, forward_cycles, backward_cycles
+FROM channels ORDER BY channel
 """
 
-_CHANNELS: Final = f"""
-WITH moved AS (
-    SELECT channel, element, bare,
-        CASE WHEN list_contains($shared, channel) THEN sent_cycle
-            ELSE visible_cycle - forward_cycles END AS set_out_cycle,
-        CASE WHEN taken_cycle <= $cut THEN taken_cycle END AS taken_cycle
-    FROM transfers JOIN channels USING (channel) WHERE sent_cycle <= $cut
-), carried AS (
-    SELECT channel,
-        count(*) FILTER (taken_cycle IS NULL) AS held,
-        count(*) FILTER (taken_cycle IS NULL AND NOT bare) AS held_values,
-        count(*) FILTER (taken_cycle IS NOT NULL AND NOT bare) AS taken,
-        count(*) FILTER (bare) AS bare_stops,
-        arg_max(set_out_cycle, element) FILTER (taken_cycle IS NULL) AS newest_cycle
-    FROM moved GROUP BY channel
-), waited_for AS (
-    SELECT channel, any_value(elements) FILTER ($cut = {_NEVER}) AS elements,
-        any_value(closed_cycle) FILTER (closed_cycle <= $cut) AS closed_cycle
-    FROM waiting GROUP BY channel
-), dequeued AS (
-    SELECT channel, max(taken_cycle) FILTER (taken_order >= 0) AS last_taken_cycle,
-        max(element) FILTER (taken_order >= 0) AS last_taken, 1 AS slots,
-        count(*) FILTER (taken_order = {LEFT_OVER}) AS left_over
-    FROM recorded WHERE taken_cycle BETWEEN 0 AND $cut GROUP BY channel
-), dequeues AS (
-    SELECT channel, taken_cycle, max(element) AS element
-    FROM moved WHERE taken_cycle IS NOT NULL GROUP BY channel, taken_cycle
-), shared AS (
-    SELECT t.channel, max(t.element - coalesce(d.element, -1)) AS peak
-    FROM (
-        SELECT *, set_out_cycle - backward_cycles AS returned_cycle
-        FROM moved JOIN channels USING (channel)
-        JOIN dequeued USING (channel) WHERE element <= last_taken
-    ) t ASOF LEFT JOIN dequeues d ON t.channel = d.channel AND t.returned_cycle >= d.taken_cycle
-    GROUP BY t.channel
-), waited AS (
-    SELECT channel,
-        coalesce(sum(cycles) FILTER (cause = 'empty'), 0)::BIGINT AS empty_cycles,
-        coalesce(sum(until_cycle - start_cycle) FILTER (cause = 'full'), 0)::BIGINT AS full_cycles,
-        coalesce(sum(end_cycle - until_cycle) FILTER (cause = 'full'), 0)::BIGINT AS credit_cycles
-    FROM waits WHERE NOT open AND end_cycle <= $cut GROUP BY channel
-)
-SELECT channel, name, reader, producer, consumer, carries, depth,
-    forward_cycles, backward_cycles, coalesce(held, 0),
-    coalesce(elements, taken, 0) + coalesce(held_values, 0), coalesce(elements, taken, 0),
-    coalesce(bare_stops, 0), closed_cycle, newest_cycle, last_taken_cycle,
-    greatest(coalesce(peak, slots, 0), coalesce(held, 0)), coalesce(empty_cycles, 0),
-    coalesce(full_cycles, 0), coalesce(credit_cycles, 0), coalesce(left_over, 0)
-FROM channels LEFT JOIN carried USING (channel) LEFT JOIN waited_for USING (channel)
-LEFT JOIN dequeued USING (channel) LEFT JOIN shared USING (channel)
-LEFT JOIN waited USING (channel) ORDER BY channel
+_WAITED_FOR: Final = """
+SELECT channel, any_value(elements), any_value(closed_cycle) FROM waiting GROUP BY channel
 """
-"""The end of a wait for a slot is for the credit on its way back, the rest for the consumer.
-
-Where no links are shared, an element that was requested for later set out a hop before that.
-An element shared the channel with those before it whose credits were not back when it set out; as
-in a machine, that counts once the consumer dequeues it, before that only those that are held. Of a
-window the last state has the elements of the whole run, where a unit waits.
-"""
+"""Of a window the last state has the elements of the whole run, where a unit waits."""
 
 _WANTED: Final = f"""
 SELECT unit, wanted_bytes FROM (
@@ -149,14 +90,20 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
     ((moved_bytes,),) = trace.rows(
         "SELECT coalesce(sum(bytes), 0)::BIGINT FROM bursts WHERE end_cycle <= $cut", cut=cut
     )
+    stems, ends = _units(trace, cut)
+    channels = trace.rows(_CHANNELS)
+    tally, waits = _counted(trace, len(stems), channels, cut)
+    closed, taken = {}, {}
+    for number, elements, closed_cycle in trace.rows(_WAITED_FOR):
+        if closed_cycle is not None and closed_cycle <= cut:
+            closed[number] = closed_cycle
+        if cut == _NEVER:
+            taken[number] = elements
     return RunState(
         program=trace.meta.get("name", ""),
         cycles=min(cut, trace.cycles),
-        units=tuple(_units(trace, cut)),
-        channels=tuple(
-            ChannelState(*row)
-            for row in trace.rows(_CHANNELS, cut=cut, shared=[*trace.shared_channels])
-        ),
+        units=tally.units(stems, waits | _last_waits(trace, cut), ends, cut),
+        channels=tally.channels(channels, closed, taken),
         on_chip=_on_chip(trace, cut),
         hbm_bytes_moved=moved_bytes,
         hbm=trace.hbm if cut >= trace.cycles else None,
@@ -184,57 +131,50 @@ def expected_in(trace: RecordedRun) -> Mapping[int, Expected]:
     return told
 
 
-def _units(trace: RecordedRun, cut: int) -> Iterator[UnitState]:
-    """Yield the units: where they stand, and where the cycles up to there went."""
-    waits = _waits(trace, cut)
+def _counted(
+    trace: RecordedRun, units: int, channels: list[ChannelStem], cut: int
+) -> tuple[Tally, dict[int, WaitState]]:
+    """Return what had happened by a cycle, and the waits that were over later."""
+    shared = set(trace.shared_channels)
+    ways = [
+        (producer, consumer, forward, backward, number in shared)
+        for number, _, _, producer, consumer, _, _, forward, backward in channels
+    ]
+    tally = Tally(units, np.array(ways, np.int64))
+    rows = trace.table("recorded ORDER BY channel, element", LONG_COLUMNS)
+    operations = trace.table("recorded_operations", OPERATION_COLUMNS)
+    under_way = tally.count(rows, waits_of(rows, operations, tally.ways), cut)
+    return tally, {unit: wait_state(wait) for unit, wait in under_way.items()}
+
+
+def _units(trace: RecordedRun, cut: int) -> tuple[list[UnitStem], dict[int, UnitEnd]]:
+    """Return the first fields of units, and what those came to that do nothing after a cycle."""
+    stems: list[UnitStem] = []
+    ends = {}
     for (
-        number, name, operator, kind, file, line, flops_per_cycle, last_cycle, finished,
-        busy_cycles, flops, waited_cycles, hbm_cycles, capacity_cycles,
-    ) in trace.rows(_UNITS, cut=cut):  # fmt: skip
-        wait = waits.get(number)
-        at_end = last_cycle <= cut
-        now = cut if wait is None else wait.since_cycle
-        cycle = last_cycle if at_end else now
-        yield UnitState(
-            number,
-            name,
-            operator,
-            kind,
-            Place(file, line),
-            flops_per_cycle,
-            cycle,
-            at_end and finished,
-            wait,
-            busy_cycles if at_end and busy_cycles is not None else cycle - waited_cycles,
-            hbm_cycles,
-            capacity_cycles,
-            flops if at_end else None,
-        )
+        number, name, operator, kind, file, line, flops_per_cycle, cycle, finished, busy_cycles,
+        flops,
+    ) in trace.rows(_UNITS):  # fmt: skip
+        stems.append((number, name, operator, kind, Place(file, line), flops_per_cycle))
+        if cycle <= cut:
+            ends[number] = UnitEnd(cycle, finished, busy_cycles, flops)
+    return stems, ends
 
 
-def _waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
-    """Return what units wait for, by their numbers: what ends later, or never did."""
-    waits = {
+def _last_waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
+    """Return what units waited for that never got it, by their numbers."""
+    return {
         unit: WaitState(
-            OPERATIONS[Cause(cause)],
-            () if channel is None else (channel,),
-            start_cycle,
-            any_of=False,
-            stops=None,
-        )
-        for unit, cause, channel, start_cycle in trace.rows(_WAITS, cut=cut)
-    }
-    for unit, operation, channels, since_cycle, any_of, seen, awaited in trace.rows(
-        _LAST_WAITS, cut=cut
-    ):
-        waits[unit] = WaitState(
             Operation(operation),
             tuple(number for number in channels if number is not None),
             since_cycle,
             bool(any_of),
             None if awaited is None else (seen, awaited),
         )
-    return waits
+        for unit, operation, channels, since_cycle, any_of, seen, awaited in trace.rows(
+            _LAST_WAITS, cut=cut
+        )
+    }
 
 
 def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 from fabric.engine.observer import ELSEWHERE
-from fabric.retiming.rows import BURST, IDLE, LINKS, NUMBERED, RESERVE
+from fabric.log.rows import BURST, IDLE, LINKS, NUMBERED, RESERVE
 from fabric.telling.causes import Cause, Operation, Step
+from fabric.trace.reading.rule import MACROS
 
 __all__ = ["CHANNELS", "LONG", "OPERATIONS", "SHORT", "UNFIT", "VIEWS", "WITHOUT_LOG"]
 
@@ -53,12 +54,13 @@ WHERE waits_for IN ('{Operation.SEND}', '{Operation.RECEIVE}')
 """A row for each unit of the last states that waits for a channel of others, or for none."""
 
 VIEWS: Final = f"""
+{MACROS}
 CREATE TABLE transfers AS SELECT
     channel, element,
     CASE WHEN stop < 0 THEN -1 - stop ELSE stop END AS stop,
     stop < 0 AS bare,
     reserved_cycle, sent_cycle,
-    greatest(requested_cycle, sent_cycle + forward_cycles) AS visible_cycle,
+    visible_from(sent_cycle, forward_cycles, requested_cycle) AS visible_cycle,
     nullif(seen_cycle, -1) AS seen_cycle,
     nullif(taken_cycle, -1) AS taken_cycle,
     send_wait_cycles, receive_wait_cycles
@@ -139,7 +141,7 @@ ORDER BY unit, "order";
 
 CREATE TABLE waits AS SELECT
     unit, start_cycle, end_cycle, end_cycle - start_cycle AS cycles, cause, channel,
-    greatest(least(until_cycle, end_cycle - links_cycles - forward_cycles), start_cycle)
+    greatest(least(until_cycle, set_out_at(end_cycle - links_cycles, forward_cycles)), start_cycle)
         AS until_cycle,
     coalesce(links_cycles, 0) AS links_cycles, open
 FROM (
@@ -148,12 +150,13 @@ FROM (
         false AS open
     FROM recorded JOIN channels USING (channel) WHERE seen_order >= 0 AND receive_wait_cycles > 0
     UNION ALL SELECT producer, reserved_cycle - send_wait_cycles, reserved_cycle,
-        '{Cause.FULL}', channel, reserved_cycle - backward_cycles, false
+        '{Cause.FULL}', channel,
+        reserved_cycle - credit_part(send_wait_cycles, backward_cycles), false
     FROM recorded JOIN channels USING (channel) WHERE send_wait_cycles > 0
     UNION ALL SELECT unit, cycle - wait_cycles, cycle,
         {[str(step.cause) for step in NUMBERED]}[operation + 1], nullif(channel, -1),
-        CASE operation WHEN {RESERVE} THEN cycle - backward_cycles WHEN {IDLE} THEN amount
-            ELSE cycle END, false
+        CASE operation WHEN {RESERVE} THEN cycle - credit_part(wait_cycles, backward_cycles)
+            WHEN {IDLE} THEN amount ELSE cycle END, false
     FROM recorded_operations LEFT JOIN channels USING (channel) WHERE wait_cycles > 0
     UNION ALL SELECT unit, start_cycle, end_cycle, cause, channel, end_cycle, true FROM open_waits
 ) LEFT JOIN channels USING (channel) LEFT JOIN (

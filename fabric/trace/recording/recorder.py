@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from fabric.drawing.picture import stream_label
+from fabric.log.watcher import Watcher
 from fabric.machine.state_of import clients_of
 from fabric.retiming.log_tables import LogWriter
-from fabric.retiming.watcher import Watcher
 from fabric.symbolic.folding import operator_text
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError

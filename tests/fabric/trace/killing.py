@@ -24,7 +24,7 @@ from fabric import Hardware, Program, simulate
 from fabric.compiled import region
 from fabric.engine import observation
 from fabric.loading.program_file import load_program
-from fabric.retiming import rows
+from fabric.log import rows
 from fabric.trace.recording import recorder, spool
 from fabric.trace.recording.options import TraceOptions
 

@@ -255,7 +255,7 @@ def _channel(
         empty_cycles=counted[Cause.EMPTY],
         full_cycles=counted[Cause.FULL],
         credit_cycles=counted[Cause.CREDIT],
-        left_over=sum(each.left_over for each in taken),
+        left_over=sum(each.left_over and not each.bare for each in taken),
     )
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
+from typing_extensions import override
 
-from fabric import Hop, Program
+from fabric import Hop, Program, Stream, StreamType
+from fabric.extend import BoolType, Ports, Wiring
 from fabric.machine.ending import Ending
 from fabric.machine.state_of import state_of
 from fabric.runs.accounting import channel_counters, unit_counters
@@ -20,7 +22,9 @@ from fabric.state.run_state import RunState
 from fabric.trace.analysis.timeline import timelines
 from fabric.trace.reading.state_in import state_in
 from fabric.wiring.elaborate import elaborate
+from tests.bases import Source
 from tests.deadlock.cases import CASES
+from tests.deadlock.parts import Script
 from tests.deadlock.test_random import Network, networks
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
@@ -56,6 +60,30 @@ def test_random_networks(network: Network) -> None:
 def test_left_over(tmp_path: Path) -> None:
     """Elements that come after the reader's end are dequeued on their own, later than the run."""
     wired = chain(("s0", "c3"), ("r0", "s0", "s0", "s0"), ("r0",), elements=5)
+    _check(wired, tmp_path, random.Random(1), {}, cycles=6)
+
+
+@dataclass(frozen=True)
+class BareStops(Source):
+    """Nothing but bare stops: a stream of empty rows."""
+
+    count: int
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((self.count, 0), BoolType()),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for _ in range(self.count):
+            await ports.sink.send_bare(1, 0)
+
+
+def test_bare_stops_left_over(tmp_path: Path) -> None:
+    """A bare stop that comes after the reader's end is no value there, either."""
+    with Program("bare") as wired:
+        stream = BareStops(4, name="sends")()
+        Script(("r0",), rounds=1, counts=(), name="reads")(stream)
     _check(wired, tmp_path, random.Random(1), {}, cycles=6)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from typing_extensions import override
 
 from fabric.engine.observer import ELSEWHERE, Observer
-from fabric.retiming.rows import (
+from fabric.log.rows import (
     ALLOCATE,
     ARRIVAL,
     BURST,
@@ -112,7 +112,7 @@ class Watcher(Observer):
         self, channel: Watched, element: Element, sent: Sent, seen: Stamp | None, cycle: int
     ) -> None:
         seen = seen or (LEFT_OVER, cycle, 0)
-        self._write_long(channel.number, (True, 0), sent, seen, (LEFT_OVER, cycle))
+        self._write_long(channel.number, element, sent, seen, (LEFT_OVER, cycle))
 
     @override
     def fetched(self, channel: Watched, element: Element, sent: Sent) -> None:
@@ -177,9 +177,16 @@ class Watcher(Observer):
 
     def finish(self) -> None:
         """Record the reservations that nothing was put into when the run stopped."""
-        for channel in self._channels.values():
-            for stamp in channel.reserved:
-                self._rows.operation(RESERVE, channel.producer.index, stamp, channel.number)
+        self._rows.operations.extend(self.reserved)
+
+    @property
+    def reserved(self) -> list[tuple[int, int, int, int, int, int, int]]:
+        """A row of an operation for each slot that nothing has been put into."""
+        return [
+            (RESERVE, channel.producer.index, *stamp, channel.number, 0)
+            for channel in self._channels.values()
+            for stamp in channel.reserved
+        ]
 
     @property
     def pending(self) -> list[tuple[int, ...]]:

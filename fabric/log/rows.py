@@ -11,10 +11,11 @@ from mmap import mmap
 from struct import calcsize
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from fabric.engine.observer import Stamp
-
 from fabric.telling.causes import Step
+
+if TYPE_CHECKING:
+    from fabric.engine.machine_code import Counters
+    from fabric.engine.observer import Stamp
 
 __all__ = [
     "ALLOCATE",
@@ -37,6 +38,7 @@ __all__ = [
     "UNTIL",
     "Packed",
     "Rows",
+    "as_long",
 ]
 
 SHORT_COLUMNS: Final = (
@@ -51,6 +53,13 @@ LONG_COLUMNS: Final = (
     "requested_cycle", "reserved_order", "reserved_cycle", "seen_order", "seen_cycle",
 )  # fmt: skip
 """Columns of the others; -1 is what has not happened."""
+
+_LONG_OF_SHORT: Final = [
+    SHORT_COLUMNS.index(name) for name in (
+        *SHORT_COLUMNS, "channel", "sent_order", "sent_cycle", "taken_order", "taken_cycle"
+    )
+]  # fmt: skip
+"""In short rows, what is in the columns of long ones; nobody requested a cycle."""
 
 OPERATION_COLUMNS: Final = (
     "operation", "unit", "order", "cycle", "wait_cycles", "channel", "amount"
@@ -79,6 +88,15 @@ LEFT_OVER: Final = -2
 
 _ROWS: Final = 1 << 17
 """In a full segment."""
+
+
+def as_long(table: Counters) -> Counters:
+    """Return rows as long ones; ``table`` has short or long ones."""
+    if table.shape[1] == len(LONG_COLUMNS):
+        return table
+    found: Counters = table[:, _LONG_OF_SHORT]
+    found[:, LONG_COLUMNS.index("requested_cycle")] = -1
+    return found
 
 
 class Packed:
