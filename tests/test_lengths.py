@@ -21,9 +21,7 @@ LOOPS: Final = {
 
 HARDWARE: Final = {
     "operators/rtl/buffers.py:scatter",
-    "operators/rtl/buffers.py:streamify",
     "operators/rtl/joins.py:intersect",
-    "operators/rtl/memory.py:load",
     "operators/rtl/routing.py:reassemble",
     "operators/rtl/routing.py:step",
     "operators/rtl/shapes.py:reshape",

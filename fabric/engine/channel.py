@@ -110,7 +110,7 @@ class Channel(ChannelCounters):
         if shown > unit.now:
             self.empty_cycles += shown - unit.now
             unit.now = shown
-        self._free(visible)
+        self._free(visible, unit.now)
         return element
 
     async def peek(self) -> Element | None:
@@ -132,12 +132,21 @@ class Channel(ChannelCounters):
     def take(self) -> Element:
         """Dequeue the element that ``peek`` showed."""
         visible, element = self.queue.popleft()
-        self._free(visible)
+        self._free(visible, self.consumer.now)
         return element
 
-    def _free(self, visible_cycle: int) -> None:
-        """Give back, at the consumer's clock, the slot of an element that was visible then."""
-        now = self.consumer.now
+    def hear(self) -> Element:
+        """Dequeue what is there in the cycle in which it is shown, behind the consumer's clock.
+
+        For what a unit hears of while it does something else; all before that has been dequeued.
+        """
+        cycle = self.head_cycle
+        visible, element = self.queue.popleft()
+        self._free(visible, cycle)
+        return element
+
+    def _free(self, visible_cycle: int, now: int) -> None:
+        """Give back in cycle ``now`` the slot of an element that was visible then."""
         if self.interval_cycles:
             self.next_take_cycle = next_from(now, self.interval_cycles)
         usable = usable_from(now, self.backward_cycles)

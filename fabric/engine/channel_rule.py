@@ -6,6 +6,7 @@ p and consumer clock c:
 * a credit: p = max(p, d[n-K] + B), where d[m] is the clock at which element m was dequeued;
 * visible:  v[n] = max(requested, p + F);
 * dequeue:  c = max(c, v[n]), d[n] = c. A peek moves c and frees nothing.
+* hear:     d[n] = v[n], where v[n] <= c, which stays.
 
 With an interval of I cycles a channel is one of wires, which take one element in I cycles and give
 one: p is at least I later than when element n-1 was sent, element n is shown from d[n-1] + I on,

@@ -69,5 +69,10 @@ def _with_checks(kind: Reading) -> Reading:
         element: Element = kind.take(self)
         return element
 
-    body = {"__slots__": (), "peek": peek, "receive": receive, "take": take}
+    def hear(self: Reading) -> Element:
+        self.consumer.calls.check_task()
+        # What is there by now hangs on the host, but for who has waited for the cycle.
+        raise Refusal(f"{self.name} is heard of: expected `await peek()` and take()")
+
+    body = {"__slots__": (), "hear": hear, "peek": peek, "receive": receive, "take": take}
     return type(f"Read{kind.__name__}", (kind,), body)

@@ -96,9 +96,16 @@ class NetworkedChannel(Channel):
 
     @override
     def take(self) -> Element:
+        return self._dequeued(self.consumer.now)
+
+    @override
+    def hear(self) -> Element:
+        return self._dequeued(self.head_cycle)
+
+    def _dequeued(self, cycle: int) -> Element:
         _, element = self.queue.popleft()
         sent_cycle, _ = self.way.arrived.popleft()
-        self._free(visible_from(sent_cycle, self.forward_cycles, 0))
+        self._free(visible_from(sent_cycle, self.forward_cycles, 0), cycle)
         return element
 
     @override

@@ -159,6 +159,16 @@ class ObservedChannel(Channel):
         return element
 
     @override
+    def hear(self) -> Element:
+        cycle = self.head_cycle
+        # The unit knows of it at its own clock, which does not move.
+        seen = self._seen or (self._next_order(), self.consumer.now, 0)
+        self._seen = None
+        element = super().hear()
+        self._transferred(element, self._sent.popleft(), seen, (seen[0], cycle))
+        return element
+
+    @override
     def hand_over(self, sent: Iterable[tuple[int, Element]], closed_cycle: int | None) -> None:
         sent = tuple(sent)
         self._sent.extend(self._sent_elsewhere(visible) for visible, _ in sent)

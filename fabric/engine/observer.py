@@ -31,7 +31,7 @@ Sent: TypeAlias = tuple[int, ...]
 requested for later, also the cycle asked for (-1 for none), number and cycle of the reservation."""
 
 Taken: TypeAlias = tuple[int, int]
-"""Number and cycle of a dequeue."""
+"""Number and cycle of a dequeue: of what was heard of, one before the clock that has seen it."""
 
 
 Transferred: TypeAlias = "Callable[[Element, Sent, Stamp, Taken | None], object]"

@@ -38,6 +38,8 @@ UNTIL: Final = 13
 """Be busy until so many cycles after the remembered arrival."""
 IDLE: Final = 14
 """Wait until so many cycles after the channel's next element becomes visible, at least 0 or not."""
+HEAR: Final = 15
+"""Dequeue an element in the cycle in which it is shown, behind the clock."""
 
 # A unit while it is timed.
 NOW: Final = 0

@@ -110,7 +110,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                 kind = code & e.KIND
                 ch = code >> e.SHIFT
                 at = ch * e.CHANNEL_COLUMNS
-                if kind <= e.TAKE or kind == e.IDLE:
+                if kind <= e.TAKE or kind in (e.IDLE, e.HEAR):
                     number = channels[at + e.TAKEN]
                     if number >= channels[at + e.COME]:
                         waits = ch
@@ -118,10 +118,11 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                     element = channels[at + e.BASE] + number
                     seen = shown_from(visible[element], channels[at + e.NEXT_TAKE])
                     now = max(now, seen + amount) if kind == e.IDLE else max(now + amount, seen)
-                    if kind == e.TAKE:
-                        usable[element] = usable_from(now, channels[at + e.BACKWARD])
+                    if kind in (e.TAKE, e.HEAR):
+                        dequeued = seen if kind == e.HEAR else now
+                        usable[element] = usable_from(dequeued, channels[at + e.BACKWARD])
                         channels[at + e.TAKEN] = number + 1
-                        channels[at + e.NEXT_TAKE] = next_from(now, channels[at + e.INTERVAL])
+                        channels[at + e.NEXT_TAKE] = next_from(dequeued, channels[at + e.INTERVAL])
                         other = channels[at + e.PRODUCER]
                         if units[other * e.UNIT_COLUMNS + e.AWAITS] == ch:
                             units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE

@@ -149,12 +149,14 @@ def _of_transfers(table: Counters, producers: Counters, consumers: Counters) -> 
         ]
     at_once = column["reserved_order"] == column["sent_order"]
     takes_at_once = column["seen_order"] == column["taken_order"]
+    hears = taken & takes_at_once & (column["taken_cycle"] < column["seen_cycle"])
     seen = (column["seen_order"] >= 0) & ~takes_at_once
     return [
         part(e.SEND, sent & at_once, sender, "sent", "send_wait_cycles"),
         part(e.RESERVE, sent & ~at_once, sender, "reserved", "send_wait_cycles"),
         part(e.PUT, sent & ~at_once, sender, "sent"),
-        part(e.TAKE, taken & takes_at_once, receiver, "taken", "receive_wait_cycles"),
+        part(e.HEAR, hears, receiver, "seen"),
+        part(e.TAKE, taken & takes_at_once & ~hears, receiver, "taken", "receive_wait_cycles"),
         part(e.SEE, seen, receiver, "seen", "receive_wait_cycles"),
         part(e.TAKE, taken & ~takes_at_once, receiver, "taken"),
     ]

@@ -164,7 +164,7 @@ class Record:
             ((e.PUT, e.SEND), (e.PUT, e.SEND)),
             ((e.RESERVE, e.SEND), (e.RESERVE, e.SEND)),
             # What looks at an element has the number of the dequeue that follows.
-            ((e.TAKE, e.SEE, e.IDLE), (e.TAKE,)),
+            ((e.TAKE, e.HEAR, e.SEE, e.IDLE), (e.TAKE, e.HEAR)),
         ):
             of_these = np.flatnonzero(np.isin(kinds, its))
             found[of_these] = self._before(of_these, np.isin(kinds[of_these], counted))

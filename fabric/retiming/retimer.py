@@ -197,7 +197,7 @@ class Retimer:
             channels=self._channels.reshape(-1),
             element=record.element_of,
             put=record.places(e.SEND, e.PUT),
-            taken=record.places(e.TAKE),
+            taken=record.places(e.TAKE, e.HEAR),
             finish=finish,
             visible=self.visible,
             clocks=self.clocks,

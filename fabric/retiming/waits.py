@@ -46,4 +46,4 @@ def waits_of(retimer: Retimer) -> Waits:
         return found.astype(np.int64)
 
     ends: Counters = clocks[record.first[1:] - 1].copy()
-    return Waits(ends, of(e.SEE, e.TAKE, e.END, e.IDLE), of(e.SEND, e.RESERVE))
+    return Waits(ends, of(e.SEE, e.TAKE, e.HEAR, e.END, e.IDLE), of(e.SEND, e.RESERVE))

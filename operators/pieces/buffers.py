@@ -177,8 +177,10 @@ class TokenPieces(Pieces):
             begins = ends
             data.take()
             unit.charge(1)
+        await _hear(ports, sets)
         while sets.held:
-            await _be_told(ports, sets)
+            await ports.inputs[1].peek()
+            await _hear(ports, sets)
         ports.on_chip.release(unit, room, unit.now)
 
 
@@ -201,24 +203,16 @@ async def _until_room(ports: Ports, sets: _Sets, *, new: bool) -> None:
 
 
 async def _hear(ports: Ports, sets: _Sets) -> None:
-    """Take what was freed up to now."""
+    """Take what was freed up to now, each set in the cycle in which that is known."""
     unit, freed = ports.unit, ports.inputs[1]
     while sets.held:
         if not freed.queue:
             await ports.clock.reach(unit, unit.now, watching=(freed,))
         if not freed.queue or freed.head_cycle > unit.now:
             return
-        await _be_told(ports, sets)
-
-
-async def _be_told(ports: Ports, sets: _Sets) -> None:
-    """Take what is freed next."""
-    freed = ports.inputs[1]
-    told = await freed.peek()
-    assert told is not None
-    cycle = freed.head_cycle
-    freed.take()
-    sets.free(cycle, forgets=told[1] > 0)
+        cycle = freed.head_cycle
+        _, stop = freed.hear()
+        sets.free(cycle, forgets=stop > 0)
 
 
 @dataclass(frozen=True)

@@ -169,6 +169,10 @@ int main() {
       each.given_last = at[unit] + 1 == tokens[unit].size();
       each.given = each.given_valid ? tokens[unit][at[unit]] : Token{};
       each.settle();
+      if (each.request && asked[unit] < latencies[unit].size() && !latencies[unit][asked[unit]]) {
+        each.answer = true;
+        each.settle();
+      }
       if (each.fault) std::fprintf(log, "2 %zu %ld 0\\n", unit, cycle);
     }
     for (std::size_t unit = 0; unit < units; ++unit) {

@@ -29,13 +29,23 @@ from operators.merge_join import Intersect
 from operators.metadata import Metadata
 from operators.parallelize import Parallelize
 from operators.partition import Partition
+from operators.pieces.buffers import ReadPieces, TokenPieces
+from operators.pieces.lowering import LoadPieces, StorePieces
+from operators.pieces.units import (
+    AccumPieces,
+    BigTile,
+    BroadcastPieces,
+    MapPieces,
+    PromotePieces,
+    RepeatPieces,
+)
 from operators.promote import Promote
 from operators.ragged_integers import RaggedIntegers
 from operators.random_off_chip_load import RandomOffChipLoad
 from operators.random_off_chip_store import RandomOffChipStore
 from operators.reassemble import Reassemble
 from operators.reshape import Reshape
-from operators.rtl import buffers, compute, joins, memory, routing, sequences, shapes
+from operators.rtl import buffers, compute, joins, memory, pieces, routing, sequences, shapes
 from operators.rtl.blocks import Unit
 from operators.rtl.tokens import CONTROL_BITS
 from operators.scan import Scan
@@ -461,9 +471,71 @@ def _bind_source(place: Place) -> Binding:
     return "Source", memory.source, {"charges": charges}
 
 
+def _bind_map_pieces(place: Place) -> Binding:
+    inputs, outputs = len(place.inputs), len(place.outputs)
+    kind = type(place.operator).__name__
+    return f"{kind}_{max(inputs, outputs)}", lambda: pieces.map_(inputs, outputs), {}
+
+
+def _bind_promote_pieces(place: Place) -> Binding:
+    return "PromotePieces", pieces.promote, {"level": place.operator.level}
+
+
+def _bind_accum_pieces(_place: Place) -> Binding:
+    return "AccumPieces", pieces.accumulate, {}
+
+
+def _bind_repeat_pieces(place: Place) -> Binding:
+    return "RepeatPieces", pieces.repeat, {"times": place.operator.times}
+
+
+def _bind_big_tile(_place: Place) -> Binding:
+    return "BigTile", pieces.big_tile, {}
+
+
+def _bind_token_pieces(place: Place) -> Binding:
+    parameters = {"rank": len(place.operator.inner), **_tile_sizes(place)}
+    return "TokenPieces", pieces.token_store, parameters
+
+
+def _bind_read_pieces(place: Place) -> Binding:
+    operator = place.operator
+    parameters = {"times": operator.times, **_tile_sizes(place)}
+    parameters |= _nested_sizes(place, operator.inner, pieces.TOKEN_DIMENSIONS)
+    return "ReadPieces", pieces.read, parameters
+
+
+def _bind_load_pieces(place: Place) -> Binding:
+    sizes = _nested_sizes(place, place.outputs[0].shape, pieces.DIMENSIONS)
+    return "LoadPieces", pieces.load, {**_tile_sizes(place), **sizes}
+
+
+def _bind_store_pieces(place: Place) -> Binding:
+    return "StorePieces", pieces.store, {"top": len(place.inputs[0].shape) - 1}
+
+
+def _tile_sizes(place: Place) -> dict[str, int]:
+    tile = place.outputs[0].value
+    assert isinstance(tile, TileType)
+    return {"rows": _size(tile.rows), "cols": _size(tile.cols)}
+
+
+def _nested_sizes(place: Place, sizes: Sequence[Any], most: int) -> dict[str, int]:
+    """Return how many dimensions there are, and their sizes."""
+    if len(sizes) > most:
+        raise place.refused(f" for rank {len(sizes)}: expected at most {most}")
+    found = {f"size_{at}": _size(size) for at, size in enumerate(reversed(sizes))}
+    if 0 in found.values():
+        raise place.refused(" for streams that are empty")
+    return {"rank": len(sizes), **found}
+
+
 _BINDINGS: Final[dict[type[Operator], Callable[[Place], Binding]]] = {
     Accum: _bind_fold,
+    AccumPieces: _bind_accum_pieces,
+    BigTile: _bind_big_tile,
     Broadcast: broadcast,
+    BroadcastPieces: _bind_map_pieces,
     Bufferize: _bind_bufferize,
     CacheReadAddresses: _bind_read_addresses,
     Consumer: _bind_consumer,
@@ -477,21 +549,28 @@ _BINDINGS: Final[dict[type[Operator], Callable[[Place], Binding]]] = {
     Intersect: _bind_intersect,
     LinearOffChipLoad: _bind_load,
     LinearOffChipStore: _bind_store,
+    LoadPieces: _bind_load_pieces,
     Map: _bind_map,
+    MapPieces: _bind_map_pieces,
     Metadata: _bind_source,
     Parallelize: _bind_parallelize,
     Partition: _bind_partition,
     Promote: _bind_promote,
+    PromotePieces: _bind_promote_pieces,
     RaggedIntegers: _bind_source,
     RandomOffChipLoad: _bind_load,
     RandomOffChipStore: _bind_random_store,
+    ReadPieces: _bind_read_pieces,
     Reassemble: _bind_reassemble,
     Repeat: _bind_repeat,
+    RepeatPieces: _bind_repeat_pieces,
     Reshape: _bind_reshape,
     Scan: _bind_fold,
     Scatter: _bind_scatter,
     Selectors: _bind_source,
+    StorePieces: _bind_store_pieces,
     Streamify: _bind_streamify,
+    TokenPieces: _bind_token_pieces,
     Zip: _bind_zip,
 }
 """What binds an operator of each kind to its module."""

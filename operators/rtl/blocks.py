@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from amaranth import Cat, Module, Mux, Signal
 
-from operators.rtl.tokens import token
+from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, token
 
-__all__ = ["Emitter", "Input", "Output", "Unit", "cycles_of", "largest", "older"]
+__all__ = ["Emitter", "Input", "Output", "Unit", "counted", "cycles_of", "largest", "older"]
 
 
 class Input:
@@ -191,6 +191,43 @@ class Emitter:
             with m.If(left != 0):
                 m.d.sync += self._kept_mask.eq(left)
                 m.d.sync += self._kept.eq(what)
+
+
+def _is_last(_number: int, place: Any, size: Any) -> Any:
+    return place + 1 == size
+
+
+def counted(
+    u: Unit,
+    count: int,
+    rank: Any,
+    advances: Any,
+    is_last: Callable[[int, Any, Any], Any] = _is_last,
+) -> Any:
+    """Count through at most ``count`` nested dimensions, of which there are ``rank``.
+
+    Their sizes are parameters, ``size_0`` that of the innermost; ``is_last`` is asked of each with
+    its number, place and size. The place moves on after a cycle in which it ``advances``.
+
+    Returns:
+        How many dimensions end at the current place, from the inside.
+    """
+    m = u.m
+    sizes = [u.parameter(f"size_{number}", SIZE_BITS) for number in range(count)]
+    at = [Signal(SIZE_BITS, name=f"at_{number}") for number in range(count)]
+    closing = Signal(LEVEL_BITS, name="closing")
+    ends: Any = 1
+    for number, (place, size) in enumerate(zip(at, sizes, strict=True)):
+        ends = ends & is_last(number, place, size) & (number < rank)
+        with m.If(ends):
+            m.d.comb += closing.eq(number + 1)
+    with m.If(advances):
+        for number, place in enumerate(at):
+            with m.If(number < closing):
+                m.d.sync += place.eq(0)
+            with m.Elif(number == closing):
+                m.d.sync += place.eq(place + 1)
+    return closing
 
 
 def largest(a: Any, b: Any) -> Any:

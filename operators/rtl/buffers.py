@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from amaranth import Array, Mux, Signal
 
-from operators.rtl.blocks import Emitter, Unit
+from operators.rtl.blocks import Emitter, Unit, counted
 from operators.rtl.tokens import CONTROL_BITS, LEVEL_BITS, SIZE_BITS, changed, token
 
 __all__ = ["COUNTERS", "bufferize", "scatter", "streamify"]
@@ -60,7 +60,7 @@ def bufferize() -> Unit:
     return u
 
 
-def streamify(inputs: int) -> Unit:  # noqa: PLR0915 - one unit
+def streamify(inputs: int) -> Unit:
     """Read each buffer, one tile a cycle; it is released a cycle after the last one.
 
     ``size_0`` is the innermost dimension of what is sent for a buffer, of which there are ``rank``;
@@ -70,20 +70,15 @@ def streamify(inputs: int) -> Unit:  # noqa: PLR0915 - one unit
     u = Unit(inputs, 1)
     m, head, out = u.m, u.inputs[0], u.outputs[0]
     rank, ragged = u.parameter("rank", LEVEL_BITS), u.parameter("ragged", LEVEL_BITS)
-    sizes = [u.parameter(f"size_{number}", SIZE_BITS) for number in range(COUNTERS)]
-    at = [Signal(SIZE_BITS, name=f"at_{number}") for number in range(COUNTERS)]
-    is_empty = Signal()
+    is_empty, advances = Signal(), Signal()
     m.d.comb += is_empty.eq((head.token.control == 0) & (ragged < rank))
 
-    closing = Signal(LEVEL_BITS)
-    ends: Any = 1
-    for number, (place, size) in enumerate(zip(at, sizes, strict=True)):
-        is_last = Mux(number == ragged, place + 1 == head.token.control, place + 1 == size)
+    def ends(number: int, place: Any, size: Any) -> Any:
+        is_last = place + 1 == Mux(number == ragged, head.token.control, size)
         # A bare stop stands for all of an empty buffer.
-        is_closed = is_last | (is_empty & (number <= ragged))
-        ends = ends & is_closed & (number < rank)
-        with m.If(ends):
-            m.d.comb += closing.eq(number + 1)
+        return is_last | (is_empty & (number <= ragged))
+
+    closing = counted(u, COUNTERS, rank, advances, ends)
     is_read = closing == rank
 
     is_through, has_guide, kept_guide, guide = Signal(), Signal(), token("kept"), token("guide")
@@ -121,12 +116,7 @@ def streamify(inputs: int) -> Unit:  # noqa: PLR0915 - one unit
     m.d.comb += head.take.eq(is_through | (is_last & closes & sent.bare))
     m.d.sync += is_through.eq(is_last & closes & ~sent.bare)
     m.d.sync += has_guide.eq(active & ~is_last)
-    with m.If(out.valid & ~guide.bare):
-        for number, place in enumerate(at):
-            with m.If(number < closing):
-                m.d.sync += place.eq(0)
-            with m.Elif(number == closing):
-                m.d.sync += place.eq(place + 1)
+    m.d.comb += advances.eq(out.valid & ~guide.bare)
     over: Any = head.over
     for each in u.inputs[1:]:
         over = over & each.over

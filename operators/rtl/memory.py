@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from amaranth import Mux, Signal
 
-from operators.rtl.blocks import Emitter, Unit
+from operators.rtl.blocks import Emitter, Unit, counted
 from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
 
 __all__ = ["DIMENSIONS", "load", "random_store", "source", "store"]
@@ -32,7 +32,7 @@ def source() -> Unit:
     return u
 
 
-def load(inputs: int, *, numbers: bool = False) -> Unit:  # noqa: PLR0915 - one unit
+def load(inputs: int, *, numbers: bool = False) -> Unit:
     """Read tiles along a view, once for each element of the reference, or once where there is none.
 
     ``size_0`` is the innermost dimension of the view, which has ``rank``. With ``numbers`` each
@@ -41,17 +41,9 @@ def load(inputs: int, *, numbers: bool = False) -> Unit:  # noqa: PLR0915 - one 
     u = Unit(inputs, 1, off_chip=True)
     m, emitter = u.m, Emitter(u.m, u.outputs)
     rank = u.parameter("rank", LEVEL_BITS)
-    sizes = [u.parameter(f"size_{number}", SIZE_BITS) for number in range(DIMENSIONS)]
     rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
-    at = [Signal(SIZE_BITS, name=f"at_{number}") for number in range(DIMENSIONS)]
-
-    # How many dimensions of the view end with the tile, from the inside.
-    closing = Signal(LEVEL_BITS)
-    ends: Any = 1
-    for number, (place, size) in enumerate(zip(at, sizes, strict=True)):
-        ends = ends & (place + 1 == size) & (number < rank)
-        with m.If(ends):
-            m.d.comb += closing.eq(number + 1)
+    came = Signal()
+    closing = counted(u, DIMENSIONS, rank, came)
     is_last = closing == rank
 
     is_waiting, outer, begun = Signal(), Signal(LEVEL_BITS), Signal()
@@ -64,18 +56,11 @@ def load(inputs: int, *, numbers: bool = False) -> Unit:  # noqa: PLR0915 - one 
         tile.valid_cols.eq(cols),
         tile.in_memory.eq(1),
     ]
-    came = Signal()
     m.d.comb += came.eq(is_waiting & u.answer)
     if numbers:
         number_read, takes = u.told()
         m.d.comb += [tile.control.eq(number_read.control), takes.eq(came)]
     left = emitter.push(came, tile)
-    with m.If(came):
-        for number, place in enumerate(at):
-            with m.If(number < closing):
-                m.d.sync += place.eq(0)
-            with m.Elif(number == closing):
-                m.d.sync += place.eq(place + 1)
 
     # Whether tiles of the current reading are left when this one is through.
     is_reading = Signal()

@@ -6,7 +6,7 @@ from typing import Any
 
 from amaranth import Const, Mux, Signal
 
-from operators.rtl.blocks import Emitter, Unit
+from operators.rtl.blocks import Emitter, Unit, counted
 from operators.rtl.memory import DIMENSIONS
 from operators.rtl.tokens import CONTROL_BITS, LEVEL_BITS, SIZE_BITS, changed, second, token
 
@@ -279,32 +279,22 @@ def initial() -> Unit:
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
     rank, count = u.parameter("rank", LEVEL_BITS), u.parameter("count", SIZE_BITS)
-    sizes = [u.parameter(f"size_{number}", SIZE_BITS) for number in range(DIMENSIONS)]
-    at = [Signal(SIZE_BITS, name=f"at_{number}") for number in range(DIMENSIONS)]
+    pushes = Signal()
     front = token("front")
     m.d.comb += front.rows.eq(u.parameter("rows", SIZE_BITS))
     m.d.comb += front.cols.eq(u.parameter("cols", SIZE_BITS))
     m.d.comb += [front.valid_rows.eq(front.rows), front.valid_cols.eq(front.cols)]
     m.d.comb += front.control.eq(u.parameter("control", CONTROL_BITS))
-    ends: Any = 1
-    for number, (place, size) in enumerate(zip(at, sizes, strict=True)):
-        ends = ends & (place + 1 == size) & (number < rank)
-        with m.If(ends):
-            m.d.comb += front.level.eq(number + 1)
+    m.d.comb += front.level.eq(counted(u, DIMENSIONS, rank, pushes))
 
     # What is in front leaves one a cycle; the first of the input may come with the last of it.
     made, begun = Signal(SIZE_BITS), Signal()
     is_front = made != count
-    pushes = emitter.free & is_front
+    m.d.comb += pushes.eq(emitter.free & is_front)
     left = emitter.push(pushes, front)
     is_whole = front.level == rank
     with m.If(pushes):
         m.d.sync += made.eq(made + is_whole)
-        for number, place in enumerate(at):
-            with m.If(number < front.level):
-                m.d.sync += place.eq(0)
-            with m.Elif(number == front.level):
-                m.d.sync += place.eq(place + 1)
     m.d.comb += begun.eq(Mux(pushes, is_whole & (made + 1 == count) & left, ~is_front))
 
     kept, groups = u.parameter("kept", SIZE_BITS), u.parameter("groups", SIZE_BITS)

@@ -234,7 +234,10 @@ module testbench (input logic clk, rst, output logic finished);
   end
 
   always_comb begin
-    for (int i = 0; i < CLIENTS; i++) answer[i] = left[i] == 1;
+    // What was fetched before it is asked for is answered in the same cycle.
+    for (int i = 0; i < CLIENTS; i++)
+      answer[i] = left[i] == 1
+        || (request[i] && client_at[i] < client_end[i] && latency[client_at[i]] == 0);
     for (int i = 0; i < SOURCES; i++) begin
       given_valid[i] = given_at[i] < given_end[i];
       given_last[i] = given_at[i] + 1 == given_end[i];

@@ -13,6 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabric import Program, ProgramError, Stream, simulate
+from fabric.hardware.file import load_hardware
+from fabric.loading.program_file import load_program
 from operators import (
     Accum,
     Flatten,
@@ -28,6 +30,7 @@ from tests.hdl.banks import BankedMemory
 from tests.hdl.design import IdealMemory, Memory, Sizes, swiglu
 from tests.hdl.test_design import COUNTED
 from tests.profiles import examples
+from tests.programs.loading import PROGRAMS
 from tests.programs.loading import program as loaded
 
 MEMORIES: dict[str, Callable[[], Memory]] = {
@@ -98,6 +101,21 @@ def test_every_piece_moves_in_its_cycle(memory: str, tmp_path: Path) -> None:
         went.append(taken)
     for name, (source, target) in design.links.items():
         assert moved[name] == (source.came, target.went), name
+
+
+@pytest.mark.parametrize("memory", list(MEMORIES))
+def test_every_piece_moves_so_on_wires(memory: str, tmp_path: Path) -> None:
+    """Channels that take one element a cycle change no transfer: the hardware has no others."""
+    parameters = ["batch=32", "hidden=48", "inter=64", "tile_batch=32"]
+    hardware = load_hardware(PROGRAMS / "hardware" / f"{memory}.toml")
+    found: list[Any] = []
+    for each in (hardware, hardware.of_wires()):
+        program = load_program(PROGRAMS / "swiglu_in_pieces.py", parameters, each).program
+        folder = tmp_path / str(len(found))
+        report = simulate(program, mode="timing", trace="events", log_dir=folder)
+        query = "select channel, element, sent_cycle, taken_cycle from transfers order by all"
+        found.append(report.trace().query(query).rows())
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("memory", list(MEMORIES))

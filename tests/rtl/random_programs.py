@@ -21,7 +21,9 @@ from operators import (
     Flatten,
     Intersect,
     LinearOffChipLoad,
+    LinearOffChipStore,
     Map,
+    MatmulSum,
     Metadata,
     Mul,
     Parallelize,
@@ -35,13 +37,19 @@ from operators import (
     RetileRow,
     Scan,
     Selectors,
+    SiLU,
     SplitRows,
     Streamify,
     Sum,
+    Tensor,
     Zip,
 )
+from operators.pieces import in_pieces
 
-__all__ = ["draw", "drawn_channels"]
+__all__ = ["draw", "draw_in_pieces", "drawn_channels"]
+
+_PIECE = 2
+"""Rows and columns of a piece."""
 
 
 def draw(random: Random) -> Program:
@@ -66,10 +74,52 @@ def draw(random: Random) -> Program:
     return program
 
 
+def draw_in_pieces(random: Random) -> Program:
+    """Wire products of tiles, in pieces: one or two of the same tiles, and one of what comes out.
+
+    Tiles have 1 to 4 pieces in each dimension, and there are 1 to 3 of them.
+    """
+    rows, inner, cols, last = (_PIECE * random.randint(1, 4) for _ in range(4))
+    down, along, across = (random.randint(1, 3) for _ in range(3))
+    with Program(f"pieces-{random.randrange(10**6)}", mode="timing") as program:
+        left = LinearOffChipLoad(
+            Tensor((down * rows, along * inner)),
+            (rows, inner),
+            shape=(down, across, along),
+            strides=(along, 0, 1),
+        )()
+
+        def product() -> Stream:
+            right = LinearOffChipLoad(
+                Tensor((along * inner, across * cols)),
+                (inner, cols),
+                shape=(down, across, along),
+                strides=(0, 1, across),
+            )()
+            return Accum(MatmulSum())(left, right)
+
+        result = Map(SiLU())(product())
+        if random.random() < 0.5:
+            result = Map(Mul())(result, product())
+        if random.random() < 0.5:
+            others = LinearOffChipLoad(
+                Tensor((across * cols, last)),
+                (cols, last),
+                shape=(down, 1, across),
+                strides=(0, 1, 1),
+            )()
+            result = Accum(MatmulSum())(Reshape(chunk=1, dimension=1)(result)[0], others)
+        LinearOffChipStore("y")(result)
+    return in_pieces(program, _PIECE, _PIECE)
+
+
 def drawn_channels(random: Random, keys: list[str]) -> dict[str, Any]:
-    """Return depths from 1 to 4 and hops from 1 to 3 for the channels of a program."""
+    """Return depths from 1 to 4 and hops from 1 to 3 for the channels of a program.
+
+    What a buffer of pieces frees always has room.
+    """
     return {
-        "depths": {key: random.randint(1, 4) for key in keys},
+        "depths": {key: random.randint(1, 4) for key in keys if not key.endswith("_store.1")},
         "hops": {key: Hop(random.randint(1, 3), random.randint(1, 3)) for key in keys},
     }
 

@@ -15,23 +15,31 @@ import pytest
 
 from fabric import ConfigurationError, Hardware, Program, ProgramError, Tile, TileType
 from fabric.extend import ChannelDescription, number_in
+from fabric.hardware.file import load_hardware
+from fabric.loading.program_file import load_program
 from fabric.network import Mesh
 from fabric.shell.cli import main
 from fabric.wiring.program import hardware_scope
 from operators import (
     INTEGER,
+    Accum,
     Consumer,
     Exp,
     FlatMap,
     Function,
     LinearOffChipLoad,
+    LinearOffChipStore,
     Map,
+    MatmulSum,
     Metadata,
+    RaggedIntegers,
     RandomOffChipLoad,
     Split,
     Tensor,
+    Union,
     integer,
 )
+from operators.pieces import in_pieces
 from operators.rtl import compute, sequences, tools
 from operators.rtl.comparing import compared
 from operators.rtl.hardware import Design, beside, design, run, write
@@ -100,10 +108,12 @@ class TestComparison:
 class TestRefused:
     def test_an_operator(self) -> None:
         """One that no module is built for, by name."""
-        with pytest.raises(
-            ProgramError, match="linear_off_chip_load_1: LoadPieces has no hardware"
-        ):
-            design(program("swiglu_in_pieces", "wires.toml"))
+        with hardware_scope(WIRES), Program("union", mode="timing") as built:
+            lists = [RaggedIntegers([[1, 2], [3]])() for _ in "ab"]
+            for each in Union()(lists[0], lists[1].assume(*lists[0].shape)):
+                Consumer()(each)
+        with pytest.raises(ProgramError, match="union_1: Union has no hardware module"):
+            design(built)
 
     def test_a_function(self) -> None:
         """A user's function."""
@@ -297,15 +307,47 @@ EQUAL: list[tuple[str, dict[str, Any]]] = [
     ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
     ("own_hardware", {}),
     ("own_hardware", {"tiles": 8}),
+    ("swiglu_in_pieces", {}),
+    ("swiglu_in_pieces", {"tile_batch": 64, "tile_inter": 64}),
+    ("swiglu_in_pieces", {"batch": 32, "hidden": 16, "inter": 64}),
 ]
 
 
 @pytest.mark.deep
 def test_shipped(tmp_path: Path) -> None:
-    """Shipped programs, every transfer."""
-    both = beside([design(program(name, "wires.toml", **given)) for name, given in EQUAL])
+    """Shipped programs, every transfer; and in pieces, on the memory of the paper's hardware."""
+    designs = [design(program(name, "wires.toml", **given)) for name, given in EQUAL]
+    for columns in ("false", "true"):
+        built = load_program(
+            PROGRAMS / "swiglu.py",
+            [f"by_columns={columns}", "batch=32", "tile_batch=32", "inter=64", "tile_inter=32"],
+            load_hardware(PROGRAMS / "hardware" / "hdl_ideal.toml").of_wires(),
+        ).program
+        designs.append(design(in_pieces(built, 16, 16)))
+    both = beside(designs)
+    # What was read ahead is there in the cycle in which it is asked for.
+    assert 0 in {cycles for each in both.netlist.units for cycles in each.latencies_cycles or []}
 
     found = run(both, write(both, tmp_path), tmp_path)
+
+    assert found.equal, found
+
+
+@pytest.mark.deep
+def test_at_once(tmp_path: Path) -> None:
+    """A memory that has read ahead answers in the cycle of the request, also beside a top."""
+    hardware = load_hardware(PROGRAMS / "hardware" / "hdl_ideal.toml").of_wires()
+    with hardware_scope(hardware), Program("product", mode="timing") as built:
+        left, right = (
+            LinearOffChipLoad(Tensor((256, 32)), (32, 32), shape=(8, 1, 1), strides=(1, 1, 1))()
+            for _ in range(2)
+        )
+        LinearOffChipStore("y")(Accum(MatmulSum())(left, right))
+    made = design(in_pieces(built, 16, 16))
+    assert len(made.netlist.channels) < 50
+    assert 0 in {cycles for each in made.netlist.units for cycles in each.latencies_cycles or []}
+
+    found = run(made, write(made, tmp_path), tmp_path)
 
     assert found.equal, found
 
@@ -332,3 +374,12 @@ def test_refused_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert status == 2
     assert found["status"] == "error"
     assert "Map has no hardware module for Clip" in found["error"]["message"]
+
+
+def test_pieces_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The option --pieces is that of ``run``: what cannot be lowered is named."""
+    status = main(["rtl", PROGRAM, "--pieces", "16x16", "-o", str(tmp_path), "--json"])
+    found = json.loads(capsys.readouterr().out)
+
+    assert status == 2
+    assert "flatten_1: Flatten cannot be lowered to pieces" in found["error"]["message"]

@@ -29,6 +29,7 @@ __all__ = [
     "file_option",
     "hold_out_option",
     "json_option",
+    "pieces_option",
     "program_options",
     "run_options",
     "sizes",
@@ -196,6 +197,28 @@ def depth_option(meaning: str) -> Callable[[Command], Command]:
         shell_complete=completing.channels,
         help=meaning,
     )
+
+
+def _pieces(
+    _context: click.Context, _parameter: click.Parameter, given: str | None
+) -> tuple[int, int] | None:
+    """Return the rows and columns of ``16x16``."""
+    rows, _, cols = (given or "").partition("x")
+    if given is None:
+        return None
+    if not (rows.isdecimal() and cols.isdecimal() and len(given) < 20):
+        raise click.BadParameter(f"{given!r}: expected ROWSxCOLS, as in 16x16")
+    return int(rows), int(cols)
+
+
+def pieces_option(command: Command) -> Command:
+    """Give ``command`` the option --pieces."""
+    return click.option(
+        "--pieces",
+        metavar="ROWSxCOLS",
+        callback=_pieces,
+        help="Cut all tiles into pieces, as the paper's hardware does, for example 16x16.",
+    )(command)
 
 
 OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]]]] = {

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabric.shell.commands.options import NamedPath, json_option, program_options, run_options
+from fabric.shell.commands.options import (
+    NamedPath,
+    json_option,
+    pieces_option,
+    program_options,
+    run_options,
+)
 
 if TYPE_CHECKING:
     from fabric.wiring.program import Program
@@ -46,6 +52,7 @@ __all__ = ["command"]
     is_flag=True,
     help="Also place and route each of them, and the whole, with nextpnr; print the clock.",
 )
+@pieces_option
 @json_option()
 @click.pass_obj
 def command(
@@ -58,6 +65,7 @@ def command(
     runs: bool,
     costs: bool,
     places: bool,
+    pieces: tuple[int, int] | None,
     as_json: bool,
 ) -> int:
     """Write PROGRAM.py as SystemVerilog, with channels that take one element per cycle.
@@ -66,7 +74,7 @@ def command(
     """
     known.update(program=program)
     from fabric.loading.program_file import load_on
-    from fabric.shell.library import hardware_modules
+    from fabric.shell.library import hardware_modules, lowered
     from fabric.shell.objects import rtl_object
     from fabric.shell.one_object import print_json
     from fabric.telling.wording import counted
@@ -74,6 +82,8 @@ def command(
 
     with program_prints(as_json=as_json):
         built: Program = load_on(hardware_file, program, parameters, known, wires=True).program
+        if pieces is not None:
+            built = lowered(built, *pieces)
         made = hardware_modules()
         designed = made.design(built, **options)
         written = made.write(designed, output)

@@ -18,6 +18,7 @@ from fabric.shell.commands.options import (
     NamedPath,
     file_option,
     json_option,
+    pieces_option,
     program_options,
     run_options,
 )
@@ -33,18 +34,6 @@ if TYPE_CHECKING:
     from fabric.wiring.program import Program
 
 __all__ = ["command"]
-
-
-def _pieces(
-    _context: click.Context, _parameter: click.Parameter, given: str | None
-) -> tuple[int, int] | None:
-    """Return the rows and columns of ``16x16``."""
-    rows, _, cols = (given or "").partition("x")
-    if given is None:
-        return None
-    if not (rows.isdecimal() and cols.isdecimal() and len(given) < 20):
-        raise click.BadParameter(f"{given!r}: expected ROWSxCOLS, as in 16x16")
-    return int(rows), int(cols)
 
 
 @click.command("run")
@@ -97,12 +86,7 @@ def _pieces(
     help="Hold the run in a cycle, or when a unit takes that many elements from its first input, "
     "or from INPUT, and show a prompt; `help` lists its commands.",
 )
-@click.option(
-    "--pieces",
-    metavar="ROWSxCOLS",
-    callback=_pieces,
-    help="Cut all tiles into pieces, as the paper's hardware does, for example 16x16.",
-)
+@pieces_option
 @click.option(
     "--unfold",
     is_flag=True,

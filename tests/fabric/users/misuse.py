@@ -271,6 +271,11 @@ async def _closes(ports: Any) -> None:
     ports.sink.close()  # here
 
 
+async def _hears(ports: Any) -> None:
+    await ports.source.peek()
+    ports.source.hear()  # here
+
+
 async def _takes_unseen(ports: Any) -> None:
     await ports.source.peek()
     ports.source.take()
@@ -431,6 +436,11 @@ CALLS = {
         _takes_unseen,
         "ticks_1.0 -> wrong.0 is taken from unseen: expected `await peek()` before ({at}), "
         "at cycle 1, element 1",
+    ),
+    "hear": Row(
+        _hears,
+        "ticks_1.0 -> wrong.0 is heard of: expected `await peek()` and take() ({at}), "
+        "at cycle 1, element 0",
     ),
     "send forgotten": Row(_forgets_send, f"send() is not awaited: {_DONE} 1, element 1"),
     "send kept": Row(_keeps_send, f"send() is not awaited: {_DONE} 0, element 0"),

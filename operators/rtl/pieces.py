@@ -1,0 +1,307 @@
+"""Modules of operators on pieces: each takes its inputs and gives its outputs in one cycle.
+
+Streams are static, so that there are no bare stops. Pieces are squares of one size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+# Any: amaranth has no types.
+from typing import Any, Final
+
+from amaranth import Array, Const, Mux, Signal
+
+from operators.rtl.blocks import Input, Output, Unit, counted
+from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
+
+__all__ = [
+    "DIMENSIONS",
+    "TOKEN_DIMENSIONS",
+    "accumulate",
+    "big_tile",
+    "load",
+    "map_",
+    "promote",
+    "read",
+    "repeat",
+    "store",
+    "token_store",
+]
+
+DIMENSIONS: Final = 8
+"""Of a stream of pieces that is loaded, at most."""
+
+TOKEN_DIMENSIONS: Final = 2
+"""Of the pieces of a token, at most."""
+
+_SETS: Final = 32
+_SET_PIECES: Final = 8
+_HELD_SETS: Final = 64
+"""Sets that tokens wait in, at most; one that two tokens share counts twice."""
+
+_IDLE_CYCLES: Final = 256
+
+
+def _together(inputs: Sequence[Input], outputs: Sequence[Output]) -> Any:
+    """Return whether all ``inputs`` show a piece and all ``outputs`` have a credit."""
+    found: Any = Const(1)
+    for source in inputs:
+        found = found & source.valid
+    for sink in outputs:
+        found = found & sink.ready
+    return found
+
+
+def _ended(u: Unit) -> Any:
+    """Return whether all inputs are over."""
+    found: Any = Const(1)
+    for source in u.inputs:
+        found = found & source.over
+    return found
+
+
+def _sends(u: Unit, output: Output, enable: Any, piece: Any) -> None:
+    """Send ``piece`` where ``enable``, which implies a credit."""
+    u.m.d.comb += [output.valid.eq(enable), output.token.eq(piece)]
+
+
+def map_(
+    inputs: int, outputs: int, level: Callable[[Unit, Any], Any] = lambda _, level: level
+) -> Unit:
+    """Take a piece of every input and give one to every output, whose stop is ``level``."""
+    u = Unit(inputs, outputs)
+    m, first = u.m, u.inputs[0].token
+    fires = Signal()
+    m.d.comb += fires.eq(_together(u.inputs, u.outputs))
+    piece = changed(m, first, "piece", level=level(u, first.level))
+    for source in u.inputs:
+        m.d.comb += source.take.eq(fires)
+    for sink in u.outputs:
+        _sends(u, sink, fires, piece)
+    differs: Any = Const(0)
+    for source in u.inputs[1:]:
+        differs = differs | (source.token.level != first.level)
+    m.d.comb += u.fault.eq(fires & differs)
+    m.d.comb += u.done.eq(_ended(u))
+    return u
+
+
+def promote() -> Unit:
+    """Make stops of ``level`` and above one more."""
+    return map_(1, 1, lambda u, level: level + (level >= u.parameter("level", LEVEL_BITS)))
+
+
+def accumulate() -> Unit:
+    """Sum the innermost dimension: only its last piece waits for a credit, and gives one."""
+    u = Unit(1, 1)
+    m, head, out = u.m, u.inputs[0], u.outputs[0]
+    level = head.token.level
+    closes = level != 0
+    m.d.comb += head.take.eq(head.valid & (~closes | out.ready))
+    _sends(u, out, head.take & closes, changed(m, head.token, "total", level=level - 1))
+    m.d.comb += u.done.eq(head.over)
+    return u
+
+
+def repeat() -> Unit:
+    """Give each token ``times`` times, and take it off in a cycle after that."""
+    u = Unit(1, 1)
+    m, head, out = u.m, u.inputs[0], u.outputs[0]
+    times, given = u.parameter("times", SIZE_BITS), Signal(SIZE_BITS)
+    sends = Signal()
+    m.d.comb += sends.eq(head.valid & out.ready & (given != times))
+    m.d.comb += head.take.eq(head.valid & (given == times))
+    level = Mux(given + 1 == times, head.token.level + 1, 0)
+    _sends(u, out, sends, changed(m, head.token, "copy", level=level))
+    m.d.sync += given.eq(Mux(head.take, 0, given + sends))
+    m.d.comb += u.done.eq(head.over)
+    return u
+
+
+def big_tile() -> Unit:
+    """Sum tiles of pieces: the first one fills, others are added, then the sums leave.
+
+    A stop of 2 ends a tile, and a higher one the last of a group. Input 1 has the partial sums,
+    which output 0 has sent round; output 1 has the sums.
+    """
+    u = Unit(2, 2)
+    m, (data, partial), (around, total) = u.m, u.inputs, u.outputs
+    adds, drains = Signal(), Signal()
+    sums, leaves = Signal(), Signal()
+    m.d.comb += sums.eq(data.valid & around.ready & ~drains & (~adds | partial.valid))
+    m.d.comb += leaves.eq(partial.valid & total.ready & drains)
+    m.d.comb += [data.take.eq(sums), partial.take.eq(leaves | (sums & adds))]
+    level, held = data.token.level, partial.token.level
+    _sends(u, around, sums, data.token)
+    _sends(u, total, leaves, changed(m, partial.token, "sum", level=held - (held > 2)))
+    with m.If(sums & (level >= 2)):
+        m.d.sync += [adds.eq(level == 2), drains.eq(level > 2)]
+    with m.If(leaves & (held > 2)):
+        m.d.sync += drains.eq(0)
+    m.d.comb += u.done.eq(_ended(u) & ~drains)
+    return u
+
+
+def _parts(u: Unit, at: Any, left: Any) -> Any:
+    """Return how many pieces of a set are used, which becomes 0 where it is ``left``."""
+    used = Signal(range(_SET_PIECES))
+    with u.m.If(at):
+        u.m.d.sync += used.eq(Mux(left, 0, used + 1))
+    return used
+
+
+def _leaves(used: Any, ends: Any) -> Any:
+    """Return whether a piece is the last one of its set.
+
+    A token that ends with the first piece of a set leaves it to the next one.
+    """
+    return (used != 0) & (ends | (used + 1 == _SET_PIECES))
+
+
+class _Sets:
+    """The sets of a buffer: which are free, the next one, and in which order others are held.
+
+    Attributes:
+        is_ready: there is a next one.
+        overflows: more are held than there is room for.
+    """
+
+    def __init__(self, m: Any, works: Any, begins: Any, shares: Any, frees: Any) -> None:
+        """Choose the highest one that is free, a cycle before it is used at the earliest.
+
+        ``begins`` uses the next one and ``shares`` the one before once more, for the next token;
+        ``frees`` gives back the one that has been held for longest.
+        """
+        held = Array(Signal(range(_SETS), name=f"held_{at}") for at in range(_HELD_SETS))
+        oldest, newest = Signal(range(_HELD_SETS)), Signal(range(_HELD_SETS))
+        count, number = Signal(range(_HELD_SETS + 1)), Signal(range(_SETS))
+        free, chosen, latest = Signal(_SETS, init=-1), Signal(range(_SETS)), Signal(range(_SETS))
+        self.is_ready: Any = Signal()
+        self.overflows: Any = (count == _HELD_SETS) & (begins | shares)
+
+        now_free = Signal(_SETS)
+        m.d.comb += now_free.eq(Mux(frees, free | (1 << held[oldest]), free))
+        choice = Signal(range(_SETS))
+        for at in range(_SETS):
+            with m.If(now_free[at]):
+                m.d.comb += choice.eq(at)
+        chooses = Signal()
+        m.d.comb += chooses.eq(works & ~self.is_ready & (now_free != 0))
+        m.d.sync += free.eq(Mux(chooses, now_free & ~(1 << choice), now_free))
+        m.d.sync += self.is_ready.eq(chooses | (self.is_ready & ~begins))
+        with m.If(chooses):
+            m.d.sync += chosen.eq(choice)
+
+        m.d.comb += number.eq(Mux(begins, chosen, latest))
+        with m.If(begins | shares):
+            m.d.sync += [held[newest].eq(number), newest.eq(newest + 1), latest.eq(number)]
+        m.d.sync += oldest.eq(oldest + frees)
+        m.d.sync += count.eq(count + (begins | shares) - frees)
+        self.are_held: Any = count != 0
+
+
+def token_store() -> Unit:
+    """Store pieces in sets, one a cycle; give a token with the piece that ends ``rank`` dimensions.
+
+    Input 1 says that a set is free, with a stop if that forgets a token: nothing is stored then.
+    """
+    u = Unit(2, 1)
+    m, (data, freed), out = u.m, u.inputs, u.outputs[0]
+    rank, idle = u.parameter("rank", LEVEL_BITS), Signal(range(_IDLE_CYCLES + 1))
+    works, is_first, ends = Signal(), Signal(init=1), Signal()
+    m.d.comb += [works.eq(idle == _IDLE_CYCLES), ends.eq(data.token.level >= rank)]
+    m.d.sync += idle.eq(idle + ~works)
+    stores, left, forgets = Signal(), Signal(), Signal()
+    used = _parts(u, stores, left)
+    begins = stores & (used == 0)
+    sets = _Sets(m, works, begins, stores & (used != 0) & is_first, freed.valid)
+    m.d.comb += forgets.eq(freed.valid & (freed.token.level != 0))
+    has_room = works & ~forgets & ((used != 0) | sets.is_ready)
+    m.d.comb += stores.eq(data.valid & has_room & (~ends | out.ready))
+    m.d.comb += [left.eq(_leaves(used, ends)), data.take.eq(stores), freed.take.eq(freed.valid)]
+    with m.If(stores):
+        m.d.sync += is_first.eq(ends)
+    _sends(u, out, stores & ends, _sized(u, "tile", data.token.level - rank))
+    m.d.comb += u.fault.eq(sets.overflows)
+    m.d.comb += u.done.eq(data.over & ~sets.are_held)
+    return u
+
+
+def _sized(u: Unit, name: str, level: Any) -> Any:
+    """Return a whole tile of ``rows`` and ``cols``."""
+    rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
+    tile = token(name)
+    u.m.d.comb += [tile.rows.eq(rows), tile.cols.eq(cols), tile.valid_rows.eq(rows)]
+    u.m.d.comb += [tile.valid_cols.eq(cols), tile.level.eq(level)]
+    return tile
+
+
+def read() -> Unit:
+    """Take a token, then give its pieces, one a cycle; each reading number ``times`` frees sets.
+
+    Output 1 says which piece is the last one of a set, with a stop where it is that of a token.
+    """
+    u = Unit(1, 2)
+    m, head, (out, freed) = u.m, u.inputs[0], u.outputs
+    rank, times = u.parameter("rank", LEVEL_BITS), u.parameter("times", SIZE_BITS)
+    is_reading, outer, number = Signal(), Signal(LEVEL_BITS), Signal(SIZE_BITS)
+    gives, left, frees = Signal(), Signal(), Signal()
+    closing = counted(u, TOKEN_DIMENSIONS, rank, gives)
+    ends = closing == rank
+    is_freeing = number + 1 == times
+    used = _parts(u, gives & is_freeing, left)
+    m.d.comb += left.eq(_leaves(used, ends))
+    m.d.comb += frees.eq(is_freeing & (left | ends))
+    m.d.comb += gives.eq(is_reading & out.ready & (~frees | freed.ready))
+    m.d.comb += head.take.eq(head.valid & ~is_reading)
+    _sends(u, out, gives, _sized(u, "piece", Mux(ends, rank + outer, closing)))
+    free = token("free")
+    m.d.comb += [free.rows.eq(1), free.cols.eq(1), free.valid_rows.eq(1), free.valid_cols.eq(1)]
+    m.d.comb += free.level.eq(ends)
+    _sends(u, freed, gives & frees, free)
+    m.d.sync += is_reading.eq(head.take | (is_reading & ~(gives & ends)))
+    with m.If(head.take):
+        m.d.sync += outer.eq(head.token.level)
+    with m.If(gives & ends):
+        m.d.sync += number.eq(Mux(is_freeing, 0, number + 1))
+    m.d.comb += u.done.eq(head.over & ~head.take & (~is_reading | (gives & ends)))
+    return u
+
+
+def load() -> Unit:
+    """Ask for each piece of a stream of ``rank`` dimensions when there is a credit for it.
+
+    The memory may have it at once. The end of the outermost dimension is no stop of its own.
+    """
+    u = Unit(0, 1, off_chip=True)
+    m, out = u.m, u.outputs[0]
+    rank = u.parameter("rank", LEVEL_BITS)
+    is_waiting, is_through, came = Signal(), Signal(), Signal()
+    closing = counted(u, DIMENSIONS, rank, came)
+    is_last = closing == rank
+    m.d.comb += u.request.eq(out.ready & ~is_waiting & ~is_through)
+    m.d.comb += came.eq((u.request | is_waiting) & u.answer)
+    _sends(u, out, came, _sized(u, "piece", Mux(is_last, closing - 1, closing)))
+    m.d.sync += is_waiting.eq((u.request | is_waiting) & ~came)
+    m.d.sync += is_through.eq(is_through | (came & is_last))
+    m.d.comb += u.done.eq(is_through)
+    return u
+
+
+def store() -> Unit:
+    """Take a piece, and write it from the next cycle on; the one with the stop ``top`` is the end.
+
+    The next one is taken when the memory has answered.
+    """
+    u = Unit(1, 0, off_chip=True)
+    m, head = u.m, u.inputs[0]
+    top = u.parameter("top", LEVEL_BITS)
+    asks, is_waiting, came = Signal(), Signal(), Signal()
+    m.d.comb += u.request.eq(asks)
+    m.d.comb += came.eq((asks | is_waiting) & u.answer)
+    m.d.comb += head.take.eq(head.valid & (came | (~asks & ~is_waiting)))
+    m.d.sync += is_waiting.eq((asks | is_waiting) & ~came)
+    m.d.sync += asks.eq(head.take & (head.token.level < top))
+    m.d.comb += u.done.eq(head.over)
+    return u
