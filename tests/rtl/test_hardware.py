@@ -105,9 +105,15 @@ class TestRefused:
             design(program("swiglu_in_pieces", "wires.toml"))
 
     def test_a_function(self) -> None:
-        """A user's function."""
-        with pytest.raises(ProgramError, match="Map has no hardware module for Clip"):
-            design(program("own_function", "wires.toml"))
+        """A user's function, also of a class that is like one with hardware."""
+
+        class Own(Exp):
+            pass
+
+        with hardware_scope(WIRES), Program("own", mode="timing") as built:
+            Consumer()(Map(Own())(LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()))
+        with pytest.raises(ProgramError, match="Map has no hardware module for Own"):
+            design(built)
 
     @pytest.mark.parametrize(
         ("cols", "rate", "message"),
@@ -160,10 +166,10 @@ def test_the_page() -> None:
     """What the how-to shows is what the shipped programs say, which are compared below."""
     page = (PROGRAMS.parent / "docs/pages/how-to/own-hardware.md").read_text()
     shown = [each for each in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if each[0] != "$"]
-    program = (PROGRAMS / "own_hardware.py").read_text()
+    programs = [(PROGRAMS / f"own_{each}.py").read_text() for each in ("function", "operator")]
 
     assert len(shown) == 3
-    assert all(each in program for each in shown)
+    assert all(any(each in program for program in programs) for each in shown)
 
 
 def test_own() -> None:
@@ -285,8 +291,9 @@ EQUAL: list[tuple[str, dict[str, Any]]] = [
     ("attention", {"requests": 8, "strategy": "dynamic"}),
     ("attention", {"requests": 8, "strategy": "coarse", "channel_depth": 3}),
     ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
-    ("own_hardware", {}),
-    ("own_hardware", {"tiles": 8}),
+    ("own_function", {}),
+    ("own_operator", {}),
+    ("own_operator", {"tiles": 8}),
 ]
 
 
@@ -316,7 +323,10 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_refused_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The operator, and the exit status 2."""
-    status = main(["rtl", str(PROGRAMS / "own_function.py"), "-o", str(tmp_path), "--json"])
+    page = (PROGRAMS.parent / "docs/pages/how-to/own-function.md").read_text()
+    file = tmp_path / "clip.py"
+    file.write_text(page.partition('title="clip.py"\n')[2].partition("```")[0])
+    status = main(["rtl", str(file), "-o", str(tmp_path), "--json"])
     found = json.loads(capsys.readouterr().out)
 
     assert status == 2
