@@ -61,13 +61,13 @@ class OwnModules:
             built = build()
         if not isinstance(built, Unit):
             raise ProgramError(f"{unit}: its hardware is {built!r}: expected a Unit")
+        text = text_of(built.m, built.ports, "own")
         found = len(built.inputs), len(built.outputs)
         if found != ends:
             raise ProgramError(
                 f"{unit}: its hardware has {found[0]} inputs and {found[1]} outputs: "
                 f"expected {ends[0]} and {ends[1]}, those with a channel"
             )
-        text = text_of(built.m, built.ports, "own")
         base = f"Own_{_NO_LETTER.sub('_', module)}"
         others = (f"{base}_{number}" for number in itertools.count(2))
         names = itertools.chain([base], others)
