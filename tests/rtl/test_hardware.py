@@ -426,11 +426,12 @@ def test_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A program of two units, placed and routed: the clocks are those that nextpnr reports."""
     file = tmp_path / "small.py"
     file.write_text(
+        "import numpy as np\n"
         "from fabric import Program\n"
         "from operators import Consumer, Metadata\n\n\n"
         "def build() -> Program:\n"
         "    with Program('small', mode='timing') as program:\n"
-        "        Consumer()(Metadata([1, 2])())\n"
+        "        Consumer()(Metadata(np.array([1, 2]))())\n"
         "    return program\n"
     )
     folder = tmp_path / "built"
