@@ -1,17 +1,22 @@
 """A function of one's own: clipping, as a frozen dataclass with its type, its cost and its meaning.
 
 Run:      python -m fabric run programs/own_function.py -p limit=0.5
+Hardware: python -m fabric rtl programs/own_function.py -o build/own --run
 Computes: y = clip(x, -limit, limit)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fabric import Program, Tile, TileType
 from operators import Function, LinearOffChipLoad, LinearOffChipStore, Map, narrow, wide
+
+if TYPE_CHECKING:
+    from operators.rtl import compute
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,15 @@ class Clip(Function):
             return x
         data = np.clip(wide(x.data), -self.limit, self.limit)
         return Tile(x.rows, x.cols, x.dtype, narrow(data, x.dtype), valid_rows=x.valid_rows)
+
+    def hardware(self) -> compute.Function:  # sizes of the result, and operations
+        from operators.rtl import compute
+
+        return compute.Function(
+            operands=1,
+            sizes=lambda x: (x.rows, x.cols, x.valid_rows, x.cols),
+            operations=lambda x: (x.rows * x.cols) << 1,
+        )
 
 
 def build(limit: float = 0.5, seed: int = 0) -> Program:

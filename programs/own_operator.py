@@ -1,15 +1,22 @@
 """An operator of one's own: every second element of a rank-0 stream, one cycle each.
 
-Run: python -m fabric run programs/own_operator.py -p tiles=7
+Run:      python -m fabric run programs/own_operator.py -p tiles=7
+Hardware: python -m fabric rtl programs/own_operator.py -o build/own --run
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fabric import Program, ShapeError, Stream, StreamType
 from fabric.extend import Costs, Operator, Ports, Wiring, ceil_div
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Promote
+
+if TYPE_CHECKING:
+    from operators.rtl.bindings import Binding, Place
+    from operators.rtl.blocks import Unit
 
 
 class EverySecond(Operator):
@@ -28,6 +35,35 @@ class EverySecond(Operator):
         while (element := await ports.source.receive()) is not None:
             await ports.sink.send(element)
             ports.unit.charge(2 if await ports.source.receive() else 1)
+
+    def hardware(self, place: Place) -> Binding:
+        return "EverySecond", every_second, {}
+
+
+def every_second() -> Unit:
+    """Return the hardware of an EverySecond; nobody needs Amaranth who does not ask for it."""
+    from amaranth import Mux, Signal
+
+    from operators.rtl.blocks import Emitter, Unit
+
+    u = Unit(1, 1)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    is_second, is_resting, has_ended = Signal(), Signal(), Signal()
+    # The first leaves in the cycle in which it is taken, or with the next credit.
+    is_first = head.valid & emitter.free & ~is_second & ~is_resting
+    left = emitter.push(is_first, head.token)
+    emitter.close()
+    # The second is waited for from when the first has left, and the unit rests a cycle after it.
+    waits = is_second & emitter.free
+    m.d.comb += head.take.eq(is_first | (waits & head.valid))
+    m.d.sync += is_second.eq(Mux(is_second, ~(waits & head.valid), is_first))
+    m.d.sync += is_resting.eq(waits & head.valid)
+    # Where there is none, the first takes a cycle from when that is known.
+    with m.If((is_first & left | waits & ~head.valid) & head.over):
+        m.d.sync += has_ended.eq(1)
+    is_done = emitter.free & ~is_second & ~is_resting & ~head.valid & head.end
+    m.d.comb += u.done.eq(has_ended | is_done)
+    return u
 
 
 def build(tiles: int = 7) -> Program:

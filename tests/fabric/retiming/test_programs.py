@@ -36,7 +36,6 @@ SHIPPED: Final[dict[str, dict[str, Any]]] = {
     "moe shared": {"model": "tiny", "batch": 32, "regions": 2},
     "moe_or_attention": {"requests": 16},
     "own_function": {},
-    "own_hardware": {},
     "own_operator": {},
     "pagerank": {"iterations": 1},
     "placed": {"model": "tiny", "batch": 32},
@@ -128,7 +127,7 @@ def test_under_other_depths(name: str, recorded_depth: int) -> None:
         assert ran.like(timed(retimer, depths_of(record, depths)))
         endings.add(ran.cycles)
     # All the same, and nothing was compared.
-    assert len(endings) > 1 or name in {"breadth_first_search", "own_hardware", "own_operator"}
+    assert len(endings) > 1 or name in {"breadth_first_search", "own_operator"}
 
 
 def _others(record: Record, chance: random.Random) -> list[dict[str, int]]:

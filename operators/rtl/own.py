@@ -1,0 +1,80 @@
+"""Hardware that users' classes state: what their methods return, and how its modules are named."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+
+# Any: users' classes and what they return are looked at.
+from typing import Any, Final
+
+from amaranth.back import rtlil
+
+from fabric import ProgramError
+from fabric.extend import users_code
+from operators.rtl.blocks import Unit
+
+__all__ = ["OwnModules", "is_own", "stated", "text_of"]
+
+_NO_LETTER: Final = re.compile(r"[^A-Za-z0-9_]")
+
+
+def stated(of: Any, *given: object) -> Any:
+    """Return what the method ``hardware`` of an operator or a function says.
+
+    Raises:
+        FabricError: it raised something.
+    """
+    with users_code(f"{type(of).__name__}.hardware"):
+        return of.hardware(*given)
+
+
+def is_own(operator: Any) -> bool:
+    """Whether an operator, or the function that it applies, states its hardware itself."""
+    applied = (getattr(operator, each, None) for each in ("function", "reduction", "split"))
+    return any(hasattr(each, "hardware") for each in (operator, *applied))
+
+
+class OwnModules:
+    """Names of the modules that users' classes state.
+
+    They are letters, digits and underscores behind ``Own_``, so that none is a word of Verilog or a
+    module of the library. Modules that differ have different names, also where their classes have
+    the same name or one class builds several.
+    """
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._texts: Final[dict[str, str]] = {}
+
+    def named(
+        self, unit: str, module: str, build: Callable[[], Unit], ends: tuple[int, int]
+    ) -> str:
+        """Return the name for a module of ``unit``, which has so many inputs and outputs.
+
+        Raises:
+            FabricError: ``build`` raised something.
+            ProgramError: it returns something else than such a unit.
+        """
+        with users_code(f"the hardware of {unit}"):
+            built = build()
+        if not isinstance(built, Unit):
+            raise ProgramError(f"{unit}: its hardware is {built!r}: expected a Unit")
+        text = text_of(built.m, built.ports, "own")
+        found = len(built.inputs), len(built.outputs)
+        if found != ends:
+            raise ProgramError(
+                f"{unit}: its hardware has {found[0]} inputs and {found[1]} outputs: "
+                f"expected {ends[0]} and {ends[1]}, those with a channel"
+            )
+        base = f"Own_{_NO_LETTER.sub('_', module)}"
+        others = (f"{base}_{number}" for number in itertools.count(2))
+        names = itertools.chain([base], others)
+        return next(each for each in names if self._texts.setdefault(each, text) == text)
+
+
+def text_of(module: Any, signals: list[Any], name: str) -> str:
+    """Return the register-transfer form of a module with these ports."""
+    ports = [each.as_value() if hasattr(each, "as_value") else each for each in signals]
+    return str(rtlil.convert(module, name=name, ports=ports, emit_src=False))

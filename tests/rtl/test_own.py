@@ -1,0 +1,129 @@
+"""Hardware that users' classes state: names of modules, and mistakes in what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabric import FabricError, Hardware, Program, Tile, TileType
+from fabric.extend import ChannelDescription
+from fabric.wiring.program import hardware_scope
+from operators import Exp, Function, LinearOffChipLoad, LinearOffChipStore, Map
+from operators.rtl import compute, shapes
+from operators.rtl.hardware import design
+from operators.rtl.netlist import Netlist
+from operators.rtl.verilog import modules_of
+from tests.programs.loading import program
+
+WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
+
+
+@dataclass(frozen=True)
+class Größe(Function):  # noqa: PLC2401 - Python lets a class be called so
+    """A function whose hardware follows from its parameter."""
+
+    work: int
+
+    def infer(self, x: TileType) -> TileType:
+        """Return the type it has."""
+        return x
+
+    def flops(self, x: Tile) -> int:
+        """Return its work."""
+        return self.work * x.rows * x.cols
+
+    def apply(self, x: Tile) -> Tile:
+        """Return the tile."""
+        return x
+
+    def hardware(self) -> compute.Function:
+        """Return what hardware knows of it."""
+        return compute.Function(1, compute.sizes_of, lambda x: x.rows * x.cols * self.work)
+
+
+def netlist_of(*functions: Function, name: str | None = None) -> Netlist:
+    """Return the hardware of a chain of Maps."""
+    with hardware_scope(WIRES), Program("own", mode="timing") as built:
+        stream = LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()
+        for function in functions:
+            stream = Map(function, name=name)(stream)
+        LinearOffChipStore("y")(stream)
+    return design(built).netlist
+
+
+def test_one_module_for_equal_hardware() -> None:
+    """Parameters that change the hardware of a class give it another module; names are ASCII."""
+    found = netlist_of(Größe(3), Größe(9), Größe(3))
+    texts = modules_of(found)
+
+    names = [unit.module for unit in found.units[1:-1]]
+    assert names == ["Own_Map_Gr__e", "Own_Map_Gr__e_2", "Own_Map_Gr__e"]
+    assert {"Own_Map_Gr__e", "Own_Map_Gr__e_2"} <= set(texts.ports)
+
+
+def test_a_class_called_like_the_library_s() -> None:
+    """A user's Exp is not the library's."""
+
+    class Own(Größe):
+        pass
+
+    Own.__name__ = "Exp"
+    found = netlist_of(Own(3), Exp())
+
+    assert [unit.module for unit in found.units[1:-1]] == ["Own_Map_Exp", "Map_Exp"]
+
+
+@pytest.mark.parametrize("name", ["a -> b", "module", "a.0", "größe", "x -> flatten_1.0"])
+def test_operators_of_any_name(name: str) -> None:
+    """Channels are joined to their ports whatever the operators are called."""
+    load, unit, store = netlist_of(Exp(), name=name).units
+
+    assert unit.name == name
+    assert (load.outputs, unit.inputs, unit.outputs, store.inputs) == ([0], [0], [1], [1])
+
+
+def raises() -> Any:
+    """Raise what no module expects."""
+    raise KeyError("no")
+
+
+@pytest.mark.parametrize(
+    ("hardware", "message"),
+    [
+        (lambda *_: 1, r"hardware returns 1: expected a name, what builds the module, and a"),
+        (lambda *_: ("A", 2, {}), r"hardware returns \('A', 2, \{\}\): expected a name"),
+        (lambda *_: raises(), "EverySecond.hardware raised KeyError: 'no'"),
+        (lambda *_: ("A", raises, {}), "the hardware of every_second_1 raised KeyError: 'no'"),
+        (lambda *_: ("A", int, {}), "every_second_1: its hardware is 0: expected a Unit"),
+        (
+            lambda *_: ("A", shapes.zip_, {}),
+            "its hardware has 2 inputs and 1 outputs: expected 1 and 1, those with a channel",
+        ),
+    ],
+)
+def test_mistakes(
+    hardware: Callable[..., object], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is wrong with the hardware of an operator, at that operator."""
+    built = program("own_operator", "wires.toml")
+    operator = next(node.operator for node in built.nodes if node.name == "every_second_1")
+    monkeypatch.setattr(type(operator), "hardware", hardware)
+
+    with pytest.raises(FabricError, match=message):
+        design(built)
+
+
+def test_words_of_verilog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module may be called what is a word of Verilog, or a module of the library."""
+    built = program("own_operator", "wires.toml")
+    operator = next(node.operator for node in built.nodes if node.name == "every_second_1")
+    _, build, _ = operator.hardware(None)  # type: ignore[attr-defined]
+    for name, expected in (("module", "Own_module"), ("Flatten", "Own_Flatten")):
+        monkeypatch.setattr(type(operator), "hardware", lambda *_, name=name: (name, build, {}))
+        units = {unit.name: unit for unit in design(built).netlist.units}
+
+        assert units["every_second_1"].module == expected
