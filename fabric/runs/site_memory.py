@@ -38,4 +38,5 @@ def check_site_memory(plan: Plan) -> None:
                 f"{', '.join(known)} at {[*site]}: together {counted(needed, 'byte')} of on-chip "
                 f"memory: expected at most {floor.mesh.site_bytes:,}, as [network] site_bytes says",
                 file=floor.file,
+                line=floor.lines.get(next(iter(known)), floor.lines.get("")),
             )

@@ -23,11 +23,13 @@ class Floor(NamedTuple):
         mesh: of sites.
         sites: of units, by name.
         file: that says so; None where it is the rule for what nobody places.
+        lines: of that file, by the names of units; see ``Placement``.
     """
 
     mesh: Mesh
     sites: Mapping[str, Site]
     file: str | None
+    lines: Mapping[str, int]
 
     def site_of(self, node: Node) -> Site:
         """Return the site of a unit of the program, or of one that was inferred."""

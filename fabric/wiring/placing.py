@@ -52,9 +52,9 @@ def placed(plan: Plan, placement: Path | str | None) -> Plan:
         stated = read_placement(placement)
     if stated is None:
         by_rule = by_rows(mesh, plan.nodes, frozenset(plan.program.nodes))
-        return plan._replace(floor=Floor(mesh, by_rule, None))
+        return plan._replace(floor=Floor(mesh, by_rule, None, {}))
     _check(stated, mesh, plan)
-    return plan._replace(floor=Floor(mesh, stated.units, stated.file))
+    return plan._replace(floor=Floor(mesh, stated.units, stated.file, stated.lines))
 
 
 def by_rows(mesh: Mesh, nodes: Sequence[Node], named: frozenset[Node]) -> dict[str, Site]:

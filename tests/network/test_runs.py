@@ -278,7 +278,8 @@ def test_memory_of_a_site(tmp_path: Path) -> None:
         rf"on-chip memory: expected at most {room:,}, as \[network\] site_bytes says$",
     ) as caught:
         simulate(program, placement=file)
-    assert caught.value.file == str(file)
+    told = file.read_text("utf-8").splitlines()[(caught.value.line or 0) - 1]
+    assert (caught.value.file, told) == (str(file), '"load" = [0, 0]')
 
 
 def test_a_program_says_where_its_units_are(tmp_path: Path) -> None:
