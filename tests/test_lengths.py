@@ -14,7 +14,7 @@ LINES: Final = 60
 LOOPS: Final = {
     "fabric/compiled/kernel.py:go_on",
     "fabric/placing/annealing_loop.py:anneal",
-    "fabric/retiming/blame.py:blame",
+    "fabric/retiming/critical_path.py:blame",
     "fabric/retiming/kernel.py:retime",
 }
 """Their cases share thirty local variables, which a function of its own would have to be given."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fabric.engine.ports import Ports
 from fabric.engine.unit import Unit
-from fabric.machine.blame import blamed
+from fabric.machine.operator_error import blamed
 from fabric.telling.errors import FabricError
 from fabric.telling.place import Place
 from fabric.wiring.operator import Node

@@ -13,7 +13,7 @@ from trio import Cancelled, CancelScope, current_effective_deadline, open_nurser
 from fabric.engine.checked_unit import CheckedUnit, Circling
 from fabric.engine.clock import Stopped
 from fabric.engine.later_sink import LaterSink
-from fabric.machine.blame import users_among
+from fabric.machine.operator_error import users_among
 from fabric.machine.watchdog import Watched
 from fabric.telling.place import Place, raising_place
 from fabric.telling.users_code import first_of, pass_signals

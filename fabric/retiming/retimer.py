@@ -10,7 +10,7 @@ import numpy as np
 
 from fabric.network.links import NO_LINKS, Links
 from fabric.retiming import events as e
-from fabric.retiming.blame import blame
+from fabric.retiming.critical_path import blame
 from fabric.retiming.kernel import retime
 
 if TYPE_CHECKING:

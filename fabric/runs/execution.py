@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from fabric.deadlock.livelock import LivelockWatch
-from fabric.machine.blame import users_among
 from fabric.machine.companion import Companion
 from fabric.machine.ending import Ending
 from fabric.machine.interrupts import Interrupts
 from fabric.machine.machine import Machine
+from fabric.machine.operator_error import users_among
 from fabric.machine.runner import Runner
 from fabric.machine.state_of import shutdown_cycles_of, state_of
 from fabric.machine.watchdog import watched

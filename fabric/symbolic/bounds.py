@@ -13,8 +13,8 @@ from fabric.symbolic.area import least_sized
 from fabric.symbolic.bounds_cycles import Bound, bounds_of_cycles
 from fabric.symbolic.certain import Certain, certain_sizes
 from fabric.symbolic.graph import graph_of
-from fabric.symbolic.least import Least, leasts
 from fabric.symbolic.metrics import Metrics, metrics_of
+from fabric.symbolic.operator_bounds import Least, leasts
 from fabric.telling.place import is_own
 from fabric.telling.shown import ShownAsTables
 from fabric.telling.users_code import users_values
