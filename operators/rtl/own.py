@@ -65,7 +65,7 @@ class OwnModules:
         found = len(built.inputs), len(built.outputs)
         if found != ends:
             raise ProgramError(
-                f"{unit}: its hardware has {found[0]} inputs and {found[1]} outputs: "
+                f"{unit}: inputs and outputs of its hardware are {found[0]} and {found[1]}: "
                 f"expected {ends[0]} and {ends[1]}, those with a channel"
             )
         base = f"Own_{_NO_LETTER.sub('_', module)}"
