@@ -101,7 +101,7 @@ def raises() -> Any:
         (lambda *_: ("A", int, {}), "every_second_1: its hardware is 0: expected a Unit"),
         (
             lambda *_: ("A", shapes.zip_, {}),
-            "inputs and outputs of its hardware are 2 and 1: expected 1 and 1, those with a channel",
+            "inputs and outputs of its hardware are 2 and 1: expected 1 and 1, those",
         ),
     ],
 )
