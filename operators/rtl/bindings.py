@@ -20,7 +20,10 @@ from operators.eager_merge import EagerMerge
 from operators.expand import Expand, Repeat
 from operators.flat_map import FlatMap
 from operators.flatten import Flatten
+from operators.functions.chain import Chain
 from operators.functions.elementwise import Add, Div, Maximum, Mul
+from operators.functions.rows import PadRows
+from operators.functions.scaled import ScaledAdd
 from operators.functions.split import SplitTiles
 from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore
@@ -45,7 +48,17 @@ from operators.random_off_chip_load import RandomOffChipLoad
 from operators.random_off_chip_store import RandomOffChipStore
 from operators.reassemble import Reassemble
 from operators.reshape import Reshape
-from operators.rtl import buffers, compute, joins, memory, pieces, routing, sequences, shapes
+from operators.rtl import (
+    buffers,
+    chains,
+    compute,
+    joins,
+    memory,
+    pieces,
+    routing,
+    sequences,
+    shapes,
+)
 from operators.rtl.blocks import Unit
 from operators.rtl.own import stated
 from operators.rtl.tokens import CONTROL_BITS
@@ -148,6 +161,8 @@ def _function(place: Place, function: Any, known: Mapping[str, T], kind: type[T]
         return name, found
     if type(function) in (Add, Mul, Div, Maximum):
         name = "Binary"
+    if type(function) is ScaledAdd:
+        name += str(1 + (function.alpha != 1) + (function.beta != 1))
     name += "T" if getattr(function, "transposed", False) else ""
     if name not in known or not type(function).__module__.startswith("operators."):
         raise place.refused(f" for {type(function).__name__}")
@@ -163,9 +178,27 @@ def _size(dim: Any) -> int:
     return dim if isinstance(dim, int) else 0
 
 
+def _map_function(place: Place, function: Any) -> tuple[str, compute.Function]:
+    """Return the hardware of a function of Map; some have a module for each of their attributes.
+
+    Raises:
+        ProgramError: there is none.
+    """
+    if type(function) is Chain:
+        missing = chains.refusal(function)
+        if missing is not None:
+            raise place.refused(f" for a Chain with {missing}")
+        if is_integer(place.outputs[0].value):
+            raise place.refused(" for a Chain that gives an integer")
+        return chains.chain(function)
+    if type(function) is PadRows:
+        return f"PadRows_{function.rows}", compute.pad_rows(function.rows)
+    return _function(place, function, compute.FUNCTIONS, compute.Function)
+
+
 def _bind_map(place: Place) -> Binding:
     operator = place.operator
-    name, function = _function(place, operator.function, compute.FUNCTIONS, compute.Function)
+    name, function = _map_function(place, operator.function)
     parameters = {
         "bandwidth": place.bandwidth,
         "rate": _rate(place, operator.function),
