@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 # Any: operators of all kinds are looked at.
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from fabric import Broadcast, Initial, ProgramError, SelectorType, StreamType, TileType, TupleType
-from fabric.extend import BufferType, Operator, ValueType
+from fabric.extend import BufferType, Operator
 from operators.accum import Accum
 from operators.addresses import CacheReadAddresses, ExpertAddresses, FilterLastTile
 from operators.bufferize import Bufferize
@@ -59,8 +59,8 @@ from operators.rtl import (
     sequences,
     shapes,
 )
-from operators.rtl.blocks import Unit
 from operators.rtl.own import stated
+from operators.rtl.place import Binding, Place, is_tile
 from operators.rtl.tokens import CONTROL_BITS
 from operators.scan import Scan
 from operators.scatter import Scatter
@@ -71,61 +71,6 @@ from operators.tiles.load import Load
 from operators.zip import Zip
 
 __all__ = ["Binding", "Place", "binding_of", "broadcast", "is_told", "steered"]
-
-Binding = tuple[str, Callable[[], Unit], dict[str, int]]
-"""The name of a module, what builds it, and the parameters of one instance."""
-
-
-class Place(NamedTuple):
-    """An operator where it stands.
-
-    Attributes:
-        name: its.
-        operator: what it is.
-        inputs, outputs: what its streams carry.
-        read: outputs that have a reader.
-        bandwidth: bytes a cycle of an on-chip port.
-        rate: FLOPs a cycle.
-    """
-
-    name: str
-    operator: Any
-    inputs: tuple[StreamType, ...]
-    outputs: tuple[StreamType, ...]
-    read: tuple[int, ...]
-    bandwidth: int
-    rate: int
-
-    def refused(self, why: str) -> ProgramError:
-        """Return the error of an operator that no module stands for."""
-        kind = type(self.operator).__name__
-        return ProgramError(f"{self.name}: {kind} has no hardware module{why}")
-
-    def items(self) -> list[list[ValueType]]:
-        """Return what an element of each input has in it: the two tiles of a tuple, or itself."""
-        found = []
-        for each in self.inputs:
-            value = each.value
-            items: list[ValueType] = list(value.items) if isinstance(value, TupleType) else [value]
-            # The token of any other tuple says what the functions that make and read it say.
-            if len(items) != 2 or not all(map(_is_tile, items)):
-                items = [value]
-            found.append(items)
-        return found
-
-    def bytes_of(self, value: ValueType) -> int:
-        """Return the bytes of one number of a tile; 0 of anything else."""
-        if not isinstance(value, TileType):
-            return 0
-        size_bytes = value.dtype.itemsize
-        if size_bytes > 16:
-            raise self.refused(f" for {value.dtype}")
-        return size_bytes
-
-
-def _is_tile(value: ValueType) -> bool:
-    return isinstance(value, TileType) and value.dtype.kind not in "iu"
-
 
 T = TypeVar("T")
 
@@ -293,7 +238,7 @@ def _bind_zip(place: Place) -> Binding:
     values = [each.value for each in place.inputs]
     if len(values) == 2 and all(map(is_integer, values)):
         return "Zip_numbers", joins.zip_numbers, {}
-    if len(values) > 2 or not all(map(_is_tile, values)):
+    if len(values) > 2 or not all(map(is_tile, values)):
         raise place.refused(
             f" for {place.outputs[0].value}: expected tuples of two tiles, or of two numbers"
         )

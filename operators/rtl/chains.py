@@ -194,10 +194,9 @@ _STAGES: Final[dict[type[steps.Step], Callable[[Any], _Stage]]] = {
 def refusal(found: Chain) -> str | None:
     """Return the name of the first step that there is no stage for."""
     for step in found.steps:
-        if type(step) not in _STAGES:
-            return type(step).__name__
-        if isinstance(step, steps.Pointwise) and step.name not in POINTWISE:
-            return step.name
+        is_number = isinstance(step, steps.Pointwise)
+        if type(step) not in _STAGES or (is_number and step.called not in POINTWISE):
+            return step.called
     return None
 
 
