@@ -202,8 +202,9 @@ def test_every_transfer(tmp_path: Path) -> None:
     others = [(function, shapes) for _, function, shapes in OTHERS]
     built = wired([*CHAINS, *others, (PadRows(9), [(6, 8)])])
     with hardware_scope(WIRES), built:
-        places = LinearOffChipLoad(Tensor((3, 1), dtype="int64"), tile=(1, 1))()
-        given = Selectors(np.array([[[1]], [[0]], [[1]]]), width=2)()
+        choice = np.array([[1], [0], [1]])
+        places = LinearOffChipLoad(choice, tile=(1, 1))()
+        given = Selectors(choice[:, :, np.newaxis], width=2)()
         route = Map(SelectorOf())(places, given)
         items = LinearOffChipLoad(Tensor((3, 1), dtype="bfloat16"), tile=(1, 1))()
         for number, each in enumerate(Partition(2)(items, route)):
