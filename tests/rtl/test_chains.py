@@ -34,7 +34,7 @@ from operators.functions.numbers import NUMBERS
 from operators.functions.ordering import Running
 from operators.functions.row_steps import LayerNorm, Reduced, RMSNorm, Softmax, Variance
 from operators.functions.scaled import ScaledAdd
-from operators.functions.steps import Columns, ComplexProduct, Cut, Joined, Placed, Pointwise
+from operators.functions.steps import Columns, ComplexProduct, Cut, Joined, Placed, Pointwise, Step
 from operators.rtl.chains import POINTWISE, chain
 from operators.rtl.compute import FUNCTIONS, pad_rows
 from operators.rtl.hardware import design, run, write
@@ -185,15 +185,19 @@ def wired(functions: list[tuple[Function, list[tuple[int, int]]]]) -> Program:
     return built
 
 
-def test_refused() -> None:
-    """A step, or a function of single numbers, that has no hardware: by its name."""
-    for step, name in (
-        (Pointwise((0,), BF16, "atan"), "atan"),
-        (Along((0,), BF16, Running("sum"), ((6, 8),), (1,), (8,)), "Running"),
-    ):
-        built = wired([(Chain(1, (step,)), [(6, 8)])])
-        with pytest.raises(ProgramError, match=f"has no hardware module for a Chain with {name}"):
-            design(built)
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (Pointwise((0,), BF16, "atan"), "with atan"),
+        (Along((0,), BF16, Running("sum"), ((1, 8),), (1,), (8,)), "with Running"),
+        (TopPlaces((0,), INT64, 1), "that gives an integer"),
+    ],
+)
+def test_refused(step: Step, why: str) -> None:
+    """A step without hardware by its name, and an integer, which another operator might use."""
+    built = wired([(Chain(1, (step,)), [(1, 8)])])
+    with pytest.raises(ProgramError, match=f"has no hardware module for a Chain {why}"):
+        design(built)
 
 
 @pytest.mark.deep
