@@ -13,6 +13,7 @@ pytest.importorskip("amaranth", reason="needs the extra rtl")
 
 EQUAL: list[tuple[str, dict[str, Any]]] = [
     ("own_module", {}),
+    ("torch_model", {}),
     *(
         ("torch_model", {"model": model, "phase": phase, "part": "layers"})
         for model in ("gpt2", "llama", "qwen3", "gemma3", "qwen3-moe", "mixtral")
@@ -39,7 +40,7 @@ def test_a_module() -> None:
 
 @pytest.mark.deep
 def test_every_transfer(tmp_path: Path) -> None:
-    """The module, and layers of all families: prompts that are read, and a token that is made."""
+    """A module, a model, and a layer of each family: prompts, and a token that is made."""
     from operators.rtl.hardware import beside, design, run, write
 
     both = beside([design(program(name, "wires.toml", **given)) for name, given in EQUAL])
