@@ -137,7 +137,7 @@ def _sizes(step: Step, x: Array) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Softmax(Step):
-    """The softmax of each row: eight operations a column; its logarithm takes as many.
+    """The softmax of each row: eight operations a column; its logarithm takes four more a row.
 
     Attributes:
         logarithm: give the logarithm.

@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 # Any: operators of all kinds are looked at.
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from fabric import Broadcast, Initial, ProgramError, SelectorType, StreamType, TileType, TupleType
-from fabric.extend import BufferType, Operator, ValueType
+from fabric.extend import BufferType, Operator
 from operators.accum import Accum
 from operators.addresses import CacheReadAddresses, ExpertAddresses, FilterLastTile
 from operators.bufferize import Bufferize
@@ -20,7 +20,10 @@ from operators.eager_merge import EagerMerge
 from operators.expand import Expand, Repeat
 from operators.flat_map import FlatMap
 from operators.flatten import Flatten
+from operators.functions.chain import Chain
 from operators.functions.elementwise import Add, Div, Maximum, Mul
+from operators.functions.rows import PadRows
+from operators.functions.scaled import ScaledAdd
 from operators.functions.split import SplitTiles
 from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore
@@ -45,9 +48,19 @@ from operators.random_off_chip_load import RandomOffChipLoad
 from operators.random_off_chip_store import RandomOffChipStore
 from operators.reassemble import Reassemble
 from operators.reshape import Reshape
-from operators.rtl import buffers, compute, joins, memory, pieces, routing, sequences, shapes
-from operators.rtl.blocks import Unit
+from operators.rtl import (
+    buffers,
+    chains,
+    compute,
+    joins,
+    memory,
+    pieces,
+    routing,
+    sequences,
+    shapes,
+)
 from operators.rtl.own import stated
+from operators.rtl.place import Binding, Place, is_tile
 from operators.rtl.tokens import CONTROL_BITS
 from operators.scan import Scan
 from operators.scatter import Scatter
@@ -58,61 +71,6 @@ from operators.tiles.load import Load
 from operators.zip import Zip
 
 __all__ = ["Binding", "Place", "binding_of", "broadcast", "is_told", "steered"]
-
-Binding = tuple[str, Callable[[], Unit], dict[str, int]]
-"""The name of a module, what builds it, and the parameters of one instance."""
-
-
-class Place(NamedTuple):
-    """An operator where it stands.
-
-    Attributes:
-        name: its.
-        operator: what it is.
-        inputs, outputs: what its streams carry.
-        read: outputs that have a reader.
-        bandwidth: bytes a cycle of an on-chip port.
-        rate: FLOPs a cycle.
-    """
-
-    name: str
-    operator: Any
-    inputs: tuple[StreamType, ...]
-    outputs: tuple[StreamType, ...]
-    read: tuple[int, ...]
-    bandwidth: int
-    rate: int
-
-    def refused(self, why: str) -> ProgramError:
-        """Return the error of an operator that no module stands for."""
-        kind = type(self.operator).__name__
-        return ProgramError(f"{self.name}: {kind} has no hardware module{why}")
-
-    def items(self) -> list[list[ValueType]]:
-        """Return what an element of each input has in it: the two tiles of a tuple, or itself."""
-        found = []
-        for each in self.inputs:
-            value = each.value
-            items: list[ValueType] = list(value.items) if isinstance(value, TupleType) else [value]
-            # The token of any other tuple says what the functions that make and read it say.
-            if len(items) != 2 or not all(map(_is_tile, items)):
-                items = [value]
-            found.append(items)
-        return found
-
-    def bytes_of(self, value: ValueType) -> int:
-        """Return the bytes of one number of a tile; 0 of anything else."""
-        if not isinstance(value, TileType):
-            return 0
-        size_bytes = value.dtype.itemsize
-        if size_bytes > 16:
-            raise self.refused(f" for {value.dtype}")
-        return size_bytes
-
-
-def _is_tile(value: ValueType) -> bool:
-    return isinstance(value, TileType) and value.dtype.kind not in "iu"
-
 
 T = TypeVar("T")
 
@@ -148,6 +106,8 @@ def _function(place: Place, function: Any, known: Mapping[str, T], kind: type[T]
         return name, found
     if type(function) in (Add, Mul, Div, Maximum):
         name = "Binary"
+    if type(function) is ScaledAdd:
+        name += str(1 + (function.alpha != 1) + (function.beta != 1))
     name += "T" if getattr(function, "transposed", False) else ""
     if name not in known or not type(function).__module__.startswith("operators."):
         raise place.refused(f" for {type(function).__name__}")
@@ -163,9 +123,27 @@ def _size(dim: Any) -> int:
     return dim if isinstance(dim, int) else 0
 
 
+def _map_function(place: Place, function: Any) -> tuple[str, compute.Function]:
+    """Return the hardware of a function of Map; some have a module for each of their attributes.
+
+    Raises:
+        ProgramError: there is none.
+    """
+    if type(function) is Chain:
+        missing = chains.refusal(function)
+        if missing is not None:
+            raise place.refused(f" for a Chain with {missing}")
+        if is_integer(place.outputs[0].value):
+            raise place.refused(" for a Chain that gives an integer")
+        return chains.chain(function)
+    if type(function) is PadRows:
+        return f"PadRows_{function.rows}", compute.pad_rows(function.rows)
+    return _function(place, function, compute.FUNCTIONS, compute.Function)
+
+
 def _bind_map(place: Place) -> Binding:
     operator = place.operator
-    name, function = _function(place, operator.function, compute.FUNCTIONS, compute.Function)
+    name, function = _map_function(place, operator.function)
     parameters = {
         "bandwidth": place.bandwidth,
         "rate": _rate(place, operator.function),
@@ -260,7 +238,7 @@ def _bind_zip(place: Place) -> Binding:
     values = [each.value for each in place.inputs]
     if len(values) == 2 and all(map(is_integer, values)):
         return "Zip_numbers", joins.zip_numbers, {}
-    if len(values) > 2 or not all(map(_is_tile, values)):
+    if len(values) > 2 or not all(map(is_tile, values)):
         raise place.refused(
             f" for {place.outputs[0].value}: expected tuples of two tiles, or of two numbers"
         )

@@ -20,6 +20,7 @@ __all__ = [
     "Function",
     "fold",
     "map_",
+    "pad_rows",
     "sizes_of",
     "whole",
 ]
@@ -71,6 +72,10 @@ def _larger_size(a: Any, b: Any) -> Any:
     return largest(a.rows, b.rows) * largest(a.cols, b.cols)
 
 
+def _first(x: Any, *_: Any) -> Sizes:
+    return sizes_of(x)
+
+
 def _one(*_: Any) -> Any:
     return Const(1)
 
@@ -104,7 +109,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
         lambda x: (x.rows, Const(1), x.valid_rows, Const(1)),
         lambda x: x.rows * x.cols,
     ),
-    "ShiftedExp": Function(3, lambda x, *_: sizes_of(x), lambda x, *_: x.rows * x.cols * 5),
+    "ShiftedExp": Function(3, _first, lambda x, *_: x.rows * x.cols * 5),
     "SetOffset": Function(2, lambda x, n: (x.rows, x.cols, n.control, x.valid_cols)),
     "RowAppend": Function(2, lambda x, y: (x.rows, x.cols, x.valid_rows + y.rows, x.valid_cols)),
     "OneHot": Function(1, lambda _: NUMBER, is_told=True),
@@ -113,8 +118,29 @@ FUNCTIONS: Final[dict[str, Function]] = {
         lambda *_: NUMBER,
         number=lambda stride, request, tiles: request.control * stride + tiles.control - 1,
     ),
+    "AttentionScores": Function(
+        2, _product_transposed, lambda q, k: q.rows * k.rows * ((q.cols << 1) + 1)
+    ),
+    "MaskScores": Function(2, _first, lambda scores, _: scores.rows * scores.cols),
+    "Quotient": Function(
+        2,
+        lambda sums, _: (sums.rows, sums.cols, sums.valid_rows, sums.cols),
+        lambda sums, _: sums.rows * sums.cols,
+    ),
+    **{
+        f"ScaledAdd{each}": Function(2, _first, lambda x, _, each=each: x.rows * x.cols * each)
+        for each in (1, 2, 3)
+    },
+    "SelectorOf": Function(
+        2, lambda _, given: sizes_of(given), number=lambda *each: each[2].control
+    ),
 }
 """Functions of Map by the name of their module."""
+
+
+def pad_rows(rows: int) -> Function:
+    """Return the function that adds rows to a tile up to so many."""
+    return Function(1, lambda x: (Const(rows), x.cols, x.valid_rows, x.valid_cols))
 
 
 def _operands(heads: Sequence[Any], items: Sequence[int]) -> list[Any]:

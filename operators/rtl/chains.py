@@ -1,0 +1,246 @@
+"""Chains of steps as hardware: one pipeline for each, whose stages are the steps.
+
+What each step gives and takes is said here once more, from what its class says of itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+
+# Any: amaranth has no types, and steps of all kinds are looked at.
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from amaranth import Const, Mux
+
+from operators.functions import choosing, row_steps, steps
+from operators.functions.chain import Chain
+from operators.rtl.blocks import largest
+from operators.rtl.compute import Function, Sizes
+
+__all__ = ["POINTWISE", "chain", "refusal"]
+
+Shape: TypeAlias = tuple[Any, Any]
+"""Rows and columns."""
+
+POINTWISE: Final = {
+    "abs": 1,
+    "add": 1,
+    "copy": 0,
+    "cos": 4,
+    "div": 1,
+    "exp": 4,
+    "gelu": 12,
+    "gelu_tanh": 16,
+    "gt": 1,
+    "log": 4,
+    "lt": 1,
+    "maximum": 1,
+    "minimum": 1,
+    "mul": 1,
+    "neg": 1,
+    "pow": 9,
+    "reciprocal": 1,
+    "relu": 1,
+    "rsqrt": 2,
+    "sigmoid": 7,
+    "silu": 8,
+    "sin": 4,
+    "sqrt": 1,
+    "square": 1,
+    "sub": 1,
+    "tanh": 8,
+    "where": 1,
+}
+"""Operations per element: 4 of an exponential, a logarithm, a sine and a cosine, 8 of tanh and of
+the error function, and 1 of each other operation; a copy only rounds."""
+
+
+class _Stage(NamedTuple):
+    """A step of a pipeline.
+
+    Attributes:
+        name: in the name of the module.
+        numbers: what its hardware depends on besides.
+        shape: of what comes out, given those of the arrays that it reads.
+        operations: how many these are.
+    """
+
+    name: str
+    numbers: tuple[Any, ...]
+    shape: Callable[..., Shape]
+    operations: Callable[..., Any]
+
+
+def _none(*_: Shape) -> Any:
+    return Const(0)
+
+
+def _elements(shape: Shape) -> Any:
+    rows, cols = shape
+    return rows * cols
+
+
+def _stretched(*shapes: Shape) -> Shape:
+    """Return the shape of arrays of one size, some with one row or one column."""
+    found: list[Any] = []
+    for sizes in zip(*shapes, strict=True):
+        size, *others = sizes
+        for other in others:
+            size = Mux(size == 1, other, size)
+        found.append(size)
+    rows, cols = found
+    return rows, cols
+
+
+def _pointwise(step: Any) -> _Stage:
+    each = POINTWISE[step.name]
+    return _Stage(step.name, (), _stretched, lambda *given: _elements(_stretched(*given)) * each)
+
+
+def _complex_product(_: Any) -> _Stage:
+    return _Stage(
+        "ComplexProduct", (), _stretched, lambda *given: _elements(_stretched(*given)) * 3
+    )
+
+
+def _cut(step: Any) -> _Stage:
+    return _Stage("Cut", (step.count,), lambda x: (x[0], Const(step.count)), _none)
+
+
+def _columns(step: Any) -> _Stage:
+    count = len(step.places)
+    return _Stage("Columns", (count,), lambda x: (x[0], Const(count)), _none)
+
+
+def _joined(_: Any) -> _Stage:
+    def shape(*given: Shape) -> Shape:
+        rows, _ = _stretched(*given)
+        return rows, sum(cols for _, cols in given)
+
+    return _Stage("Joined", (), shape, _none)
+
+
+def _placed(step: Any) -> _Stage:
+    sizes = step.rows, step.cols
+    return _Stage("Placed", sizes, lambda _: (Const(sizes[0]), Const(sizes[1])), _none)
+
+
+def _reducing(step: Any, name: str, each: int, more: int) -> _Stage:
+    """Return a stage with so many operations for each number, and more for each result."""
+    if step.grid is None:
+        return _Stage(name, (), lambda x: (x[0], Const(1)), lambda x: x[0] * (x[1] * each + more))
+    left = [1 if axis in step.axes else size for axis, size in enumerate(step.grid)]
+    work = math.prod(step.grid) * each + math.prod(left) * more
+    rows, cols = math.prod(left[:-1]), left[-1]
+    return _Stage(
+        name, (rows, cols, work), lambda _: (Const(rows), Const(cols)), lambda _: Const(work)
+    )
+
+
+def _reduced(step: Any) -> _Stage:
+    return _reducing(step, step.name, 1, int(step.name == "mean"))
+
+
+def _variance(step: Any) -> _Stage:
+    return _reducing(step, "Deviation" if step.root else "Variance", 4, 3 if step.root else 2)
+
+
+def _softmax(step: Any) -> _Stage:
+    more = 4 if step.logarithm else 0
+    name = "LogSoftmax" if step.logarithm else "Softmax"
+    return _Stage(name, (), lambda x: x, lambda x: x[0] * ((x[1] << 3) + more))
+
+
+def _norm(name: str, each: int, more: int) -> Callable[[Any], _Stage]:
+    """Return a norm: so many operations a column, one for each further operand, more a row."""
+
+    def operations(x: Shape, *others: Shape) -> Any:
+        return x[0] * (x[1] * (each + len(others)) + more)
+
+    return lambda _: _Stage(name, (), lambda x, *_: x, operations)
+
+
+def _top_places(step: Any) -> _Stage:
+    return _Stage(
+        "TopPlaces", (step.k,), lambda x: (x[0], Const(step.k)), lambda x: _elements(x) * step.k
+    )
+
+
+def _taken_along(_: Any) -> _Stage:
+    return _Stage(
+        "TakenAlong", (), lambda x, places: (x[0], places[1]), lambda _, places: _elements(places)
+    )
+
+
+_STAGES: Final[dict[type[steps.Step], Callable[[Any], _Stage]]] = {
+    steps.ComplexProduct: _complex_product,
+    steps.Pointwise: _pointwise,
+    steps.Cut: _cut,
+    steps.Columns: _columns,
+    steps.Joined: _joined,
+    steps.Placed: _placed,
+    row_steps.Reduced: _reduced,
+    row_steps.Variance: _variance,
+    row_steps.Softmax: _softmax,
+    row_steps.RMSNorm: _norm("RMSNorm", 3, 4),
+    row_steps.LayerNorm: _norm("LayerNorm", 5, 5),
+    choosing.TopPlaces: _top_places,
+    choosing.TakenAlong: _taken_along,
+}
+
+
+def refusal(found: Chain) -> str | None:
+    """Return the name of the first step that there is no stage for."""
+    for step in found.steps:
+        is_number = isinstance(step, steps.Pointwise)
+        if type(step) not in _STAGES or (is_number and step.called not in POINTWISE):
+            return step.called
+    return None
+
+
+def chain(found: Chain) -> tuple[str, Function]:
+    """Return the name of a chain's pipeline, and what it computes.
+
+    The name has the first steps and a checksum of all that the hardware depends on.
+    """
+    stages = [_STAGES[type(step)](step) for step in found.steps]
+    reads = [step.arrays for step in found.steps]
+    described = repr(
+        (found.count, [(each[:2], of) for each, of in zip(stages, reads, strict=True)])
+    )
+    checksum = hashlib.sha256(described.encode()).hexdigest()[:12]
+    name = "_".join(["Chain", *(each.name for each in stages[:4]), checksum])
+
+    def sizes(*tiles: Any) -> Sizes:
+        rows, cols = _shapes(stages, reads, tiles)[0][-1]
+        return rows, cols, _valid_rows(rows, tiles), cols
+
+    def operations(*tiles: Any) -> Any:
+        return sum(_shapes(stages, reads, tiles)[1])
+
+    return name, Function(found.count, sizes, operations)
+
+
+def _shapes(
+    stages: Sequence[_Stage], reads: Sequence[tuple[int, ...]], tiles: Sequence[Any]
+) -> tuple[list[Shape], list[Any]]:
+    """Return shapes of the operands and of what each stage gives, and operations of each stage."""
+    found: list[Shape] = [(each.rows, each.cols) for each in tiles]
+    work = []
+    for stage, arrays in zip(stages, reads, strict=True):
+        given = [found[index] for index in arrays]
+        found.append(stage.shape(*given))
+        work.append(stage.operations(*given))
+    return found, work
+
+
+def _valid_rows(rows: Any, tiles: Sequence[Any]) -> Any:
+    """Return the most valid rows of an operand with as many rows as the result, all if none has."""
+    most, is_any = Const(0), Const(0, 1)
+    for each in tiles:
+        fits = each.rows == rows
+        most = largest(most, Mux(fits, each.valid_rows, 0))
+        is_any = is_any | fits
+    return Mux(is_any, most, rows)

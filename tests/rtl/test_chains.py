@@ -1,0 +1,220 @@
+"""Hardware of chains of steps, and of other functions that imported models are made of."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth import Module, Signal
+from amaranth.sim import Simulator
+
+from fabric import Hardware, Program, ProgramError, Tile, dtype_named
+from fabric.extend import ChannelDescription
+from fabric.wiring.program import hardware_scope
+from operators import (
+    Function,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    PadRows,
+    Partition,
+    Promote,
+    Selectors,
+    Tensor,
+)
+from operators.functions.along import Along
+from operators.functions.attention import AttentionScores, MaskScores, Quotient
+from operators.functions.chain import Chain
+from operators.functions.choosing import SelectorOf, TakenAlong, TopPlaces
+from operators.functions.numbers import NUMBERS
+from operators.functions.ordering import Running
+from operators.functions.row_steps import LayerNorm, Reduced, RMSNorm, Softmax, Variance
+from operators.functions.scaled import ScaledAdd
+from operators.functions.steps import Columns, ComplexProduct, Cut, Joined, Placed, Pointwise, Step
+from operators.rtl.chains import POINTWISE, chain
+from operators.rtl.compute import FUNCTIONS, pad_rows
+from operators.rtl.hardware import design, run, write
+from operators.rtl.tokens import token
+
+WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
+BF16, FLOAT32, INT64 = (dtype_named(each) for each in ("bfloat16", "float32", "int64"))
+NORMS = [(BF16, 1e-5), (FLOAT32, 1e-6)]
+
+ADD = Pointwise((0, 1), BF16, "add")
+CHAINS = [
+    (Chain(2, (ADD, Pointwise((2,), BF16, "gelu"))), [(6, 8), (6, 8)]),
+    (Chain(2, (ADD, Pointwise((2, 0), BF16, "mul"))), [(1, 8), (6, 1)]),
+    (Chain(2, (ADD, Cut((2,), BF16, 1, 3), Joined((3, 0, 1), BF16))), [(6, 1), (1, 8)]),
+    (Chain(2, (ComplexProduct((0, 1), FLOAT32), Columns((2,), BF16, (1, 1, 0)))), [(6, 8), (1, 8)]),
+    (Chain(2, (Placed((0,), BF16, 12, 4), Pointwise((2, 1), BF16, "add"))), [(6, 8), (12, 4)]),
+    (Chain(1, (Placed((0,), BF16, 12, 4),)), [(6, 8)]),
+    (Chain(1, (Reduced((0,), BF16, name="mean"),)), [(6, 8)]),
+    (Chain(1, (Reduced((0,), BF16, name="amax"), Pointwise((0, 1), BF16, "sub"))), [(6, 8)]),
+    (Chain(1, (Reduced((0,), BF16, (2, 3, 8), (0, 2), "sum"),)), [(6, 8)]),
+    (
+        Chain(2, (Reduced((0,), BF16, (2, 3, 8), (0, 2)), Pointwise((2, 1), BF16, "add"))),
+        [(6, 8), (3, 1)],
+    ),
+    (Chain(1, (Reduced((0,), BF16, (2, 3, 8), (1,), "mean"),)), [(6, 8)]),
+    (Chain(1, (Variance((0,), BF16),)), [(6, 8)]),
+    (Chain(1, (Variance((0,), BF16, (2, 3, 8), (1,), root=True),)), [(6, 8)]),
+    (Chain(1, (Softmax((0,), BF16),)), [(6, 8)]),
+    (Chain(1, (Softmax((0,), BF16, logarithm=True),)), [(6, 8)]),
+    (Chain(2, (RMSNorm((0, 1), BF16, 1e-6),)), [(6, 8), (1, 8)]),
+    (Chain(3, (LayerNorm((0, 1, 2), BF16, 1e-5, True),)), [(6, 8), (1, 8), (1, 8)]),
+    (Chain(1, (LayerNorm((0,), BF16, 1e-5, False),)), [(6, 8)]),
+    (Chain(1, (TopPlaces((0,), INT64, 3), TakenAlong((0, 1), BF16))), [(6, 8)]),
+]
+
+OTHERS: list[tuple[str, Function, list[tuple[int, int]]]] = [
+    ("ScaledAdd1", ScaledAdd(), [(6, 8), (1, 8)]),
+    ("ScaledAdd2", ScaledAdd(0.5), [(6, 8), (6, 1)]),
+    ("ScaledAdd3", ScaledAdd(0.5, 2.0), [(6, 8), (6, 8)]),
+    ("AttentionScores", AttentionScores(0.25), [(6, 8), (5, 8)]),
+    ("MaskScores", MaskScores(), [(6, 8), (3, 8)]),
+    ("Quotient", Quotient("bfloat16"), [(6, 8), (6, 1)]),
+]
+
+
+def evaluated(hardware: Any, tiles: list[Tile]) -> list[int]:
+    """Return what hardware says of tiles: rows, columns, how many are valid, and operations."""
+    module, tokens = Module(), [token(f"operand_{number}") for number in range(len(tiles))]
+    said = [*hardware.sizes(*tokens), hardware.operations(*tokens)]
+    wires = [Signal(64, name=f"wire_{number}") for number in range(len(said))]
+    module.d.comb += [wire.eq(each) for wire, each in zip(wires, said, strict=True)]
+    for operand, tile in zip(tokens, tiles, strict=True):
+        for name in ("rows", "cols", "valid_rows", "valid_cols"):
+            module.d.comb += getattr(operand, name).eq(getattr(tile, name))
+    found: list[int] = []
+
+    async def reading(context: Any) -> None:
+        await context.delay(1e-9)
+        found.extend(context.get(wire) for wire in wires)
+
+    simulator = Simulator(module)
+    simulator.add_testbench(reading)
+    simulator.run()
+    return found
+
+
+def tiles_of(shapes: list[tuple[int, int]], random: Random) -> list[Tile]:
+    """Return tiles without data, of which some rows and columns are valid."""
+    return [
+        Tile(
+            rows,
+            cols,
+            BF16,
+            None,
+            valid_rows=random.randint(1, rows),
+            valid_cols=random.randint(1, cols),
+        )
+        for rows, cols in shapes
+    ]
+
+
+def said_of(function: Function, tiles: list[Tile]) -> list[Any]:
+    """Return what the fabric says of tiles."""
+    result: Any = function.apply(*tiles)
+    sizes = [result.rows, result.cols, result.valid_rows, result.valid_cols]
+    return [*sizes, function.flops(*tiles)]
+
+
+@pytest.mark.parametrize(("function", "shapes"), CHAINS)
+def test_a_chain(function: Chain, shapes: list[tuple[int, int]]) -> None:
+    """Sizes and operations of a pipeline are those of the fabric."""
+    random = Random(1)
+    for _ in range(4):
+        tiles = tiles_of(shapes, random)
+
+        assert evaluated(chain(function)[1], tiles) == said_of(function, tiles)
+
+
+@pytest.mark.parametrize(("name", "function", "shapes"), OTHERS)
+def test_a_function(name: str, function: Function, shapes: list[tuple[int, int]]) -> None:
+    """So are those of functions that are not chains."""
+    tiles = tiles_of(shapes, Random(2))
+
+    assert evaluated(FUNCTIONS[name], tiles) == said_of(function, tiles)
+
+
+def test_rows_that_are_added() -> None:
+    """The rows that PadRows adds are not valid."""
+    tiles = tiles_of([(6, 8)], Random(3))
+
+    assert evaluated(pad_rows(9), tiles)[:-1] == said_of(PadRows(9), tiles)[:-1]
+
+
+def test_operations_of_numbers() -> None:
+    """What hardware says of functions of single numbers is what the fabric says."""
+    assert {name: NUMBERS[name].flops for name in POINTWISE} == POINTWISE
+
+
+def test_names() -> None:
+    """One module for chains that hardware cannot tell apart, and one each for all others."""
+
+    def named(*found: Chain) -> set[str]:
+        return {chain(each)[0] for each in found}
+
+    norms = [Chain(1, (LayerNorm((0,), dtype, eps, False),)) for dtype, eps in NORMS]
+    assert len(named(*norms)) == 1
+    assert len(named(*(each for each, _ in CHAINS))) == len(CHAINS)
+    assert all(re.fullmatch(r"[A-Za-z0-9_]+", each) for each in named(*norms))
+    others = [
+        Chain(2, (ADD, Pointwise((2,), BF16, "neg"))),
+        Chain(2, (ADD, Pointwise((1,), BF16, "neg"))),
+        Chain(3, (ADD, Pointwise((2,), BF16, "neg"))),
+        *(Chain(2, (ADD, Cut((2,), BF16, 0, count))) for count in (1, 2)),
+    ]
+    assert len(named(*others)) == len(others)
+
+
+def wired(functions: list[tuple[Function, list[tuple[int, int]]]]) -> Program:
+    """Return a program with a Map of each function, which computes 3 operations a cycle."""
+    with hardware_scope(WIRES), Program("functions", mode="timing") as built:
+        for number, (function, shapes) in enumerate(functions):
+            tiles = [
+                LinearOffChipLoad(Tensor((2 * rows, cols), dtype="bfloat16"), tile=(rows, cols))()
+                for rows, cols in shapes
+            ]
+            result = Map(function, flops_per_cycle=3)(*tiles)
+            LinearOffChipStore(f"y{number}")(result)
+    return built
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (Pointwise((0,), BF16, "atan"), "with atan"),
+        (Along((0,), BF16, Running("sum"), ((1, 8),), (1,), (8,)), "with Running"),
+        (TopPlaces((0,), INT64, 1), "that gives an integer"),
+    ],
+)
+def test_refused(step: Step, why: str) -> None:
+    """A step without hardware by its name, and an integer, which another operator might use."""
+    built = wired([(Chain(1, (step,)), [(1, 8)])])
+    with pytest.raises(ProgramError, match=f"has no hardware module for a Chain {why}"):
+        design(built)
+
+
+@pytest.mark.deep
+def test_every_transfer(tmp_path: Path) -> None:
+    """Chains and other functions beside each other, and a selector of a row of integers."""
+    others = [(function, shapes) for _, function, shapes in OTHERS]
+    built = wired([*CHAINS, *others, (PadRows(9), [(6, 8)])])
+    with hardware_scope(WIRES), built:
+        choice = np.array([[1], [0], [1]])
+        places = LinearOffChipLoad(choice, tile=(1, 1))()
+        given = Selectors(choice[:, :, np.newaxis], width=2)()
+        route = Map(SelectorOf())(places, given)
+        items = LinearOffChipLoad(Tensor((3, 1), dtype="bfloat16"), tile=(1, 1))()
+        for number, each in enumerate(Partition(2)(items, route)):
+            LinearOffChipStore(f"part{number}")(Promote(0)(each))
+    made = design(built)
+
+    found = run(made, write(made, tmp_path), tmp_path)
+
+    assert found.equal, found
