@@ -24,7 +24,7 @@ from fabric.network import columns as n
 from fabric.network.carrying import carry_on, depart, next_cycle
 from fabric.retiming import events as e
 from fabric.retiming import kernel_links
-from fabric.retiming.kernel_links import arrive, come
+from fabric.retiming.kernel_links import arrive, come, woken
 
 __all__ = ["retime"]
 
@@ -124,10 +124,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                         channels[at + e.TAKEN] = number + 1
                         channels[at + e.NEXT_TAKE] = next_from(dequeued, channels[at + e.INTERVAL])
                         other = channels[at + e.PRODUCER]
-                        if units[other * e.UNIT_COLUMNS + e.AWAITS] == ch:
-                            units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
-                            ready[count] = other
-                            count += 1
+                        count = woken(other, ch, units, ready, count)
                 elif kind <= e.PUT:
                     if kind != e.PUT:
                         number = channels[at + e.SENT] + channels[at + e.RESERVED]
@@ -158,10 +155,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                             seen = visible_from(now, channels[at + e.FORWARD], asked)
                             come(ch, seen, channels, visible, usable)
                             other = channels[at + e.CONSUMER]
-                            if units[other * e.UNIT_COLUMNS + e.AWAITS] == ch:
-                                units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
-                                ready[count] = other
-                                count += 1
+                            count = woken(other, ch, units, ready, count)
                 elif kind == e.END:
                     if channels[at + e.CLOSED] < 0:
                         waits = ch
@@ -176,10 +170,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                             now, channels[at + e.FORWARD], channels[at + e.INTERVAL]
                         )
                         other = channels[out * e.CHANNEL_COLUMNS + e.CONSUMER]
-                        if units[other * e.UNIT_COLUMNS + e.AWAITS] == out:
-                            units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
-                            ready[count] = other
-                            count += 1
+                        count = woken(other, out, units, ready, count)
                     for place in range(first_input[u], first_input[u + 1]):
                         into = inputs[place]
                         at = into * e.CHANNEL_COLUMNS
@@ -190,10 +181,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                             usable[element] = usable_from(dropped, channels[at + e.BACKWARD])
                         channels[at + e.TAKEN] = channels[at + e.COME]
                         other = channels[at + e.PRODUCER]
-                        if units[other * e.UNIT_COLUMNS + e.AWAITS] == into:
-                            units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
-                            ready[count] = other
-                            count += 1
+                        count = woken(other, into, units, ready, count)
                 elif kind <= e.WAIT:
                     now += amount
                 elif kind == e.LATE:

@@ -1,4 +1,4 @@
-"""Channels of a record whose elements go over links that others use, too.
+"""How elements come to the channels of a record, over shared links too, and units go on then.
 
 What the links do is in ``fabric.network``, for records as for runs.
 """
@@ -10,7 +10,16 @@ from fabric.engine.machine_code import Counters
 from fabric.network import columns as n
 from fabric.retiming import events as e
 
-__all__ = ["arrive", "come"]
+__all__ = ["arrive", "come", "woken"]
+
+
+def woken(unit: int, ch: int, units: Counters, ready: Counters, count: int) -> int:
+    """Let a unit go on if it waits for a channel; return how many are ready then."""
+    if units[unit * e.UNIT_COLUMNS + e.AWAITS] == ch:
+        units[unit * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
+        ready[count] = unit
+        count += 1
+    return count
 
 
 def come(ch: int, seen: int, channels: Counters, visible: Counters, usable: Counters) -> None:
@@ -56,8 +65,5 @@ def arrive(
                     seen = visible_from(cycle, channels[at + e.FORWARD], asked)
                     come(ch, seen, channels, visible, usable)
             for other in (channels[at + e.CONSUMER], channels[at + e.PRODUCER]):
-                if units[other * e.UNIT_COLUMNS + e.AWAITS] == ch:
-                    units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
-                    ready[count] = other
-                    count += 1
+                count = woken(other, ch, units, ready, count)
     return count

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["About", "Recording", "record_of"]
 
+_ORDER, _CHANNEL, _AMOUNT = map(r.OPERATION_COLUMNS.index, ("order", "channel", "amount"))
+
 
 class About(NamedTuple):
     """What a record says of a run besides its events.
@@ -190,11 +192,11 @@ def _carried(links: RecordedLinks, rows: Counters, counts: Counters) -> Recorded
     """Return ``links`` with the bytes of all elements, of which ``rows`` say where they change."""
     sizes_bytes = {}
     for channel in (each for _, channels in links.flows for each in channels):
-        its = rows[rows[:, 5] == channel]
-        its = its[np.argsort(its[:, 2])]
+        its = rows[rows[:, _CHANNEL] == channel]
+        its = its[np.argsort(its[:, _ORDER])]
         count = counts[channel] if len(its) else 0
-        places = np.searchsorted(its[:, 2], np.arange(count), side="right") - 1
-        sizes_bytes[channel] = its[places, 6]
+        places = np.searchsorted(its[:, _ORDER], np.arange(count), side="right") - 1
+        sizes_bytes[channel] = its[places, _AMOUNT]
     return links._replace(sizes_bytes=sizes_bytes)
 
 
