@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,13 +29,19 @@ from fabric.telling.vocabulary import EVENTS, LEVELS
 from operators import Exp, LinearOffChipLoad, LinearOffChipStore, Map, Tensor
 from tests.deadlock.cases import CASES, ring
 from tests.deadlock.parts import Script, sink, source
+from tests.docs.warm import folder_of_python
 from tests.fabric import small_program
 from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 from tests.telling import LIVE, captured
 
 _SMALL = str(Path(small_program.__file__))
-_RUN = (sys.executable, "-m", "fabric", "run", _SMALL, "--mode", "functional")
+_RUN = ("-m", "fabric", "run", _SMALL, "--mode", "functional")
+
+
+def _python() -> str:
+    """Return a Python that has imported the fabric."""
+    return str(folder_of_python() / "python")
 
 
 def _completes() -> Program:
@@ -297,7 +302,8 @@ class TestCommand:
         """Lines of JSON go to standard error or to a file; standard output has the report."""
         for to in ("json", "run.jsonl"):
             run = subprocess.run(
-                [*_RUN, "--log", to, "--log-level", level, "--json", "-p", "fault=wrong"],
+                [_python(), *_RUN, "--log", to, "--log-level", level, "--json",
+                 "-p", "fault=wrong"],
                 capture_output=True, text=True, check=False,
             )  # fmt: skip
             text = run.stderr if to == "json" else Path(to).read_text(encoding="utf-8")
@@ -312,7 +318,7 @@ class TestCommand:
     @pytest.mark.parametrize("plain", [False, True])
     def test_console(self, plain: bool) -> None:
         """On a terminal events are in colour, unless the user wants none; elsewhere never."""
-        command = [*_RUN, "--log", "console"]
+        command = [_python(), *_RUN, "--log", "console"]
         piped = subprocess.run(command, capture_output=True, text=True, check=True).stderr
         terminal, its_end = pty.openpty()
         env = os.environ | ({"NO_COLOR": "1"} if plain else {})
@@ -334,6 +340,8 @@ class TestCommand:
     def test_refused(self) -> None:
         """A file that cannot be written, and a level of nothing, are mistakes."""
         for options in (["--log", "nowhere/run.jsonl"], ["--log-level", "debug"]):
-            run = subprocess.run([*_RUN, *options], capture_output=True, text=True, check=False)
+            run = subprocess.run(
+                [_python(), *_RUN, *options], capture_output=True, text=True, check=False
+            )
             assert (2, "") == (run.returncode, run.stdout)
             assert "--log" in run.stderr

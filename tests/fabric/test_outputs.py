@@ -19,6 +19,7 @@ from fabric.extend import OutputShape, Ports
 from fabric.shell.cli import main
 from fabric.values.dims import symbol
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Reshape
+from tests.docs.warm import folder_of_python
 from tests.fabric.small_program import Count, Total
 from tests.fabric.trace.recording import PROGRAMS, program
 from tests.operators.driving import FLOAT, Emit, encode, tile
@@ -273,7 +274,12 @@ class TestCommand:
     ) -> None:
         """Before the run where that is known, else by the exit status."""
         ran = subprocess.run(
-            [sys.executable, "-m", "fabric", "run", MOE, "--save", "y.npz", *options],
+            [
+                str(folder_of_python() / "python"),
+                *("-m", "fabric", "run", MOE, "--save"),
+                "y.npz",
+                *options,
+            ],
             cwd=tmp_path,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             capture_output=True,

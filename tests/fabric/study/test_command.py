@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from fabric.shell.cli import main
+from tests.docs.warm import folder_of_python
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = "tests/fabric/study/program_of_points.py"
@@ -19,7 +20,7 @@ PROGRAM = "tests/fabric/study/program_of_points.py"
 
 def study(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own."""
-    command = [sys.executable, "-m", "fabric", "study", *arguments]
+    command = [str(folder_of_python() / "python"), "-m", "fabric", "study", *arguments]
     if folder is not None:
         command += ["-o", str(folder)]
     return subprocess.run(
