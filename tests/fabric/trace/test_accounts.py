@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from pathlib import Path
 
@@ -53,11 +54,14 @@ class TestEveryProgram:
         _, trace = run
         lines = timelines(trace)
         roots = Roots(lines)
+        starts = [[wait.start for wait in waits] for waits in lines.waits]
+        assert starts == [sorted(each) for each in starts]
 
         for unit in range(len(lines.names)):
             walked: Counter[Root] = Counter()
             for wait in lines.waits[unit]:
-                walked.update(_walk(lines, unit, cycle) for cycle in range(wait.start, wait.end))
+                cycles = range(wait.start, wait.end)
+                walked.update(_walk(lines, starts, unit, cycle) for cycle in cycles)
             assert walked == roots.charged(unit)
 
     def test_critical_path(self, run: tuple[Report, Trace]) -> None:
@@ -89,13 +93,14 @@ class TestEveryProgram:
         assert [(0,)] == trace.rows("SELECT count(*) FROM operations WHERE work_cycles < 0")
 
 
-def _walk(lines: Timelines, unit: int, cycle: int) -> Root:
+def _walk(lines: Timelines, starts: list[list[int]], unit: int, cycle: int) -> Root:
     """Follow the waits of one cycle to their end, one by one; open waits may come back or stop."""
     passed: set[int] = set()
     while unit not in passed:
         passed.add(unit)
-        wait = next((w for w in lines.waits[unit] if w.start <= cycle < w.end), None)
-        if wait is None:
+        at = bisect_right(starts[unit], cycle) - 1
+        wait = lines.waits[unit][at] if at >= 0 else None
+        if wait is None or cycle >= wait.end:
             return Root("unit", unit) if cycle < lines.final[unit] else OPEN
         if wait.peer < 0:
             return Root(wait.cause, unit)
