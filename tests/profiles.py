@@ -8,14 +8,14 @@ the default shows with one or two of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import pytest
 from _pytest.mark import ParameterSet
 from hypothesis import HealthCheck, settings
 
-__all__ = ["examples", "of_profile", "register", "spread"]
+__all__ = ["crossed", "examples", "of_profile", "register", "spread"]
 
 T = TypeVar("T")
 
@@ -66,4 +66,19 @@ def spread(values: Iterable[Any], quick: int) -> list[Any]:
         case = each if isinstance(each, ParameterSet) else pytest.param(*arguments)
         deep = case._replace(marks=(*case.marks, pytest.mark.deep))
         cases.append(case if number in few else deep)
+    return cases
+
+
+def crossed(rows: Sequence[Any], columns: Sequence[Any], quick: int) -> list[ParameterSet]:
+    """Return every row with every column: by default each with ``quick`` of them, in turn.
+
+    A tuple among ``rows`` is several arguments; the column comes after them. The others are marked
+    deep.
+    """
+    cases = []
+    for number, row in enumerate(rows):
+        few = {(number * quick + further) % len(columns) for further in range(quick)}
+        for at, column in enumerate(columns):
+            arguments = (*row, column) if type(row) is tuple else (row, column)
+            cases.append(pytest.param(*arguments, marks=() if at in few else pytest.mark.deep))
     return cases

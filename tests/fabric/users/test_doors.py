@@ -13,6 +13,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
@@ -46,6 +47,7 @@ from fabric.loading.program_file import executed, wired
 from fabric.shell.cli import main
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES
+from tests.profiles import crossed
 
 _ROOT: Final = Path(__file__).parents[3]
 
@@ -203,9 +205,11 @@ _OPTIONS: Final = {
 }
 
 
-@pytest.mark.parametrize("raised", _RAISED)
 @pytest.mark.parametrize(
-    ("door", "command"), [(door, each) for door, commands in _DOORS.items() for each in commands]
+    ("door", "command", "raised"),
+    crossed(
+        [(door, each) for door, commands in _DOORS.items() for each in commands], [*_RAISED], 3
+    ),
 )
 def test_commands(
     door: str,
@@ -294,9 +298,10 @@ def _observer(method: str, raised: str, *, needs: bool) -> Observer:
     return observer
 
 
-@pytest.mark.parametrize("raised", _RAISED)
-@pytest.mark.parametrize("method", [*_METHODS, "transferred"])
-@pytest.mark.parametrize("engine", ["tasks", "compiled"])
+@pytest.mark.parametrize(
+    ("method", "engine", "raised"),
+    crossed([*product([*_METHODS, "transferred"], ["tasks", "compiled"])], [*_RAISED], 3),
+)
 def test_observers(
     method: str, raised: str, engine: Literal["tasks", "compiled"], tmp_path: Path
 ) -> None:
@@ -382,11 +387,19 @@ class _Raising(OffChipDescription):
 register_memory(_Raising, _Memory)
 
 
-@pytest.mark.parametrize("raised", _RAISED)
 @pytest.mark.parametrize(
-    "method", ["__init__", "submit", "advance", "counters", "bytes_moved", "final_cycle"]
+    ("method", "engine", "raised"),
+    crossed(
+        [
+            *product(
+                ["__init__", "submit", "advance", "counters", "bytes_moved", "final_cycle"],
+                ["tasks", "compiled"],
+            )
+        ],
+        [*_RAISED],
+        3,
+    ),
 )
-@pytest.mark.parametrize("engine", ["tasks", "compiled"])
 def test_memories(method: str, raised: str, engine: Literal["tasks", "compiled"]) -> None:
     """A run that a user's memory fails in ends with an error: what was raised, and where."""
 
@@ -434,8 +447,10 @@ def _copied() -> Program:
     return program
 
 
-@pytest.mark.parametrize("raised", _RAISED)
-@pytest.mark.parametrize("door", ["notify", "size", "place", "progress", "form", "open_run"])
+@pytest.mark.parametrize(
+    ("door", "raised"),
+    crossed(["notify", "size", "place", "progress", "form", "open_run"], [*_RAISED], 4),
+)
 def test_given(door: str, raised: str, tmp_path: Path) -> None:
     """What functions of the fabric are given to call."""
 
