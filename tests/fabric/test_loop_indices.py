@@ -28,7 +28,7 @@ from tests.fabric.trace.recording import record
 from tests.memories.counting import loads
 from tests.memories.driven import answers, clients_of
 from tests.memories.random_memories import Script, descriptions, scripts
-from tests.profiles import examples
+from tests.profiles import examples, spread
 from tests.programs.loading import program
 
 FEW = examples(quick=15, deep=60)
@@ -52,7 +52,9 @@ def test_refused() -> None:
     assert array[2] == 5
 
 
-@pytest.mark.parametrize("build", [*STAY, lambda: program("top2_moe", tokens=4, experts=4)])
+@pytest.mark.parametrize(
+    "build", spread([*STAY, lambda: program("top2_moe", tokens=4, experts=4)], 6)
+)
 def test_operators(build: Callable[[], Any], tmp_path: Path) -> None:
     """The loop of compiled operators, and that of the flat memory."""
     assert run(build, "compiled", tmp_path, livelock_cycles=10_000).compiled

@@ -17,7 +17,7 @@ from tests.profiles import examples
 MOST: Final = 3
 """Slots of a channel, but for unbounded ones."""
 
-QUICK: Final = examples(quick=37, deep=150)
+QUICK: Final = examples(quick=20, deep=150)
 
 
 def _small(network: Network) -> Record:

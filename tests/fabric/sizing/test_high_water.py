@@ -54,7 +54,7 @@ def most_at_once(issued: Counters, usable: Counters) -> int:
     return most
 
 
-@examples(quick=125, deep=500)
+@examples(quick=50, deep=500)
 @given(networks(merging=False))
 def test_nothing_is_later(network: Network) -> None:
     """With these depths every stamp is that of channels without bounds; with one less, not."""

@@ -29,7 +29,7 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", spread(PROGRAMS, 5))
+@pytest.mark.parametrize("name", spread(PROGRAMS, 4))
 def test_programs(name: str, tmp_path: Path) -> None:
     """Programs that complete and that deadlock, with channels of several cycles."""
     wired = program(name)
@@ -41,7 +41,7 @@ def test_programs(name: str, tmp_path: Path) -> None:
     check(wired, tmp_path, source, depths, hops, cycles=30)
 
 
-@examples(quick=10, deep=30)
+@examples(quick=5, deep=30)
 @given(networks(merging=True))
 def test_random_networks(network: Network) -> None:
     """Random networks, some of which get stuck."""

@@ -392,7 +392,7 @@ class TestRefused:
         with pytest.raises(OSError, match="attempt to write a readonly database"):
             store.keep(run_point(study, study.point(1)))
 
-    @examples(quick=60)
+    @examples(quick=30)
     @given(st.data())
     def test_a_damaged_one(self, kept: tuple[Study, bytes], data: st.DataObject) -> None:
         """Cut off, overwritten, or with another word: it is used, or told with its path."""
@@ -554,5 +554,5 @@ def test_after_a_signal_while_it_reads_or_writes_it_can_be_written(url: str) -> 
             finally:
                 sqlalchemy.event.remove(sqlalchemy.Engine, "after_cursor_execute", count)
         reached = number >= at
-        at += 3
+        at += 5
     assert at > 10
