@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fabric import ConfigurationError, Report, simulate
+from tests.profiles import crossed
 from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
 
@@ -36,8 +37,7 @@ def run(file: Path, strategy: str, mode: str = "functional", **parameters: Any) 
 
 
 class TestAttention:
-    @pytest.mark.parametrize("strategy", STRATEGIES)
-    @pytest.mark.parametrize("values", LENGTHS)
+    @pytest.mark.parametrize(("values", "strategy"), crossed([*LENGTHS], STRATEGIES, 1))
     def test_is_verified(self, tmp_path: Path, strategy: str, values: str) -> None:
         """Output and caches are right, and the cycles and counters those of timing mode."""
         file = lengths(tmp_path, LENGTHS[values])
@@ -61,8 +61,7 @@ class TestAttention:
         assert run(file, strategy, heads=3, head_dim=20).verified is True
         assert run(file, strategy, tile_n=5, regions=1, requests=4).verified is True
 
-    @pytest.mark.parametrize("strategy", STRATEGIES)
-    @pytest.mark.parametrize("name", SCHEDULES)
+    @pytest.mark.parametrize(("strategy", "name"), crossed(STRATEGIES, SCHEDULES, 1))
     def test_any_schedule(self, tmp_path: Path, strategy: str, name: str | int) -> None:
         """One report, whatever trio runs first."""
         file = lengths(tmp_path, LENGTHS["more than a block of 16"])

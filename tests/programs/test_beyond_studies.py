@@ -14,6 +14,7 @@ from fabric.study.evaluation import Job, known_before, run_point
 from fabric.study.opening import Asked, open_study
 from fabric.study.outcome import Outcome
 from fabric.study.result import StudyResult
+from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 
 NAMES = [
@@ -70,7 +71,7 @@ def heights(figure: Figure) -> Iterator[float]:
                 yield from np.asarray(line.get_ydata(), float).tolist()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", spread(NAMES, 5))
 def test_first_and_last_point(name: str) -> None:
     """They run as the study asks for, and take no less than what was known before."""
     study = opened(name)

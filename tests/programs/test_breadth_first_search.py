@@ -28,7 +28,7 @@ def found(report: Report) -> Any:
     return np.where(levels == 0, np.inf, levels - 1)
 
 
-@examples(quick=10, deep=20)
+@examples(quick=5, deep=20)
 @given(
     name=named,
     side=st.integers(2, 6),

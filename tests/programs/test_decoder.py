@@ -79,7 +79,7 @@ def lengths(tmp_path: Path) -> Path:
 
 
 class TestDecoder:
-    @pytest.mark.parametrize("setting", spread(SETTINGS, 4))
+    @pytest.mark.parametrize("setting", spread(SETTINGS, 3))
     def test_is_verified(self, lengths: Path, setting: str) -> None:
         """Output and caches are right in float32, and cycles and counters those of timing mode."""
         functional = run(lengths, **SETTINGS[setting])
@@ -101,7 +101,7 @@ class TestDecoder:
         assert report.verified is True
         assert run(lengths, "timing", Hardware(), layers=2, seed=seed).cycles == report.cycles
 
-    @examples(quick=10, deep=100)
+    @examples(quick=5, deep=100)
     @given(
         values=st.lists(st.integers(0, 70), min_size=1, max_size=6),
         tiling=st.sampled_from(["static", "dynamic"]),

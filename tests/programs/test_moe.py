@@ -12,6 +12,7 @@ import pytest
 
 from fabric import ConfigurationError, Report, simulate
 from fabric.shell.cli import main
+from tests.profiles import crossed, spread
 from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
 
@@ -37,7 +38,7 @@ def run(mode: str = "functional", **parameters: Any) -> Report:
 
 
 class TestMoe:
-    @pytest.mark.parametrize("setting", SETTINGS)
+    @pytest.mark.parametrize("setting", spread(SETTINGS, 5))
     def test_is_verified(self, setting: str) -> None:
         """The data are right, and the cycles and counters those of timing mode."""
         functional = run(**SETTINGS[setting])
@@ -48,8 +49,9 @@ class TestMoe:
         assert (timing.cycles, timing.units) == (functional.cycles, functional.units)
         assert timing.channels_counters == functional.channels_counters
 
-    @pytest.mark.parametrize("setting", ["static", "two regions, dynamic"])
-    @pytest.mark.parametrize("name", SCHEDULES)
+    @pytest.mark.parametrize(
+        ("setting", "name"), crossed(["static", "two regions, dynamic"], SCHEDULES, 1)
+    )
     def test_any_schedule(self, setting: str, name: str | int) -> None:
         """One report, whatever trio runs first."""
         with schedule(name):

@@ -17,6 +17,7 @@ from tests.benchmarks.points import (
     printed_attention_points,
     printed_moe_points,
 )
+from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 
 FAST = (3, 4, 14, 18, 20)
@@ -49,7 +50,7 @@ def check(point: Point) -> None:
     ]
 
 
-@pytest.mark.parametrize("number", QUICK)
+@pytest.mark.parametrize("number", spread(QUICK, 12))
 def test_attention(number: int) -> None:
     """Within 1 cycle, with all strategies."""
     check(points(attention_points)[number])
@@ -62,7 +63,7 @@ def test_attention_exhaustively(number: int) -> None:
     check(points(attention_points)[number])
 
 
-@pytest.mark.parametrize("number", FAST)
+@pytest.mark.parametrize("number", spread(FAST, 3))
 def test_moe(number: int) -> None:
     """The reference settings exactly; earlier runs within 1 %, with bytes and operations equal."""
     check(points(moe_points)[number])
@@ -75,13 +76,13 @@ def test_moe_exhaustively(number: int) -> None:
     check(points(moe_points)[number])
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", spread(range(8), 4))
 def test_printed_attention(number: int) -> None:
     """Figure 15 within 1 cycle."""
     check(points(printed_attention_points)[number])
 
 
-@pytest.mark.parametrize("number", PRINTED_QUICK)
+@pytest.mark.parametrize("number", spread(PRINTED_QUICK, 3))
 def test_printed_moe(number: int) -> None:
     """Figures 9, 10, 12, 13, 19 and 20: cycles within 0.6 %, bytes and compute equal."""
     check(points(printed_moe_points)[number])

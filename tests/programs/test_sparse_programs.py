@@ -42,7 +42,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "parameters"), spread(CASES, 18))
+@pytest.mark.parametrize(("name", "parameters"), spread(CASES, 9))
 def test_verified_and_timed(name: str, parameters: dict[str, Any]) -> None:
     """The stored output is that of numpy, and without data every counter is the same."""
     functional = simulate(program(name, None, **parameters), mode="functional")

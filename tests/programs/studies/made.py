@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ STUDIES = tuple(
 """Those of the paper."""
 
 
+@cache
 def opened(name: str) -> Study:
-    """Return the study of a file, as the command does."""
+    """Return the study of a file, as the command does; nobody changes it."""
     return open_study(Path(PROGRAMS / f"studies/{name}.py"), Asked())
 
 

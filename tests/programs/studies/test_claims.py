@@ -16,6 +16,7 @@ from paper.tables import rows
 from paper.tiling import BATCH_64, BATCH_1024, FIRST_VERSION, MEMORY
 
 from fabric import ConfigurationError, Verdict
+from tests.profiles import spread
 from tests.programs.studies.made import STUDIES, made, opened
 
 QUOTIENT = re.compile(r"(\d+(?:\.\d+)?) / (\d+(?:\.\d+)?)$")
@@ -145,7 +146,7 @@ def test_verdicts(found: Found, of_points: float | None, verdict: Verdict) -> No
         ("section 5.5", {Verdict.RECOMPUTED, Verdict.INCONSISTENT}),
     ],
 )
-@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("factor", spread([0.5, 1.0, 2.0], 1))
 def test_what_our_points_do_not_decide(where: str, verdicts: set[Verdict], factor: float) -> None:
     """Whatever they are: of the first version, but for its tile=1024, guesses; of figure 17."""
     count = 0

@@ -14,7 +14,7 @@ from fabric.study.outcome import metric
 from fabric.study.result import StudyResult
 from tests.programs.studies.made import opened
 
-QUICK = ("figure_08", "figure_15")
+QUICK = ("figure_08", pytest.param("figure_15", marks=pytest.mark.deep))
 LONG = (
     "equal_resources",
     "figure_09",
