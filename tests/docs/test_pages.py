@@ -22,7 +22,10 @@ from tests.docs.transcripts import (
 GENERATED = pages()
 WRITTEN = sorted(str(file.relative_to(PAGES)) for file in PAGES.rglob("*.md"))
 BY_HAND = [page for page in WRITTEN if page not in GENERATED]
-LONG = ("size-channels", "choose-a-design", "trace-a-huge-run", "look-at-a-run", "own-sizes")
+LONG = (
+    *("size-channels", "choose-a-design", "trace-a-huge-run", "look-at-a-run", "own-sizes"),
+    *("floor-plan", "test-a-program", "take-results-out", "hardware-file"),
+)
 """How-to pages whose commands take seconds."""
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
 

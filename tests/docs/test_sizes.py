@@ -15,7 +15,7 @@ def _check(program: Sized) -> None:
 _SHORT = [each for each in PROGRAMS if not each.is_long]
 
 
-@pytest.mark.parametrize("program", spread(_SHORT, 5), ids=str)
+@pytest.mark.parametrize("program", spread(_SHORT, 4), ids=str)
 def test_row(program: Sized) -> None:
     """Of programs that are sized in a moment."""
     _check(program)
