@@ -26,7 +26,7 @@ from tests.operators.random_programs import Random
 from tests.profiles import examples, spread
 from tests.schedules import SCHEDULES, schedule
 
-QUICK = examples(quick=15, deep=200)
+QUICK = examples(quick=6, deep=200)
 
 PROGRAMS: list[tuple[str, tuple[str, ...]]] = [
     ("top2_moe", ("tokens=8",)),

@@ -37,6 +37,7 @@ from tests.deadlock import parts
 from tests.deadlock.cases import CASES, fork_join, ring, round_and_round
 from tests.deadlock.parts import Script, feedback, gather, relay, sink, source
 from tests.drawing.geometry import clashes, drawn
+from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 
 _STEPS_LATER = 20
@@ -86,7 +87,9 @@ class TestException:
 
 
 class TestFiles:
-    @pytest.mark.parametrize("name", ["pack_rows", "twelve_alike", "long_tail", "two_buffers"])
+    @pytest.mark.parametrize(
+        "name", spread(["pack_rows", "twelve_alike", "long_tail", "two_buffers"], 2)
+    )
     def test_pictures(self, name: str, tmp_path: Path) -> None:
         """The data can be read back; the pictures have every unit that does not go on."""
         report = simulate(CASES[name].build(), log_dir=tmp_path)
@@ -425,7 +428,7 @@ class TestLivelock:
         """A long stream of cheap elements is no livelock: a sink receives them."""
         with Program("long") as program:
             steps = ("s0",)
-            stream = Script(steps, rounds=50_000, counts=(50_000,), name="x")()[0]
+            stream = Script(steps, rounds=15_000, counts=(15_000,), name="x")()[0]
             sink("y", relay("between", stream))
 
         assert "completed" == simulate(program, livelock_cycles=10_000).status
@@ -472,7 +475,7 @@ class TestText:
     def test_forty_lines(self) -> None:
         """However large the deadlock, the report fits on a screen."""
         with Program("large") as program:
-            for lane in range(30):
+            for lane in range(16):
                 size = 3 + lane % 5
                 sink(f"y_{lane}", fork_join(f"l{lane}", size=size, relays=lane % 9, count=size))
 

@@ -139,6 +139,7 @@ class TestOneChannel:
         ]
         assert (14.8, 23.0) == (round(min(found), 1), round(max(found), 1))
 
+    @pytest.mark.deep
     def test_continued(self) -> None:
         """The same of the 20,000 requests and more that the reference's numbers are of."""
         errors = {
@@ -177,7 +178,7 @@ class TestOneChannel:
 
 
 class TestTables:
-    @pytest.mark.parametrize("row", spread(_lines(quick=True), 20))
+    @pytest.mark.parametrize("row", spread(_lines(quick=True), 10))
     def test_line(self, row: Row) -> None:
         """Of 8 channels with hash: saturated, written to, at a rate, by clients; HBM3."""
         _within(row)
@@ -188,7 +189,8 @@ class TestTables:
         """Of 1 and 32 channels, of other mappings, windows and presets."""
         _within(row)
 
-    @pytest.mark.parametrize("number", spread(["2", "8", "64", "384"], 1))
+    @pytest.mark.deep
+    @pytest.mark.parametrize("number", ["2", "8", "64", "384"])
     def test_placements(self, number: str) -> None:
         """The mean of six placements within 5 % of that of six others."""
         (row,) = (

@@ -42,8 +42,8 @@ def _check(build: Callable[[Choices], Case], batches: int) -> None:
 
 @pytest.mark.parametrize("operator", CASES)
 def test_operator_is_as_defined(operator: str) -> None:
-    """250 drawn cases, in the deep profile 2,000, give what the definition gives."""
-    _check(CASES[operator], of_profile(quick=250, deep=2_000) // _BATCH)
+    """150 drawn cases, in the deep profile 2,000, give what the definition gives."""
+    _check(CASES[operator], of_profile(quick=150, deep=2_000) // _BATCH)
 
 
 @pytest.mark.exhaustive
