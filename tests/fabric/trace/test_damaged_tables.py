@@ -20,7 +20,7 @@ from fabric.shell.cli import main
 from fabric.trace.reading.forms import FORMS
 from fabric.trace.table_file import read_table, write_table
 from tests.fabric.trace.recording import program, record
-from tests.profiles import examples, spread
+from tests.profiles import examples, of_profile, spread
 
 _COMMANDS: Final = (
     ("summary",),
@@ -151,7 +151,7 @@ def _head_damaged(data: st.DataObject, file: Path) -> None:
     file.write_bytes(json.dumps(head).encode() + b"\n" + content)
 
 
-@examples(quick=25)
+@examples(quick=12)
 @given(st.data())
 def test_damaged(
     runs: dict[str, Path], capsys: pytest.CaptureFixture[str], data: st.DataObject
@@ -204,9 +204,10 @@ def test_no_files(
 ) -> None:
     """Pipes to which nobody writes, devices without end, folders, links to themselves."""
     source = runs[name]
-    for number, file in enumerate(
-        sorted(each.relative_to(source) for each in (source / "trace").iterdir())
-    ):
+    files = sorted(each.relative_to(source) for each in (source / "trace").iterdir())
+    # Every kind in the place of some files, and every file: of another kind than its neighbours.
+    step = of_profile(quick=len(_KINDS), deep=1)
+    for number, file in enumerate(files[list(_KINDS).index(kind) % step :: step]):
         run = tmp_path / str(number)
         shutil.copytree(source, run)
         _become(run / file, kind)

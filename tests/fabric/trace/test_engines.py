@@ -74,7 +74,7 @@ def check(build: Build, folder: Path, **settings: Any) -> Trace:
     return compiled
 
 
-@pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 8))
+@pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 5))
 def test_shipped(name: str, parameters: dict[str, Any], folder: Path) -> None:
     """Every shipped program; a user's code runs in tasks."""
     users = (
@@ -126,7 +126,7 @@ def test_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("build", STAY, ids=lambda build: build.__name__)
-@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("depth", spread([1, 3], 1))
 def test_odd(build: Build, depth: int, folder: Path) -> None:
     """Programs at the edges of the compiled loop."""
     depths = {edge.key: depth for edge in elaborate(build()).edges}
@@ -144,7 +144,7 @@ def test_begun_again(build: Build, folder: Path) -> None:
     assert check(build, folder, on_deadlock="describe").logged is None
 
 
-@pytest.mark.parametrize("name", spread(CASES, 6))
+@pytest.mark.parametrize("name", spread(CASES, 4))
 def test_deadlocks(name: str, folder: Path) -> None:
     """Runs that stop where units wait in the middle of what they do."""
     case = CASES[name]

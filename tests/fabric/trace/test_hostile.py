@@ -195,7 +195,7 @@ class TestPaths:
 
     def test_each(self, capsys: pytest.CaptureFixture[str]) -> None:
         """The folders are side by side, so that a pattern has others to match."""
-        paths = HOSTILE_PATHS[:: of_profile(quick=6, deep=1)]
+        paths = HOSTILE_PATHS[:: of_profile(quick=12, deep=1)]
         wanted = _said(capsys, Path("tame"), _SHORT)
         found = {name: _said(capsys, Path(name), _SHORT) for name in ("aXb", *paths)}
         _said(capsys, Path("aYb"), _SHORT)

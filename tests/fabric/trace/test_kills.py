@@ -19,7 +19,7 @@ from fabric.log.rows import LONG_COLUMNS
 from fabric.shell.cli import main
 from fabric.trace.opened import Trace
 from fabric.trace.reading import views
-from tests.profiles import of_profile
+from tests.profiles import of_profile, spread
 
 _ROOT: Final = Path(__file__).parents[3]
 
@@ -126,7 +126,7 @@ def _check(name: str, kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[
     return with_rows
 
 
-@pytest.mark.parametrize("name", _PROGRAMS)
+@pytest.mark.parametrize("name", spread(_PROGRAMS, 1))
 def test_kills(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Kills of each program at moments that are drawn; many leave rows."""
     kills = of_profile(quick=6, deep=25)
