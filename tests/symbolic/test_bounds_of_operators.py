@@ -29,7 +29,7 @@ def test_every_operator() -> None:
 
 @pytest.mark.parametrize("engine", ["compiled", "tasks"])
 @pytest.mark.parametrize("name", NAMES)
-@examples(quick=15, deep=2_000)
+@examples(quick=8, deep=2_000)
 @given(data=st.binary(min_size=80, max_size=80))
 def test_no_run_beats_them(name: str, engine: str, data: bytes) -> None:
     """All parameters drawn, on each of the three memories."""
