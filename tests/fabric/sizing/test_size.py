@@ -205,7 +205,7 @@ def test_several_inputs() -> None:
 
 
 def _moe(seed: int) -> Program:
-    parameters = ["model=tiny", "batch=4", f"seed={seed}"]
+    parameters = ["model=tiny", "batch=2", f"seed={seed}"]
     return load_program("programs/moe.py", parameters, Hardware()).program
 
 
