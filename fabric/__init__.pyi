@@ -1,4 +1,4 @@
-from .engine.hop import Hop as Hop
+from .engine.channel_counters import Hop as Hop
 from .hardware.description import Hardware as Hardware
 from .hardware.file import load_hardware as load_hardware
 from .hardware.mesh import Mesh as Mesh

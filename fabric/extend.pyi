@@ -3,13 +3,13 @@ from .arguments.described import Described as Described
 from .arguments.described import checked as checked
 from .arguments.described import refuse as refuse
 from .engine.channel import Channel as Channel
-from .engine.memory_counters import BusCycles as BusCycles
-from .engine.memory_counters import ChannelTraffic as ChannelTraffic
-from .engine.memory_counters import ClientTraffic as ClientTraffic
-from .engine.memory_counters import MemoryCounters as MemoryCounters
 from .engine.observer import Observer as Observer
 from .engine.observer import Watched as Watched
 from .engine.off_chip import Burst as Burst
+from .engine.off_chip import BusCycles as BusCycles
+from .engine.off_chip import ChannelTraffic as ChannelTraffic
+from .engine.off_chip import ClientTraffic as ClientTraffic
+from .engine.off_chip import MemoryCounters as MemoryCounters
 from .engine.off_chip import OffChip as OffChip
 from .engine.off_chip import StandIn as StandIn
 from .engine.on_chip import Allocation as Allocation

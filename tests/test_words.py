@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from fabric.engine.memory_counters import BusCycles
+from fabric.engine.off_chip import BusCycles
 from fabric.runs.counters import UnitCounters
 from fabric.telling.bus import BusUse
 from fabric.telling.causes import SHOWN, STUCK, Cause, Operation

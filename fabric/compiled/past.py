@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from fabric.compiled import columns as c
 from fabric.compiled.recording import Recording
 from fabric.compiled.stand_ins import recorded_ports
-from fabric.engine.discard import Discard
+from fabric.engine.channel import Discard
 from fabric.engine.ports import Arrivals, Ports
 from fabric.engine.unit import Wait
 from fabric.telling.causes import Operation

@@ -20,7 +20,7 @@ from fabric.compiled.past import Standing
 from fabric.compiled.publication import publish
 from fabric.compiled.recording import UnfitError
 from fabric.engine.channel import Channel
-from fabric.engine.strand import Strand
+from fabric.engine.conductor import Strand
 from fabric.engine.unit import Wait
 from fabric.network.columns import NEVER
 from fabric.telling.causes import Operation

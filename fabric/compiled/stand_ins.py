@@ -15,7 +15,7 @@ from typing_extensions import override
 from fabric.compiled import columns as c
 from fabric.compiled.codes import OpaqueNumber, OpaqueTile
 from fabric.compiled.recording import Awaited, Input, Recording, UnfitError
-from fabric.engine.discard import DONE, Discard
+from fabric.engine.channel import DONE, Discard
 from fabric.engine.ports import Arrivals, Ports
 from fabric.engine.unit import ComputeUnit, Unit, Wait
 from fabric.values.value import Element, Empty, Tile

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from fabric.engine.observation import Observation
     from fabric.engine.off_chip import OffChip, Region
     from fabric.engine.on_chip import OnChipMemory
-    from fabric.engine.ports import Sink
-    from fabric.engine.stored import Stored
+    from fabric.engine.ports import Sink, Stored
     from fabric.engine.unit import Unit
     from fabric.wiring.elaborate import Plan
 

@@ -20,7 +20,7 @@ from fabric.telling.causes import Operation
 from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
-    from fabric.engine.hop import Hop
+    from fabric.engine.channel_counters import Hop
     from fabric.engine.unit import Unit, Wait
     from fabric.machine.machine import Machine
     from fabric.retiming.recording import Recording

@@ -22,7 +22,7 @@ from fabric.values.sizes import size_bytes
 from fabric.values.value import Empty
 
 if TYPE_CHECKING:
-    from fabric.engine.network import Way
+    from fabric.engine.clock import Way
     from fabric.engine.observer import Sent, Stamp
     from fabric.values.value import Element
 

@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 from fabric.compiled.choice import region_of
 from fabric.compiled.views import Views
 from fabric.engine.assumed_sink import AssumedSink
-from fabric.engine.channel import Channel
-from fabric.engine.checked_unit import CheckedUnit, unit_class
-from fabric.engine.clock import VirtualClock
-from fabric.engine.discard import Discard
-from fabric.engine.hop import ONE_CYCLE, Hop
-from fabric.engine.network import Way
+from fabric.engine.channel import Channel, Discard
+from fabric.engine.channel_counters import ONE_CYCLE, Hop
+from fabric.engine.checked_operator import CheckedUnit, unit_class
+from fabric.engine.clock import VirtualClock, Way
 from fabric.engine.networked_channel import NetworkedChannel
 from fabric.engine.observer import Observer
 from fabric.engine.off_chip import OffChip, foreseeing
 from fabric.engine.on_chip import OnChipMemory
-from fabric.engine.ports import Sink
-from fabric.engine.stored import Stored
+from fabric.engine.ports import Sink, Stored
 from fabric.engine.unit import ComputeUnit, MemoryUnit, Unit
 from fabric.machine.failures import Failures
 from fabric.machine.machine import Machine

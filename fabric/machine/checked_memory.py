@@ -7,8 +7,7 @@ from typing import Final, TypeVar
 
 from typing_extensions import override
 
-from fabric.engine.memory_counters import MemoryCounters
-from fabric.engine.off_chip import Burst, OffChip, StandIn
+from fabric.engine.off_chip import Burst, MemoryCounters, OffChip, StandIn
 from fabric.engine.unit import Unit
 from fabric.state.memory_document import as_document, counters_in
 from fabric.telling.errors import FabricError, ProgramError, Refusal, said

@@ -8,13 +8,8 @@ from dataclasses import dataclass, field
 from typing_extensions import override
 
 from fabric.engine.assumed_sink import AssumedSink
-from fabric.engine.calls import Calls
-from fabric.engine.channel import Channel
-from fabric.engine.checked_sink import CheckedSink
-from fabric.engine.checked_source import check_reads
-from fabric.engine.checked_unit import CheckedUnit
-from fabric.engine.discard import Discard
-from fabric.engine.later_sink import LaterSink
+from fabric.engine.channel import Channel, Discard
+from fabric.engine.checked_operator import Calls, CheckedSink, CheckedUnit, LaterSink, check_reads
 from fabric.engine.ports import Ports
 from fabric.telling.errors import Refusal
 from fabric.telling.wording import counted

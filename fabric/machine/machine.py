@@ -12,7 +12,7 @@ from fabric.engine.channel import Channel
 from fabric.engine.clock import VirtualClock
 from fabric.engine.off_chip import OffChip
 from fabric.engine.on_chip import OnChipMemory
-from fabric.engine.stored import Stored
+from fabric.engine.ports import Stored
 from fabric.engine.unit import Unit
 from fabric.machine.failures import Failures
 from fabric.machine.fixed import Fixed, fixed_of

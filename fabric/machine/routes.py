@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from fabric.engine.hop import ONE_CYCLE, Hop
+from fabric.engine.channel_counters import ONE_CYCLE, Hop
 from fabric.network.links import Links
 from fabric.wiring.broadcast import Broadcast
 

@@ -22,7 +22,7 @@ from fabric.machine.foreign import Foreign
 from fabric.machine.runtime import Runtime
 
 if TYPE_CHECKING:
-    from fabric.engine.hop import Hop
+    from fabric.engine.channel_counters import Hop
     from fabric.engine.observer import Observer
     from fabric.machine.interrupts import Interrupts
     from fabric.wiring.elaborate import Plan

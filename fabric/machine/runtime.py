@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from trio import Cancelled, CancelScope, current_effective_deadline, open_nursery
 
-from fabric.engine.checked_unit import CheckedUnit, Circling
+from fabric.engine.checked_operator import CheckedUnit, Circling, LaterSink
 from fabric.engine.clock import Stopped
-from fabric.engine.later_sink import LaterSink
 from fabric.machine.operator_error import users_among
 from fabric.machine.watchdog import Watched
 from fabric.telling.place import Place, raising_place

@@ -15,7 +15,7 @@ from fabric.arguments.annotated import check_of
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described, refuse
 from fabric.deadlock.livelock import LIVELOCK_CYCLES
-from fabric.engine.hop import Hop
+from fabric.engine.channel_counters import Hop
 from fabric.engine.observer import Observer
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.events import Log

@@ -19,7 +19,7 @@ from fabric.telling.sheet import Rows, Sheet, Title, line
 from fabric.telling.wording import counted, outcome, visible
 
 if TYPE_CHECKING:
-    from fabric.engine.memory_counters import MemoryCounters
+    from fabric.engine.off_chip import MemoryCounters
     from fabric.state.network_use import NetworkUse
 
 __all__ = ["report_sheet"]

@@ -29,7 +29,7 @@ from fabric.wiring.token_count import TokenPhase
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
-    from fabric.engine.memory_counters import MemoryCounters
+    from fabric.engine.off_chip import MemoryCounters
     from fabric.runs.folders import RunFolder
     from fabric.state.network_use import NetworkUse
     from fabric.trace.opened import Trace

@@ -10,7 +10,7 @@ from fabric.telling.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fabric.engine.memory_counters import BusCycles, MemoryCounters
+    from fabric.engine.off_chip import BusCycles, MemoryCounters
 
 __all__ = ["bus_shares", "row_outcomes", "uneven_channels"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fabric.engine.memory_counters import MemoryCounters
+from fabric.engine.off_chip import MemoryCounters
 from fabric.telling.errors import Refusal
 from fabric.telling.plain import JsonObject, plain
 

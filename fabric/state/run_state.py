@@ -17,7 +17,7 @@ from fabric.telling.place import Place
 from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
-    from fabric.engine.memory_counters import MemoryCounters
+    from fabric.engine.off_chip import MemoryCounters
     from fabric.hardware.pages import Pages
 
 __all__ = ["ChannelState", "OnChipState", "RunState", "UnitState", "WaitState"]

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Self, TypeVar
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import called_wrongly, checked, refuse
-from fabric.engine.hop import Hop
+from fabric.engine.channel_counters import Hop
 from fabric.hardware.description import Hardware
 from fabric.hardware.mesh import Site
 from fabric.hardware.placement import PlacementDescription

@@ -11,7 +11,7 @@ from fabric.telling.bus import BusUse
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fabric.engine.memory_counters import ClientTraffic, MemoryCounters
+    from fabric.engine.off_chip import ClientTraffic, MemoryCounters
     from fabric.trace.analysis.stalls import Accounts
 
 __all__ = ["SlowMemory", "SlowedUnit", "slow_memory_of"]

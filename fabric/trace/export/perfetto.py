@@ -24,7 +24,7 @@ from fabric.trace.analysis.timeline import timelines
 from fabric.trace.reading.wording import Names
 
 if TYPE_CHECKING:
-    from fabric.engine.memory_counters import MemoryCounters
+    from fabric.engine.off_chip import MemoryCounters
     from fabric.trace.analysis.timeline import Timelines
     from fabric.trace.reading.reader import RecordedRun
 

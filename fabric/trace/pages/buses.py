@@ -12,7 +12,7 @@ from fabric.trace.analysis.slow_memory import slow_memory_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fabric.engine.memory_counters import BusCycles, ChannelTraffic
+    from fabric.engine.off_chip import BusCycles, ChannelTraffic
     from fabric.telling.plain import JsonObject
     from fabric.trace.analysis.stalls import Accounts
     from fabric.trace.reading.reader import RecordedRun

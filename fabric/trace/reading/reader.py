@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fabric.engine.machine_code import Counters
-    from fabric.engine.memory_counters import MemoryCounters
+    from fabric.engine.off_chip import MemoryCounters
 
 __all__ = ["RecordedRun"]
 

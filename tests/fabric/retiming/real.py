@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fabric.engine.hop import Hop
+from fabric.engine.channel_counters import Hop
 from fabric.engine.observer import Observer
 from fabric.retiming.record import Record
 from fabric.retiming.recording import Recording

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import Program, StreamType, Tile, TileType
-from fabric.engine.hop import Hop
+from fabric.engine.channel_counters import Hop
 from fabric.extend import Ports
 from fabric.retiming import events as e
 from fabric.retiming import unrolling

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 import operators
 from fabric import Program, Report, Stream, StreamType, simulate
-from fabric.engine.checked_unit import CheckedUnit
+from fabric.engine.checked_operator import CheckedUnit
 from fabric.engine.clock import VirtualClock
 from fabric.engine.ports import Ports as EnginePorts
 from fabric.extend import Costs, Operator, Ports, Wiring
