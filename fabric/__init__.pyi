@@ -5,12 +5,12 @@ from .hardware.mesh import Mesh as Mesh
 from .layouts.layout import Layout as Layout
 from .placing.place import place as place
 from .placing.result import FloorPlan as FloorPlan
-from .runs.completing import assert_completes as assert_completes
 from .runs.cost import Cost as Cost
-from .runs.opening import open_run as open_run
 from .runs.outputs import Outputs as Outputs
 from .runs.report import Report as Report
+from .runs.simulation import assert_completes as assert_completes
 from .runs.simulation import simulate as simulate
+from .runs.stepped import open_run as open_run
 from .sizing.result import Sizing as Sizing
 from .sizing.size import size as size
 from .study.designs import DesignOutcome as DesignOutcome
@@ -51,8 +51,8 @@ from .values.stream_type import TupleType as TupleType
 from .values.value import Selector as Selector
 from .values.value import Tile as Tile
 from .values.value import dtype_named as dtype_named
-from .wiring.broadcast import Broadcast as Broadcast
 from .wiring.costs import ARTIFACT_BYTES as ARTIFACT_BYTES
+from .wiring.elaborate import Broadcast as Broadcast
 from .wiring.initial import Initial as Initial
 from .wiring.program import Program as Program
 from .wiring.program import hardware_scope as hardware_scope

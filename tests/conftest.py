@@ -21,9 +21,9 @@ def pytest_configure() -> None:
     would the commands under test.
     """
     from fabric.compiled.kernel import go_on
-    from fabric.memories import banked_kernel, flat_kernel
+    from fabric.memories import banked_kernel, flat
 
-    for loop in (go_on, flat_kernel.advance, banked_kernel.advance, banked_kernel.settle):
+    for loop in (go_on, flat.advance, banked_kernel.advance, banked_kernel.settle):
         loop.link()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from fabric.deadlock.change import Change
 from fabric.deadlock.replay import Replay
 from fabric.deadlock.trial import Outcome, Trial
-from fabric.retiming.recording import Recording
+from fabric.retiming.record_making import Recording
 from fabric.telling.errors import ShapeError
 from fabric.wiring.elaborate import elaborate
 

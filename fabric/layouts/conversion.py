@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.arguments.described import checked, refuse
-from fabric.layouts.layout import Layout
-from fabric.layouts.loops import Loop, ends
+from fabric.layouts.layout import Layout, Loop, ends
 from fabric.telling.errors import ShapeError
 
 __all__ = [

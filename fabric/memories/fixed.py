@@ -11,7 +11,7 @@ from fabric.values.fit import MOST_CYCLES
 if TYPE_CHECKING:
     from fabric.engine.off_chip import Burst
     from fabric.engine.unit import Unit
-    from fabric.hardware.fixed import FixedDescription
+    from fabric.hardware.memory_models import FixedDescription
 
 __all__ = ["FixedMemory"]
 

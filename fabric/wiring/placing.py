@@ -15,8 +15,8 @@ from fabric.wiring.floor import Floor
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fabric.wiring.floor import Placement
     from fabric.wiring.operator import Node
-    from fabric.wiring.placement_file import Placement
 
 __all__ = ["placed"]
 
@@ -47,7 +47,7 @@ def placed(plan: Plan, placement: Path | str | None) -> Plan:
         )
     stated = plan.program.placement
     if placement is not None:
-        from fabric.wiring.placement_file import read_placement
+        from fabric.wiring.floor import read_placement
 
         stated = read_placement(placement)
     if stated is None:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
 
-from fabric.telling.bus import BusUse
-from fabric.telling.causes import Cause
+from fabric.telling.causes import BusUse, Cause
 from fabric.telling.whole_file import output_file
 from fabric.telling.wording import counted
 from fabric.trace.analysis.slices import Level, bandwidth, occupancy, slices

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from fabric.state.bandwidth import row_outcomes
-from fabric.telling.bus import BusUse
+from fabric.state.resource_use import row_outcomes
+from fabric.telling.causes import BusUse
 from fabric.telling.wording import counted
 from fabric.trace.analysis.slow_memory import slow_memory_of
 

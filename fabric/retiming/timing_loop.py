@@ -1,7 +1,7 @@
 """The compiled loop that times a record again: units go on, one after the other, until they wait.
 
 What each unit does is in the record, and how long it waits is the rule of channels. While all wait,
-what shared links carry goes on, as in a run.
+what shared links carry goes on, as in a run; what the links do is in ``fabric.network``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ from fabric.network import carrying, resharing
 from fabric.network import columns as n
 from fabric.network.carrying import carry_on, depart, next_cycle
 from fabric.retiming import events as e
-from fabric.retiming import kernel_links
-from fabric.retiming.kernel_links import arrive, come, woken
 
 __all__ = ["retime"]
 
 
-@partial(MachineCode, uses=(e, channel_rule, kernel_links, n, carrying, resharing))
+@partial(MachineCode, uses=(e, channel_rule, n, carrying, resharing))
 def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
     events: Counters,
     units: Counters,
@@ -222,3 +220,59 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
         count = arrive(
             cycle, units, channels, visible, usable, ready, count, ends, flows, arrived, notes
         )
+
+
+def woken(unit: int, ch: int, units: Counters, ready: Counters, count: int) -> int:
+    """Let a unit go on if it waits for a channel; return how many are ready then."""
+    if units[unit * e.UNIT_COLUMNS + e.AWAITS] == ch:
+        units[unit * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
+        ready[count] = unit
+        count += 1
+    return count
+
+
+def come(ch: int, seen: int, channels: Counters, visible: Counters, usable: Counters) -> None:
+    """Let the next element of a channel be visible from a cycle on.
+
+    One whose reader has ended goes at once.
+    """
+    at = ch * e.CHANNEL_COLUMNS
+    element = channels[at + e.BASE] + channels[at + e.COME]
+    visible[element] = seen
+    channels[at + e.COME] += 1
+    if channels[at + e.DRAINED] >= 0:
+        dropped = dropped_at(seen, channels[at + e.DRAINED])
+        usable[element] = usable_from(dropped, channels[at + e.BACKWARD])
+        channels[at + e.TAKEN] = channels[at + e.COME]
+
+
+def arrive(
+    cycle: int,
+    units: Counters,
+    channels: Counters,
+    visible: Counters,
+    usable: Counters,
+    ready: Counters,
+    count: int,
+    ends: Counters,
+    flows: Counters,
+    arrived: Counters,
+    notes: Counters,
+) -> int:
+    """Let units have what is through the links at ``cycle``; return how many are ready then."""
+    for place in range(notes[n.ARRIVALS]):
+        flow = arrived[place]
+        elements = flows[flow * n.FLOW_COLUMNS + n.ARRIVED]
+        flows[flow * n.FLOW_COLUMNS + n.ARRIVED] = 0
+        for end in range(ends[flow], ends[flow + 1]):
+            ch = ends[end]
+            at = ch * e.CHANNEL_COLUMNS
+            for _ in range(elements):
+                # In a damaged record fewer may have been sent here than elsewhere.
+                if channels[at + e.COME] < channels[at + e.SENT]:
+                    asked = visible[channels[at + e.BASE] + channels[at + e.COME]]
+                    seen = visible_from(cycle, channels[at + e.FORWARD], asked)
+                    come(ch, seen, channels, visible, usable)
+            for other in (channels[at + e.CONSUMER], channels[at + e.PRODUCER]):
+                count = woken(other, ch, units, ready, count)
+    return count

@@ -1,4 +1,4 @@
-"""What happens in a run as rows of integers, in buffers of fixed size that are emptied when full.
+"""What happens in a run as rows of integers, in buffers that are emptied when full, or kept.
 
 An element that is sent and received by one operation each, the usual case, takes a short row; one
 whose slot was reserved or requested for later, or which was looked at before, takes a long one.
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from mmap import mmap
 from struct import calcsize
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from fabric.telling.causes import Step
 
@@ -36,6 +38,7 @@ __all__ = [
     "SIZE",
     "UNKNOWN",
     "UNTIL",
+    "KeptRows",
     "Packed",
     "Rows",
     "as_long",
@@ -154,3 +157,37 @@ class Rows:
         self.operations.append((operation, unit, order, cycle, wait_cycles, channel, amount))
         if len(self.operations) >= _ROWS:
             self.flush()
+
+
+class KeptRows:
+    """What has been recorded and not been asked for.
+
+    Attributes:
+        rows: where it is recorded.
+    """
+
+    def __init__(self) -> None:
+        self.rows: Final = Rows(self._empty)
+        self._transfers: list[Counters] = []
+        self._operations: list[Counters] = []
+
+    def take(self) -> tuple[list[Counters], Counters]:
+        """Return tables of short and of long rows, and operations; they are not kept any more."""
+        self._empty()
+        found = self._transfers, np.concatenate(self._operations)
+        self._transfers, self._operations = [], []
+        return found
+
+    def _empty(self) -> None:
+        rows = self.rows
+        self._transfers += [_table(rows.short), _table(rows.long)]
+        operations = np.array(rows.operations, np.int64)
+        self._operations.append(operations.reshape(-1, len(OPERATION_COLUMNS)))
+        rows.operations.clear()
+
+
+def _table(packed: Packed) -> Counters:
+    """Return the rows of a buffer, which has none of them afterwards."""
+    table = np.frombuffer(packed.buffer[: packed.offset], np.int64)
+    packed.offset = 0
+    return table.reshape(-1, len(packed.columns)).copy()

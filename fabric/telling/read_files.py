@@ -1,17 +1,89 @@
-"""Files of TOML that users bring: read within limits, refused with a sentence."""
+"""Files that are read: those that somebody has given, and those that come with the fabric.
+
+Given ones are opened without waiting for anybody. JSON in the folder of a run may have come from
+anywhere, TOML is from users: both are read within limits, and TOML is refused with a sentence.
+"""
 
 from __future__ import annotations
 
+import errno
+import json
+import os
 import re
+import stat
 from collections.abc import Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.given_file import open_given
-from fabric.telling.wording import counted
+from fabric.telling.plain import JsonObject
+from fabric.telling.wording import counted, found_text, one_of
 
-__all__ = ["line_in", "lines_in", "read_toml"]
+__all__ = [
+    "hardware_file",
+    "limited",
+    "line_in",
+    "lines_in",
+    "open_given",
+    "programs",
+    "read_json",
+    "read_toml",
+]
+
+
+def open_given(path: Path) -> BufferedReader:
+    """Open a file to read its bytes.
+
+    Only what is a file is read: a pipe may never be written to, a device never end, and neither
+    says the same again to whoever asks later (a worker, an error's line, a digest).
+
+    Raises:
+        OSError: it cannot be opened, or is a pipe, a socket or a device.
+    """
+    opened = open(path, "rb", opener=_at_once)  # noqa: SIM115 - for the caller
+    if stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        return opened
+    opened.close()
+    raise OSError(errno.EINVAL, "it is a pipe or a device", str(path))
+
+
+def _at_once(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NONBLOCK)
+
+
+_MOST_BYTES_OF_JSON: Final = 128_000_000
+
+
+def read_json(path: Path) -> JsonObject:
+    """Return the object in a file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no object of JSON, or is larger or deeper than what a run writes.
+    """
+    try:
+        found = json.loads(limited(path))
+    except RecursionError:
+        raise ValueError("its lists and objects are too deep") from None
+    if not isinstance(found, dict):
+        raise ValueError("it is no object")
+    return found
+
+
+def limited(path: Path) -> bytes:
+    """Return what is in a file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is larger than what a run writes.
+    """
+    with open_given(path) as opened:
+        content = opened.read(_MOST_BYTES_OF_JSON + 1)
+    if len(content) > _MOST_BYTES_OF_JSON:
+        raise ValueError(f"it has more than {_MOST_BYTES_OF_JSON:,} bytes")
+    return content
+
 
 _MOST_BYTES: Final = 4_000_000
 _LONGEST_LINE: Final = 1_000
@@ -108,3 +180,32 @@ def _names(key: str) -> tuple[str, ...]:
 
 def _refuse(reason: str, file: str, line: int | None = None) -> NoReturn:
     raise ConfigurationError(f"not a TOML file: {reason}", file=file, line=line) from None
+
+
+_PACKAGE: Final = Path(__file__).parents[1]
+
+
+def programs() -> Path:
+    """Return the folder of the example programs: an installed fabric has its own copy of it."""
+    installed = _PACKAGE / "programs"
+    return installed if installed.is_dir() else _PACKAGE.parent / "programs"
+
+
+def hardware_file(named: Path | str) -> Path:
+    """Return the hardware file that is named: a path, or the name of one that comes with us.
+
+    A file of that name in the current folder goes first.
+
+    Raises:
+        ConfigurationError: it is a name, without a folder or a suffix, of no such file.
+    """
+    path = Path(named)
+    if path.suffix or len(path.parts) != 1 or path.exists():
+        return path
+    files = {each.stem: each for each in sorted((programs() / "hardware").glob("*.toml"))}
+    if path.name not in files:
+        known = one_of(list(files), path.name)
+        raise ConfigurationError(
+            f"the hardware is {found_text(path.name)}: expected a file, FILE.toml, or {known}"
+        )
+    return files[path.name]

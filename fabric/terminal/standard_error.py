@@ -1,22 +1,32 @@
-"""Live progress on a terminal: how far a run is, and how fast."""
+"""What goes to standard error: live progress of a run, and events as people read them."""
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO, cast
 
+import click
+import structlog
 import trio
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
+from typing_extensions import override
 
 from fabric.telling.wording import counted
+from fabric.terminal.output import harmless
 
-__all__ = ["Progress", "Snapshot"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+    from rich.text import Text
+    from structlog.typing import Processor
+
+__all__ = ["Progress", "Snapshot", "console_processors", "standard_error"]
 
 _REFRESH_SECONDS: Final = 0.2
 _RATE_OVER: Final = 10
@@ -74,4 +84,27 @@ def _line(now: Snapshot, rate: float) -> Text:
     return Text(
         f"cycle {now.cycle:,}, {rate:,.0f} cycles/s, {counted(now.elements, 'element')}, "
         f"{now.running:,} running, {now.waiting:,} waiting"
+    )
+
+
+class _StandardError(io.TextIOBase):
+    """Whatever standard error is when something is written: progress that is shown replaces it."""
+
+    @override
+    def write(self, text: str) -> int:
+        click.echo(harmless(text), nl=False, err=True)
+        return len(text)
+
+
+def standard_error() -> TextIO:
+    """Return a file whose lines go to standard error, without what moves a terminal's cursor."""
+    return cast("TextIO", _StandardError())
+
+
+def console_processors() -> Sequence[Processor]:
+    """Return structlog's processors for people; in colour on a terminal that wants it."""
+    colors = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    return (
+        structlog.processors.add_log_level,
+        structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False),
     )
