@@ -20,7 +20,7 @@ from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleTyp
 from fabric.wiring.operator import behaving_as
 
 if TYPE_CHECKING:
-    from fabric.compiled.views import Views
+    from fabric.compiled.port_views import Views
     from fabric.engine.ports import Ports
     from fabric.network.links import Links
     from fabric.wiring.elaborate import Plan

@@ -27,7 +27,7 @@ from fabric.telling.users_code import pass_signals
 if TYPE_CHECKING:
     from fabric.compiled.arrays import Journal
     from fabric.compiled.likeness import Likeness
-    from fabric.compiled.views import Views
+    from fabric.compiled.port_views import Views
     from fabric.network.links import Links
 
 __all__ = ["Region"]

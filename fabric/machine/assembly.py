@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.compiled.choice import region_of
-from fabric.compiled.views import Views
+from fabric.compiled.port_views import Views
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel, Discard
 from fabric.engine.channel_counters import ONE_CYCLE, Hop

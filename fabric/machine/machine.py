@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from fabric.compiled.port_views import Views
 from fabric.compiled.region import Region
-from fabric.compiled.views import Views
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.channel_counters import ONE_CYCLE, Hop
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fabric.network.links import SharedFlow
-    from fabric.wiring.floor import Floor
+    from fabric.wiring.sites import Floor
 
 __all__ = ["Companion", "FixedChannel", "FixedUnit", "Machine", "Routes", "routes_of"]
 

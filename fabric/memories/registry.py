@@ -87,7 +87,7 @@ def _maker_of(kind: type[OffChipDescription]) -> Callable[..., OffChip] | None:
 
         return BankedMemory
     if kind is FixedDescription:
-        from fabric.memories.fixed import FixedMemory
+        from fabric.memories.fixed_latency import FixedMemory
 
         return FixedMemory
     if issubclass(kind, PortDescription):

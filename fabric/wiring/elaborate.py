@@ -32,11 +32,11 @@ from fabric.values.dims import Claim, Symbol, dim_text
 from fabric.values.stream_type import StreamType, holds_buffers
 from fabric.values.value import share
 from fabric.wiring.costs import Costs, Rates, Work
-from fabric.wiring.floor import Floor
 from fabric.wiring.initial import in_front
 from fabric.wiring.memory_map import MemoryMap, memory_map_of
 from fabric.wiring.operator import Node, Operator, Wiring
 from fabric.wiring.program import Program
+from fabric.wiring.sites import Floor
 from fabric.wiring.stream import Assumed, Feedback, Stream
 
 __all__ = ["Broadcast", "Edge", "Plan", "elaborate"]

@@ -36,7 +36,6 @@ from fabric.values.dims import (
 from fabric.values.expression import Expression
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.expectation import Expectation, Tolerance, expectations
-from fabric.wiring.floor import Placement
 from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
 from fabric.wiring.names import Extra, Names
 from fabric.wiring.operator import (
@@ -47,6 +46,7 @@ from fabric.wiring.operator import (
     applied_by,
     current_program,
 )
+from fabric.wiring.sites import Placement
 from fabric.wiring.stream import Stream, check_orders
 
 __all__ = ["Program", "TokenPhase", "hardware_scope"]

@@ -572,7 +572,7 @@ def _cost(left: Layout, right: Layout, stream: StreamType) -> str:
     if not isinstance(value, TileType):
         return ""
     # Only two orders that differ are converted.
-    from fabric.layouts.conversion import convert_bytes
+    from fabric.layouts.reordering import convert_bytes
 
     try:
         found = convert_bytes(left, right, value.dtype.itemsize)

@@ -480,7 +480,7 @@ class TestHost:
         """A run that completes on the default hardware reads no TOML and looks for no deadlock."""
         idle = [
             "fabric.hardware.memory_models",
-            "fabric.memories.fixed",
+            "fabric.memories.fixed_latency",
             "fabric.deadlock.describe",
         ]
         idle += ["tomllib"]
