@@ -38,14 +38,14 @@ def _compile(worker: dict[str, Any]) -> None:
     """
     from fabric.compiled.kernel import go_on
     from fabric.log import loops
-    from fabric.memories import banked_kernel, flat_kernel
+    from fabric.memories import banked_kernel, flat
     from fabric.network import carrying, shares
-    from fabric.retiming import critical_path, kernel
+    from fabric.retiming import critical_path, timing_loop
 
     every = (
-        *(banked_kernel.advance, banked_kernel.settle, flat_kernel.advance),
+        *(banked_kernel.advance, banked_kernel.settle, flat.advance),
         *(shares.drain, critical_path.blame),
-        *(go_on, kernel.retime, carrying.go_on, carrying.begin),
+        *(go_on, timing_loop.retime, carrying.go_on, carrying.begin),
         *(loops.count_elements, loops.count_waits),
     )
     number = int(worker.get("workerid", "gw0").removeprefix("gw"))

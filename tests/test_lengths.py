@@ -15,7 +15,7 @@ LOOPS: Final = {
     "fabric/compiled/kernel.py:go_on",
     "fabric/placing/annealing_loop.py:anneal",
     "fabric/retiming/critical_path.py:blame",
-    "fabric/retiming/kernel.py:retime",
+    "fabric/retiming/timing_loop.py:retime",
 }
 """Their cases share thirty local variables, which a function of its own would have to be given."""
 

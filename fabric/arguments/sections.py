@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 from fabric.arguments.checks import Unfit
 from fabric.arguments.described import Described, field_checks
 from fabric.telling.errors import ConfigurationError, FabricError
-from fabric.telling.toml_file import line_in
+from fabric.telling.read_files import line_in
 from fabric.telling.wording import found_text, one_of
 
 __all__ = ["Section", "described_section"]

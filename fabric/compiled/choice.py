@@ -6,23 +6,21 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from fabric.compiled import columns as c
-from fabric.compiled.arrays import Arrays, Joint, Stage
-from fabric.compiled.automaton import Automaton
+from fabric.compiled.arrays import Arrays, Joint, Journal, Stage
+from fabric.compiled.automaton import Automaton, Tables
 from fabric.compiled.codes import Codes, UncodedError
-from fabric.compiled.journal import Journal
 from fabric.compiled.likeness import Likeness
-from fabric.compiled.recording import UnfitError
 from fabric.compiled.region import Region
-from fabric.compiled.tables import Tables
+from fabric.compiled.stand_ins import UnfitError
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.off_chip import prefetching
 from fabric.engine.ports import Sink
 from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
-from fabric.wiring.behaviour import behaving_as
+from fabric.wiring.operator import behaving_as
 
 if TYPE_CHECKING:
-    from fabric.compiled.views import Views
+    from fabric.compiled.port_views import Views
     from fabric.engine.ports import Ports
     from fabric.network.links import Links
     from fabric.wiring.elaborate import Plan

@@ -19,8 +19,7 @@ from fabric.compiled.columns import (
     NUMBER_SHIFT,
 )
 from fabric.values.fit import SentTile
-from fabric.values.sizes import size_bytes
-from fabric.values.value import Element, Empty, Selector, Tile, Value, items_of
+from fabric.values.value import Element, Empty, Selector, Tile, Value, items_of, size_bytes
 
 __all__ = ["Codes", "LookedError", "OpaqueNumber", "OpaqueTile", "UncodedError"]
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from fabric.compiled import columns as c
-from fabric.compiled import kernel_channels, kernel_network, kernel_stages
-from fabric.compiled.kernel_channels import head_shown, take, wake_reader, wake_writer
-from fabric.compiled.kernel_network import arrive
+from fabric.compiled import kernel_channels, kernel_stages
+from fabric.compiled.kernel_channels import arrive, head_shown, take, wake_reader, wake_writer
 from fabric.compiled.kernel_stages import (
     carried,
     drain,
@@ -46,7 +45,6 @@ __all__ = ["go_on"]
         c,
         channel_rule,
         kernel_channels,
-        kernel_network,
         kernel_stages,
         n,
         carrying,

@@ -13,11 +13,11 @@ from fabric.compiled.kernel_channels import (
     head,
     head_shown,
     see_end,
+    set_out,
     spend,
     wake_reader,
     wake_writer,
 )
-from fabric.compiled.kernel_network import set_out
 from fabric.engine.channel_rule import (
     closed_from,
     dropped_at,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from fabric.engine.discard import Discard
+from fabric.engine.channel import Discard
 from fabric.engine.unit import ComputeUnit
 from fabric.telling.place import is_ours, is_own
 from fabric.values.dims import Expression

@@ -13,23 +13,21 @@ import trio
 
 from fabric.compiled import columns as c
 from fabric.compiled.arrays import Arrays
-from fabric.compiled.boundary import Boundary
+from fabric.compiled.boundary import Boundary, publish
 from fabric.compiled.codes import UncodedError
-from fabric.compiled.leaving import Leaving, leave
-from fabric.compiled.past import Standing
-from fabric.compiled.publication import publish
-from fabric.compiled.recording import UnfitError
+from fabric.compiled.leaving import Leaving, Standing, leave
+from fabric.compiled.stand_ins import UnfitError
 from fabric.engine.channel import Channel
-from fabric.engine.strand import Strand
+from fabric.engine.conductor import Strand
 from fabric.engine.unit import Wait
 from fabric.network.columns import NEVER
 from fabric.telling.causes import Operation
 from fabric.telling.users_code import pass_signals
 
 if TYPE_CHECKING:
-    from fabric.compiled.journal import Journal
+    from fabric.compiled.arrays import Journal
     from fabric.compiled.likeness import Likeness
-    from fabric.compiled.views import Views
+    from fabric.compiled.port_views import Views
     from fabric.network.links import Links
 
 __all__ = ["Region"]

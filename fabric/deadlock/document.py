@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from fabric.telling.plain import JsonObject
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 
 __all__ = [
     "KINDS",

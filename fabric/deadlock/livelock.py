@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.engine.checked_unit import CheckedUnit
+from fabric.engine.checked_operator import CheckedUnit
 
 if TYPE_CHECKING:
     from fabric.machine.machine import Machine

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from fabric.deadlock.change import Change
 from fabric.deadlock.replay import Replay
 from fabric.deadlock.trial import Outcome, Trial
-from fabric.retiming.recording import Recording
+from fabric.retiming.record_making import Recording
 from fabric.telling.errors import ShapeError
 from fabric.wiring.elaborate import elaborate
 
 if TYPE_CHECKING:
-    from fabric.engine.hop import Hop
+    from fabric.engine.channel_counters import Hop
     from fabric.wiring.elaborate import Plan
     from fabric.wiring.stream import Feedback
 

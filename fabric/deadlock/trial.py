@@ -12,18 +12,18 @@ from fabric.deadlock.cause import code
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
 from fabric.deadlock.waits import channels_of, find_stuck, growable
 from fabric.engine.channel import Channel
-from fabric.machine.ending import Ending
 from fabric.machine.interrupts import Interrupts
 from fabric.machine.runner import Runner
 from fabric.machine.state_of import cycles_of, state_of
+from fabric.state.run_state import Ending
 from fabric.telling.causes import Operation
 from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
-    from fabric.engine.hop import Hop
+    from fabric.engine.channel_counters import Hop
     from fabric.engine.unit import Unit, Wait
     from fabric.machine.machine import Machine
-    from fabric.retiming.recording import Recording
+    from fabric.retiming.record_making import Recording
     from fabric.state.run_state import RunState, UnitState
     from fabric.wiring.elaborate import Plan
 

@@ -11,8 +11,7 @@ from fabric.symbolic.folding import folded, operator_text
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.wording import merged_text, without_numbers
 from fabric.values.stream_type import StreamType, TileType
-from fabric.wiring.broadcast import Broadcast
-from fabric.wiring.elaborate import Plan
+from fabric.wiring.elaborate import Broadcast, Plan
 from fabric.wiring.operator import Node
 
 __all__ = ["Arrow", "Box", "Picture", "Shares", "picture_of", "stream_label"]

@@ -10,7 +10,7 @@ import msgspec
 from fabric.drawing.picture import Shares
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.json_file import read_json
+from fabric.telling.read_files import read_json
 from fabric.wiring.elaborate import Plan
 
 __all__ = ["shares_of_run"]

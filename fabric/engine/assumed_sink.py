@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import Final
 
 from fabric.engine.channel import Channel
-from fabric.values.claim import Claim
+from fabric.values.dims import Claim
 from fabric.values.value import Element, Empty
 
 __all__ = ["AssumedSink"]

@@ -1,15 +1,17 @@
 """Bounded channels between units, with time stamps and credits; ``channel_rule`` says when.
 
 Where the element or the credit is there, an operation completes without suspending: units run
-ahead in their own time, and the stamps are the same under every schedule.
+ahead in their own time, and the stamps are the same under every schedule. Where nobody reads, a
+``Discard`` takes the place of a channel.
 """
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from fabric.engine.channel_counters import GRANT, NOTHING, ChannelCounters
 from fabric.engine.channel_rule import (
@@ -23,13 +25,12 @@ from fabric.engine.channel_rule import (
     usable_from,
     visible_from,
 )
-from fabric.engine.discard import DONE
 from fabric.values.value import Element, Empty, drop
 
 if TYPE_CHECKING:
-    from fabric.engine.strand import Switching
+    from fabric.engine.conductor import Switching
 
-__all__ = ["Channel"]
+__all__ = ["DONE", "Channel", "Discard"]
 
 
 class Channel(ChannelCounters):
@@ -292,3 +293,32 @@ class Channel(ChannelCounters):
     def _wake_writer(self) -> None:
         self.writer = None
         self.clock.wake(self.producer)
+
+
+@types.coroutine
+def _nothing() -> Generator[None, None, None]:
+    """Wait for nothing: once it has ended it can be awaited again and again, and is at once."""
+    yield from ()
+
+
+DONE: Final = _nothing()
+"""What ``send`` returns where it did not have to wait."""
+
+with contextlib.suppress(StopIteration):
+    DONE.send(None)
+
+
+class Discard:
+    """Stands where nobody reads a secondary output: what is sent there is not produced."""
+
+    def send(self, *_: object) -> Awaitable[None]:
+        """Do nothing."""
+        return DONE
+
+    send_at = reserve = send_bare = send
+
+    def put(self, element: Element) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""

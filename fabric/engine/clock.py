@@ -10,19 +10,21 @@ from __future__ import annotations
 import heapq
 import itertools
 import types
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from fabric.engine.conductor import Conductor
-from fabric.engine.network import Network
+from fabric.engine.conductor import WOKEN, Conductor, Switching
 from fabric.engine.off_chip import Foreseeing, OffChip
-from fabric.engine.strand import WOKEN, Switching
 from fabric.engine.unit import Unit, Wait, Watched
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ProgramError
 from fabric.values.fit import whole
 
-__all__ = ["Stopped", "VirtualClock"]
+if TYPE_CHECKING:
+    from fabric.values.value import Element
+
+__all__ = ["Arriving", "Stopped", "VirtualClock", "Way"]
 
 _REACH: Final = Operation.REACH
 """Looked up once: a member of an enumeration takes as long to find as a wait to make."""
@@ -289,3 +291,76 @@ class VirtualClock:
         self.pace_cycle = min(self._watch_cycle, self._bound_cycle)
         for unit in pacing:
             self.wake(unit)
+
+
+class Arriving(Protocol):
+    """The end of a channel, as the network knows it."""
+
+    def arrive(self, cycle: int) -> None:
+        """Hand over the oldest element under way: all of it is through the links at ``cycle``."""
+        ...
+
+
+class Flow(Protocol):
+    """What one unit sends along one route, or one tree of routes: one thing after the other."""
+
+    @property
+    def number(self) -> int:
+        """Its place among all."""
+        ...
+
+    def begin(self, cycle: int, size_bytes: int) -> None:
+        """Send so much on one of the channels, not before ``cycle``.
+
+        What goes to several begins once it has been sent on all of them.
+        """
+        ...
+
+
+class Network(Protocol):
+    """Links that channels share.
+
+    It is told to go on only when no unit can run, and then to its next event: what units send
+    because of that has later stamps.
+    """
+
+    @property
+    def next_cycle(self) -> int:
+        """By when something begins or is through, unless more is sent; 1 << 63 if nothing.
+
+        Nothing that comes of it has a stamp before that, and what arrives has a later one.
+        """
+        ...
+
+    def advance(self, horizon_cycle: int) -> None:
+        """Go on to the next event, and hand over what is through.
+
+        It may do what comes of that itself, and go on to further events that are not later than
+        ``horizon_cycle``, as long as that concerns nobody else.
+        """
+        ...
+
+
+class Way:
+    """What of a channel is on the network.
+
+    Attributes:
+        flow: takes what is sent.
+        sent: the oldest first, of each element: the producer's clock, a cycle that was requested,
+            and the element itself.
+        arrived: of elements that have arrived and were not dequeued, when each was sent, and for
+            how many of the last cycles before it is visible links held it up.
+        links_cycles: for so many of such cycles the consumer waited.
+        bytes_sent: so far.
+        closed_cycle: the producer has ended; known to the consumer once all has arrived.
+    """
+
+    __slots__ = ("arrived", "bytes_sent", "closed_cycle", "flow", "links_cycles", "sent")
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow: Final = flow
+        self.sent: Final[deque[tuple[int, int, Element]]] = deque()
+        self.arrived: Final[deque[tuple[int, int]]] = deque()
+        self.links_cycles = 0
+        self.bytes_sent = 0
+        self.closed_cycle: int | None = None

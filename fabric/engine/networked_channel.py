@@ -18,11 +18,10 @@ from typing_extensions import override
 from fabric.engine.channel import Channel
 from fabric.engine.channel_rule import closed_from, links_part, next_from, visible_from
 from fabric.engine.observed_channel import ObservedChannel
-from fabric.values.sizes import size_bytes
-from fabric.values.value import Empty
+from fabric.values.value import Empty, size_bytes
 
 if TYPE_CHECKING:
-    from fabric.engine.network import Way
+    from fabric.engine.clock import Way
     from fabric.engine.observer import Sent, Stamp
     from fabric.values.value import Element
 

@@ -13,11 +13,11 @@ from fabric.engine.networked_channel import NetworkedChannel, ObservedNetworkedC
 from fabric.engine.observed_channel import ObservedChannel
 from fabric.engine.off_chip import StandIn
 from fabric.engine.on_chip import OnChipMemory
-from fabric.engine.reading import Reading
+from fabric.engine.unit import Reading
 
 if TYPE_CHECKING:
+    from fabric.engine.channel_counters import Hop
     from fabric.engine.clock import VirtualClock
-    from fabric.engine.hop import Hop
     from fabric.engine.observer import Observer, Sent, Stamp, Taken, Transferred
     from fabric.engine.off_chip import Burst, OffChip
     from fabric.engine.unit import Unit

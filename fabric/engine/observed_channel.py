@@ -13,11 +13,11 @@ from fabric.engine.channel import Channel
 from fabric.engine.channel_counters import NOTHING
 from fabric.engine.channel_rule import set_out_at
 from fabric.engine.observer import ELSEWHERE
-from fabric.engine.reading import Reading
+from fabric.engine.unit import Reading
 
 if TYPE_CHECKING:
+    from fabric.engine.channel_counters import Hop
     from fabric.engine.clock import VirtualClock
-    from fabric.engine.hop import Hop
     from fabric.engine.observer import Observer, Sent, Stamp, Transferred
     from fabric.engine.unit import Unit
     from fabric.values.value import Element

@@ -20,7 +20,7 @@ from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
-    from fabric.hardware.pages import Pages
+    from fabric.hardware.description import Pages
 
 __all__ = ["Allocation", "OnChipMemory"]
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from fabric.engine import results
 from fabric.engine.assumed_sink import AssumedSink
-from fabric.engine.channel import Channel
-from fabric.engine.checked_sink import CheckedSink
-from fabric.engine.discard import Discard
-from fabric.engine.later_sink import LaterSink
+from fabric.engine.channel import Channel, Discard
+from fabric.engine.checked_operator import CheckedSink, LaterSink
 from fabric.engine.off_chip import Burst, prefetching
-from fabric.engine.reading import START
-from fabric.engine.unit import ComputeUnit, Unit, Wait
+from fabric.engine.unit import START, ComputeUnit, Unit, Wait
 from fabric.telling.causes import Operation
 from fabric.telling.errors import OperatorError
 from fabric.values.value import Element, Tile, Value, number_in, row_bytes
@@ -24,11 +22,10 @@ if TYPE_CHECKING:
     from fabric.engine.observation import Observation
     from fabric.engine.off_chip import OffChip, Region
     from fabric.engine.on_chip import OnChipMemory
-    from fabric.engine.stored import Stored
     from fabric.telling.place import Place
     from fabric.values.stream_type import StreamType
 
-__all__ = ["Arrivals", "Ports", "Sink", "Source"]
+__all__ = ["Arrivals", "Ports", "Sink", "Source", "Stored"]
 
 _OFF_CHIP: Final = Operation.OFF_CHIP
 _RECEIVE: Final = Operation.RECEIVE
@@ -309,3 +306,28 @@ class Arrivals:
         self._unit.charge(charged_cycles)
         if self._observation is not None:
             self._observation.was_busy(self._unit, charged_cycles, cycles)
+
+
+class Stored(dict[str, Any]):
+    """Arrays by the name of the output.
+
+    Attributes:
+        scratch: arrays that are no outputs, but read again in the run, by what they are of.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scratch: Final[dict[object, Any]] = {}
+        self._last: defaultdict[object, dict[int, tuple[int, int]]] = defaultdict(dict)
+
+    def stays(self, output: object, place: int, unit: Unit) -> bool:
+        """Whether what ``unit`` writes to ``place`` at its clock is the latest so far.
+
+        Units that share an output run in any order of the host; what they leave is that of their
+        clocks. Of two in one cycle the higher node comes later, as the memory serves them.
+        """
+        last, now = self._last[output], (unit.now, unit.index)
+        if now < last.get(place, now):
+            return False
+        last[place] = now
+        return True

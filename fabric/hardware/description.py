@@ -1,24 +1,21 @@
 """The hardware description: a TOML file read into a frozen, checked value.
 
-The defaults are the evaluation fabric of Streaming Tensor Programs, arXiv 2511.07776v2, 5.1.
+On-chip memory may have pages; tensors are laid out in off-chip memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import refuse
 from fabric.arguments.sections import Section
-from fabric.hardware.area import AreaDescription
 from fabric.hardware.mesh import Mesh
-from fabric.hardware.pages import Pages
-from fabric.hardware.placement import PlacementDescription
-from fabric.hardware.prices import ClockDescription, EnergyDescription
+from fabric.hardware.prices import AreaDescription, ClockDescription, EnergyDescription
 from fabric.telling.errors import ConfigurationError
 
 __all__ = [
@@ -29,8 +26,38 @@ __all__ = [
     "Hardware",
     "OffChipDescription",
     "OnChipDescription",
+    "Pages",
+    "PlacementDescription",
     "TileDescription",
 ]
+
+Gap: TypeAlias = Annotated[int, Bounds(0, 2**30)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementDescription(Section):
+    """Where tensors lie in memory, and the order of their bytes.
+
+    Attributes:
+        tiles: ``row-major``: the rows of a tile are as far apart as those of its tensor;
+            ``contiguous``: each tile's rows are one behind the other, and the next tile behind
+            them, where all operators on a tensor cut it into the same tiles.
+        alignment_bytes: tensors begin at multiples of so many.
+        stagger_bytes: the tensor with i others before it begins i times so many further.
+        row_padding_bytes: left free behind each row of a row-major tensor whose rows have a power
+            of two of bytes, more than these, where all operators read it with rows of that length.
+    """
+
+    tiles: Literal["row-major", "contiguous"] = "row-major"
+    alignment_bytes: Annotated[int, Bounds(1, 2**30)] = 4096
+    stagger_bytes: Gap = 0
+    row_padding_bytes: Gap = 0
+
+    @override
+    def _stated(self) -> dict[str, object]:
+        """Return its keys; nothing where tensors are as they are without the section."""
+        return {} if self == PlacementDescription() else super()._stated()
+
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 Cycles: TypeAlias = Annotated[int, Bounds(0, 2**31 - 1)]
@@ -219,7 +246,7 @@ class Hardware(Section):
     clock: ClockDescription = ClockDescription()  # noqa: RUF009 - it cannot be changed
     energy: EnergyDescription = EnergyDescription()  # noqa: RUF009 - the same
     area: AreaDescription = AreaDescription()  # noqa: RUF009 - the same
-    placement: PlacementDescription = PlacementDescription()  # noqa: RUF009 - the same
+    placement: PlacementDescription = PlacementDescription()
     network: Mesh | None = None
 
     def placed(self, placement: PlacementDescription | None) -> Hardware:
@@ -239,3 +266,40 @@ class Hardware(Section):
             name: part._stated() for name, part in vars(self).items() if isinstance(part, Section)
         }
         return {name: keys for name, keys in sections.items() if keys}
+
+
+class Pages(NamedTuple):
+    """Memory units that give room in whole pages.
+
+    The pages of an allocation may lie in any memory units, and no page lies in two of them. An
+    allocation shares no page with another one.
+
+    Attributes:
+        page_bytes: of each page.
+        unit_bytes: of a memory unit, at least ``page_bytes``.
+    """
+
+    page_bytes: int
+    unit_bytes: int
+
+    def of(self, size_bytes: int) -> int:
+        """Return how many pages an allocation takes."""
+        return -(-size_bytes // self.page_bytes)
+
+    def within(self, capacity_bytes: int) -> int:
+        """Return how many pages there are in memory units, of which the last may be smaller."""
+        units, rest_bytes = divmod(capacity_bytes, self.unit_bytes)
+        return units * (self.unit_bytes // self.page_bytes) + rest_bytes // self.page_bytes
+
+    def capacity_bytes(self, pages: int) -> int:
+        """Return the least capacity with so many pages."""
+        units, rest = divmod(pages, self.unit_bytes // self.page_bytes)
+        if units and not rest:
+            # What is behind the last page of the last unit is not needed.
+            units, rest = units - 1, self.unit_bytes // self.page_bytes
+        return units * self.unit_bytes + rest * self.page_bytes
+
+    @property
+    def number_bits(self) -> int:
+        """The bits of a page's number in its memory unit."""
+        return (-(-self.unit_bytes // self.page_bytes) - 1).bit_length()

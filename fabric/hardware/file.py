@@ -10,10 +10,9 @@ from typing import Any, Final, get_args, get_type_hints
 from fabric.arguments.described import checked
 from fabric.arguments.sections import Section, described_section
 from fabric.hardware.description import Hardware, OffChipDescription
-from fabric.hardware.models import MODELS
+from fabric.hardware.memory_models import MODELS
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.shipped import hardware_file
-from fabric.telling.toml_file import line_in, read_toml
+from fabric.telling.read_files import hardware_file, line_in, read_toml
 from fabric.telling.wording import found_text, one_of
 
 __all__ = ["load_hardware", "varied_hardware"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fabric.hardware.description import FlatDescription, OffChipDescription
 
 if TYPE_CHECKING:
-    from fabric.hardware.banked import BankedDescription
+    from fabric.hardware.memory_models import BankedDescription
 
 __all__ = [
     "least_burst_cycles",
@@ -48,8 +48,7 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
         answer = memory.startup_cycles + memory.latency_cycles
         return 2 + max(bundles - 1, queue) + answer + 1
     # Most runs are on the memory above, and need not import the others.
-    from fabric.hardware.banked import BankedDescription
-    from fabric.hardware.fixed import FixedDescription
+    from fabric.hardware.memory_models import BankedDescription, FixedDescription
 
     if type(memory) is BankedDescription:
         if not write and memory.prefetch_requests:
@@ -86,7 +85,7 @@ def least_shared_cycles(memory: OffChipDescription, reads: int, writes: int) -> 
     if type(memory) is FlatDescription:
         answer = memory.startup_cycles + memory.latency_cycles
         return 2 + _flat_queue_cycles(memory, requests) + answer + 1
-    from fabric.hardware.banked import BankedDescription
+    from fabric.hardware.memory_models import BankedDescription
 
     if type(memory) is BankedDescription:
         timing = memory.timing
@@ -99,7 +98,7 @@ def most_ahead_requests(memory: OffChipDescription) -> int:
     """Return how many requests of a client the memory serves before they are asked for, at most."""
     if type(memory) is FlatDescription:
         return 0
-    from fabric.hardware.banked import BankedDescription
+    from fabric.hardware.memory_models import BankedDescription
 
     return memory.prefetch_requests if type(memory) is BankedDescription else 0
 

@@ -1,4 +1,6 @@
-"""Layout: which coordinates of a tensor each tile of a stream holds.
+"""Layout: which coordinates of a tensor each tile of a stream holds, and in which order.
+
+It is a nest of loops that move along the dimensions of the tensor, in a normal form.
 
 Source: StreamTensor, arXiv 2509.13694v2, the itensor type; here a stream keeps it beside its type.
 """
@@ -6,20 +8,19 @@ Source: StreamTensor, arXiv 2509.13694v2, the itensor type; here a stream keeps 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described, checked, refuse
-from fabric.layouts.loops import Loop, cut, ends, merged
 from fabric.telling.errors import FabricError, ShapeError
 from fabric.telling.wording import counted
 
-__all__ = ["Layout"]
+__all__ = ["Laid", "Layout", "Loop", "ends", "merged"]
 
 
 @dataclass(frozen=True)
@@ -211,3 +212,85 @@ class Layout(Described):
 
 def _sizes(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "one element"
+
+
+class Laid(NamedTuple):
+    """The layout of a stream, or why there is none.
+
+    Attributes:
+        layout: of its tiles; None where it is not known.
+        reason: why it is not, in words.
+    """
+
+    layout: Layout | None
+    reason: str = ""
+
+    @property
+    def known(self) -> Layout | str:
+        """The layout, or the reason."""
+        return self.reason if self.layout is None else self.layout
+
+
+class Loop(NamedTuple):
+    """One loop of a nest.
+
+    Attributes:
+        trips: how often it goes round.
+        step: elements that a trip moves along; without meaning where ``dim`` is None.
+        dim: the dimension of the tensor; None where everything inside is read again.
+    """
+
+    trips: int
+    step: int
+    dim: int | None
+
+
+def merged(loops: Iterable[Loop]) -> tuple[Loop, ...]:
+    """Return the one nest that visits the same places in the same order with the fewest loops.
+
+    It is the only one: how many places the innermost loop visits before something else than its
+    step happens is seen in the places, and so on outwards.
+    """
+    found: list[Loop] = []
+    for trips, step, dim in loops:
+        if trips == 1:
+            continue
+        inner = Loop(trips, 1 if dim is None else step, dim)
+        while found and _continues(found[-1], inner):
+            inner = inner._replace(trips=inner.trips * found.pop().trips)
+        found.append(inner)
+    return tuple(found)
+
+
+def _continues(outer: Loop, inner: Loop) -> bool:
+    """Whether ``outer`` goes on where ``inner`` ends."""
+    if outer.dim is None or inner.dim is None:
+        return outer.dim is inner.dim
+    return outer.dim == inner.dim and outer.step == inner.trips * inner.step
+
+
+def cut(loops: Sequence[Loop], inside: int) -> tuple[tuple[Loop, ...], tuple[Loop, ...]] | None:
+    """Return a nest in two, the inner one of ``inside`` rounds; None where no loop ends there."""
+    inner: tuple[Loop, ...] = ()
+    for at in reversed(range(len(loops))):
+        if inside == 1:
+            return tuple(loops[: at + 1]), inner
+        trips, step, dim = loops[at]
+        if trips % inside == 0 and trips > inside:
+            step_outside = 1 if dim is None else step * inside
+            outer = (*loops[:at], Loop(trips // inside, step_outside, dim))
+            return outer, (Loop(inside, step, dim), *inner)
+        if inside % trips:
+            return None
+        inner = (loops[at], *inner)
+        inside //= trips
+    return None if inside > 1 else ((), inner)
+
+
+def ends(rank: int, tile: Sequence[int], start: Sequence[int], loops: Iterable[Loop]) -> list[int]:
+    """Return for each dimension the element behind the last one that is visited."""
+    found = [start[dim] + tile[dim] for dim in range(rank)]
+    for trips, step, dim in loops:
+        if dim is not None:
+            found[dim] += (trips - 1) * step
+    return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.shipped import programs
+from fabric.telling.read_files import programs
 from fabric.telling.wording import one_of
 
 __all__ = ["copied", "examples", "text_of"]

@@ -19,8 +19,8 @@ from fabric.arguments.described import called_wrongly
 from fabric.hardware.description import Hardware
 from fabric.loading.beside import Beside
 from fabric.telling.errors import FabricError, ProgramError, said
-from fabric.telling.given_file import open_given
 from fabric.telling.place import Place, raising_place
+from fabric.telling.read_files import open_given
 from fabric.telling.users_code import pass_signals, users_code
 from fabric.telling.wording import found_text, one_of
 from fabric.wiring.program import Program, hardware_scope

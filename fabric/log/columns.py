@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fabric.log.rows import LONG_COLUMNS
+from fabric.log.log_rows import LONG_COLUMNS
 
 # Of a long row.
 ROW: Final = len(LONG_COLUMNS)

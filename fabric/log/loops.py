@@ -8,7 +8,7 @@ from fabric.engine import channel_rule
 from fabric.engine.channel_rule import credit_part, set_out_at, usable_from, visible_from
 from fabric.engine.machine_code import Counters, MachineCode
 from fabric.log import columns as c
-from fabric.log import rows as r
+from fabric.log import log_rows as r
 
 __all__ = ["count_elements", "count_waits"]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from fabric.log import columns as c
+from fabric.log.log_rows import IDLE, NUMBERED, OPERATION_COLUMNS
 from fabric.log.loops import count_elements, count_waits
-from fabric.log.rows import IDLE, NUMBERED, OPERATION_COLUMNS
 from fabric.state.run_state import ChannelState, UnitState, WaitState
 from fabric.telling.causes import OPERATIONS, WAITS, Cause
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from typing_extensions import override
 
 from fabric.engine.observer import ELSEWHERE, Observer
-from fabric.log.rows import (
+from fabric.log.log_rows import (
     ALLOCATE,
     ARRIVAL,
     BURST,

@@ -8,33 +8,28 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.compiled.choice import region_of
-from fabric.compiled.views import Views
+from fabric.compiled.port_views import Views
 from fabric.engine.assumed_sink import AssumedSink
-from fabric.engine.channel import Channel
-from fabric.engine.checked_unit import CheckedUnit, unit_class
-from fabric.engine.clock import VirtualClock
-from fabric.engine.discard import Discard
-from fabric.engine.hop import ONE_CYCLE, Hop
-from fabric.engine.network import Way
+from fabric.engine.channel import Channel, Discard
+from fabric.engine.channel_counters import ONE_CYCLE, Hop
+from fabric.engine.checked_operator import CheckedUnit, unit_class
+from fabric.engine.clock import VirtualClock, Way
 from fabric.engine.networked_channel import NetworkedChannel
 from fabric.engine.observer import Observer
 from fabric.engine.off_chip import OffChip, foreseeing
 from fabric.engine.on_chip import OnChipMemory
-from fabric.engine.ports import Sink
-from fabric.engine.stored import Stored
+from fabric.engine.ports import Sink, Stored
 from fabric.engine.unit import ComputeUnit, MemoryUnit, Unit
 from fabric.machine.failures import Failures
-from fabric.machine.machine import Machine
-from fabric.machine.routes import Routes, routes_of
-from fabric.machine.unspilled import unspilled_bytes
+from fabric.machine.machine import Machine, Routes, routes_of
 from fabric.memories.registry import memory_of
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.place import is_own
 from fabric.telling.users_code import users_code
 from fabric.telling.wording import close_to
-from fabric.wiring.behaviour import is_conducted
 from fabric.wiring.elaborate import Plan
-from fabric.wiring.operator import ComputeOperator, Node, Operator
+from fabric.wiring.mistakes import costs_of
+from fabric.wiring.operator import ComputeOperator, Node, Operator, is_conducted
 
 if TYPE_CHECKING:
     from fabric.compiled.region import Region
@@ -271,7 +266,7 @@ def _observation(
 
     # Most runs are not watched.
     from fabric.engine.observation import Observation
-    from fabric.machine.checked_observer import CheckedObserver
+    from fabric.machine.users_parts import CheckedObserver
 
     return Observation(
         [each if is_own(each) else CheckedObserver(each, fail) for each in observers], units
@@ -303,7 +298,7 @@ def _off_chip(
         with users_code(f"memory {description.model!r}: making it"):
             memory = memory_of(description, readers, writers)
     if not is_own(memory):
-        from fabric.machine.checked_memory import CheckedMemory
+        from fabric.machine.users_parts import CheckedMemory
 
         memory = CheckedMemory(memory, description.model, len(units), failures.keep_at)
     if observation is None:
@@ -316,7 +311,7 @@ def _check(plan: Plan, views: Views) -> None:
     names = {(edge.producer.index, edge.output): edge.name for edge in plan.edges}
     for node, unit in zip(plan.nodes, views.units, strict=True):
         if isinstance(unit, CheckedUnit):
-            from fabric.machine.checked_ports import checked_ports
+            from fabric.machine.users_parts import checked_ports
 
             ports = checked_ports(views[node.index], _names(node, names))
             views.replace(node.index, ports)
@@ -327,3 +322,19 @@ def _names(node: Node, edges: Mapping[tuple[int, int], str]) -> tuple[str, ...]:
     return tuple(
         edges.get((node.index, port), f"{node.name}.{port}") for port in range(len(node.outputs))
     )
+
+
+def unspilled_bytes(plan: Plan) -> list[int]:
+    """Return room for what cannot be spilled, as far as shapes say how much before a run.
+
+    An accumulator keeps its room until its group ends. A tile on its way to or from off-chip
+    memory gives its own back soon: room for the largest one lets all of them through.
+    """
+    kept: list[int] = []
+    passing = [0]
+    for node in plan.nodes:
+        if node.operator.spills is None:
+            found = costs_of(node, node.input_types, node.output_types).on_chip_bytes
+            if isinstance(found, int):
+                (kept if node.operator.off_chip is None else passing).append(found)
+    return [*kept, max(passing)]

@@ -17,12 +17,11 @@ import trio
 
 from fabric.engine.clock import VirtualClock
 from fabric.machine.assembly import assemble
-from fabric.machine.ending import Ending
-from fabric.machine.foreign import Foreign
-from fabric.machine.runtime import Runtime
+from fabric.machine.runtime import Foreign, Runtime
+from fabric.state.run_state import Ending
 
 if TYPE_CHECKING:
-    from fabric.engine.hop import Hop
+    from fabric.engine.channel_counters import Hop
     from fabric.engine.observer import Observer
     from fabric.machine.interrupts import Interrupts
     from fabric.wiring.elaborate import Plan

@@ -1,12 +1,13 @@
-"""The state of a live machine, as data."""
+"""The state of a live machine, as data, and what went over its network."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from fabric.engine.networked_channel import NetworkedChannel
 from fabric.engine.off_chip import counters_of
-from fabric.state.memory_use import MemoryUse
+from fabric.state.resource_use import LinkUse, MemoryUse, NetworkUse, RouteUse
 from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
 
 if TYPE_CHECKING:
@@ -15,11 +16,10 @@ if TYPE_CHECKING:
     from fabric.engine.channel import Channel
     from fabric.engine.on_chip import OnChipMemory
     from fabric.engine.unit import Unit, Wait, Watched
-    from fabric.machine.fixed import FixedChannel, FixedUnit
-    from fabric.machine.machine import Machine
+    from fabric.machine.machine import FixedChannel, FixedUnit, Machine
     from fabric.wiring.elaborate import Plan
 
-__all__ = ["clients_of", "cycles_of", "memory_use", "shutdown_cycles_of", "state_of"]
+__all__ = ["clients_of", "cycles_of", "memory_use", "network_use", "shutdown_cycles_of", "state_of"]
 
 
 def state_of(machine: Machine) -> RunState:
@@ -135,3 +135,52 @@ def _on_chip(memory: OnChipMemory) -> OnChipState:
     held = [(unit.index, held_bytes) for unit, held_bytes in memory.held_by.items() if held_bytes]
     requests = [(unit.index, wanted_bytes) for unit, wanted_bytes in memory.requests]
     return OnChipState(memory.capacity_bytes, tuple(requests), tuple(sorted(held)), memory.pages)
+
+
+def network_use(machine: Machine) -> NetworkUse | None:
+    """Return it; None where units have no sites."""
+    floor, routes = machine.plan.floor, machine.routes
+    if floor is None or routes is None:
+        return None
+    mesh = floor.mesh
+    edges = machine.plan.edges
+    used = []
+    for edge, channel in zip(edges, machine.channels, strict=True):
+        source, target = floor.site_of(edge.producer), floor.site_of(edge.consumer)
+        if source != target:
+            way = channel.way if isinstance(channel, NetworkedChannel) else None
+            used.append(
+                RouteUse(
+                    channel.name,
+                    tuple(source),
+                    tuple(target),
+                    channel.forward_cycles,
+                    None if way is None else way.bytes_sent,
+                    0 if way is None else way.links_cycles,
+                )
+            )
+    carried: dict[int, int] = defaultdict(int)
+    users: dict[int, list[str]] = defaultdict(list)
+    for links, numbers in routes.trees:
+        channel = machine.channels[numbers[0]]
+        assert isinstance(channel, NetworkedChannel)
+        for link in links:
+            carried[link] += channel.way.bytes_sent
+            users[link] += [edges[number].name for number in numbers]
+    wired = {node.index for node in machine.plan.program.nodes}
+    per_site = [
+        sum(node.index in wired for node in nodes)
+        for _, nodes in floor.units_at(machine.plan.nodes)
+        if nodes
+    ]
+    return NetworkUse(
+        placement=floor.file,
+        sites=len(per_site),
+        most_units=max(per_site),
+        routes=tuple(used),
+        links=tuple(
+            LinkUse(mesh.link_name(link), carried[link], mesh.capacities[link], tuple(users[link]))
+            for link in sorted(carried)
+            if carried[link]
+        ),
+    )

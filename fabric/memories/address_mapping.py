@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fabric.engine.machine_code import Counters
-    from fabric.hardware.banked import BankedDescription
+    from fabric.hardware.memory_models import BankedDescription
 
 __all__ = ["BANK_SHIFT", "BYTES", "BYTE_VALUES", "ROW_SHIFT", "AddressMapping", "Location"]
 

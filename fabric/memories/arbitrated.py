@@ -12,14 +12,14 @@ import bisect
 from collections import deque
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
-from fabric.hardware.arbitrated import ArbitratedBanksDescription, ArbitratedDescription
+from fabric.hardware.memory_models import ArbitratedBanksDescription, ArbitratedDescription
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fabric.engine.off_chip import Burst
     from fabric.engine.unit import Unit
-    from fabric.hardware.arbitrated import PortDescription
+    from fabric.hardware.memory_models import PortDescription
 
 __all__ = ["ArbitratedMemory"]
 

@@ -15,10 +15,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fabric.engine.memory_counters import BusCycles, ChannelTraffic, ClientTraffic, MemoryCounters
-from fabric.engine.off_chip import Burst
+from fabric.engine.off_chip import Burst, BusCycles, ChannelTraffic, ClientTraffic, MemoryCounters
 from fabric.engine.unit import Unit
-from fabric.hardware.banked import BankedDescription
+from fabric.hardware.memory_models import BankedDescription
 from fabric.memories import banked_columns as c
 from fabric.memories.banked_kernel import advance, settle
 from fabric.memories.banked_tables import Tables, table

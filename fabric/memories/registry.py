@@ -42,7 +42,7 @@ def register_memory(
         ConfigurationError: the description is none, has no name or that of one of the fabric's own
             models, or a field without a default.
     """
-    from fabric.hardware.models import add_model
+    from fabric.hardware.memory_models import add_model
 
     add_model(description)
     _MAKERS[description] = make
@@ -80,16 +80,14 @@ def _maker_of(kind: type[OffChipDescription]) -> Callable[..., OffChip] | None:
     if kind in _MAKERS:
         return _MAKERS[kind]
     # Importing them takes milliseconds of every run, which those on other memories do without.
-    from fabric.hardware.arbitrated import PortDescription
-    from fabric.hardware.banked import BankedDescription
-    from fabric.hardware.fixed import FixedDescription
+    from fabric.hardware.memory_models import BankedDescription, FixedDescription, PortDescription
 
     if kind is BankedDescription:
         from fabric.memories.banked import BankedMemory
 
         return BankedMemory
     if kind is FixedDescription:
-        from fabric.memories.fixed import FixedMemory
+        from fabric.memories.fixed_latency import FixedMemory
 
         return FixedMemory
     if issubclass(kind, PortDescription):

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from fabric.engine.clock import Arriving
 from fabric.engine.machine_code import Counters, Loop
-from fabric.engine.network import Arriving
 from fabric.network import columns as n
 from fabric.network.carrying import begin, go_on, next_cycle
 

@@ -23,8 +23,8 @@ from fabric.notebook.parts import (
 )
 from fabric.notebook.sheets import sheet_of
 from fabric.runs.counters import ChannelCounters, UnitCounters, unit_families
+from fabric.runs.printing import areas, spent, totals
 from fabric.runs.report import Report
-from fabric.runs.totals import areas, spent, totals
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.errors import ProgramError
 from fabric.telling.families import absent_line, families, spread, those

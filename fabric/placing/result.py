@@ -11,7 +11,7 @@ from typing import Literal
 from fabric.network import Mesh, Site
 from fabric.placing.floor import Cost, Floor
 from fabric.telling.plain import JsonObject
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 from fabric.telling.whole_file import write_whole
 from fabric.telling.wording import counted, visible
 

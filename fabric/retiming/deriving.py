@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.compiled import columns as c
-from fabric.log import rows as r
+from fabric.log import log_rows as r
 from fabric.retiming import events as e
 from fabric.retiming.log_tables import log_in
-from fabric.retiming.of_tasks import Rows
-from fabric.retiming.recording import About, record_of
+from fabric.retiming.record_making import About, Rows, record_of
 from fabric.retiming.retimer import Retimer
 from fabric.retiming.unrolling import Log, Unrolled
 

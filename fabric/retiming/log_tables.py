@@ -15,18 +15,20 @@ import numpy as np
 
 from fabric.compiled import columns as c
 from fabric.retiming import events as e
-from fabric.retiming.templates import (
+from fabric.retiming.unrolling import (
     NOTHING,
     OUTPUT_KINDS,
+    Log,
     Templates,
+    ports_of,
     ranges,
+    sequenced,
     templates_in,
     templates_of,
 )
-from fabric.retiming.unrolling import Log, ports_of, sequenced
 
 if TYPE_CHECKING:
-    from fabric.compiled.journal import Journal
+    from fabric.compiled.arrays import Journal
     from fabric.engine.channel import Channel
     from fabric.engine.machine_code import Counters
 

@@ -1,4 +1,4 @@
-"""A record, timed again under other depths."""
+"""A record, timed again under other depths, and how long its units waited for channels then."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from fabric.network.links import NO_LINKS, Links
 from fabric.retiming import events as e
 from fabric.retiming.critical_path import blame
-from fabric.retiming.kernel import retime
+from fabric.retiming.timing_loop import retime
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fabric.engine.machine_code import Counters
     from fabric.retiming.record import Record, RecordedLinks
 
-__all__ = ["NO_LIMIT", "Blocked", "Retimed", "Retimer"]
+__all__ = ["NO_LIMIT", "Blocked", "Retimer", "Waits", "waits_of"]
 
 NO_LIMIT: Final = 1 << 61
 """Later than any cycle of a run."""
@@ -272,3 +272,37 @@ def _grouped(unit_of: Counters, units: int) -> tuple[Counters, Counters]:
     ordered = np.argsort(unit_of, kind="stable")
     first = np.searchsorted(unit_of[ordered], np.arange(units + 1))
     return ordered.astype(np.int64), first.astype(np.int64)
+
+
+class Waits(NamedTuple):
+    """Of a record that came to its end.
+
+    Attributes:
+        ends: by unit, its final clock.
+        empty: by channel, cycles its consumer waited for an element or the end.
+        full: by channel, cycles its producer waited for a slot, credits on their way back included.
+    """
+
+    ends: Counters
+    empty: Counters
+    full: Counters
+
+
+def waits_of(retimer: Retimer) -> Waits:
+    """Return how long units waited in the last timing, which came to its end."""
+    record, clocks = retimer.record, retimer.clocks
+    code, amount = record.events.T
+    before = np.append(0, clocks[:-1])[: len(code)]
+    # Every unit has an event: its end.
+    before[record.first[:-1]] = 0
+    kind, channel = code & e.KIND, code >> e.SHIFT
+    worked = np.where(kind == e.IDLE, 0, amount)
+    waited = clocks[: len(code)] - before - worked
+
+    def of(*kinds: int) -> Counters:
+        its = np.isin(kind, kinds)
+        found = np.bincount(channel[its], waited[its], len(record.channels))
+        return found.astype(np.int64)
+
+    ends: Counters = clocks[record.first[1:] - 1].copy()
+    return Waits(ends, of(e.SEE, e.TAKE, e.HEAR, e.END, e.IDLE), of(e.SEND, e.RESERVE))

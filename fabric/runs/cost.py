@@ -9,9 +9,9 @@ from fabric.arguments.described import refuse
 from fabric.runs.pricing import tokens_rate
 from fabric.runs.report import Report
 from fabric.telling.plain import JsonObject
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 from fabric.telling.wording import found_text
-from fabric.wiring.token_count import TokenPhase
+from fabric.wiring.program import TokenPhase
 
 __all__ = ["Cost", "CostPart"]
 

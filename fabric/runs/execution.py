@@ -1,4 +1,7 @@
-"""One run of a program: its machine, its operators as trio tasks, its log and its trace."""
+"""One run of a program: its machine, its operators as trio tasks, its log and its trace.
+
+It does not begin where it is known that the units of a site find no room in its memory.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +16,22 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from fabric.deadlock.livelock import LivelockWatch
-from fabric.machine.companion import Companion
-from fabric.machine.ending import Ending
+from fabric.machine.failures import users_among
 from fabric.machine.interrupts import Interrupts
-from fabric.machine.machine import Machine
-from fabric.machine.operator_error import users_among
+from fabric.machine.machine import Companion, Machine
 from fabric.machine.runner import Runner
 from fabric.machine.state_of import shutdown_cycles_of, state_of
 from fabric.machine.watchdog import watched
-from fabric.runs import accounting
+from fabric.runs import counters
 from fabric.runs.expected_tiles import SentTiles
-from fabric.runs.runlog import HEARTBEAT_CYCLES, RunLog
-from fabric.runs.site_memory import check_site_memory
-from fabric.runs.story import tell_waits
+from fabric.runs.story import HEARTBEAT_CYCLES, RunLog, tell_waits
+from fabric.state.run_state import Ending
+from fabric.telling.errors import ConfigurationError
 from fabric.telling.place import is_own
 from fabric.telling.plain import JsonObject
 from fabric.telling.users_code import first_of, raised
-from fabric.values.precision import exact_numbers
+from fabric.telling.wording import counted
+from fabric.values.fit import exact_numbers
 from fabric.wiring.elaborate import Plan, elaborate
 from fabric.wiring.placing import placed
 from fabric.wiring.program import Program
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from fabric.runs.counters import UnitCounters
     from fabric.runs.options import Progress, Settings
     from fabric.state.run_state import RunState
-    from fabric.terminal.progress import Snapshot
+    from fabric.terminal.standard_error import Snapshot
     from fabric.trace.recording.recorder import Recorder
 
 __all__ = ["Execution"]
@@ -176,7 +178,7 @@ class Execution:
         if ending == "completed" and self.machine.failures.first is not None:
             # A user's memory that does not say what it has counted.
             ending = "error"
-        self.counters = accounting.unit_counters(self.state)
+        self.counters = counters.unit_counters(self.state)
         self._tell_ends(self.state, self.counters)
         return "interrupted" if interrupts.seen else ending
 
@@ -237,7 +239,7 @@ class Execution:
         self._told_cycle = cycle
         state = state_of(self.machine)
         # What has a later clock may end beside others that have not got there.
-        self._tell_ends(state, accounting.unit_counters(state), before=cycle)
+        self._tell_ends(state, counters.unit_counters(state), before=cycle)
         self.log.event("heartbeat", cycle, elements=state.elements, waiting=state.waiting)
         tell_waits(self.log, state, cycle, self._waits_told)
 
@@ -256,7 +258,7 @@ class Execution:
             self.log.operator_finished(cycle, counters[number])
 
     def _snapshot(self) -> Snapshot:
-        from fabric.terminal.progress import Snapshot
+        from fabric.terminal.standard_error import Snapshot
 
         machine = self.machine
         machine.publish()
@@ -286,3 +288,32 @@ def _recorder(settings: Settings, plan: Plan) -> Recorder | None:
 
 def _say(text: str) -> None:
     print(f"fabric: {text}", file=sys.stderr)  # noqa: T201 - a notice
+
+
+def check_site_memory(plan: Plan) -> None:
+    """Refuse a plan whose units need more on-chip memory on a site than its hardware states.
+
+    What data decide counts nothing.
+
+    Raises:
+        ConfigurationError: they do.
+    """
+    floor = plan.floor
+    if floor is None or floor.mesh.site_bytes is None:
+        return
+    # Few hardware files state it.
+    from fabric.symbolic.metrics import metrics_of
+    from fabric.symbolic.substitution import Substitution
+
+    needs = [each.costs.on_chip_bytes for each in metrics_of(plan, Substitution({})).operators]
+    for site, nodes in floor.units_at(plan.nodes):
+        its = {node.name: needs[node.index] for node in nodes}
+        known = {name: need for name, need in its.items() if isinstance(need, int) and need}
+        needed = sum(known.values())
+        if needed > floor.mesh.site_bytes:
+            raise ConfigurationError(
+                f"{', '.join(known)} at {[*site]}: together {counted(needed, 'byte')} of on-chip "
+                f"memory: expected at most {floor.mesh.site_bytes:,}, as [network] site_bytes says",
+                file=floor.file,
+                line=floor.lines.get(next(iter(known)), floor.lines.get("")),
+            )

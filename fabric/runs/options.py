@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, S
 
 from typing_extensions import override
 
-from fabric.arguments.annotated import check_of
-from fabric.arguments.checks import Bounds
+from fabric.arguments.checks import Bounds, check_of
 from fabric.arguments.described import Described, refuse
 from fabric.deadlock.livelock import LIVELOCK_CYCLES
-from fabric.engine.hop import Hop
+from fabric.engine.channel_counters import Hop
 from fabric.engine.observer import Observer
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.events import Log
@@ -24,7 +23,7 @@ from fabric.trace.recording.options import TraceOptions
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
-    from fabric.terminal.progress import Snapshot
+    from fabric.terminal.standard_error import Snapshot
     from fabric.wiring.program import Program
 
 __all__ = ["Mode", "OnDeadlock", "Options", "Progress", "Settings"]

@@ -1,25 +1,26 @@
-"""What a run has stored: arrays in functional mode, shapes in timing mode.
+"""What a run has stored: arrays, in a file of numpy's, too, or in timing mode shapes.
 
 Reports of runs that never began have outputs, too: nothing large is imported for them.
 """
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
+import ml_dtypes
+import numpy as np
 from typing_extensions import override
 
 from fabric.arguments.described import checked, refuse
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.wording import one_of
+from fabric.telling.whole_file import output_file
+from fabric.telling.wording import one_of, visible
 
-if TYPE_CHECKING:
-    import numpy as np
-
-__all__ = ["Output", "OutputShape", "Outputs"]
+__all__ = ["OutputShape", "Outputs"]
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,6 @@ class Outputs(Mapping[str, Output]):
             OSError: it cannot be written; half of a file is not left behind.
         """
         # Most runs save nothing.
-        from fabric.runs.saving import save_arrays
 
         if not self:
             reason = "the run has no outputs: expected one that completed and stored some"
@@ -169,3 +169,54 @@ def _text(output: Output) -> str:
 
     sizes = ", ".join("?" if size is None else str(size) for size in output.shape)
     return f"[{sizes}] of {dtype_name(output.dtype)}"
+
+
+_ADDED: Final = 2
+"""``isbuiltin`` of element types that are not numpy's own."""
+
+
+def save_arrays(arrays: Mapping[str, np.ndarray], path: Path) -> None:
+    """Write ``arrays`` into ``path``; ``numpy.savez`` has no room for some names and types.
+
+    Raises:
+        ConfigurationError: the file cannot hold one of them.
+        OSError: it cannot be written; half of a file is not left behind.
+    """
+    seen = _seen(arrays, path)
+    with output_file(path, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in seen.items():
+            # A date of its own would make the files of two equal runs differ.
+            member = zipfile.ZipInfo(f"{name}.npy")
+            with archive.open(member, "w", force_zip64=True) as data:
+                np.lib.format.write_array(data, _wide(array), allow_pickle=False)
+
+
+def _seen(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
+    """Return ``arrays`` by the names that a file has for them."""
+    found: dict[str, np.ndarray] = {}
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            _cannot(path, f"output {name!r} is an array of objects: expected one of numbers")
+        seen = visible(name)
+        # numpy finds `y.npy` under both names.
+        for taken in (seen, f"{seen}.npy", seen.removesuffix(".npy")):
+            if taken in found:
+                reason = f"outputs {taken!r} and {seen!r} are one name in a file of numpy's"
+                _cannot(path, f"{reason}: expected others")
+        found[seen] = array
+    return found
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    """Return ``array`` in a type of numpy's own that has all of its numbers."""
+    if array.dtype.isbuiltin != _ADDED:
+        return array
+    try:
+        vars(ml_dtypes)["iinfo"](array.dtype)  # it has no annotations
+    except ValueError:
+        return array.astype(np.float32)
+    return array.astype(np.int8)
+
+
+def _cannot(path: Path, reason: str) -> NoReturn:
+    refuse(f"{path} is not written: {reason}", ConfigurationError)

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fabric.symbolic.carried import dtype_of, passed_bytes
 from fabric.symbolic.substitution import Size, Substitution
 from fabric.values.stream_type import TileType, TupleType, ValueType, holds_buffers
+from fabric.wiring.costs import Rates
 from fabric.wiring.mistakes import work_of
 from fabric.wiring.operator import Node
-from fabric.wiring.token_count import TokenPhase
-from fabric.wiring.work import Rates
+from fabric.wiring.program import TokenPhase
 
 if TYPE_CHECKING:
     from fabric.hardware.description import Hardware
     from fabric.hardware.prices import EnergyDescription
-    from fabric.state.memory_use import MemoryUse
+    from fabric.state.resource_use import MemoryUse
     from fabric.state.run_state import RunState
     from fabric.values.dims import Dim
     from fabric.wiring.elaborate import Edge, Plan

@@ -1,43 +1,39 @@
-"""The account of a run: totals, units, channels, and what went wrong."""
+"""The account of a run: totals, units, channels, what went wrong, and the folder of its files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from signal import SIGINT
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
 from fabric.arguments.described import checked, refuse
-from fabric.machine.ending import Ending
 from fabric.runs.counters import ChannelCounters, Comparison, UnitCounters
 from fabric.runs.exit_status import ExitStatus
 from fabric.runs.outputs import Outputs
 from fabric.runs.pricing import Spending
 from fabric.runs.verification import Verification
+from fabric.state.run_state import Ending
 from fabric.symbolic.area import Area
-from fabric.telling.errors import (
-    ConfigurationError,
-    Deadlock,
-    FabricError,
-    VerificationError,
-)
+from fabric.telling.errors import ConfigurationError, Deadlock, FabricError, VerificationError
 from fabric.telling.plain import JsonObject
-from fabric.telling.shown import in_short, shown
-from fabric.wiring.token_count import TokenPhase
+from fabric.telling.sheet import in_short, shown
+from fabric.wiring.program import TokenPhase
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
-    from fabric.engine.memory_counters import MemoryCounters
-    from fabric.runs.folders import RunFolder
-    from fabric.state.network_use import NetworkUse
+    from fabric.engine.off_chip import MemoryCounters
+    from fabric.state.resource_use import NetworkUse
     from fabric.trace.opened import Trace
 
-__all__ = [
-    "Failure",
-    "Report",
-]
+__all__ = ["Failure", "Report", "RunFolder", "passing_folder"]
 
 
 @dataclass(frozen=True)
@@ -342,7 +338,7 @@ class Report:
         return known | {"warnings": list(self.warnings)}
 
     def _hbm(self, counters: MemoryCounters) -> JsonObject:
-        from fabric.state.memory_document import as_document
+        from fabric.state.resource_use import as_document
 
         document = as_document(counters)
         for client in document["clients"]:
@@ -370,3 +366,45 @@ def _same(one: object, other: object) -> bool:
             return False
         return all(_same(*each) for each in zip(one, other, strict=True))
     return bool(one == other or (one != one and other != other))  # noqa: PLR0124 - a NaN
+
+
+class RunFolder:
+    """The folder of a run.
+
+    Attributes:
+        path: absolute.
+    """
+
+    def __init__(self, path: Path, *, passing: bool = False) -> None:
+        """Stand for ``path``; a ``passing`` one is removed when nobody has this object any more.
+
+        That is when the interpreter ends, at the latest. A process that was forked removes
+        nothing.
+        """
+        self.path: Final = path.absolute()
+        if passing:
+            weakref.finalize(self, _remove, self.path, os.getpid())
+
+    def __reduce__(self) -> tuple[Callable[[Path], RunFolder], tuple[Path]]:
+        """In another process it is where it is, but not to be removed."""
+        return RunFolder, (self.path,)
+
+
+def passing_folder() -> RunFolder:
+    """Make a folder among the system's temporary files.
+
+    Raises:
+        ConfigurationError: there is no place for one.
+    """
+    try:
+        return RunFolder(Path(tempfile.mkdtemp(prefix="step-fabric-")), passing=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"simulate: the trace needs a folder: {error.strerror}: expected log_dir, or TMPDIR "
+            "to name a folder that can be written"
+        ) from None
+
+
+def _remove(path: Path, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Run a program, explain where it stops, and account for it."""
+"""Run a program, account for it, and, for tests of programs, ask that it completes."""
 
 from __future__ import annotations
 
@@ -13,24 +13,20 @@ import trio
 
 from fabric.arguments.described import refuse
 from fabric.arguments.keywords import taking
-from fabric.machine.ending import Ending
-from fabric.machine.network_use import network_use
-from fabric.machine.state_of import memory_use
-from fabric.runs import accounting
-from fabric.runs.comparison import check_assumptions, compare
+from fabric.machine.state_of import memory_use, network_use
+from fabric.runs import counters
+from fabric.runs.comparison import check_assumptions, compare, measured_sizes
 from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution
-from fabric.runs.folders import RunFolder, passing_folder
 from fabric.runs.options import Settings
 from fabric.runs.outputs import Outputs, OutputShape
 from fabric.runs.pricing import priced
-from fabric.runs.report import Failure, Report
-from fabric.runs.runlog import RunLog, new_run_folder
-from fabric.runs.sizes import measured_sizes
-from fabric.runs.story import tell_end
-from fabric.runs.totals import told_of_links, told_of_prices
+from fabric.runs.printing import told_of_links, told_of_prices
+from fabric.runs.report import Failure, Report, RunFolder, passing_folder
+from fabric.runs.story import RunLog, new_run_folder, tell_end
 from fabric.runs.verification import Verification
 from fabric.runs.verify import noise_of, verify
+from fabric.state.run_state import Ending
 from fabric.symbolic.area import sized
 from fabric.symbolic.metrics import Metrics, metrics_of
 from fabric.symbolic.substitution import Sizes, Substitution
@@ -41,11 +37,11 @@ from fabric.telling.plain import JsonObject, untellable
 from fabric.telling.users_code import notifying
 from fabric.values.block_scaled import block_format, numbers_of
 from fabric.values.dims import Dim, Symbol, free_symbols, is_polynomial_in, is_ragged
-from fabric.values.precision import exact_numbers
+from fabric.values.fit import exact_numbers
 from fabric.wiring.collector import only_young_garbage
+from fabric.wiring.costs import OffChipTensor
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.mistakes import off_chip_tensor_of
-from fabric.wiring.off_chip_tensor import OffChipTensor
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
@@ -53,11 +49,11 @@ if TYPE_CHECKING:
 
     from fabric.deadlock.document import DeadlockReport
     from fabric.hardware.description import OnChipDescription
-    from fabric.runs.sizes import Measured
-    from fabric.state.memory_use import MemoryUse
+    from fabric.runs.comparison import Measured
+    from fabric.state.resource_use import MemoryUse
     from fabric.state.run_state import RunState
 
-__all__ = ["simulate", "simulated"]
+__all__ = ["assert_completes", "simulate", "simulated"]
 
 
 @taking(Settings)
@@ -258,7 +254,7 @@ def _report(
     likeness = None if machine.region is None else machine.region.likeness
     metrics = metrics_of(plan, substitution, likeness)
     run.on_chip_bytes = metrics.on_chip_bytes
-    totals = accounting.totals(state, plan.peak_bytes_per_cycle, metrics)
+    totals = counters.totals(state, plan.peak_bytes_per_cycle, metrics)
     if status in ("interrupted", "error"):
         # Traffic was asked for that has not been moved yet: there is no share of the peak.
         totals = totals._replace(compute_utilization=None, off_chip_bandwidth_utilization=None)
@@ -280,9 +276,9 @@ def _report(
         failure=None if error is None else Failure.of(error),
         extra=found.extra,
         units=run.counters,
-        channels_counters=accounting.channel_counters(state),
+        channels_counters=counters.channel_counters(state),
         comparison=found.comparison,
-        warnings=(*notes, *accounting.warnings(state), *found.warnings),
+        warnings=(*notes, *counters.warnings(state), *found.warnings),
         outputs=found.outputs,
     )
 
@@ -457,3 +453,28 @@ def _array(stored: object) -> np.ndarray:
         alone[()] = stored
         return alone
     return array if block_format(array.dtype) is None else numbers_of(array)
+
+
+@taking(Settings)
+def assert_completes(program: Program, settings: Settings) -> Report:
+    """Run ``program``, fail unless it completes with the expected outputs, and return its report.
+
+    Args:
+        program: a wired program.
+        settings: the settings of the run, as keywords.
+
+    Raises:
+        AssertionError: it did not complete, or an output is wrong. The message has the one line of
+            a deadlock, the places of wrong data, or the operator's error.
+        FabricError: it cannot be run at all.
+    """
+    __tracebackhide__ = True
+    report = simulated(program, settings)
+    try:
+        report.raise_for_status()
+    except FabricError as error:
+        wrong = f"program {report.name!r} does not complete: {report.status}\n{error}"
+        if report.status == "completed":
+            wrong = str(error)
+        raise AssertionError(wrong) from None
+    return report

@@ -1,22 +1,38 @@
-"""A run that is held wherever one likes, looked at, and let go on."""
+"""A run that another thread holds: opened, looked at wherever one likes, and let go on."""
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache, partial
 from signal import SIGINT
-from typing import TYPE_CHECKING, Annotated, Final, Self
+from typing import TYPE_CHECKING, Annotated, Final, Protocol, Self
+from weakref import WeakSet
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked, refuse
+from fabric.arguments.keywords import taking
 from fabric.machine.terminations import free_ones, handling
-from fabric.runs.thread import RunThread, close_at_exit
-from fabric.stepping.goals import AtCycle, AtElement, AtNext, Goal
-from fabric.stepping.named import channel_number, element_goal, unit_number
+from fabric.runs.options import Settings
+from fabric.runs.simulation import simulated
+from fabric.stepping.goals import (
+    AtCycle,
+    AtElement,
+    AtNext,
+    Goal,
+    channel_number,
+    element_goal,
+    unit_number,
+)
 from fabric.stepping.stepper import FINISH, Stepper
 from fabric.telling.errors import ConfigurationError, FabricError
+from fabric.telling.place import calling_place
+from fabric.telling.users_code import Interrupted
 from fabric.telling.wording import counted
 from fabric.wiring.program import Program
 
@@ -28,7 +44,47 @@ if TYPE_CHECKING:
     from fabric.state.run_state import ChannelState, RunState, UnitState
     from fabric.stepping.ledger import Held
 
-__all__ = ["SteppedRun"]
+__all__ = ["RunThread", "SteppedRun", "open_run"]
+
+
+@taking(Settings, without={"engine": "each operator of a run that is held has a task"})
+def open_run(program: Program, settings: Settings) -> SteppedRun:
+    """Start a run and hold it in cycle 0, so that you can look at it and let it go on.
+
+    As in::
+
+        with fabric.open_run(program) as run:
+            run.until(unit="matmul_1", element=3)
+            print(run.unit("matmul_1"), run.held("matmul_1.0"))
+            report = run.finish()
+
+    The run has its own thread, so you can open it anywhere: in a notebook, or beside other runs. An
+    operator that fails ends the run there, and the report says why. ``log``, ``notify``,
+    ``progress`` and the ``observers`` are called in the run's thread, the observers ahead of the
+    cycle in which it is held. If the program runs a second time (``exact``, or with other depths),
+    that run is not held.
+
+    Args:
+        program: a wired program.
+        settings: the settings of the run, as keywords.
+
+    Raises:
+        FabricError: the program cannot be run at all.
+    """
+    stepper = Stepper()
+    held = replace(settings, observers=(*settings.observers, stepper), engine="tasks")
+    try:
+        return SteppedRun(
+            program, stepper, RunThread(partial(simulated, program, held), stepper.rest)
+        )
+    except FabricError as error:
+        if error.file is None and not settings.program_file:  # it was refused in the run's thread
+            error.file, error.line = calling_place()
+        raise
+    except BaseException:
+        # Ctrl-C: nobody will ask the thread, which may have begun, for anything.
+        stepper.ask(None)
+        raise
 
 
 class SteppedRun:
@@ -299,3 +355,87 @@ class SteppedRun:
         """Return how many values a unit has taken, or sent, where ``goal`` counts them."""
         channel = self.state.channels[goal.channel]
         return channel.sent if goal.sent else channel.taken - channel.left_over
+
+
+_GRACE_SECONDS: Final = 0.4
+_PATIENCE_SECONDS: Final = 1.0
+_MOST_ALARMS: Final = 3
+"""How often a user's code may catch the interrupt and go on, and how soon the next comes."""
+
+
+class _Closed(Protocol):
+    def close(self) -> None: ...
+
+
+_RUNS: Final[WeakSet[_Closed]] = WeakSet()
+"""Those that somebody has."""
+
+
+def close_at_exit(run: _Closed) -> None:
+    """Let ``run`` end before the interpreter takes away what its thread needs."""
+    _RUNS.add(run)
+    _register()
+
+
+@cache
+def _register() -> None:
+    # Whoever asks later is called earlier: folders that go with reports are still there.
+    atexit.register(_close_all)
+
+
+def _close_all() -> None:
+    for run in list(_RUNS):
+        run.close()
+
+
+class RunThread:
+    """Runs a program; of what it raises, whoever holds it is told.
+
+    Attributes:
+        ended: the run has ended, or could not begin.
+    """
+
+    def __init__(self, run: Callable[[], Report], at_end: Callable[[], object]) -> None:
+        """Begin ``run``, and call ``at_end`` once it has ended."""
+        self.ended = False
+        self._run: Final = run
+        self._at_end: Final = at_end
+        self._report: Report | None = None
+        self._error: BaseException | None = None
+        self._thread: Final = threading.Thread(target=self._main, name="run", daemon=True)
+        self._thread.start()
+
+    def _main(self) -> None:
+        try:
+            self._report = self._run()
+        except BaseException as error:  # noqa: BLE001 - raised where somebody waits for it
+            self._error = error
+        self.ended = True
+        self._at_end()
+
+    def result(self) -> Report:
+        """Return the report, or raise what was raised instead."""
+        if self._error is not None:
+            raise self._error
+        assert self._report is not None
+        return self._report
+
+    def end(self, interrupt: Callable[[], bool]) -> None:
+        """Wait until the run, which was asked to end, has done so; ``interrupt`` what computes on.
+
+        A user's code that lets nothing end it is left alone: it ends with the process.
+
+        Args:
+            interrupt: says whether the run still goes on; else its report is being made.
+        """
+        self._thread.join(_GRACE_SECONDS)
+        for alarm in (False, *[True] * _MOST_ALARMS):
+            if not interrupt():
+                self._thread.join()
+                return
+            if alarm:
+                # As a signal does in the main thread.
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(Interrupted)
+                )
+            self._thread.join(_PATIENCE_SECONDS if alarm else _GRACE_SECONDS)

@@ -17,7 +17,7 @@ from fabric.telling.errors import ProgramError
 from fabric.telling.place import Place, raising_place
 from fabric.telling.users_code import raised, users_code
 from fabric.values.block_scaled import BLOCK, block_format, numbers_of
-from fabric.values.precision import unit_of
+from fabric.values.fit import unit_of
 from fabric.values.stream_type import TileType
 from fabric.values.value import Element, dtype_name
 from fabric.wiring.elaborate import Plan

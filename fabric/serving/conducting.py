@@ -25,8 +25,8 @@ from fabric.serving.serving import Serving
 from fabric.study.identity import engine_digest
 from fabric.study.session import StudySession
 from fabric.study.workers import Workers
-from fabric.telling.given_file import open_given
 from fabric.telling.plain import plain
+from fabric.telling.read_files import open_given
 from fabric.telling.whole_file import write_whole
 
 __all__ = ["Watching", "conduct_serving"]

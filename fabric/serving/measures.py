@@ -13,7 +13,7 @@ from fabric.arguments.described import Described
 from fabric.serving.served import Served
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.plain import JsonObject
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 
 __all__ = ["Measures", "ServiceLevel", "Spread", "measured"]
 

@@ -18,7 +18,7 @@ from fabric.serving.served import MakeScheduler
 from fabric.serving.server import Server
 from fabric.serving.serving import RequestDescription, Serving
 from fabric.telling.errors import ConfigurationError, ProgramError
-from fabric.telling.toml_file import line_in, read_toml
+from fabric.telling.read_files import line_in, read_toml
 from fabric.telling.wording import found_text, one_of
 
 __all__ = ["open_servings", "scheduler_of"]

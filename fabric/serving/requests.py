@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.given_file import open_given
+from fabric.telling.read_files import open_given
 from fabric.telling.wording import a_or_an, counted
 
 __all__ = ["Requests", "read_requests"]

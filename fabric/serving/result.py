@@ -13,7 +13,7 @@ from fabric.serving.measures import Measures
 from fabric.serving.served import Served
 from fabric.serving.serving import Serving
 from fabric.telling.plain import JsonObject
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 from fabric.telling.wording import counted
 
 __all__ = ["Run", "ServingResult", "Timeline"]

@@ -23,16 +23,17 @@ from typing_extensions import override
 from fabric.machine.terminations import Terminations
 from fabric.runs.exit_status import ExitStatus
 from fabric.shell.groups import Group
-from fabric.shell.objects import (
+from fabric.shell.json_object import (
     check_object,
+    one_object,
     place_object,
+    print_json,
     rtl_object,
     run_object,
     serve_object,
     size_object,
     study_object,
 )
-from fabric.shell.one_object import one_object, print_json
 from fabric.telling.errors import Deadlock, FabricError, said
 from fabric.telling.place import raising_place
 from fabric.telling.users_code import Interrupted, users_values

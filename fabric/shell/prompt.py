@@ -1,4 +1,7 @@
-"""The prompt of a run that is held: where it is, what channels hold, and on."""
+"""The prompt of a run that is held: where it is, what channels hold, and on.
+
+Where a run is to be held is written ``CYCLE`` or ``UNIT:ELEMENT``.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,14 @@ import cmd
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from typing_extensions import override
 
 from fabric.machine.terminations import was_terminated
-from fabric.runs.accounting import unit_counters
-from fabric.shell.breaks import Break
-from fabric.state.open_waits import open_waits
+from fabric.runs.counters import unit_counters
+from fabric.state.run_state import open_waits
 from fabric.telling.causes import COUNTED, Cause
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.sheet import Rows
@@ -28,10 +30,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fabric.runs.stepped import SteppedRun
-    from fabric.state.open_waits import OpenWait
-    from fabric.state.run_state import RunState, UnitState
+    from fabric.state.run_state import OpenWait, RunState, UnitState
 
-__all__ = ["Prompt"]
+__all__ = ["Break", "Prompt"]
 
 _HELP: Final = """\
 where               what every unit does in this cycle
@@ -314,3 +315,59 @@ def _unit_row(
 
 def _text(value: object) -> str:
     return visible(repr(value)) if value.__class__ is not bool else str(value)
+
+
+class Break(NamedTuple):
+    """A cycle, or an element of a unit.
+
+    Attributes:
+        unit: its name; None where it is a cycle.
+        number: the cycle, or how many values the unit takes or sends.
+    """
+
+    unit: str | None
+    number: int
+
+    @staticmethod
+    def parse(text: str) -> Break:
+        """Read ``text``; cycles may have commas, as they are printed.
+
+        Raises:
+            ConfigurationError: it is neither.
+        """
+        unit, colon, last = text.strip().rpartition(":")
+        digits = last.replace(",", "")
+        # Python reads no number of thousands of digits.
+        readable = digits.isdecimal() and len(digits) <= 18
+        if not readable or (colon and not (unit and int(digits))):
+            raise ConfigurationError(
+                f"{text.strip()!r}: expected CYCLE or UNIT:ELEMENT, such as 1000 or matmul_1:3"
+            )
+        return Break(unit if colon else None, int(digits))
+
+    def go(self, run: SteppedRun) -> str:
+        """Let ``run`` go on to it, and return what happens there; nothing of a cycle.
+
+        Raises:
+            FabricError: see ``SteppedRun.until``.
+        """
+        if self.unit is None:
+            run.until(cycle=self.number)
+            return ""
+        run.until(unit=self.unit, element=self.number)
+        unit, number = visible(self.unit), f"{self.number:,}"
+        channel = _counted(run.state, self.unit)
+        if channel is None:
+            return f"{unit} sends element {number}"
+        producer, _, key = visible(channel).partition(" -> ")
+        unit, _, port = key.rpartition(".")
+        return f"{unit} takes element {number} from its input {port}, {producer}"
+
+
+def _counted(state: RunState, unit: str) -> str | None:
+    """Return the channel whose elements are counted; None where those are that ``unit`` sends."""
+    found = next((each for each in state.units if each.name == unit), None)
+    if found is None:
+        return next(each.name for each in state.channels if each.name.endswith(f" -> {unit}"))
+    read = [each.name for each in state.channels if each.consumer == found.number]
+    return min(read, key=lambda name: int(name.rpartition(".")[2]), default=None)

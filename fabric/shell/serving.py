@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from fabric.machine.terminations import ending_signal, uninterrupted
 from fabric.runs.exit_status import ExitStatus
 from fabric.serving.opening import open_servings
-from fabric.shell.one_object import print_json
+from fabric.shell.json_object import print_json
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import file_name
 from fabric.terminal.output import print_text, tell

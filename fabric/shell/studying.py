@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.machine.terminations import ending_signal
 from fabric.runs.exit_status import ExitStatus
-from fabric.shell.one_object import print_json
+from fabric.shell.json_object import print_json
 from fabric.study.opening import Asked, open_study
 from fabric.telling.errors import ConfigurationError
 from fabric.terminal.output import print_text, tell

@@ -1,4 +1,4 @@
-"""What ``check`` prints: the wiring, the metrics, who needs most on chip, and warnings."""
+"""What ``check`` prints: wiring, metrics, who needs most on chip, warnings, and the memory map."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from fabric.symbolic.substitution import followed
 from fabric.telling.wording import counted, merged_text, visible, without_numbers
 from fabric.terminal.output import print_line
 from fabric.values.dims import Dim, free_symbols, short_text
-from fabric.values.stream_type import StreamType
+from fabric.values.stream_type import StreamType, shape_text
+from fabric.values.value import dtype_name
+from fabric.wiring.memory_map import MemoryMap, Placed
 from fabric.wiring.operator import Node
 from fabric.wiring.stream import LaidOut
 
-__all__ = ["print_check"]
+__all__ = ["print_check", "print_memory_map"]
 
 _WARNINGS_SHOWN: Final = 30
 _DIGITS: Final = re.compile(r"(?<![\w.,])\d{4,}(?![\w.])")
@@ -191,3 +193,51 @@ def _most_on_chip(check: Check, console: Console) -> None:
         f"  {counted(most, 'byte')}, {_place(one)}",
     ):
         print_line(console, Text(text))
+
+
+def print_memory_map(memory_map: MemoryMap, console: Console) -> None:
+    """Print the tensors by address, with the operators that read or write them."""
+    console.print()
+    if not memory_map.tensors:
+        console.print("no off-chip tensors")
+        return
+    heads = [("address", "bytes"), *map(_numbers, memory_map.tensors)]
+    tails = ["tensor", *map(_tensor, memory_map.tensors)]
+    widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
+    for (address, size), tail in zip(heads, tails, strict=True):
+        line = f"{address:>{widths[0]}} {size:>{widths[1]}}  {tail}"
+        print_line(console, Text(line, style="dim" if tail == tails[0] else ""), 4)
+    placement = memory_map.placement
+    further = ""
+    if placement.stagger_bytes:
+        further = f", and {placement.stagger_bytes:,} further for each before it"
+    begin = f"Each begins at a multiple of {counted(placement.alignment_bytes, 'byte')}{further}."
+    print_line(console, Text(begin), 0)
+
+
+def _numbers(placed: Placed) -> tuple[str, str]:
+    size = "by data" if placed.size_bytes is None else f"{placed.size_bytes:,}"
+    return f"{placed.first_address:#x}", size
+
+
+def _tensor(placed: Placed) -> str:
+    """Return what a tensor is called: an output by its name, all by the operators that use them."""
+    users = merged_text([node.name for node in placed.nodes])
+    tensor, layout = placed.tensor, _layout(placed)
+    if tensor is None:
+        return f"{users}{layout}"
+    name = users if tensor.output is None else f"{tensor.output} of {users}"
+    return f"{name}  {shape_text(tensor.shape)} {dtype_name(tensor.dtype)}{layout}"
+
+
+def _layout(placed: Placed) -> str:
+    """Return what is not as it usually is, or not as the hardware wants it."""
+    layout, tensor = placed.layout, placed.tensor
+    if layout.contiguous:
+        assert tensor is not None
+        assert tensor.tile is not None
+        rows, cols = tensor.tile
+        return f", tiles of {rows}x{cols} one behind the other"
+    free = layout.padding_bytes
+    padded = f", {counted(free, 'byte')} free behind each row" if free else ""
+    return padded if layout.reason is None else f"{padded}, row-major: {layout.reason}"

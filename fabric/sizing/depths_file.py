@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.toml_file import read_toml
+from fabric.telling.read_files import read_toml
 from fabric.telling.whole_file import write_whole
 from fabric.telling.wording import found_text, visible
 

@@ -9,7 +9,7 @@ from typing import Literal
 from fabric.retiming.record import Record
 from fabric.sizing.settled import Settled
 from fabric.telling.plain import JsonObject
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 
 __all__ = ["Binding", "HeldOut", "Input", "MethodTotal", "SizedChannel", "Sizing", "Truth"]
 

@@ -9,12 +9,11 @@ from typing import Final, Literal, NamedTuple
 
 from fabric.deadlock.document import DeadlockReport
 from fabric.retiming.record import Record
-from fabric.retiming.recording import Recording
-from fabric.runs.comparison import check_assumptions
+from fabric.retiming.record_making import Recording
+from fabric.runs.comparison import check_assumptions, measured_sizes
 from fabric.runs.execution import Execution
 from fabric.runs.explaining import explain
 from fabric.runs.options import Options, Settings
-from fabric.runs.sizes import measured_sizes
 from fabric.state.run_state import RunState
 from fabric.symbolic.substitution import Substitution
 from fabric.telling.errors import FabricError

@@ -1,26 +1,41 @@
-"""The state of a run at a cycle, as data that nobody can change.
+"""The state of a run at a cycle, as data that nobody can change; its waits then, and how runs end.
 
 The engine makes it of a machine (``fabric.machine.state_of``), the reader of traces of a recorded
 run, at any cycle of it (``fabric.trace.reading.state_in``). Units and channels are referred to by
 their numbers, in node and in edge order. What hangs on the program alone is in its plan; what its
 shapes tell of channels in this state, in ``fabric.state.expected``.
+
+Waits that had not ended when a run stopped, in a deadlock, at an error, at an interrupt, go on to
+its last cycle, and are counted under the cause they would have had. Counters and traces both ask
+here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from fabric.engine.unit import UnitKind
-from fabric.telling.causes import Operation
+from fabric.telling.causes import Cause, Operation
 from fabric.telling.place import Place
 from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
-    from fabric.engine.memory_counters import MemoryCounters
-    from fabric.hardware.pages import Pages
+    from collections.abc import Container
 
-__all__ = ["ChannelState", "OnChipState", "RunState", "UnitState", "WaitState"]
+    from fabric.engine.off_chip import MemoryCounters
+    from fabric.hardware.description import Pages
+
+__all__ = [
+    "ChannelState",
+    "Ending",
+    "OnChipState",
+    "OpenWait",
+    "RunState",
+    "UnitState",
+    "WaitState",
+    "open_waits",
+]
 
 
 class WaitState(NamedTuple):
@@ -204,3 +219,51 @@ class RunState:
     def stopped_cycle(self) -> int:
         """The latest clock of the units that wait."""
         return max((unit.cycle for unit in self.units if unit.wait is not None), default=0)
+
+
+class OpenWait(NamedTuple):
+    """What a unit was still waiting for.
+
+    Attributes:
+        cause: under which the cycles count.
+        channel: waited for, the first one of several; None for the memories.
+        since_cycle: the unit's clock, which stands still while it waits.
+    """
+
+    cause: Cause
+    channel: int | None
+    since_cycle: int
+
+
+def open_waits(state: RunState) -> list[OpenWait | None]:
+    """Return for each unit the wait that goes on to the end of the run.
+
+    Args:
+        state: at the run's end, or in between while nothing can run.
+
+    Returns:
+        In node order; None where the wait had ended or the unit could have gone on.
+    """
+    wanting_room = {unit for unit, _ in state.on_chip.requests}
+    return [_open_wait(unit, wanting_room) for unit in state.units]
+
+
+def _open_wait(unit: UnitState, wanting_room: Container[int]) -> OpenWait | None:
+    wait = unit.wait
+    if wait is None:
+        return None
+    cause = wait.operation.cause
+    if cause is None:
+        # It asked the clock for its turn: to merge what comes first, or to take room that is free.
+        if wait.channels:
+            cause = Cause.EMPTY
+        elif unit.number in wanting_room:
+            cause = Cause.CAPACITY
+        else:
+            return None
+    return OpenWait(cause, wait.channels[0] if wait.channels else None, unit.cycle)
+
+
+Ending: TypeAlias = Literal["completed", "deadlock", "livelock", "error", "interrupted"]
+"""All operators ended; nothing can happen any more; it moves and gets nowhere; an operator failed;
+whoever ran it did not want to wait any longer."""

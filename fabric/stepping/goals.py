@@ -1,13 +1,26 @@
-"""Where to go in a run that is held: a cycle, an element, or what comes next."""
+"""Where to go in a run that is held: a cycle, an element or what comes next, as users call it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from fabric.arguments.described import refuse
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import close_to
 
 if TYPE_CHECKING:
+    from fabric.machine.machine import Machine
     from fabric.stepping.ledger import Ledger
 
-__all__ = ["AtCycle", "AtElement", "AtNext", "Goal"]
+__all__ = [
+    "AtCycle",
+    "AtElement",
+    "AtNext",
+    "Goal",
+    "channel_number",
+    "element_goal",
+    "unit_number",
+]
 
 
 class Goal(Protocol):
@@ -57,3 +70,65 @@ class AtNext(NamedTuple):
     def cycle(self, ledger: Ledger, now: int) -> int | None:
         """See ``Goal``."""
         return ledger.next_cycle(now)
+
+
+_DIGITS: Final = 10
+"""No input has a number of so many."""
+
+
+def unit_number(machine: Machine, name: str) -> int:
+    """Return the number of the unit called ``name``.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    names = [unit.name for unit in machine.units]
+    if name not in names:
+        refuse(f"no unit is called {name!r}: expected {close_to(names, name)}", ConfigurationError)
+    return names.index(name)
+
+
+def channel_number(machine: Machine, name: str) -> int:
+    """Return the number of the channel called ``name``: ``OPERATOR.INPUT``, or as in reports.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    edges = machine.plan.edges
+    found = [number for number, edge in enumerate(edges) if name in (edge.key, edge.name)]
+    if not found:
+        keys = [edge.key for edge in edges]
+        refuse(
+            f"no channel is called {name!r}: expected OPERATOR.INPUT, {close_to(keys, name)}",
+            ConfigurationError,
+        )
+    return found[0]
+
+
+def element_goal(machine: Machine, unit: str, element: int) -> AtElement:
+    """Return where a unit takes ``element`` values from an input, or sends them.
+
+    Args:
+        machine: that runs.
+        unit: its name, for its first input, or its name and an input: ``matmul_1.1``.
+        element: how many.
+
+    Raises:
+        ConfigurationError: there is no such unit or input, or it has no streams.
+    """
+    edges = list(enumerate(machine.plan.edges))
+    name, _, given = unit.rpartition(".")
+    wanted = int(given) if name and given.isdecimal() and len(given) < _DIGITS else None
+    if any(each.name == unit for each in machine.units):
+        wanted = None
+    index = unit_number(machine, unit if wanted is None else name)
+    read = {edge.input: number for number, edge in edges if edge.consumer.index == index}
+    if wanted is not None and wanted not in read:
+        inputs = f"one of {', '.join(map(str, sorted(read)))}" if read else "a unit with inputs"
+        refuse(f"until: {name} has no input {wanted}: expected {inputs}", ConfigurationError)
+    if read:
+        return AtElement(read[min(read) if wanted is None else wanted], element, sent=False)
+    written = [(edge.output, number) for number, edge in edges if edge.producer.index == index]
+    if not written:
+        refuse(f"until: {unit} has no streams: expected a unit with one", ConfigurationError)
+    return AtElement(min(written)[1], element, sent=True)

@@ -17,10 +17,9 @@ from typing_extensions import override
 
 from fabric.engine.observed_channel import ObservedChannel
 from fabric.engine.unit import Unit
-from fabric.machine.companion import Companion
+from fabric.machine.machine import Companion
 from fabric.machine.state_of import cycles_of, state_of
-from fabric.stepping.ledger import Ledger
-from fabric.stepping.state_at import state_at
+from fabric.stepping.ledger import Ledger, state_at
 from fabric.telling.place import Place
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from fabric.loading.beside import executes_still
 from fabric.runs.options import Options
 from fabric.study.space import Scalar, Setting
 from fabric.study.study import Study
-from fabric.telling.given_file import open_given
 from fabric.telling.plain import JsonObject
+from fabric.telling.read_files import open_given
 
 __all__ = ["Identities", "engine_digest"]
 

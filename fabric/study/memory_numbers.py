@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Final
 
-from fabric.engine.memory_counters import BusCycles, MemoryCounters
+from fabric.engine.off_chip import BusCycles, MemoryCounters
 
 __all__ = ["MEMORY_METRICS", "memory_numbers"]
 

@@ -16,7 +16,7 @@ from fabric.study.outcome import metric as value_of
 from fabric.study.study import Study
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.plain import JsonObject
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 from fabric.telling.wording import counted
 
 __all__ = ["StudyResult"]

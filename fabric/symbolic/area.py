@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.symbolic.carried import dtype_of, passed_bytes
 from fabric.symbolic.substitution import Size, Substitution
-from fabric.values.totals import Totals, least_of, with_totals
+from fabric.values.dims import Totals, least_of, with_totals
 
 if TYPE_CHECKING:
-    from fabric.hardware.area import AreaDescription, Range
     from fabric.hardware.mesh import Mesh
+    from fabric.hardware.prices import AreaDescription, Range
     from fabric.symbolic.metrics import Metrics
     from fabric.values.dims import Dim
     from fabric.wiring.elaborate import Plan

@@ -16,10 +16,9 @@ from fabric.symbolic.graph import graph_of
 from fabric.symbolic.metrics import Metrics, metrics_of
 from fabric.symbolic.operator_bounds import Least, leasts
 from fabric.telling.place import is_own
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 from fabric.telling.users_code import users_values
-from fabric.values.dims import Dim, total
-from fabric.values.totals import Totals, least_of, with_totals
+from fabric.values.dims import Dim, Totals, least_of, total, with_totals
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.elaborate import Plan, elaborate
 from fabric.wiring.operator import ComputeOperator

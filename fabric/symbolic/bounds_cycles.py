@@ -25,9 +25,8 @@ from fabric.memories.flat import SHUTDOWN_CYCLES
 from fabric.symbolic.graph import Graph
 from fabric.symbolic.operator_bounds import Least
 from fabric.telling.causes import Cause
-from fabric.values.dims import Dim, Expression, total
+from fabric.values.dims import Dim, Expression, Totals, least_of, parts_of, total, with_totals
 from fabric.values.expression import terms_of
-from fabric.values.totals import Totals, least_of, parts_of, with_totals
 from fabric.wiring.elaborate import Edge, Plan
 
 __all__ = ["Bound", "bounds_of_cycles"]

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from fabric.symbolic.substitution import Size, Sizes, Substitution, followed
-from fabric.values.dims import Dim, Expression, Symbol, free_symbols, is_ragged
+from fabric.values.dims import Dim, Expression, Symbol, free_symbols, is_ragged, is_total, parts_of
 from fabric.values.expression import Product, Sum
 from fabric.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
-from fabric.values.totals import is_total, parts_of
 from fabric.wiring.elaborate import Plan
 
 __all__ = ["Certain", "Facts", "certain_sizes", "symbols_of"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from fabric.engine.machine_code import Counters
 from fabric.engine.off_chip import Region
-from fabric.hardware.banked import BankedDescription
+from fabric.hardware.memory_models import BankedDescription
 from fabric.layouts.layout import Layout
 from fabric.memories.address_mapping import (
     BANK_SHIFT,

@@ -11,15 +11,12 @@ from fabric.compiled.likeness import Likeness
 from fabric.symbolic.certain import Certain, Facts, symbols_of
 from fabric.symbolic.graph import Graph
 from fabric.telling.place import is_ours
-from fabric.values.dims import Dim, Symbol, free_symbols
-from fabric.values.totals import Totals
-from fabric.wiring.behaviour import behaving_as
-from fabric.wiring.broadcast import Broadcast
-from fabric.wiring.elaborate import Plan
+from fabric.values.dims import Dim, Symbol, Totals, free_symbols
+from fabric.wiring.costs import NEEDS, Rates, Work
+from fabric.wiring.elaborate import Broadcast, Plan
 from fabric.wiring.mistakes import work_of
-from fabric.wiring.operator import ComputeOperator, Operator
+from fabric.wiring.operator import ComputeOperator, Operator, behaving_as
 from fabric.wiring.stream import Feedback, Stream
-from fabric.wiring.work import NEEDS, Rates, Work
 
 __all__ = ["Least", "leasts"]
 

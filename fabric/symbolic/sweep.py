@@ -14,8 +14,7 @@ from fabric.symbolic.metrics import Metrics
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import counted
 from fabric.values.dims import Dim, free_symbols
-from fabric.values.expression import Expression, Product, Sum, Symbol
-from fabric.values.rounding import AtLeastOne, CeilDiv
+from fabric.values.expression import AtLeastOne, CeilDiv, Expression, Product, Sum, Symbol
 
 __all__ = ["Sweep"]
 

@@ -1,23 +1,33 @@
-"""What an analysis shows: titles, lines and tables, which a terminal and a notebook lay out."""
+"""How things show themselves: titles, lines and tables, or a form that somebody else draws.
+
+A terminal and a notebook lay them out.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from typing_extensions import override
 
 __all__ = [
     "SHOWN",
     "Block",
+    "Form",
     "Line",
     "Part",
     "Rows",
     "Sheet",
+    "ShownAsTables",
     "Style",
     "Title",
     "cell_text",
+    "draws",
+    "in_short",
     "is_number",
     "line",
+    "shown",
 ]
 
 _NUMBER: Final = re.compile(r"[+-]?[\d,]*\.?\d+(e[+-]\d+)?")
@@ -96,3 +106,50 @@ def cell_text(value: object) -> str:
 def is_number(value: object) -> bool:
     """Whether a cell stands right in its column: it is a number, or the text of one."""
     return not isinstance(value, str) or _NUMBER.fullmatch(value) is not None
+
+
+Form: TypeAlias = Literal["html", "svg", "text"]
+"""As a notebook shows it, the picture alone, or as a terminal shows it."""
+
+_drawers: list[Callable[[object, Form], str | None]] = []
+
+
+def draws(drawer: Callable[[object, Form], str | None]) -> None:
+    """Let ``drawer`` draw what is shown from now on."""
+    _drawers[:] = [drawer]
+
+
+def shown(thing: object, form: Form = "html") -> str | None:
+    """Return ``thing`` in ``form``; None where there is nothing to be seen."""
+    return _drawers[0](thing, form) if _drawers else None
+
+
+class ShownAsTables:
+    """A result whose ``repr`` is the text of the command that prints it.
+
+    ``print`` and the prompt show it as the command does, a notebook as tables.
+    """
+
+    __slots__ = ()
+
+    @override
+    def __repr__(self) -> str:
+        return shown(self, "text") or super().__repr__()
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it: the same tables."""
+        return shown(self)
+
+
+class Telling(Protocol):
+    """What says in pairs what it is, as rich shows it."""
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """Yield names and values."""
+        ...
+
+
+def in_short(thing: Telling) -> str:
+    """Return the one line that rich would show, for ``repr``."""
+    told = ", ".join(f"{name}={value!r}" for name, value in thing.__rich_repr__())
+    return f"{type(thing).__name__}({told})"

@@ -20,7 +20,7 @@ from typing import Annotated, Final
 import msgspec
 import numpy as np
 
-from fabric.telling.given_file import open_given
+from fabric.telling.read_files import open_given
 from fabric.telling.whole_file import write_parts
 from fabric.telling.wording import counted
 

@@ -1,21 +1,24 @@
 """Whether a value is what the type of its stream promises, said in words where it is not.
 
 Asked only of what users' operators and functions hand over: the fabric's own keep their promises.
+The numbers of tiles are in their own type, or a run keeps all floats in float64.
 """
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, Final, SupportsIndex
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric.telling.errors import Refusal
 from fabric.telling.wording import counted
-from fabric.values.precision import kept_as
 from fabric.values.stream_type import (
     BoolType,
     BufferType,
@@ -25,22 +28,18 @@ from fabric.values.stream_type import (
     TupleType,
     ValueType,
 )
-from fabric.values.value import (
-    BufferReference,
-    Empty,
-    Selector,
-    Tile,
-    dtype_name,
-    is_constant,
-)
+from fabric.values.value import BufferReference, Empty, Selector, Tile, dtype_name, is_constant
 
 __all__ = [
     "MOST_CYCLES",
     "SentTile",
     "described",
     "element_misfit",
+    "exact_numbers",
     "freeze",
+    "kept_as",
     "misfit",
+    "unit_of",
     "whole",
 ]
 
@@ -299,3 +298,42 @@ _CHECKS: Final[dict[type, Callable[[object, Any, bool], str | None]]] = {
     BufferType: _buffer,
     TupleType: _tuple,
 }
+
+
+_exact: ContextVar[bool] = ContextVar("exact", default=False)
+
+_DOUBLE: Final = np.dtype(np.float64)
+
+_units: Final[dict[np.dtype, float]] = {}
+
+
+@contextlib.contextmanager
+def exact_numbers(exact: bool) -> Iterator[None]:
+    """Keep the numbers of all float tiles in float64 inside, where ``exact``."""
+    token = _exact.set(exact)
+    try:
+        yield
+    finally:
+        _exact.reset(token)
+
+
+def kept_as(dtype: np.dtype) -> np.dtype:
+    """Return the type in which this run keeps the numbers of a tile of type ``dtype``.
+
+    That is ``dtype``; of floats it is float64 in a run that is exact. The sizes of tiles are those
+    of ``dtype`` in any run.
+    """
+    return _DOUBLE if _exact.get() and unit_of(dtype) else dtype
+
+
+def unit_of(dtype: np.dtype) -> float:
+    """Return the distance from 1 to the next number of a float type; 0 for other types."""
+    unit = _units.get(dtype)
+    if unit is None:
+        finfo: Any = vars(ml_dtypes)["finfo"]  # it has no annotations
+        try:
+            unit = 0.0 if dtype.kind == "c" else float(finfo(dtype).eps)
+        except ValueError:
+            unit = 0.0
+        _units[dtype] = unit
+    return unit

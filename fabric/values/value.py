@@ -21,7 +21,6 @@ __all__ = [
     "BufferReference",
     "Element",
     "Empty",
-    "Room",
     "Selector",
     "Tile",
     "Value",
@@ -33,6 +32,7 @@ __all__ = [
     "number_in",
     "row_bytes",
     "share",
+    "size_bytes",
 ]
 
 Array: TypeAlias = np.ndarray
@@ -312,3 +312,14 @@ Element: TypeAlias = tuple[Value, int]
 A plain pair: every hop unpacks one, and a named tuple takes 0.26 microseconds more to make and 0.06
 more to unpack, of the 1 to 3 that an element takes.
 """
+
+
+def size_bytes(value: Value) -> int:
+    """Return the bytes of ``value``; of a buffer, those it refers to; of a bare stop, none."""
+    if isinstance(value, Tile | Selector):
+        return value.size_bytes
+    if isinstance(value, BufferReference):
+        return sum(size_bytes(element[0]) for element in value.elements)
+    if isinstance(value, bool | Empty):
+        return int(isinstance(value, bool))
+    return sum(map(size_bytes, items_of(value)))

@@ -19,7 +19,7 @@ from fabric.engine.ports import Ports
 from fabric.telling.errors import ShapeError
 from fabric.values.conversion import ValueChangedError, converted
 from fabric.values.dims import Dim, is_static
-from fabric.values.precision import kept_as
+from fabric.values.fit import kept_as
 from fabric.values.stream_type import (
     BoolType,
     SelectorType,
@@ -29,10 +29,9 @@ from fabric.values.stream_type import (
     ValueType,
 )
 from fabric.values.value import ADDRESS_DTYPE, Empty, Selector, Tile, Value, dtype_name
-from fabric.wiring.costs import Costs
+from fabric.wiring.costs import Costs, Rates, Work
 from fabric.wiring.operator import Node, Operator, Wiring
 from fabric.wiring.stream import Feedback, Stream
-from fabric.wiring.work import Rates, Work
 
 if TYPE_CHECKING:
     from fabric.wiring.program import Program

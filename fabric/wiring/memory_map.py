@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from fabric.engine.off_chip import Region
-from fabric.hardware.placement import PlacementDescription
+from fabric.hardware.description import PlacementDescription
 from fabric.values.dims import is_static, product
 from fabric.values.value import row_bytes
+from fabric.wiring.costs import OffChipTensor
 from fabric.wiring.mistakes import off_chip_tensor_of
-from fabric.wiring.off_chip_tensor import OffChipTensor
 from fabric.wiring.operator import Node
 
 __all__ = ["MemoryMap", "Placed", "memory_map_of"]

@@ -15,11 +15,9 @@ from fabric.telling.users_code import pass_signals
 from fabric.telling.wording import found_text, one_of
 from fabric.values.expression import Expression
 from fabric.values.stream_type import StreamType, TileType, ValueType
-from fabric.wiring.costs import Costs
-from fabric.wiring.off_chip_tensor import OffChipTensor
+from fabric.wiring.costs import NEEDS, WORK_NUMBERS, Costs, OffChipTensor, Rates, Work
 from fabric.wiring.operator import Node, Operator
 from fabric.wiring.stream import Stream
-from fabric.wiring.work import NEEDS, WORK_NUMBERS, Rates, Work
 
 __all__ = [
     "costs_of",

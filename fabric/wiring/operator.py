@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple, Protocol
 
 from typing_extensions import override
@@ -15,28 +16,33 @@ from typing_extensions import override
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described, field_checks
 from fabric.engine.unit import UnitKind
-from fabric.layouts.laid import Laid
-from fabric.layouts.layout import Layout
+from fabric.layouts.layout import Laid, Layout
 from fabric.telling.errors import ProgramError
 from fabric.telling.place import Place, calling_place, defining_place, is_own
 from fabric.telling.wording import counted, found_text
 from fabric.values.dims import Dim
 from fabric.values.stream_type import StreamType, ValueType, with_dims
 from fabric.wiring.expectation import Expectation
-from fabric.wiring.orders import unfit
-from fabric.wiring.stream import Assumed, Stream
+from fabric.wiring.stream import Assumed, Stream, unfit
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from fabric.engine.ports import Ports
     from fabric.hardware.description import Hardware
-    from fabric.wiring.costs import Costs
+    from fabric.wiring.costs import Costs, OffChipTensor, Rates, Work
     from fabric.wiring.names import Names
-    from fabric.wiring.off_chip_tensor import OffChipTensor
-    from fabric.wiring.work import Rates, Work
 
-__all__ = ["ComputeOperator", "Node", "Operator", "Wiring", "applied_by", "current_program"]
+__all__ = [
+    "ComputeOperator",
+    "Node",
+    "Operator",
+    "Wiring",
+    "applied_by",
+    "behaving_as",
+    "current_program",
+    "is_conducted",
+]
 
 
 class Wired(Protocol):
@@ -486,3 +492,57 @@ class Wiring(NamedTuple):
         """
         ragged = self.is_inner is not False if ragged is None else ragged
         return self.program.absorb(dim, f"D_{self.node_name}", ragged=ragged)
+
+
+def is_conducted(kind: type[Operator]) -> bool:
+    """Whether operators of class ``kind`` are conducted; see ``Operator.conducted``."""
+    return bool(vars(behaving_as(kind)).get("conducted", False))
+
+
+def behaving_as(kind: type[Operator]) -> type[Operator]:
+    """Return the class whose ``run`` does the same as that of ``kind``, all it may use included.
+
+    It is one that states whether its operators are conducted: ``kind`` itself, or a base of which
+    ``kind`` overrides nothing but how an operator is made, its types, its costs and what is said
+    of it. Where there is none, it is ``kind``.
+    """
+    for base in kind.__mro__:
+        if not issubclass(base, Operator) or "conducted" not in vars(base):
+            continue
+        if base is kind or _is_unchanged(kind, base):
+            return base
+    return kind
+
+
+def _is_unchanged(kind: type[Operator], base: type[Operator]) -> bool:
+    defaults = {field.name for field in fields(base)}
+    besides = _besides()
+    for name in type.__dir__(base):  # all of it: dir() lists what users need
+        if name in besides:
+            continue
+        found = _found(kind, name)
+        # Instances have their own values of fields; a property in the place of one is code.
+        if found is not _found(base, name) and (
+            name not in defaults or hasattr(type(found), "__get__")
+        ):
+            return False
+    return True
+
+
+def _found(kind: type, name: str) -> object:
+    """Return what ``kind`` has under ``name``, as it stands there: no descriptor is asked."""
+    return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
+
+
+@cache
+def _besides() -> frozenset[str]:
+    """Return the names of what ``run`` does not use."""
+
+    @dataclass(frozen=True)
+    class Plain(Described):
+        """Has what Python and ``dataclass`` give every description, and nothing else."""
+
+        field: int = 0
+
+    others = ("__post_init__", "__call__", "infer", "costs", "work", "duties", "refusal")
+    return frozenset((*vars(Plain), *others, "is_users"))

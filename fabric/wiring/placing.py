@@ -10,13 +10,13 @@ from fabric.hardware.mesh import Mesh, Site
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import close_to, counted
 from fabric.wiring.elaborate import Plan
-from fabric.wiring.floor import Floor
+from fabric.wiring.sites import Floor
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fabric.wiring.operator import Node
-    from fabric.wiring.placement_file import Placement
+    from fabric.wiring.sites import Placement
 
 __all__ = ["placed"]
 
@@ -47,7 +47,7 @@ def placed(plan: Plan, placement: Path | str | None) -> Plan:
         )
     stated = plan.program.placement
     if placement is not None:
-        from fabric.wiring.placement_file import read_placement
+        from fabric.wiring.sites import read_placement
 
         stated = read_placement(placement)
     if stated is None:

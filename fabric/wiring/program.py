@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import TracebackType
-from typing import Annotated, Final, Self, TypeVar
+from typing import Annotated, Final, Literal, Self, TypeAlias, TypeVar
+
+from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import called_wrongly, checked, refuse
-from fabric.engine.hop import Hop
-from fabric.hardware.description import Hardware
+from fabric.engine.channel_counters import Hop
+from fabric.hardware.description import Hardware, PlacementDescription
 from fabric.hardware.mesh import Site
-from fabric.hardware.placement import PlacementDescription
 from fabric.telling.errors import ConfigurationError, ProgramError, ShapeError, said
 from fabric.telling.place import Place, calling_place, raising_place
-from fabric.telling.shown import in_short, shown
+from fabric.telling.sheet import in_short, shown
 from fabric.telling.users_code import pass_signals
 from fabric.telling.wording import counted, visible
 from fabric.values.dims import (
@@ -28,14 +29,13 @@ from fabric.values.dims import (
     free_symbols,
     is_polynomial_in,
     is_ragged,
+    is_total,
     symbol,
+    undecided_in,
 )
-from fabric.values.equality import undecided_in
 from fabric.values.expression import Expression
-from fabric.values.totals import is_total
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.expectation import Expectation, Tolerance, expectations
-from fabric.wiring.joined import check_orders
 from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
 from fabric.wiring.names import Extra, Names
 from fabric.wiring.operator import (
@@ -46,13 +46,13 @@ from fabric.wiring.operator import (
     applied_by,
     current_program,
 )
-from fabric.wiring.placement_file import Placement
-from fabric.wiring.stream import Stream
-from fabric.wiring.token_count import TokenCount, TokenPhase
+from fabric.wiring.sites import Placement
+from fabric.wiring.stream import Stream, check_orders
+
+__all__ = ["Program", "TokenPhase", "hardware_scope"]
 
 Answer = TypeVar("Answer")
 
-__all__ = ["Program", "hardware_scope"]
 
 _hardware: ContextVar[Hardware | None] = ContextVar("hardware", default=None)
 
@@ -513,3 +513,24 @@ class Program:
         result = self.symbol(name, ragged=True)
         self.mixtures[result] = tuple(zip(counts, sizes, strict=True))
         return result
+
+
+TokenPhase: TypeAlias = Literal["decode", "prefill"]
+
+
+@dataclass(frozen=True)
+class TokenCount:
+    """Tokens of a run.
+
+    Attributes:
+        count: of all requests together.
+        phase: ``decode``: the run makes them, one for each request; ``prefill``: it reads them, and
+            a request has its first token when the run ends.
+    """
+
+    count: int
+    phase: TokenPhase
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.count:,} of {self.phase}"

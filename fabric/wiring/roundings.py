@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fabric.values.block_scaled import BLOCK, block_format
-from fabric.values.precision import unit_of
+from fabric.values.fit import unit_of
 from fabric.values.stream_type import BufferType, TileType, TupleType, ValueType
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.mistakes import off_chip_tensor_of, rounded_in

@@ -1,4 +1,7 @@
-"""Streams while a program is being wired: who produces them, their shape and element type.
+"""Streams while a program is wired: their producers, shapes, element types and orders of tiles.
+
+An operator says what it makes of the orders of its inputs (``Operator.layouts``). Nothing is worked
+out before somebody asks: most programs are wired without.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 """
@@ -6,23 +9,28 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from typing import Final, NoReturn, Protocol
 
 from typing_extensions import override
 
 from fabric.arguments.described import checked, refuse, settle
-from fabric.layouts.laid import Laid
-from fabric.layouts.layout import Layout
+from fabric.layouts.layout import Laid, Layout
 from fabric.telling.errors import ProgramError, ShapeError
 from fabric.telling.place import Place, calling_place
-from fabric.telling.shown import in_short, shown
+from fabric.telling.sheet import in_short, shown
 from fabric.telling.wording import counted
-from fabric.values.claim import Claim
-from fabric.values.dims import Dim
-from fabric.values.equality import same
-from fabric.values.stream_type import StreamType, TileType, ValueType, shape_text, without_ragged
+from fabric.values.dims import Claim, Dim, is_static, product, same
+from fabric.values.stream_type import (
+    BufferType,
+    StreamType,
+    TileType,
+    TupleType,
+    ValueType,
+    shape_text,
+    without_ragged,
+)
 from fabric.wiring.expectation import Expectation, Tolerance
-from fabric.wiring.orders import differ, differ_text, unfit
 
 __all__ = [
     "Assumed",
@@ -30,6 +38,9 @@ __all__ = [
     "LaidOut",
     "Producer",
     "Stream",
+    "check_orders",
+    "check_same_shape",
+    "unfit",
 ]
 
 
@@ -465,3 +476,110 @@ def _check_alike(stream: Stream, shape: tuple[Dim, ...], place: Place) -> None:
                 file=place.file,
                 line=place.line,
             )
+
+
+def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
+    """Raise an error if two streams cannot be read element by element.
+
+    Raises:
+        ShapeError: ranks differ, or dimensions that are known to differ.
+    """
+    if left.rank == right.rank and (
+        left.shape == right.shape
+        or all(same(a, b) is not False for a, b in zip(left.shape, right.shape, strict=True))
+    ):
+        return
+    raise ShapeError(f"{operator} joins {left} and {right}: expected the same shape")
+
+
+def check_orders(operator: str, inputs: tuple[Stream, ...], place: Place) -> None:
+    """Refuse streams that come together element by element and have other tiles of one tensor.
+
+    Raises:
+        ShapeError: two orders differ, of which the program has stated at least one.
+    """
+    for left, right in combinations(inputs, 2):
+        if not (left.is_laid_out or right.is_laid_out):
+            continue
+        one, other = left.layout, right.layout
+        if one is not None and other is not None and differ(one, other):
+            raise ShapeError(
+                f"{operator} joins {left} and {right} in two orders: "
+                f"{differ_text(one, other, left.type)}",
+                file=place.file,
+                line=place.line,
+            )
+
+
+_SHOWN: Final = 4
+"""First elements of tiles in a message: the first that differ are among them, if they can be."""
+
+
+def unfit(layout: Layout, stream: StreamType) -> str | None:
+    """Return what a stream of ``layout`` has that ``stream`` has not; None where it fits."""
+    value: ValueType = stream.value
+    shape = stream.shape
+    if isinstance(value, BufferType):
+        shape = (*shape, *value.shape)
+        value = value.tile
+    if not all(map(is_static, shape)) or product(shape) != layout.count:
+        return f"{counted(layout.count, 'tile')} in place of {shape_text(shape)}"
+    if isinstance(value, TupleType):
+        return None
+    if not isinstance(value, TileType) or (value.rows, value.cols) != (layout.rows, layout.cols):
+        return f"tiles of {layout.rows}x{layout.cols} in place of {value}"
+    return None
+
+
+def differ(left: Layout, right: Layout) -> bool:
+    """Whether two streams that come together element by element have other tiles of one tensor.
+
+    Layouts of tensors of other shapes, or in other tiles, are not compared.
+    """
+    same_tiles = (left.shape, left.tile) == (right.shape, right.tile)
+    return same_tiles and not left.same_order(right)
+
+
+def differ_text(left: Layout, right: Layout, stream: StreamType) -> str:
+    """Return both orders, and the converter from ``left`` to ``right``, as errors show them."""
+    first = _first_difference(left, right)
+    return (
+        f"{_offsets(left, first)} of {left}, and {_offsets(right, first)} of {right}: expected "
+        f"one order, such as behind Convert{_cost(left, right, stream)}"
+    )
+
+
+def _first_difference(left: Layout, right: Layout) -> int:
+    """Return the number of the first tile that is another one in the other order."""
+    count = min(left.count, right.count)
+    others = (left.offsets()[:count] != right.offsets()[:count]).any(axis=1).nonzero()[0]
+    return int(others[0]) if len(others) else count
+
+
+def _offsets(layout: Layout, first: int) -> str:
+    """Return the first elements of the first tiles, and of the first that differs."""
+    shown = max(_SHOWN, first + 1)
+    offsets = [str(tuple(each)) for each in layout.offsets()[:shown].tolist()]
+    if len(offsets) > _SHOWN:
+        offsets = [*offsets[: _SHOWN - 1], "...", offsets[-1]]
+    more = ", ..." if shown < layout.count else ""
+    return f"{', '.join(offsets)}{more}"
+
+
+def _cost(left: Layout, right: Layout, stream: StreamType) -> str:
+    """Return what the converter keeps on chip; nothing where there is none."""
+    value = stream.value.tile if isinstance(stream.value, BufferType) else stream.value
+    if not isinstance(value, TileType):
+        return ""
+    # Only two orders that differ are converted.
+    from fabric.layouts.reordering import convert_bytes
+
+    try:
+        found = convert_bytes(left, right, value.dtype.itemsize)
+    except ShapeError:
+        return ""
+    shape = "x".join(map(str, found.shape))
+    return (
+        f", which keeps {shape} of it in {counted(found.tiles, 'tile')}, "
+        f"{counted(found.bytes, 'byte')}"
+    )

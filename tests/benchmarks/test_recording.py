@@ -11,7 +11,7 @@ import pytest
 from fabric import Program
 from fabric.hardware.description import Hardware
 from fabric.loading.program_file import load_program
-from fabric.retiming.recording import Recording
+from fabric.retiming.record_making import Recording
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.wiring.collector import only_young_garbage

@@ -19,7 +19,7 @@ from fabric.engine import conductor
 from fabric.machine import assembly
 from fabric.memories import registry
 from fabric.memories.flat import FlatMemory
-from fabric.terminal.progress import Snapshot
+from fabric.terminal.standard_error import Snapshot
 from operators import Broadcast, Consumer, EagerMerge, Flatten, Metadata, Promote, Repeat, Zip
 from tests.compiled.both import both, run
 from tests.compiled.test_both_engines import hopped

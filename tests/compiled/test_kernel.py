@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, Program
-from fabric.compiled import arrays, kernel, kernel_channels, kernel_network, kernel_stages
+from fabric.compiled import arrays, kernel, kernel_channels, kernel_stages
 from fabric.compiled import columns as c
 from fabric.compiled.kernel import go_on
 from fabric.engine import channel_rule
@@ -178,7 +178,7 @@ def _mutated(rule: str, instead: str) -> Callable[..., tuple[int, ...]]:
     """Return the loop in Python with one of its statements changed."""
     names: dict[str, Any] = {}
     changed = 0
-    for module in (channel_rule, kernel_channels, kernel_network, kernel_stages, kernel):
+    for module in (channel_rule, kernel_channels, kernel_channels, kernel_stages, kernel):
         names.update({name: each for name, each in vars(module).items() if name not in names})
         for name, each in list(vars(module).items()):
             function = each.function if each is go_on else each

@@ -15,7 +15,7 @@ from fabric import Hardware, Program, simulate
 from fabric.extend import ChannelDescription
 from fabric.loading.program_file import load_program
 from fabric.network import Mesh
-from fabric.telling.shipped import programs
+from fabric.telling.read_files import programs
 from fabric.wiring.elaborate import elaborate
 from fabric.wiring.program import hardware_scope
 from tests.compiled.both import both, described

@@ -15,7 +15,7 @@ from structlog.testing import LogCapture
 
 from fabric import Program, Stream, simulate
 from fabric.extend import Element
-from fabric.terminal.progress import Snapshot
+from fabric.terminal.standard_error import Snapshot
 from fabric.wiring.elaborate import elaborate
 from operators import Consumer, FilterLastTile, Metadata, RandomOffChipLoad, Tensor, Zip
 from tests.compiled.both import both, described

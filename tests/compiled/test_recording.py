@@ -12,7 +12,7 @@ import pytest
 from typing_extensions import override
 
 from fabric import Program, Tile, simulate
-from fabric.compiled.recording import Recording
+from fabric.compiled.stand_ins import Recording
 from fabric.extend import Ports
 from operators import Flatten, Metadata, Promote, Repeat
 from operators.tiles.integers import integer

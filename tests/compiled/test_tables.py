@@ -15,10 +15,9 @@ import pytest
 from fabric import Program, Selector, Tile, simulate
 from fabric.compiled import codes as codes_module
 from fabric.compiled import columns as c
-from fabric.compiled.automaton import Automaton
+from fabric.compiled.automaton import Automaton, Rows, Tables
 from fabric.compiled.codes import Codes, LookedError, OpaqueTile, UncodedError
 from fabric.compiled.kernel_stages import look_up
-from fabric.compiled.tables import Rows, Tables
 from fabric.extend import Empty, Value
 from fabric.values.fit import freeze
 from operators import Accum, Consumer, Flatten, Metadata, Repeat, RetileRow, Zip

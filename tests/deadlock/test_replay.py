@@ -17,7 +17,7 @@ from fabric.deadlock.replay import Replay
 from fabric.deadlock.search import EFFORT_ELEMENTS, Search
 from fabric.deadlock.trial import Growth
 from fabric.engine.channel import Channel
-from fabric.retiming.recording import Recording
+from fabric.retiming.record_making import Recording
 from fabric.wiring.elaborate import Plan, elaborate
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock import test_random

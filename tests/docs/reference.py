@@ -19,8 +19,7 @@ import click
 import operators
 from fabric.arguments.documented import parameters
 from fabric.shell.cli import command_line
-from fabric.shell.library import Entry, families, installed
-from fabric.shell.operator_text import SECTIONS, parameter_text
+from fabric.shell.library import SECTIONS, Entry, families, installed, parameter_text
 
 __all__ = ["PAGES", "pages"]
 

@@ -8,12 +8,10 @@ from dataclasses import fields
 import pytest
 
 from fabric.hardware.address_bits import address_bits
-from fabric.hardware.arbitrated import ArbitratedBanksDescription
-from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import Hardware, OffChipDescription
 from fabric.hardware.dram_timing import PRESETS
+from fabric.hardware.memory_models import MODELS, ArbitratedBanksDescription, BankedDescription
 from fabric.hardware.mesh import Mesh
-from fabric.hardware.models import MODELS
 from tests.docs.reference import PAGES
 
 PAGE = (PAGES / "how-to" / "hardware-file.md").read_text(encoding="utf-8")

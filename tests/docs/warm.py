@@ -28,7 +28,7 @@ __all__ = ["folder_of_python"]
 
 _IMPORTED: Final = (
     *(f"fabric.shell.commands.{name}" for name in ("check", "graph", "run", "size", "study")),
-    "fabric.compiled.journal",
+    "fabric.compiled.arrays",
     "fabric.compiled.region",
     "fabric.deadlock.files",
     "fabric.memories.flat",

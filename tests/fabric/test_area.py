@@ -12,8 +12,8 @@ from fabric import Hardware, Study, grid, load_hardware, run_point, simulate
 from fabric.extend import AreaDescription
 from fabric.loading.program_file import load_program
 from fabric.network import Mesh
+from fabric.runs.printing import areas
 from fabric.runs.report import Report
-from fabric.runs.totals import areas
 from fabric.shell.cli import main
 from fabric.study.evaluation import Job, known_before
 from fabric.study.session import StudySession

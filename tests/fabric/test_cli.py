@@ -478,7 +478,11 @@ class TestHost:
 
     def test_run_imports_what_it_needs(self, tmp_path: Path) -> None:
         """A run that completes on the default hardware reads no TOML and looks for no deadlock."""
-        idle = ["fabric.hardware.banked", "fabric.memories.fixed", "fabric.deadlock.describe"]
+        idle = [
+            "fabric.hardware.memory_models",
+            "fabric.memories.fixed_latency",
+            "fabric.deadlock.describe",
+        ]
         idle += ["tomllib"]
 
         assert "[] 0" == _imported(idle, "run", PROGRAM, "--log-dir", str(tmp_path))

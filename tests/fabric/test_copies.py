@@ -11,7 +11,7 @@ import pytest
 
 from fabric import Hardware, Program, ShapeError, TileType, simulate
 from fabric.values.dims import product, symbol
-from fabric.values.rounding import ceiling, flag
+from fabric.values.expression import ceiling, flag
 from operators import Consumer, LinearOffChipLoad, Zip
 from tests.programs.loading import program
 

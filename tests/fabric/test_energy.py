@@ -24,7 +24,7 @@ from fabric import (
     hardware_scope,
     simulate,
 )
-from fabric.engine.hop import Hop
+from fabric.engine.channel_counters import Hop
 from fabric.extend import (
     BufferReference,
     ClockDescription,

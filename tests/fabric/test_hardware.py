@@ -11,19 +11,17 @@ from pathlib import Path
 import pytest
 
 from fabric import simulate
-from fabric.hardware.arbitrated import ArbitratedBanksDescription
-from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import (
     ChannelDescription,
     FlatDescription,
     Hardware,
     OffChipDescription,
     OnChipDescription,
+    PlacementDescription,
     TileDescription,
 )
 from fabric.hardware.file import load_hardware, varied_hardware
-from fabric.hardware.models import MODELS
-from fabric.hardware.placement import PlacementDescription
+from fabric.hardware.memory_models import MODELS, ArbitratedBanksDescription, BankedDescription
 from fabric.hardware.prices import ClockDescription, EnergyDescription
 from fabric.telling.errors import ConfigurationError
 from tests.programs.loading import program

@@ -15,7 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabric import open_run, simulate
-from fabric.hardware.banked import BankedDescription
+from fabric.hardware.memory_models import BankedDescription
 from fabric.memories.banked import BankedMemory
 from fabric.retiming.retimer import Retimer
 from fabric.trace.reading.state_in import state_in

@@ -18,7 +18,7 @@ _ROOT = Path(__file__).parents[2]
 
 _SCRIPT = """
 import sys
-from fabric.memories.flat_kernel import advance
+from fabric.memories.flat import advance
 from fabric.engine.machine_code import was_compiled_now
 advance.link()
 print("compiled" if was_compiled_now() else "linked", "numba" in sys.modules)

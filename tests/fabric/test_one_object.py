@@ -11,7 +11,7 @@ import pytest
 from typing_extensions import override
 
 from fabric.machine.terminations import Terminations
-from fabric.shell.one_object import one_object, print_json
+from fabric.shell.json_object import one_object, print_json
 
 _OBJECT = {"status": "completed", "cycles": 42}
 

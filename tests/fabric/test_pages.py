@@ -23,7 +23,7 @@ from fabric import (
 )
 from fabric.engine.on_chip import OnChipMemory
 from fabric.extend import OnChipDescription
-from fabric.hardware.pages import Pages
+from fabric.hardware.description import Pages
 from fabric.loading.program_file import load_program
 from fabric.study.opening import Asked, open_study
 from fabric.telling.errors import ConfigurationError

@@ -11,7 +11,7 @@ from fabric.hardware.mesh import Mesh
 from fabric.notebook.sheets import sheet_of
 from fabric.runs.cost import Cost
 from fabric.shell.cli import main
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 from tests.fabric.study.written.made import RESULTS
 from tests.fabric.test_notebook import read
 from tests.fabric.trace.recording import program, record

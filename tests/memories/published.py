@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from fabric.engine.off_chip import counters_of
-from fabric.hardware.banked import BankedDescription
+from fabric.hardware.memory_models import BankedDescription
 from tests.memories.replay import Answers, Request, at_rate, clients, saturated
 from tests.memories.traffic import (
     DRAM,

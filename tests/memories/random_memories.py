@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 from hypothesis import strategies as st
 
 from fabric.engine.off_chip import Burst
-from fabric.hardware.banked import BankedDescription
+from fabric.hardware.memory_models import BankedDescription
 
 __all__ = ["Asked", "Script", "descriptions", "scripts"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, Program, Report, simulate
-from fabric.hardware.banked import BankedDescription
+from fabric.hardware.memory_models import BankedDescription
 from fabric.loading.program_file import load_program
 from fabric.memories import registry
 from fabric.memories.banked import BankedMemory
@@ -137,7 +137,7 @@ class TestNothingIsLost:
             "import signal\n"
             "from fabric.engine.off_chip import Burst\n"
             "from fabric.engine.unit import MemoryUnit\n"
-            "from fabric.hardware.banked import BankedDescription\n"
+            "from fabric.hardware.memory_models import BankedDescription\n"
             "from fabric.memories.banked import BankedMemory\n"
             "from fabric.telling.place import Place\n"
             "unit = MemoryUnit('load', 0, Place('program.py', 1), bytes_per_cycle=64)\n"

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.engine.off_chip import Burst
-from fabric.hardware.banked import BankedDescription
 from fabric.hardware.least_cycles import most_drain_cycles
+from fabric.hardware.memory_models import BankedDescription
 from fabric.memories import banked_columns
 from fabric.memories.address_mapping import AddressMapping
 from fabric.memories.banked import REQUESTS_PER_CALL, BankedMemory

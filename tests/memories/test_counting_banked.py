@@ -12,7 +12,7 @@ import pytest
 from fabric import simulate
 from fabric.engine.observation import ObservedOffChip
 from fabric.extend import BusCycles, MemoryCounters
-from fabric.hardware.banked import BankedDescription
+from fabric.hardware.memory_models import BankedDescription
 from fabric.memories.banked import BankedMemory
 from fabric.trace.reading.state_in import state_in
 from tests.fabric.trace.recording import record

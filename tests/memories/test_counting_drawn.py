@@ -16,7 +16,7 @@ from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 
 from fabric import export_trace
 from fabric.extend import BusCycles, FlatDescription
-from fabric.telling.bus import BusUse
+from fabric.telling.causes import BusUse
 from fabric.trace.opened import Trace
 from fabric.trace.pages import buses
 from fabric.trace.pages.page import write_page

@@ -14,7 +14,7 @@ from fabric.engine.off_chip import Burst
 from fabric.engine.unit import MemoryUnit, Unit
 from fabric.extend import FixedDescription
 from fabric.loading.program_file import load_program
-from fabric.memories.fixed import FixedMemory
+from fabric.memories.fixed_latency import FixedMemory
 from fabric.telling.place import Place
 from operators import Consumer, LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.compiled.both import both

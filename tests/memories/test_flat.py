@@ -126,7 +126,7 @@ class TestLoop:
         """In the middle of a burst that takes hours."""
         script = (
             "import signal\n"
-            "import fabric.memories.flat_kernel\n"
+            "import fabric.memories.flat\n"
             "from tests.memories.test_flat import FlatDescription, _advanced\n"
             "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
             "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fabric.hardware.banked import BankedDescription
+from fabric.hardware.memory_models import BankedDescription
 from fabric.memories.address_mapping import AddressMapping, Location
 from fabric.telling.errors import ConfigurationError
 

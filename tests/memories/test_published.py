@@ -17,7 +17,7 @@ from _pytest.mark import ParameterSet
 
 from fabric.engine.off_chip import Burst
 from fabric.engine.unit import MemoryUnit, Unit
-from fabric.hardware.banked import BankedDescription
+from fabric.hardware.memory_models import BankedDescription
 from fabric.memories.banked import BankedMemory
 from fabric.telling.place import Place
 from tests.memories.published import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fabric.engine.off_chip import Burst
 from fabric.engine.unit import MemoryUnit, Unit
-from fabric.hardware.banked import BankedDescription
+from fabric.hardware.memory_models import BankedDescription
 from fabric.memories.banked import BankedMemory
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.place import Place

@@ -29,7 +29,7 @@ from fabric.loading.program_file import load_program
 from fabric.network import Mesh, Site
 from fabric.placing.netlist import netlist_of
 from fabric.runs.printing import report_sheet
-from fabric.telling.shipped import programs
+from fabric.telling.read_files import programs
 from fabric.terminal.tables import print_sheet
 from fabric.wiring.elaborate import elaborate
 from fabric.wiring.placing import placed

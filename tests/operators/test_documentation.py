@@ -21,7 +21,7 @@ from fabric.arguments.documented import parameters
 from fabric.extend import Operator
 from fabric.shell.cli import main
 from fabric.shell.library import Entry, families, installed
-from fabric.wiring.behaviour import is_conducted
+from fabric.wiring.operator import is_conducted
 from operators import Function, Map, Reduction, Split
 
 ENTRIES = {each.name: each for each in installed()}

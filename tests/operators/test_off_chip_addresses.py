@@ -35,7 +35,7 @@ from fabric.extend import (
     Ports,
     Wiring,
 )
-from fabric.hardware.placement import PlacementDescription
+from fabric.hardware.description import PlacementDescription
 from fabric.wiring.elaborate import elaborate
 from fabric.wiring.memory_map import Placed
 from operators import (

@@ -18,10 +18,11 @@ from fabric.values.dims import (
     dim_text,
     is_ragged,
     product,
+    same,
     short_text,
     symbol,
+    undecided_in,
 )
-from fabric.values.equality import same, undecided_in
 
 D, E = symbol("D"), symbol("E")
 N = symbol("n", ragged=True)

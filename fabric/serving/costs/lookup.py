@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.given_file import open_given
+from fabric.telling.read_files import open_given
 
 __all__ = ["Lookup", "read_rows"]
 

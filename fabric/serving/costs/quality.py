@@ -11,7 +11,7 @@ from typing import Protocol
 
 from fabric.arguments.described import Described
 from fabric.serving.batch import Batch, Price
-from fabric.telling.given_file import open_given
+from fabric.telling.read_files import open_given
 
 __all__ = ["Known", "Quality", "Sampled", "digest_of"]
 

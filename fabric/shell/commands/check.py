@@ -41,8 +41,7 @@ def command(
     """Wire PROGRAM.py and print its shapes and metrics; nothing runs."""
     known.update(program=program)
     from fabric.loading.program_file import load_on
-    from fabric.shell.objects import check_object
-    from fabric.shell.one_object import print_json
+    from fabric.shell.json_object import check_object, print_json
     from fabric.symbolic.check import check
     from fabric.terminal.output import print_text, printed, program_prints
 
@@ -53,8 +52,7 @@ def command(
     if as_json:
         print_json(check_object(**known, status="checked", **checked.as_json()))
         return 0
-    from fabric.shell.memory_map_table import print_memory_map
-    from fabric.shell.wiring_table import print_check
+    from fabric.shell.wiring_table import print_check, print_memory_map
 
     print_text(printed(lambda console: print_check(checked, program, console)))
     if memory_map:

@@ -32,8 +32,7 @@ def command(names: tuple[str, ...]) -> int:
     With FILE.py they are those that this file defines.
     """
     from fabric.loading.program_file import executed
-    from fabric.shell.library import entries_of, found, installed
-    from fabric.shell.operator_text import print_entry, print_families
+    from fabric.shell.library import entries_of, found, installed, print_entry, print_families
     from fabric.terminal.output import print_text, printed
 
     files = [name for name in names if name.endswith(".py")]

@@ -58,8 +58,7 @@ def command(
     known.update(program=program)
     from fabric.loading.program_file import load_on
     from fabric.placing.place import place
-    from fabric.shell.objects import place_object
-    from fabric.shell.one_object import print_json
+    from fabric.shell.json_object import place_object, print_json
     from fabric.telling.whole_file import write_whole
     from fabric.terminal.output import print_text, program_prints, tell
 

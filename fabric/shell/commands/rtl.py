@@ -74,9 +74,8 @@ def command(
     """
     known.update(program=program)
     from fabric.loading.program_file import load_on
+    from fabric.shell.json_object import print_json, rtl_object
     from fabric.shell.library import hardware_modules, lowered
-    from fabric.shell.objects import rtl_object
-    from fabric.shell.one_object import print_json
     from fabric.telling.wording import counted
     from fabric.terminal.output import print_text, program_prints
 

@@ -27,9 +27,9 @@ from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from fabric.runs.report import Report
-    from fabric.shell.breaks import Break
+    from fabric.shell.prompt import Break
     from fabric.telling.events import Log
-    from fabric.terminal.progress import Progress
+    from fabric.terminal.standard_error import Progress
     from fabric.trace.recording.options import TraceOptions
     from fabric.wiring.program import Program
 
@@ -171,7 +171,7 @@ def command(
 def _break(text: str, *, as_json: bool) -> Break:
     if as_json:
         raise click.UsageError("--break-at asks at a prompt: expected it without --json.")
-    from fabric.shell.breaks import Break
+    from fabric.shell.prompt import Break
 
     try:
         return Break.parse(text)
@@ -181,7 +181,7 @@ def _break(text: str, *, as_json: bool) -> Break:
 
 def _held(program: Program, place: Break, settings: dict[str, Any]) -> Report | None:
     """Return the report of a run that is held at ``place`` first; None where it was left."""
-    from fabric.runs.opening import open_run
+    from fabric.runs.stepped import open_run
     from fabric.shell.prompt import Prompt
     from fabric.terminal.output import tell
 
@@ -208,7 +208,7 @@ def _log(to: str | None, level: str) -> Iterator[Log | None]:
         yield None
         return
     from fabric.telling.events import line_logger
-    from fabric.terminal.logs import console_processors, standard_error
+    from fabric.terminal.standard_error import console_processors, standard_error
 
     if to == "json":
         yield line_logger(standard_error(), level=level)
@@ -244,7 +244,7 @@ def _progress() -> Progress | None:
         return None
     from rich.console import Console
 
-    from fabric.terminal.progress import Progress
+    from fabric.terminal.standard_error import Progress
 
     return Progress(Console(stderr=True))
 
@@ -276,7 +276,7 @@ def _save(report: Report, saved: Path) -> bool:
 
 
 def _print_object(report: Report) -> None:
-    from fabric.shell.one_object import print_json
+    from fabric.shell.json_object import print_json
     from fabric.terminal.output import tell
 
     print_json(report.as_json())

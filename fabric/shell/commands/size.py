@@ -212,8 +212,7 @@ def _write(found: Sizing, program: str, output: Path | None, certificate: Path |
 
 
 def _print(found: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:
-    from fabric.shell.objects import size_object
-    from fabric.shell.one_object import print_json
+    from fabric.shell.json_object import print_json, size_object
     from fabric.terminal.output import print_text
     from fabric.terminal.tables import printed_sheet
 

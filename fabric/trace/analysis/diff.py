@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from fabric.telling.causes import SHOWN, Cause
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 from fabric.trace.analysis.stalls import Accounts
 
 if TYPE_CHECKING:

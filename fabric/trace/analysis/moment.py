@@ -6,18 +6,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.arguments.described import checked
-from fabric.state.open_waits import open_waits
-from fabric.state.run_state import ChannelState, RunState
+from fabric.state.run_state import ChannelState, RunState, open_waits
 from fabric.telling.causes import Cause
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 from fabric.telling.wording import close_to
 from fabric.trace.reading.refusals import refused
 from fabric.trace.reading.state_in import state_in
 from fabric.trace.recording.options import TraceOptions
 
 if TYPE_CHECKING:
-    from fabric.state.open_waits import OpenWait
-    from fabric.state.run_state import UnitState
+    from fabric.state.run_state import OpenWait, UnitState
     from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["Moment", "UnitMoment", "moment_of"]

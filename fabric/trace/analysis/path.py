@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 from fabric.trace.analysis.critical import critical_path, path_note, phases
 from fabric.trace.analysis.timeline import timelines
 from fabric.trace.reading.wording import Names

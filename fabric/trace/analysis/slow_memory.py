@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fabric.state.bandwidth import bus_shares, row_outcomes, uneven_channels
-from fabric.telling.bus import BusUse
+from fabric.state.resource_use import bus_shares, row_outcomes, uneven_channels
+from fabric.telling.causes import BusUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fabric.engine.memory_counters import ClientTraffic, MemoryCounters
+    from fabric.engine.off_chip import ClientTraffic, MemoryCounters
     from fabric.trace.analysis.stalls import Accounts
 
 __all__ = ["SlowMemory", "SlowedUnit", "slow_memory_of"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric.telling.families import Family, Spread, spread
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 from fabric.trace.analysis.path import CriticalPath, WaitRoot, named_path, named_root
 from fabric.trace.analysis.slow_memory import SlowMemory, slow_memory_of
 from fabric.trace.analysis.stalls import Accounts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fabric.telling.causes import Operation
 from fabric.telling.plain import JsonObject
-from fabric.telling.shown import ShownAsTables
+from fabric.telling.sheet import ShownAsTables
 
 if TYPE_CHECKING:
     from fabric.trace.reading.reader import RecordedRun

@@ -9,9 +9,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.retiming import events as e
-from fabric.retiming.retimer import Retimer
-from fabric.retiming.waits import Waits, waits_of
-from fabric.telling.shown import ShownAsTables
+from fabric.retiming.retimer import Retimer, Waits, waits_of
+from fabric.telling.sheet import ShownAsTables
 from fabric.telling.wording import close_to
 from fabric.trace.reading.record_in import record_in, stopped_in
 from fabric.trace.reading.refusals import refused

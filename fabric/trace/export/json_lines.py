@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fabric.log.rows import END, IDLE, RESERVE
+from fabric.log.log_rows import END, IDLE, RESERVE
 from fabric.telling.causes import Step
 from fabric.telling.events import Log, line_logger, logger_of, tell_event, tell_user
 from fabric.telling.vocabulary import EVENTS

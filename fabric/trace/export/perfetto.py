@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
 
-from fabric.telling.bus import BusUse
-from fabric.telling.causes import Cause
+from fabric.telling.causes import BusUse, Cause
 from fabric.telling.whole_file import output_file
 from fabric.telling.wording import counted
 from fabric.trace.analysis.slices import Level, bandwidth, occupancy, slices
@@ -24,7 +23,7 @@ from fabric.trace.analysis.timeline import timelines
 from fabric.trace.reading.wording import Names
 
 if TYPE_CHECKING:
-    from fabric.engine.memory_counters import MemoryCounters
+    from fabric.engine.off_chip import MemoryCounters
     from fabric.trace.analysis.timeline import Timelines
     from fabric.trace.reading.reader import RecordedRun
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from fabric.state.bandwidth import row_outcomes
-from fabric.telling.bus import BusUse
+from fabric.state.resource_use import row_outcomes
+from fabric.telling.causes import BusUse
 from fabric.telling.wording import counted
 from fabric.trace.analysis.slow_memory import slow_memory_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fabric.engine.memory_counters import BusCycles, ChannelTraffic
+    from fabric.engine.off_chip import BusCycles, ChannelTraffic
     from fabric.telling.plain import JsonObject
     from fabric.trace.analysis.stalls import Accounts
     from fabric.trace.reading.reader import RecordedRun

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from fabric.engine.observer import ELSEWHERE
-from fabric.log.rows import LINKS, LONG_COLUMNS, OPERATION_COLUMNS
+from fabric.log.log_rows import LINKS, LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.retiming.log_tables import COLUMNS as LOG_COLUMNS
 from fabric.telling.causes import WAITS, Operation
 from fabric.trace.reading.paths import literal

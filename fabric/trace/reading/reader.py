@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 import numpy as np
 
-from fabric.log.rows import LONG_COLUMNS, OPERATION_COLUMNS
+from fabric.log.log_rows import LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.retiming.deriving import Logged, Moment, logged
 from fabric.retiming.log_tables import COLUMNS as LOG_COLUMNS
 from fabric.retiming.record import RecordedChannel
-from fabric.retiming.recording import About
-from fabric.state.memory_document import counters_in
+from fabric.retiming.record_making import About
+from fabric.state.resource_use import counters_in
 from fabric.telling.errors import ConfigurationError, Refusal
-from fabric.telling.json_file import limited, read_json
 from fabric.telling.plain import JsonObject
-from fabric.telling.shown import shown
+from fabric.telling.read_files import limited, read_json
+from fabric.telling.sheet import shown
 from fabric.telling.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.telling.wording import outcome
 from fabric.trace.reading import views
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fabric.engine.machine_code import Counters
-    from fabric.engine.memory_counters import MemoryCounters
+    from fabric.engine.off_chip import MemoryCounters
 
 __all__ = ["RecordedRun"]
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from fabric.log import rows as r
+from fabric.log import log_rows as r
 from fabric.retiming import events as e
-from fabric.retiming.of_tasks import Rows
 from fabric.retiming.record import Record, RecordedChannel, RecordedLinks
-from fabric.retiming.recording import About, record_of
+from fabric.retiming.record_making import About, Rows, record_of
 from fabric.retiming.retimer import Retimer
 from fabric.telling.causes import Operation
 from fabric.trace.reading.refusals import refused

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fabric.hardware.pages import Pages
-from fabric.log.rows import ALLOCATE, LONG_COLUMNS, OPERATION_COLUMNS
+from fabric.hardware.description import Pages
+from fabric.log.log_rows import ALLOCATE, LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.log.tally import Tally, UnitEnd, wait_state, waits_of
 from fabric.state.expected import UNTOLD, Expected
 from fabric.state.run_state import OnChipState, RunState, WaitState

@@ -12,7 +12,7 @@ import duckdb
 from typing_extensions import override
 
 from fabric.telling.errors import FabricError
-from fabric.telling.shown import shown
+from fabric.telling.sheet import shown
 from fabric.telling.vocabulary import TABLES
 from fabric.telling.wording import counted
 from fabric.trace.reading.queries import QUERIES

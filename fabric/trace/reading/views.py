@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from fabric.engine.observer import ELSEWHERE
-from fabric.log.rows import BURST, IDLE, LINKS, NUMBERED, RESERVE
+from fabric.log.log_rows import BURST, IDLE, LINKS, NUMBERED, RESERVE
 from fabric.telling.causes import Cause, Operation, Step
 from fabric.trace.reading.rule import MACROS
 

@@ -242,6 +242,6 @@ def _counted(state: RunState) -> object:
     """Return what the off-chip memory has counted, as JSON's own types; None of most models."""
     if state.hbm is None:
         return None
-    from fabric.state.memory_document import as_document
+    from fabric.state.resource_use import as_document
 
     return as_document(state.hbm)

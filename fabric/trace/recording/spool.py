@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from fabric.log.rows import OPERATION_COLUMNS, Packed, Rows
+from fabric.log.log_rows import OPERATION_COLUMNS, Packed, Rows
 from fabric.trace.table_file import SUFFIX, write_table
 
 __all__ = ["Spool"]

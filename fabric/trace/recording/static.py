@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from fabric.deadlock.waits import channels_of, find_stuck
-from fabric.log.rows import LONG_COLUMNS
+from fabric.log.log_rows import LONG_COLUMNS
 from fabric.state.expected import Expected, expected_of
-from fabric.state.open_waits import open_waits
+from fabric.state.run_state import open_waits
 from fabric.telling.causes import Cause
 from fabric.telling.vocabulary import FIELDS, TABLES
 

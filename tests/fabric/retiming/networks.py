@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import Dim, Program, SelectorType, Stream, StreamType
-from fabric.engine.hop import Hop
+from fabric.engine.channel_counters import Hop
 from fabric.extend import BoolType, Element, Ports, Wiring
 from fabric.retiming.record import Record
 from fabric.wiring.elaborate import elaborate

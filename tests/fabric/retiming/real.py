@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fabric.engine.hop import Hop
+from fabric.engine.channel_counters import Hop
 from fabric.engine.observer import Observer
 from fabric.retiming.record import Record
-from fabric.retiming.recording import Recording
+from fabric.retiming.record_making import Recording
 from fabric.retiming.retimer import Retimer
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings

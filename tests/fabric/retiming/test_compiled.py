@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import Program, StreamType, Tile, TileType
-from fabric.engine.hop import Hop
+from fabric.engine.channel_counters import Hop
 from fabric.extend import Ports
 from fabric.retiming import events as e
 from fabric.retiming import unrolling
 from fabric.retiming.record import Record
-from fabric.retiming.recording import Recording
+from fabric.retiming.record_making import Recording
 from fabric.runs.execution import Execution
 from fabric.runs.options import Options
 from fabric.sizing import running

@@ -30,7 +30,7 @@ from fabric import (
     simulate,
 )
 from fabric.extend import Element, Observer, Ports, Watched
-from fabric.runs.thread import RunThread
+from fabric.runs.stepped import RunThread
 from operators import Add, Flatten, LinearOffChipLoad, LinearOffChipStore, Map, Promote
 from tests.bases import Sink
 from tests.deadlock.cases import CASES
@@ -228,7 +228,7 @@ def test_interrupted_while_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None
         begun.append(thread._thread)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fabric.runs.opening.SteppedRun", press)
+    monkeypatch.setattr("fabric.runs.stepped.SteppedRun", press)
     with pytest.raises(KeyboardInterrupt):
         open_run(small_program.build())
     begun[0].join(60)

@@ -24,7 +24,7 @@ from fabric import Hardware, Program, simulate
 from fabric.compiled import region
 from fabric.engine import observation
 from fabric.loading.program_file import load_program
-from fabric.log import rows
+from fabric.log import log_rows
 from fabric.trace.recording import recorder, spool
 from fabric.trace.recording.options import TraceOptions
 
@@ -55,7 +55,7 @@ def _run(program: Program, folder: Path) -> None:
     # Many segments and snapshots, in the middle of what operators do: a short run stands for a
     # long one.
     for module, name, value in (
-        (rows, "_ROWS", _ROWS), (spool, "_SECONDS", _SECONDS),
+        (log_rows, "_ROWS", _ROWS), (spool, "_SECONDS", _SECONDS),
         (recorder, "_SNAPSHOT_SECONDS", _SECONDS), (recorder, "_SHARE", 2),
         (region, "_BUDGET", 40),
     ):  # fmt: skip

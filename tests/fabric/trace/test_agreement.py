@@ -22,11 +22,10 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from fabric.engine.observation import ObservedOffChip
-from fabric.machine.ending import Ending
 from fabric.machine.state_of import state_of
 from fabric.runs.execution import Execution
 from fabric.shell.cli import main
-from fabric.state.run_state import RunState
+from fabric.state.run_state import Ending, RunState
 from fabric.trace.opened import Trace
 from fabric.trace.reading.state_in import state_in
 from fabric.trace.recording.recorder import Recorder

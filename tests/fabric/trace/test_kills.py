@@ -15,7 +15,7 @@ import pytest
 
 from fabric import ConfigurationError
 from fabric.engine.observer import ELSEWHERE
-from fabric.log.rows import LONG_COLUMNS
+from fabric.log.log_rows import LONG_COLUMNS
 from fabric.shell.cli import main
 from fabric.trace.opened import Trace
 from fabric.trace.reading import views

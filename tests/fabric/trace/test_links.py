@@ -26,7 +26,7 @@ from fabric.hardware.description import FlatDescription
 from fabric.loading.program_file import load_program
 from fabric.network import Mesh
 from fabric.shell.cli import main
-from fabric.telling.shipped import programs
+from fabric.telling.read_files import programs
 from tests.deadlock.cases import CASES
 from tests.deadlock.parts import Script
 from tests.fabric.trace.recording import PROGRAMS, record

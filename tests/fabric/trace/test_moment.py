@@ -14,11 +14,10 @@ from typing_extensions import override
 
 from fabric import Hop, Program, Stream, StreamType
 from fabric.extend import BoolType, Ports, Wiring
-from fabric.machine.ending import Ending
 from fabric.machine.state_of import state_of
-from fabric.runs.accounting import channel_counters, unit_counters
+from fabric.runs.counters import channel_counters, unit_counters
 from fabric.runs.execution import Execution
-from fabric.state.run_state import RunState
+from fabric.state.run_state import Ending, RunState
 from fabric.trace.analysis.timeline import timelines
 from fabric.trace.reading.state_in import state_in
 from fabric.wiring.elaborate import elaborate

@@ -65,7 +65,7 @@ class TestStamps:
     def test_segments(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """It does not matter in how many segments the rows were written."""
         _, whole = record(program("simplified_moe"), tmp_path)
-        monkeypatch.setattr("fabric.log.rows._ROWS", 7)
+        monkeypatch.setattr("fabric.log.log_rows._ROWS", 7)
         _, parts = record(program("simplified_moe"), tmp_path)
 
         assert len(list(parts.folder.glob("short-*.table"))) > 5

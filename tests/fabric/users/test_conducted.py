@@ -11,17 +11,16 @@ from typing_extensions import override
 
 import operators
 from fabric import Program, Report, Stream, StreamType, simulate
-from fabric.engine.checked_unit import CheckedUnit
+from fabric.engine.checked_operator import CheckedUnit
 from fabric.engine.clock import VirtualClock
 from fabric.engine.ports import Ports as EnginePorts
 from fabric.extend import Costs, Operator, Ports, Wiring
 from fabric.machine.assembly import assemble
-from fabric.machine.checked_ports import CheckedPorts
 from fabric.machine.machine import Machine
-from fabric.wiring.behaviour import is_conducted
-from fabric.wiring.broadcast import Broadcast
-from fabric.wiring.elaborate import elaborate
+from fabric.machine.users_parts import CheckedPorts
+from fabric.wiring.elaborate import Broadcast, elaborate
 from fabric.wiring.initial import Initial
+from fabric.wiring.operator import is_conducted
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 
 

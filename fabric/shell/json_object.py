@@ -1,0 +1,191 @@
+"""The one JSON object on standard output that a command with ``--json`` ends with."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fabric.machine.terminations import uninterrupted
+from fabric.telling.plain import json_text
+from fabric.terminal.output import print_text
+
+__all__ = [
+    "check_object",
+    "one_object",
+    "place_object",
+    "print_json",
+    "rtl_object",
+    "run_object",
+    "serve_object",
+    "size_object",
+    "study_object",
+]
+
+_objects: Final[list[str]] = []
+"""What was printed since ``one_object`` was called last."""
+
+
+def one_object() -> None:
+    """Let the next JSON object be printed, and none after it."""
+    _objects.clear()
+
+
+def print_json(value: dict[str, object]) -> None:
+    """Print one JSON object; what goes wrong once there is one is told on standard error only.
+
+    It is printed whole before a signal is heard. Who reads it may never do so: a second signal ends
+    the command at once.
+    """
+    text = json_text(value)
+    if not _objects:
+        _objects.append(text)
+        with uninterrupted(second_ends=True):
+            print_text(text)
+
+
+_CHECK_FIELDS: Final = (
+    "program",
+    "parameters",
+    "hardware",
+    "status",
+    "operators",
+    "metrics",
+    "free_symbols",
+    "sizes",
+    "memory_map",
+    "warnings",
+    "error",
+)
+
+
+_STUDY_FIELDS: Final = (
+    "study",
+    "question",
+    "minimize",
+    "where",
+    "points",
+    "pareto",
+    "counts",
+    "tables",
+    "known",
+    "claims",
+    "wall_seconds",
+    "status",
+    "error",
+)
+
+
+_RTL_FIELDS: Final = (
+    "program",
+    "parameters",
+    "hardware",
+    "status",
+    "modules",
+    "units",
+    "equal",
+    "transfers",
+    "channels",
+    "cycles",
+    "first_difference",
+    "cost",
+    "error",
+)
+
+
+_SIZE_FIELDS: Final = (
+    "program",
+    "status",
+    "goal",
+    "method",
+    "objective",
+    "depths",
+    "hops",
+    "bytes",
+    "bytes_before",
+    "cost",
+    "cost_before",
+    "lower_bound",
+    "lower_bound_bytes",
+    "truth",
+    "keeps",
+    "reasons",
+    "cycles",
+    "cycles_before",
+    "cycles_unbounded",
+    "evaluations",
+    "runs",
+    "repeats",
+    "settled",
+    "channels",
+    "inputs",
+    "held_out",
+    "methods",
+    "error",
+)
+
+
+_PLACE_FIELDS: Final = (
+    "program",
+    "parameters",
+    "hardware",
+    "status",
+    "name",
+    "columns",
+    "rows",
+    "units_per_site",
+    "site_bytes",
+    "seed",
+    "method",
+    "proven",
+    "cost_bytes",
+    "byte_hops",
+    "worst_link_bytes",
+    "random_cost_bytes",
+    "lower_bound_bytes",
+    "lower_bound_byte_hops",
+    "lower_bound_worst_link_bytes",
+    "unknown_channels",
+    "worst_link",
+    "units",
+    "error",
+)
+
+
+_SERVE_FIELDS: Final = ("serving", "question", "status", "error", "designs")
+
+
+def place_object(**known: object) -> dict[str, object]:
+    """Return the object of ``place --json`` with the fields that are known, the others None."""
+    return dict.fromkeys(_PLACE_FIELDS) | known
+
+
+def serve_object(**known: object) -> dict[str, object]:
+    """Return the object of ``serve --json`` where there is nothing served."""
+    return dict.fromkeys(_SERVE_FIELDS) | known
+
+
+def size_object(**known: object) -> dict[str, object]:
+    """Return the object of ``size --json`` with the fields that are known, the others None."""
+    return dict.fromkeys(_SIZE_FIELDS) | known
+
+
+def rtl_object(**known: object) -> dict[str, object]:
+    """Return the object of ``rtl --json`` with the fields that are known, the others None."""
+    return dict.fromkeys(_RTL_FIELDS) | known
+
+
+def study_object(**known: object) -> dict[str, object]:
+    """Return the object of ``study --json`` where there is no study, or only its beginning."""
+    return dict.fromkeys(_STUDY_FIELDS) | known
+
+
+def run_object(**known: object) -> dict[str, object]:
+    """Return the object of ``run --json`` with the fields that are known, the others None."""
+    # Help, and most that goes wrong, need no report.
+    from fabric.runs.report import Report
+
+    return dict.fromkeys(Report(program="").as_json()) | known
+
+
+def check_object(**known: object) -> dict[str, object]:
+    """Return the object of ``check --json`` with the fields that are known, the others None."""
+    return dict.fromkeys(_CHECK_FIELDS) | known
