@@ -1,6 +1,6 @@
-from .engine.channel_counters import Hop as Hop
 from .hardware.description import Hardware as Hardware
 from .hardware.file import load_hardware as load_hardware
+from .hardware.hop import Hop as Hop
 from .hardware.mesh import Mesh as Mesh
 from .layouts.layout import Layout as Layout
 from .placing.place import place as place

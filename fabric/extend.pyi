@@ -5,7 +5,6 @@ from .arguments.described import refuse as refuse
 from .engine.channel import Channel as Channel
 from .engine.observer import Observer as Observer
 from .engine.observer import Watched as Watched
-from .engine.off_chip import Burst as Burst
 from .engine.off_chip import BusCycles as BusCycles
 from .engine.off_chip import ChannelTraffic as ChannelTraffic
 from .engine.off_chip import ClientTraffic as ClientTraffic
@@ -21,6 +20,7 @@ from .engine.unit import ComputeUnit as ComputeUnit
 from .engine.unit import MemoryUnit as MemoryUnit
 from .engine.unit import Unit as Unit
 from .engine.unit import Wait as Wait
+from .hardware.address_space import Burst as Burst
 from .hardware.description import ChannelDescription as ChannelDescription
 from .hardware.description import ComputeDescription as ComputeDescription
 from .hardware.description import FlatDescription as FlatDescription

@@ -23,8 +23,8 @@ from fabric.network.links import NO_LINKS, Links
 if TYPE_CHECKING:
     from fabric.engine.assumed_sink import AssumedSink
     from fabric.engine.channel import Channel
-    from fabric.engine.off_chip import Region
     from fabric.engine.unit import Unit
+    from fabric.hardware.address_space import Region
 
 __all__ = ["Arrays", "Joint", "Journal", "Stage"]
 

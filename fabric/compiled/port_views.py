@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from fabric.engine.channel import Channel
     from fabric.engine.clock import VirtualClock
     from fabric.engine.observation import Observation
-    from fabric.engine.off_chip import OffChip, Region
+    from fabric.engine.off_chip import OffChip
     from fabric.engine.on_chip import OnChipMemory
     from fabric.engine.ports import Sink, Stored
     from fabric.engine.unit import Unit
+    from fabric.hardware.address_space import Region
     from fabric.wiring.elaborate import Plan
 
 __all__ = ["Views"]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fabric.deadlock.livelock import Livelock
-    from fabric.engine.channel_counters import Hop
+    from fabric.hardware.hop import Hop
     from fabric.state.expected import Expected
     from fabric.state.run_state import ChannelState, RunState, UnitState
     from fabric.telling.place import Place

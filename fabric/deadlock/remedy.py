@@ -29,7 +29,7 @@ from fabric.wiring.initial import Initial, beginning
 
 if TYPE_CHECKING:
     from fabric.deadlock.trial import Outcome
-    from fabric.engine.channel_counters import Hop
+    from fabric.hardware.hop import Hop
     from fabric.wiring.elaborate import Plan
     from fabric.wiring.stream import Feedback
 

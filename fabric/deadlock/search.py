@@ -13,7 +13,7 @@ from fabric.telling.errors import ShapeError
 from fabric.wiring.elaborate import elaborate
 
 if TYPE_CHECKING:
-    from fabric.engine.channel_counters import Hop
+    from fabric.hardware.hop import Hop
     from fabric.wiring.elaborate import Plan
     from fabric.wiring.stream import Feedback
 

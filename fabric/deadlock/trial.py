@@ -20,8 +20,8 @@ from fabric.telling.causes import Operation
 from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
-    from fabric.engine.channel_counters import Hop
     from fabric.engine.unit import Unit, Wait
+    from fabric.hardware.hop import Hop
     from fabric.machine.machine import Machine
     from fabric.retiming.record_making import Recording
     from fabric.state.run_state import RunState, UnitState

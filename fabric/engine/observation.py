@@ -16,11 +16,12 @@ from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.unit import Reading
 
 if TYPE_CHECKING:
-    from fabric.engine.channel_counters import Hop
     from fabric.engine.clock import VirtualClock
     from fabric.engine.observer import Observer, Sent, Stamp, Taken, Transferred
-    from fabric.engine.off_chip import Burst, OffChip
+    from fabric.engine.off_chip import OffChip
     from fabric.engine.unit import Unit
+    from fabric.hardware.address_space import Burst
+    from fabric.hardware.hop import Hop
     from fabric.values.value import Element
 
 __all__ = ["Observation", "ObservedOffChip"]

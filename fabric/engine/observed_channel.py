@@ -16,10 +16,10 @@ from fabric.engine.observer import ELSEWHERE
 from fabric.engine.unit import Reading
 
 if TYPE_CHECKING:
-    from fabric.engine.channel_counters import Hop
     from fabric.engine.clock import VirtualClock
     from fabric.engine.observer import Observer, Sent, Stamp, Transferred
     from fabric.engine.unit import Unit
+    from fabric.hardware.hop import Hop
     from fabric.values.value import Element
 
 __all__ = ["ObservedChannel"]

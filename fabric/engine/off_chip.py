@@ -4,83 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from fabric.engine.unit import Unit
+from fabric.hardware.address_space import Burst
 
 __all__ = [
-    "Burst",
     "BusCycles",
     "ChannelTraffic",
     "ClientTraffic",
     "Foreseeing",
     "MemoryCounters",
     "OffChip",
-    "Region",
     "StandIn",
     "counters_of",
     "foreseeing",
     "prefetching",
 ]
-
-
-class Burst(NamedTuple):
-    """A tile on its way between the chip and off-chip memory.
-
-    Row r of it is the ``row_bytes`` bytes from ``address + r * pitch_bytes`` on: the rows of a tile
-    are as far apart as those of the tensor that it is a part of.
-
-    Attributes:
-        address: of its first byte, in the program's one address space.
-        rows: at least 1.
-        row_bytes: of each row, at least 1.
-        pitch_bytes: from the first byte of a row to that of the next.
-        write: to the memory; else from it.
-    """
-
-    address: int
-    rows: int
-    row_bytes: int
-    pitch_bytes: int
-    write: bool
-
-    def requests(self, request_bytes: int) -> int:
-        """Return its requests of ``request_bytes``: a row is never merged with the next one."""
-        return self.rows * -(-self.row_bytes // request_bytes)
-
-
-class Region(NamedTuple):
-    """Where the tensor of an off-chip operator is in the program's address space, tile by tile.
-
-    The operator's tiles are numbered row-major: band by band of tiles side by side. Where it does
-    not say which tiles it has, numbers count bytes, and rows are one behind the other.
-
-    Attributes:
-        first_address: of its first byte.
-        size_bytes: room for it.
-        write: the operator writes it; else it reads it.
-        tiles_across: in a band.
-        tile_pitch_bytes: from a tile to the next one of its band.
-        band_pitch_bytes: from the first tile of a band to that of the next.
-        row_pitch_bytes: from a row of a tile to the next; None for what the row has.
-    """
-
-    first_address: int
-    size_bytes: int
-    write: bool
-    tiles_across: int = 1
-    tile_pitch_bytes: int = 1
-    band_pitch_bytes: int = 1
-    row_pitch_bytes: int | None = None
-
-    def burst(self, rows: int, row_bytes: int, number: int) -> Burst:
-        """Return the burst that moves ``rows`` of ``row_bytes``, from tile ``number`` on."""
-        first_address, _, write, across, tile_pitch_bytes, band_pitch_bytes, pitch_bytes = self
-        address = (
-            first_address + number // across * band_pitch_bytes + number % across * tile_pitch_bytes
-        )
-        pitch_bytes = row_bytes if pitch_bytes is None else pitch_bytes
-        return Burst(address, rows, row_bytes, pitch_bytes, write)
 
 
 class OffChip(Protocol):

@@ -11,8 +11,9 @@ from fabric.engine import results
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel, Discard
 from fabric.engine.checked_operator import CheckedSink, LaterSink
-from fabric.engine.off_chip import Burst, prefetching
+from fabric.engine.off_chip import prefetching
 from fabric.engine.unit import START, ComputeUnit, Unit, Wait
+from fabric.hardware.address_space import Burst
 from fabric.telling.causes import Operation
 from fabric.telling.errors import OperatorError
 from fabric.values.value import Element, Tile, Value, number_in, row_bytes
@@ -20,8 +21,9 @@ from fabric.values.value import Element, Tile, Value, number_in, row_bytes
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
     from fabric.engine.observation import Observation
-    from fabric.engine.off_chip import OffChip, Region
+    from fabric.engine.off_chip import OffChip
     from fabric.engine.on_chip import OnChipMemory
+    from fabric.hardware.address_space import Region
     from fabric.telling.place import Place
     from fabric.values.stream_type import StreamType
 

@@ -6,13 +6,14 @@ Every cycle between 0 and a unit's clock is counted under exactly one cause.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Final, Literal, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Final, Protocol, SupportsIndex
 
 from typing_extensions import override
 
 from fabric.engine.conductor import Strand
 
 if TYPE_CHECKING:
+    from fabric.hardware.description import UnitKind
     from fabric.telling.causes import Operation
     from fabric.telling.place import Place
 
@@ -22,13 +23,10 @@ __all__ = [
     "MemoryUnit",
     "Reading",
     "Unit",
-    "UnitKind",
     "Wait",
     "Watched",
     "as_cycle",
 ]
-
-UnitKind = Literal["compute", "memory", "routing"]
 
 
 class Watched(Protocol):

@@ -29,7 +29,11 @@ __all__ = [
     "Pages",
     "PlacementDescription",
     "TileDescription",
+    "UnitKind",
 ]
+
+UnitKind: TypeAlias = Literal["compute", "memory", "routing"]
+"""What an operator is placed on."""
 
 Gap: TypeAlias = Annotated[int, Bounds(0, 2**30)]
 

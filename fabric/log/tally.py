@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fabric.engine.machine_code import Counters
-    from fabric.engine.unit import UnitKind
+    from fabric.hardware.description import UnitKind
     from fabric.telling.place import Place
 
 __all__ = ["ChannelStem", "Tally", "UnitEnd", "UnitStem", "wait_state", "waits_of"]

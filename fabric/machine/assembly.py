@@ -11,7 +11,6 @@ from fabric.compiled.choice import region_of
 from fabric.compiled.port_views import Views
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel, Discard
-from fabric.engine.channel_counters import ONE_CYCLE, Hop
 from fabric.engine.checked_operator import CheckedUnit, unit_class
 from fabric.engine.clock import VirtualClock, Way
 from fabric.engine.networked_channel import NetworkedChannel
@@ -20,6 +19,7 @@ from fabric.engine.off_chip import OffChip, foreseeing
 from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Sink, Stored
 from fabric.engine.unit import ComputeUnit, MemoryUnit, Unit
+from fabric.hardware.hop import ONE_CYCLE, Hop
 from fabric.machine.failures import Failures
 from fabric.machine.machine import Machine, Routes, routes_of
 from fabric.memories.registry import memory_of

@@ -15,13 +15,14 @@ from fabric.compiled.port_views import Views
 from fabric.compiled.region import Region
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
-from fabric.engine.channel_counters import ONE_CYCLE, Hop
 from fabric.engine.clock import VirtualClock
 from fabric.engine.observer import Observer
 from fabric.engine.off_chip import OffChip
 from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Stored
-from fabric.engine.unit import ComputeUnit, Unit, UnitKind
+from fabric.engine.unit import ComputeUnit, Unit
+from fabric.hardware.description import UnitKind
+from fabric.hardware.hop import ONE_CYCLE, Hop
 from fabric.machine.failures import Failures
 from fabric.network.links import Links
 from fabric.telling.place import Place

@@ -21,8 +21,8 @@ from fabric.machine.runtime import Foreign, Runtime
 from fabric.state.run_state import Ending
 
 if TYPE_CHECKING:
-    from fabric.engine.channel_counters import Hop
     from fabric.engine.observer import Observer
+    from fabric.hardware.hop import Hop
     from fabric.machine.interrupts import Interrupts
     from fabric.wiring.elaborate import Plan
 

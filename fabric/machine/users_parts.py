@@ -16,9 +16,10 @@ from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel, Discard
 from fabric.engine.checked_operator import Calls, CheckedSink, CheckedUnit, LaterSink, check_reads
 from fabric.engine.observer import Observer, Transferred, Watched
-from fabric.engine.off_chip import Burst, MemoryCounters, OffChip, StandIn
+from fabric.engine.off_chip import MemoryCounters, OffChip, StandIn
 from fabric.engine.ports import Ports
 from fabric.engine.unit import Unit
+from fabric.hardware.address_space import Burst
 from fabric.state.resource_use import as_document, counters_in
 from fabric.telling.errors import FabricError, ProgramError, Refusal, said
 from fabric.telling.place import defining_place, raising_place

@@ -17,8 +17,8 @@ from fabric.hardware.memory_models import ArbitratedBanksDescription, Arbitrated
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fabric.engine.off_chip import Burst
     from fabric.engine.unit import Unit
+    from fabric.hardware.address_space import Burst
     from fabric.hardware.memory_models import PortDescription
 
 __all__ = ["ArbitratedMemory"]

@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fabric.engine.off_chip import Burst, BusCycles, ChannelTraffic, ClientTraffic, MemoryCounters
+from fabric.engine.off_chip import BusCycles, ChannelTraffic, ClientTraffic, MemoryCounters
 from fabric.engine.unit import Unit
+from fabric.hardware.address_space import Burst
 from fabric.hardware.memory_models import BankedDescription
 from fabric.memories import banked_columns as c
 from fabric.memories.banked_kernel import advance, settle

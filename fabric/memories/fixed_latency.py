@@ -9,8 +9,8 @@ from fabric.telling.wording import counted
 from fabric.values.fit import MOST_CYCLES
 
 if TYPE_CHECKING:
-    from fabric.engine.off_chip import Burst
     from fabric.engine.unit import Unit
+    from fabric.hardware.address_space import Burst
     from fabric.hardware.memory_models import FixedDescription
 
 __all__ = ["FixedMemory"]

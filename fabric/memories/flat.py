@@ -14,8 +14,8 @@ from fabric.telling.errors import Refusal
 from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
-    from fabric.engine.off_chip import Burst
     from fabric.engine.unit import Unit
+    from fabric.hardware.address_space import Burst
     from fabric.hardware.description import FlatDescription
 
 __all__ = ["MOST_REQUESTS", "REQUESTS_PER_CALL", "SHUTDOWN_CYCLES", "FlatMemory", "advance"]

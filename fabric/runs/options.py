@@ -14,8 +14,8 @@ from typing_extensions import override
 from fabric.arguments.checks import Bounds, check_of
 from fabric.arguments.described import Described, refuse
 from fabric.deadlock.livelock import LIVELOCK_CYCLES
-from fabric.engine.channel_counters import Hop
 from fabric.engine.observer import Observer
+from fabric.hardware.hop import Hop
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.events import Log
 from fabric.telling.wording import found_text

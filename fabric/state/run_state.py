@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from fabric.engine.unit import UnitKind
+from fabric.hardware.description import UnitKind
 from fabric.telling.causes import Cause, Operation
 from fabric.telling.place import Place
 from fabric.telling.wording import counted

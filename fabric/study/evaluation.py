@@ -10,8 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from fabric.engine.channel_counters import Hop
 from fabric.hardware.file import varied_hardware
+from fabric.hardware.hop import Hop
 from fabric.loading.beside import executes_still, files_of
 from fabric.loading.program_file import Loaded, executed, wired
 from fabric.runs.options import Options, Settings

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fabric.engine.machine_code import Counters
-from fabric.engine.off_chip import Region
+from fabric.hardware.address_space import Region
 from fabric.hardware.memory_models import BankedDescription
 from fabric.layouts.layout import Layout
 from fabric.memories.address_mapping import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from fabric.engine.off_chip import Region
+from fabric.hardware.address_space import Region
 from fabric.hardware.description import PlacementDescription
 from fabric.values.dims import is_static, product
 from fabric.values.value import row_bytes

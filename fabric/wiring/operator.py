@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described, field_checks
-from fabric.engine.unit import UnitKind
+from fabric.hardware.description import UnitKind
 from fabric.layouts.layout import Laid, Layout
 from fabric.telling.errors import ProgramError
 from fabric.telling.place import Place, calling_place, defining_place, is_own

@@ -14,8 +14,8 @@ from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import called_wrongly, checked, refuse
-from fabric.engine.channel_counters import Hop
 from fabric.hardware.description import Hardware, PlacementDescription
+from fabric.hardware.hop import Hop
 from fabric.hardware.mesh import Site
 from fabric.telling.errors import ConfigurationError, ProgramError, ShapeError, said
 from fabric.telling.place import Place, calling_place, raising_place

@@ -24,7 +24,6 @@ from fabric import (
     hardware_scope,
     simulate,
 )
-from fabric.engine.channel_counters import Hop
 from fabric.extend import (
     BufferReference,
     ClockDescription,
@@ -36,6 +35,7 @@ from fabric.extend import (
     Value,
     Watched,
 )
+from fabric.hardware.hop import Hop
 from fabric.loading.program_file import load_program
 from operators import (
     Add,

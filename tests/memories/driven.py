@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from fabric.engine.off_chip import Burst, OffChip
+from fabric.engine.off_chip import OffChip
 from fabric.engine.unit import MemoryUnit, Unit
+from fabric.hardware.address_space import Burst
 from fabric.telling.place import Place
 
 __all__ = ["answers", "clients_of"]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 
-from fabric.engine.off_chip import Burst
+from fabric.hardware.address_space import Burst
 from fabric.hardware.memory_models import BankedDescription
 
 __all__ = ["Asked", "Script", "descriptions", "scripts"]

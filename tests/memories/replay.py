@@ -14,8 +14,9 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.engine.off_chip import Burst, OffChip
+from fabric.engine.off_chip import OffChip
 from fabric.engine.unit import MemoryUnit, Unit
+from fabric.hardware.address_space import Burst
 from fabric.hardware.description import OffChipDescription
 from fabric.memories.registry import memory_of
 from fabric.telling.place import Place

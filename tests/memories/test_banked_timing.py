@@ -15,7 +15,7 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.engine.off_chip import Burst
+from fabric.hardware.address_space import Burst
 from fabric.hardware.least_cycles import most_drain_cycles
 from fabric.hardware.memory_models import BankedDescription
 from fabric.memories import banked_columns

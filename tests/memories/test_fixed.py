@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Hardware, Program, hardware_scope, simulate
-from fabric.engine.off_chip import Burst
 from fabric.engine.unit import MemoryUnit, Unit
 from fabric.extend import FixedDescription
+from fabric.hardware.address_space import Burst
 from fabric.loading.program_file import load_program
 from fabric.memories.fixed_latency import FixedMemory
 from fabric.telling.place import Place

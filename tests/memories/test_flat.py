@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Program, simulate
-from fabric.engine.off_chip import Burst
 from fabric.engine.unit import MemoryUnit
+from fabric.hardware.address_space import Burst
 from fabric.hardware.description import FlatDescription
 from fabric.memories.flat import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMemory
 from fabric.telling.place import Place

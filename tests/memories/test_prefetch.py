@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Hardware, Program
-from fabric.engine.off_chip import Burst
 from fabric.engine.unit import MemoryUnit, Unit
 from fabric.extend import BankedDescription
+from fabric.hardware.address_space import Burst
 from fabric.loading.program_file import load_program
 from fabric.memories.banked import BankedMemory
 from fabric.telling.errors import Refusal

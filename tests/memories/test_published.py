@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from _pytest.mark import ParameterSet
 
-from fabric.engine.off_chip import Burst
 from fabric.engine.unit import MemoryUnit, Unit
+from fabric.hardware.address_space import Burst
 from fabric.hardware.memory_models import BankedDescription
 from fabric.memories.banked import BankedMemory
 from fabric.telling.place import Place

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.engine.off_chip import Burst
 from fabric.engine.unit import MemoryUnit, Unit
+from fabric.hardware.address_space import Burst
 from fabric.hardware.memory_models import BankedDescription
 from fabric.memories.banked import BankedMemory
 from fabric.telling.errors import ConfigurationError

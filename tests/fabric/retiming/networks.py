@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import Dim, Program, SelectorType, Stream, StreamType
-from fabric.engine.channel_counters import Hop
 from fabric.extend import BoolType, Element, Ports, Wiring
+from fabric.hardware.hop import Hop
 from fabric.retiming.record import Record
 from fabric.wiring.elaborate import elaborate
 from operators import Add, Map, Parallelize, Partition, Reassemble, Repeat

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fabric.engine.channel_counters import Hop
 from fabric.engine.observer import Observer
+from fabric.hardware.hop import Hop
 from fabric.retiming.record import Record
 from fabric.retiming.record_making import Recording
 from fabric.retiming.retimer import Retimer

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import Program, StreamType, Tile, TileType
-from fabric.engine.channel_counters import Hop
 from fabric.extend import Ports
+from fabric.hardware.hop import Hop
 from fabric.retiming import events as e
 from fabric.retiming import unrolling
 from fabric.retiming.record import Record
