@@ -7,8 +7,7 @@ from typing import Final
 
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import deadlock_sheet
-from fabric.placing.printing import floor_plan_sheet
-from fabric.placing.result import FloorPlan
+from fabric.placing.result import FloorPlan, floor_plan_sheet
 from fabric.runs.cost import Cost
 from fabric.runs.printing import report_sheet
 from fabric.runs.report import Report

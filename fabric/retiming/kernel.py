@@ -19,7 +19,7 @@ from fabric.engine.channel_rule import (
     visible_from,
 )
 from fabric.engine.machine_code import Counters, MachineCode
-from fabric.network import carrying, resharing
+from fabric.network import carrying
 from fabric.network import columns as n
 from fabric.network.carrying import carry_on, depart, next_cycle
 from fabric.retiming import events as e
@@ -29,7 +29,7 @@ from fabric.retiming.kernel_links import arrive, come, woken
 __all__ = ["retime"]
 
 
-@partial(MachineCode, uses=(e, channel_rule, kernel_links, n, carrying, resharing))
+@partial(MachineCode, uses=(e, channel_rule, kernel_links, n, carrying))
 def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
     events: Counters,
     units: Counters,

@@ -176,7 +176,7 @@ def _executed(
     if status not in ("deadlock", "livelock"):
         return run, status, None
     # What looks for a remedy builds machines of its own: most runs need none of it.
-    from fabric.deadlock.files import write_files
+    from fabric.deadlock.picture import write_files
     from fabric.runs.explaining import explain, grown_settings
 
     explained = explain(run, status, recorded.folder)

@@ -22,8 +22,7 @@ import numpy as np
 from fabric.hardware.description import FlatDescription, OffChipDescription
 from fabric.hardware.least_cycles import least_shared_cycles, most_ahead_requests
 from fabric.memories.flat import SHUTDOWN_CYCLES
-from fabric.symbolic.graph import Graph
-from fabric.symbolic.operator_bounds import Least
+from fabric.symbolic.operator_bounds import Graph, Least
 from fabric.telling.causes import Cause
 from fabric.values.dims import Dim, Expression, total
 from fabric.values.expression import terms_of

@@ -21,10 +21,9 @@ from fabric.memories.address_mapping import (
     ROW_SHIFT,
     AddressMapping,
 )
-from fabric.symbolic.chosen import chosen_sizes, symbols_of
 from fabric.symbolic.folding import alike
 from fabric.symbolic.metrics import Metrics, metrics_of, shown
-from fabric.symbolic.substitution import Size, Substitution
+from fabric.symbolic.substitution import Size, Substitution, chosen_sizes, symbols_of
 from fabric.telling.families import families
 from fabric.telling.wording import counted, merged_text
 from fabric.values.dims import Symbol, free_symbols, product, short_text

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from fabric.deadlock.cause import find_stuck
 from fabric.deadlock.describe import describe_deadlock
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import one_line
-from fabric.deadlock.waits import find_stuck
 from fabric.trace.reading.state_in import expected_in, state_in
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from fabric.deadlock.waits import channels_of, find_stuck
+from fabric.deadlock.cause import channels_of, find_stuck
 from fabric.log.rows import LONG_COLUMNS
 from fabric.state.expected import Expected, expected_of
 from fabric.state.open_waits import open_waits
