@@ -39,7 +39,7 @@ from .telling.errors import OperatorError as OperatorError
 from .telling.errors import ProgramError as ProgramError
 from .telling.errors import ShapeError as ShapeError
 from .telling.errors import VerificationError as VerificationError
-from .trace.export.forms import export_trace as export_trace
+from .trace.export import export_trace as export_trace
 from .trace.opened import Trace as Trace
 from .trace.opened import open_trace as open_trace
 from .values.conversion import ValueChangedError as ValueChangedError

@@ -21,18 +21,21 @@ from fabric.study.written.terminal import study_sheet
 from fabric.symbolic.bounds import KnownBefore
 from fabric.telling.sheet import Rows, Sheet, Title, line
 from fabric.telling.wording import counted
+from fabric.trace.analysis.critical import CriticalPath
 from fabric.trace.analysis.diff import TraceDiff
 from fabric.trace.analysis.moment import Moment
-from fabric.trace.analysis.path import CriticalPath
 from fabric.trace.analysis.stalled import Stalls
 from fabric.trace.analysis.summary import TraceSummary
 from fabric.trace.analysis.what_if import WhatIf
-from fabric.trace.printing.diff import diff_sheet
-from fabric.trace.printing.moment import moment_sheet
-from fabric.trace.printing.stalls import path_sheet, stalls_sheet
-from fabric.trace.printing.summary import summary_sheet
-from fabric.trace.printing.what_if import what_if_sheet
-from fabric.trace.reading.tables import Table
+from fabric.trace.printing import (
+    diff_sheet,
+    moment_sheet,
+    path_sheet,
+    stalls_sheet,
+    summary_sheet,
+    what_if_sheet,
+)
+from fabric.trace.reading.queries import Table
 
 __all__ = ["sheet_of"]
 

@@ -6,6 +6,8 @@ Sizes are those that the program binds (``Program.bind``); a run that finds anot
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+
+# Any: a number or a size.
 from typing import Any, Final, NamedTuple
 
 from fabric.compiled.likeness import Likeness
@@ -230,9 +232,6 @@ def graph_of(plan: Plan) -> Graph:
             if not waiting[behind]:
                 order.append(behind)
     return Graph(order, into, out_of)
-
-
-# Any: a number or a size.
 
 
 class Least(NamedTuple):

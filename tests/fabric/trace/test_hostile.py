@@ -22,9 +22,9 @@ from fabric.drawing.svg import dot, mermaid, svg
 from fabric.extend import BoolType
 from fabric.shell.cli import main
 from fabric.telling.wording import visible
-from fabric.trace.export.vcd import _identifiers
+from fabric.trace.export import _identifiers
 from fabric.trace.opened import Trace
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace.selection import TraceOptions
 from fabric.wiring.elaborate import elaborate
 from tests.deadlock.parts import Script
 from tests.profiles import of_profile

@@ -19,8 +19,7 @@ from fabric.telling.bus import BusUse
 from fabric.telling.causes import Cause
 from fabric.telling.whole_file import output_file
 from fabric.telling.wording import counted
-from fabric.trace.analysis.slices import Level, bandwidth, occupancy, slices
-from fabric.trace.analysis.timeline import timelines
+from fabric.trace.analysis.timeline import Level, bandwidth, occupancy, slices, timelines
 from fabric.trace.reading.wording import Names
 
 if TYPE_CHECKING:
@@ -31,9 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["write_perfetto"]
 
 _SEQUENCE: Final = 1
+
 _PACKETS: Final = 10_000
+
 _ROOT, _UNITS, _CHANNELS, _HBM, _BUSES = 1, 2, 3, 4, 5
+
 _FIRST_UNIT: Final = 16
+
 _BINS: Final = 1_000
 
 

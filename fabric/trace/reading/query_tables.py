@@ -8,14 +8,69 @@ A select without ORDER BY keeps that order, whatever order the run happened to w
 
 from __future__ import annotations
 
-from typing import Final
+import ast
+import inspect
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from fabric.engine.channel_rule import credit_part, set_out_at, visible_from
 from fabric.engine.observer import ELSEWHERE
 from fabric.log.rows import BURST, IDLE, LINKS, NUMBERED, RESERVE
 from fabric.telling.causes import Cause, Operation, Step
-from fabric.trace.reading.rule import MACROS
+from fabric.telling.families import families
+from fabric.telling.place import Place
 
-__all__ = ["CHANNELS", "LONG", "OPERATIONS", "SHORT", "UNFIT", "VIEWS", "WITHOUT_LOG"]
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = [
+    "CHANNELS",
+    "LONG",
+    "OPERATIONS",
+    "SHORT",
+    "UNFIT",
+    "VIEWS",
+    "WITHOUT_LOG",
+    "add_families",
+]
+
+
+_SIGNS: Final = {ast.Add: "+", ast.Sub: "-"}
+
+
+_NAMES: Final = {"max": "greatest", "min": "least"}
+
+
+def _macro(rule: Callable[..., int]) -> str:
+    """Return SQL for what a function of ``fabric.engine.channel_rule`` returns of its parameters.
+
+    Such a function is one sum of integers, their maxima and minima.
+    """
+    (function,) = ast.parse(inspect.getsource(rule)).body
+    assert isinstance(function, ast.FunctionDef)
+    returned = function.body[-1]
+    assert isinstance(returned, ast.Return)
+    parameters = ", ".join(each.arg for each in function.args.args)
+    return f"CREATE MACRO {function.name}({parameters}) AS {_sql(returned.value)};\n"
+
+
+def _sql(value: ast.expr | None) -> str:
+    match value:
+        case ast.Name(id=name):
+            return name
+        case ast.BinOp():
+            return f"({_sql(value.left)} {_SIGNS[type(value.op)]} {_sql(value.right)})"
+        case ast.Call(func=ast.Name(id=name)):
+            return f"{_NAMES[name]}({', '.join(map(_sql, value.args))})"
+    raise NotImplementedError(ast.dump(value) if value else "nothing")
+
+
+MACROS: Final = "".join(_macro(rule) for rule in (visible_from, set_out_at, credit_part))
+"""Makes ``visible_from``, ``set_out_at`` and ``credit_part``."""
+
 
 CHANNELS: Final = """
 SELECT reader, name, producer, consumer, depth, forward_cycles, backward_cycles
@@ -23,17 +78,23 @@ FROM channels ORDER BY channel
 """
 """The first fields of a ``RecordedChannel``."""
 
+
 SHORT: Final = """
 INSERT INTO recorded SELECT
     channel, element, stop, taken_order, taken_cycle, receive_wait_cycles, sent_order, sent_cycle,
     send_wait_cycles, -1, sent_order, sent_cycle, taken_order, taken_cycle
 FROM {file}
 """
+
+
 LONG: Final = "INSERT INTO recorded SELECT * FROM {file}"
+
+
 OPERATIONS: Final = f"""
 INSERT INTO recorded_operations SELECT * FROM {{file}} WHERE operation < {len(NUMBERED)};
 INSERT INTO recorded_readings SELECT * FROM {{file}} WHERE operation >= {len(NUMBERED)};
 """
+
 
 WITHOUT_LOG: Final = f"""
 DELETE FROM recorded USING (
@@ -42,6 +103,7 @@ DELETE FROM recorded USING (
 ) half WHERE recorded.channel = half.channel AND recorded.element >= half.element
 """
 """Leaves out what is known of one end only, and what came behind it on that channel."""
+
 
 UNFIT: Final = f"""
 SELECT w.unit FROM waiting w LEFT JOIN recorded_states s ON s.unit = w.unit
@@ -52,6 +114,7 @@ UNION ALL SELECT unit FROM recorded_states ANTI JOIN waiting USING (unit)
 WHERE waits_for IN ('{Operation.SEND}', '{Operation.RECEIVE}')
 """
 """A row for each unit of the last states that waits for a channel of others, or for none."""
+
 
 VIEWS: Final = f"""
 {MACROS}
@@ -164,3 +227,61 @@ FROM (
     WHERE operation = {LINKS}
 ) USING (unit, end_cycle, open) ORDER BY unit, start_cycle, open;
 """
+
+
+_SET: Final = """
+ALTER TABLE {table} ADD COLUMN family VARCHAR;
+UPDATE {table} SET family = given.family FROM given WHERE {table}.{number} = given.number;
+"""
+
+
+def add_families(database: duckdb.DuckDBPyConnection) -> None:
+    """Add the column to ``units`` and ``channels``: the title, with its place if others have it."""
+    rows = database.sql("SELECT name, operator, file, line FROM units ORDER BY unit").fetchall()
+    places = [Place(file, line) for _, _, file, line in rows]
+    operators = [operator for _, operator, _, _ in rows]
+    units = _titles(
+        [name for name, *_ in rows],
+        lambda unit: (operators[unit], places[unit]),
+        lambda unit: places[unit].brief,
+    )
+    _set(database, "units", "unit", units)
+    rows = database.sql("SELECT name, producer, consumer FROM channels ORDER BY channel").fetchall()
+    ends = [(units[producer], units[consumer]) for _, producer, consumer in rows]
+    wired = [
+        f"{places[producer].brief} to {places[consumer].brief}" for _, producer, consumer in rows
+    ]
+    _set(
+        database,
+        "channels",
+        "channel",
+        _titles([name for name, _, _ in rows], ends.__getitem__, wired.__getitem__),
+    )
+
+
+def _titles(
+    names: Sequence[str], shared: Callable[[int], Hashable], place: Callable[[int], str]
+) -> list[str]:
+    """Return the title of its family for each of ``names``."""
+    found = families(range(len(names)), names.__getitem__, shared)
+    count = Counter(family.title for family in found)
+    titles = [""] * len(names)
+    for number, (title, members) in enumerate(found):
+        text = title
+        if count[title] > 1:
+            text = f"{title} ({place(members[0])})"
+            count[text] += 1
+        if count[text] > 1:
+            text += f" {number}"
+        for member in members:
+            titles[member] = text
+    return titles
+
+
+def _set(
+    database: duckdb.DuckDBPyConnection, table: str, number: str, titles: Sequence[str]
+) -> None:
+    rows = {"number": np.arange(len(titles)), "family": np.array(titles, np.object_)}
+    database.register("given", rows)
+    database.execute(_SET.format(table=table, number=number))
+    database.unregister("given")
