@@ -15,8 +15,8 @@ from .sizing.result import Sizing as Sizing
 from .sizing.size import size as size
 from .study.designs import DesignOutcome as DesignOutcome
 from .study.evaluation import run_point as run_point
-from .study.findings import Findings as Findings
 from .study.known import Claim as Claim
+from .study.known import Findings as Findings
 from .study.known import Judgement as Judgement
 from .study.known import KnownValue as KnownValue
 from .study.known import Verdict as Verdict

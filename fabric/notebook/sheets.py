@@ -12,8 +12,8 @@ from fabric.runs.cost import Cost
 from fabric.runs.printing import report_sheet
 from fabric.runs.report import Report
 from fabric.serving.measures import Measures
+from fabric.serving.printing import serving_sheet
 from fabric.serving.result import ServingResult
-from fabric.serving.written.terminal import serving_sheet
 from fabric.sizing.printing import sizing_sheet
 from fabric.sizing.result import Sizing
 from fabric.study.result import StudyResult

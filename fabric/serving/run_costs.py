@@ -17,11 +17,10 @@ from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described
 from fabric.hardware.description import Hardware
 from fabric.hardware.file import load_hardware
-from fabric.serving.batch import Batch, Price
-from fabric.serving.costs.lookup import Lookup
-from fabric.serving.costs.quality import Quality, Sampled, digest_of
+from fabric.serving.measured_costs import Lookup
 from fabric.serving.requests import Requests, read_requests
 from fabric.serving.server import Server
+from fabric.serving.steps import Batch, Price, Quality, Sampled, digest_of
 from fabric.study.conducting import Told, conduct
 from fabric.study.outcome import metric
 from fabric.study.space import Scalar, zipped
@@ -36,6 +35,7 @@ from fabric.telling.wording import counted
 __all__ = ["FabricCost", "FabricDescription"]
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
+
 _PICO: Final = 1e-12
 
 

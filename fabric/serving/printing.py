@@ -1,14 +1,14 @@
-"""Tables and sentences of what a question of serving came to."""
+"""What a question of serving came to, in tables and in sentences, on a terminal."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 from fabric.serving.result import Run, ServingResult
-from fabric.telling.wording import counted
+from fabric.telling.sheet import Rows, Sheet, Title, line
+from fabric.telling.wording import counted, visible
 
-__all__ = ["LEGEND", "Rows", "answer", "load_text", "notes", "table_of_runs"]
-
+__all__ = ["LEGEND", "answer", "load_text", "notes", "serving_sheet", "table_of_runs"]
 
 LEGEND: Final = (
     "Means and 99th percentiles in seconds: to the first token, a token, all of a request. kept/s: "
@@ -16,7 +16,7 @@ LEGEND: Final = (
 )
 
 
-class Rows(NamedTuple):
+class RunRows(NamedTuple):
     """A table.
 
     Attributes:
@@ -62,7 +62,7 @@ def notes(result: ServingResult) -> list[str]:
     return told
 
 
-def table_of_runs(result: ServingResult) -> Rows:
+def table_of_runs(result: ServingResult) -> RunRows:
     """Return a row for each run: times in seconds, means and 99th percentiles."""
     designs = [each for each in result.serving.designs if each]
     runs = result.runs
@@ -89,7 +89,7 @@ def table_of_runs(result: ServingResult) -> Rows:
         row += [_short(found.goodput_per_second)] if promised else []
         row += [_short(found.joules_per_token)] if priced else []
         rows.append(tuple(row))
-    return Rows(tuple(columns), tuple(rows))
+    return RunRows(tuple(columns), tuple(rows))
 
 
 def load_text(run: Run) -> str:
@@ -100,3 +100,19 @@ def load_text(run: Run) -> str:
 
 def _short(value: float | None) -> str | None:
     return None if value is None else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def serving_sheet(result: ServingResult) -> Sheet:
+    """Yield it; the same runs, one text."""
+    serving = result.serving
+    question = f"  {visible(serving.question)}" if serving.question else ""
+    yield line((visible(serving.name), "bold"), question)
+    yield line(visible(answer(result)))
+    for each in notes(result):
+        yield line(visible(each))
+    found = table_of_runs(result)
+    if found.rows:
+        yield Title("Runs")
+        rows = [[visible(x) if isinstance(x, str) else x for x in row] for row in found.rows]
+        yield Rows(found.columns, rows)
+        yield line((LEGEND, "dim"))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.serving.written.rows import LEGEND, answer, load_text, notes, table_of_runs
-from fabric.study.written.files import trying, write_pictures
+from fabric.serving.printing import LEGEND, answer, load_text, notes, table_of_runs
+from fabric.study.written.folder import trying, write_pictures
 from fabric.study.written.markup import section, style, table, text, titled
 from fabric.study.written.painting import is_wide, locator, painted
 from fabric.study.written.pictures import Drawn
@@ -115,6 +115,7 @@ def _value(value: object) -> str:
 
 _NAMES_IN_A_ROW: Final = 3
 
+
 _SMALL: Final = 1e-3
 """Where all values are smaller, an axis writes them with prefixes, as in micro."""
 
@@ -143,7 +144,11 @@ _PANELS: Final = (
     ),
     _Panel("output tokens a second", lambda run: run.measures.output_tokens_per_second),
 )
+
+
 _GOODPUT: Final = _Panel("goodput (requests/s)", lambda run: run.measures.goodput_per_second)
+
+
 _JOULES: Final = _Panel("joules a token", lambda run: run.measures.joules_per_token)
 
 
