@@ -15,8 +15,8 @@ from .sizing.result import Sizing as Sizing
 from .sizing.size import size as size
 from .study.designs import DesignOutcome as DesignOutcome
 from .study.evaluation import run_point as run_point
-from .study.findings import Findings as Findings
 from .study.known import Claim as Claim
+from .study.known import Findings as Findings
 from .study.known import Judgement as Judgement
 from .study.known import KnownValue as KnownValue
 from .study.known import Verdict as Verdict
@@ -39,7 +39,7 @@ from .telling.errors import OperatorError as OperatorError
 from .telling.errors import ProgramError as ProgramError
 from .telling.errors import ShapeError as ShapeError
 from .telling.errors import VerificationError as VerificationError
-from .trace.export.forms import export_trace as export_trace
+from .trace.export import export_trace as export_trace
 from .trace.opened import Trace as Trace
 from .trace.opened import open_trace as open_trace
 from .values.conversion import ValueChangedError as ValueChangedError

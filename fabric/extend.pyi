@@ -58,13 +58,13 @@ from .runs.pricing import Spending as Spending
 from .symbolic.area import Area as Area
 from .telling.errors import Deadlock as Deadlock
 from .telling.users_code import users_code as users_code
+from .trace.analysis.critical import CriticalPath as CriticalPath
 from .trace.analysis.diff import TraceDiff as TraceDiff
 from .trace.analysis.moment import Moment as Moment
-from .trace.analysis.path import CriticalPath as CriticalPath
 from .trace.analysis.stalled import Stalls as Stalls
 from .trace.analysis.summary import TraceSummary as TraceSummary
-from .trace.export.forms import export_form as export_form
-from .trace.reading.tables import Table as Table
+from .trace.export import export_form as export_form
+from .trace.reading.queries import Table as Table
 from .values.block_scaled import BLOCK as BLOCK
 from .values.block_scaled import block_format as block_format
 from .values.block_scaled import numbers_of as numbers_of

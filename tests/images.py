@@ -16,8 +16,7 @@ import nbformat
 from fabric import Hardware, simulate
 from fabric.deadlock import picture
 from fabric.deadlock.document import DeadlockReport
-from fabric.drawing.picture import picture_of
-from fabric.drawing.run import shares_of_run
+from fabric.drawing.picture import picture_of, shares_of_run
 from fabric.drawing.svg import svg
 from fabric.loading.program_file import load_program
 from fabric.wiring.elaborate import elaborate

@@ -41,7 +41,7 @@ OTHERS: Final = {
     ("runs/printing.py", "hbm"),
     ("telling/vocabulary.py", "idle"),
     ("trace/reading/reader.py", "hbm"),
-    ("trace/recording/recorder.py", "hbm"),
+    ("trace/recorder.py", "hbm"),
 }
 """Spelled like a cause: sections of hardware and energy, what a memory counts, a trace's event."""
 

@@ -32,7 +32,7 @@ from fabric.compiled.kernel_stages import (
 )
 from fabric.engine import channel_rule
 from fabric.engine.machine_code import Counters, MachineCode
-from fabric.network import carrying, resharing
+from fabric.network import carrying
 from fabric.network import columns as n
 from fabric.network.carrying import carry_on, next_cycle
 
@@ -48,7 +48,6 @@ __all__ = ["go_on"]
         kernel_stages,
         n,
         carrying,
-        resharing,
     ),
 )
 def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is elsewhere

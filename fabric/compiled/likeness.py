@@ -12,7 +12,7 @@ import numpy as np
 from fabric.engine.channel import Discard
 from fabric.engine.unit import ComputeUnit
 from fabric.telling.place import is_ours, is_own
-from fabric.values.dims import Expression
+from fabric.values.expression import Expression
 from fabric.wiring.operator import Operator
 
 if TYPE_CHECKING:

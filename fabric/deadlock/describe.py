@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from fabric.deadlock.cause import cause, code, hint, needs
+from fabric.deadlock.cause import Stuck, cause, channels_of, code, find_stuck, hint, needs, wait_of
 from fabric.deadlock.document import (
     INTERRUPTED,
     KINDS,
@@ -21,7 +21,6 @@ from fabric.deadlock.document import (
 )
 from fabric.deadlock.remedy import find_remedy
 from fabric.deadlock.text import one_line
-from fabric.deadlock.waits import Stuck, channels_of, find_stuck, wait_of
 from fabric.state.expected import expected_of
 from fabric.telling.causes import Cause, Operation
 from fabric.telling.wording import counted

@@ -1,29 +1,47 @@
-"""Pictures of a deadlock: who waits for whom on which channel, the loops in red."""
+"""Pictures of a deadlock: who waits for whom on which channel, the loops in red; and its files."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Final
 
 from fabric.deadlock.document import BlockedUnit, DeadlockReport
-from fabric.drawing.colours import FAINT, INK, LINE, PAPER, RED
-from fabric.drawing.languages import escaped
 from fabric.drawing.layout import Point, Size, layered
-from fabric.drawing.lines import LEADING, arrow, document, extent, shortened, words
+from fabric.drawing.lines import (
+    FAINT,
+    INK,
+    LEADING,
+    LINE,
+    PAPER,
+    RED,
+    arrow,
+    document,
+    extent,
+    shortened,
+    words,
+)
+from fabric.drawing.svg import escaped
 from fabric.telling.causes import STUCK, Cause, Operation
 from fabric.telling.place import Place
+from fabric.telling.whole_file import write_whole
 
-__all__ = ["dot", "svg"]
+__all__ = ["dot", "svg", "write_files"]
 
 _SHOWN: Final = 200
 """Units of loops that are drawn, and as many behind them: nobody could read more."""
 
 _TITLE: Final = 12
+
 _SMALL: Final = 10
+
 _AROUND: Final = 12.0
+
 _SWATCH: Final = 6.0
+
 _CAUSES: Final = (Cause.EMPTY, Cause.FULL, Cause.CAPACITY)
 """What units in a loop wait for."""
 
@@ -186,3 +204,19 @@ def _state(unit: BlockedUnit) -> str:
 
 def _label(unit: BlockedUnit) -> str:
     return f"{escaped(unit.unit)}\\n{_state(unit)}"
+
+
+def write_files(folder: Path, report: DeadlockReport) -> list[str]:
+    """Write the report and its pictures; return a sentence for each that could not be."""
+    texts = {
+        "deadlock.json": json.dumps(report.as_json(), indent=2) + "\n",
+        "deadlock.dot": dot(report),
+        "deadlock.svg": svg(report),
+    }
+    failed = []
+    for name, text in texts.items():
+        try:
+            write_whole(folder / name, text)
+        except OSError as error:
+            failed.append(f"{folder / name} could not be written: {error.strerror}")
+    return failed

@@ -20,9 +20,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.deadlock.change import Change
 from fabric.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
-from fabric.deadlock.search import EFFORT_ELEMENTS, Search
+from fabric.deadlock.search import EFFORT_ELEMENTS, Change, Search
 from fabric.telling.causes import Cause
 from fabric.telling.wording import counted
 from fabric.wiring.initial import Initial, beginning

@@ -1,29 +1,113 @@
-"""Changes to a stuck program, and runs with them, all within one effort."""
+"""Changes to a stuck program, and runs with them, all within one effort.
+
+Where a run was recorded, whether it ends with other depths is found by timing it again.
+With the orders of the record it ends if and only if no unit waits for itself in the end, however
+long everything takes. Where no unit chooses by what comes first, there are no other orders.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from fabric.deadlock.change import Change
-from fabric.deadlock.replay import Replay
+import numpy as np
+
 from fabric.deadlock.trial import Outcome, Trial
 from fabric.retiming.record_making import Recording
+from fabric.retiming.retimer import Retimer
 from fabric.telling.errors import ShapeError
 from fabric.wiring.elaborate import elaborate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fabric.engine.machine_code import Counters
     from fabric.hardware.hop import Hop
+    from fabric.retiming.record import Record
     from fabric.wiring.elaborate import Plan
     from fabric.wiring.stream import Feedback
 
-__all__ = ["EFFORT_ELEMENTS", "Search"]
+__all__ = ["EFFORT_ELEMENTS", "Change", "Replay", "Search"]
+
+_EFFORT_EVENTS: Final = 500_000_000
+"""Of the record, over all timings together: some seconds."""
 
 EFFORT_ELEMENTS: Final = 400_000
 """Elements that all trials of a report may deliver together."""
 
 _BUILDING_ELEMENTS: Final = 10
 """What it takes to build an operator of a machine is counted as if it were elements."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is done to a program.
+
+    Attributes:
+        capacity_bytes: of the on-chip memory; None for no limit.
+        depths: of single channels, by option.
+        initial: sub-tensors in front of feedbacks.
+    """
+
+    capacity_bytes: int | None
+    depths: Mapping[str, int] = field(default_factory=dict)
+    initial: Mapping[Feedback, int] = field(default_factory=dict)
+
+    def deeper(self, depths: Mapping[str, int]) -> Change:
+        """Return the same with other depths of some channels."""
+        return replace(self, depths={**self.depths, **depths})
+
+    def with_depth(self, option: str, depth: int) -> Change:
+        """Return the same with another depth of one channel."""
+        return self.deeper({option: depth})
+
+    def begun(self, feedback: Feedback, count: int) -> Change:
+        """Return the same with ``count`` sub-tensors in front of ``feedback``."""
+        return replace(self, initial={**self.initial, feedback: count})
+
+    def roomy(self, capacity_bytes: int | None) -> Change:
+        """Return the same with another on-chip memory."""
+        return replace(self, capacity_bytes=capacity_bytes)
+
+
+class Replay:
+    """Times one record again with changed depths.
+
+    Attributes:
+        record: which.
+    """
+
+    def __init__(self, record: Record, depth_before: Callable[[str], int]) -> None:
+        """Get ready; ``depth_before`` gives the depth of a channel that is not changed."""
+        self.record: Final = record
+        self._retimer: Final = Retimer(record)
+        self._before: Final = np.array(
+            [depth_before(channel.option) for channel in record.channels], np.int64
+        )
+        self._events_left = _EFFORT_EVENTS
+        self._too_shallow: Final[list[tuple[Counters, Counters]]] = []
+
+    def completes(self, changed: Mapping[str, int]) -> bool | None:
+        """Whether the record ends with depths ``changed``, by option; None where no effort is left.
+
+        What made the units wait for each other once does so wherever these channels, all of them
+        full then, are no deeper: that is looked up first.
+        """
+        depths = self._before.copy()
+        for option, depth in changed.items():
+            depths[self.record.number[option]] = depth
+        if any((depths[full] <= limits).all() for full, limits in self._too_shallow):
+            return False
+        if self._events_left <= 0:
+            return None
+        self._events_left -= len(self.record.events)
+        retimed = self._retimer.time(depths)
+        if retimed.cycles is not None:
+            return True
+        full = np.array(sorted(self._retimer.blamed(retimed)), np.int64)
+        self._too_shallow.append((full, depths[full]))
+        return False
 
 
 class Search:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.deadlock.cause import code
+from fabric.deadlock.cause import channels_of, code, find_stuck, growable
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
-from fabric.deadlock.waits import channels_of, find_stuck, growable
 from fabric.engine.channel import Channel
 from fabric.machine.interrupts import Interrupts
 from fabric.machine.runner import Runner

@@ -1,4 +1,4 @@
-"""Pictures of programs as SVG."""
+"""Pictures of programs as SVG, and in the languages of Graphviz and Mermaid."""
 
 from __future__ import annotations
 
@@ -7,16 +7,31 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from fabric.drawing.colours import BOX, FAINT, INK, KIND, LINE, PAPER, REST, tint
 from fabric.drawing.layout import Layout, Point, Size, layered
-from fabric.drawing.lines import arrow, document, extent, shortened, words
+from fabric.drawing.lines import (
+    BOX,
+    FAINT,
+    INK,
+    KIND,
+    LINE,
+    PAPER,
+    REST,
+    arrow,
+    document,
+    extent,
+    shortened,
+    tint,
+    words,
+)
 from fabric.drawing.picture import Arrow, Box, Picture, Shares
 from fabric.telling.causes import SHOWN, Cause
 
-__all__ = ["Placed", "placed", "svg"]
+__all__ = ["dot", "escaped", "mermaid", "placed", "svg"]
 
 _TITLE: Final = 12
+
 _SMALL: Final = 10
+
 _LABEL_LETTERS: Final = 28
 """In a line of a label, where there is a place to break it."""
 
@@ -24,10 +39,12 @@ _AROUND: Final = 9.0
 """Between the text of a box and its sides."""
 
 _BAR_HEIGHT: Final = 7.0
+
 _BEHIND: Final = 4.0
 """By how much the second box of several stands out."""
 
 _TIMES: Final = "\N{NO-BREAK SPACE}\N{MULTIPLICATION SIGN}"
+
 _OF: Final = "of\N{NO-BREAK SPACE}"
 
 
@@ -161,3 +178,62 @@ def _bar(shares: Shares, left: float, top: float, width: float) -> Iterator[str]
             f'height="{_BAR_HEIGHT}" {_fill(cause)}><title>{percent}</title></rect>'
         )
         left += part
+
+
+def dot(picture: Picture) -> str:
+    """Return ``picture`` for Graphviz."""
+    return "\n".join(_dot(picture)) + "\n"
+
+
+def mermaid(picture: Picture) -> str:
+    """Return ``picture`` for Mermaid, as Markdown pages show it."""
+    return "\n".join(_mermaid(picture)) + "\n"
+
+
+def _dot(picture: Picture) -> Iterator[str]:
+    yield f"digraph {_quoted(picture.title)} {{"
+    yield '  node [shape=box, style="rounded,filled", fontname="monospace", fontsize=10];'
+    yield '  edge [fontname="monospace", fontsize=9];'
+    for number, box in enumerate(picture.boxes):
+        label = "\\n".join(map(escaped, _lines(box)))
+        yield f'  n{number} [label="{label}", fillcolor="{BOX[box.kind].light}"];'
+    for each in picture.arrows:
+        many = f" x{each.count}" if each.count > 1 else ""
+        yield f"  n{each.source} -> n{each.target} [label={_quoted(each.label + many)}];"
+    yield "}"
+
+
+def _mermaid(picture: Picture) -> Iterator[str]:
+    yield "flowchart TD"
+    for number, box in enumerate(picture.boxes):
+        yield f'  n{number}["{"<br/>".join(map(_entities, _lines(box)))}"]:::{box.kind}'
+    for each in picture.arrows:
+        many = f" x{each.count}" if each.count > 1 else ""
+        yield f'  n{each.source} -->|"{_entities(each.label + many)}"| n{each.target}'
+    for kind, paint in BOX.items():
+        yield f"  classDef {kind} fill:{paint.light}"
+
+
+def _lines(box: Box) -> list[str]:
+    many = f" x{box.count}" if box.count > 1 else ""
+    lines = [box.title + many, f"{box.operator} {box.place}"]
+    if box.shares is not None:
+        lines.append(f"{Cause.BUSY.label} {100 * box.shares[Cause.BUSY]:.1f} %")
+    return lines
+
+
+def _quoted(text: str) -> str:
+    return f'"{escaped(text)}"'
+
+
+def escaped(text: str) -> str:
+    """Return ``text`` as a part of a DOT string."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _entities(text: str) -> str:
+    """Mermaid reads brackets and the like as its own unless they are written as entities."""
+    return "".join(
+        letter if letter.isalnum() or letter in " _.:,/*+-" else f"#{ord(letter)};"
+        for letter in text
+    )

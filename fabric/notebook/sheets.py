@@ -7,14 +7,13 @@ from typing import Final
 
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import deadlock_sheet
-from fabric.placing.printing import floor_plan_sheet
-from fabric.placing.result import FloorPlan
+from fabric.placing.result import FloorPlan, floor_plan_sheet
 from fabric.runs.cost import Cost
 from fabric.runs.printing import report_sheet
 from fabric.runs.report import Report
 from fabric.serving.measures import Measures
+from fabric.serving.printing import serving_sheet
 from fabric.serving.result import ServingResult
-from fabric.serving.written.terminal import serving_sheet
 from fabric.sizing.printing import sizing_sheet
 from fabric.sizing.result import Sizing
 from fabric.study.result import StudyResult
@@ -22,18 +21,21 @@ from fabric.study.written.terminal import study_sheet
 from fabric.symbolic.bounds import KnownBefore
 from fabric.telling.sheet import Rows, Sheet, Title, line
 from fabric.telling.wording import counted
+from fabric.trace.analysis.critical import CriticalPath
 from fabric.trace.analysis.diff import TraceDiff
 from fabric.trace.analysis.moment import Moment
-from fabric.trace.analysis.path import CriticalPath
 from fabric.trace.analysis.stalled import Stalls
 from fabric.trace.analysis.summary import TraceSummary
 from fabric.trace.analysis.what_if import WhatIf
-from fabric.trace.printing.diff import diff_sheet
-from fabric.trace.printing.moment import moment_sheet
-from fabric.trace.printing.stalls import path_sheet, stalls_sheet
-from fabric.trace.printing.summary import summary_sheet
-from fabric.trace.printing.what_if import what_if_sheet
-from fabric.trace.reading.tables import Table
+from fabric.trace.printing import (
+    diff_sheet,
+    moment_sheet,
+    path_sheet,
+    stalls_sheet,
+    summary_sheet,
+    what_if_sheet,
+)
+from fabric.trace.reading.queries import Table
 
 __all__ = ["sheet_of"]
 

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fabric.symbolic.carried import passed_bytes
-from fabric.symbolic.chosen import chosen_sizes
-from fabric.symbolic.metrics import metrics_of
-from fabric.symbolic.substitution import Size, Substitution
-from fabric.values.dims import Dim, Symbol, free_symbols
+from fabric.symbolic.metrics import metrics_of, passed_bytes
+from fabric.symbolic.substitution import Size, Substitution, chosen_sizes
+from fabric.values.dims import Dim, free_symbols
+from fabric.values.expression import Symbol
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import Node
 

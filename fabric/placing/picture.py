@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from fabric.drawing.colours import BOX, FAINT, INK, RED, Paint
-from fabric.drawing.lines import document, extent, shortened
+from fabric.drawing.lines import BOX, FAINT, INK, RED, Paint, document, extent, shortened
 from fabric.network import Site
 from fabric.telling.wording import counted, merged_text, without_numbers
 

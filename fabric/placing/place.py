@@ -10,8 +10,7 @@ from typing import Final
 from fabric.arguments.described import checked, refuse
 from fabric.network import Mesh
 from fabric.placing.annealing import annealed
-from fabric.placing.bound import lower_bound
-from fabric.placing.exact import MOST_UNITS, exact
+from fabric.placing.bound import MOST_UNITS, exact, lower_bound
 from fabric.placing.floor import Floor
 from fabric.placing.netlist import Netlist, netlist_of
 from fabric.placing.partition import partitioned, random_sites

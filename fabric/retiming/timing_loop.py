@@ -19,7 +19,7 @@ from fabric.engine.channel_rule import (
     visible_from,
 )
 from fabric.engine.machine_code import Counters, MachineCode
-from fabric.network import carrying, resharing
+from fabric.network import carrying
 from fabric.network import columns as n
 from fabric.network.carrying import carry_on, depart, next_cycle
 from fabric.retiming import events as e
@@ -27,7 +27,7 @@ from fabric.retiming import events as e
 __all__ = ["retime"]
 
 
-@partial(MachineCode, uses=(e, channel_rule, n, carrying, resharing))
+@partial(MachineCode, uses=(e, channel_rule, n, carrying))
 def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
     events: Counters,
     units: Counters,

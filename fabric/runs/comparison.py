@@ -14,7 +14,8 @@ from fabric.symbolic.metrics import Metrics
 from fabric.symbolic.substitution import Size, Substitution, followed
 from fabric.telling.errors import ProgramError
 from fabric.telling.wording import counted
-from fabric.values.dims import Dim, Symbol, free_symbols, is_ragged, short_text
+from fabric.values.dims import Dim, free_symbols, is_ragged, short_text
+from fabric.values.expression import Symbol
 from fabric.values.stream_type import StreamType, TileType, shape_text
 from fabric.wiring.stream import Feedback
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fabric.runs.options import Progress, Settings
     from fabric.state.run_state import RunState
     from fabric.terminal.standard_error import Snapshot
-    from fabric.trace.recording.recorder import Recorder
+    from fabric.trace.recorder import Recorder
 
 __all__ = ["Execution"]
 
@@ -276,7 +276,7 @@ def _recorder(settings: Settings, plan: Plan) -> Recorder | None:
     """Return a new recorder where the run is traced."""
     if settings.traced is None:
         return None
-    from fabric.trace.recording.recorder import Recorder
+    from fabric.trace.recorder import Recorder
 
     # What cannot stay in the compiled loop begins again, where that is nothing of a user's.
     watching = (*settings.observers, *([settings.progress] if settings.progress else []))

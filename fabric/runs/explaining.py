@@ -6,12 +6,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+from fabric.deadlock.cause import channels_of, find_stuck
 from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
 from fabric.deadlock.document import NOT_ENDED, NOT_SOUGHT, DeadlockReport
-from fabric.deadlock.files import write_files
 from fabric.deadlock.livelock import Circling, Livelock
+from fabric.deadlock.picture import write_files
 from fabric.deadlock.search import EFFORT_ELEMENTS
-from fabric.deadlock.waits import channels_of, find_stuck
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.runs.story import tell_blocked, tell_deadlock

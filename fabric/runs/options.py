@@ -19,7 +19,7 @@ from fabric.hardware.hop import Hop
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.events import Log
 from fabric.telling.wording import found_text
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace.selection import TraceOptions
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.symbolic.carried import dtype_of, passed_bytes
+from fabric.symbolic.metrics import dtype_of, passed_bytes
 from fabric.symbolic.substitution import Size, Substitution
 from fabric.values.stream_type import TileType, TupleType, ValueType, holds_buffers
 from fabric.wiring.costs import Rates

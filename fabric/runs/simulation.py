@@ -36,7 +36,8 @@ from fabric.telling.place import blamed_place
 from fabric.telling.plain import JsonObject, untellable
 from fabric.telling.users_code import notifying
 from fabric.values.block_scaled import block_format, numbers_of
-from fabric.values.dims import Dim, Symbol, free_symbols, is_polynomial_in, is_ragged
+from fabric.values.dims import Dim, free_symbols, is_polynomial_in, is_ragged
+from fabric.values.expression import Symbol
 from fabric.values.fit import exact_numbers
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.costs import OffChipTensor
@@ -172,7 +173,7 @@ def _executed(
     if status not in ("deadlock", "livelock"):
         return run, status, None
     # What looks for a remedy builds machines of its own: most runs need none of it.
-    from fabric.deadlock.files import write_files
+    from fabric.deadlock.picture import write_files
     from fabric.runs.explaining import explain, grown_settings
 
     explained = explain(run, status, recorded.folder)

@@ -187,7 +187,7 @@ def tell_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ..
         told: loops, and waits of single units, that are known; new ones are added.
     """
     # Most runs are over before the first heartbeat.
-    from fabric.deadlock.waits import channels_of, find_stuck, wait_of
+    from fabric.deadlock.cause import channels_of, find_stuck, wait_of
 
     stuck = find_stuck(state)
     for loop in stuck.cores:

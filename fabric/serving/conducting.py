@@ -13,15 +13,14 @@ from typing import Final
 
 import msgspec
 
-from fabric.serving.costs.fabric import FabricCost, FabricDescription
-from fabric.serving.costs.quality import Known, Quality
-from fabric.serving.costs.tables import LayerTables, TableDescription
+from fabric.serving.measured_costs import LayerTables, TableDescription
 from fabric.serving.measures import measured
-from fabric.serving.opening import scheduler_of
+from fabric.serving.question import Serving, scheduler_of
 from fabric.serving.requests import Requests
 from fabric.serving.result import Run, ServingResult, Timeline
+from fabric.serving.run_costs import FabricCost, FabricDescription
 from fabric.serving.served import MakeScheduler, serve
-from fabric.serving.serving import Serving
+from fabric.serving.steps import Known, Quality
 from fabric.study.identity import engine_digest
 from fabric.study.session import StudySession
 from fabric.study.workers import Workers

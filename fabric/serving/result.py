@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from fabric.serving.costs.quality import Quality
 from fabric.serving.measures import Measures
+from fabric.serving.question import Serving
 from fabric.serving.served import Served
-from fabric.serving.serving import Serving
+from fabric.serving.steps import Quality
 from fabric.telling.plain import JsonObject
 from fabric.telling.sheet import ShownAsTables
 from fabric.telling.wording import counted

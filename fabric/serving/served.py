@@ -11,10 +11,9 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.serving.batch import Batch, Price, Request, Scheduler, StepCost
 from fabric.serving.requests import Requests
-from fabric.serving.scheduler import ContinuousBatching
-from fabric.serving.server import Server
+from fabric.serving.server import ContinuousBatching, Server
+from fabric.serving.steps import Batch, Price, Request, Scheduler, StepCost
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.users_code import users_code
 from fabric.telling.wording import counted

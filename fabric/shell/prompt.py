@@ -23,7 +23,7 @@ from fabric.telling.sheet import Rows
 from fabric.telling.wording import visible
 from fabric.terminal.output import print_text, printed
 from fabric.terminal.tables import print_table
-from fabric.trace.printing import moment
+from fabric.trace import printing
 from fabric.values.value import BufferReference, Tile
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def print_unit(run: SteppedRun, console: Console, name: str) -> None:
     cycles = ", ".join(f"{cause} {cycles:,}" for cause, cycles in spent if cycles)
     console.print(f"cycles: {cycles or 'none so far'}", soft_wrap=True)
     its = [each for each in state.channels if unit.number in (each.producer, each.consumer)]
-    print_table(moment.channels_table(its, _ROWS), console)
+    print_table(printing.channels_table(its, _ROWS), console)
 
 
 def print_channel(run: SteppedRun, console: Console, name: str) -> None:
@@ -237,7 +237,7 @@ def print_channel(run: SteppedRun, console: Console, name: str) -> None:
         ConfigurationError: there is no such channel.
     """
     channel, held = run.channel(name), run.held(name)
-    print_table(moment.channels_table([channel]), console)
+    print_table(printing.channels_table([channel]), console)
     if channel.closed_cycle is not None:
         console.print(f"its stream ended at cycle {channel.closed_cycle:,}", soft_wrap=True)
     if held:
@@ -258,7 +258,7 @@ def print_channel(run: SteppedRun, console: Console, name: str) -> None:
 def print_channels(run: SteppedRun, console: Console) -> None:
     """Print all channels, those that hold most first."""
     fullest = sorted(run.state.channels, key=lambda each: -each.held)
-    print_table(moment.channels_table(fullest, _ROWS), console)
+    print_table(printing.channels_table(fullest, _ROWS), console)
 
 
 def print_tile(run: SteppedRun, console: Console, name: str, number: int | None) -> None:

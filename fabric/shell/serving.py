@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.machine.terminations import ending_signal, uninterrupted
 from fabric.runs.exit_status import ExitStatus
-from fabric.serving.opening import open_servings
+from fabric.serving.question import open_servings
 from fabric.shell.json_object import print_json
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import file_name
 from fabric.terminal.output import print_text, tell
 
 if TYPE_CHECKING:
+    from fabric.serving.question import Serving
     from fabric.serving.result import ServingResult
-    from fabric.serving.serving import Serving
 
 __all__ = ["Serves"]
 
@@ -55,10 +55,9 @@ class Serves:
         from rich.console import Console
 
         from fabric.serving.conducting import conduct_serving
-        from fabric.serving.written.terminal import serving_sheet
-        from fabric.serving.written.watch import ServingWatch
-        from fabric.study.local_workers import LocalWorkers
-        from fabric.study.workers import available_cores
+        from fabric.serving.printing import serving_sheet
+        from fabric.serving.watch import ServingWatch
+        from fabric.study.workers import LocalWorkers, available_cores
         from fabric.terminal.tables import printed_sheet
 
         workers = LocalWorkers(jobs or available_cores(), None)
@@ -101,7 +100,7 @@ class Serves:
         return self._folder / file_name(serving.name)
 
     def _write(self, result: ServingResult, folder: Path | None) -> None:
-        from fabric.serving.written.folder import write_folder
+        from fabric.serving.folder import write_folder
 
         if folder is None:
             return

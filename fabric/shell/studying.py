@@ -168,12 +168,11 @@ def workers_of(dask: str | None, jobs: int | None, timeout_seconds: float | None
             cluster.
     """
     if dask is not None:
-        from fabric.study.dask_workers import DaskWorkers
+        from fabric.study.workers import DaskWorkers
 
         if jobs is not None:
             raise ConfigurationError("--jobs and --dask: expected one of both")
         return DaskWorkers(dask, timeout_seconds)
-    from fabric.study.local_workers import LocalWorkers
-    from fabric.study.workers import available_cores
+    from fabric.study.workers import LocalWorkers, available_cores
 
     return LocalWorkers(jobs or available_cores(), timeout_seconds)

@@ -11,10 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fabric.symbolic.check import Check
-from fabric.symbolic.chosen import known_sizes
 from fabric.symbolic.folding import operator_text, types_text
 from fabric.symbolic.metrics import Accounting, intensity, largest
-from fabric.symbolic.substitution import followed
+from fabric.symbolic.substitution import followed, known_sizes
 from fabric.telling.wording import counted, merged_text, visible, without_numbers
 from fabric.terminal.output import print_line
 from fabric.values.dims import Dim, free_symbols, short_text

@@ -15,11 +15,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from fabric.sizing.bounds import deepest_failing
-from fabric.sizing.found import Found, infeasible
-from fabric.sizing.oracle import Cut, Oracle
-from fabric.sizing.problem import Depths, Problem, with_depth
-from fabric.sizing.search import raised, trimmed
+from fabric.sizing.problem import Cut, Depths, Found, Oracle, Problem, infeasible, with_depth
+from fabric.sizing.search import deepest_failing, raised, trimmed
 from fabric.telling.errors import ConfigurationError
 
 __all__ = ["exact"]

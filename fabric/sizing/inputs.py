@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from fabric.study.evaluation import Job, loaded_of
-from fabric.study.held_out import places_apart
 from fabric.study.opening import Asked, open_study
+from fabric.study.study import places_apart
 from fabric.study.written.words import setting_names
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import counted
@@ -83,7 +83,7 @@ def held_out(points: Mapping[str, Each], count: int) -> tuple[dict[str, Each], d
     """Return the points to size on, and ``count`` others on which to try what was found.
 
     Raises:
-        ConfigurationError: that leaves none to size on; see ``study.held_out``.
+        ConfigurationError: that leaves none to size on; see ``study.study``.
     """
     names = list(points)
     places = places_apart(

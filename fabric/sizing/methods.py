@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from fabric.sizing.oracle import Oracle
-from fabric.sizing.problem import Depths
+from fabric.sizing.problem import Depths, Oracle
 
 __all__ = ["METHODS", "Method", "Proposal", "proposal"]
 

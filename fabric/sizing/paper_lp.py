@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from fabric.engine.machine_code import Counters
 from fabric.retiming import events as e
 from fabric.retiming.retimer import Retimer
-from fabric.sizing.at_most import sized_at_most
-from fabric.sizing.high_water import slots_in_use
+from fabric.sizing.high_water import sized_at_most, slots_in_use
 from fabric.sizing.problem import Depths, Problem
 from fabric.telling.errors import ConfigurationError
 

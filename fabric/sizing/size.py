@@ -12,16 +12,30 @@ from fabric.arguments.keywords import taking
 from fabric.retiming.record import Record
 from fabric.retiming.retimer import NO_LIMIT
 from fabric.runs.options import Options
-from fabric.sizing.asked import Asked
-from fabric.sizing.bounds import lower_bounds
-from fabric.sizing.case import Case
-from fabric.sizing.found import InfeasibleError
-from fabric.sizing.goal import Goal
+from fabric.sizing.asked import Asked, Goal
 from fabric.sizing.methods import METHODS, Method, Proposal, proposal
-from fabric.sizing.oracle import Oracle
-from fabric.sizing.problem import Depths, Limit, Problem, Slot, Variable, with_depth
-from fabric.sizing.result import Binding, HeldOut, Input, MethodTotal, SizedChannel, Sizing
-from fabric.sizing.settled import Answer, settled
+from fabric.sizing.problem import (
+    Depths,
+    InfeasibleError,
+    Limit,
+    Oracle,
+    Problem,
+    Slot,
+    Variable,
+    with_depth,
+)
+from fabric.sizing.result import (
+    Answer,
+    Binding,
+    HeldOut,
+    Input,
+    MethodTotal,
+    SizedChannel,
+    Sizing,
+    settled,
+)
+from fabric.sizing.running import Case
+from fabric.sizing.search import lower_bounds
 from fabric.sizing.validated import NearestError, validated
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.place import calling_place

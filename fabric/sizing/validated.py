@@ -14,13 +14,11 @@ from typing import Final
 import numpy as np
 
 from fabric.sizing.asked import Asked
-from fabric.sizing.at_most import sized_at_most
-from fabric.sizing.bounds import lower_bounds
-from fabric.sizing.high_water import high_water
+from fabric.sizing.high_water import high_water, sized_at_most
 from fabric.sizing.methods import Method, proposal
-from fabric.sizing.oracle import Oracle
-from fabric.sizing.problem import Depths, with_depth
+from fabric.sizing.problem import Depths, Oracle, with_depth
 from fabric.sizing.running import Ran
+from fabric.sizing.search import lower_bounds
 
 __all__ = ["NearestError", "validated"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.values.dims import Symbol
+from fabric.values.expression import Symbol
 from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from fabric.state.run_state import ChannelState, RunState
     from fabric.telling.place import Place
-    from fabric.values.dims import Dim, Expression
+    from fabric.values.dims import Dim
+    from fabric.values.expression import Expression
     from fabric.wiring.elaborate import Edge, Plan
 
 __all__ = ["UNTOLD", "Expected", "expected_of"]

@@ -1,7 +1,7 @@
 """The state of a run at a cycle, as data that nobody can change; its waits then, and how runs end.
 
 The engine makes it of a machine (``fabric.machine.state_of``), the reader of traces of a recorded
-run, at any cycle of it (``fabric.trace.reading.state_in``). Units and channels are referred to by
+run, at any cycle of it (``fabric.trace.analysis.moment``). Units and channels are referred to by
 their numbers, in node and in edge order. What hangs on the program alone is in its plan; what its
 shapes tell of channels in this state, in ``fabric.state.expected``.
 

@@ -9,11 +9,10 @@ from typing import Final
 
 from fabric.machine.terminations import uninterrupted
 from fabric.study.evaluation import Before, Job
-from fabric.study.kept import Kept
 from fabric.study.outcome import Outcome, Point
 from fabric.study.result import StudyResult
 from fabric.study.search import Search, SearchSession
-from fabric.study.session import StudySession
+from fabric.study.session import Kept, StudySession
 from fabric.study.store import Store
 from fabric.study.study import Study
 from fabric.study.workers import Workers, unanswered

@@ -9,9 +9,9 @@ from typing import Final, TypeAlias
 
 from typing_extensions import override
 
+from fabric.study.conditions import STATISTICS, over_inputs, split_metric
 from fabric.study.evaluation import Before
 from fabric.study.outcome import PROVED, Outcome, metric
-from fabric.study.statistics import STATISTICS, over_inputs, split_metric
 from fabric.study.study import Study
 from fabric.telling.plain import JsonObject
 

@@ -17,8 +17,7 @@ from fabric.loading.program_file import Loaded, executed, wired
 from fabric.runs.options import Options, Settings
 from fabric.runs.report import Report
 from fabric.runs.simulation import simulated
-from fabric.study.conditions import METRICS
-from fabric.study.memory_numbers import memory_numbers
+from fabric.study.conditions import METRICS, memory_numbers
 from fabric.study.outcome import Outcome, Point, Status
 from fabric.study.space import Scalar, Setting
 from fabric.study.study import Study

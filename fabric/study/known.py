@@ -1,18 +1,40 @@
-"""What is known of a study from elsewhere: published values, and what a text claims of them."""
+"""What is known of a study from elsewhere: published values, and claims about its findings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from fabric.arguments.described import Described
-from fabric.study.findings import Findings
+from fabric.study.outcome import Outcome
 from fabric.study.space import Setting
 from fabric.telling.errors import ConfigurationError, FabricError
 
-__all__ = ["Claim", "Judgement", "KnownValue", "Verdict"]
+__all__ = ["Claim", "Findings", "Judgement", "KnownValue", "Verdict"]
+
+
+class Findings(Protocol):
+    """The points of a study and their outcomes."""
+
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """Those that were dealt with, in the order of the space."""
+
+    @property
+    def front(self) -> Sequence[int]:
+        """Indices of the points that nothing dominates."""
+
+    def matching(self, **setting: object) -> list[Outcome]:
+        """Return the outcomes whose settings, with what is fixed, have these values."""
+
+    def value(self, metric: str, **setting: object) -> float | None:
+        """Return a metric of the only point with these values; None where it did not complete.
+
+        Raises:
+            ConfigurationError: there is no such point, or there are several.
+        """
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""What became of one point of a study."""
+"""What became of one point of a study; and fronts: which runs no other run beats."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Final, Literal, TypeAlias
 
@@ -13,7 +13,18 @@ from fabric.study.space import Setting
 from fabric.telling.plain import JsonObject
 from fabric.telling.wording import found_text, one_of
 
-__all__ = ["ENDED", "PROVED", "Outcome", "Point", "Status", "judged", "metric"]
+__all__ = [
+    "ENDED",
+    "PROVED",
+    "Outcome",
+    "Point",
+    "Status",
+    "dominates",
+    "judged",
+    "metric",
+    "nondominated",
+    "values_of",
+]
 
 Status: TypeAlias = Literal[
     "completed",
@@ -149,3 +160,32 @@ def judged(outcome: Outcome, names: Iterable[str]) -> Outcome:
             )
             return replace(outcome, status="unjudged", reason=reason)
     return outcome
+
+
+def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Say whether ``one`` is nowhere larger than ``other`` and somewhere smaller."""
+    return all(a <= b for a, b in zip(one, other, strict=True)) and any(
+        a < b for a, b in zip(one, other, strict=True)
+    )
+
+
+def values_of(outcome: Outcome, names: Sequence[str]) -> tuple[float, ...] | None:
+    """Return the metrics of a run; None where it has not all of them."""
+    values = [metric(outcome, name) for name in names]
+    known = tuple(value for value in values if value is not None)
+    return known if len(known) == len(values) else None
+
+
+def nondominated(outcomes: Iterable[Outcome], names: Sequence[str]) -> tuple[int, ...]:
+    """Return the indices of the runs that no other run dominates, in the order given.
+
+    Runs that are equal in every metric are on the front together.
+    """
+    found: list[tuple[int, tuple[float, ...]]] = []
+    for outcome in outcomes:
+        values = values_of(outcome, names)
+        if values is None or any(dominates(other, values) for _, other in found):
+            continue
+        found = [each for each in found if not dominates(values, each[1])]
+        found.append((outcome.index, values))
+    return tuple(index for index, _ in found)

@@ -1,4 +1,4 @@
-"""A study in progress: which point is next, what is known, and what need not run."""
+"""A study in progress: which point is next, what is known and kept, and what need not run."""
 
 from __future__ import annotations
 
@@ -6,21 +6,68 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from fabric.study.designs import design_before, design_outcome, has_failed
 from fabric.study.evaluation import Before, Job, known_before
-from fabric.study.front import dominates, nondominated, values_of
-from fabric.study.kept import Kept, NotKept
-from fabric.study.outcome import PROVED, Outcome, Point, Status, judged
+from fabric.study.outcome import (
+    PROVED,
+    Outcome,
+    Point,
+    Status,
+    dominates,
+    judged,
+    nondominated,
+    values_of,
+)
 from fabric.study.study import Study
 
-__all__ = ["WINDOW_POINTS", "Look", "StudySession"]
+__all__ = ["Kept", "Look", "NotKept", "StudySession"]
 
 WINDOW_POINTS: Final = 4096
 """So many points are ordered among each other: larger grids are never held as a whole."""
 
 Look: TypeAlias = Callable[[Sequence[Point]], Iterable[Before]]
+
+
+class Kept(Protocol):
+    """Where outcomes stay."""
+
+    def known(self) -> list[Outcome]:
+        """Return those of earlier sessions."""
+
+    def news(self) -> list[Outcome]:
+        """Return those that other processes have kept since this was last asked."""
+
+    def claim(self, point: Point, *, insist: bool) -> bool:
+        """Say that this process works on a point; False: another one does, or did.
+
+        Args:
+            point: which.
+            insist: work on it nevertheless.
+        """
+
+    def keep(self, outcome: Outcome) -> None:
+        """Keep one, at once."""
+
+
+class NotKept:
+    """Nothing stays."""
+
+    def known(self) -> list[Outcome]:
+        """Return nothing."""
+        return []
+
+    def news(self) -> list[Outcome]:
+        """Return nothing."""
+        return []
+
+    def claim(self, point: Point, *, insist: bool) -> bool:  # noqa: ARG002 - see Kept
+        """Agree: nobody else knows of it."""
+        return True
+
+    def keep(self, outcome: Outcome) -> None:
+        """Keep nothing."""
 
 
 class StudySession:

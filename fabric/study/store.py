@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from fabric.study.conditions import Condition
-from fabric.study.front import values_of
+from fabric.study.conditions import Condition, split_metric
 from fabric.study.identity import Identities
-from fabric.study.outcome import PROVED, Outcome, Point, metric
+from fabric.study.outcome import PROVED, Outcome, Point, metric, values_of
 from fabric.study.space import Axis, Scalar, Setting, Space
-from fabric.study.statistics import split_metric
 from fabric.study.storage import open_storage, readable, study_of_form, written
 from fabric.study.study import Study
 from fabric.telling.plain import plain

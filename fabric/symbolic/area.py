@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.symbolic.carried import dtype_of, passed_bytes
+from fabric.symbolic.metrics import dtype_of, passed_bytes
 from fabric.symbolic.substitution import Size, Substitution
 from fabric.values.dims import Totals, least_of, with_totals
 

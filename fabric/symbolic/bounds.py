@@ -11,10 +11,8 @@ from fabric.arguments.described import checked
 from fabric.compiled.likeness import Likeness
 from fabric.symbolic.area import least_sized
 from fabric.symbolic.bounds_cycles import Bound, bounds_of_cycles
-from fabric.symbolic.certain import Certain, certain_sizes
-from fabric.symbolic.graph import graph_of
 from fabric.symbolic.metrics import Metrics, metrics_of
-from fabric.symbolic.operator_bounds import Least, leasts
+from fabric.symbolic.operator_bounds import Certain, Least, certain_sizes, graph_of, leasts
 from fabric.telling.place import is_own
 from fabric.telling.sheet import ShownAsTables
 from fabric.telling.users_code import users_values

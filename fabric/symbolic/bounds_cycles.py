@@ -22,11 +22,10 @@ import numpy as np
 from fabric.hardware.description import FlatDescription, OffChipDescription
 from fabric.hardware.least_cycles import least_shared_cycles, most_ahead_requests
 from fabric.memories.flat import SHUTDOWN_CYCLES
-from fabric.symbolic.graph import Graph
-from fabric.symbolic.operator_bounds import Least
+from fabric.symbolic.operator_bounds import Graph, Least
 from fabric.telling.causes import Cause
-from fabric.values.dims import Dim, Expression, Totals, least_of, parts_of, total, with_totals
-from fabric.values.expression import terms_of
+from fabric.values.dims import Dim, Totals, least_of, parts_of, total, with_totals
+from fabric.values.expression import Expression, terms_of
 from fabric.wiring.elaborate import Edge, Plan
 
 __all__ = ["Bound", "bounds_of_cycles"]

@@ -14,20 +14,15 @@ from fabric.engine.machine_code import Counters
 from fabric.hardware.address_space import Region
 from fabric.hardware.memory_models import BankedDescription
 from fabric.layouts.layout import Layout
-from fabric.memories.address_mapping import (
-    BANK_SHIFT,
-    BYTE_VALUES,
-    BYTES,
-    ROW_SHIFT,
-    AddressMapping,
-)
-from fabric.symbolic.chosen import chosen_sizes, symbols_of
+from fabric.memories.address_mapping import BYTE_VALUES, BYTES, ROW_SHIFT, AddressMapping
+from fabric.memories.banked_columns import BANK_SHIFT
 from fabric.symbolic.folding import alike
 from fabric.symbolic.metrics import Metrics, metrics_of, shown
-from fabric.symbolic.substitution import Size, Substitution
+from fabric.symbolic.substitution import Size, Substitution, chosen_sizes, symbols_of
 from fabric.telling.families import families
 from fabric.telling.wording import counted, merged_text
-from fabric.values.dims import Symbol, free_symbols, product, short_text
+from fabric.values.dims import free_symbols, product, short_text
+from fabric.values.expression import Symbol
 from fabric.values.stream_type import TileType, shape_text
 from fabric.values.value import ADDRESS_DTYPE, dtype_name, row_bytes
 from fabric.wiring.elaborate import Plan, elaborate

@@ -1,21 +1,104 @@
-"""Sizes for symbols: dimensions and types of streams with numbers in place of them."""
+"""Sizes for symbols: those that a user chooses, and types of streams with sizes put in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from fabric.values.dims import Dim, Expression, Symbol, free_symbols
-from fabric.values.stream_type import StreamType, ValueType, with_dims
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import one_of
+from fabric.values.dims import Dim, free_symbols, is_ragged
+from fabric.values.expression import Expression, Symbol
+from fabric.values.stream_type import (
+    BufferType,
+    StreamType,
+    TileType,
+    TupleType,
+    ValueType,
+    with_dims,
+)
+from fabric.wiring.elaborate import Plan
 from fabric.wiring.program import Program
 
-__all__ = ["Size", "Sizes", "Substitution", "followed", "peaks"]
+__all__ = [
+    "Size",
+    "Sizes",
+    "Substitution",
+    "chosen_sizes",
+    "followed",
+    "known_sizes",
+    "peaks",
+    "symbols_of",
+]
 
 Size: TypeAlias = int | Fraction
 """A number of elements; for a ragged symbol the mean over its groups."""
 
 Sizes: TypeAlias = Mapping[Symbol, Size]
+
+
+def known_sizes(program: Program) -> dict[Symbol, Size]:
+    """Return the sizes that the program binds, and those that its lists decide."""
+    return {**program.listed_sizes, **program.sizes}
+
+
+def symbols_of(plan: Plan) -> dict[str, Symbol]:
+    """Return the symbols in the types of the program's streams by name, in wiring order."""
+    found: dict[str, Symbol] = {}
+    for node in plan.nodes:
+        for stream in (*node.outputs, *node.inputs):
+            for dim in (*stream.shape, *_dims(stream.value)):
+                if not isinstance(dim, int):
+                    for symbol in sorted(free_symbols(dim), key=str):
+                        found.setdefault(symbol.name, symbol)
+    return found
+
+
+def chosen_sizes(plan: Plan, given: Mapping[str, Size], *, data: bool) -> dict[Symbol, Size]:
+    """Return sizes by symbol.
+
+    Args:
+        plan: the program.
+        given: by name, of a ragged symbol the mean over its groups; they count more than the
+            program's.
+        data: take the sizes that the program's control data decide, too.
+
+    Raises:
+        ConfigurationError: no stream has a symbol of a given name, or its size is no integer.
+    """
+    known = symbols_of(plan) if given or data else {}
+    sizes: dict[Symbol, Size] = known_sizes(plan.program) if data else {}
+    for name, size in given.items():
+        if name not in known:
+            expected = one_of(_few(list(known), name), name) if known else "none, all is static"
+            raise ConfigurationError(
+                f"--set {name}={size}: no stream has such a symbol: expected {expected}"
+            )
+        if not isinstance(size, int) and not is_ragged(known[name]):
+            raise ConfigurationError(
+                f"--set {name}={size}: the dimension has one size: expected an integer"
+            )
+        sizes[known[name]] = size
+    return followed(sizes, plan.program)
+
+
+def _few(names: Sequence[str], found: str) -> list[str]:
+    """Return names to choose from: those that begin like ``found``, and not hundreds."""
+    near = [
+        name for name in names if name.split("[")[0] == found.split("[", maxsplit=1)[0]
+    ] or list(names)
+    return [*near[:8], "..."] if len(near) > 8 else near
+
+
+def _dims(value: ValueType) -> list[Dim]:
+    if isinstance(value, TileType):
+        return [value.rows, value.cols]
+    if isinstance(value, BufferType):
+        return [*value.shape, *_dims(value.tile)]
+    if isinstance(value, TupleType):
+        return [dim for item in value.items for dim in _dims(item)]
+    return []
 
 
 class Substitution:

@@ -13,15 +13,14 @@ from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked
 from fabric.telling.events import Log
 from fabric.telling.vocabulary import TABLES
-from fabric.trace.reading.queries import QUERIES
+from fabric.trace.reading.queries import QUERIES, Table
 from fabric.trace.reading.reader import RecordedRun
-from fabric.trace.reading.tables import Table
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
+    from fabric.trace.analysis.critical import CriticalPath
     from fabric.trace.analysis.diff import TraceDiff
     from fabric.trace.analysis.moment import Moment
-    from fabric.trace.analysis.path import CriticalPath
     from fabric.trace.analysis.stalled import Stalls
     from fabric.trace.analysis.summary import TraceSummary
     from fabric.trace.analysis.what_if import WhatIf
@@ -110,7 +109,7 @@ class Trace(RecordedRun):
 
     def critical_path(self) -> CriticalPath:
         """Return what the run went through from its first cycle to its last, without a gap."""
-        from fabric.trace.analysis.path import path_of
+        from fabric.trace.analysis.critical import path_of
 
         return path_of(self)
 
@@ -186,7 +185,7 @@ class Trace(RecordedRun):
             ConfigurationError: it is something else.
             ProgramError: it raised.
         """
-        from fabric.trace.export.json_lines import tell_trace
+        from fabric.trace.json_lines import tell_trace
 
         return tell_trace(self, log)
 

@@ -28,7 +28,8 @@ from fabric.layouts.layout import Layout
 from fabric.telling.errors import ConfigurationError, ProgramError
 from fabric.telling.place import is_own
 from fabric.telling.wording import close_to, found_text
-from fabric.values.dims import Claim, Symbol, dim_text
+from fabric.values.dims import Claim, dim_text
+from fabric.values.expression import Symbol
 from fabric.values.stream_type import StreamType, holds_buffers
 from fabric.values.value import share
 from fabric.wiring.costs import Costs, Rates, Work

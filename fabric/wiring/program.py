@@ -24,7 +24,6 @@ from fabric.telling.users_code import pass_signals
 from fabric.telling.wording import counted, visible
 from fabric.values.dims import (
     Dim,
-    Symbol,
     dim_text,
     free_symbols,
     is_polynomial_in,
@@ -33,7 +32,7 @@ from fabric.values.dims import (
     symbol,
     undecided_in,
 )
-from fabric.values.expression import Expression
+from fabric.values.expression import Expression, Symbol
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.expectation import Expectation, Tolerance, expectations
 from fabric.wiring.mistakes import failed_in, no_stream, outputs_of

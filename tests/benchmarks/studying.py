@@ -14,8 +14,8 @@ from typing_extensions import override
 
 from fabric.study import evaluation
 from fabric.study.evaluation import Before, Job, known_before, outcome_of
-from fabric.study.local_workers import LocalWorkers
 from fabric.study.outcome import Outcome
+from fabric.study.workers import LocalWorkers
 
 __all__ = ["TimedWorkers"]
 

@@ -11,9 +11,9 @@ import pytest
 
 from fabric import Study, grid
 from fabric.study.conducting import conduct
-from fabric.study.kept import NotKept
 from fabric.study.opening import Asked, open_study
 from fabric.study.result import StudyResult
+from fabric.study.session import NotKept
 from fabric.study.storage import file_url
 from fabric.study.store import Store
 from tests.benchmarks.processes import ROOT

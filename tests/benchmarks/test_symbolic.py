@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from fabric.symbolic.check import check
-from fabric.symbolic.metrics import metrics_of
+from fabric.symbolic.metrics import Sweep, metrics_of
 from fabric.symbolic.substitution import Substitution
-from fabric.symbolic.sweep import Sweep
 from fabric.wiring.elaborate import elaborate
 from tests.symbolic.programs import symbolic_metrics, wired
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric import Hop, Program, StreamType, simulate
-from fabric.deadlock.waits import find_stuck
+from fabric.deadlock.cause import find_stuck
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.wiring.elaborate import elaborate

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import event, given
 
 from fabric import Program, Stream, simulate
-from fabric.deadlock import remedy, replay, search
+from fabric.deadlock import remedy, search
 from fabric.deadlock.document import Remedy
 from fabric.deadlock.remedy import find_remedy
-from fabric.deadlock.replay import Replay
-from fabric.deadlock.search import EFFORT_ELEMENTS, Search
+from fabric.deadlock.search import EFFORT_ELEMENTS, Replay, Search
 from fabric.deadlock.trial import Growth
 from fabric.engine.channel import Channel
 from fabric.retiming.record_making import Recording
@@ -229,7 +228,7 @@ class TestEffort:
 
     def test_timings_are_used_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A record that is too long to be timed often is given up like runs."""
-        monkeypatch.setattr(replay, "_EFFORT_EVENTS", 2_000)
+        monkeypatch.setattr(search, "_EFFORT_EVENTS", 2_000)
         short = found(deep(lanes=9, size=9), records=True, effort=1_600)
 
         assert not short.irreducible

@@ -30,7 +30,7 @@ _IMPORTED: Final = (
     *(f"fabric.shell.commands.{name}" for name in ("check", "graph", "run", "size", "study")),
     "fabric.compiled.arrays",
     "fabric.compiled.region",
-    "fabric.deadlock.files",
+    "fabric.deadlock.picture",
     "fabric.memories.flat",
     "fabric.runs.explaining",
     "fabric.runs.simulation",

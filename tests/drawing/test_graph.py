@@ -12,9 +12,8 @@ from xml.etree import ElementTree as ET
 import pydot
 import pytest
 
-from fabric.drawing.languages import dot, mermaid
 from fabric.drawing.picture import Arrow, Box, Picture, picture_of
-from fabric.drawing.svg import svg
+from fabric.drawing.svg import dot, mermaid, svg
 from fabric.shell.cli import main
 from fabric.telling.causes import SHOWN, Cause
 from fabric.wiring.elaborate import elaborate

@@ -18,7 +18,7 @@ from fabric import open_run, simulate
 from fabric.hardware.memory_models import BankedDescription
 from fabric.memories.banked import BankedMemory
 from fabric.retiming.retimer import Retimer
-from fabric.trace.reading.state_in import state_in
+from fabric.trace.analysis.moment import state_in
 from tests.compiled.both import run
 from tests.compiled.odd_programs import STAY
 from tests.fabric.loops_in_python import Guarded, in_python

@@ -11,8 +11,8 @@ import pytest
 from fabric import simulate
 from fabric.machine.machine import Machine
 from fabric.state.run_state import RunState
-from fabric.trace.recording.options import TraceOptions
-from fabric.trace.recording.recorder import Recorder
+from fabric.trace.recorder import Recorder
+from fabric.trace.selection import TraceOptions
 from fabric.wiring.collector import only_young_garbage
 from tests.fabric.trace.chains import chain
 

@@ -41,7 +41,7 @@ from fabric.sizing.checker import check
 from fabric.sizing.proofs import write_proofs
 from fabric.study.identity import Identities
 from fabric.study.opening import Asked, open_study
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace.selection import TraceOptions
 from fabric.wiring.elaborate import elaborate
 from tests.fabric.sizing.networks import network, program_of, shape
 from tests.fabric.test_magic import Shell

@@ -27,7 +27,7 @@ from fabric.hardware.description import Pages
 from fabric.loading.program_file import load_program
 from fabric.study.opening import Asked, open_study
 from fabric.telling.errors import ConfigurationError
-from fabric.trace.reading.state_in import state_in
+from fabric.trace.analysis.moment import state_in
 from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify
 from tests import definitions
 from tests.fabric.trace.recording import record

@@ -26,7 +26,7 @@ from fabric import (
 from fabric.engine.unit import ComputeUnit
 from fabric.extend import BoolType, Ports
 from fabric.telling.place import Place
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace.selection import TraceOptions
 from tests.fabric.scripted import Charge, Relay, Stage, Ticks
 from tests.schedules import SCHEDULES, schedule
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from fabric import Hardware, Program, Trace, hardware_scope, simulate
 from fabric.extend import FlatDescription
 from fabric.terminal.tables import print_sheet
-from fabric.trace.printing.summary import summary_sheet
+from fabric.trace.printing import summary_sheet
 from operators import LinearOffChipLoad, LinearOffChipStore
 
 

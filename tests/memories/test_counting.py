@@ -16,8 +16,8 @@ from fabric import Hardware, open_run, simulate
 from fabric.extend import BusCycles, FlatDescription, MemoryCounters
 from fabric.machine.state_of import state_of
 from fabric.runs.execution import Execution
+from fabric.trace.analysis.moment import state_in
 from fabric.trace.opened import Trace
-from fabric.trace.reading.state_in import state_in
 from fabric.wiring.program import hardware_scope
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import record

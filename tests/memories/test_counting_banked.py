@@ -14,7 +14,7 @@ from fabric.engine.observation import ObservedOffChip
 from fabric.extend import BusCycles, MemoryCounters
 from fabric.hardware.memory_models import BankedDescription
 from fabric.memories.banked import BankedMemory
-from fabric.trace.reading.state_in import state_in
+from fabric.trace.analysis.moment import state_in
 from tests.fabric.trace.recording import record
 from tests.memories.counting import loads
 

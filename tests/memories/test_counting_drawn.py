@@ -18,9 +18,9 @@ from fabric import export_trace
 from fabric.extend import BusCycles, FlatDescription
 from fabric.telling.causes import BusUse
 from fabric.trace.opened import Trace
-from fabric.trace.pages import buses
+from fabric.trace.pages import figures
 from fabric.trace.pages.page import write_page
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace.selection import TraceOptions
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.page_data import page_data
 from tests.fabric.trace.recording import record
@@ -68,8 +68,8 @@ class TestData:
 
     def test_many(self, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Neighbours are one where there are too many: all are counted once."""
-        monkeypatch.setattr(buses, "_BARS", 3)
-        monkeypatch.setattr(buses, "_STRETCHES", 4)
+        monkeypatch.setattr(figures, "_BARS", 3)
+        monkeypatch.setattr(figures, "_STRETCHES", 4)
         data, counters = _inside(trace, tmp_path), trace.hbm
         assert counters is not None
 

@@ -22,7 +22,7 @@ from fabric.extend import (
 from fabric.runs.printing import report_sheet
 from fabric.terminal.tables import print_sheet
 from fabric.trace.opened import Trace
-from fabric.trace.printing.stalls import stalls_sheet
+from fabric.trace.printing import stalls_sheet
 from tests.fabric.trace.recording import record
 from tests.memories.counting import CountingDescription, CountingMemory, loads
 

@@ -15,7 +15,8 @@ from typing import Any
 from fabric import Dim, Program, TileType, TupleType
 from fabric.extend import BufferReference, BufferType, Element
 from fabric.symbolic.substitution import Substitution
-from fabric.values.dims import Symbol, is_ragged
+from fabric.values.dims import is_ragged
+from fabric.values.expression import Symbol
 from fabric.values.stream_type import ValueType
 from tests import definitions
 from tests.operators.driving import Collect, decode

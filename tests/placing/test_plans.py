@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from fabric.network import Mesh
 from fabric.placing.annealing import annealed
 from fabric.placing.annealing_loop import _drawn
-from fabric.placing.bound import lower_bound
-from fabric.placing.exact import exact
+from fabric.placing.bound import exact, lower_bound
 from fabric.placing.floor import Floor
 from fabric.placing.partition import partitioned, random_sites
 from fabric.telling.errors import ConfigurationError

@@ -13,13 +13,13 @@ import pytest
 from fabric import simulate
 from fabric.hardware.file import load_hardware
 from fabric.loading.program_file import executed, wired
-from fabric.serving.batch import Batch
 from fabric.serving.conducting import conduct_serving
-from fabric.serving.costs.fabric import FabricCost, FabricDescription
+from fabric.serving.question import RequestDescription, Serving
 from fabric.serving.requests import Requests
 from fabric.serving.result import ServingResult
+from fabric.serving.run_costs import FabricCost, FabricDescription
 from fabric.serving.server import Server
-from fabric.serving.serving import RequestDescription, Serving
+from fabric.serving.steps import Batch
 from fabric.study.evaluation import Before, Job, known_before, outcome_of
 from fabric.study.outcome import Outcome
 from fabric.study.workers import Answer

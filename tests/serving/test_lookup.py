@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.interpolate import RegularGridInterpolator
 
-from fabric.serving.costs.lookup import Lookup, read_rows
+from fabric.serving.measured_costs import Lookup, read_rows
 from fabric.telling.errors import ConfigurationError
 from tests.profiles import examples
 

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.serving.batch import Batch, Price, Request
 from fabric.serving.requests import Requests
-from fabric.serving.scheduler import ContinuousBatching
 from fabric.serving.served import Served, serve
-from fabric.serving.server import Server
+from fabric.serving.server import ContinuousBatching, Server
+from fabric.serving.steps import Batch, Price, Request
 from fabric.telling.errors import ConfigurationError, FabricError
 from tests.profiles import examples
 from tests.serving.reference import Limits, reference

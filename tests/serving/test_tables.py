@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fabric.serving.batch import Batch
-from fabric.serving.costs.tables import LayerTables, TableDescription
+from fabric.serving.measured_costs import LayerTables, TableDescription
+from fabric.serving.steps import Batch
 from fabric.telling.errors import ConfigurationError
 from tests.serving.validation import TABLES
 

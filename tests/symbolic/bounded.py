@@ -22,7 +22,7 @@ from fabric.extend import (
     OffChipDescription,
     OnChipDescription,
 )
-from fabric.values.dims import Symbol
+from fabric.values.expression import Symbol
 from fabric.wiring.elaborate import elaborate
 from operators import (
     Accum,

@@ -18,7 +18,7 @@ from paper.workloads import MIXTRAL_64, MIXTRAL_1024, QWEN_64, QWEN_1024, multip
 from fabric import Hardware, Hop
 from fabric.extend import FlatDescription
 from fabric.loading.program_file import load_program
-from fabric.symbolic.certain import Certain, certain_sizes
+from fabric.symbolic.operator_bounds import Certain, certain_sizes
 from fabric.wiring.elaborate import elaborate
 from tests.programs.loading import PROGRAMS
 from tests.symbolic.bounded import compared

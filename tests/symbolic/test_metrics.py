@@ -7,9 +7,8 @@ import pytest
 
 from fabric import Program, ProgramError, Stream
 from fabric.symbolic.check import check
-from fabric.symbolic.chosen import chosen_sizes
 from fabric.symbolic.metrics import largest, metrics_of
-from fabric.symbolic.substitution import Substitution
+from fabric.symbolic.substitution import Substitution, chosen_sizes
 from fabric.values.dims import dim_text, symbol
 from fabric.wiring.elaborate import elaborate
 from operators import (

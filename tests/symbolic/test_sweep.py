@@ -11,10 +11,8 @@ from typing_extensions import override
 
 from fabric import ConfigurationError, Program, StreamType
 from fabric.extend import Costs
-from fabric.symbolic.chosen import chosen_sizes
-from fabric.symbolic.metrics import metrics_of
-from fabric.symbolic.substitution import Substitution
-from fabric.symbolic.sweep import Sweep
+from fabric.symbolic.metrics import Sweep, metrics_of
+from fabric.symbolic.substitution import Substitution, chosen_sizes
 from fabric.wiring.elaborate import elaborate
 from operators import Flatten, LinearOffChipLoad, Partition, Selectors
 from tests.fabric.scripted import Charge

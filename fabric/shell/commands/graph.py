@@ -53,10 +53,8 @@ def command(
     """Draw PROGRAM.py; repeated parts are drawn once, with their number."""
     known.update(program=program)
 
-    from fabric.drawing.languages import dot, mermaid
-    from fabric.drawing.picture import picture_of
-    from fabric.drawing.run import shares_of_run
-    from fabric.drawing.svg import svg
+    from fabric.drawing.picture import picture_of, shares_of_run
+    from fabric.drawing.svg import dot, mermaid, svg
     from fabric.loading.program_file import load_on
     from fabric.telling.whole_file import output_file
     from fabric.terminal.output import print_text

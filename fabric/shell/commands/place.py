@@ -84,7 +84,7 @@ def command(
     if as_json:
         print_json(place_object(**known, status="placed", **found.as_json()))
     else:
-        from fabric.placing.printing import floor_plan_sheet
+        from fabric.placing.result import floor_plan_sheet
         from fabric.terminal.tables import printed_sheet
 
         print_text(printed_sheet(floor_plan_sheet(found)))

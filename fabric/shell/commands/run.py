@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fabric.shell.prompt import Break
     from fabric.telling.events import Log
     from fabric.terminal.standard_error import Progress
-    from fabric.trace.recording.options import TraceOptions
+    from fabric.trace.selection import TraceOptions
     from fabric.wiring.program import Program
 
 __all__ = ["command"]
@@ -234,7 +234,7 @@ def _trace_options(level: str, window: str | None, nodes: str | None) -> TraceOp
         if window is not None or nodes is not None:
             raise click.UsageError("--trace-window and --trace-nodes need --trace events.")
         return None
-    from fabric.trace.recording.options import TraceOptions
+    from fabric.trace.selection import TraceOptions
 
     return TraceOptions.parse(window, nodes)
 

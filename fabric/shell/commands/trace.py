@@ -53,7 +53,7 @@ def command() -> None:
 @_UNFOLD
 def summary(run: Path, unfold: bool) -> None:
     """Say what was recorded: how the run ended, its transfers, bursts and waits."""
-    from fabric.trace.printing.summary import summary_sheet
+    from fabric.trace.printing import summary_sheet
 
     _show(run, lambda trace: summary_sheet(trace.summary(), unfold=unfold))
 
@@ -64,7 +64,7 @@ def summary(run: Path, unfold: bool) -> None:
 @_UNFOLD
 def stalls(run: Path, rows: int, unfold: bool) -> None:
     """Say where each unit's cycles went, whom it waited for, and what bounds the run."""
-    from fabric.trace.printing.stalls import stalls_sheet
+    from fabric.trace.printing import stalls_sheet
 
     _show(run, lambda trace: stalls_sheet(trace.stalls(), rows, unfold=unfold))
 
@@ -76,7 +76,7 @@ def deadlock(run: Path) -> None:
 
     If a run was repeated with deeper channels, the first run is explained.
     """
-    from fabric.trace.printing.deadlock import stuck_sheet
+    from fabric.trace.printing import stuck_sheet
 
     _show(
         run,
@@ -91,7 +91,7 @@ def deadlock(run: Path) -> None:
 @click.option("--around", "node", metavar="NODE", help="Show only this unit and its neighbours.")
 def show(run: Path, cycle: int, node: str | None) -> None:
     """Say what every unit was doing in one cycle."""
-    from fabric.trace.printing.moment import moment_sheet
+    from fabric.trace.printing import moment_sheet
 
     def around(trace: Trace) -> Sheet:
         moment = trace.at(cycle)
@@ -120,7 +120,7 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
         return
     if run is None or query is None:
         raise click.UsageError("Missing argument: RUN and QUERY, or --list.")
-    from fabric.trace.printing.answers import answer_sheet
+    from fabric.trace.printing import answer_sheet
 
     text = query
     # A row of a pipe is one line, even where somebody has set how wide a terminal is.
@@ -134,7 +134,7 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
 @_ROWS
 def diff(run_a: Path, run_b: Path, rows: int) -> None:
     """Say where two runs begin to differ, and which units got slower."""
-    from fabric.trace.printing.diff import diff_sheet
+    from fabric.trace.printing import diff_sheet
 
     other = _opened(run_b)
     _show(run_a, lambda trace: diff_sheet(trace.diff(other), rows))
@@ -169,7 +169,7 @@ def what_if(
     What each unit did is timed again. This is exact if other depths change only when things happen.
     The hops stay those of the run.
     """
-    from fabric.trace.printing.what_if import what_if_sheet
+    from fabric.trace.printing import what_if_sheet
 
     _show(run, lambda trace: what_if_sheet(trace.what_if(depths, work, links), rows))
 
@@ -195,7 +195,7 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
         found = " and ".join(f"--{form}" for form in forms) or "none"
         raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {found}.")
     from fabric.terminal.output import tell
-    from fabric.trace.export.forms import export_trace
+    from fabric.trace.export import export_trace
 
     count = export_trace(_opened(run), forms[0], output)
     tell(f"{counted(count, 'event')} in {output}")

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.runs.report import Report
 from fabric.study.conditions import METRICS
-from fabric.study.written.files import trying, write_pictures
+from fabric.study.written.answer import (
+    answer,
+    caveats,
+    counts,
+    failures,
+    verdict_counts,
+    verdicts_text,
+)
 from fabric.study.written.markup import Markup, image, own_part, section, style, table, text
-from fabric.study.written.page import page_html
+from fabric.study.written.page import beside_html, claims_html, page_html
 from fabric.study.written.pictures import drawn, first_pictures
-from fabric.study.written.rows import verdict_counts, verdicts_text
-from fabric.study.written.sentences import answer, caveats, counts, failures
-from fabric.study.written.verdicts import beside_html, claims_html
 from fabric.telling.plain import plain as as_json
 from fabric.telling.whole_file import beside, write_whole
 from fabric.telling.wording import counted, file_name
@@ -26,17 +30,18 @@ from fabric.trace.reading.paths import literal, plain, system_errors
 if TYPE_CHECKING:
     import duckdb
 
-    from fabric.study.computed import Judged
     from fabric.study.outcome import Outcome
-    from fabric.study.result import StudyResult
-    from fabric.study.written.pictures import Shown
+    from fabric.study.result import Judged, StudyResult
+    from fabric.study.written.pictures import Drawn, Shown
 
 __all__ = [
     "columns_of",
     "overview_html",
     "study_folder",
+    "trying",
     "write_folder",
     "write_overview",
+    "write_pictures",
     "write_points",
 ]
 
@@ -188,6 +193,8 @@ _FORMS: Final = {
     "parquet": "FORMAT parquet, COMPRESSION zstd",
     "csv": "FORMAT csv, HEADER",
 }
+
+
 _KNOWN: Final = {
     **{each.name: "DOUBLE" if "float" in each.type else "BIGINT" for each in fields(Report)},
     "pruned_by": "VARCHAR",
@@ -195,8 +202,12 @@ _KNOWN: Final = {
 }
 """Types of columns that every study has, whatever is in them."""
 
+
 _LARGEST: Final = 2**63
+
+
 _DECIMALS: Final = 10**38
+
 
 Column = tuple[str, str, list[object]]
 """Its name, its type in SQL, and a value for each point."""
@@ -324,3 +335,20 @@ def _quoted(name: str) -> str:
     """Return a name of a column as SQL has it."""
     text = name.encode("utf-8", "backslashreplace").decode("utf-8").replace('"', '""')
     return f'"{text}"'
+
+
+def write_pictures(folder: Path, pictures: Sequence[Drawn]) -> None:
+    """Write each picture as SVG and PNG."""
+    folder.mkdir(exist_ok=True)
+    for picture in pictures:
+        write_whole(folder / f"{picture.name}.svg", picture.svg)
+        with beside(folder / f"{picture.name}.png") as other:
+            other.write_bytes(picture.png)
+
+
+def trying(path: Path, write: Callable[[], object]) -> Iterator[str]:
+    """Yield why something could not be written; ``path`` is where, if the system does not say."""
+    try:
+        write()
+    except OSError as error:
+        yield f"{error.filename or path}: {error.strerror or error}"

@@ -9,9 +9,22 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from fabric.runs.options import Options
-from fabric.study.conditions import METRICS
+from fabric.study.conditions import METRICS, split_metric
+from fabric.study.known import Verdict
 from fabric.study.outcome import Outcome, metric
-from fabric.study.statistics import split_metric
+from fabric.study.written.answer import (
+    answer,
+    beside,
+    best_table,
+    caveats,
+    counts,
+    failures,
+    held_out_table,
+    metrics_shown,
+    ratio_text,
+    verdict_text,
+    verdicts_text,
+)
 from fabric.study.written.markup import (
     Markup,
     own_part,
@@ -22,9 +35,6 @@ from fabric.study.written.markup import (
     text,
     titled,
 )
-from fabric.study.written.rows import best_table, held_out_table, metrics_shown
-from fabric.study.written.sentences import answer, caveats, counts, failures
-from fabric.study.written.verdicts import beside_html, claims_html
 from fabric.study.written.words import (
     axis_values,
     label,
@@ -38,16 +48,27 @@ from fabric.telling.wording import counted, visible
 from fabric.trace.pages.parts import filled, head, part
 
 if TYPE_CHECKING:
-    from fabric.study.computed import Filled
-    from fabric.study.result import StudyResult
+    from fabric.study.result import Filled, Judged, StudyResult
     from fabric.study.written.pictures import Pictures
 
-__all__ = ["page_html", "strips"]
+__all__ = ["beside_html", "claims_html", "page_html", "strips"]
 
 _SHARED: Final = ("common", "watching", "table")
+
 _SCRIPTS: Final = ("points", "scatter", "parallel", "main")
+
 _ROWS: Final = 50
+
 _REASONS: Final = 20
+
+_MARKS: Final = {
+    Verdict.REPRODUCED: "good",
+    Verdict.UNEQUAL: "partly",
+    Verdict.RECOMPUTED: "open",
+    Verdict.INCONSISTENT: "partly",
+    Verdict.UNPUBLISHED: "open",
+    Verdict.CONTRADICTED: "bad",
+}
 
 
 def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
@@ -313,7 +334,11 @@ def _why(outcome: Outcome) -> str:
 
 
 _WIDTH: Final = 160
+
+
 _HEIGHT: Final = 18
+
+
 _MARGIN: Final = 4
 
 
@@ -395,4 +420,44 @@ def _strip(
     return Markup(
         f'<svg class="inputs" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
         f'aria-label="{text(told)}">{"".join(lines)}</svg>'
+    )
+
+
+def beside_html(result: StudyResult) -> str:
+    """Return published values beside ours as a table; empty where nothing is known."""
+    rows = [
+        (
+            row.setting,
+            row.metric,
+            row.published,
+            row.why if row.ours is None else row.ours,
+            ratio_text(row),
+            row.source,
+        )
+        for row in beside(result)
+    ]
+    columns = ("point", "metric", "published", "ours", "ours/published", "source")
+    return table(columns, rows) if rows else ""
+
+
+def claims_html(result: StudyResult) -> str:
+    """Return each claim with what was published, what was found and the verdict."""
+    rows = result.judged_claims
+    return "\n".join([f"<p>{text(verdicts_text(rows))}</p>", *map(_claim, rows)]) if rows else ""
+
+
+def _claim(row: Judged) -> str:
+    mark = "bad" if row.judgement is None else _MARKS[row.judgement.verdict]
+    found = row.trouble if row.judgement is None else row.judgement.found
+    note = row.judgement.note if row.judgement else ""
+    claim = row.claim
+    return (
+        f'<div class="claim"><span class="mark {mark}">{text(verdict_text(row))}</span>'
+        f"<blockquote>{text(claim.text)} "
+        f'<span class="quiet">({text(claim.location)})</span></blockquote>'
+        f"<dl><dt>published</dt><dd>{text(claim.published)}</dd>"
+        + (f"<dt>found</dt><dd>{text(found)}</dd>" if found else "")
+        + "</dl>"
+        + (f"<p>{text(note)}</p>" if note else "")
+        + "</div>"
     )

@@ -6,22 +6,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from fabric.study.known import Verdict
-from fabric.study.written.rows import (
+from fabric.study.written.answer import (
+    answer,
     beside,
     best_table,
+    caveats,
+    counts,
+    failures,
     held_out_table,
     ratio_text,
     verdict_text,
     verdicts_text,
 )
-from fabric.study.written.sentences import answer, caveats, counts, failures
 from fabric.study.written.words import number_text
 from fabric.telling.sheet import Rows, Sheet, Style, Title, line
 from fabric.telling.wording import counted, visible
 
 if TYPE_CHECKING:
-    from fabric.study.computed import Filled, Judged
-    from fabric.study.result import StudyResult
+    from fabric.study.result import Filled, Judged, StudyResult
 
 __all__ = ["study_sheet"]
 

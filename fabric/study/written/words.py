@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
+from fabric.study.conditions import split_metric
 from fabric.study.space import Scalar, Setting, Space
-from fabric.study.statistics import split_metric
 from fabric.telling.wording import visible
 
 __all__ = [

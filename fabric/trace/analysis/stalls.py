@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from fabric.telling.place import Place
 from fabric.telling.wording import counted
 from fabric.trace.analysis.critical import Step, critical_path, path_note
-from fabric.trace.analysis.gains import Gain, gains_of
 from fabric.trace.analysis.roots import Root, Roots
 from fabric.trace.analysis.timeline import Timelines, UnitStalls, timelines
+from fabric.trace.analysis.what_if import Gain, gains_of
 from fabric.trace.reading.wording import Names, percent
 
 if TYPE_CHECKING:

@@ -15,18 +15,14 @@ from fabric.telling.whole_file import output_file
 from fabric.telling.wording import counted, visible
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.analysis.stuck import analysed
-from fabric.trace.pages.buses import buses
-from fabric.trace.pages.detail import detail_of
-from fabric.trace.pages.figures import AT_CHANNELS, figures, steps
-from fabric.trace.pages.graph import graphs
-from fabric.trace.pages.levels import edges, memory, most_held, states
-from fabric.trace.pages.mesh import mesh
-from fabric.trace.pages.packed import packed
-from fabric.trace.pages.parts import filled, head, part
+from fabric.trace.pages.figures import AT_CHANNELS, buses, figures, steps
+from fabric.trace.pages.graph import graphs, mesh
+from fabric.trace.pages.levels import detail_of, edges, memory, most_held, states
+from fabric.trace.pages.parts import filled, head, packed, part
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
-    from fabric.trace.pages.detail import Detail
+    from fabric.trace.pages.levels import Detail
     from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["write_page"]

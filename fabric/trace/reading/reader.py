@@ -1,4 +1,4 @@
-"""Open the trace of a run, also of one that was killed or whose files are damaged."""
+"""What a trace refuses, with the line that asks for it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from fabric.retiming.record import RecordedChannel
 from fabric.retiming.record_making import About
 from fabric.state.resource_use import counters_in
 from fabric.telling.errors import ConfigurationError, Refusal
+from fabric.telling.place import calling_place, is_installed
 from fabric.telling.plain import JsonObject
 from fabric.telling.read_files import limited, read_json
 from fabric.telling.sheet import shown
 from fabric.telling.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.telling.wording import outcome
-from fabric.trace.reading import views
-from fabric.trace.reading.folding import add_families
-from fabric.trace.reading.forms import FORMS, selected
+from fabric.trace.reading import query_tables
+from fabric.trace.reading.integrity import FORMS, is_number, is_whole, selected, shared_links_in
 from fabric.trace.reading.paths import literal
-from fabric.trace.reading.refusals import refused
-from fabric.trace.reading.whole import is_number, is_whole, shared_links_in
+from fabric.trace.reading.query_tables import add_families
 from fabric.trace.table_file import SUFFIX, read_table
 
 if TYPE_CHECKING:
@@ -39,12 +38,23 @@ if TYPE_CHECKING:
     from fabric.engine.machine_code import Counters
     from fabric.engine.off_chip import MemoryCounters
 
-__all__ = ["RecordedRun"]
+__all__ = ["RecordedRun", "refused"]
 
 _NUMBERED: Final = re.compile("[0-9]{6,18}")
 
 _DAMAGES: Final = (duckdb.Error, OSError, ValueError)
 """What is raised of a table that is not as it was written."""
+
+
+def refused(message: str) -> ConfigurationError:
+    """Return the error that says ``message``.
+
+    It points at the user's line that asks; where the command line asks, there is none.
+    """
+    file, line = calling_place()
+    if is_installed(file):
+        return ConfigurationError(message)
+    return ConfigurationError(message, file=file, line=line)
 
 
 class RecordedRun:
@@ -325,9 +335,9 @@ class RecordedRun:
             names = ", ".join(f'"{column}" BIGINT' for column in columns)
             database.execute(f"CREATE TABLE {table} ({names})")
         for name, insert in (
-            ("short", views.SHORT),
-            ("long", views.LONG),
-            ("operations", views.OPERATIONS),
+            ("short", query_tables.SHORT),
+            ("long", query_tables.LONG),
+            ("operations", query_tables.OPERATIONS),
         ):
             self._load(name, insert, broken_off)
         self._last("pending", "SELECT * FROM {file}", LONG_COLUMNS)
@@ -354,7 +364,7 @@ class RecordedRun:
         self._fit()
         if self.meta.get("compiled"):
             self._derive(is_end=bool(end))
-        database.execute(views.VIEWS)
+        database.execute(query_tables.VIEWS)
 
     def _derive(self, *, is_end: bool) -> None:
         """Let the rows that compiled operators have left out be there."""
@@ -365,11 +375,11 @@ class RecordedRun:
                 "what the compiled loop wrote is damaged, what was done there is left out: "
                 f"{_reason(error)}"
             )
-            self._database.execute(views.WITHOUT_LOG)
+            self._database.execute(query_tables.WITHOUT_LOG)
 
     def _derived(self, *, is_end: bool) -> Logged | None:
         if not self._numbered("states") and not is_end:
-            self._database.execute(views.WITHOUT_LOG)
+            self._database.execute(query_tables.WITHOUT_LOG)
             return None
         if not self.has_state:
             raise ValueError("there is no state that goes with it")
@@ -421,7 +431,7 @@ class RecordedRun:
 
     def _about(self) -> About:
         units = self._database.execute("SELECT name FROM units ORDER BY unit").fetchall()
-        channels = self._database.execute(views.CHANNELS).fetchall()
+        channels = self._database.execute(query_tables.CHANNELS).fetchall()
         joined = tuple(RecordedChannel(*row) for row in channels)
         names = tuple(name for (name,) in units)
         interval_cycles = self.interval_cycles
@@ -450,7 +460,7 @@ class RecordedRun:
 
     def _fit(self) -> None:
         """Leave the last states out where their units wait for channels that are not theirs."""
-        if not self.has_state or self._database.execute(views.UNFIT).fetchone() is None:
+        if not self.has_state or self._database.execute(query_tables.UNFIT).fetchone() is None:
             return
         self.problems.append("states and waiting do not fit together, they are left out")
         self.has_state = False

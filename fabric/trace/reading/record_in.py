@@ -14,9 +14,9 @@ from fabric.retiming.record import Record, RecordedChannel, RecordedLinks
 from fabric.retiming.record_making import About, Rows, record_of
 from fabric.retiming.retimer import Retimer
 from fabric.telling.causes import Operation
-from fabric.trace.reading.refusals import refused
-from fabric.trace.reading.views import CHANNELS
-from fabric.trace.reading.whole import is_number
+from fabric.trace.reading.integrity import is_number
+from fabric.trace.reading.query_tables import CHANNELS
+from fabric.trace.reading.reader import refused
 
 if TYPE_CHECKING:
     from fabric.telling.errors import ConfigurationError

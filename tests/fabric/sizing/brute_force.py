@@ -12,7 +12,7 @@ import numpy as np
 
 from fabric.retiming.record import Record
 from fabric.retiming.retimer import NO_LIMIT
-from fabric.sizing.goal import Goal
+from fabric.sizing.asked import Goal
 from fabric.sizing.problem import Depths, Limit, Problem, Slot, Variable
 from fabric.sizing.running import recorded
 from fabric.sizing.size import Objective

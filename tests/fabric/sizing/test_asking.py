@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Program
 from fabric.retiming.retimer import NO_LIMIT
+from fabric.sizing.asked import Goal
 from fabric.sizing.depths_file import read_depths, write_depths
-from fabric.sizing.goal import Goal
 from fabric.sizing.problem import Slot
 from fabric.sizing.size import Objective, variables_of
 from tests.fabric.scripted import Stage, Ticks

@@ -8,12 +8,10 @@ from statistics import mean
 
 import pytest
 
-from fabric.sizing.bounds import lower_bounds
+from fabric.sizing.asked import Goal
 from fabric.sizing.exact import exact
-from fabric.sizing.goal import Goal
-from fabric.sizing.oracle import Oracle
-from fabric.sizing.problem import with_depth
-from fabric.sizing.search import search
+from fabric.sizing.problem import Oracle, with_depth
+from fabric.sizing.search import lower_bounds, search
 from fabric.sizing.size import Objective
 from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
 from tests.profiles import of_profile

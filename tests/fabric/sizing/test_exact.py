@@ -12,13 +12,10 @@ from random import Random
 import pytest
 
 from fabric import ConfigurationError
-from fabric.sizing.bounds import lower_bounds
+from fabric.sizing.asked import Goal
 from fabric.sizing.exact import exact
-from fabric.sizing.found import Found
-from fabric.sizing.goal import Goal
-from fabric.sizing.oracle import Oracle
-from fabric.sizing.problem import Depths, Limit, Problem, Variable
-from fabric.sizing.search import search
+from fabric.sizing.problem import Depths, Found, Limit, Oracle, Problem, Variable
+from fabric.sizing.search import lower_bounds, search
 from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
 from tests.fabric.sizing.networks import Network, Shape, network, shape
 from tests.profiles import of_profile

@@ -16,8 +16,7 @@ from fabric.retiming import events as e
 from fabric.retiming.record import Record, RecordedChannel
 from fabric.retiming.retimer import Retimer
 from fabric.sizing.high_water import high_water
-from fabric.sizing.oracle import variable_of
-from fabric.sizing.problem import Depths, Problem
+from fabric.sizing.problem import Depths, Problem, variable_of
 from tests.deadlock.parts import Script
 from tests.deadlock.test_random import Network, networks
 from tests.fabric.scripted import Stage

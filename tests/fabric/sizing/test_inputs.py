@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from fabric import ConfigurationError, FabricError, Program
 from fabric.retiming.retimer import Retimer
 from fabric.sizing.inputs import check_alike, held_out, programs_of
-from fabric.sizing.oracle import Oracle
-from fabric.sizing.problem import Limit, Problem
+from fabric.sizing.problem import Limit, Oracle, Problem
 from fabric.sizing.running import cycles_of, recorded, unbounded
 from fabric.sizing.size import variables_of
 from operators import Consumer, LinearOffChipLoad

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from fabric.sizing.bounds import lower_bounds
+from fabric.sizing.asked import Goal
 from fabric.sizing.exact import exact
-from fabric.sizing.goal import Goal
-from fabric.sizing.oracle import Oracle
-from fabric.sizing.search import search
+from fabric.sizing.problem import Oracle
+from fabric.sizing.search import lower_bounds, search
 from tests.fabric.sizing.brute_force import Case
 from tests.fabric.sizing.networks import Network, Shape
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.loading.program_file import load_on
+from fabric.sizing.result import Answer, settled
 from fabric.sizing.running import cycles_of
-from fabric.sizing.settled import Answer, settled
 
 
 def answers(*found: tuple[int, int | None]) -> list[Answer]:

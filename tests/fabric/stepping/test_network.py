@@ -11,7 +11,7 @@ from fabric import Hardware, Program, hardware_scope, load_hardware, open_run, s
 from fabric.loading.program_file import load_program
 from fabric.network import Mesh
 from fabric.state.run_state import RunState
-from fabric.trace.reading.state_in import state_in
+from fabric.trace.analysis.moment import state_in
 from tests.fabric.trace.recording import record
 from tests.network.placed import TileStage
 from tests.profiles import of_profile

@@ -14,7 +14,7 @@ from hypothesis import given
 from fabric import Hop, Program, Report, open_run
 from fabric.state.run_state import ChannelState, RunState, UnitState, WaitState
 from fabric.telling.causes import Operation
-from fabric.trace.reading.state_in import state_in
+from fabric.trace.analysis.moment import state_in
 from fabric.wiring.elaborate import elaborate
 from tests.deadlock.cases import CASES
 from tests.deadlock.test_random import Network, networks

@@ -16,12 +16,12 @@ import pytest
 from distributed import Client, LocalCluster
 
 from fabric import ConfigurationError, Study, grid
-from fabric.study import dask_workers
+from fabric.study import workers as clusters
 from fabric.study.conducting import conduct
-from fabric.study.dask_workers import DaskWorkers
 from fabric.study.evaluation import Job
-from fabric.study.kept import NotKept
 from fabric.study.result import StudyResult
+from fabric.study.session import NotKept
+from fabric.study.workers import DaskWorkers
 
 PROGRAM = Path(__file__).parent / "program_of_ends.py"
 
@@ -141,7 +141,7 @@ def test_a_point_that_loses_every_worker_is_lost(address: str) -> None:
 
 def test_a_cluster_that_loses_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """They have no nannies, and are killed while one has a point: nobody waits for ever."""
-    monkeypatch.setattr(dask_workers, "_DESERTED_SECONDS", 1)
+    monkeypatch.setattr(clusters, "_DESERTED_SECONDS", 1)
     command = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny", "--no-dashboard"]
     with LocalCluster(
         n_workers=0, host="127.0.0.1", dashboard_address=":0", silence_logs=logging.CRITICAL
@@ -167,7 +167,7 @@ def test_a_cluster_that_loses_all_workers(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_what_is_no_cluster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """No address, and nobody there."""
-    monkeypatch.setattr(dask_workers, "_CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
         with pytest.raises(ConfigurationError, match=f"there is no Dask cluster at {address}"):
             DaskWorkers(address, None)
@@ -177,7 +177,7 @@ def test_a_cluster_with_another_fabric_is_refused(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its numbers may be others."""
-    monkeypatch.setattr(dask_workers, "_here", lambda: "another")
+    monkeypatch.setattr(clusters, "_here", lambda: "another")
     with pytest.raises(ConfigurationError, match="has another version of the fabric"):
         DaskWorkers(address, None)
 

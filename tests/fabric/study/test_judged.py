@@ -20,13 +20,12 @@ from fabric.loading.program_file import executed
 from fabric.study import evaluation
 from fabric.study.conducting import conduct
 from fabric.study.evaluation import Job
-from fabric.study.local_workers import LocalWorkers
 from fabric.study.result import StudyResult
 from fabric.study.search import Search
 from fabric.study.store import Store
-from fabric.study.workers import Answer, ThreadedWorkers
+from fabric.study.workers import Answer, LocalWorkers, ThreadedWorkers
+from fabric.study.written.answer import answer, caveats, counts, failures
 from fabric.study.written.folder import write_points
-from fabric.study.written.sentences import answer, caveats, counts, failures
 from fabric.telling.plain import json_text
 from tests.fabric.study import program_of_values
 from tests.profiles import examples

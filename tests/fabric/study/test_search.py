@@ -14,8 +14,8 @@ import pytest
 
 from fabric import ConfigurationError, Outcome, Point, Study, StudySession, grid, zipped
 from fabric.study.evaluation import Before
-from fabric.study.kept import NotKept
 from fabric.study.search import SAMPLERS, Method, Search, SearchSession
+from fabric.study.session import NotKept
 from fabric.study.space import Setting
 from fabric.study.storage import file_url
 from fabric.study.store import Store

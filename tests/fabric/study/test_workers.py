@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from fabric import Outcome, Study, grid
-from fabric.study import local_workers
+from fabric.study import workers as processes
 from fabric.study.conducting import conduct
 from fabric.study.evaluation import Job
-from fabric.study.kept import NotKept
-from fabric.study.local_workers import LocalWorkers
+from fabric.study.session import NotKept
+from fabric.study.workers import LocalWorkers
 
 PROGRAM = Path(__file__).parent / "program_of_ends.py"
 
@@ -80,8 +80,8 @@ _PRINTS = """
 from tests.fabric.study.test_workers import study_of
 from fabric.study import local_workers
 from fabric.study.conducting import conduct
-from fabric.study.kept import NotKept
-from fabric.study.local_workers import LocalWorkers
+from fabric.study.session import NotKept
+from fabric.study.workers import LocalWorkers
 
 if __name__ == "__main__":
     workers = LocalWorkers(2, 30.0)
@@ -112,7 +112,7 @@ def test_how_a_process_ended_is_asked_by_one_thread_at_a_time(
     poll, asked = Popen.poll, []
 
     def owned(process: Popen, flag: int = os.WNOHANG) -> int | None:
-        asked.append(local_workers._CHILDREN._is_owned())  # type: ignore[attr-defined]
+        asked.append(processes._CHILDREN._is_owned())  # type: ignore[attr-defined]
         return poll(process, flag)
 
     monkeypatch.setattr(Popen, "poll", owned)

@@ -25,8 +25,8 @@ from fabric.compiled import region
 from fabric.engine import observation
 from fabric.loading.program_file import load_program
 from fabric.log import log_rows
-from fabric.trace.recording import recorder, spool
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace import recorder, table_file
+from fabric.trace.selection import TraceOptions
 
 _ROWS: Final = 48
 _SECONDS: Final = 0.01
@@ -55,7 +55,7 @@ def _run(program: Program, folder: Path) -> None:
     # Many segments and snapshots, in the middle of what operators do: a short run stands for a
     # long one.
     for module, name, value in (
-        (log_rows, "_ROWS", _ROWS), (spool, "_SECONDS", _SECONDS),
+        (log_rows, "_ROWS", _ROWS), (table_file, "_SECONDS", _SECONDS),
         (recorder, "_SNAPSHOT_SECONDS", _SECONDS), (recorder, "_SHARE", 2),
         (region, "_BUDGET", 40),
     ):  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any, Final
 from fabric import Hardware, Program, Report, simulate
 from fabric.loading.program_file import load_program
 from fabric.trace.opened import Trace
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace.selection import TraceOptions
 from tests.deadlock.cases import CASES
 
 __all__ = ["PROGRAMS", "pairs", "program", "record"]

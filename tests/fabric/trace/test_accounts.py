@@ -13,7 +13,7 @@ from fabric.trace.analysis.roots import HOP, OPEN, Root, Roots
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.analysis.timeline import Timelines, timelines
 from fabric.trace.opened import Trace
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace.selection import TraceOptions
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, pairs, program, record

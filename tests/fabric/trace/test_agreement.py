@@ -26,9 +26,9 @@ from fabric.machine.state_of import state_of
 from fabric.runs.execution import Execution
 from fabric.shell.cli import main
 from fabric.state.run_state import Ending, RunState
+from fabric.trace.analysis.moment import state_in
 from fabric.trace.opened import Trace
-from fabric.trace.reading.state_in import state_in
-from fabric.trace.recording.recorder import Recorder
+from fabric.trace.recorder import Recorder
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import program, record
 from tests.fabric.trace.views import CAUSES, VIEWS, Seen

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.shell.cli import main
-from fabric.trace.reading.forms import FORMS
+from fabric.trace.reading.integrity import FORMS
 from fabric.trace.table_file import read_table, write_table
 from tests.fabric.trace.recording import program, record
 from tests.profiles import examples, of_profile, spread

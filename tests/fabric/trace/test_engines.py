@@ -21,10 +21,10 @@ from fabric import Program, Report, simulate
 from fabric.compiled import region
 from fabric.retiming.log_tables import LogWriter
 from fabric.telling.vocabulary import TABLES
-from fabric.trace.export.forms import export_trace
+from fabric.trace import recorder
+from fabric.trace.export import export_trace
 from fabric.trace.opened import Trace
 from fabric.trace.reading.record_in import record_in
-from fabric.trace.recording import recorder
 from fabric.wiring.elaborate import elaborate
 from tests.compiled.both import Engine
 from tests.compiled.odd_programs import FALL_BACK, STAY

@@ -18,9 +18,8 @@ from structlog.testing import LogCapture
 from vcdvcd import VCDVCD
 
 from fabric.telling.vocabulary import EVENTS
-from fabric.trace.analysis.slices import STATES, slices
-from fabric.trace.analysis.timeline import timelines
-from fabric.trace.export.forms import export_trace
+from fabric.trace.analysis.timeline import STATES, slices, timelines
+from fabric.trace.export import export_trace
 from fabric.trace.opened import Trace
 from tests.fabric.trace.recording import pairs, program, record
 from tests.telling import captured

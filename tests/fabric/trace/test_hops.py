@@ -13,12 +13,12 @@ from fabric import Hop, Program, simulate
 from fabric.machine.state_of import state_of
 from fabric.runs.execution import Execution
 from fabric.state.run_state import RunState
+from fabric.trace.analysis.moment import state_in
 from fabric.trace.analysis.roots import HOP, Root
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.analysis.stuck import analysed
 from fabric.trace.opened import Trace
 from fabric.trace.reading.queries import QUERIES
-from fabric.trace.reading.state_in import state_in
 from fabric.wiring.elaborate import elaborate
 from tests.deadlock.cases import CASES
 from tests.fabric.scripted import Charge, Relay, Ticks

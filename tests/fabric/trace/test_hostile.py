@@ -17,15 +17,14 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMess
 from vcdvcd import VCDVCD
 
 from fabric import Feedback, Program, ProgramError, StreamType, simulate
-from fabric.drawing.languages import dot, mermaid
 from fabric.drawing.picture import picture_of
-from fabric.drawing.svg import svg
+from fabric.drawing.svg import dot, mermaid, svg
 from fabric.extend import BoolType
 from fabric.shell.cli import main
 from fabric.telling.wording import visible
-from fabric.trace.export.vcd import _identifiers
+from fabric.trace.export import _identifiers
 from fabric.trace.opened import Trace
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace.selection import TraceOptions
 from fabric.wiring.elaborate import elaborate
 from tests.deadlock.parts import Script
 from tests.profiles import of_profile

@@ -18,7 +18,7 @@ from fabric.engine.observer import ELSEWHERE
 from fabric.log.log_rows import LONG_COLUMNS
 from fabric.shell.cli import main
 from fabric.trace.opened import Trace
-from fabric.trace.reading import views
+from fabric.trace.reading import query_tables
 from tests.profiles import of_profile, spread
 
 _ROOT: Final = Path(__file__).parents[3]
@@ -155,7 +155,7 @@ def test_nothing_behind_a_gap() -> None:
                     row["taken_order"] = ELSEWHERE
                 marks = ", ".join("?" * len(row))
                 database.execute(f"INSERT INTO recorded VALUES ({marks})", list(row.values()))
-        database.execute(views.WITHOUT_LOG)
+        database.execute(query_tables.WITHOUT_LOG)
 
         found = database.execute("SELECT channel, element FROM recorded ORDER BY ALL").fetchall()
     assert [(0, 0), (1, 0), (1, 1), (1, 2), (1, 3), (2, 0)] == found

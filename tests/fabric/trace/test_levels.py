@@ -11,8 +11,7 @@ import pytest
 
 from fabric import Program
 from fabric.telling.causes import SHOWN, Cause
-from fabric.trace.analysis.slices import bandwidth, occupancy, slices
-from fabric.trace.analysis.timeline import timelines
+from fabric.trace.analysis.timeline import bandwidth, occupancy, slices, timelines
 from fabric.trace.opened import Trace
 from fabric.trace.pages import page
 from fabric.trace.pages.levels import edges, most_held, states

@@ -10,7 +10,7 @@ import numpy as np
 
 from fabric import Hardware, Program, hardware_scope
 from fabric.network import Mesh
-from fabric.trace.pages.mesh import mesh
+from fabric.trace.pages.graph import mesh
 from fabric.trace.pages.page import write_page
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.fabric.trace.recording import record

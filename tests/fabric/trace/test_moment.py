@@ -18,8 +18,8 @@ from fabric.machine.state_of import state_of
 from fabric.runs.counters import channel_counters, unit_counters
 from fabric.runs.execution import Execution
 from fabric.state.run_state import Ending, RunState
+from fabric.trace.analysis.moment import state_in
 from fabric.trace.analysis.timeline import timelines
-from fabric.trace.reading.state_in import state_in
 from fabric.wiring.elaborate import elaborate
 from tests.bases import Source
 from tests.deadlock.cases import CASES

@@ -17,7 +17,7 @@ from fabric.telling.wording import visible
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.pages import page
 from fabric.trace.pages.page import write_page
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace.selection import TraceOptions
 from operators import Consumer, LinearOffChipLoad, Map, SiLU
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.page_data import transfers_of, waits_of

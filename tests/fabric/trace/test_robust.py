@@ -23,7 +23,7 @@ from fabric.terminal.tables import print_sheet
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.analysis.stuck import analysed
 from fabric.trace.opened import Trace
-from fabric.trace.printing.deadlock import stuck_sheet
+from fabric.trace.printing import stuck_sheet
 from tests.fabric.trace.recording import program, record
 from tests.profiles import examples, spread
 

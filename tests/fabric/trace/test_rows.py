@@ -9,9 +9,9 @@ import pytest
 
 from fabric import ConfigurationError, simulate
 from fabric.telling.vocabulary import EVENTS, FIELDS, TABLES
-from fabric.trace.export.forms import export_trace
+from fabric.trace.export import export_trace
 from fabric.trace.opened import Trace
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace.selection import TraceOptions
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.schedules import SCHEDULES, schedule

@@ -14,7 +14,7 @@ from fabric import ConfigurationError, Program, Trace, open_trace, simulate
 from fabric.shell.cli import main
 from fabric.trace.reading.record_in import record_in
 from fabric.trace.reading.wording import Names
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace.selection import TraceOptions
 from fabric.wiring.elaborate import elaborate
 from tests.deadlock.parts import Script
 from tests.fabric.retiming.real import recorded

@@ -19,7 +19,7 @@ from fabric.runs.verification import Verification
 from fabric.shell.cli import main
 from fabric.terminal.tables import print_sheet
 from fabric.trace.opened import Trace
-from fabric.trace.recording.options import TraceOptions
+from fabric.trace.selection import TraceOptions
 from tests.fabric.trace.page_data import page_data
 from tests.fabric.verification.storing import storing
 

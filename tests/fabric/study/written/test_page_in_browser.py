@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from fabric.study.result import StudyResult
+from fabric.study.written.answer import answer, counts
 from fabric.study.written.folder import overview_html
 from fabric.study.written.page import page_html
 from fabric.study.written.pictures import Pictures
-from fabric.study.written.sentences import answer, counts
 from tests.fabric.study.written.made import RESULTS, design, hostile, paper
 from tests.fabric.trace.browsing import browsing
 

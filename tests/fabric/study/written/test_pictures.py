@@ -14,10 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fabric.study.written import pictures
-from fabric.study.written.effects_picture import draw_effects
-from fabric.study.written.front_picture import draw_front
-from fabric.study.written.parallel_picture import draw_parallel
-from fabric.study.written.pictures import drawn
+from fabric.study.written.pictures import draw_effects, draw_front, draw_parallel, drawn
 from tests.fabric.study.written.made import (
     RESULTS,
     design,
