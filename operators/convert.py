@@ -21,8 +21,7 @@ from fabric.extend import (
 from operators.accum import Accum
 from operators.bufferize import Bufferize
 from operators.flat_map import FlatMap
-from operators.functions.retile import RetileCol, RetileRow
-from operators.functions.split import SplitTiles
+from operators.functions.retile import RetileCol, RetileRow, SplitTiles
 from operators.streamify import Streamify
 from operators.streams.dimensions import redimensioned
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fabric import Layout, ShapeError, Stream, TileType
 from fabric.extend import checked, dtype_name, refuse, strides_of
 from operators.accum import Accum
-from operators.functions.sums import SignalAllRead
+from operators.functions.reduction import SignalAllRead
 from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.metadata import Metadata
 from operators.random_off_chip_store import RandomOffChipStore

@@ -19,10 +19,15 @@ from operators.accum import Accum
 from operators.expand import Expand
 from operators.flat_map import FlatMap
 from operators.flatten import Flatten
-from operators.functions.attention import AttentionScores, MaskScores, Quotient
-from operators.functions.retile import RetileRow
-from operators.functions.softmax import RescaledSum, RunningMaximum, ShiftedExp
-from operators.functions.split import SplitTiles
+from operators.functions.flash_attention import (
+    AttentionScores,
+    MaskScores,
+    Quotient,
+    RescaledSum,
+    RunningMaximum,
+    ShiftedExp,
+)
+from operators.functions.retile import RetileRow, SplitTiles
 from operators.kernels.attention_keys import Lists, Reader, Rows, Sizes, dealt, integers, selectors
 from operators.kernels.attention_mask import Heads, Visits
 from operators.kernels.kernel import Kernel, Operand, Streams

@@ -17,8 +17,8 @@ from fabric import Dim, Layout, Stream, TileType
 from fabric.extend import dtype_name
 from operators.consumer import Consumer
 from operators.flatten import Flatten
-from operators.functions.rows import PadRows
-from operators.functions.selection import OneHot
+from operators.functions.choosing import OneHot
+from operators.functions.row_functions import PadRows
 from operators.kernels.attention_mask import Heads, Part
 from operators.kernels.tensors import Computed, Stored, View
 from operators.map import Map

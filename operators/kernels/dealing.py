@@ -12,8 +12,8 @@ from typing_extensions import override
 from fabric import Program, Stream
 from operators.accum import Accum
 from operators.flat_map import FlatMap
-from operators.functions.split import SplitTiles
-from operators.functions.sums import Sum
+from operators.functions.reduction import Sum
+from operators.functions.retile import SplitTiles
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.routed import Routed, RoutedStreams, as_rows
 from operators.kernels.routing import Routing, selected

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from operators.functions.chain import Chain
-from operators.functions.steps import Step, renumbered
+from operators.functions.steps import Chain, Step, renumbered
 from operators.kernels.kernel import Operand
 from operators.kernels.model import Model
 from operators.kernels.row_local import RowLocal, same_operand

@@ -13,9 +13,8 @@ from typing_extensions import override
 from fabric import Stream
 from operators.accum import Accum
 from operators.expand import Repeat
-from operators.functions.matmul import Matmul, MatmulSum
+from operators.functions.matmul import LeadingCols, Matmul, MatmulSum, ScaledAdd
 from operators.functions.retile import RetileCol
-from operators.functions.scaled import LeadingCols, ScaledAdd
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.nest import Nest
 from operators.kernels.tensors import Computed, View

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from operators.functions.chain import Chain
+from operators.functions.steps import Chain
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.routed import Routed, RoutedStreams, Spread, as_packed, as_rows
 from operators.kernels.tensors import Opaque

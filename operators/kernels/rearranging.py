@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import Stream, TileType
-from operators.functions.chain import Chain
-from operators.functions.steps import Placed
+from operators.functions.steps import Chain, Placed
 from operators.map import Map
 
 __all__ = ["placed", "rearranged"]

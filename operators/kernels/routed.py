@@ -9,8 +9,7 @@ from enum import Enum
 from fabric import Stream
 from operators.accum import Accum
 from operators.flat_map import FlatMap
-from operators.functions.retile import RetileCol
-from operators.functions.split import SplitRows
+from operators.functions.retile import RetileCol, SplitRows
 from operators.kernels.routing import Routing
 from operators.partition import Partition
 

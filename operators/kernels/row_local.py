@@ -11,8 +11,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Stream, TileType
-from operators.functions.chain import Chain, shapes
-from operators.functions.steps import Placed, Step, renumbered
+from operators.functions.steps import Chain, Placed, Step, renumbered, shapes
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.rearranging import placed
 from operators.kernels.tensors import Computed

@@ -20,11 +20,11 @@ from operators.eager_merge import EagerMerge
 from operators.expand import Expand, Repeat
 from operators.flat_map import FlatMap
 from operators.flatten import Flatten
-from operators.functions.chain import Chain
 from operators.functions.elementwise import Add, Div, Maximum, Mul
-from operators.functions.rows import PadRows
-from operators.functions.scaled import ScaledAdd
-from operators.functions.split import SplitTiles
+from operators.functions.matmul import ScaledAdd
+from operators.functions.retile import SplitTiles
+from operators.functions.row_functions import PadRows
+from operators.functions.steps import Chain
 from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore
 from operators.map import Map

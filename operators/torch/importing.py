@@ -11,10 +11,9 @@ from typing import Final, NoReturn
 import numpy as np
 
 from fabric import Layout
-from operators.functions.along import Along, OnAxes, Taken
-from operators.functions.chain import shapes
+from operators.functions.ordering import Along, OnAxes, Taken
 from operators.functions.row_steps import Reduced, Variance
-from operators.functions.steps import Cut, Joined, Pointwise, Step
+from operators.functions.steps import Cut, Joined, Pointwise, Step, shapes
 from operators.kernels.concatenate import Concatenate
 from operators.kernels.following import (
     followed,

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import Layout
-from operators.functions.chain import Chain, shapes
-from operators.functions.steps import Step
+from operators.functions.steps import Chain, Step, shapes
 from operators.kernels.dealing import Deal
 from operators.kernels.kernel import Operand
 from operators.kernels.model import Model

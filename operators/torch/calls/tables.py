@@ -9,8 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.functions.along import OnAxes, Tap, Weighed
-from operators.functions.ordering import Extremes
+from operators.functions.ordering import Extremes, OnAxes, Tap, Weighed
 from operators.kernels.gather import Gather
 from operators.kernels.tensors import Stored, View
 from operators.torch.call import Call
