@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from fabric import Layout
 from operators.functions.steps import Chain, Step, shapes
-from operators.kernels.dealing import Deal
+from operators.kernels.grouped import RaggedMap, common_form
 from operators.kernels.kernel import Operand
 from operators.kernels.model import Model
-from operators.kernels.ragged_map import RaggedMap, common_form
-from operators.kernels.routed import Routed, Spread
+from operators.kernels.routed import Deal, Routed, Spread
 from operators.kernels.routing import Routing
 from operators.kernels.tensors import Opaque, Stored, View
 from operators.torch.refusing import UnsupportedError

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import Layout
-from operators.kernels.dealing import Collect
 from operators.kernels.kernel import Operand
-from operators.kernels.routed import Routed
+from operators.kernels.routed import Collect, Routed
 from operators.kernels.routing import Routing
 from operators.kernels.tensors import Computed, Opaque, Stored, View
 from operators.torch.call import Call

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.functions.ordering import Extremes, OnAxes, Tap, Weighed
-from operators.kernels.gather import Gather
+from operators.kernels.off_chip import Gather
 from operators.kernels.tensors import Stored, View
 from operators.torch.call import Call
 from operators.torch.calls.indexing import flat_places, rows_by_data
