@@ -15,7 +15,7 @@ from fabric.extend import Costs, Operator, Ports, Rates, Wiring, Work, product
 from operators.functions.base import tile_types
 from operators.functions.retile import Split
 from operators.streams.orders import Orders, Types
-from operators.streams.values import Values, send
+from operators.streams.reading import Values, send
 
 __all__ = ["FlatMap"]
 

@@ -16,10 +16,9 @@ from typing_extensions import override
 
 from fabric import Layout, Program, Stream
 from fabric.extend import dtype_name
-from operators.accum import Accum
+from operators.accum import Accum, Scan
 from operators.expand import Expand
 from operators.flat_map import FlatMap
-from operators.flatten import Flatten
 from operators.functions.flash_attention import (
     AttentionScores,
     MaskScores,
@@ -48,15 +47,11 @@ from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.schedule import Schedule, fit
 from operators.kernels.tensors import Computed, Stored, View
 from operators.map import Map
-from operators.metadata import Metadata
-from operators.parallelize import Parallelize
-from operators.partition import Partition
-from operators.promote import Promote
-from operators.random_off_chip_load import RandomOffChipLoad
+from operators.off_chip_load import RandomOffChipLoad
+from operators.partition import Parallelize, Partition
 from operators.reassemble import Reassemble
-from operators.scan import Scan
-from operators.selectors import Selectors
-from operators.streams.dimensions import redimensioned
+from operators.shape import Flatten, Promote, redimensioned
+from operators.sources import Metadata, Selectors
 from operators.tiles.tensor import Tensor
 
 __all__ = ["Attention", "plan_attention"]

@@ -22,18 +22,15 @@ from numpy.typing import NDArray
 
 from fabric import Dim, Layout, Stream, TileType
 from fabric.extend import dtype_name
-from operators.consumer import Consumer
-from operators.flatten import Flatten
 from operators.functions.choosing import OneHot
 from operators.functions.row_functions import PadRows
 from operators.kernels.tensors import Computed, Stored, View
 from operators.map import Map
-from operators.metadata import Metadata
+from operators.off_chip_load import RandomOffChipLoad
 from operators.partition import Partition
-from operators.ragged_integers import RaggedIntegers
-from operators.random_off_chip_load import RandomOffChipLoad
 from operators.reassemble import Reassemble
-from operators.selectors import Selectors
+from operators.shape import Flatten
+from operators.sources import Consumer, Metadata, RaggedIntegers, Selectors
 from operators.tiles.tensor import Tensor
 
 __all__ = [

@@ -17,8 +17,8 @@ from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, Expanded, Permuted, Reshaped, Sliced, View
 from operators.reassemble import Reassemble
-from operators.selectors import Selectors
-from operators.streams.dimensions import redimensioned
+from operators.shape import redimensioned
+from operators.sources import Selectors
 
 __all__ = ["Concatenate", "Concatenated", "parts_of"]
 

@@ -20,15 +20,14 @@ from fabric import Stream
 from operators.accum import Accum
 from operators.addresses import ExpertAddresses
 from operators.expand import Repeat
-from operators.flatten import Flatten
 from operators.functions.matmul import Matmul, MatmulSum
 from operators.functions.steps import Chain
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.routed import Routed, RoutedStreams, Spread, as_packed, as_rows
 from operators.kernels.tensors import Opaque
-from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.map import Map
-from operators.random_off_chip_load import RandomOffChipLoad
+from operators.off_chip_load import LinearOffChipLoad, RandomOffChipLoad
+from operators.shape import Flatten
 from operators.tiles.tensor import Tensor
 
 __all__ = ["GroupedProduct", "RaggedMap", "common_form"]

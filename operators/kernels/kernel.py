@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fabric import Layout, Program, ShapeError, Stream
-from operators.convert import Convert
+from operators.convert import Convert, matrix_of
 from operators.kernels.tensors import Computed, Pulled, Source, Stored, View
-from operators.through_memory import matrix_of
 
 __all__ = ["Joint", "Kernel", "Operand", "Streams", "joint_of", "may_be_spilled"]
 

@@ -16,17 +16,16 @@ from typing_extensions import override
 from fabric import Layout, Stream
 from fabric.extend import dtype_name
 from operators.accum import Accum
+from operators.convert import matrix_of
 from operators.functions.retile import RetileRow
 from operators.kernels.following import followed, readable, rows_layout
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, Stored, View
-from operators.linear_off_chip_store import LinearOffChipStore
-from operators.metadata import Metadata
-from operators.random_off_chip_load import RandomOffChipLoad
-from operators.random_off_chip_store import RandomOffChipStore
-from operators.streams.dimensions import redimensioned
-from operators.through_memory import matrix_of
+from operators.off_chip_load import RandomOffChipLoad
+from operators.off_chip_store import LinearOffChipStore, RandomOffChipStore
+from operators.shape import redimensioned
+from operators.sources import Metadata
 from operators.tiles.tensor import Tensor
 
 __all__ = ["Gather", "Store"]

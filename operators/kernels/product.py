@@ -28,8 +28,8 @@ from operators.kernels.tensors import Computed, View
 from operators.map import Map
 from operators.of_the_fabric import Broadcast
 from operators.reassemble import Reassemble
-from operators.selectors import Selectors
-from operators.streams.dimensions import redimensioned
+from operators.shape import redimensioned
+from operators.sources import Selectors
 
 __all__ = ["Nest", "Product"]
 

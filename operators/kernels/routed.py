@@ -17,18 +17,15 @@ from typing_extensions import override
 
 from fabric import Program, Stream
 from operators.accum import Accum
-from operators.eager_merge import EagerMerge
 from operators.flat_map import FlatMap
-from operators.flatten import Flatten
 from operators.functions.reduction import Sum
 from operators.functions.retile import RetileCol, RetileRow, SplitRows, SplitTiles
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.routing import Routing, selected
 from operators.kernels.tensors import Computed, Opaque
 from operators.partition import Partition
-from operators.reassemble import Reassemble
-from operators.reshape import Reshape
-from operators.streams.dimensions import redimensioned
+from operators.reassemble import EagerMerge, Reassemble
+from operators.shape import Flatten, Reshape, redimensioned
 
 __all__ = [
     "Collect",

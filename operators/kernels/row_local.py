@@ -19,7 +19,7 @@ from operators.functions.steps import Chain, Placed, Step, renumbered, shapes
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.tensors import Computed
 from operators.map import Map
-from operators.streams.dimensions import redimensioned
+from operators.shape import redimensioned
 
 __all__ = ["RowLocal", "rearranged", "row_local", "same_operand"]
 

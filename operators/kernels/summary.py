@@ -20,7 +20,7 @@ from operators.kernels.product import Product
 from operators.kernels.schedule import number_of
 from operators.kernels.tensors import Source, Stored
 from operators.kernels.wiring import Wired, times_loaded
-from operators.random_off_chip_load import RandomOffChipLoad
+from operators.off_chip_load import RandomOffChipLoad
 from operators.tiles.tensor import Tensor
 
 __all__ = ["summarise"]

@@ -12,14 +12,13 @@ from math import gcd
 from typing import Final
 
 from fabric import Layout, Program, ShapeError, Stream
-from operators.convert import Convert
+from operators.convert import Convert, loaded, matrix_of, through_memory
 from operators.kernels.kernel import Joint, Kernel, Operand, Streams, joint_of
 from operators.kernels.model import Model
 from operators.kernels.row_local import rearranged
 from operators.kernels.schedule import number_of
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
-from operators.streams.dimensions import redimensioned
-from operators.through_memory import loaded, matrix_of, through_memory
+from operators.shape import redimensioned
 
 __all__ = ["Wired", "spill", "times_loaded", "wire"]
 

@@ -12,26 +12,21 @@ import numpy as np
 
 from fabric import Broadcast, Initial, ProgramError, SelectorType, StreamType, TileType, TupleType
 from fabric.extend import BufferType, Operator
-from operators.accum import Accum
+from operators.accum import Accum, Scan
 from operators.addresses import CacheReadAddresses, ExpertAddresses, FilterLastTile
-from operators.bufferize import Bufferize
-from operators.consumer import Consumer
-from operators.eager_merge import EagerMerge
+from operators.bufferize import Bufferize, Streamify
 from operators.expand import Expand, Repeat
 from operators.flat_map import FlatMap
-from operators.flatten import Flatten
 from operators.functions.elementwise import Add, Div, Maximum, Mul
 from operators.functions.matmul import ScaledAdd
 from operators.functions.retile import SplitTiles
 from operators.functions.row_functions import PadRows
 from operators.functions.steps import Chain
-from operators.linear_off_chip_load import LinearOffChipLoad
-from operators.linear_off_chip_store import LinearOffChipStore
 from operators.map import Map
 from operators.merge_join import Intersect
-from operators.metadata import Metadata
-from operators.parallelize import Parallelize
-from operators.partition import Partition
+from operators.off_chip_load import LinearOffChipLoad, Load, RandomOffChipLoad
+from operators.off_chip_store import LinearOffChipStore, RandomOffChipStore
+from operators.partition import Parallelize, Partition
 from operators.pieces.buffers import ReadPieces, TokenPieces
 from operators.pieces.lowering import LoadPieces, StorePieces
 from operators.pieces.units import (
@@ -42,12 +37,7 @@ from operators.pieces.units import (
     PromotePieces,
     RepeatPieces,
 )
-from operators.promote import Promote
-from operators.ragged_integers import RaggedIntegers
-from operators.random_off_chip_load import RandomOffChipLoad
-from operators.random_off_chip_store import RandomOffChipStore
-from operators.reassemble import Reassemble
-from operators.reshape import Reshape
+from operators.reassemble import EagerMerge, Reassemble
 from operators.rtl import (
     buffers,
     chains,
@@ -62,12 +52,10 @@ from operators.rtl import (
 from operators.rtl.own import stated
 from operators.rtl.place import Binding, Place, is_tile
 from operators.rtl.tokens import CONTROL_BITS
-from operators.scan import Scan
 from operators.scatter import Scatter
-from operators.selectors import Selectors
-from operators.streamify import Streamify
+from operators.shape import Flatten, Promote, Reshape
+from operators.sources import Consumer, Metadata, RaggedIntegers, Selectors
 from operators.tiles.integers import is_integer
-from operators.tiles.load import Load
 from operators.zip import Zip
 
 __all__ = ["Binding", "Place", "binding_of", "broadcast", "is_told", "steered"]
