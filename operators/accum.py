@@ -1,4 +1,4 @@
-"""Accum and Scan: fold the inner dimensions of a stream, and give one value per group or all states.
+"""Accum and Scan: fold the inner dimensions of a stream; one value per group, or every state.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """

@@ -2,8 +2,8 @@
 
 A selector names the consumers of a Partition; a Parallelize deals out in turn.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; Parallelize: the authors' artifact, the static
-counterpart of the paper's Partition (Table 6).
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; Parallelize: the
+authors' artifact, the static counterpart of the paper's Partition (Table 6).
 """
 
 from __future__ import annotations
