@@ -39,19 +39,16 @@ from operators.pieces.units import (
 )
 from operators.reassemble import EagerMerge, Reassemble
 from operators.rtl import (
-    buffers,
     chains,
     compute,
-    joins,
     memory,
     pieces,
     routing,
     sequences,
     shapes,
 )
-from operators.rtl.own import stated
-from operators.rtl.place import Binding, Place, is_tile
-from operators.rtl.tokens import CONTROL_BITS
+from operators.rtl.channel import CONTROL_BITS
+from operators.rtl.own import Binding, Place, is_tile, stated
 from operators.scatter import Scatter
 from operators.shape import Flatten, Promote, Reshape
 from operators.sources import Consumer, Metadata, RaggedIntegers, Selectors
@@ -185,7 +182,7 @@ def _bind_fold(place: Place) -> Binding:
 
 
 def _bind_bufferize(place: Place) -> Binding:
-    return "Bufferize", buffers.bufferize, {"rank": place.operator.rank}
+    return "Bufferize", memory.bufferize, {"rank": place.operator.rank}
 
 
 def _bind_streamify(place: Place) -> Binding:
@@ -194,15 +191,15 @@ def _bind_streamify(place: Place) -> Binding:
     inner = buffer.shape if operator.shape is None else operator.shape
     sizes = [*operator.repeats, *inner]
     rank, inputs = len(sizes), len(place.inputs)
-    if rank > buffers.COUNTERS:
-        raise place.refused(f" for readings of rank {rank}: expected at most {buffers.COUNTERS}")
+    if rank > memory.COUNTERS:
+        raise place.refused(f" for readings of rank {rank}: expected at most {memory.COUNTERS}")
     parameters = {"rank": rank, "ragged": len(inner) - 1 if operator.shape is None else rank}
     if 0 in sizes:
         raise place.refused(" for buffers that are empty")
     parameters |= {f"size_{at}": _size(size) for at, size in enumerate(reversed(sizes))}
     if inputs > 1:
         parameters["repeats"] = len(place.inputs[1].shape) - len(place.inputs[0].shape)
-    return f"Streamify_{inputs}", lambda: buffers.streamify(inputs), parameters
+    return f"Streamify_{inputs}", lambda: memory.streamify(inputs), parameters
 
 
 def _bind_scatter(place: Place) -> Binding:
@@ -219,13 +216,13 @@ def _bind_scatter(place: Place) -> Binding:
         "cols": word.cols,
     }
     banks = operator.banks
-    return f"Scatter_{banks}", lambda: buffers.scatter(banks), parameters
+    return f"Scatter_{banks}", lambda: memory.scatter(banks), parameters
 
 
 def _bind_zip(place: Place) -> Binding:
     values = [each.value for each in place.inputs]
     if len(values) == 2 and all(map(is_integer, values)):
-        return "Zip_numbers", joins.zip_numbers, {}
+        return "Zip_numbers", routing.zip_numbers, {}
     if len(values) > 2 or not all(map(is_tile, values)):
         raise place.refused(
             f" for {place.outputs[0].value}: expected tuples of two tiles, or of two numbers"
@@ -242,7 +239,7 @@ def _bind_intersect(place: Place) -> Binding:
         items.append(len(parts))
     left, right = items
     name = f"Intersect_{''.join(map(str, place.read))}_{left}{right}"
-    return name, lambda: joins.intersect(place.read, (left, right)), {}
+    return name, lambda: routing.intersect(place.read, (left, right)), {}
 
 
 def _bind_initial(place: Place) -> Binding:

@@ -43,9 +43,9 @@ from operators.functions.steps import (
     Step,
 )
 from operators.rtl.chains import POINTWISE, chain
+from operators.rtl.channel import token
 from operators.rtl.compute import FUNCTIONS, pad_rows
 from operators.rtl.hardware import design, run, write
-from operators.rtl.tokens import token
 
 WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
 BF16, FLOAT32, INT64 = (dtype_named(each) for each in ("bfloat16", "float32", "int64"))
