@@ -19,9 +19,8 @@ from operators.kernels.realise import realised
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import View
 from operators.kernels.tuning import tuned
-from operators.torch.capture import Captured, capture
+from operators.torch.capture import Captured, array_of, capture
 from operators.torch.choices import Choices
-from operators.torch.numbers import array_of
 from operators.torch.planning import planned
 from operators.torch.reference import Reference
 

@@ -29,8 +29,7 @@ from operators.kernels.routing import Choice, Routing
 from operators.kernels.row_local import row_local
 from operators.kernels.schedule import Order, Schedule
 from operators.kernels.tensors import Computed, Opaque, Reshaped, Source, Stored, View
-from operators.torch.call import Call, Spec
-from operators.torch.refusing import UnsupportedError
+from operators.torch.call import Call, Spec, UnsupportedError
 from operators.torch.routed_rows import on_routed_rows
 
 __all__ = ["Importing", "UnsupportedError"]

@@ -22,8 +22,8 @@ from operators.kernels.schedule import Schedule, divisors
 from operators.kernels.tensors import Computed, Stored, View
 from operators.kernels.wiring import wire
 from operators.torch.call import Call, Spec
+from operators.torch.capture import array_of, dtype_of
 from operators.torch.importing import Importing
-from operators.torch.numbers import array_of, dtype_of
 from operators.torch.registry import importer_of, whole
 
 SCHEDULES = st.builds(

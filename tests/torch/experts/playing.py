@@ -18,8 +18,8 @@ from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Stored, View
 from operators.kernels.wiring import wire
 from operators.torch.call import Call, Spec
+from operators.torch.capture import array_of, dtype_of
 from operators.torch.importing import Importing
-from operators.torch.numbers import array_of, dtype_of
 from operators.torch.planning import imported
 from operators.torch.registry import whole
 from tests.torch.calls.calling import called
