@@ -15,8 +15,9 @@ from operators.kernels.routed import Collect, Routed
 from operators.kernels.routing import Routing
 from operators.kernels.tensors import Computed, Opaque, Stored, View
 from operators.torch.call import Call
-from operators.torch.calls.indexing import rows_by_data, rows_of
-from operators.torch.calls.reductions import sorted_along
+from operators.torch.calls.indexing import rows_by_data
+from operators.torch.calls.ordering import sorted_along
+from operators.torch.calls.tables import rows_of
 from operators.torch.importing import Importing
 from operators.torch.registry import imports, makes_whole
 from operators.torch.routed_rows import Collected, Control, Gathered, Says, deal, rows_operand

@@ -1,0 +1,240 @@
+"""Grouped products: rows of experts times the weights of each, and parts of what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import dtype_named
+from fabric.extend import block_format
+from operators.functions.steps import Columns
+from operators.kernels.grouped import GroupedProduct
+from operators.kernels.kernel import Operand
+from operators.kernels.routed import Pack, Packing, Routed, Spread
+from operators.kernels.routing import KnownRows, Routing
+from operators.kernels.schedule import fit
+from operators.kernels.tensors import Opaque, Stored, View
+from operators.tiles.tensor import Tensor
+from operators.torch.call import Call
+from operators.torch.importing import Importing
+from operators.torch.registry import imports
+from operators.torch.routed_rows import Control, Gathered, Says, on_routed_rows, to_experts
+
+_PRODUCTS = (
+    "aten._grouped_mm.default",
+    "aten.grouped_mm.default",
+    "transformers.grouped_mm_fallback.default",
+)
+
+
+@imports(*_PRODUCTS)
+@imports(*_PRODUCTS, of=Gathered)
+@imports(*_PRODUCTS, of=Routed)
+@imports(*_PRODUCTS, of=Control)
+def grouped_product(importing: Importing, call: Call) -> View:
+    """Rows of every group times a matrix of its own."""
+    rows, weights = call.tensor(0), call.tensor(1)
+    offsets = call.argument(2, "offs")
+    if call.argument(3, "bias") is not None:
+        importing.unsupported("it adds a bias: expected none")
+    if len(rows.shape) != 2 or len(weights.shape) != 3 or call.result.dtype != rows.dtype:
+        importing.unsupported(
+            f"it multiplies {list(rows.shape)} and {list(weights.shape)}: expected rows [S, K] and "
+            "weights [groups, K, N], and a result in the type of the rows"
+        )
+    if not isinstance(weights.source, Stored):
+        importing.unsupported("its weights are computed: expected weights that depend on no data")
+    routed = _routed(importing, call, rows, offsets, weights.shape[0])
+    (result,) = _multiplied(importing, importing.name_of(call), routed, [weights])
+    importing.products[result.source] = routed, weights
+    return result
+
+
+@imports(
+    "aten.chunk.default",
+    "aten.split.Tensor",
+    "aten.split.sizes",
+    "aten.split_with_sizes.default",
+    of=Routed,
+)
+def split(importing: Importing, call: Call) -> tuple[View, ...]:
+    """Parts of the columns of a grouped product: products with parts of the weights."""
+    dim = call.argument(2, "dim", 0)
+    return _parts(importing, call, dim, 0, [each.shape[-1] for each in call.results])
+
+
+@imports("aten.slice.Tensor", "aten.narrow.default", of=Routed)
+def sliced(importing: Importing, call: Call) -> View:
+    """Some columns of rows of experts: of a grouped product, one with some of the weights."""
+    x, size = call.tensor(), call.tensor().shape[-1]
+    dim, first = call.argument(1, "dim", 0), call.argument(2, "start") or 0
+    step = call.argument(4, "step", 1) if call.target == "aten.slice.Tensor" else 1
+    first = max(first + size, 0) if first < 0 else min(first, size)
+    count = call.result.shape[-1]
+    if x.source in importing.products and step == 1:
+        (result,) = _parts(importing, call, dim, first, [count])
+        return result
+    if dim % len(x.shape) != 1:
+        importing.unsupported("it takes some rows of experts: expected some of their columns")
+    places = tuple(range(first, first + step * count, step))
+    name, columns = importing.name_of(call), Columns((0,), x.dtype, places)
+    return on_routed_rows(importing.model, name, (x,), (columns,), whole=True)
+
+
+def _parts(
+    importing: Importing, call: Call, dim: int, first: int, sizes: Sequence[int]
+) -> tuple[View, ...]:
+    x = call.tensor()
+    found = importing.products.get(x.source)
+    if found is None or dim % len(x.shape) != 1 or not x.is_plain:
+        importing.unsupported(
+            "it takes parts of rows of experts: expected columns of what a grouped product gives"
+        )
+    routed, weights = found
+    parts = []
+    for size in sizes:
+        parts.append(weights.sliced(2, first, size))
+        first += size
+    return _multiplied(importing, importing.name_of(call), routed, parts)
+
+
+def _routed(importing: Importing, call: Call, rows: View, offsets: object, groups: int) -> View:
+    """Return rows at their experts, as tiles that a product can take.
+
+    Raises:
+        UnsupportedError: they are not in the order of the experts.
+    """
+    form = rows.source.form if isinstance(rows.source, Opaque) else None
+    control = offsets.source if isinstance(offsets, View) else None
+    if isinstance(form, Routed):
+        ends = control.form if isinstance(control, Opaque) else None
+        if isinstance(ends, Control):
+            fits = ends.says is Says.OFFSETS and ends.routing is form.routing
+        else:
+            experts = _experts(importing, offsets, rows.shape[0], groups)
+            known = form.routing.rows
+            fits = known is not None and np.array_equal(experts, known.experts)
+        if not fits:
+            importing.unsupported("its groups are not those of its rows: expected one choice")
+        if form.routing.experts not in (0, groups):
+            importing.unsupported(
+                f"it has groups, {groups}, for experts, {form.routing.experts}: expected one "
+                f"for each"
+            )
+        return _packed(importing, call, rows)
+    source = rows.source
+    if source not in importing.dealt:
+        experts = _experts(importing, offsets, rows.shape[0], groups)
+        importing.dealt[source] = _dealt(importing, rows, experts, groups)
+    return _packed(importing, call, importing.dealt[source])
+
+
+def _experts(importing: Importing, offsets: object, count: int, groups: int) -> NDArray[np.int64]:
+    """Return the group of each row."""
+    ends = importing.known(offsets)
+    if ends is None:
+        importing.unsupported(
+            "data decide which rows belong to which group: expected the groups of a choice, or "
+            "ones that are known"
+        )
+    counts: NDArray[np.int64] = np.diff(ends.astype(np.int64), prepend=0).astype(np.int64)
+    if len(ends) != groups or (counts < 0).any() or int(ends[-1]) != count:
+        importing.unsupported(
+            f"its groups end at rows {ends.tolist()}: expected ascending ends, {groups} of "
+            f"them, the "
+            f"last one {count}"
+        )
+    return np.repeat(np.arange(groups), counts)
+
+
+def _dealt(importing: Importing, rows: View, experts: NDArray[np.int64], groups: int) -> View:
+    """Send rows to groups that are known."""
+    form = rows.source.form if isinstance(rows.source, Opaque) else None
+    gathered = form if isinstance(form, Gathered) else None
+    tokens = rows.shape[0] if gathered is None else gathered.rows.shape[0]
+    order = np.arange(tokens) if gathered is None else gathered.order
+    known = KnownRows(experts, np.lexsort((order, experts)))
+    places = known.places(order, tokens)
+    if places is None:
+        importing.unsupported(
+            "rows come often in one group, or in groups of different numbers: expected each row in "
+            "as many groups, and those of a group in their order"
+        )
+    found: NDArray[np.int64] = places
+    number = len(importing.routings)
+    routing = Routing(number, tokens, found.shape[1], lambda _: found, "the choice", known)
+    routing.experts = groups
+    importing.routings.append(routing)
+    return to_experts(importing.model, rows, routing)
+
+
+def _packed(importing: Importing, call: Call, rows: View) -> View:
+    """Return tiles of routed rows; those that are tiles already stay as they are."""
+    source = rows.source
+    assert isinstance(source, Opaque)
+    form = source.form
+    assert isinstance(form, Routed)
+    if form.spread is not Spread.ROWS:
+        return rows
+    if source not in importing.packed:
+        routing = form.routing
+        experts = routing.experts or call.tensor(1).shape[0]
+        routing.experts = experts
+        regions = importing.schedule.regions_of(routing.number, experts)
+        name = importing.model.name(f"{source.name}_pack")
+        packed = Routed(routing, Spread.PACKED, Packing(regions))
+        result = Opaque(name, source.shape, source.dtype, packed)
+        ragged = importing.schedule.ragged
+        tile_rows = importing.schedule.tile_rows if ragged == "static" else None
+        (importing.packed[source],) = importing.add(
+            Pack(name, Operand(rows, None), tile_rows, result)
+        )
+    return importing.packed[source]
+
+
+def _multiplied(
+    importing: Importing, name: str, rows: View, weights: Sequence[View]
+) -> tuple[View, ...]:
+    """Multiply tiles of routed rows with weights [groups, K, N] each."""
+    source = rows.source
+    assert isinstance(source, Opaque)
+    form = source.form
+    assert isinstance(form, Routed)
+    assert form.packing is not None
+    summed = form.spread is Spread.TILED
+    wish = importing.schedule.tile_cols
+    tile = form.cols if summed else fit(weights[0].shape[2], wish)
+    results = []
+    for number, each in enumerate(weights):
+        inner, cols = each.shape[1:]
+        tiled = inner if summed else cols
+        if tiled % tile:
+            importing.unsupported(f"parts {tile} and {tiled} wide: expected equal ones")
+        spread = Spread.PACKED if summed else Spread.TILED
+        given = Routed(form.routing, spread, form.packing, 0 if summed else tile)
+        results.append(Opaque(f"{name}_{number}", (rows.shape[0], cols), source.dtype, given))
+    regions = form.packing.regions
+    narrow = importing.schedule.weight_dtype_of(name)
+    dtype = None if narrow is None else dtype_named(narrow)
+    # Numbers that share a scale lie along the inner dimension.
+    transposed = dtype is not None and block_format(dtype) is not None
+    stored = [_stored_as(each, dtype, transposed=transposed) for each in weights]
+    parts = [[_of_region(each, region, regions) for region in range(regions)] for each in stored]
+    kernel = GroupedProduct(name, Operand(rows, None), parts, tile, results, transposed=transposed)
+    return importing.add(kernel)
+
+
+def _stored_as(weights: View, dtype: np.dtype | None, *, transposed: bool) -> View:
+    """Return weights as they lie in off-chip memory."""
+    if transposed:
+        weights = weights.permuted((0, 2, 1))
+    return weights if dtype is None else View.of(weights.stored().retyped(dtype))
+
+
+def _of_region(weights: View, region: int, regions: int) -> Tensor:
+    share = weights.shape[0] // regions
+    part = weights.sliced(0, region * share, share).source
+    assert isinstance(part, Stored)
+    return part.tensor
