@@ -1,4 +1,4 @@
-"""STeP's operators, one module each, and the hardware functions they apply.
+"""STeP's operators, each family in one module, and the hardware functions they apply.
 
 What several of them share is in ``streams`` and ``tiles``. The names are those of ``__init__.pyi``;
 each is loaded when it is first used, since a program uses a third of them.

@@ -20,9 +20,8 @@ from fabric.extend import (
     Work,
     check_same_shape,
 )
-from operators.metadata import mean_of_metadata
-from operators.streams.lockstep import Lockstep
-from operators.streams.values import Values
+from operators.sources import mean_of_metadata
+from operators.streams.reading import Lockstep, Values
 from operators.tiles.integers import INTEGER, check_integers, count_in, integer
 
 __all__ = ["CacheReadAddresses", "ExpertAddresses", "FilterLastTile"]

@@ -1,43 +1,49 @@
-"""Bufferize: collect the inner dimensions of a stream in on-chip buffers.
+"""Bufferize and Streamify: collect tiles in on-chip buffers, and read such buffers.
+
+A buffer holds the inner dimensions of a stream. It is read once for each element of a reference, or
+so many times.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
-from fabric import (
-    ARTIFACT_BYTES,
-    ShapeError,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-)
+from fabric import ARTIFACT_BYTES, Dim, Layout, ShapeError, Stream, StreamType, Tile, TileType
 from fabric.extend import (
     Allocation,
+    Bounds,
     BufferReference,
     BufferType,
     Costs,
     Element,
     Empty,
+    Loop,
     Operator,
     Ports,
     Rates,
     Value,
     Wiring,
     Work,
+    at_least_one,
+    counted,
+    drop,
     is_ragged,
+    is_static,
     product,
+    same,
 )
-from operators.streams.lockstep import Lockstep
 from operators.streams.orders import Orders, Types
+from operators.streams.reading import Guided, Lockstep, Track, Values, differ
+from operators.tiles.row_major import LISTED, numbers_below, positions, reach, walk
 
-__all__ = ["Bufferize"]
+__all__ = ["Bufferize", "Streamify"]
 
 
 @dataclass(frozen=True)
@@ -166,3 +172,297 @@ def _close(elements: list[Element], empty: Empty, level: int) -> None:
     if elements and elements[-1][1] == empty.dimension:
         value, _ = elements.pop()
     elements.append((value, level))
+
+
+@dataclass(frozen=True)
+class Streamify(Operator):
+    """Read every buffer, in order or along an affine pattern.
+
+    Shapes:
+        buffers: [D_b, ..., D_0] of buffers; reference (optional): [D_b, ..., D_0, D'_c-1, ...,
+        D'_0] of anything, of which only the structure counts.
+        output: [D_b, ..., D_0, *repeats, *shape] of tiles, or the reference's shape with ``shape``
+        behind it.
+
+    Timing:
+        One cycle per tile. A buffer is released when it has been read for the last time.
+
+    Memory:
+        None: the tiles lie in the buffers that it reads. Those that were spilled are read from
+        off-chip memory each time they are sent.
+
+    Attributes:
+        repeats: how often every buffer is read without a reference, outermost first.
+        shape: the shape that is read at a time, outermost first; with None the buffer's.
+        strides: the step along each dimension of ``shape``, in tiles; only for static buffers.
+        offset: how many tiles of the buffer come before the first one that is read.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     buffers = Bufferize(rank=2)(LinearOffChipLoad(x, tile=(2, 4))())
+        ...     twice = Streamify(repeats=(2,))(buffers)
+        ...     LinearOffChipStore("y")(twice)
+        >>> program.expect(y=lambda: np.concatenate([x, x]))
+        >>> print(twice.type)
+        [1, 2, 2, 1] of 2x4 bfloat16
+        >>> print(simulate(program).verified)
+        True
+
+    Family:
+        On-chip memory (Table 4).
+    """
+
+    conducted: ClassVar[bool] = True
+    kind: ClassVar = "memory"
+    spills: ClassVar = "read"
+
+    repeats: tuple[int, ...] = ()
+    shape: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
+    offset: Annotated[int, Bounds(0)] = 0
+
+    def __call__(self, buffers: Stream, reference: Stream | None = None) -> Stream:
+        """Return the stream of tiles."""
+        (tiles,) = self.wire(buffers) if reference is None else self.wire(buffers, reference)
+        return tiles
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        buffers = inputs[0]
+        if not isinstance(buffers.value, BufferType):
+            raise ShapeError(f"Streamify reads {buffers}: expected a stream of buffers")
+        outer = (*buffers.shape, *self.repeats)
+        if len(inputs) > 1:
+            outer = self._referred(buffers, inputs[1])
+        elif any(count < 1 for count in self.repeats):
+            raise ShapeError(
+                f"Streamify repeats {buffers} {list(self.repeats)} times: expected at least 1"
+            )
+        return (StreamType((*outer, *self._read_shape(buffers.value)), buffers.value.tile),)
+
+    def _referred(self, buffers: Stream, reference: Stream) -> tuple[Dim, ...]:
+        outer = zip(buffers.shape, reference.shape, strict=False)
+        if reference.rank < buffers.rank or any(same(a, b) is False for a, b in outer):
+            raise ShapeError(
+                f"Streamify reads {buffers} as often as {reference} says: "
+                "expected the same outer dimensions"
+            )
+        if self.repeats:
+            raise ShapeError(
+                f"Streamify repeats {buffers} {list(self.repeats)} times and as often as "
+                f"{reference} says: expected one of the two"
+            )
+        return reference.shape
+
+    def _read_shape(self, buffer: BufferType) -> tuple[Dim, ...]:
+        """Return the shape of one reading."""
+        if self.shape is None and self.strides is None and not self.offset:
+            return buffer.shape
+        shape, strides = self.shape, self.strides
+        if shape is None or strides is None or len(shape) != len(strides) or not shape:
+            raise ShapeError(
+                f"Streamify reads {buffer} with shape {shape} and strides {strides}: "
+                "expected both, with one stride for each dimension"
+            )
+        if not all(map(is_static, buffer.shape)):
+            raise ShapeError(
+                f"Streamify reads {buffer} with strides: expected a buffer of a static shape"
+            )
+        if min(shape) < 0:
+            raise ShapeError(
+                f"Streamify reads {buffer} with shape {shape}: expected no dimension below 0"
+            )
+        size = product(buffer.shape)
+        assert isinstance(size, int)
+        ends = reach(shape, strides, self.offset)
+        if ends is not None and not 0 <= ends[0] <= ends[1] < size:
+            raise ShapeError(
+                f"Streamify reads tiles {ends[0]:,} to {ends[1]:,} of {buffer}: "
+                f"expected {numbers_below(size)}"
+            )
+        return shape
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        buffer = inputs[0].value
+        assert isinstance(buffer, BufferType)
+        tiles = 1 + product(buffer.shape)
+        return Costs(artifact_on_chip_bytes=tiles * buffer.tile.size_elements * ARTIFACT_BYTES)
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        buffer = inputs[0].value
+        assert isinstance(buffer, BufferType)
+        reading = product((*self.repeats, *(self.shape or buffer.shape)))
+        # Whether there is something in each buffer that comes.
+        times = inputs[-1].count
+        reads = not is_ragged(reading) and product((times, at_least_one(reading))) == times
+        return Work(
+            cycles=outputs[0].count - 1,
+            last_cycles=reading - 1,
+            in_memory=rates.in_memory[0],
+            closing=(len(inputs) - 1,) if reads else (),
+        )
+
+    @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        (source, *_), buffer, (after,) = inputs, types[0].value, outputs
+        assert isinstance(buffer, BufferType)
+        if isinstance(source, str):
+            return (source,)
+        tiles = product(buffer.shape)
+        again = product(after.shape[: types[0].rank + 1 + self._repeated(types)])
+        outer = product(types[0].shape)
+        static = isinstance(tiles, int) and isinstance(again, int) and isinstance(outer, int)
+        found = source.cut(tiles) if static else None
+        if found is None:
+            return ("data decide how often it reads each tile",)
+        return (self._order(source.nested(found[1]), found[0], again // outer),)
+
+    def _order(self, source: Layout, outer: tuple[Loop, ...], times: int) -> Layout | str:
+        """Return the order in which buffers of one order each are read so many times."""
+        inner, start = source.loops, source.start
+        if self.shape is not None and self.strides is not None:
+            if not all(self.shape):
+                return "it reads nothing"
+            view = counted(source.trips, self.shape, self.strides, self.offset)
+            if view is None:
+                return "its steps are none of loops over the buffer"
+            inner = tuple(_along(loop, source.loops) for loop in view.loops)
+            for loop, at in zip(source.loops, view.start, strict=True):
+                if loop.dim is not None:
+                    moved = start[loop.dim] + at * loop.step
+                    start = (*start[: loop.dim], moved, *start[loop.dim + 1 :])
+        again = (Loop(times, 1, None),) if times > 1 else ()
+        return replace(source.nested((*outer, *again, *inner)), start=start)
+
+    def _repeated(self, types: Types) -> int:
+        """Return how many dimensions the readings of one buffer have."""
+        return len(self.repeats) if len(types) == 1 else types[1].rank - types[0].rank
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        if len(ports.inputs) > 1:
+            await self._refer(ports)
+            return
+        unit = ports.unit
+        rank = len(ports.output_types[0].shape) - len(ports.input_types[0].shape)
+        passes = len(self.repeats)
+        inner = rank - passes
+        source = Values[BufferReference](ports.source, ports.sink, adds=rank, held=True)
+        async for buffer, stop in source:
+            reading = self._reading(ports, buffer)
+            for _, level, _ in positions(self.repeats):
+                last_stop = rank + stop if level == passes else inner + level
+                await _read(ports, reading, inner, last_stop)
+            source.take()
+            drop(buffer, unit.now)
+
+    async def _refer(self, ports: Ports) -> None:
+        sink, unit = ports.sink, ports.unit
+        dimensions = [len(each.shape) for each in (*ports.input_types, *ports.output_types)]
+        repeats, rank = dimensions[1] - dimensions[0], dimensions[2] - dimensions[1]
+        source, reference = Track(ports, 0), Track(ports, 1, repeats)
+        buffers = Guided[BufferReference](
+            ports, source, reference, sink, inner=repeats + rank, held=True
+        )
+        async for buffer in buffers:
+            reading = self._reading(ports, buffer)
+            level = -1
+            while level < repeats:
+                guide = await reference.source.receive()
+                reference.passed(guide)
+                if guide is None or reference.is_outside:
+                    raise differ(ports, source, reference)
+                what, level = guide
+                if isinstance(what, Empty):
+                    await sink.send_bare(level + rank, what.dimension + rank)
+                else:
+                    drop(what, unit.now)
+                    await _read(ports, reading, rank, rank + level)
+            buffers.take()
+            drop(buffer, unit.now)
+
+    def _reading(self, ports: Ports, buffer: BufferReference) -> Iterable[_Read]:
+        """Return what one reading gives; its last element closes all of its dimensions.
+
+        Raises:
+            OperatorError: an affine reading of a buffer that is not as large as its type says.
+        """
+        elements: Sequence[_Read] = buffer.elements
+        if buffer.allocation.spilled:
+            elements = _spilled(buffer)
+        if self.shape is None or self.strides is None:
+            return elements
+        buffer_type = ports.input_types[0].value
+        assert isinstance(buffer_type, BufferType)
+        if len(buffer.elements) != product(buffer_type.shape):
+            raise ports.failure(
+                f"a buffer of size {len(buffer.elements):,}: expected {buffer_type}"
+            )
+        reading = _Reading(elements, self.shape, self.strides, self.offset)
+        return list(reading) if math.prod(self.shape) <= LISTED else reading
+
+
+class _Spilled(NamedTuple):
+    """A tile in off-chip memory, and its address there."""
+
+    tile: Tile
+    address: int
+
+
+_Read: TypeAlias = tuple[Value | _Spilled, int]
+"""What is read of a buffer: an element of it, or of one in off-chip memory."""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Elements of a buffer along a view, walked anew each time they are read."""
+
+    elements: Sequence[_Read]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    def __iter__(self) -> Iterator[_Read]:
+        for item, stop, empty in walk(self.shape, self.strides, self.offset):
+            if item is not None:
+                yield self.elements[item][0], stop
+            elif empty is not None:
+                yield Empty(empty), stop
+
+
+def _spilled(buffer: BufferReference) -> Sequence[_Read]:
+    """Return the elements of a buffer of which some are in off-chip memory."""
+    elements: list[_Read] = [*buffer.elements]
+    for number, address in buffer.allocation.spilled.items():
+        tile, stop = elements[number]
+        assert isinstance(tile, Tile)
+        elements[number] = _Spilled(tile, address), stop
+    return elements
+
+
+def _along(loop: Loop, loops: tuple[Loop, ...]) -> Loop:
+    """Return a loop over the rounds of one of ``loops`` as a loop over the tensor."""
+    if loop.dim is None or loops[loop.dim].dim is None:
+        return Loop(loop.trips, 1, None)
+    return Loop(loop.trips, loop.step * loops[loop.dim].step, loops[loop.dim].dim)
+
+
+async def _read(ports: Ports, reading: Iterable[_Read], inner: int, last_stop: int) -> None:
+    """Send one reading of ``inner`` dimensions; its last element closes ``last_stop`` of them."""
+    sink, unit = ports.sink, ports.unit
+    for value, stop in reading:
+        level = last_stop if stop == inner else stop
+        if isinstance(value, Empty):
+            await sink.send_bare(level, value.dimension)
+        else:
+            if isinstance(value, _Spilled):
+                await ports.fetch(value.tile, value.address)
+                await sink.send((value.tile, level))
+            else:
+                await sink.send((value, level))
+            unit.charge(1)

@@ -29,10 +29,8 @@ from fabric.extend import (
     same,
     share,
 )
-from operators.streams.guided import Guided
 from operators.streams.orders import Orders, Types
-from operators.streams.track import Track
-from operators.streams.values import Values
+from operators.streams.reading import Guided, Track, Values
 
 __all__ = ["Expand", "Repeat"]
 

@@ -13,9 +13,9 @@ from typing_extensions import override
 from fabric import Stream, StreamType, Tile, TileType
 from fabric.extend import Costs, Operator, Ports, Rates, Wiring, Work, product
 from operators.functions.base import tile_types
-from operators.functions.split import Split
+from operators.functions.retile import Split
 from operators.streams.orders import Orders, Types
-from operators.streams.values import Values, send
+from operators.streams.reading import Values, send
 
 __all__ = ["FlatMap"]
 

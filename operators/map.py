@@ -22,9 +22,9 @@ from fabric.extend import (
     artifact_bytes,
 )
 from operators.functions.base import Function, check_flops
-from operators.streams.lockstep import Lockstep
 from operators.streams.operands import check_inputs, load_cycles, placed, size_bytes, unpacked_types
 from operators.streams.orders import Orders, Types
+from operators.streams.reading import Lockstep
 
 __all__ = ["Map"]
 

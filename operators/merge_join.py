@@ -33,7 +33,7 @@ from fabric.extend import (
     number_in,
     same,
 )
-from operators.streams.track import Track, closing, differ
+from operators.streams.reading import Track, closing, differ
 from operators.tiles.integers import is_integer
 
 __all__ = ["Intersect", "Union"]

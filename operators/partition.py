@@ -1,6 +1,9 @@
-"""Partition: route sub-tensors to the consumers that a selector names.
+"""Partition and Parallelize: the sub-tensors of a stream go to several consumers.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
+A selector names the consumers of a Partition; a Parallelize deals out in turn.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; Parallelize: the
+authors' artifact, the static counterpart of the paper's Partition (Table 6).
 """
 
 from __future__ import annotations
@@ -11,14 +14,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    Feedback,
-    Selector,
-    SelectorType,
-    ShapeError,
-    Stream,
-    StreamType,
-)
+from fabric import Feedback, Selector, SelectorType, ShapeError, Stream, StreamType
 from fabric.extend import (
     Bounds,
     Costs,
@@ -29,19 +25,18 @@ from fabric.extend import (
     Wiring,
     Work,
     artifact_bytes,
+    ceil_div,
     drop,
     holds_buffers,
     same,
     share,
 )
-from operators.flatten import Flatten
-from operators.promote import Promote
-from operators.selectors import Selectors
-from operators.streams.guided import Guided
+from operators.shape import Flatten, Promote
+from operators.sources import Selectors
 from operators.streams.operands import load_cycles, placed
-from operators.streams.track import Track, differ
+from operators.streams.reading import Guided, Track, differ
 
-__all__ = ["Partition"]
+__all__ = ["Parallelize", "Partition"]
 
 
 @dataclass(frozen=True)
@@ -225,3 +220,93 @@ def _counts(selectors: Stream, consumers: int) -> list[int] | None:
             break
         selectors = first.resolve()
     return None
+
+
+@dataclass(frozen=True)
+class Parallelize(Operator):
+    """Send sub-tensor i to consumer ``i mod consumers``.
+
+    Shapes:
+        source: [D, D_rank-1, ..., D_0]; output i: [ceil((D - i) / consumers), D_rank-1, ..., D_0].
+
+    Timing:
+        No cycles. An element becomes visible ``switch_cycles`` after it came, at the earliest.
+
+    Memory:
+        None.
+
+    Attributes:
+        consumers: how many outputs there are, at least 1.
+        rank: the rank of the sub-tensors, which is the source's rank.
+        switch_cycles: the latency to a consumer.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((5, 64)), tile=(1, 64))())
+        ...     first, second = Parallelize(2)(rows)
+        ...     LinearOffChipStore("even")(Promote(0)(first))
+        ...     LinearOffChipStore("odd")(Promote(0)(second))
+        >>> print(first.type)
+        [3] of 1x64 bfloat16
+        >>> print(second.type)
+        [2] of 1x64 bfloat16
+        >>> print(simulate(program).cycles)
+        127
+    """
+
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
+    no_order: ClassVar[str] = "who is free decides which of its tiles come where"
+
+    consumers: int
+    rank: int = 0
+    switch_cycles: Annotated[int, Bounds(0)] = 1
+
+    def __call__(self, source: Stream) -> tuple[Stream, ...]:
+        """Return one stream per consumer."""
+        return self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        if self.consumers < 1 or source.rank != self.rank:
+            raise ShapeError(
+                f"Parallelize({self.consumers}, rank={self.rank}) is given {source}: "
+                f"expected rank {self.rank} and at least 1 consumer"
+            )
+        size, *inner = source.shape
+        return tuple(
+            StreamType(
+                (ceil_div(size + behind, self.consumers), *wiring.renewed(inner)),
+                wiring.renewed_value(source.value),
+            )
+            for behind in range(0, -self.consumers, -1)
+        )
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs(artifact_fifo_bytes=(len(outputs) + 1) * artifact_bytes(inputs[0].value))
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        # What is sent is visible a cycle later in any case.
+        late = max(self.switch_cycles - 1, 0)
+        return Work(delay_cycles=late, passes=True, deals=True, in_memory=rates.in_memory[0])
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sinks = ports.source, ports.outputs
+        turn = 0
+        while (element := await source.receive()) is not None:
+            value, stop = element
+            sink = sinks[turn]
+            if isinstance(value, Empty):
+                await sink.send_bare(stop, value.dimension)
+            else:
+                await sink.send_at(element, ports.now + self.switch_cycles)
+            if stop >= self.rank:
+                turn = (turn + 1) % self.consumers
+            ports.turn(turn)

@@ -1,6 +1,9 @@
-"""Reassemble: put sub-tensors of several streams together as selectors say.
+"""Reassemble and EagerMerge: sub-tensors of several streams become one stream.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
+Selectors say which ones a Reassemble puts together; an EagerMerge takes what comes first.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; the clock of EagerMerge is the
+deterministic restatement of the authors' polling loop.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import Annotated, ClassVar
 
 from typing_extensions import override
 
-from fabric import Selector, SelectorType, ShapeError, Stream, StreamType
+from fabric import Dim, Selector, SelectorType, ShapeError, Stream, StreamType, TileType
 from fabric.extend import (
     Arrivals,
     Bounds,
@@ -21,16 +24,18 @@ from fabric.extend import (
     Ports,
     Rates,
     Source,
+    ValueType,
     Wiring,
     Work,
     artifact_bytes,
+    is_ragged,
     same,
     without_ragged,
 )
 from operators.streams.operands import load_cycles, placed
-from operators.streams.values import Values
+from operators.streams.reading import Values
 
-__all__ = ["Reassemble"]
+__all__ = ["EagerMerge", "Reassemble"]
 
 
 @dataclass(frozen=True)
@@ -196,3 +201,193 @@ class Reassemble(Operator):
             if ended:
                 return
             ports.turn(*memory, source, stop)
+
+
+@dataclass(frozen=True)
+class EagerMerge(Operator):
+    """Pass on the sub-tensors of all inputs in order of arrival, and say where each came from.
+
+    Shapes:
+        inputs: n streams [D_i, D_rank-1, ..., D_0]; data: [sum of D_i, D_rank-1, ..., D_0];
+        selectors: [sum of D_i], one-hot of n. Either output may stay unread. If the tiles of the
+        inputs have different sizes, no tile of the output is larger than the largest of these.
+
+    Timing:
+        A sub-tensor starts when its first element is visible. Its selector leaves in the same
+        cycle, or one hop earlier if every input has an element on its way. One cycle lies between
+        two elements of a sub-tensor. The sub-tensor that became visible first goes first. Of
+        several in the same cycle, that of the lowest input goes first.
+
+    Memory:
+        None.
+
+    Attributes:
+        rank: the rank of the sub-tensors.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     near = Flatten(0, 2)(LinearOffChipLoad(np.ones((2, 64)), tile=(1, 64))())
+        ...     far = Flatten(0, 2)(LinearOffChipLoad(np.ones((3, 64)), tile=(1, 64))())
+        ...     data, source = EagerMerge()([near, far])
+        ...     Consumer()(data)
+        ...     Consumer()(source)
+        >>> print(data.type)
+        [5] of 1x64 bfloat16
+        >>> print(source.type)
+        [5] of selector of 2
+        >>> print(simulate(program).cycles)
+        64
+
+    Family:
+        Routing and merging (Table 6).
+    """
+
+    conducted: ClassVar[bool] = True
+    no_order: ClassVar[str] = "what comes first decides the order"
+    secondary_outputs: ClassVar = (0, 1)
+
+    rank: int = 0
+
+    def __call__(self, inputs: Sequence[Stream]) -> tuple[Stream, Stream]:
+        """Return the merged stream and the selectors."""
+        data, selectors = self.wire(*inputs)
+        return data, selectors
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        if not inputs:
+            raise ShapeError("EagerMerge merges no streams: expected at least one")
+        first = inputs[0]
+        for stream in inputs:
+            if stream.rank != self.rank:
+                raise ShapeError(
+                    f"EagerMerge(rank={self.rank}) is given {stream}: expected rank {self.rank}"
+                )
+        value = _merged_value(wiring, inputs)
+        inner = tuple(self._merged_dim(wiring, inputs, axis) for axis in range(1, len(first.shape)))
+        outer: Dim = sum(stream.shape[0] for stream in inputs)
+        if is_ragged(outer):
+            outer = wiring.symbol(f"D_{wiring.node_name}")
+        return (
+            StreamType((outer, *inner), value),
+            StreamType((outer,), SelectorType(len(inputs), hits=1)),
+        )
+
+    def _merged_dim(self, wiring: Wiring, inputs: Sequence[Stream], axis: int) -> Dim:
+        """Return an inner dimension of the output: the inputs' common one, else a ragged one."""
+        first = inputs[0]
+        verdicts = {same(first.shape[axis], stream.shape[axis]) for stream in inputs}
+        if False in verdicts:
+            found = " and ".join(map(str, inputs))
+            raise ShapeError(
+                f"EagerMerge(rank={self.rank}) merges {found}: expected equal inner dimensions"
+            )
+        if None in verdicts:
+            return wiring.symbol(f"D_{wiring.node_name}_{axis}", ragged=True)
+        return first.shape[axis]
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs(
+            artifact_fifo_bytes=(len(inputs) + 1)
+            * sum(artifact_bytes(each.value) for each in outputs)
+        )
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        # A selector may be sent a cycle before its data are there.
+        inner = sum(each.count - each.shape[0] for each in inputs) if self.rank else 0
+        return Work(
+            cycles=inner, first_cycles=-1, needs="any", late=(0,), in_memory=all(rates.in_memory)
+        )
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        sources, selectors = ports.inputs, ports.outputs[1]
+        chosen = [Selector((port,), len(sources)) for port in range(len(sources))]
+        while (winner := await _winner(ports)) is not None:
+            cycle, port = winner
+            sources[port].idle(cycle)
+            await selectors.send((chosen[port], 0))
+            await self._pass(ports, sources[port])
+        for source in sources:
+            await source.receive()
+
+    async def _pass(self, ports: Ports, source: Source) -> None:
+        """Pass on one sub-tensor."""
+        data, unit, rank = ports.outputs[0], ports.unit, self.rank
+        while True:
+            element = await source.receive()
+            if element is None:
+                name = source.producer.name
+                raise ports.failure(
+                    f"{name} has ended: expected the rest of a rank-{rank} sub-tensor"
+                )
+            value, stop = element
+            occupied_cycles = 0
+            if isinstance(value, Empty):
+                await data.send_bare(stop, value.dimension)
+            else:
+                await data.send(element)
+                occupied_cycles = 1
+            if stop >= rank:
+                return
+            unit.charge(occupied_cycles)
+
+
+async def _winner(ports: Ports) -> tuple[int, int] | None:
+    """Return when the next sub-tensor is known and which input has it; None when all have ended.
+
+    It is known when its first element is visible. Where every open input has sent an element, and
+    nothing else can come, that is a hop before: then the selector overtakes the data. On channels
+    of wires nobody knows before an element is visible.
+    """
+    sources = ports.inputs
+    while True:
+        empty = tuple(each for each in sources if not each.queue and each.closed_cycle is None)
+        heads = [(each.head_cycle, port) for port, each in enumerate(sources) if each.queue]
+        if not heads:
+            if not empty:
+                return None
+            await ports.first_of(empty)
+            continue
+        cycle, port = min(heads)
+        if not empty:
+            if ports.interval_cycles:
+                return cycle, port
+            sent = [each.head_sent_cycle for each in sources if each.queue]
+            ends = [each.closed_cycle for each in sources if not each.queue]
+            known = max([*sent, *(end for end in ends if end is not None)])
+            return min(cycle, known), port
+        # An input that is empty now may still show an element of the same cycle or before.
+        await ports.clock.reach(ports.unit, cycle, watching=empty)
+        if not any(each.queue or each.closed_cycle is not None for each in empty):
+            return cycle, port
+
+
+def _merged_value(wiring: Wiring, inputs: Sequence[Stream]) -> ValueType:
+    """Return the element type of the output."""
+    values = [stream.value for stream in inputs]
+    first = values[0]
+    if all(value == first for value in values):
+        return first
+    tiles = [value for value in values if isinstance(value, TileType)]
+    if len(tiles) == len(values) and len({tile.dtype for tile in tiles}) == 1:
+        rows, cols = [tile.rows for tile in tiles], [tile.cols for tile in tiles]
+        if not (_known_to_differ(rows) or _known_to_differ(cols)):
+            counts = [stream.type.count for stream in inputs]
+            return TileType(
+                wiring.mixture("rows", counts, rows),
+                wiring.mixture("cols", counts, cols),
+                tiles[0].dtype,
+            )
+    if len(set(map(without_ragged, values))) == 1:
+        return wiring.renewed_value(first)
+    found = " and ".join(map(str, inputs))
+    raise ShapeError(f"EagerMerge merges {found}: expected one element type")
+
+
+def _known_to_differ(dims: Sequence[Dim]) -> bool:
+    return len({dim for dim in dims if isinstance(dim, int)}) > 1

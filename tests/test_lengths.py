@@ -20,8 +20,8 @@ LOOPS: Final = {
 """Their cases share thirty local variables, which a function of its own would have to be given."""
 
 HARDWARE: Final = {
-    "operators/rtl/buffers.py:scatter",
-    "operators/rtl/joins.py:intersect",
+    "operators/rtl/memory.py:scatter",
+    "operators/rtl/routing.py:intersect",
     "operators/rtl/routing.py:reassemble",
     "operators/rtl/routing.py:step",
     "operators/rtl/shapes.py:reshape",

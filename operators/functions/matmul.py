@@ -1,29 +1,34 @@
-"""Matrix products of tiles, in a Map and accumulated over a group."""
+"""Matrix products of tiles, in a Map and accumulated over a group, and what follows their sums.
+
+Rows of zeros at the end of the first tile, which are padding, are not multiplied: the products and
+sums of products lack the rows of zeros that come of them, until ``padded`` adds them. A bias is
+added in the precision of the sum, before anything is rounded.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType
-from fabric.extend import (
-    ValueType,
-    block_format,
-    holds_integers,
-    kept_as,
-    limits,
-    row_bytes,
-    same,
+from fabric import Dim, ShapeError, Tile, TileType, dtype_named
+from fabric.extend import ValueType, block_format, holds_integers, kept_as, limits, row_bytes, same
+from operators.functions.arithmetic import (
+    is_whole,
+    largest,
+    narrow,
+    plus,
+    roomy,
+    times,
+    wide,
+    wide_type,
 )
-from operators.functions.arithmetic import narrow, wide_type
 from operators.functions.base import Array, Function, Operand, Shaped, tile_types
-from operators.functions.product import padded, product, summed
 from operators.functions.reduction import Reduction, State
 
-__all__ = ["Matmul", "MatmulSum"]
+__all__ = ["LeadingCols", "Matmul", "MatmulSum", "ScaledAdd", "padded", "product", "summed"]
 
 _SYSTOLIC_ROWS = 16
 """Rows of the input tile that the compute unit of the paper keeps on chip."""
@@ -227,3 +232,204 @@ def _factors(name: str, operands: tuple[ValueType, ...], transposed: bool) -> tu
     # Eight numbers take as many bytes as one has bits.
     fewer = holds_integers(b.dtype) and row_bytes(8, b.dtype) < row_bytes(8, a.dtype)
     return tile_types(name, operands, 2, mixed_types=fewer)
+
+
+_FLOAT32: Final = dtype_named("float32")
+
+
+@dataclass(frozen=True)
+class ScaledAdd(Function):
+    """``alpha * x + beta * y``, rounded once, to the element type of ``y``.
+
+    Where that is a type of integers, ``x`` and the factors are whole numbers, too.
+
+    Shapes:
+        x: R x C; y: R x C, with 1 row or 1 column where it is repeated; result: R x C.
+
+    Timing:
+        One operation per element, and one for each factor that is not 1.
+
+    Attributes:
+        alpha: of ``x``.
+        beta: of ``y``.
+
+    Example:
+        >>> x, w, bias = np.ones((4, 8)), np.ones((8, 8)), np.arange(8.0).reshape(1, 8)
+        >>> with Program("example", mode="functional") as program:
+        ...     left, right = (LinearOffChipLoad(each, tile=each.shape)() for each in (x, w))
+        ...     products = Map(Matmul(unrounded=True))(left, right)
+        ...     added = LinearOffChipLoad(bias, tile=(1, 8))()
+        ...     LinearOffChipStore("y")(Map(ScaledAdd())(products, added))
+        >>> program.expect(y=lambda: x @ w + bias)
+        >>> print(products.type)
+        [1, 1, 1] of 4x8 float32
+        >>> print(simulate(program).verified)
+        True
+    """
+
+    operands: ClassVar = 2
+    mixed_types: ClassVar[bool] = True
+
+    alpha: float = 1.0
+    beta: float = 1.0
+
+    @override
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+        x, y = super().check(name, operands)
+        whole = float(self.alpha).is_integer() and float(self.beta).is_integer()
+        if limits(y.dtype) is not None and (limits(x.dtype) is None or not whole):
+            raise ShapeError(
+                f"{name} gives {self.alpha:g} * {x} + {self.beta:g} * {y}: expected whole numbers "
+                "and factors for a whole result"
+            )
+        return x, y
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        x, y = inputs
+        if any(
+            same(mine, one) is False and one != 1
+            for mine, one in ((x.rows, y.rows), (x.cols, y.cols))
+        ):
+            raise ShapeError(
+                f"ScaledAdd adds {y} to {x}: expected equal sizes, or 1 in what is added"
+            )
+        return TileType(x.rows, x.cols, y.dtype)
+
+    @override
+    def flops(self, *inputs: Shaped) -> Dim:
+        x, _ = inputs
+        return (1 + (self.alpha != 1) + (self.beta != 1)) * x.rows * x.cols
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        x, y = inputs
+        data = None
+        if x.data is not None and y.data is not None:
+            whole = limits(y.dtype) is not None
+            left, right = (
+                _scaled(factor, wide(data), whole=whole)
+                for factor, data in ((self.alpha, x.data), (self.beta, y.data))
+            )
+            data = narrow(plus(left, right), y.dtype, "ScaledAdd")
+        return Tile(x.rows, x.cols, y.dtype, data, valid_rows=x.valid_rows, valid_cols=x.valid_cols)
+
+
+def _scaled(factor: float, data: Array, *, whole: bool) -> Array:
+    if factor == 1:
+        return data
+    return times(
+        wide(np.asarray(int(factor))) if whole else np.asarray(factor, kept_as(_FLOAT32)), data
+    )
+
+
+@dataclass(frozen=True)
+class LeadingCols(Function):
+    """The first ``cols`` columns of a tile; no operations.
+
+    Shapes:
+        x: R x C; result: R x cols.
+
+    Attributes:
+        cols: at most C.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     tiles = LinearOffChipLoad(x, tile=(4, 4))()
+        ...     LinearOffChipStore("y")(Map(LeadingCols(3))(tiles))
+        >>> program.expect(y=lambda: x[:, :3])
+        >>> print(simulate(program).verified)
+        True
+    """
+
+    operands: ClassVar = 1
+
+    cols: int
+
+    @property
+    @override
+    def roundings(self) -> int:
+        return 0
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        (x,) = inputs
+        if self.cols < 1 or (isinstance(x.cols, int) and self.cols > x.cols):
+            raise ShapeError(
+                f"LeadingCols({self.cols}) is given {x}: expected at least 1, and no more "
+                "than there are"
+            )
+        return TileType(x.rows, self.cols, x.dtype)
+
+    @override
+    def flops(self, *inputs: Shaped) -> Dim:
+        return 0
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        (x,) = inputs
+        data = None if x.data is None else x.data[:, : self.cols]
+        valid_cols = min(x.valid_cols, self.cols)
+        return Tile(
+            x.rows, self.cols, x.dtype, data, valid_rows=x.valid_rows, valid_cols=valid_cols
+        )
+
+
+_EXACT: Final = 2**53
+"""Up to here float64 has every integer."""
+
+
+def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
+    """Return ``a @ b``, or ``a @ b.T`` where ``transposed``, as ``wide`` numbers.
+
+    What is multiplied of ``a``, which is often read again and again, is made once (``Tile.kept``).
+    """
+    assert b.data is not None
+    left = a.kept(_factor)
+    right = b.data.T if transposed else b.data
+    weights = b.dtype != a.dtype and left.dtype.kind == "f"
+    exact = weights or left.dtype == np.float64
+    if block_format(b.dtype) is not None:
+        right = wide(right)
+    right = right.astype(left.dtype, copy=False) if exact else wide(right)
+    left, right = roomy(largest(left) * largest(right) * len(right), left, right)
+    result: Array = left @ right
+    if left.dtype == np.float64 and limits(a.dtype) is not None:
+        result = result.astype(np.int64)
+    if len(left) < a.rows and not (is_whole(result) or np.isfinite(result).all()):
+        # An infinity or a NaN of b is seen in every row, and makes a NaN of a row of zeros.
+        assert a.data is not None
+        result = wide(a.data) @ right
+    return result
+
+
+def summed(total: Array, more: Array) -> Array:
+    """Return the sum of products."""
+    if len(total) == len(more):
+        return plus(total, more)
+    short, long = (total, more) if len(total) < len(more) else (more, total)
+    return np.concatenate([plus(long[: len(short)], short), long[len(short) :]])
+
+
+def padded(result: Array, rows: int) -> Array:
+    """Return products with all their ``rows``."""
+    if len(result) == rows:
+        return result
+    whole = np.zeros((rows, result.shape[1]), result.dtype)
+    whole[: len(result)] = result
+    return whole
+
+
+def _factor(tile: Tile) -> Array:
+    """Return the data for products, without rows that are padding and zeros."""
+    assert tile.data is not None
+    valid = tile.valid_rows
+    data = tile.data
+    if 0 < valid < tile.rows and not wide(data[valid:]).any():
+        data = data[:valid]
+    bits = 8 * tile.dtype.itemsize
+    if limits(tile.dtype) is not None and bits <= 16 and tile.cols << 2 * bits <= _EXACT:
+        # numpy multiplies integers without BLAS, ten times as slowly.
+        return data.astype(np.float64)
+    return wide(data)

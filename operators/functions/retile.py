@@ -1,4 +1,4 @@
-"""Retiling: tiles put together by rows or columns, and taken apart again."""
+"""Tiles put together by rows or columns, in an Accum, and cut into parts, in a FlatMap."""
 
 from __future__ import annotations
 
@@ -9,12 +9,23 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, Layout, Tile, TileType
-from fabric.extend import Loop, kept_as
+from fabric import Dim, Layout, ShapeError, Tile, TileType
+from fabric.extend import (
+    Described,
+    Element,
+    Empty,
+    Loop,
+    Wiring,
+    ceil_div,
+    in_parts,
+    is_ragged,
+    kept_as,
+    product,
+)
 from operators.functions.base import Shaped
 from operators.functions.reduction import Reduction, State
 
-__all__ = ["RetileCol", "RetileRow"]
+__all__ = ["RetileCol", "RetileRow", "Split", "SplitCols", "SplitRows", "SplitTiles"]
 
 
 class _Retile(Reduction):
@@ -175,3 +186,243 @@ def _joined(tiles: list[Tile], axis: int) -> np.ndarray:
     data = np.concatenate([tile.data for tile in tiles if tile.data is not None], axis=axis)
     data.flags.writeable = False
     return data
+
+
+@dataclass(frozen=True)
+class Split(Described):
+    """A function from one tile to a rank-``rank`` stream of tiles; no cycles.
+
+    A FlatMap concatenates what it returns for every element.
+
+    Attributes:
+        rank: of the streams.
+
+    Family:
+        Functions of FlatMap.
+    """
+
+    duties: ClassVar[tuple[str, ...]] = ("infer", "apply")
+
+    rank: ClassVar[int] = 0
+
+    @property
+    def leaves_parts(self) -> bool:
+        """Whether each tile that has rows and columns has parts."""
+        return False
+
+    def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
+        """Return the rank + 1 dimensions that ``count`` tiles give in all, and the parts' type.
+
+        Raises:
+            ShapeError: the tile cannot be split so.
+        """
+        raise NotImplementedError
+
+    def apply(self, tile: Tile) -> list[Element]:
+        """Return the parts in order, each with its stop; the last closes ``rank`` dimensions."""
+        raise NotImplementedError
+
+    def layout(self, layout: Layout) -> Layout | str:  # noqa: ARG002 - a default
+        """Return the layout of the parts of tiles of ``layout``, or why there is none."""
+        return f"{type(self).__name__} does not say which parts it makes"
+
+
+@dataclass(frozen=True)
+class _SplitLines(Split):
+    """Split a tile into rows or columns.
+
+    Attributes:
+        valid_only: drop those that are padding.
+            How many are left is known to the data only.
+    """
+
+    valid_only: bool = False
+
+    @property
+    @override
+    def leaves_parts(self) -> bool:
+        return not self.valid_only
+
+    def lines(self, wiring: Wiring, count: Dim, lines: Dim) -> tuple[Dim, ...]:
+        """Return how many lines come of ``count`` tiles with ``lines`` each."""
+        if self.valid_only:
+            return (wiring.symbol(f"D_{wiring.node_name}"),)
+        return (wiring.absorb(product((count, lines))),)
+
+
+@dataclass(frozen=True)
+class SplitRows(_SplitLines):
+    """Split a tile into its rows.
+
+    Shapes:
+        R x C tiles: R tiles of 1 x C each, or as many as have valid rows.
+
+    Attributes:
+        valid_only: drop rows that are padding.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = FlatMap(SplitRows())(LinearOffChipLoad(x, tile=(2, 4))())
+        ...     LinearOffChipStore("y")(rows)
+        >>> program.expect(y=lambda: x.reshape(2, 8))
+        >>> print(rows.type)
+        [1, 2, 2] of 1x4 bfloat16
+        >>> print(simulate(program).verified)
+        True
+    """
+
+    @override
+    def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
+        return self.lines(wiring, count, tile.rows), TileType(1, tile.cols, tile.dtype)
+
+    @override
+    def layout(self, layout: Layout) -> Layout | str:
+        return _parts(layout, 1, layout.cols)
+
+    @override
+    def apply(self, tile: Tile) -> list[Element]:
+        rows = tile.valid_rows if self.valid_only else tile.rows
+        return [(_row(tile, tile.data, row), 0) for row in range(rows)]
+
+
+@dataclass(frozen=True)
+class SplitCols(_SplitLines):
+    """Split a tile into its columns, each handed on as a row.
+
+    Shapes:
+        R x C tiles: C tiles of 1 x R each, or as many as have valid columns.
+
+    Attributes:
+        valid_only: drop columns that are padding.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     columns = FlatMap(SplitCols())(LinearOffChipLoad(x, tile=(4, 4))())
+        ...     LinearOffChipStore("y")(columns)
+        >>> program.expect(y=lambda: x.T.reshape(1, 16))
+        >>> print(columns.type)
+        [1, 1, 4] of 1x4 bfloat16
+        >>> print(simulate(program).verified)
+        True
+    """
+
+    @override
+    def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
+        return self.lines(wiring, count, tile.cols), TileType(1, tile.rows, tile.dtype)
+
+    @override
+    def apply(self, tile: Tile) -> list[Element]:
+        turned = Tile(
+            tile.cols,
+            tile.rows,
+            tile.dtype,
+            in_memory=tile.in_memory,
+            valid_rows=tile.valid_cols,
+            valid_cols=tile.valid_rows,
+        )
+        cols = tile.valid_cols if self.valid_only else tile.cols
+        data = None if tile.data is None else tile.data.T
+        return [(_row(turned, data, col), 0) for col in range(cols)]
+
+
+@dataclass(frozen=True)
+class SplitTiles(Split):
+    """Cut a tile into a grid of smaller ones.
+
+    Shapes:
+        R x C tiles: [R / rows, C / cols] of rows x cols each; R may be decided by data.
+
+    Attributes:
+        rows, cols: of the parts; they divide those of the tile.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     large = LinearOffChipLoad(np.ones((8, 128)), tile=(8, 128))()
+        ...     small = FlatMap(SplitTiles(rows=4, cols=64))(large)
+        ...     LinearOffChipStore("y")(small)
+        >>> print(large.type)
+        [1, 1, 1] of 8x128 bfloat16
+        >>> print(small.type)
+        [1, 1, 2, 2] of 4x64 bfloat16
+        >>> print(simulate(program).cycles)
+        159
+    """
+
+    rank: ClassVar[int] = 1
+
+    rows: int
+    cols: int
+
+    @property
+    @override
+    def leaves_parts(self) -> bool:
+        return True
+
+    @override
+    def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
+        sizes = ((tile.rows, self.rows), (tile.cols, self.cols))
+        if min(self.rows, self.cols) < 1 or any(
+            isinstance(size, int) and size % part for size, part in sizes
+        ):
+            raise ShapeError(
+                f"SplitTiles cuts {tile} into {self.rows}x{self.cols}: expected a divisor of each"
+            )
+        down, across = (ceil_div(size, part) for size, part in sizes)
+        if is_ragged(across):
+            across = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
+        tiles = wiring.absorb(product((count, down)))
+        return (tiles, across), TileType(self.rows, self.cols, tile.dtype)
+
+    @override
+    def layout(self, layout: Layout) -> Layout | str:
+        return _parts(layout, self.rows, self.cols)
+
+    @override
+    def apply(self, tile: Tile) -> list[Element]:
+        rows, cols = self.rows, self.cols
+        if tile.rows % rows or tile.cols % cols:
+            raise ValueError(f"{tile} is cut into {rows}x{cols}: expected a divisor of each")
+        parts: list[Element] = []
+        for top in range(0, tile.rows, rows):
+            if not tile.cols:
+                parts.append((Empty(0), 1))
+            for left in range(0, tile.cols, cols):
+                data = (
+                    None if tile.data is None else tile.data[top : top + rows, left : left + cols]
+                )
+                part = Tile(
+                    rows,
+                    cols,
+                    tile.dtype,
+                    data,
+                    in_memory=tile.in_memory,
+                    valid_rows=min(max(tile.valid_rows - top, 0), rows),
+                    valid_cols=min(max(tile.valid_cols - left, 0), cols),
+                )
+                parts.append((part, int(left + cols == tile.cols)))
+        return parts
+
+
+def _parts(layout: Layout, rows: int, cols: int) -> Layout | str:
+    """Return the layout of parts of rows x cols; their rows are the innermost of the tile's."""
+    part = [cols]
+    for size in reversed(layout.tile[:-1]):
+        part.insert(0, math.gcd(size, rows))
+        if part[0] not in (rows, size):
+            return "the rows of its parts are no box of the tensor"
+        rows //= part[0]
+    return in_parts(layout, tuple(part)) if layout.tile else "its tensor is one element"
+
+
+def _row(tile: Tile, data: np.ndarray | None, row: int) -> Tile:
+    return Tile(
+        1,
+        tile.cols,
+        tile.dtype,
+        None if data is None else data[row : row + 1],
+        in_memory=tile.in_memory,
+        valid_rows=int(row < tile.valid_rows),
+        valid_cols=tile.valid_cols,
+    )

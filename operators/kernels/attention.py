@@ -1,4 +1,4 @@
-"""Attention: softmax(q @ k.T) @ v, over the keys that each query sees.
+"""Attention: softmax(q @ k.T) @ v, over the keys that each query sees, and how it is tiled.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 5.5; FlashAttention, arXiv
 2205.14135.
@@ -6,6 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 5.5; FlashAttenti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,31 +16,45 @@ from typing_extensions import override
 
 from fabric import Layout, Program, Stream
 from fabric.extend import dtype_name
-from operators.accum import Accum
+from operators.accum import Accum, Scan
 from operators.expand import Expand
 from operators.flat_map import FlatMap
-from operators.flatten import Flatten
-from operators.functions.attention import AttentionScores, MaskScores, Quotient
-from operators.functions.retile import RetileRow
-from operators.functions.softmax import RescaledSum, RunningMaximum, ShiftedExp
-from operators.functions.split import SplitTiles
-from operators.kernels.attention_keys import Lists, Reader, Rows, Sizes, dealt, integers, selectors
-from operators.kernels.attention_mask import Heads, Visits
+from operators.functions.flash_attention import (
+    AttentionScores,
+    MaskScores,
+    Quotient,
+    RescaledSum,
+    RunningMaximum,
+    ShiftedExp,
+)
+from operators.functions.retile import RetileRow, SplitTiles
+from operators.kernels.attention_keys import (
+    Heads,
+    Lists,
+    Mask,
+    Part,
+    Reader,
+    Rows,
+    Sizes,
+    Visits,
+    dealt,
+    integers,
+    selectors,
+    visits,
+)
+from operators.kernels.following import readable
 from operators.kernels.kernel import Kernel, Operand, Streams
-from operators.kernels.tensors import Computed, View
+from operators.kernels.schedule import Schedule, fit
+from operators.kernels.tensors import Computed, Stored, View
 from operators.map import Map
-from operators.metadata import Metadata
-from operators.parallelize import Parallelize
-from operators.partition import Partition
-from operators.promote import Promote
-from operators.random_off_chip_load import RandomOffChipLoad
+from operators.off_chip_load import RandomOffChipLoad
+from operators.partition import Parallelize, Partition
 from operators.reassemble import Reassemble
-from operators.scan import Scan
-from operators.selectors import Selectors
-from operators.streams.dimensions import redimensioned
+from operators.shape import Flatten, Promote, redimensioned
+from operators.sources import Metadata, Selectors
 from operators.tiles.tensor import Tensor
 
-__all__ = ["Attention", "heads_layout"]
+__all__ = ["Attention", "plan_attention"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,3 +284,106 @@ def heads_layout(heads: Heads, columns: int) -> Layout:
 def _of(rows: Sequence[Rows], given: Iterator[Stream]) -> list[Stream | None]:
     """Return the stream of each that is computed, None for what is in off-chip memory."""
     return [next(given) if each.is_computed else None for each in rows]
+
+
+def plan_attention(
+    name: str,
+    queries: View,
+    keys: Sequence[View],
+    values: Sequence[View],
+    mask: Mask | None,
+    *,
+    scale: float,
+    dtype: np.dtype,
+    schedule: Schedule,
+) -> Attention:
+    """Return the kernel of an attention.
+
+    Args:
+        name: of its operators.
+        queries: [batch, heads, queries, d].
+        keys: [batch, key heads, keys, d] in one or more parts along the keys; the key heads divide
+            the heads.
+        values: [batch, key heads, keys, e] in as many parts.
+        mask: None where every query sees every key.
+        scale: of the scores.
+        dtype: of the result.
+        schedule: says how large tiles are.
+    """
+    batch, many, count, _ = queries.shape
+    steps = [_alike(each) for each in (*keys, *values)]
+    step = math.gcd(*steps)
+    key_heads = keys[0].shape[1] // step
+    parts = _parts(list(zip(keys, values, strict=True)), schedule.tile_keys)
+    heads = Heads(
+        batch,
+        key_heads,
+        many // key_heads,
+        count,
+        _rows(queries, schedule),
+        max(part.rows for part in parts),
+    )
+    shape = (batch, many, count, values[0].shape[-1])
+    result = Computed(name, shape, dtype, heads_layout(heads, shape[-1]))
+    return Attention(
+        name,
+        heads,
+        queries,
+        [Rows(view, step, part) for view, part in zip(keys, parts, strict=True)],
+        [Rows(view, step, part) for view, part in zip(values, parts, strict=True)],
+        visits(heads, parts, mask),
+        result,
+        scale=scale,
+        regions=schedule.attention_regions,
+    )
+
+
+def _alike(view: View) -> int:
+    """Return how many neighbouring heads are the same: those that an expand made of one."""
+    probe = Layout(view.shape, (1,) * 4, trips=(view.shape[1],), steps=(1,), map=(1,))
+    pulled = view.pull(probe)
+    loops = pulled.layout.canonical().loops if pulled is not None else ()
+    return loops[-1].trips if loops and loops[-1].dim is None else 1
+
+
+def _rows(queries: View, schedule: Schedule) -> int:
+    """Return the queries of a tile: those of the tiles that come, where each is of one head."""
+    layout = queries.layout
+    if layout is not None and layout.tile == (1, 1, layout.rows, queries.shape[-1]):
+        return layout.rows
+    return _readable(queries, fit(queries.shape[2], schedule.tile_rows))
+
+
+def _parts(pairs: Sequence[tuple[View, View]], wish: int) -> tuple[Part, ...]:
+    """Return the tiles of each part of keys and values.
+
+    What a kernel gives comes in tiles that divide it; what is in memory may be laid out with rows
+    of zeros behind it, and has the tiles that the widest part has.
+    """
+    rows = [_part_rows(keys, values, wish) for keys, values in pairs]
+    widest = max(rows)
+    return tuple(
+        Part(keys.shape[2], widest, knows_rows=False)
+        if _are_stored(keys, values)
+        else Part(keys.shape[2], each, knows_rows=True)
+        for (keys, values), each in zip(pairs, rows, strict=True)
+    )
+
+
+def _part_rows(keys: View, values: View, wish: int) -> int:
+    """Return the rows of a tile: a divisor, or where it may be padded and has no good one more."""
+    count = keys.shape[2]
+    rows, most = fit(count, wish), min(wish, count)
+    if not _are_stored(keys, values):
+        return math.gcd(_readable(keys, rows), _readable(values, rows))
+    return rows if most <= 2 * rows <= 2 * wish else most
+
+
+def _are_stored(keys: View, values: View) -> bool:
+    return isinstance(keys.source, Stored) and isinstance(values.source, Stored)
+
+
+def _readable(view: View, rows: int) -> int:
+    """Return how many rows of a head a tile can have: ``rows``, or fewer where the view asks so."""
+    wish = Layout.tiled(view.shape, (1, 1, rows, view.shape[-1]))
+    return readable((view,), wish, whole_rows=True).rows

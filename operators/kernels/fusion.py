@@ -1,4 +1,8 @@
-"""Fusion: which kernels hand their tensors on within the chip, and which through off-chip memory.
+"""Fusion: which kernels become one, and which hand on within the chip or through off-chip memory.
+
+Chains of calls on the same tiles become one kernel, since what only they read need not be handed
+on. Kernels stay on chip in groups whose buffers fit there; what buffers take is read off the
+operators that kernels are wired as.
 
 Source: StreamTensor, arXiv 2509.13694v2, section 4.2, Algorithm 2.
 """
@@ -8,13 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fabric import CapacityError
+from fabric import CapacityError, Program
 from fabric.extend import refuse
-from operators.kernels.kernel import Kernel, Operand
+from operators.bufferize import Bufferize
+from operators.functions.steps import Chain, Step, renumbered
+from operators.kernels.kernel import Kernel, Operand, may_be_spilled
 from operators.kernels.model import Model
-from operators.kernels.tensors import Source
+from operators.kernels.row_local import RowLocal, same_operand
+from operators.kernels.schedule import number_of
+from operators.kernels.tensors import Computed, Source, Stored
+from operators.kernels.wiring import wire
 
-__all__ = ["Buffer", "Fusion", "Needs", "fused"]
+__all__ = ["Buffer", "Fusion", "Needs", "buffer_bytes", "fused", "merge_chains", "needs_of"]
 
 
 @dataclass(frozen=True)
@@ -165,3 +174,130 @@ def _dropped(stored: Sequence[Operand], needs: Needs, room_bytes: int) -> list[O
 def _more(buffer: Buffer) -> int:
     """Return the bytes that it takes to keep what could be read again."""
     return buffer.size_bytes - buffer.spilled_bytes
+
+
+def needs_of(model: Model) -> Needs:
+    """Return what ``model`` takes where all of it stays on chip, and what where it does not."""
+    with Program("all on chip") as program:
+        wired = wire(program, model)
+    stored = [each for each in wired.operands if isinstance(each.view.source, Stored)]
+    with Program("nothing kept") as spilling:
+        spilled = wire(spilling, model, stored)
+    left = {each: buffer_bytes(spilling, spilled.operands[each]) for each in stored}
+    round_loops = {
+        operand
+        for loop in model.loops.values()
+        for kernel in model.round(loop)
+        for operand in kernel.operands
+        if not isinstance(operand.view.source, Stored)
+    }
+    return Needs(
+        {kernel: buffer_bytes(program, its) for kernel, its in wired.kernels.items()},
+        {
+            operand: Buffer(
+                its,
+                buffer_bytes(program, its),
+                left.get(operand, 0),
+                operand not in round_loops and may_be_spilled(operand),
+            )
+            for operand, its in wired.bringing.items()
+        },
+    )
+
+
+def buffer_bytes(program: Program, operators: range) -> int:
+    """Return what those of ``operators`` that collect tiles take, as ``check`` has it.
+
+    A buffer is there twice, one being filled while the other one is read. What hangs on sizes that
+    the program does not bind is left out.
+    """
+    nodes = [program.nodes[place] for place in operators]
+    return sum(
+        number_of(program, node.operator.costs(node.input_types, node.output_types).on_chip_bytes)
+        or 0
+        for node in nodes
+        if isinstance(node.operator, Bufferize)
+    )
+
+
+def merge_chains(model: Model) -> None:
+    """Merge each kernel of steps into the only one that reads it, where that has the same tiles.
+
+    So a norm spelled as powers, means and products is one unit, and so are the halves of a rotary
+    embedding: what all readers of a tensor come down to reads it as often as it is needed.
+    """
+    for kernel in reversed(list(model.kernels)):
+        if isinstance(kernel, RowLocal) and kernel in model.kernels:
+            _take_in(model, kernel)
+
+
+def _take_in(model: Model, kernel: RowLocal) -> None:
+    """Merge into ``kernel`` what only it reads, and what only that reads, and so on."""
+    while (found := _only_read_by(model, kernel)) is not None:
+        merged = _merged(found, kernel)
+        model.kernels[model.kernels.index(kernel)] = merged
+        model.kernels.remove(found)
+        kernel = merged
+
+
+def _only_read_by(model: Model, kernel: RowLocal) -> RowLocal | None:
+    """Return a kernel whose result only ``kernel`` reads, tile by tile; the last of several."""
+    for other in reversed(model.kernels[: model.kernels.index(kernel)]):
+        if not isinstance(other, RowLocal):
+            continue
+        (result,) = other.results
+        reading = [each for each in kernel.operands if each.view.source is result]
+        if reading and len(reading) == _readers(model, result) and all(map(_as_it_comes, reading)):
+            return other
+    return None
+
+
+def _readers(model: Model, source: Source) -> int:
+    return model.readers().get(source, 0)
+
+
+def _as_it_comes(operand: Operand) -> bool:
+    """Whether tiles are read in the order in which they are given, each once."""
+    source, layout = operand.view.source, operand.layout
+    assert isinstance(source, Computed)
+    assert layout is not None
+    pulled = operand.view.pull(layout)
+    return (
+        pulled is not None
+        and pulled.layout.shape == source.shape
+        and pulled.layout.same_order(source.layout)
+    )
+
+
+def _merged(first: RowLocal, second: RowLocal) -> RowLocal:
+    """Return one kernel that does the steps of both."""
+    (given,) = first.results
+    operands: list[Operand] = []
+    # The reader's operands come first: they say how what is merged is walked.
+    for operand in (*second.operands, *first.operands):
+        if operand.view.source is not given and _place(operand, operands) is None:
+            operands.append(operand)
+    steps: list[Step] = []
+
+    def put(step: Step) -> int:
+        steps.append(step)
+        return len(operands) + len(steps) - 1
+
+    handed_on = -1
+    for kernel in (first, second):
+        numbers: list[int] = []
+        for operand in kernel.operands:
+            place = _place(operand, operands)
+            numbers.append(handed_on if place is None else place)
+        for step in kernel.chain.steps:
+            numbers.append(put(renumbered(step, numbers)))
+        handed_on = numbers[-1]
+    (result,) = second.results
+    assert isinstance(result, Computed)
+    return RowLocal(second.name, Chain(len(operands), tuple(steps)), operands, result)
+
+
+def _place(operand: Operand, operands: list[Operand]) -> int | None:
+    """Return which of ``operands`` is the same; None where none is."""
+    same = (place for place, other in enumerate(operands) if same_operand(operand, other))
+    return next(same, None)

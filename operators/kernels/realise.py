@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 from fabric import ConfigurationError, Program
 from fabric.extend import ComputeOperator, refuse
-from operators.kernels.fusion import Fusion, fused
+from operators.kernels.fusion import Fusion, fused, needs_of
 from operators.kernels.model import Model
-from operators.kernels.needs import needs_of
-from operators.kernels.schedule import Schedule
-from operators.kernels.sizes import number_of
+from operators.kernels.schedule import Schedule, number_of
 from operators.kernels.summary import summarise
 from operators.kernels.wiring import wire
 

@@ -16,16 +16,14 @@ from typing_extensions import override
 
 from fabric import Feedback, Layout, Stream, StreamType, TileType
 from fabric.extend import Loop
-from operators.bufferize import Bufferize
-from operators.consumer import Consumer
+from operators.bufferize import Bufferize, Streamify
 from operators.kernels.following import rows_layout
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.tensors import Computed, View
 from operators.partition import Partition
 from operators.reassemble import Reassemble
-from operators.selectors import Selectors
-from operators.streamify import Streamify
-from operators.streams.dimensions import redimensioned
+from operators.shape import redimensioned
+from operators.sources import Consumer, Selectors
 
 __all__ = ["Behind", "Entrance", "Recurrence", "Reversed", "States", "by_steps", "is_by_steps"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fabric import ProgramError, Stream
 from operators.functions.choosing import SelectorOf
 from operators.map import Map
-from operators.selectors import Selectors
+from operators.sources import Selectors
 
 __all__ = ["Choice", "KnownRows", "Routing", "drawn", "selected"]
 

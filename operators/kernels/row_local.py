@@ -1,4 +1,7 @@
-"""Calls that work on each tile alone: single numbers, and rows where a tile holds them whole."""
+"""Calls that work on each tile alone: single numbers, and rows where a tile holds them whole.
+
+So does what puts the elements of a tile in the places where a reader wants them.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,17 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric import Stream, TileType
-from operators.functions.chain import Chain, shapes
-from operators.functions.steps import Placed, Step, renumbered
+from operators.functions.steps import Chain, Placed, Step, renumbered, shapes
 from operators.kernels.kernel import Kernel, Operand, Streams
-from operators.kernels.rearranging import placed
 from operators.kernels.tensors import Computed
 from operators.map import Map
-from operators.streams.dimensions import redimensioned
+from operators.shape import redimensioned
 
-__all__ = [
-    "RowLocal",
-    "row_local",
-    "same_operand",
-]
+__all__ = ["RowLocal", "rearranged", "row_local", "same_operand"]
 
 
 class RowLocal(Kernel):
@@ -107,3 +105,45 @@ def same_operand(one: Operand, other: Operand) -> bool:
         and one.view.steps == other.view.steps
         and one.layout == other.layout
     )
+
+
+def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: tuple[int, ...]) -> Stream:
+    """Return tiles whose elements are those of ``stream`` at ``places``, [rows, cols].
+
+    Args:
+        stream: of tiles.
+        places: which element of a tile, in row-major order, each element of the result is.
+        broadcasts: a row (0) or a column (1) that is repeated may stay single.
+    """
+    tile = stream.value
+    assert isinstance(tile, TileType)
+    step = placed(0, tile, places, broadcasts=broadcasts)
+    return stream if step is None else Map(Chain(1, (step,)))(stream)
+
+
+def placed(
+    value: int, tile: TileType, places: NDArray[np.int64], *, broadcasts: tuple[int, ...]
+) -> Placed | None:
+    """Return the step that puts the elements of a tile in their places; None where they are.
+
+    Args:
+        value: the number of the tile in a chain.
+        tile: whose elements they are.
+        places: as in ``rearranged``.
+        broadcasts: the same.
+    """
+    for axis in broadcasts:
+        places = _single(places, axis)
+    rows, cols = places.shape
+    flat = places.reshape(-1)
+    in_order = np.array_equal(flat, np.arange(tile.rows * tile.cols))
+    if in_order and (rows, cols) == (tile.rows, tile.cols):
+        return None
+    at = None if in_order else tuple(flat.tolist())
+    return Placed((value,), tile.dtype, rows, cols, at)
+
+
+def _single(places: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
+    """Return one row (axis 0) or one column (axis 1) where all are alike."""
+    first = places.take([0], axis)
+    return first if (places == first).all() else places

@@ -1,17 +1,18 @@
-"""Schedules: how the calls of a model are tiled, ordered and kept on chip."""
+"""Schedules: how the calls of a model are tiled, ordered and kept on chip, and numbers for that."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from math import isqrt
+from fractions import Fraction
+from math import ceil, isqrt
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
-from fabric import ConfigurationError
+from fabric import ConfigurationError, Dim, Program
 from fabric.extend import Bounds, Described, checked
 
-__all__ = ["Order", "Schedule", "WeightDtype", "at_most", "divisors", "fit"]
+__all__ = ["Order", "Schedule", "at_most", "divisors", "fit", "number_of"]
 
 Value = TypeVar("Value")
 
@@ -159,3 +160,9 @@ def fit(size: int, wish: int) -> int:
         return below
     above = min((each for each in found if each > wish), default=below)
     return above if above <= 8 * wish else below
+
+
+def number_of(program: Program, dim: Dim) -> int | None:
+    """Return ``dim`` rounded up; None where it hangs on what ``program`` does not bind."""
+    value = dim if isinstance(dim, int) else dim.with_sizes(program.sizes)
+    return ceil(value) if isinstance(value, int | Fraction) else None

@@ -13,17 +13,14 @@ import numpy as np
 
 from fabric import Program, Stream, TileType
 from fabric.extend import BufferType
-from operators.kernels.edges import joint_of
-from operators.kernels.fusion import Fusion
-from operators.kernels.kernel import Kernel, Operand
-from operators.kernels.loading import times_loaded
+from operators.kernels.fusion import Fusion, buffer_bytes
+from operators.kernels.kernel import Kernel, Operand, joint_of
 from operators.kernels.model import Model
-from operators.kernels.needs import buffer_bytes
 from operators.kernels.product import Product
-from operators.kernels.sizes import number_of
+from operators.kernels.schedule import number_of
 from operators.kernels.tensors import Source, Stored
-from operators.kernels.wired import Wired
-from operators.random_off_chip_load import RandomOffChipLoad
+from operators.kernels.wiring import Wired, times_loaded
+from operators.off_chip_load import RandomOffChipLoad
 from operators.tiles.tensor import Tensor
 
 __all__ = ["summarise"]

@@ -20,8 +20,7 @@ from fabric import (
     simulate,
     size,
 )
-from operators.kernels.schedule import Order, Schedule
-from operators.kernels.sizes import number_of
+from operators.kernels.schedule import Order, Schedule, number_of
 
 __all__ = ["candidates", "tuned"]
 

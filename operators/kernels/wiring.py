@@ -1,27 +1,26 @@
-"""From a model to the operators of the program that is open."""
+"""From a model to the operators of the program that is open.
+
+What comes between kernels is wired, too: loads of stored tensors, converters, ways through memory.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Final
 
 from fabric import Layout, Program, ShapeError, Stream
-from operators.convert import Convert
-from operators.kernels.edges import Joint, joint_of
-from operators.kernels.kernel import Kernel, Operand, Streams
-from operators.kernels.loading import load
+from operators.convert import Convert, loaded, matrix_of, through_memory
+from operators.kernels.kernel import Joint, Kernel, Operand, Streams, joint_of
 from operators.kernels.model import Model
-from operators.kernels.rearranging import rearranged
-from operators.kernels.sizes import number_of
+from operators.kernels.row_local import rearranged
+from operators.kernels.schedule import number_of
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
-from operators.kernels.wired import Wired
-from operators.streams.dimensions import redimensioned
-from operators.through_memory import matrix_of, through_memory
+from operators.shape import redimensioned
 
-__all__ = ["spill", "wire"]
+__all__ = ["Wired", "spill", "times_loaded", "wire"]
 
 
 def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> Wired:
@@ -202,3 +201,66 @@ def _is_rectangle(layout: Layout) -> bool:
     except ShapeError:
         return False
     return True
+
+
+@dataclass(frozen=True, eq=False)
+class Wired:
+    """Operators by what they were wired for, as places in ``Program.nodes``.
+
+    Attributes:
+        kernels: the operators of each kernel.
+        operands: what was wired to bring each operand; nothing where another one's is shared.
+        bringing: as ``operands``, but for operands that share them the same operators.
+    """
+
+    kernels: dict[Kernel, range] = field(default_factory=dict)
+    operands: dict[Operand, range] = field(default_factory=dict)
+    bringing: dict[Operand, range] = field(default_factory=dict)
+
+
+def load(name: str, operand: Operand) -> Stream:
+    """Return a stored operand as its kernel reads it, ``[1, *layout.trips]`` of tiles."""
+    source, layout = operand.view.source, operand.layout
+    assert isinstance(source, Stored)
+    assert layout is not None
+    pulled = operand.pulled()
+    once = _loaded(operand, pulled.layout)
+    stream = loaded(source.tensor, once, name=name)
+    if once != pulled.layout:
+        stream = Convert(pulled.layout)(stream)
+    if not operand.rearranges:
+        stream = rearranged(stream, pulled.places, broadcasts=operand.broadcasts)
+    return redimensioned(stream, (1, *layout.trips))
+
+
+def times_loaded(operand: Operand, *, spilled: bool) -> int:
+    """Return how often the tiles of a stored operand are loaded.
+
+    Args:
+        operand: of a kernel.
+        spilled: there is no room to keep it.
+    """
+    layout = operand.pulled().layout
+    loaded = _loaded(replace(operand, resident=operand.resident and not spilled), layout)
+    return loaded.count // _once(layout).count
+
+
+def _loaded(operand: Operand, layout: Layout) -> Layout:
+    """Return the walk of what an operand is loaded of, which is read in ``layout``."""
+    return _once(layout) if operand.resident else _innermost_once(layout)
+
+
+def _once(layout: Layout) -> Layout:
+    """Return the layout without the loops that read again."""
+    return _without(layout, lambda loop: layout.map[loop] is None)
+
+
+def _innermost_once(layout: Layout) -> Layout:
+    """Return the layout without the loops that read the same tile again at once."""
+    last = max((loop for loop, dim in enumerate(layout.map) if dim is not None), default=-1)
+    return _without(layout, lambda loop: loop > last)
+
+
+def _without(layout: Layout, dropped: Callable[[int], bool]) -> Layout:
+    kept = [loop for loop in range(len(layout.trips)) if not dropped(loop)]
+    return layout.nested([layout.loops[loop] for loop in kept])

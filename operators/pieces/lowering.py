@@ -33,9 +33,9 @@ from fabric import (
 from fabric.extend import Costs, OffChipTensor, Operator, Ports, Wiring, is_static, row_bytes
 from operators.accum import Accum
 from operators.functions import Matmul, MatmulSum
-from operators.linear_off_chip_load import LinearOffChipLoad
-from operators.linear_off_chip_store import LinearOffChipStore
 from operators.map import Map
+from operators.off_chip_load import LinearOffChipLoad
+from operators.off_chip_store import LinearOffChipStore
 from operators.pieces.buffers import (
     FREED,
     MOST_PIECES,
@@ -53,11 +53,10 @@ from operators.pieces.units import (
     PromotePieces,
     RepeatPieces,
 )
-from operators.reshape import Reshape
+from operators.shape import Reshape
 from operators.tiles.grid import Grid
-from operators.tiles.row_major import positions, row_major_strides
+from operators.tiles.row_major import positions, row_major_strides, walk
 from operators.tiles.tensor import Tensor
-from operators.tiles.view import walk
 
 __all__ = ["in_pieces"]
 

@@ -17,7 +17,7 @@ from fabric import Dim, Stream, StreamType, Tile, TileType
 from fabric.extend import ComputeOperator, Costs, Operator, Ports, Wiring
 from operators.functions.arithmetic import narrow
 from operators.functions.base import Function
-from operators.functions.product import summed
+from operators.functions.matmul import summed
 
 __all__ = [
     "AccumPieces",

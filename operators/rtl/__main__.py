@@ -15,7 +15,7 @@ from amaranth import Module, Signal
 from typing_extensions import override
 
 from fabric import ConfigurationError, FabricError
-from operators.rtl import buffers, compute, joins, memory, routing, sequences, shapes, tools
+from operators.rtl import compute, memory, routing, sequences, shapes, tools
 from operators.rtl.blocks import Unit
 from operators.rtl.channel import channel
 from operators.rtl.cost import cost_of
@@ -113,13 +113,13 @@ def builders() -> dict[str, Build]:
         "Load_1": partial(memory.load, 1),
         "Load_1_number": partial(memory.load, 1, numbers=True),
         **{f"Store_{number}": partial(memory.random_store, number) for number in (0, 1)},
-        "Bufferize": buffers.bufferize,
-        **{f"Streamify_{number}": partial(buffers.streamify, number) for number in (1, 2)},
-        **{f"Scatter_{banks}": partial(buffers.scatter, banks) for banks in (1, 2, 4)},
+        "Bufferize": memory.bufferize,
+        **{f"Streamify_{number}": partial(memory.streamify, number) for number in (1, 2)},
+        **{f"Scatter_{banks}": partial(memory.scatter, banks) for banks in (1, 2, 4)},
         "Zip": shapes.zip_,
-        "Zip_numbers": joins.zip_numbers,
-        "Intersect_01_11": partial(joins.intersect, (0, 1), (1, 1)),
-        "Intersect_12_22": partial(joins.intersect, (1, 2), (2, 2)),
+        "Zip_numbers": routing.zip_numbers,
+        "Intersect_01_11": partial(routing.intersect, (0, 1), (1, 1)),
+        "Intersect_12_22": partial(routing.intersect, (1, 2), (2, 2)),
         "Initial": shapes.initial,
         "Flatten": shapes.flatten,
         "Promote": shapes.promote,

@@ -12,26 +12,21 @@ import numpy as np
 
 from fabric import Broadcast, Initial, ProgramError, SelectorType, StreamType, TileType, TupleType
 from fabric.extend import BufferType, Operator
-from operators.accum import Accum
+from operators.accum import Accum, Scan
 from operators.addresses import CacheReadAddresses, ExpertAddresses, FilterLastTile
-from operators.bufferize import Bufferize
-from operators.consumer import Consumer
-from operators.eager_merge import EagerMerge
+from operators.bufferize import Bufferize, Streamify
 from operators.expand import Expand, Repeat
 from operators.flat_map import FlatMap
-from operators.flatten import Flatten
-from operators.functions.chain import Chain
 from operators.functions.elementwise import Add, Div, Maximum, Mul
-from operators.functions.rows import PadRows
-from operators.functions.scaled import ScaledAdd
-from operators.functions.split import SplitTiles
-from operators.linear_off_chip_load import LinearOffChipLoad
-from operators.linear_off_chip_store import LinearOffChipStore
+from operators.functions.matmul import ScaledAdd
+from operators.functions.retile import SplitTiles
+from operators.functions.row_functions import PadRows
+from operators.functions.steps import Chain
 from operators.map import Map
 from operators.merge_join import Intersect
-from operators.metadata import Metadata
-from operators.parallelize import Parallelize
-from operators.partition import Partition
+from operators.off_chip_load import LinearOffChipLoad, Load, RandomOffChipLoad
+from operators.off_chip_store import LinearOffChipStore, RandomOffChipStore
+from operators.partition import Parallelize, Partition
 from operators.pieces.buffers import ReadPieces, TokenPieces
 from operators.pieces.lowering import LoadPieces, StorePieces
 from operators.pieces.units import (
@@ -42,32 +37,22 @@ from operators.pieces.units import (
     PromotePieces,
     RepeatPieces,
 )
-from operators.promote import Promote
-from operators.ragged_integers import RaggedIntegers
-from operators.random_off_chip_load import RandomOffChipLoad
-from operators.random_off_chip_store import RandomOffChipStore
-from operators.reassemble import Reassemble
-from operators.reshape import Reshape
+from operators.reassemble import EagerMerge, Reassemble
 from operators.rtl import (
-    buffers,
     chains,
     compute,
-    joins,
     memory,
     pieces,
     routing,
     sequences,
     shapes,
 )
-from operators.rtl.own import stated
-from operators.rtl.place import Binding, Place, is_tile
-from operators.rtl.tokens import CONTROL_BITS
-from operators.scan import Scan
+from operators.rtl.channel import CONTROL_BITS
+from operators.rtl.own import Binding, Place, is_tile, stated
 from operators.scatter import Scatter
-from operators.selectors import Selectors
-from operators.streamify import Streamify
+from operators.shape import Flatten, Promote, Reshape
+from operators.sources import Consumer, Metadata, RaggedIntegers, Selectors
 from operators.tiles.integers import is_integer
-from operators.tiles.load import Load
 from operators.zip import Zip
 
 __all__ = ["Binding", "Place", "binding_of", "broadcast", "is_told", "steered"]
@@ -197,7 +182,7 @@ def _bind_fold(place: Place) -> Binding:
 
 
 def _bind_bufferize(place: Place) -> Binding:
-    return "Bufferize", buffers.bufferize, {"rank": place.operator.rank}
+    return "Bufferize", memory.bufferize, {"rank": place.operator.rank}
 
 
 def _bind_streamify(place: Place) -> Binding:
@@ -206,15 +191,15 @@ def _bind_streamify(place: Place) -> Binding:
     inner = buffer.shape if operator.shape is None else operator.shape
     sizes = [*operator.repeats, *inner]
     rank, inputs = len(sizes), len(place.inputs)
-    if rank > buffers.COUNTERS:
-        raise place.refused(f" for readings of rank {rank}: expected at most {buffers.COUNTERS}")
+    if rank > memory.COUNTERS:
+        raise place.refused(f" for readings of rank {rank}: expected at most {memory.COUNTERS}")
     parameters = {"rank": rank, "ragged": len(inner) - 1 if operator.shape is None else rank}
     if 0 in sizes:
         raise place.refused(" for buffers that are empty")
     parameters |= {f"size_{at}": _size(size) for at, size in enumerate(reversed(sizes))}
     if inputs > 1:
         parameters["repeats"] = len(place.inputs[1].shape) - len(place.inputs[0].shape)
-    return f"Streamify_{inputs}", lambda: buffers.streamify(inputs), parameters
+    return f"Streamify_{inputs}", lambda: memory.streamify(inputs), parameters
 
 
 def _bind_scatter(place: Place) -> Binding:
@@ -231,13 +216,13 @@ def _bind_scatter(place: Place) -> Binding:
         "cols": word.cols,
     }
     banks = operator.banks
-    return f"Scatter_{banks}", lambda: buffers.scatter(banks), parameters
+    return f"Scatter_{banks}", lambda: memory.scatter(banks), parameters
 
 
 def _bind_zip(place: Place) -> Binding:
     values = [each.value for each in place.inputs]
     if len(values) == 2 and all(map(is_integer, values)):
-        return "Zip_numbers", joins.zip_numbers, {}
+        return "Zip_numbers", routing.zip_numbers, {}
     if len(values) > 2 or not all(map(is_tile, values)):
         raise place.refused(
             f" for {place.outputs[0].value}: expected tuples of two tiles, or of two numbers"
@@ -254,7 +239,7 @@ def _bind_intersect(place: Place) -> Binding:
         items.append(len(parts))
     left, right = items
     name = f"Intersect_{''.join(map(str, place.read))}_{left}{right}"
-    return name, lambda: joins.intersect(place.read, (left, right)), {}
+    return name, lambda: routing.intersect(place.read, (left, right)), {}
 
 
 def _bind_initial(place: Place) -> Binding:

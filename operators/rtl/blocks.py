@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from amaranth import Cat, Module, Mux, Signal
 
-from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, token
+from operators.rtl.channel import LEVEL_BITS, SIZE_BITS, token
 
 __all__ = ["Emitter", "Input", "Output", "Unit", "counted", "cycles_of", "largest", "older"]
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from amaranth import Const, Mux
 
 from operators.functions import choosing, row_steps, steps
-from operators.functions.chain import Chain
+from operators.functions.steps import Chain
 from operators.rtl.blocks import largest
 from operators.rtl.compute import Function, Sizes
 

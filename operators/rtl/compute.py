@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from amaranth import Const, Mux, Signal
 
 from operators.rtl.blocks import Emitter, Unit, cycles_of, largest
-from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, second, token
+from operators.rtl.channel import LEVEL_BITS, SIZE_BITS, changed, second, token
 
 __all__ = [
     "ACCUMULATIONS",

@@ -1,19 +1,31 @@
-"""Modules of sources and of operators that move tiles from and to off-chip memory.
+"""Modules of operators that move tiles: from and to off-chip memory, and through on-chip buffers.
 
-The memory itself is outside: a module asks for its next tile in one cycle (``request``) and is told
-in a later one that it is there (``answer``).
+Off-chip memory itself is outside: a module asks for its next tile in one cycle (``request``) and is
+told in a later one that it is there (``answer``). Tiles stay outside, too. What a unit keeps of a
+buffer is the size of its tiles, which all have to be alike, and how many its outermost dimension
+has.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from amaranth import Mux, Signal
+from amaranth import Array, Mux, Signal
 
 from operators.rtl.blocks import Emitter, Unit, counted
-from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
+from operators.rtl.channel import CONTROL_BITS, LEVEL_BITS, SIZE_BITS, changed, token
 
-__all__ = ["DIMENSIONS", "load", "random_store", "source", "store"]
+__all__ = [
+    "COUNTERS",
+    "DIMENSIONS",
+    "bufferize",
+    "load",
+    "random_store",
+    "scatter",
+    "source",
+    "store",
+    "streamify",
+]
 
 DIMENSIONS: Final = 6
 """Of the view of a tensor that one reading goes through, at most."""
@@ -137,4 +149,199 @@ def random_store(outputs: int) -> Unit:
         m.d.sync += is_waiting.eq(0)
     m.d.sync += is_written.eq(Mux(takes, 0, is_written | (both & (bare | came))))
     m.d.comb += u.done.eq(address.over & data.over)
+    return u
+
+
+COUNTERS: Final = 6
+"""Dimensions of a buffer and of its repetitions, at most."""
+
+_SIZE_FIELDS: Final = ("rows", "cols", "valid_rows", "valid_cols", "in_memory")
+
+
+def bufferize() -> Unit:
+    """Take groups of ``rank`` dimensions, one tile a cycle; send a reference with the last one."""
+    u = Unit(1, 1)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    rank = u.parameter("rank", LEVEL_BITS)
+    level, bare, empty = head.token.level, head.token.bare, head.token.empty
+    passes = bare & (empty >= rank)
+    closes = (level >= rank) & ~passes
+    m.d.comb += head.take.eq(head.valid & emitter.free)
+
+    kept, count = token("kept_tile"), Signal(CONTROL_BITS)
+    tile, rows = token("tile"), Signal(CONTROL_BITS)
+    m.d.comb += tile.eq(Mux(bare, kept.as_value(), head.token.as_value()))
+    # An element that closes all dimensions but the outermost ends one of that.
+    m.d.comb += rows.eq(count + (~bare & (level + 1 >= rank)))
+    reference = changed(
+        m, tile, "reference", level=level - rank, bare=passes, empty=0, control=rows
+    )
+    with m.If(passes):
+        m.d.comb += reference.eq(0)
+        m.d.comb += [reference.bare.eq(1), reference.level.eq(level - rank)]
+        m.d.comb += reference.empty.eq(empty - rank)
+    emitter.push(head.take & (closes | passes), reference)
+    emitter.close()
+    with m.If(head.take & ~passes):
+        m.d.sync += [kept.eq(tile), count.eq(rows)]
+        with m.If(closes):
+            m.d.sync += [kept.eq(0), count.eq(0)]
+    differs: Any = 0
+    for field in _SIZE_FIELDS:
+        differs = differs | (getattr(kept, field) != getattr(head.token, field))
+    has_some = Signal()
+    with m.If(head.take & ~passes):
+        m.d.sync += has_some.eq(~closes & (has_some | ~bare))
+    m.d.comb += u.fault.eq(head.take & has_some & ~bare & differs)
+    m.d.comb += u.done.eq(emitter.empty & head.over)
+    return u
+
+
+def streamify(inputs: int) -> Unit:
+    """Read each buffer, one tile a cycle; it is released a cycle after the last one.
+
+    ``size_0`` is the innermost dimension of what is sent for a buffer, of which there are ``rank``;
+    that of number ``ragged`` is as long as the buffer's outermost one. With a second input there is
+    one reading for each element of its group of ``repeats`` dimensions.
+    """
+    u = Unit(inputs, 1)
+    m, head, out = u.m, u.inputs[0], u.outputs[0]
+    rank, ragged = u.parameter("rank", LEVEL_BITS), u.parameter("ragged", LEVEL_BITS)
+    is_empty, advances = Signal(), Signal()
+    m.d.comb += is_empty.eq((head.token.control == 0) & (ragged < rank))
+
+    def ends(number: int, place: Any, size: Any) -> Any:
+        is_last = place + 1 == Mux(number == ragged, head.token.control, size)
+        # A bare stop stands for all of an empty buffer.
+        return is_last | (is_empty & (number <= ragged))
+
+    closing = counted(u, COUNTERS, rank, advances, ends)
+    is_read = closing == rank
+
+    is_through, has_guide, kept_guide, guide = Signal(), Signal(), token("kept"), token("guide")
+    active, closes = Signal(), Signal()
+    if inputs > 1:
+        reference, repeats = u.inputs[1], u.parameter("repeats", LEVEL_BITS)
+        shown = reference.token.as_value()
+        m.d.comb += guide.eq(Mux(has_guide, kept_guide.as_value(), shown))
+        m.d.comb += active.eq(head.valid & ~is_through & (has_guide | reference.valid))
+        m.d.comb += reference.take.eq(active & ~has_guide)
+        m.d.comb += closes.eq(guide.level >= repeats)
+        m.d.comb += u.fault.eq(reference.take & head.token.bare & ~guide.bare)
+        with m.If(reference.take):
+            m.d.sync += kept_guide.eq(reference.token)
+    else:
+        m.d.comb += [active.eq(head.valid & ~is_through), closes.eq(1)]
+        m.d.comb += [guide.level.eq(head.token.level), guide.bare.eq(head.token.bare)]
+        m.d.comb += guide.empty.eq(head.token.empty)
+
+    sent = changed(
+        m, head.token, "sent", control=0, level=Mux(is_read, rank + guide.level, closing), bare=0
+    )
+    with m.If(guide.bare):
+        m.d.comb += sent.eq(0)
+        m.d.comb += [sent.bare.eq(1), sent.level.eq(guide.level + rank)]
+        m.d.comb += sent.empty.eq(guide.empty + rank)
+    with m.Elif(is_empty):
+        m.d.comb += sent.eq(0)
+        m.d.comb += [sent.bare.eq(1), sent.empty.eq(ragged)]
+        m.d.comb += sent.level.eq(Mux(is_read, rank + guide.level, closing))
+    m.d.comb += [out.valid.eq(active & out.ready), out.token.eq(sent)]
+    is_last = Signal()
+    m.d.comb += is_last.eq(out.valid & (guide.bare | is_read))
+    # Only what is sent takes a cycle: a bare stop does not.
+    m.d.comb += head.take.eq(is_through | (is_last & closes & sent.bare))
+    m.d.sync += is_through.eq(is_last & closes & ~sent.bare)
+    m.d.sync += has_guide.eq(active & ~is_last)
+    m.d.comb += advances.eq(out.valid & ~guide.bare)
+    over: Any = head.over
+    for each in u.inputs[1:]:
+        over = over & each.over
+    m.d.comb += u.done.eq(over)
+    return u
+
+
+def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
+    """Update words, ``width`` of them at once; send all of them after each group.
+
+    Of a bank, each update takes ``word_cycles``; ``load_cycles`` are those of a value in memory.
+    """
+    u = Unit(2, 1)
+    m, (places, values), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
+    rank, words = u.parameter("rank", LEVEL_BITS), u.parameter("words", SIZE_BITS)
+    width, word_cycles = u.parameter("width", SIZE_BITS), u.parameter("word_cycles", SIZE_BITS)
+    load_cycles = u.parameter("load_cycles", SIZE_BITS)
+    rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
+    address, value = places.token, values.token
+    level, bare = address.level, address.bare
+    passes = bare & (address.empty >= rank)
+    ends = (level >= rank) & ~passes
+
+    counts = Array(Signal(SIZE_BITS, name=f"count_{number}") for number in range(banks))
+    issued, loads = Signal(SIZE_BITS), Signal(32)
+    bank = Signal(range(max(2, banks)))
+    m.d.comb += bank.eq(address.control[:32] % banks)
+    new_issued, new_loads, most = Signal(SIZE_BITS), Signal(32), Signal(SIZE_BITS)
+    m.d.comb += new_issued.eq(issued + ~bare)
+    m.d.comb += new_loads.eq(loads + Mux(~bare & value.in_memory, load_cycles, 0))
+    largest: Any = 0
+    for number in range(banks):
+        now = Signal(SIZE_BITS, name=f"now_{number}")
+        m.d.comb += now.eq(counts[number] + (~bare & (bank == number)))
+        largest = Mux(now > largest, now, largest)
+    m.d.comb += most.eq(largest)
+    cost = Signal(32)
+    work = most * word_cycles
+    m.d.comb += cost.eq(Mux(work > new_loads, work, new_loads))
+
+    # A full issue is charged before its last update is taken, what is left of a group after that.
+    is_sending, number, spent, pause = Signal(), Signal(SIZE_BITS), Signal(32), Signal(32)
+    is_full = ~bare & (new_issued == width)
+    going, fires, waits = Signal(), Signal(), Signal()
+    is_idle = emitter.free & ~is_sending & (pause == 0) & ~waits
+    m.d.comb += going.eq(places.valid & values.valid & is_idle)
+    m.d.comb += fires.eq(going & (~is_full | (spent >= cost)))
+    m.d.sync += spent.eq(Mux(going & ~fires, spent + 1, 0))
+    m.d.comb += [places.take.eq(fires), values.take.eq(fires)]
+    m.d.comb += u.fault.eq(going & ((level != value.level) | (bare != value.bare)))
+    left_cycles = Signal(32)
+    m.d.comb += left_cycles.eq(Mux(is_full | (new_issued == 0), 0, cost))
+    with m.If(fires):
+        m.d.sync += [issued.eq(new_issued), loads.eq(new_loads)]
+        with m.If(~bare):
+            m.d.sync += counts[bank].eq(counts[bank] + 1)
+        with m.If(is_full | ends):
+            m.d.sync += [issued.eq(0), loads.eq(0)]
+            m.d.sync += [each.eq(0) for each in counts]
+
+    closing = Signal(LEVEL_BITS)
+    shown = Mux(is_sending, closing, level)
+    word = token("word")
+    m.d.comb += [word.rows.eq(rows), word.cols.eq(cols), word.valid_rows.eq(rows)]
+    m.d.comb += word.valid_cols.eq(cols)
+    with m.If(number + 1 == words):
+        m.d.comb += word.level.eq(shown - rank + 1)
+    begins = fires & ends
+    m.d.sync += pause.eq(Mux(pause == 0, 0, pause - 1))
+    sends, goes_on = Signal(), Signal()
+    is_due = is_sending & emitter.free & (pause == 0) & ~waits
+    m.d.comb += sends.eq(is_due | (begins & (left_cycles == 0)))
+    left = emitter.push(sends, word)
+    stop = changed(m, address, "stop", level=level - rank + 1, empty=address.empty - rank + 1)
+    emitter.push(fires & passes, stop)
+    emitter.close()
+    with m.If(begins):
+        m.d.sync += [closing.eq(level), is_sending.eq(1)]
+        with m.If(left_cycles != 0):
+            m.d.sync += pause.eq(left_cycles - 1)
+    with m.If(sends):
+        m.d.sync += number.eq(Mux(number + 1 == words, 0, number + 1))
+        with m.If(number + 1 == words):
+            m.d.sync += is_sending.eq(0)
+    # The port is busy from when a word has left.
+    m.d.sync += waits.eq((sends & ~left) | (waits & ~emitter.free))
+    with m.If((sends & left) | (waits & emitter.free)):
+        m.d.sync += pause.eq(word_cycles - 1)
+    m.d.comb += goes_on.eq(is_sending | begins | (pause != 0) | waits | (sends & left))
+    m.d.comb += u.done.eq(emitter.empty & ~goes_on & places.over & values.over)
     return u

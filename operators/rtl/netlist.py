@@ -16,13 +16,12 @@ from fabric import (
     ProgramError,
     Trace,
 )
-from operators.metadata import Metadata
 from operators.rtl.bindings import Place, binding_of, broadcast, steered
 from operators.rtl.blocks import Unit
+from operators.rtl.channel import packed
 from operators.rtl.outside import Outside
 from operators.rtl.own import OwnModules, is_own
-from operators.rtl.tokens import packed
-from operators.selectors import Selectors
+from operators.sources import Metadata, Selectors
 
 __all__ = ["Channel", "Instance", "Netlist", "netlist"]
 

@@ -17,7 +17,7 @@ from fabric import Program, Selector
 from fabric.extend import Element, Empty, Observer, Watched, number_in
 from operators.flat_map import FlatMap
 from operators.rtl.bindings import is_told
-from operators.rtl.tokens import CONTROL_BITS, packed
+from operators.rtl.channel import CONTROL_BITS, packed
 
 __all__ = ["Outside"]
 

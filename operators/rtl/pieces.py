@@ -13,7 +13,7 @@ from typing import Any, Final
 from amaranth import Array, Const, Mux, Signal
 
 from operators.rtl.blocks import Input, Output, Unit, counted
-from operators.rtl.tokens import LEVEL_BITS, SIZE_BITS, changed, token
+from operators.rtl.channel import LEVEL_BITS, SIZE_BITS, changed, token
 
 __all__ = [
     "DIMENSIONS",

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from amaranth import Const, Mux, Signal
 
 from operators.rtl.blocks import Emitter, Unit
-from operators.rtl.tokens import SIZE_BITS, changed, token
+from operators.rtl.channel import SIZE_BITS, changed, token
 
 __all__ = [
     "SPLITS",

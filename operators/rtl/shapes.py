@@ -7,8 +7,8 @@ from typing import Any
 from amaranth import Const, Mux, Signal
 
 from operators.rtl.blocks import Emitter, Unit, counted
+from operators.rtl.channel import CONTROL_BITS, LEVEL_BITS, SIZE_BITS, changed, second, token
 from operators.rtl.memory import DIMENSIONS
-from operators.rtl.tokens import CONTROL_BITS, LEVEL_BITS, SIZE_BITS, changed, second, token
 
 __all__ = [
     "broadcast",

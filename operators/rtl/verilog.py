@@ -9,10 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from fabric import ProgramError
 from operators.rtl.blocks import Unit
-from operators.rtl.channel import channel
+from operators.rtl.channel import BITS, LEVEL_BITS, channel
 from operators.rtl.netlist import Instance, Netlist
 from operators.rtl.own import text_of
-from operators.rtl.tokens import BITS, LEVEL_BITS
 
 __all__ = ["Written", "channel_module", "modules_of", "testbench", "top"]
 

@@ -1,3 +1,3 @@
-"""What operators do with streams: read several together, mind stops, unpack and fold elements."""
+"""What operators do with streams: read them, mind stops, unpack what functions are given."""
 
 from __future__ import annotations

@@ -26,9 +26,8 @@ from fabric.extend import (
     number_in,
     row_bytes,
 )
-from operators.tiles.scratch import Scratch
-from operators.tiles.tensor import Elements, Tensor
-from operators.tiles.view import numbers_below
+from operators.tiles.row_major import numbers_below
+from operators.tiles.tensor import Elements, Scratch, Tensor
 
 __all__ = ["Grid", "Tiles"]
 

@@ -23,7 +23,7 @@ from operators.torch.extra import check_torch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from operators.torch.unsupported import Unsupported
+    from operators.torch.registry import Unsupported
 
 __all__ = ["folded", "main"]
 

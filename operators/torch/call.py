@@ -1,4 +1,4 @@
-"""One call of a captured model."""
+"""One call of a captured model, and the error of one that cannot be imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from operators.kernels.tensors import View
 
-__all__ = ["Call", "Spec"]
+__all__ = ["Call", "Spec", "UnsupportedError"]
 
 
 @dataclass(frozen=True)
@@ -68,3 +68,7 @@ class Call:
     def __str__(self) -> str:
         """The call and the module that makes it."""
         return f"{self.target} in {self.module}" if self.module else self.target
+
+
+class UnsupportedError(Exception):
+    """A call that cannot be imported; says what would be needed."""

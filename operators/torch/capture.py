@@ -1,4 +1,4 @@
-"""A module as a graph of calls, by ``torch.export``.
+"""A module as a graph of calls, by ``torch.export``, and its tensors as numpy's.
 
 Composite calls that are imported (linear, attention, norms) stay whole, others are taken apart;
 calls in place become calls that return.
@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import ml_dtypes
 import numpy as np
 import torch
 from torch.export import ExportedProgram
@@ -32,19 +33,19 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.overrides import TorchFunctionMode
 
 from fabric.extend import refuse, users_code
-from operators.torch.call import Spec
+from operators.torch.call import Spec, UnsupportedError
 from operators.torch.chosen.settling import NeedsLengthError, Settled, has_lengths_of_data
 from operators.torch.decompositions import decompositions
 from operators.torch.lengths import at_lengths, is_of_one, kept_trace
 from operators.torch.loops.rolling import Rolled, has_loops
-from operators.torch.numbers import dtype_of
-from operators.torch.refusing import UnsupportedError
 from operators.torch.registry import importer_of
 
 __all__ = [
     "Captured",
+    "array_of",
     "capture",
     "check_is_known",
+    "dtype_of",
     "module_of",
     "place_of",
     "specs_of",
@@ -461,3 +462,50 @@ def _file_of(kind: type) -> str | None:
         return inspect.getsourcefile(kind)
     except TypeError:
         return None
+
+
+_DTYPES: Final[dict[object, np.dtype]] = {
+    torch.float32: np.dtype(np.float32),
+    torch.float16: np.dtype(np.float16),
+    torch.bfloat16: np.dtype(ml_dtypes.bfloat16),
+    torch.float8_e4m3fn: np.dtype(ml_dtypes.float8_e4m3fn),
+    torch.float8_e5m2: np.dtype(ml_dtypes.float8_e5m2),
+    torch.int8: np.dtype(np.int8),
+    torch.int16: np.dtype(np.int16),
+    torch.int32: np.dtype(np.int32),
+    torch.int64: np.dtype(np.int64),
+    torch.uint8: np.dtype(np.uint8),
+    torch.bool: np.dtype(np.bool_),
+}
+
+_BITS: Final = {
+    torch.bfloat16: torch.int16,
+    torch.float8_e4m3fn: torch.uint8,
+    torch.float8_e5m2: torch.uint8,
+}
+"""Types that numpy does not know by itself, and what has as many bits."""
+
+
+def dtype_of(dtype: torch.dtype) -> np.dtype:
+    """Return numpy's name for an element type.
+
+    Raises:
+        UnsupportedError: there is none.
+    """
+    found = _DTYPES.get(dtype)
+    if found is None:
+        known = ", ".join(str(each).removeprefix("torch.") for each in _DTYPES)
+        name = str(dtype).removeprefix("torch.")
+        raise UnsupportedError(f"its element type is {name}: expected one of {known}")
+    return found
+
+
+def array_of(tensor: torch.Tensor) -> np.ndarray:
+    """Return the numbers of a tensor that has some, which is not copied where it need not be."""
+    dtype = dtype_of(tensor.dtype)
+    tensor = tensor.detach()
+    bits = _BITS.get(tensor.dtype)
+    if bits is not None:
+        tensor = tensor.contiguous().view(bits)
+    array: np.ndarray = tensor.numpy()
+    return array.astype(dtype, copy=False) if bits is None else array.view(dtype)

@@ -12,17 +12,15 @@ from numpy.typing import ArrayLike
 
 import operators.torch.calls  # noqa: F401 - registers the importers
 from fabric import Program, ProgramError
-from operators.kernels.merging import merge_chains
-from operators.kernels.model import Model
+from operators.kernels.fusion import merge_chains
+from operators.kernels.model import Model, OutOfStepError, check_loops
+from operators.kernels.off_chip import Store
 from operators.kernels.realise import realised
-from operators.kernels.rounds import OutOfStepError, check_loops
 from operators.kernels.schedule import Schedule
-from operators.kernels.storing import Store
 from operators.kernels.tensors import View
 from operators.kernels.tuning import tuned
-from operators.torch.capture import Captured, capture
+from operators.torch.capture import Captured, array_of, capture
 from operators.torch.choices import Choices
-from operators.torch.numbers import array_of
 from operators.torch.planning import planned
 from operators.torch.reference import Reference
 

@@ -11,10 +11,9 @@ from typing import Final, NoReturn
 import numpy as np
 
 from fabric import Layout
-from operators.functions.along import Along, OnAxes, Taken
-from operators.functions.chain import shapes
+from operators.functions.ordering import Along, OnAxes, Taken
 from operators.functions.row_steps import Reduced, Variance
-from operators.functions.steps import Cut, Joined, Pointwise, Step
+from operators.functions.steps import Cut, Joined, Pointwise, Step, shapes
 from operators.kernels.concatenate import Concatenate
 from operators.kernels.following import (
     followed,
@@ -29,10 +28,8 @@ from operators.kernels.product import Product
 from operators.kernels.routing import Choice, Routing
 from operators.kernels.row_local import row_local
 from operators.kernels.schedule import Order, Schedule
-from operators.kernels.steps import Reshaped
-from operators.kernels.tensors import Computed, Opaque, Source, Stored, View
-from operators.torch.call import Call, Spec
-from operators.torch.refusing import UnsupportedError
+from operators.kernels.tensors import Computed, Opaque, Reshaped, Source, Stored, View
+from operators.torch.call import Call, Spec, UnsupportedError
 from operators.torch.routed_rows import on_routed_rows
 
 __all__ = ["Importing", "UnsupportedError"]

@@ -12,8 +12,7 @@ from operators.kernels.schedule import Schedule
 from operators.torch.capture import capture
 from operators.torch.choices import Choices
 from operators.torch.planning import planned
-from operators.torch.registry import importer_of, supported
-from operators.torch.unsupported import Unsupported
+from operators.torch.registry import Unsupported, importer_of, supported
 
 __all__ = ["Listing", "families", "listed", "unsupported_calls"]
 

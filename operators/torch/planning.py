@@ -28,7 +28,9 @@ from operators.kernels.tensors import Opaque, Stored, View
 from operators.torch.call import Call, Spec
 from operators.torch.capture import (
     Captured,
+    array_of,
     check_is_known,
+    dtype_of,
     module_of,
     place_of,
     specs_of,
@@ -38,11 +40,17 @@ from operators.torch.capture import (
 from operators.torch.choices import Choices
 from operators.torch.importing import Importing, UnsupportedError
 from operators.torch.loops.around import rows_in_loops
-from operators.torch.loops.ops import STATES
-from operators.torch.numbers import array_of, dtype_of
-from operators.torch.registry import Importer, Result, asked, importer_of, takes_opaque, whole
-from operators.torch.routes import NoElements, Pairs
-from operators.torch.unsupported import Unsupported
+from operators.torch.loops.cells import STATES
+from operators.torch.registry import (
+    Importer,
+    Result,
+    Unsupported,
+    asked,
+    importer_of,
+    takes_opaque,
+    whole,
+)
+from operators.torch.routed_rows import NoElements, Pairs
 
 __all__ = ["Planned", "imported", "planned"]
 

@@ -1,19 +1,20 @@
-"""Which calls can be imported, and by whom: one line for each."""
+"""Which calls can be imported, and by whom, one line for each; what any other call would need."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from fabric.extend import users_code
 from operators.kernels.tensors import Opaque, View
-from operators.torch.call import Call
+from operators.torch.call import Call, UnsupportedError
 from operators.torch.importing import Importing
-from operators.torch.refusing import UnsupportedError
 
 __all__ = [
     "Importer",
     "Result",
+    "Unsupported",
     "asked",
     "importer_of",
     "imports",
@@ -123,3 +124,30 @@ def asked(who: str, registered: Callable[..., Given], importing: Importing, of: 
 def supported() -> tuple[str, ...]:
     """Return all targets that can be imported, in alphabetical order."""
     return tuple(sorted({target for target, _ in _IMPORTERS}))
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """A call that cannot be imported.
+
+    Attributes:
+        written: what the user's line calls, such as ``index_add``; empty where PyTorch does not
+            say.
+        call: what becomes of it in the trace, such as ``aten.index_put.default``.
+        module: path of the module that makes it.
+        file, line: in the user's model.
+        needed: what would make it possible.
+    """
+
+    written: str
+    call: str
+    module: str
+    file: str | None
+    line: int | None
+    needed: str
+
+    def __str__(self) -> str:
+        """One sentence, without the place."""
+        where = f" in module {self.module}" if self.module else ""
+        called = f"{self.written} ({self.call})" if self.written else self.call
+        return f"from_torch cannot import {called}{where}: {self.needed}"

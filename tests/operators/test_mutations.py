@@ -29,10 +29,9 @@ import pytest
 import operators
 from fabric import Program, StreamType, Tile, simulate
 from fabric.extend import Allocation, Arrivals, Channel, Operator, Ports
-from operators import SplitRows, bufferize, eager_merge
-from operators.reshape import Reshape
-from operators.streams.guided import Guided
-from operators.streams.lockstep import Lockstep
+from operators import SplitRows, bufferize, reassemble
+from operators.shape import Reshape
+from operators.streams.reading import Guided, Lockstep
 from tests.fabric.scripted import Relay
 from tests.operators import test_capacity, test_conformance_routing, test_eager_merge
 from tests.operators.cases import CASES
@@ -224,7 +223,7 @@ FAULTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], Callable[[], 
     ),
     "EagerMerge breaks a tie the other way": (
         lambda: mock.patch.object(
-            eager_merge, "min", lambda heads: min(heads, key=lambda h: (h[0], -h[1])), create=True
+            reassemble, "min", lambda heads: min(heads, key=lambda h: (h[0], -h[1])), create=True
         ),
         test_eager_merge.test_ties_go_to_the_lowest_input,
     ),

@@ -26,19 +26,26 @@ from operators import (
     Selectors,
     Tensor,
 )
-from operators.functions.along import Along
-from operators.functions.attention import AttentionScores, MaskScores, Quotient
-from operators.functions.chain import Chain
 from operators.functions.choosing import SelectorOf, TakenAlong, TopPlaces
-from operators.functions.numbers import NUMBERS
-from operators.functions.ordering import Running
+from operators.functions.elementwise import NUMBERS
+from operators.functions.flash_attention import AttentionScores, MaskScores, Quotient
+from operators.functions.matmul import ScaledAdd
+from operators.functions.ordering import Along, Running
 from operators.functions.row_steps import LayerNorm, Reduced, RMSNorm, Softmax, Variance
-from operators.functions.scaled import ScaledAdd
-from operators.functions.steps import Columns, ComplexProduct, Cut, Joined, Placed, Pointwise, Step
+from operators.functions.steps import (
+    Chain,
+    Columns,
+    ComplexProduct,
+    Cut,
+    Joined,
+    Placed,
+    Pointwise,
+    Step,
+)
 from operators.rtl.chains import POINTWISE, chain
+from operators.rtl.channel import token
 from operators.rtl.compute import FUNCTIONS, pad_rows
 from operators.rtl.hardware import design, run, write
-from operators.rtl.tokens import token
 
 WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
 BF16, FLOAT32, INT64 = (dtype_named(each) for each in ("bfloat16", "float32", "int64"))

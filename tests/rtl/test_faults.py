@@ -14,8 +14,7 @@ import pytest
 
 from fabric import Hop
 from operators.rtl.blocks import Unit
-from operators.rtl.comparing import Comparison, compared, logged
-from operators.rtl.hardware import Design, beside, design, run, write
+from operators.rtl.hardware import Comparison, Design, beside, compared, design, logged, run, write
 from operators.rtl.netlist import Instance, Netlist
 from tests.programs.loading import program
 

@@ -44,10 +44,9 @@ from operators import (
 )
 from operators.pieces import in_pieces
 from operators.rtl import compute, sequences, tools
-from operators.rtl.comparing import compared
-from operators.rtl.hardware import Design, beside, cost, design, run, write
+from operators.rtl.channel import packed
+from operators.rtl.hardware import Design, beside, compared, cost, design, run, write
 from operators.rtl.netlist import Netlist
-from operators.rtl.tokens import packed
 from operators.rtl.verilog import modules_of, top
 from tests.programs.loading import PROGRAMS, program
 

@@ -18,7 +18,7 @@ from fabric.memories.address_mapping import AddressMapping
 from fabric.symbolic.check import Crowded, check, first_addresses
 from fabric.wiring.elaborate import elaborate
 from operators import Consumer, LinearOffChipLoad, LinearOffChipStore, Metadata, Tensor
-from operators.random_off_chip_load import RandomOffChipLoad
+from operators.off_chip_load import RandomOffChipLoad
 from tests.operators.recording_memory import RECORDING, recorded
 from tests.profiles import examples
 

@@ -17,7 +17,7 @@ from torch import nn
 from fabric import ProgramError
 from operators.torch import from_torch, unsupported_calls
 from operators.torch.__main__ import folded
-from operators.torch.unsupported import Unsupported
+from operators.torch.registry import Unsupported
 
 FILE = """
 import torch

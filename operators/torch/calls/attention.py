@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from operators.kernels.attention_mask import Mask, causal
-from operators.kernels.attention_plan import plan_attention
-from operators.kernels.parts import parts_of
+from operators.kernels.attention import plan_attention
+from operators.kernels.attention_keys import Mask, causal
+from operators.kernels.concatenate import parts_of
 from operators.kernels.tensors import Stored, View
 from operators.torch.call import Call
 from operators.torch.importing import Importing

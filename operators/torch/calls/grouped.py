@@ -12,8 +12,7 @@ from fabric.extend import block_format
 from operators.functions.steps import Columns
 from operators.kernels.grouped import GroupedProduct
 from operators.kernels.kernel import Operand
-from operators.kernels.packing import Pack
-from operators.kernels.routed import Packing, Routed, Spread
+from operators.kernels.routed import Pack, Packing, Routed, Spread
 from operators.kernels.routing import KnownRows, Routing
 from operators.kernels.schedule import fit
 from operators.kernels.tensors import Opaque, Stored, View
@@ -21,8 +20,7 @@ from operators.tiles.tensor import Tensor
 from operators.torch.call import Call
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
-from operators.torch.routed_rows import on_routed_rows, to_experts
-from operators.torch.routes import Control, Gathered, Says
+from operators.torch.routed_rows import Control, Gathered, Says, on_routed_rows, to_experts
 
 _PRODUCTS = (
     "aten._grouped_mm.default",

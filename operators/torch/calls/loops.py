@@ -6,7 +6,7 @@ from operators.kernels.recurrence import Behind, Entrance, Recurrence, States
 from operators.kernels.tensors import Stored, View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
-from operators.torch.loops.ops import BEHIND, EACH, STATES
+from operators.torch.loops.cells import BEHIND, EACH, STATES
 from operators.torch.registry import imports
 
 

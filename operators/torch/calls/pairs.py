@@ -7,7 +7,7 @@ from operators.kernels.tensors import Opaque, View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
-from operators.torch.routes import Pairs
+from operators.torch.routed_rows import Pairs
 
 _PRODUCT = "aten.mul.Tensor"
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from operators.functions.along import Tap, Weighed
-from operators.functions.ordering import Extremes, WindowPlaces
+from operators.functions.ordering import Extremes, Tap, Weighed, WindowPlaces
 from operators.kernels.tensors import View
 from operators.torch.call import Call
 from operators.torch.importing import Importing

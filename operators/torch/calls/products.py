@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from operators.kernels.batched import batched
-from operators.kernels.linear import linear
+from operators.kernels.linear import batched, linear
 from operators.kernels.tensors import Stored, View
 from operators.torch.call import Call
 from operators.torch.importing import Importing

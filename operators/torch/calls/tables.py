@@ -9,9 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.functions.along import OnAxes, Tap, Weighed
-from operators.functions.ordering import Extremes
-from operators.kernels.gather import Gather
+from operators.functions.ordering import Extremes, OnAxes, Tap, Weighed
+from operators.kernels.off_chip import Gather
 from operators.kernels.tensors import Stored, View
 from operators.torch.call import Call
 from operators.torch.calls.indexing import flat_places, rows_by_data

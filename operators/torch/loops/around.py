@@ -10,7 +10,7 @@ from torch.fx import Node
 
 from operators.kernels.schedule import at_most
 from operators.torch.capture import target_of
-from operators.torch.loops.ops import BEHIND, EACH, STATES
+from operators.torch.loops.cells import BEHIND, EACH, STATES
 
 __all__ = ["rows_in_loops"]
 

@@ -21,8 +21,7 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 from torch.fx.node import map_arg
 from torch.fx.traceback import preserve_node_meta, set_current_meta
 
-from operators.torch.loops.cells import new_loop
-from operators.torch.loops.ops import behind, each, states
+from operators.torch.loops.cells import behind, each, new_loop, states
 
 __all__ = ["Rolled", "has_loops"]
 

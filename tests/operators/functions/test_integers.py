@@ -62,11 +62,10 @@ from operators import (
     SplitTiles,
     Sum,
 )
-from operators.functions.chain import Chain
 from operators.functions.choosing import TakenAlong, TopPlaces
-from operators.functions.numbers import NUMBERS
+from operators.functions.elementwise import NUMBERS
 from operators.functions.row_steps import Reduced
-from operators.functions.steps import Number, Pointwise
+from operators.functions.steps import Chain, Number, Pointwise
 from tests.profiles import examples
 
 Matrix: TypeAlias = list[list[Any]]

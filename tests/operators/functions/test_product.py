@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fabric import Tile, dtype_named
 from fabric.values.fit import freeze
 from operators import Matmul, MatmulSum, wide
-from operators.functions.product import padded, product
+from operators.functions.matmul import padded, product
 
 FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")

@@ -11,7 +11,7 @@ from fabric.extend import dtype_name
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from operators.kernels.kernel import Kernel
 from operators.kernels.tensors import Computed, Source
-from operators.streams.dimensions import redimensioned
+from operators.shape import redimensioned
 
 Array = np.ndarray
 

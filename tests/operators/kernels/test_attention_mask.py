@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from operators.kernels.attention_mask import Heads, Mask, Part, Visits, causal, visits
+from operators.kernels.attention_keys import Heads, Mask, Part, Visits, causal, visits
 from tests.profiles import examples
 
 SIZES = st.integers(1, 3)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fabric import Program, simulate
 from operators import LinearOffChipLoad, LinearOffChipStore
-from operators.streams.dimensions import redimensioned
+from operators.shape import redimensioned
 from tests.profiles import examples
 
 

@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 
 from fabric import Layout, Program, Report, simulate
 from operators import Accum
-from operators.kernels.batched import batched
-from operators.kernels.gather import Gather
 from operators.kernels.kernel import Kernel
-from operators.kernels.linear import linear
+from operators.kernels.linear import batched, linear
 from operators.kernels.model import Model
+from operators.kernels.off_chip import Gather, Store
 from operators.kernels.product import Product
 from operators.kernels.schedule import Order, Schedule
-from operators.kernels.storing import Store
 from operators.kernels.tensors import Computed, Stored, View
 from operators.kernels.wiring import wire
 from tests.profiles import examples

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fabric import Layout
-from operators.kernels.concatenate import Concatenated
-from operators.kernels.parts import parts_of
+from operators.kernels.concatenate import Concatenated, parts_of
 from operators.kernels.tensors import Computed, View
 from tests.profiles import examples
 

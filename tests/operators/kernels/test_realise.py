@@ -16,9 +16,9 @@ from fabric import Layout, Program, Report, Stream, simulate
 from operators import Add, Map, SiLU
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.model import Model
+from operators.kernels.off_chip import Store
 from operators.kernels.realise import realised
 from operators.kernels.schedule import Schedule
-from operators.kernels.storing import Store
 from operators.kernels.tensors import Computed, Stored, View
 from tests.profiles import examples
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fabric import Layout, Program, ShapeError, simulate
 from operators import LinearOffChipStore, matrix_of
 from operators.kernels.wiring import spill
-from operators.streams.dimensions import redimensioned
+from operators.shape import redimensioned
 from tests.fabric.layouts.layouts import tensor
 from tests.operators.test_convert import orders, tiles
 from tests.operators.test_through_memory import rows_of, source

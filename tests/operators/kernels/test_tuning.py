@@ -9,9 +9,9 @@ from fabric import CapacityError, Program, simulate
 from operators.kernels.kernel import Operand
 from operators.kernels.linear import linear
 from operators.kernels.model import Model
+from operators.kernels.off_chip import Store
 from operators.kernels.realise import realised
 from operators.kernels.schedule import Order, Schedule
-from operators.kernels.storing import Store
 from operators.kernels.tensors import Stored, View
 from operators.kernels.tuning import candidates, tuned
 

@@ -9,10 +9,7 @@ import pytest
 
 from fabric import OperatorError, StreamType
 from fabric.extend import Element
-from operators.streams.guided import Guided
-from operators.streams.lockstep import Lockstep
-from operators.streams.track import Track
-from operators.streams.values import Values, send
+from operators.streams.reading import Guided, Lockstep, Track, Values, send
 from tests.operators.driving import NUMBER
 from tests.operators.writing import read, write
 

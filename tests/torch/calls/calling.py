@@ -14,16 +14,16 @@ import operators.torch.calls  # noqa: F401 - registers the importers
 from fabric import Layout, Program, simulate
 from operators.functions.steps import Pointwise
 from operators.kernels.following import rows_layout
+from operators.kernels.fusion import merge_chains
 from operators.kernels.kernel import Operand
-from operators.kernels.merging import merge_chains
+from operators.kernels.off_chip import Store
 from operators.kernels.row_local import row_local
 from operators.kernels.schedule import Schedule, divisors
-from operators.kernels.storing import Store
 from operators.kernels.tensors import Computed, Stored, View
 from operators.kernels.wiring import wire
 from operators.torch.call import Call, Spec
+from operators.torch.capture import array_of, dtype_of
 from operators.torch.importing import Importing
-from operators.torch.numbers import array_of, dtype_of
 from operators.torch.registry import importer_of, whole
 
 SCHEDULES = st.builds(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.values.fit import unit_of
-from operators.torch.numbers import array_of
+from operators.torch.capture import array_of
 from operators.torch.registry import importer_of, supported
 from tests.profiles import examples, of_profile
 from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check, maybe_repeated
@@ -467,7 +467,7 @@ def test_all_programs(target: str, data: st.DataObject) -> None:
 
 def test_every_call() -> None:
     """All calls of these families are drawn."""
-    families = {"elementwise", "joining", "reductions", "rows", "views"}
+    families = {"elementwise", "reductions", "views"}
     importers = {target: importer_of(target) for target in supported()}
     imported = {
         target

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Stored, View
 from operators.torch import from_torch
-from operators.torch.numbers import array_of
+from operators.torch.capture import array_of
 from operators.torch.registry import importer_of, supported
 from tests.profiles import examples
 from tests.torch.calls.calling import DTYPES, Single, check, maybe_repeated

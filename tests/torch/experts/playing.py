@@ -11,15 +11,15 @@ import numpy as np
 import torch
 
 from fabric import Program
-from operators.kernels.merging import merge_chains
+from operators.kernels.fusion import merge_chains
+from operators.kernels.off_chip import Store
 from operators.kernels.routing import Choice
 from operators.kernels.schedule import Schedule
-from operators.kernels.storing import Store
 from operators.kernels.tensors import Stored, View
 from operators.kernels.wiring import wire
 from operators.torch.call import Call, Spec
+from operators.torch.capture import array_of, dtype_of
 from operators.torch.importing import Importing
-from operators.torch.numbers import array_of, dtype_of
 from operators.torch.planning import imported
 from operators.torch.registry import whole
 from tests.torch.calls.calling import called

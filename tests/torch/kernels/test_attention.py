@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fabric import Layout, Program, simulate
-from operators.kernels.attention import Attention
-from operators.kernels.attention_mask import Mask
-from operators.kernels.attention_plan import plan_attention
+from operators.kernels.attention import Attention, plan_attention
+from operators.kernels.attention_keys import Mask
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, Source, Stored, View
 from tests.operators.kernels.driving import driven

@@ -11,7 +11,7 @@ from torch import nn
 from fabric import Program, ProgramError, simulate
 from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
-from operators.torch.loops.ops import behind, states
+from operators.torch.loops.cells import behind, states
 
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU, "tanh": nn.RNN}
 FORMS: dict[str, dict[str, Any]] = {

@@ -1,4 +1,6 @@
-"""LinearOffChipLoad: read a tensor from off-chip memory, affinely, tile by tile.
+"""LinearOffChipLoad and RandomOffChipLoad: read the tiles of a tensor from off-chip memory.
+
+The first one reads affinely, the other one what a stream of addresses names.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
@@ -8,14 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
+import numpy as np
 from typing_extensions import override
 
-from fabric import Layout, ShapeError, Stream, StreamType, TileType
+from fabric import Layout, ShapeError, Stream, StreamType, Tile, TileType
 from fabric.extend import (
     Bounds,
+    Costs,
     Loop,
+    OffChipTensor,
+    Operator,
     Ports,
     Rates,
     Value,
@@ -24,15 +30,68 @@ from fabric.extend import (
     drop,
     is_static,
     product,
+    row_bytes,
 )
-from operators.streams.values import Values
+from operators.streams.reading import Values
 from operators.tiles.grid import Grid, Tiles
-from operators.tiles.load import Load, hand_out
-from operators.tiles.row_major import row_major_strides
+from operators.tiles.integers import check_integers
+from operators.tiles.row_major import LISTED, Viewed, numbers_below, reach, row_major_strides, walk
 from operators.tiles.tensor import Tensor
-from operators.tiles.view import LISTED, Viewed, numbers_below, reach, walk
 
-__all__ = ["LinearOffChipLoad"]
+__all__ = ["LinearOffChipLoad", "Load", "RandomOffChipLoad"]
+
+
+@dataclass(frozen=True)
+class Load(Operator):
+    """Reads tiles.
+
+    Attributes:
+        tensor: what is read.
+        tile: rows and columns.
+    """
+
+    conducted: ClassVar[bool] = True
+    kind: ClassVar = "memory"
+    off_chip: ClassVar[Literal["read", "write"] | None] = "read"
+
+    tensor: Tensor | np.ndarray
+    tile: tuple[int, int]
+
+    @property
+    @override
+    def roundings(self) -> int:
+        return 1  # to the element type of the tiles
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        (tiles,) = outputs
+        tile_bytes = tiles.value.size_bytes
+        return Costs(
+            load_bytes=tiles.count * tile_bytes,
+            on_chip_bytes=2 * tile_bytes,
+            artifact_on_chip_bytes=tile_bytes,
+        )
+
+    @override
+    def off_chip_tensor(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
+    ) -> OffChipTensor:
+        tile = outputs[0].value
+        assert isinstance(tile, TileType)
+        # Views of one tensor are in one place.
+        base = self.tensor.base if isinstance(self.tensor, Tensor) else self.tensor
+        width = self.tensor.shape[-1]
+        return OffChipTensor(base.shape, tile.dtype, source=base, tile=self.tile, width=width)
+
+
+async def hand_out(ports: Ports, tiles: Tiles, number: int, stop: int) -> None:
+    """Read tile ``number`` from off-chip memory and send it; until then it takes room on chip."""
+    tile = tiles[number]
+    unit, size_bytes = ports.unit, tile.size_bytes
+    await ports.on_chip.allocate(unit, size_bytes, "a tile")
+    await ports.burst(tile.rows, row_bytes(tile.cols, tile.dtype), number)
+    await ports.sink.send((tile, stop))
+    ports.on_chip.release(unit, size_bytes, unit.now)
 
 
 @dataclass(frozen=True)
@@ -188,3 +247,76 @@ async def _read(ports: Ports, tiles: Tiles, view: _View, last_stop: int) -> None
             await ports.sink.send_bare(stop, empty_dimension or 0)
         else:
             await hand_out(ports, tiles, number, stop)
+
+
+@dataclass(frozen=True)
+class RandomOffChipLoad(Load):
+    """Read one tile for every address: address n is tile n, in row-major order of the tiles.
+
+    Shapes:
+        addresses: [D_a, ..., D_0] of 1x1 tiles; output: [D_a, ..., D_0] of tiles.
+
+    Timing:
+        As LinearOffChipLoad. The slot of an address is freed before its tile is read.
+
+    Memory:
+        On chip, one tile while it is under way. Off chip, each tile that is read.
+
+    Attributes:
+        tensor: the tensor that is read.
+        tile: rows and columns of a tile; they divide the tensor's last two dimensions.
+
+    Example:
+        >>> x = np.arange(256.0).reshape(8, 32)
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = RandomOffChipLoad(x, tile=(1, 32))(Metadata(np.array([[6], [0], [6]]))())
+        ...     LinearOffChipStore("y")(rows)
+        >>> program.expect(y=lambda: x[[6, 0, 6]])
+        >>> print(rows.type)
+        [1, 3, 1] of 1x32 bfloat16
+        >>> print(simulate(program).verified)
+        True
+
+    Family:
+        Off-chip memory (Table 3).
+    """
+
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    no_order: ClassVar[str] = "addresses decide which tiles it reads"
+
+    def __call__(self, addresses: Stream) -> Stream:
+        """Return the stream of tiles."""
+        (tiles,) = self.wire(addresses)
+        return tiles
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (addresses,) = inputs
+        check_integers("RandomOffChipLoad", addresses)
+        dtype = self._grid.element_type(wiring.hardware)
+        return (StreamType(addresses.shape, TileType(*self.tile, dtype)),)
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return replace(rates.bursts(outputs[0], in_memory=True), passes=True)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        grid = self._grid
+        tiles = grid.tiles(ports)
+        async for address, stop in Values[Tile](ports.source, ports.sink):
+            await hand_out(ports, tiles, grid.checked(address, ports), stop)
+            ports.turn()
+
+    @property
+    @override
+    def carries_numbers(self) -> bool:  # type: ignore[override]
+        """Whether all tiles are alike: one with an integer in it is what its address says."""
+        return not self._grid.has_integers
+
+    @property
+    def _grid(self) -> Grid:
+        return Grid("RandomOffChipLoad", Tensor.of(self.tensor), self.tile)

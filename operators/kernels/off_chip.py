@@ -1,4 +1,7 @@
-"""Outputs: what a model gives goes to off-chip memory."""
+"""Kernels at off-chip memory: rows of a stored table by known numbers, and what a model gives.
+
+Rows are those of embeddings and of tables of positions.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,59 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric import Layout, Stream
 from fabric.extend import dtype_name
+from operators.accum import Accum
+from operators.convert import matrix_of
+from operators.functions.retile import RetileRow
 from operators.kernels.following import followed, readable, rows_layout
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.schedule import Schedule
-from operators.kernels.tensors import View
-from operators.linear_off_chip_store import LinearOffChipStore
-from operators.metadata import Metadata
-from operators.random_off_chip_store import RandomOffChipStore
-from operators.streams.dimensions import redimensioned
-from operators.through_memory import matrix_of
+from operators.kernels.tensors import Computed, Stored, View
+from operators.off_chip_load import RandomOffChipLoad
+from operators.off_chip_store import LinearOffChipStore, RandomOffChipStore
+from operators.shape import redimensioned
+from operators.sources import Metadata
 from operators.tiles.tensor import Tensor
 
-__all__ = ["Store"]
+__all__ = ["Gather", "Store"]
+
+
+class Gather(Kernel):
+    """Load rows of a table one by one, and pack them to tiles of rows.
+
+    Each row passes off-chip memory as often as its number is given.
+
+    Attributes:
+        table: ``[V, D]``.
+        numbers: of its rows, of any shape.
+    """
+
+    family: ClassVar = "gather"
+
+    def __init__(
+        self, name: str, table: Stored, numbers: NDArray[np.int64], schedule: Schedule
+    ) -> None:
+        """Give ``[*numbers.shape, D]``, in tiles of the schedule's rows."""
+        self.name, self.table, self.numbers = name, table, numbers
+        self.operands = ()
+        shape = (*numbers.shape, table.shape[1])
+        layout = rows_layout(shape, schedule.tile_rows, table.shape[1])
+        self._layout = layout
+        self.results = (Computed(name, shape, table.dtype, layout),)
+
+    @override
+    def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
+        layout, tile = self._layout, (1, self.table.shape[1])
+        # Tiles hold neighbouring rows, so that the numbers in their order are those of the tiles.
+        numbers = self.numbers.reshape(layout.count, layout.rows)
+        places = Metadata(numbers, name=f"{self.name}_numbers")()
+        rows = RandomOffChipLoad(self.table.tensor, tile, name=self.name)(places)
+        packed = Accum(RetileRow(), name=f"{self.name}_pack")(rows)
+        return (redimensioned(packed, (1, *layout.trips)),)
 
 
 class Store(Kernel):

@@ -1,10 +1,12 @@
-"""Reshape: split a dimension into chunks, padding the last one where needed.
+"""Flatten, Promote and Reshape: the same elements in the same order, under another shape.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Final
@@ -31,11 +33,198 @@ from fabric.extend import (
     holds_buffers,
     is_static,
     kept_as,
+    product,
+    refuse,
 )
 from operators.streams.orders import Orders, Types
-from operators.streams.values import send
+from operators.streams.reading import send
 
-__all__ = ["Reshape"]
+__all__ = ["Flatten", "Promote", "Reshape", "redimensioned"]
+
+
+@dataclass(frozen=True)
+class Flatten(Operator):
+    """Merge dimensions ``inner`` to ``outer``, counted from the innermost.
+
+    Shapes:
+        source: [..., D_outer, ..., D_inner, ...]; output: [..., D_outer * ... * D_inner, ...], a
+        new ragged dimension where one of them is ragged.
+
+    Timing:
+        No cycles.
+
+    Memory:
+        None.
+
+    Attributes:
+        inner, outer: the dimensions, 0 <= inner < outer <= rank.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     tiles = LinearOffChipLoad(np.ones((8, 256)), tile=(4, 64))()
+        ...     flat = Flatten(0, 1)(tiles)
+        ...     LinearOffChipStore("y")(flat)
+        >>> print(tiles.type)
+        [1, 2, 4] of 4x64 bfloat16
+        >>> print(flat.type)
+        [1, 8] of 4x64 bfloat16
+        >>> print(simulate(program).cycles)
+        239
+
+    Family:
+        Shape (Table 7).
+    """
+
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
+
+    inner: int
+    outer: int
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the flattened stream."""
+        (result,) = self.wire(source)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        if not 0 <= self.inner < self.outer <= source.rank:
+            raise ShapeError(
+                f"Flatten merges dimensions {self.inner} to {self.outer} of {source}: "
+                f"expected 0 <= inner < outer <= {source.rank}"
+            )
+        first, last = source.rank - self.outer, source.rank - self.inner
+        merged = source.shape[first : last + 1]
+        dim = wiring.absorb(product(merged), ragged=self.outer < source.rank)
+        shape = (*source.shape[:first], dim, *source.shape[last + 1 :])
+        return (StreamType(shape, source.value),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(passes=True, in_memory=rates.in_memory[0])
+
+    @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        return inputs
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink = ports.source, ports.sink
+        while (element := await source.receive()) is not None:
+            value, stop = element
+            level = self._merged(stop)
+            if not isinstance(value, Empty):
+                await sink.send(element if level == stop else (value, level))
+            elif level > (dimension := self._merged(value.dimension)):
+                await sink.send_bare(level, dimension)
+            ports.turn()
+
+    def _merged(self, number: int) -> int:
+        """Return the level of a stop, or the number of a dimension, when dimensions are merged."""
+        inner, outer = self.inner, self.outer
+        return number - (outer - inner) if number > outer else min(number, inner)
+
+
+@dataclass(frozen=True)
+class Promote(Operator):
+    """Add a dimension of 1, by default outermost.
+
+    Shapes:
+        source: [D_a, ..., D_0]; output: [1, D_a, ..., D_0], or [0, D_a, ..., D_0] where the
+        stream is empty; with ``dimension`` [..., 1, D_dimension-1, ..., D_0].
+
+    Timing:
+        No cycles. If the new dimension is outermost, the last element of each outermost sub-tensor
+        waits for the next element or the end, because its stop depends on that.
+
+    Memory:
+        None.
+
+    Attributes:
+        dimension: how many dimensions stay inside the new one; with None all of them.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((4, 64)), tile=(1, 64))())
+        ...     column = Promote(0)(rows)
+        ...     LinearOffChipStore("y")(column)
+        >>> print(rows.type)
+        [4] of 1x64 bfloat16
+        >>> print(column.type)
+        [4, 1] of 1x64 bfloat16
+        >>> print(simulate(program).cycles)
+        106
+
+    Family:
+        Shape (Table 7).
+    """
+
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+
+    dimension: int | None = None
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the promoted stream."""
+        (result,) = self.wire(source)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        inside = len(source.shape) if self.dimension is None else self.dimension
+        if not 0 <= inside <= len(source.shape):
+            raise ShapeError(
+                f"Promote puts a dimension outside of {inside} of {source}: "
+                f"expected 0 to {len(source.shape)}"
+            )
+        axis = len(source.shape) - inside
+        added = 1 if axis else at_least_one(source.shape[0])
+        shape = (*source.shape[:axis], added, *source.shape[axis:])
+        return (StreamType(shape, source.value),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        # In one dimension each element may be the last: whether another comes has to be seen.
+        (source,) = inputs
+        is_new_outermost = len(source.shape) == 1 and self.dimension in (None, 1)
+        return Work(passes=True, in_memory=rates.in_memory[0], holds=is_new_outermost)
+
+    @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        return inputs
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink = ports.source, ports.sink
+        dimensions = len(ports.input_types[0].shape)
+        inside = dimensions if self.dimension is None else self.dimension
+        outermost = inside == dimensions
+        while (element := await source.receive()) is not None:
+            value, stop = element
+            if stop >= inside:
+                stop += 1
+            elif outermost and stop == inside - 1 and await source.peek() is None:
+                stop = inside
+            if isinstance(value, Empty) and value.dimension >= inside:
+                value = Empty(value.dimension + 1)
+            await send(sink, value, stop)
+            ports.turn()
+
 
 _FLAG: Final = BoolType()
 
@@ -257,3 +446,62 @@ class Reshape(Operator):
 def _check_pad(pad: float, dtype: np.dtype) -> None:
     """Refuse what ``check_converts`` does; one program pads thousands of streams alike."""
     check_converts(np.array(pad), dtype)
+
+
+def redimensioned(stream: Stream, shape: tuple[int, ...]) -> Stream:
+    """Return ``stream`` in another shape, outermost dimension first; wire as little as that takes.
+
+    Raises:
+        ShapeError: the stream has another number of elements, or data decide how many.
+    """
+    sizes = tuple(dim for dim in stream.shape if isinstance(dim, int))
+    if not all(map(is_static, stream.shape)) or product(sizes) != math.prod(shape):
+        refuse(
+            f"{stream} shall have the shape {list(shape)}: expected as many elements", ShapeError
+        )
+    left = len(sizes)
+    for old, new in _groups(sizes, shape):
+        left -= len(old)
+        if old != new:
+            if len(old) > 1:
+                stream = Flatten(left, left + len(old) - 1)(stream)
+            stream = _split(stream, new, left)
+    return stream
+
+
+def _groups(
+    old: Sequence[int], new: Sequence[int]
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return the smallest groups of dimensions with as many elements; ones go to a neighbour."""
+    here, there = list(old), list(new)
+    groups: list[tuple[list[int], list[int]]] = []
+    while here and there:
+        left, right = [here.pop(0)], [there.pop(0)]
+        while math.prod(left) != math.prod(right):
+            if math.prod(left) < math.prod(right):
+                left.append(here.pop(0))
+            else:
+                right.append(there.pop(0))
+        groups.append((left, right))
+    groups[-1][0].extend(here)
+    groups[-1][1].extend(there)
+    return [(tuple(left), tuple(right)) for left, right in groups]
+
+
+def _split(stream: Stream, sizes: Sequence[int], inside: int) -> Stream:
+    """Return the stream with one dimension, which has ``inside`` others inside, in ``sizes``."""
+    for outer, size in _splits(sizes):
+        if outer == 1:
+            stream = Promote(inside + 1)(stream)
+        elif size == 1:
+            stream = Promote(inside)(stream)
+        else:
+            stream, _ = Reshape(size, inside)(stream)
+        inside += 1
+    return stream
+
+
+def _splits(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield what is split off, from the innermost outwards, with all that is outside of it."""
+    for at in range(len(sizes) - 1, 0, -1):
+        yield math.prod(sizes[:at]), sizes[at]

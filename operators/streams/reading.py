@@ -1,0 +1,411 @@
+"""How operators read streams: the values of one or of several together, and what bare stops become.
+
+What an operator does with a bare stop is one of a few disciplines. It states its own where it
+begins to read, and need not look at one again:
+
+* pass on: ``Values`` and ``Lockstep`` send it to a sink and show only values;
+* add levels: they do so with ``adds=n``, where each element becomes a tensor of n dimensions;
+* fold: ``Lockstep`` with ``adds=-n``, where each group of n dimensions becomes an element. What is
+  empty outside of groups is passed on; what is empty inside is shown, since it may close a group;
+* renumber: ``send`` takes values and bare stops alike, for who changes all stops by one rule;
+* follow: ``Guided``, where to each element of one stream belongs a group of another.
+
+A ``Track`` says where an operator is in an input. A stream may close a group twice: a value that
+closes some dimensions, then a bare stop that closes more of them (a Flatten leaves that behind
+where the last part of a group is empty). So two streams of one structure need not carry equal
+stops: where they differ, the lower side has to go on with a bare stop that closes just what its
+last element left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any, Final, Generic, Self, TypeVar
+
+from fabric import OperatorError, TupleType
+from fabric.extend import Element, Empty, Ports, Sink, Source, Value
+from operators.streams.operands import unpacked
+
+__all__ = ["Guided", "Lockstep", "Track", "Values", "closing", "differ", "send"]
+
+V = TypeVar("V")
+
+
+class Values(Generic[V]):
+    """The values of one stream with their stops, to be iterated over.
+
+    Their type is what ``infer`` has made sure of.
+    """
+
+    __slots__ = ("_adds", "_held", "_sink", "_source")
+
+    def __init__(self, source: Source, sink: Sink, *, adds: int = 0, held: bool = False) -> None:
+        """Stand before the first element.
+
+        Args:
+            source: the stream.
+            sink: where bare stops are passed on.
+            adds: dimensions that the output has inside of those of the source, at least 0.
+            held: an element keeps its slot until ``take``, a bare stop until it is passed on; else
+                elements are dequeued when they are shown.
+        """
+        self._source: Final = source
+        self._sink: Final = sink
+        self._adds: Final = adds
+        self._held: Final = held
+
+    def __aiter__(self) -> Self:
+        """Go on with the next element."""
+        return self
+
+    async def __anext__(self) -> tuple[V, int]:
+        """Wait for the next value; bare stops in front of it are passed on."""
+        source, held = self._source, self._held
+        while True:
+            # Any: whether the stream carries V was checked when the program was wired.
+            element: Any = await (source.peek() if held else source.receive())
+            if element is None:
+                raise StopAsyncIteration
+            value, stop = element
+            if not isinstance(value, Empty):
+                return value, stop
+            await self._sink.send_bare(stop + self._adds, value.dimension + self._adds)
+            if held:
+                source.take()
+
+    def take(self) -> None:
+        """Dequeue the value that was shown."""
+        self._source.take()
+
+
+def send(sink: Sink, value: Value, stop: int) -> Awaitable[None]:
+    """Send a value with its stop, or a bare stop."""
+    if isinstance(value, Empty):
+        return sink.send_bare(stop, value.dimension)
+    return sink.send((value, stop))
+
+
+class Lockstep(Generic[V]):
+    """The values of all inputs of an operator with the stop they share, to be iterated over.
+
+    Their type is what ``infer`` has made sure of.
+    """
+
+    __slots__ = ("_adds", "_held", "_ports", "_sink", "_tracks", "_unpack")
+
+    def __init__(
+        self,
+        ports: Ports,
+        sink: Sink | None = None,
+        *,
+        adds: int = 0,
+        held: bool = False,
+        unpack: bool = True,
+    ) -> None:
+        """Stand before the first elements.
+
+        Args:
+            ports: of the operator.
+            sink: where bare stops are passed on; where None, all of them are shown.
+            adds: dimensions that the output has inside of those of the inputs; with -n, what is
+                empty inside of the innermost n dimensions is shown.
+            held: a bare stop keeps its slots until it has been passed on.
+            unpack: show the items of tuples in the place of the tuples.
+        """
+        self._ports = ports
+        self._sink = sink
+        self._adds = adds
+        self._held = held
+        self._unpack = unpack and any(
+            isinstance(each.value, TupleType) for each in ports.input_types
+        )
+        self._tracks = [Track(ports, port) for port in range(len(ports.inputs))]
+
+    def __aiter__(self) -> Self:
+        """Go on with the next elements."""
+        return self
+
+    async def __anext__(self) -> tuple[list[V], int]:
+        """Wait for the next element of every input; they keep their slots until ``take``.
+
+        Raises:
+            OperatorError: the structures differ, or one input ended before another.
+        """
+        tracks = self._tracks
+        while True:
+            # Any: whether the streams carry V was checked when the program was wired.
+            values: list[Any]
+            if len(tracks) == 1:
+                element = await tracks[0].source.peek()
+                if element is None:
+                    raise StopAsyncIteration
+                values, stop = [element[0]], element[1]
+            else:
+                for track in tracks:
+                    track.passed(await track.source.peek())
+                values = [track.element[0] for track in tracks if track.element is not None]
+                if not values:
+                    raise StopAsyncIteration
+                if len(values) < len(tracks) or not _alike(values):
+                    raise differ(self._ports, *tracks)
+                stop = tracks[0].stop
+                for track in tracks:
+                    if track.stop != stop:
+                        stop = await self._settle()
+            first = values[0]
+            if not isinstance(first, Empty) or not await self._passed_on(first, stop):
+                shown: list[Any] = unpacked(values) if self._unpack else values
+                return shown, stop
+
+    async def _passed_on(self, empty: Empty, stop: int) -> bool:
+        """Pass on a bare stop; False where it is to be shown."""
+        dimension = empty.dimension + self._adds
+        if self._sink is None or dimension < 0:
+            return False
+        if not self._held:
+            self.take()
+        await self._sink.send_bare(stop + self._adds, dimension)
+        if self._held:
+            self.take()
+        return True
+
+    def take(self) -> None:
+        """Dequeue the elements that were shown."""
+        for source in self._ports.inputs:
+            source.take()
+
+    async def _settle(self) -> int:
+        """Read on, where an element closes less than another, until all have closed as much."""
+        tracks = self._tracks
+        while True:
+            low = min(tracks, key=lambda track: track.level)
+            high = max(tracks, key=lambda track: track.level)
+            if low.level == high.level:
+                return low.level
+            low.source.take()
+            await closing(self._ports, low, high)
+
+
+def _alike(values: list[Value]) -> bool:
+    """Whether none is a bare stop, or all are and stand for the same empty dimension."""
+    first = values[0]
+    if first.__class__ is Empty:
+        return all(each.__class__ is Empty and each.dimension == first.dimension for each in values)
+    return Empty not in map(type, values)
+
+
+class Guided(Generic[V]):
+    """The values of one input, to be iterated over while a group of another is read for each.
+
+    A bare stop of the one, outside of groups, belongs to an equal one of the other. The reader
+    tells ``groups`` of every element of a group that it has passed, the last one included.
+
+    Their type is what ``infer`` has made sure of.
+    """
+
+    __slots__ = ("_begun", "_groups", "_held", "_inner", "_one_group", "_ports", "_sink", "_values")
+
+    def __init__(
+        self,
+        ports: Ports,
+        values: Track,
+        groups: Track,
+        sink: Sink | None = None,
+        *,
+        inner: int = 0,
+        held: bool = False,
+    ) -> None:
+        """Stand before the first value.
+
+        Args:
+            ports: of the operator.
+            values: one input.
+            groups: the other.
+            sink: where bare stops of ``groups`` that are outside of groups are passed on, if
+                anywhere.
+            inner: dimensions that the output has inside of the outer ones, which both inputs have.
+            held: an element keeps its slot until ``take``, a bare stop until it is passed on; else
+                elements are dequeued when they are shown.
+        """
+        self._ports: Final = ports
+        self._values: Final = values
+        self._groups: Final = groups
+        self._sink: Final = sink
+        self._inner: Final = inner
+        self._held: Final = held
+        # Where there is one group in all, nothing is left outside of it to agree on.
+        self._one_group: Final = not groups.outer_dimensions
+        self._begun = False
+
+    @property
+    def memory(self) -> tuple[object, ...]:
+        """All of what was read that what comes has to do with."""
+        return self._values.memory, self._groups.memory, self._begun
+
+    def __aiter__(self) -> Self:
+        """Go on with the next value."""
+        return self
+
+    async def __anext__(self) -> V:
+        """Wait for the next value; bare stops in front of it are passed on.
+
+        Raises:
+            OperatorError: the structures differ.
+        """
+        values, groups = self._values, self._groups
+        source, held = values.source, self._held
+        while True:
+            if values.level != groups.level and not self._one_group:
+                await self._settle()
+            # Any: whether the stream carries V was checked when the program was wired.
+            element: Any = await (source.peek() if held else source.receive())
+            if element is None:
+                await self._end()
+                raise StopAsyncIteration
+            values.passed(element)
+            value = element[0]
+            if not isinstance(value, Empty):
+                if self._begun and self._one_group:
+                    raise differ(self._ports, values, groups)
+                self._begun = True
+                return value  # type: ignore[no-any-return]
+            if not self._one_group:
+                await self._pass_on()
+            if held:
+                source.take()
+
+    def take(self) -> None:
+        """Dequeue the value that was shown."""
+        self._values.source.take()
+
+    async def _pass_on(self) -> None:
+        """Read the bare stop of the groups that belongs to that of the values."""
+        values, groups = self._values, self._groups
+        groups.passed(await groups.source.receive())
+        if groups.empty_dimension != values.empty_dimension:
+            raise differ(self._ports, values, groups)
+        await self._send()
+
+    async def _settle(self) -> None:
+        """Read on, where one side closes less than the other, until both have closed as much."""
+        values, groups = self._values, self._groups
+        while values.level != groups.level:
+            low, high = sorted((values, groups), key=lambda track: track.level)
+            await closing(self._ports, low, high)
+            low.source.take()
+            if low is groups:
+                await self._send()
+
+    async def _send(self) -> None:
+        """Pass on the bare stop at which the groups stand."""
+        empty = self._groups.empty_dimension
+        if self._sink is not None and empty is not None:
+            inner = self._inner
+            await self._sink.send_bare(self._groups.level + inner, empty + inner)
+
+    async def _end(self) -> None:
+        """Make sure that there is no group left, either."""
+        values, groups = self._values, self._groups
+        groups.passed(await groups.source.peek())
+        if groups.element is not None:
+            values.passed(None)
+            raise differ(self._ports, values, groups)
+
+
+class Track:
+    """Where an operator is in one of its inputs.
+
+    Attributes:
+        port, source: the input.
+        element: the last one that was read; None before the first and at the end.
+        stop: its level; -1 where there is none.
+        level: the dimensions it closes outside of the operator's sub-tensors; 0 for none.
+    """
+
+    __slots__ = ("_inner", "_place", "element", "level", "port", "source", "stop")
+
+    def __init__(self, ports: Ports, port: int, inner: int = 0) -> None:
+        """Stand before the first element of input ``port``.
+
+        Args:
+            ports: of the operator.
+            port: which input.
+            inner: dimensions of a sub-tensor, which the levels leave out.
+        """
+        self.port: Final = port
+        self.source: Final = ports.inputs[port]
+        self.element: Element | None = None
+        self.stop = -1
+        self.level = 0
+        self._inner = inner
+        self._place = [0] * len(ports.input_types[port].shape)
+
+    def passed(self, element: Element | None) -> None:
+        """Note that ``element``, or the end, comes next."""
+        stop = self.stop
+        if stop >= 0:
+            place = self._place
+            if stop:
+                place[:stop] = [0] * stop
+            place[stop] += 1
+        self.element = element
+        self.stop = stop = -1 if element is None else element[1]
+        self.level = stop - self._inner
+
+    @property
+    def memory(self) -> tuple[int, int | None]:
+        """What the last element closed, and whether a value did; its place is for errors only."""
+        return self.stop, self.empty_dimension
+
+    @property
+    def outer_dimensions(self) -> int:
+        """How many dimensions there are outside of a sub-tensor."""
+        return len(self._place) - self._inner
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether what is empty here is outside of a sub-tensor."""
+        dimension = self.empty_dimension
+        return dimension is not None and dimension >= 0
+
+    @property
+    def empty_dimension(self) -> int | None:
+        """Which dimension outside of a sub-tensor a bare stop stands for; None for a value."""
+        if self.element is None or not isinstance(self.element[0], Empty):
+            return None
+        return self.element[0].dimension - self._inner
+
+    @property
+    def described(self) -> str:
+        """The element, where it stands in its tensor, who made it and what it closes."""
+        producer = self.source.producer.name
+        if self.element is None:
+            return f"the end of {producer} at {self._place[::-1]}"
+        value, stop = self.element
+        what = str(value)
+        if isinstance(value, Empty):
+            what = f"an empty dimension {value.dimension}"
+        closes = "1 dimension" if stop == 1 else f"{stop} dimensions"
+        return f"{what} at {self._place[::-1]} of {producer} closes {closes}"
+
+
+async def closing(ports: Ports, low: Track, high: Track) -> None:
+    """Peek the bare stop with which ``low`` has to go on, since ``high`` closes more.
+
+    Raises:
+        OperatorError: something else comes.
+    """
+    element = await low.source.peek()
+    if element is not None:
+        value = element[0]
+        if isinstance(value, Empty) and value.dimension == low.stop:
+            low.passed(element)
+            return
+    raise differ(ports, low, high)
+
+
+def differ(ports: Ports, *tracks: Track) -> OperatorError:
+    """Return the error for inputs whose structures differ where ``tracks`` stand."""
+    in_order = sorted(tracks, key=lambda track: track.port)
+    found = " and ".join(track.described for track in in_order)
+    return ports.failure(f"{found}: expected equal structures")
