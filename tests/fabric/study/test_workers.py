@@ -78,7 +78,6 @@ def test_every_end_is_an_outcome_with_its_reason(workers: LocalWorkers) -> None:
 
 _PRINTS = """
 from tests.fabric.study.test_workers import study_of
-from fabric.study import local_workers
 from fabric.study.conducting import conduct
 from fabric.study.session import NotKept
 from fabric.study.workers import LocalWorkers
