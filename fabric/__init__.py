@@ -13,7 +13,7 @@ from typing import Any
 
 import lazy_loader
 
-from fabric.telling.sheet import Form, draws
+from fabric.messages.telling.sheet import Form, draws
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

@@ -11,8 +11,8 @@ def run() -> int:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Until there is somebody to hear it, and once nobody is left, it ends the process at once.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from fabric.graph.wiring.collector import everything_stays
     from fabric.shell.cli import main
-    from fabric.wiring.collector import everything_stays
 
     status = main()
     everything_stays()

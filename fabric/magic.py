@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from fabric.hardware.description import Hardware
-from fabric.loading.program_file import Loaded, wired
+from fabric.graph.hardware.description import Hardware
+from fabric.graph.loading.program_file import Loaded, wired
+from fabric.graph.wiring.program import Program
+from fabric.messages.telling.errors import ConfigurationError, ProgramError
+from fabric.messages.telling.wording import counted
 from fabric.runs.simulation import simulate
 from fabric.shell.commands.options import run_options
-from fabric.telling.errors import ConfigurationError, ProgramError
-from fabric.telling.wording import counted
-from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from fabric.graph.wiring.program import Program
     from fabric.runs.report import Report
-    from fabric.wiring.program import Program
 
 __all__ = ["step_report"]
 
@@ -39,7 +39,7 @@ def step_report(request: pytest.FixtureRequest) -> Callable[..., Report]:
 
 
 def _text(report: Report) -> str:
+    from fabric.messages.terminal.tables import printed_sheet
     from fabric.runs.printing import report_sheet
-    from fabric.terminal.tables import printed_sheet
 
     return printed_sheet(report_sheet(report), columns=100, plain=True).removesuffix("\n")

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from fabric import Program, Report, lower_bounds, simulate
-from fabric.wiring.program import hardware_scope
+from fabric.graph.wiring.program import hardware_scope
 from tests.operators.driving import Choices
 from tests.operators.random_programs import Random
 from tests.operators.test_random_programs import Stated

@@ -36,11 +36,11 @@ def _compile(worker: dict[str, Any]) -> None:
 
     By what they take the halves are alike: in a new clone two processes compile for 30 seconds.
     """
-    from fabric.compiled.kernel import go_on
-    from fabric.log import loops
-    from fabric.memories import banked_kernel, flat
-    from fabric.network import carrying, shares
-    from fabric.retiming import critical_path, timing_loop
+    from fabric.timing.compiled.kernel import go_on
+    from fabric.timing.log import loops
+    from fabric.timing.memories import banked_kernel, flat
+    from fabric.timing.network import carrying, shares
+    from fabric.timing.retiming import critical_path, timing_loop
 
     every = (
         *(banked_kernel.advance, banked_kernel.settle, flat.advance),
@@ -64,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(autouse=True)
 def compiled_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what other tests had compiled: a command of this process would say that it had to."""
-    monkeypatch.setattr("fabric.engine.machine_code._compiled", [])
+    monkeypatch.setattr("fabric.timing.engine.machine_code._compiled", [])
 
 
 @pytest.fixture

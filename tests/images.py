@@ -14,12 +14,12 @@ import msgspec
 import nbformat
 
 from fabric import Hardware, simulate
-from fabric.deadlock import picture
-from fabric.deadlock.document import DeadlockReport
-from fabric.drawing.picture import picture_of, shares_of_run
-from fabric.drawing.svg import svg
-from fabric.loading.program_file import load_program
-from fabric.wiring.elaborate import elaborate
+from fabric.analysis.deadlock import picture
+from fabric.analysis.deadlock.document import DeadlockReport
+from fabric.analysis.drawing.picture import picture_of, shares_of_run
+from fabric.analysis.drawing.svg import svg
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.elaborate import elaborate
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.recording import record

@@ -1,4 +1,4 @@
-"""The picture of ARCHITECTURE.md: the rooms of the code and which of them import which.
+"""The picture of ARCHITECTURE.md: the wings of the code and which of them import which.
 
 ``python -m tests.rooms`` draws it anew.
 """
@@ -14,16 +14,18 @@ from typing import Final
 
 import networkx as nx
 
-from fabric.drawing.layout import Curve, Layout, layered
+from fabric.analysis.drawing.layout import Curve, Layout, layered
 from tests.circles import imports_under
 
-__all__ = ["PICTURE", "picture", "rooms"]
+__all__ = ["PICTURE", "picture", "wings"]
 
 ROOT: Final = Path(__file__).parents[1]
 PICTURE: Final = ROOT / "ARCHITECTURE.svg"
 
 _ABOVE: Final = ("programs", "operators")
 _FACADE: Final = "fabric"
+_WIRING: Final = "fabric.graph.wiring."
+_PORTS: Final = "fabric.timing.engine.ports"
 _LETTERS: Final = 46
 _TITLE, _SMALL = 8.4, 6.1
 _MARGIN: Final = 16.0
@@ -34,20 +36,26 @@ _STYLE: Final = (
 )
 
 
-def rooms() -> dict[str, set[str]]:
-    """Return for each room those it imports: folders of ``fabric``, and what stands above it."""
+def wings() -> dict[str, set[str]]:
+    """Return for each wing those it imports: folders of ``fabric``, and what stands above it.
+
+    What wires operators knows the type of the ports that their runs are given: that is left out.
+    """
     found: dict[str, set[str]] = {}
     imports = imports_under(ROOT, (_FACADE, *_ABOVE))
     for module, others in imports.items():
-        if (room := _room(module)) is not None:
-            found.setdefault(room, set()).update(
-                other for each in others if (other := _room(each)) not in (None, room)
+        if (wing := _wing(module)) is not None:
+            found.setdefault(wing, set()).update(
+                other
+                for each in others
+                if (other := _wing(each)) not in (None, wing)
+                and (each != _PORTS or not module.startswith(_WIRING))
             )
     return found
 
 
-def _room(module: str) -> str | None:
-    """Return the room of a module, the facade for itself; None for what stands beside that."""
+def _wing(module: str) -> str | None:
+    """Return the wing of a module, the facade for itself; None for what stands beside that."""
     package, *inside = module.split(".")
     if package in _ABOVE or not inside:
         return package
@@ -56,11 +64,11 @@ def _room(module: str) -> str | None:
 
 def picture(imports: Mapping[str, set[str]]) -> str:
     """Return ``imports`` as SVG, without lines that follow from others."""
-    graph = nx.DiGraph([(room, other) for room, others in imports.items() for other in others])
+    graph = nx.DiGraph([(wing, other) for wing, others in imports.items() for other in others])
     names = sorted(graph)
     arrows = sorted(
-        (names.index(room), names.index(other))
-        for room, other in nx.transitive_reduction(graph).edges
+        (names.index(wing), names.index(other))
+        for wing, other in nx.transitive_reduction(graph).edges
     )
     told = [textwrap.wrap(_told(name), _LETTERS) for name in names]
     sizes = [
@@ -74,11 +82,11 @@ def picture(imports: Mapping[str, set[str]]) -> str:
     return "\n".join(_document(names, told, sizes, layout)) + "\n"
 
 
-def _told(room: str) -> str:
-    """Return what a room says of itself."""
-    if room == "programs":
+def _told(wing: str) -> str:
+    """Return what a wing says of itself."""
+    if wing == "programs":
         return "Programs that run, hardware files and data."
-    file = ROOT / ("" if room in (*_ABOVE, _FACADE) else _FACADE) / room / "__init__.py"
+    file = ROOT / ("" if wing in (*_ABOVE, _FACADE) else _FACADE) / wing / "__init__.py"
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     return text.splitlines()[0]
 
@@ -91,7 +99,7 @@ def _document(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}">'
     )
-    yield f"<title>Rooms: lines go down to what a room imports</title><style>{_STYLE}</style>"
+    yield f"<title>Wings: lines go down to what a wing imports</title><style>{_STYLE}</style>"
     yield f'<rect width="{width:.0f}" height="{height:.0f}" fill="#fff"/>'
     yield f'<g transform="translate({_MARGIN} {_MARGIN})">'
     for route in layout.routes:
@@ -120,4 +128,4 @@ def _line(route: tuple[Curve, ...]) -> str:
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(picture(rooms()), encoding="utf-8")
+    PICTURE.write_text(picture(wings()), encoding="utf-8")

@@ -16,7 +16,7 @@ from unittest import mock
 
 from trio._core import _run as trio_run
 
-from fabric.engine import conductor
+from fabric.timing.engine import conductor
 from tests.profiles import of_profile
 
 __all__ = ["SCHEDULES", "schedule"]

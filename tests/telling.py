@@ -14,8 +14,8 @@ from rich.console import Console
 from structlog.testing import LogCapture
 
 from fabric import Program, Report, simulate
+from fabric.messages.terminal.tables import print_sheet
 from fabric.runs.printing import report_sheet
-from fabric.terminal.tables import print_sheet
 from tests.schedules import SCHEDULES, schedule
 
 __all__ = ["LIVE", "captured", "told", "told_under_every_schedule"]

@@ -8,7 +8,7 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("module", ["fabric.runs.outputs", "fabric.trace.opened"])
+@pytest.mark.parametrize("module", ["fabric.runs.outputs", "fabric.analysis.trace.opened"])
 def test_examples(module: str) -> None:
     """They are sessions of Python."""
     failed, tried = doctest.testmod(importlib.import_module(module))

@@ -12,10 +12,10 @@ LINES: Final = 60
 """Of a function's body, without its docstring."""
 
 LOOPS: Final = {
-    "fabric/compiled/kernel.py:go_on",
-    "fabric/placing/annealing_loop.py:anneal",
-    "fabric/retiming/critical_path.py:blame",
-    "fabric/retiming/timing_loop.py:retime",
+    "fabric/timing/compiled/kernel.py:go_on",
+    "fabric/analysis/placing/annealing_loop.py:anneal",
+    "fabric/timing/retiming/critical_path.py:blame",
+    "fabric/timing/retiming/timing_loop.py:retime",
 }
 """Their cases share thirty local variables, which a function of its own would have to be given."""
 

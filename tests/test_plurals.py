@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from fabric.telling.wording import counted
+from fabric.messages.telling.wording import counted
 
 _ROOT: Final = Path(__file__).parents[1]
 
@@ -40,7 +40,7 @@ _NEVER_1: Final = {
     "layout.py: list(self.trips)": "a list",
     "initial.py: type_.hits": "1 stands beside it",
     "addresses.py: self.stride": "less than 0",
-    "rows.py: self.stride": "less than 0",
+    "row_functions.py: self.stride": "less than 0",
     "realise.py: len(demands)": "more than some FLOPs",
     "fusion.py: alone": "more than a budget",
     "experts.py: routing.hits": "more than 2",

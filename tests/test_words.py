@@ -12,18 +12,18 @@ from typing import Final
 
 import pytest
 
-from fabric.engine.off_chip import BusCycles
+from fabric.messages.telling.causes import SHOWN, STUCK, BusUse, Cause, Operation
 from fabric.runs.counters import UnitCounters
-from fabric.telling.causes import SHOWN, STUCK, BusUse, Cause, Operation
+from fabric.timing.engine.off_chip import BusCycles
 
 ROOT: Final = Path(__file__).parents[1]
 FABRIC: Final = ROOT / "fabric"
-TABLE: Final = FABRIC / "telling" / "causes.py"
+TABLE: Final = FABRIC / "messages" / "telling" / "causes.py"
 SHOWN_FILES: Final = (ROOT / "README.md", *sorted(ROOT.glob("tests/**/golden/*.*")))
 
 PAGE_FILES: Final = sorted(
     file
-    for file in (FABRIC / "trace" / "pages").rglob("*")
+    for file in (FABRIC / "analysis" / "trace" / "pages").rglob("*")
     if file.suffix in (".js", ".css", ".html") and file.parent.name != "vendor"
 )
 
@@ -35,13 +35,13 @@ RETIRED: Final = re.compile(
 """Words that were used beside those of the table."""
 
 OTHERS: Final = {
-    ("hardware/file.py", "hbm"),
+    ("graph/hardware/file.py", "hbm"),
     ("runs/pricing.py", "hbm"),
     ("runs/report.py", "hbm"),
     ("runs/printing.py", "hbm"),
-    ("telling/vocabulary.py", "idle"),
-    ("trace/reading/reader.py", "hbm"),
-    ("trace/recorder.py", "hbm"),
+    ("messages/telling/vocabulary.py", "idle"),
+    ("analysis/trace/reading/reader.py", "hbm"),
+    ("analysis/trace/recorder.py", "hbm"),
 }
 """Spelled like a cause: sections of hardware and energy, what a memory counts, a trace's event."""
 

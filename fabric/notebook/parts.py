@@ -11,9 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from fabric.telling.causes import Cause
-from fabric.telling.sheet import Block, Line, Part, Rows, Style, Title, cell_text, is_number
-from fabric.telling.wording import counted
+from fabric.messages.telling.causes import Cause
+from fabric.messages.telling.sheet import (
+    Block,
+    Line,
+    Part,
+    Rows,
+    Style,
+    Title,
+    cell_text,
+    is_number,
+)
+from fabric.messages.telling.wording import counted
 
 __all__ = ["bar", "document", "folded", "legend", "paragraph", "preformatted", "sheet", "table"]
 

@@ -5,29 +5,17 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Final
 
-from fabric.deadlock.document import DeadlockReport
-from fabric.deadlock.text import deadlock_sheet
-from fabric.placing.result import FloorPlan, floor_plan_sheet
-from fabric.runs.cost import Cost
-from fabric.runs.printing import report_sheet
-from fabric.runs.report import Report
-from fabric.serving.measures import Measures
-from fabric.serving.printing import serving_sheet
-from fabric.serving.result import ServingResult
-from fabric.sizing.printing import sizing_sheet
-from fabric.sizing.result import Sizing
-from fabric.study.result import StudyResult
-from fabric.study.written.terminal import study_sheet
-from fabric.symbolic.bounds import KnownBefore
-from fabric.telling.sheet import Rows, Sheet, Title, line
-from fabric.telling.wording import counted
-from fabric.trace.analysis.critical import CriticalPath
-from fabric.trace.analysis.diff import TraceDiff
-from fabric.trace.analysis.moment import Moment
-from fabric.trace.analysis.stalled import Stalls
-from fabric.trace.analysis.summary import TraceSummary
-from fabric.trace.analysis.what_if import WhatIf
-from fabric.trace.printing import (
+from fabric.analysis.deadlock.document import DeadlockReport
+from fabric.analysis.deadlock.text import deadlock_sheet
+from fabric.analysis.placing.result import FloorPlan, floor_plan_sheet
+from fabric.analysis.symbolic.bounds import KnownBefore
+from fabric.analysis.trace.analysis.critical import CriticalPath
+from fabric.analysis.trace.analysis.diff import TraceDiff
+from fabric.analysis.trace.analysis.moment import Moment
+from fabric.analysis.trace.analysis.stalled import Stalls
+from fabric.analysis.trace.analysis.summary import TraceSummary
+from fabric.analysis.trace.analysis.what_if import WhatIf
+from fabric.analysis.trace.printing import (
     diff_sheet,
     moment_sheet,
     path_sheet,
@@ -35,7 +23,19 @@ from fabric.trace.printing import (
     summary_sheet,
     what_if_sheet,
 )
-from fabric.trace.reading.queries import Table
+from fabric.analysis.trace.reading.queries import Table
+from fabric.explore.serving.measures import Measures
+from fabric.explore.serving.printing import serving_sheet
+from fabric.explore.serving.result import ServingResult
+from fabric.explore.sizing.printing import sizing_sheet
+from fabric.explore.sizing.result import Sizing
+from fabric.explore.study.result import StudyResult
+from fabric.explore.study.written.terminal import study_sheet
+from fabric.messages.telling.sheet import Rows, Sheet, Title, line
+from fabric.messages.telling.wording import counted
+from fabric.runs.cost import Cost
+from fabric.runs.printing import report_sheet
+from fabric.runs.report import Report
 
 __all__ = ["sheet_of"]
 

@@ -6,11 +6,23 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from functools import singledispatch
 from html import escape
 
-from fabric.deadlock.document import DeadlockReport
-from fabric.deadlock.picture import svg as deadlock_svg
-from fabric.deadlock.text import report_lines
-from fabric.drawing.picture import picture_of
-from fabric.drawing.svg import svg
+from fabric.analysis.deadlock.document import DeadlockReport
+from fabric.analysis.deadlock.picture import svg as deadlock_svg
+from fabric.analysis.deadlock.text import report_lines
+from fabric.analysis.drawing.picture import picture_of
+from fabric.analysis.drawing.svg import svg
+from fabric.analysis.trace.analysis.stalled import StalledUnit
+from fabric.analysis.trace.opened import Trace
+from fabric.graph.wiring.elaborate import Edge, Plan, elaborate
+from fabric.graph.wiring.operator import Node
+from fabric.graph.wiring.program import Program
+from fabric.graph.wiring.stream import Stream
+from fabric.messages.telling.causes import SHOWN, Cause
+from fabric.messages.telling.errors import ProgramError
+from fabric.messages.telling.families import absent_line, families, spread, those
+from fabric.messages.telling.place import Place
+from fabric.messages.telling.wording import counted, merged_text, outcome, without_numbers
+from fabric.messages.terminal.tables import printed_sheet
 from fabric.notebook.parts import (
     bar,
     document,
@@ -25,18 +37,6 @@ from fabric.notebook.sheets import sheet_of
 from fabric.runs.counters import ChannelCounters, UnitCounters, unit_families
 from fabric.runs.printing import areas, spent, totals
 from fabric.runs.report import Report
-from fabric.telling.causes import SHOWN, Cause
-from fabric.telling.errors import ProgramError
-from fabric.telling.families import absent_line, families, spread, those
-from fabric.telling.place import Place
-from fabric.telling.wording import counted, merged_text, outcome, without_numbers
-from fabric.terminal.tables import printed_sheet
-from fabric.trace.analysis.stalled import StalledUnit
-from fabric.trace.opened import Trace
-from fabric.wiring.elaborate import Edge, Plan, elaborate
-from fabric.wiring.operator import Node
-from fabric.wiring.program import Program
-from fabric.wiring.stream import Stream
 
 __all__ = ["html", "picture", "text"]
 

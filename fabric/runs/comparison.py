@@ -9,24 +9,24 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from fabric.analysis.symbolic.metrics import Metrics
+from fabric.analysis.symbolic.substitution import Size, Substitution, followed
+from fabric.graph.values.dims import Dim, free_symbols, is_ragged, short_text
+from fabric.graph.values.expression import Symbol
+from fabric.graph.values.stream_type import StreamType, TileType, shape_text
+from fabric.graph.wiring.stream import Feedback
+from fabric.messages.telling.errors import ProgramError
+from fabric.messages.telling.wording import counted
 from fabric.runs.counters import Compared, Comparison
-from fabric.symbolic.metrics import Metrics
-from fabric.symbolic.substitution import Size, Substitution, followed
-from fabric.telling.errors import ProgramError
-from fabric.telling.wording import counted
-from fabric.values.dims import Dim, free_symbols, is_ragged, short_text
-from fabric.values.expression import Symbol
-from fabric.values.stream_type import StreamType, TileType, shape_text
-from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from fabric.engine.assumed_sink import AssumedSink
-    from fabric.state.resource_use import MemoryUse
-    from fabric.state.run_state import RunState
-    from fabric.wiring.elaborate import Plan
-    from fabric.wiring.program import Program
+    from fabric.graph.wiring.elaborate import Plan
+    from fabric.graph.wiring.program import Program
+    from fabric.timing.engine.assumed_sink import AssumedSink
+    from fabric.timing.state.resource_use import MemoryUse
+    from fabric.timing.state.run_state import RunState
 
 __all__ = ["Measured", "check_assumptions", "compare", "measured_sizes"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import NoReturn
 
-from fabric.arguments.described import refuse
+from fabric.graph.arguments.described import refuse
+from fabric.graph.wiring.program import TokenPhase
+from fabric.messages.telling.plain import JsonObject
+from fabric.messages.telling.sheet import ShownAsTables
+from fabric.messages.telling.wording import found_text
 from fabric.runs.pricing import tokens_rate
 from fabric.runs.report import Report
-from fabric.telling.plain import JsonObject
-from fabric.telling.sheet import ShownAsTables
-from fabric.telling.wording import found_text
-from fabric.wiring.program import TokenPhase
 
 __all__ = ["Cost", "CostPart"]
 

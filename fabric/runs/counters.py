@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from fabric.state.run_state import OpenWait, open_waits
-from fabric.telling.families import Family, families
-from fabric.telling.wording import counted
+from fabric.messages.telling.families import Family, families
+from fabric.messages.telling.wording import counted
+from fabric.timing.state.run_state import OpenWait, open_waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fabric.state.run_state import RunState
-    from fabric.symbolic.metrics import Metrics
+    from fabric.analysis.symbolic.metrics import Metrics
+    from fabric.timing.state.run_state import RunState
 
 __all__ = [
     "ChannelCounters",

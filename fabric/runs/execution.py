@@ -15,33 +15,33 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from fabric.deadlock.livelock import LivelockWatch
-from fabric.machine.failures import users_among
-from fabric.machine.interrupts import Interrupts
-from fabric.machine.machine import Companion, Machine
-from fabric.machine.runner import Runner
-from fabric.machine.state_of import shutdown_cycles_of, state_of
-from fabric.machine.watchdog import watched
+from fabric.analysis.deadlock.livelock import LivelockWatch
+from fabric.graph.values.fit import exact_numbers
+from fabric.graph.wiring.elaborate import Plan, elaborate
+from fabric.graph.wiring.placing import placed
+from fabric.graph.wiring.program import Program
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.place import is_own
+from fabric.messages.telling.plain import JsonObject
+from fabric.messages.telling.users_code import first_of, raised
+from fabric.messages.telling.wording import counted
 from fabric.runs import counters
 from fabric.runs.expected_tiles import SentTiles
 from fabric.runs.story import HEARTBEAT_CYCLES, RunLog, tell_waits
-from fabric.state.run_state import Ending
-from fabric.telling.errors import ConfigurationError
-from fabric.telling.place import is_own
-from fabric.telling.plain import JsonObject
-from fabric.telling.users_code import first_of, raised
-from fabric.telling.wording import counted
-from fabric.values.fit import exact_numbers
-from fabric.wiring.elaborate import Plan, elaborate
-from fabric.wiring.placing import placed
-from fabric.wiring.program import Program
+from fabric.timing.machine.failures import users_among
+from fabric.timing.machine.interrupts import Interrupts
+from fabric.timing.machine.machine import Companion, Machine
+from fabric.timing.machine.runner import Runner
+from fabric.timing.machine.state_of import shutdown_cycles_of, state_of
+from fabric.timing.machine.watchdog import watched
+from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
+    from fabric.analysis.trace.recorder import Recorder
+    from fabric.messages.terminal.standard_error import Snapshot
     from fabric.runs.counters import UnitCounters
     from fabric.runs.options import Progress, Settings
-    from fabric.state.run_state import RunState
-    from fabric.terminal.standard_error import Snapshot
-    from fabric.trace.recorder import Recorder
+    from fabric.timing.state.run_state import RunState
 
 __all__ = ["Execution"]
 
@@ -258,7 +258,7 @@ class Execution:
             self.log.operator_finished(cycle, counters[number])
 
     def _snapshot(self) -> Snapshot:
-        from fabric.terminal.standard_error import Snapshot
+        from fabric.messages.terminal.standard_error import Snapshot
 
         machine = self.machine
         machine.publish()
@@ -276,7 +276,7 @@ def _recorder(settings: Settings, plan: Plan) -> Recorder | None:
     """Return a new recorder where the run is traced."""
     if settings.traced is None:
         return None
-    from fabric.trace.recorder import Recorder
+    from fabric.analysis.trace.recorder import Recorder
 
     # What cannot stay in the compiled loop begins again, where that is nothing of a user's.
     watching = (*settings.observers, *([settings.progress] if settings.progress else []))
@@ -302,8 +302,8 @@ def check_site_memory(plan: Plan) -> None:
     if floor is None or floor.mesh.site_bytes is None:
         return
     # Few hardware files state it.
-    from fabric.symbolic.metrics import metrics_of
-    from fabric.symbolic.substitution import Substitution
+    from fabric.analysis.symbolic.metrics import metrics_of
+    from fabric.analysis.symbolic.substitution import Substitution
 
     needs = [each.costs.on_chip_bytes for each in metrics_of(plan, Substitution({})).operators]
     for site, nodes in floor.units_at(plan.nodes):

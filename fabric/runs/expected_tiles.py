@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fabric.engine.observer import Observer, Sent, Stamp, Transferred, Watched
-from fabric.telling.errors import ProgramError
-from fabric.telling.place import Place
-from fabric.telling.wording import counted
-from fabric.values.block_scaled import block_format, numbers_of
-from fabric.values.value import Element, Tile
-from fabric.wiring.elaborate import Plan
-from fabric.wiring.stream import Stream
+from fabric.graph.values.block_scaled import block_format, numbers_of
+from fabric.graph.values.value import Element, Tile
+from fabric.graph.wiring.elaborate import Plan
+from fabric.graph.wiring.stream import Stream
+from fabric.messages.telling.errors import ProgramError
+from fabric.messages.telling.place import Place
+from fabric.messages.telling.wording import counted
+from fabric.timing.engine.observer import Observer, Sent, Stamp, Transferred, Watched
 
 __all__ = ["SentTiles", "Tiles", "tiles_of"]
 

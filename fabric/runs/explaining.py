@@ -6,16 +6,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from fabric.deadlock.cause import channels_of, find_stuck
-from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
-from fabric.deadlock.document import NOT_ENDED, NOT_SOUGHT, DeadlockReport
-from fabric.deadlock.livelock import Circling, Livelock
-from fabric.deadlock.picture import write_files
-from fabric.deadlock.search import EFFORT_ELEMENTS
+from fabric.analysis.deadlock.cause import channels_of, find_stuck
+from fabric.analysis.deadlock.describe import cured, describe_deadlock, explain_livelock
+from fabric.analysis.deadlock.document import NOT_ENDED, NOT_SOUGHT, DeadlockReport
+from fabric.analysis.deadlock.livelock import Circling, Livelock
+from fabric.analysis.deadlock.picture import write_files
+from fabric.analysis.deadlock.search import EFFORT_ELEMENTS
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.runs.story import tell_blocked, tell_deadlock
-from fabric.state.expected import UNTOLD, expected_of
+from fabric.timing.state.expected import UNTOLD, expected_of
 
 __all__ = ["explain", "grown_settings"]
 

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, S
 
 from typing_extensions import override
 
-from fabric.arguments.checks import Bounds, check_of
-from fabric.arguments.described import Described, refuse
-from fabric.deadlock.livelock import LIVELOCK_CYCLES
-from fabric.engine.observer import Observer
-from fabric.hardware.hop import Hop
-from fabric.telling.errors import ConfigurationError, FabricError
-from fabric.telling.events import Log
-from fabric.telling.wording import found_text
-from fabric.trace.selection import TraceOptions
+from fabric.analysis.deadlock.livelock import LIVELOCK_CYCLES
+from fabric.analysis.trace.selection import TraceOptions
+from fabric.graph.arguments.checks import Bounds, check_of
+from fabric.graph.arguments.described import Described, refuse
+from fabric.graph.hardware.hop import Hop
+from fabric.messages.telling.errors import ConfigurationError, FabricError
+from fabric.messages.telling.events import Log
+from fabric.messages.telling.wording import found_text
+from fabric.timing.engine.observer import Observer
 
 if TYPE_CHECKING:
-    from fabric.deadlock.document import DeadlockReport
-    from fabric.terminal.standard_error import Snapshot
-    from fabric.wiring.program import Program
+    from fabric.analysis.deadlock.document import DeadlockReport
+    from fabric.graph.wiring.program import Program
+    from fabric.messages.terminal.standard_error import Snapshot
 
 __all__ = ["Mode", "OnDeadlock", "Options", "Progress", "Settings"]
 

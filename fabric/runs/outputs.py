@@ -15,10 +15,10 @@ import ml_dtypes
 import numpy as np
 from typing_extensions import override
 
-from fabric.arguments.described import checked, refuse
-from fabric.telling.errors import ConfigurationError
-from fabric.telling.whole_file import output_file
-from fabric.telling.wording import one_of, visible
+from fabric.graph.arguments.described import checked, refuse
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.whole_file import output_file
+from fabric.messages.telling.wording import one_of, visible
 
 __all__ = ["OutputShape", "Outputs"]
 
@@ -165,7 +165,7 @@ def _equal(one: Output, other: Output) -> bool:
 
 def _text(output: Output) -> str:
     # numpy's own names of types are not those of hardware files; most reports are not shown.
-    from fabric.values.value import dtype_name
+    from fabric.graph.values.value import dtype_name
 
     sizes = ", ".join("?" if size is None else str(size) for size in output.shape)
     return f"[{sizes}] of {dtype_name(output.dtype)}"

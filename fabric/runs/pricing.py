@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.symbolic.metrics import dtype_of, passed_bytes
-from fabric.symbolic.substitution import Size, Substitution
-from fabric.values.stream_type import TileType, TupleType, ValueType, holds_buffers
-from fabric.wiring.costs import Rates
-from fabric.wiring.mistakes import work_of
-from fabric.wiring.operator import Node
-from fabric.wiring.program import TokenPhase
+from fabric.analysis.symbolic.metrics import dtype_of, passed_bytes
+from fabric.analysis.symbolic.substitution import Size, Substitution
+from fabric.graph.values.stream_type import TileType, TupleType, ValueType, holds_buffers
+from fabric.graph.wiring.costs import Rates
+from fabric.graph.wiring.mistakes import work_of
+from fabric.graph.wiring.operator import Node
+from fabric.graph.wiring.program import TokenPhase
 
 if TYPE_CHECKING:
-    from fabric.hardware.description import Hardware
-    from fabric.hardware.prices import EnergyDescription
-    from fabric.state.resource_use import MemoryUse
-    from fabric.state.run_state import RunState
-    from fabric.values.dims import Dim
-    from fabric.wiring.elaborate import Edge, Plan
+    from fabric.graph.hardware.description import Hardware
+    from fabric.graph.hardware.prices import EnergyDescription
+    from fabric.graph.values.dims import Dim
+    from fabric.graph.wiring.elaborate import Edge, Plan
+    from fabric.timing.state.resource_use import MemoryUse
+    from fabric.timing.state.run_state import RunState
 
 __all__ = ["Priced", "Spending", "joules_in_all", "priced", "tokens_rate"]
 

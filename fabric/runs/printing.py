@@ -8,20 +8,20 @@ from math import floor, log10
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from fabric.deadlock.text import deadlock_sheet
+from fabric.analysis.deadlock.text import deadlock_sheet
+from fabric.messages.telling.causes import Cause
+from fabric.messages.telling.families import Family, Spread, absent_line, spread, those
+from fabric.messages.telling.place import Place
+from fabric.messages.telling.plain import JsonObject
+from fabric.messages.telling.sheet import Rows, Sheet, Title, line
+from fabric.messages.telling.wording import counted, outcome, visible
 from fabric.runs.counters import UnitCounters, unit_families
 from fabric.runs.report import Report
-from fabric.state.resource_use import bus_shares, row_outcomes, uneven_channels
-from fabric.telling.causes import Cause
-from fabric.telling.families import Family, Spread, absent_line, spread, those
-from fabric.telling.place import Place
-from fabric.telling.plain import JsonObject
-from fabric.telling.sheet import Rows, Sheet, Title, line
-from fabric.telling.wording import counted, outcome, visible
+from fabric.timing.state.resource_use import bus_shares, row_outcomes, uneven_channels
 
 if TYPE_CHECKING:
-    from fabric.engine.off_chip import MemoryCounters
-    from fabric.state.resource_use import NetworkUse
+    from fabric.timing.engine.off_chip import MemoryCounters
+    from fabric.timing.state.resource_use import NetworkUse
 
 __all__ = ["areas", "report_sheet", "spent", "told_of_links", "told_of_prices", "totals"]
 

@@ -14,24 +14,29 @@ from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
-from fabric.arguments.described import checked, refuse
+from fabric.analysis.symbolic.area import Area
+from fabric.graph.arguments.described import checked, refuse
+from fabric.graph.wiring.program import TokenPhase
+from fabric.messages.telling.errors import (
+    ConfigurationError,
+    Deadlock,
+    FabricError,
+    VerificationError,
+)
+from fabric.messages.telling.plain import JsonObject
+from fabric.messages.telling.sheet import in_short, shown
 from fabric.runs.counters import ChannelCounters, Comparison, UnitCounters
 from fabric.runs.exit_status import ExitStatus
 from fabric.runs.outputs import Outputs
 from fabric.runs.pricing import Spending
 from fabric.runs.verification import Verification
-from fabric.state.run_state import Ending
-from fabric.symbolic.area import Area
-from fabric.telling.errors import ConfigurationError, Deadlock, FabricError, VerificationError
-from fabric.telling.plain import JsonObject
-from fabric.telling.sheet import in_short, shown
-from fabric.wiring.program import TokenPhase
+from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
-    from fabric.deadlock.document import DeadlockReport
-    from fabric.engine.off_chip import MemoryCounters
-    from fabric.state.resource_use import NetworkUse
-    from fabric.trace.opened import Trace
+    from fabric.analysis.deadlock.document import DeadlockReport
+    from fabric.analysis.trace.opened import Trace
+    from fabric.timing.engine.off_chip import MemoryCounters
+    from fabric.timing.state.resource_use import NetworkUse
 
 __all__ = ["Failure", "Report", "RunFolder", "passing_folder"]
 
@@ -277,7 +282,7 @@ class Report:
                 ConfigurationError,
             )
         # Most runs are not traced.
-        from fabric.trace.opened import open_trace
+        from fabric.analysis.trace.opened import open_trace
 
         return open_trace(path, first=first)
 
@@ -338,7 +343,7 @@ class Report:
         return known | {"warnings": list(self.warnings)}
 
     def _hbm(self, counters: MemoryCounters) -> JsonObject:
-        from fabric.state.resource_use import as_document
+        from fabric.timing.state.resource_use import as_document
 
         document = as_document(counters)
         for client in document["clients"]:

@@ -11,9 +11,25 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import trio
 
-from fabric.arguments.described import refuse
-from fabric.arguments.keywords import taking
-from fabric.machine.state_of import memory_use, network_use
+from fabric.analysis.symbolic.area import sized
+from fabric.analysis.symbolic.metrics import Metrics, metrics_of
+from fabric.analysis.symbolic.substitution import Sizes, Substitution
+from fabric.graph.arguments.described import refuse
+from fabric.graph.arguments.keywords import taking
+from fabric.graph.values.block_scaled import block_format, numbers_of
+from fabric.graph.values.dims import Dim, free_symbols, is_polynomial_in, is_ragged
+from fabric.graph.values.expression import Symbol
+from fabric.graph.values.fit import exact_numbers
+from fabric.graph.wiring.collector import only_young_garbage
+from fabric.graph.wiring.costs import OffChipTensor
+from fabric.graph.wiring.elaborate import Plan
+from fabric.graph.wiring.mistakes import off_chip_tensor_of
+from fabric.graph.wiring.program import Program
+from fabric.messages.telling.errors import ConfigurationError, FabricError, ProgramError
+from fabric.messages.telling.events import logger_of
+from fabric.messages.telling.place import blamed_place
+from fabric.messages.telling.plain import JsonObject, untellable
+from fabric.messages.telling.users_code import notifying
 from fabric.runs import counters
 from fabric.runs.comparison import check_assumptions, compare, measured_sizes
 from fabric.runs.counters import Comparison
@@ -26,33 +42,17 @@ from fabric.runs.report import Failure, Report, RunFolder, passing_folder
 from fabric.runs.story import RunLog, new_run_folder, tell_end
 from fabric.runs.verification import Verification
 from fabric.runs.verify import noise_of, verify
-from fabric.state.run_state import Ending
-from fabric.symbolic.area import sized
-from fabric.symbolic.metrics import Metrics, metrics_of
-from fabric.symbolic.substitution import Sizes, Substitution
-from fabric.telling.errors import ConfigurationError, FabricError, ProgramError
-from fabric.telling.events import logger_of
-from fabric.telling.place import blamed_place
-from fabric.telling.plain import JsonObject, untellable
-from fabric.telling.users_code import notifying
-from fabric.values.block_scaled import block_format, numbers_of
-from fabric.values.dims import Dim, free_symbols, is_polynomial_in, is_ragged
-from fabric.values.expression import Symbol
-from fabric.values.fit import exact_numbers
-from fabric.wiring.collector import only_young_garbage
-from fabric.wiring.costs import OffChipTensor
-from fabric.wiring.elaborate import Plan
-from fabric.wiring.mistakes import off_chip_tensor_of
-from fabric.wiring.program import Program
+from fabric.timing.machine.state_of import memory_use, network_use
+from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fabric.deadlock.document import DeadlockReport
-    from fabric.hardware.description import OnChipDescription
+    from fabric.analysis.deadlock.document import DeadlockReport
+    from fabric.graph.hardware.description import OnChipDescription
     from fabric.runs.comparison import Measured
-    from fabric.state.resource_use import MemoryUse
-    from fabric.state.run_state import RunState
+    from fabric.timing.state.resource_use import MemoryUse
+    from fabric.timing.state.run_state import RunState
 
 __all__ = ["assert_completes", "simulate", "simulated"]
 
@@ -173,7 +173,7 @@ def _executed(
     if status not in ("deadlock", "livelock"):
         return run, status, None
     # What looks for a remedy builds machines of its own: most runs need none of it.
-    from fabric.deadlock.picture import write_files
+    from fabric.analysis.deadlock.picture import write_files
     from fabric.runs.explaining import explain, grown_settings
 
     explained = explain(run, status, recorded.folder)

@@ -14,13 +14,18 @@ from signal import SIGINT
 from typing import TYPE_CHECKING, Annotated, Final, Protocol, Self
 from weakref import WeakSet
 
-from fabric.arguments.checks import Bounds
-from fabric.arguments.described import checked, refuse
-from fabric.arguments.keywords import taking
-from fabric.machine.terminations import free_ones, handling
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import checked, refuse
+from fabric.graph.arguments.keywords import taking
+from fabric.graph.wiring.program import Program
+from fabric.messages.telling.errors import ConfigurationError, FabricError
+from fabric.messages.telling.place import calling_place
+from fabric.messages.telling.users_code import Interrupted
+from fabric.messages.telling.wording import counted
 from fabric.runs.options import Settings
 from fabric.runs.simulation import simulated
-from fabric.stepping.goals import (
+from fabric.timing.machine.terminations import free_ones, handling
+from fabric.timing.stepping.goals import (
     AtCycle,
     AtElement,
     AtNext,
@@ -29,20 +34,15 @@ from fabric.stepping.goals import (
     element_goal,
     unit_number,
 )
-from fabric.stepping.stepper import FINISH, Stepper
-from fabric.telling.errors import ConfigurationError, FabricError
-from fabric.telling.place import calling_place
-from fabric.telling.users_code import Interrupted
-from fabric.telling.wording import counted
-from fabric.wiring.program import Program
+from fabric.timing.stepping.stepper import FINISH, Stepper
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from fabric.machine.machine import Machine
     from fabric.runs.report import Report
-    from fabric.state.run_state import ChannelState, RunState, UnitState
-    from fabric.stepping.ledger import Held
+    from fabric.timing.machine.machine import Machine
+    from fabric.timing.state.run_state import ChannelState, RunState, UnitState
+    from fabric.timing.stepping.ledger import Held
 
 __all__ = ["RunThread", "SteppedRun", "open_run"]
 

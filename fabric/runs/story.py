@@ -2,7 +2,7 @@
 
 It is stamped with the cycle and never with wall time. A collector of logs sees the facts that the
 report has: who waits, on what, since when, and why. The events and their fields are those of
-``fabric.telling.vocabulary``.
+``fabric.messages.telling.vocabulary``.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TextIO
 
 from structlog.typing import BindableLogger
 
+from fabric.messages.telling.causes import COUNTED
+from fabric.messages.telling.errors import ConfigurationError, ProgramError
+from fabric.messages.telling.events import line_logger, tell_event, tell_user
+from fabric.messages.telling.plain import counts_lines, json_text, plain
+from fabric.messages.telling.whole_file import write_parts, write_whole
+from fabric.messages.telling.wording import file_name
 from fabric.runs import counters
 from fabric.runs.counters import UnitCounters
 from fabric.runs.report import Report
-from fabric.telling.causes import COUNTED
-from fabric.telling.errors import ConfigurationError, ProgramError
-from fabric.telling.events import line_logger, tell_event, tell_user
-from fabric.telling.plain import counts_lines, json_text, plain
-from fabric.telling.whole_file import write_parts, write_whole
-from fabric.telling.wording import file_name
 
 if TYPE_CHECKING:
-    from fabric.deadlock.document import BlockedUnit, DeadlockReport
-    from fabric.state.run_state import RunState
+    from fabric.analysis.deadlock.document import BlockedUnit, DeadlockReport
+    from fabric.timing.state.run_state import RunState
 
 __all__ = [
     "HEARTBEAT_CYCLES",
@@ -187,7 +187,7 @@ def tell_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ..
         told: loops, and waits of single units, that are known; new ones are added.
     """
     # Most runs are over before the first heartbeat.
-    from fabric.deadlock.cause import channels_of, find_stuck, wait_of
+    from fabric.analysis.deadlock.cause import channels_of, find_stuck, wait_of
 
     stuck = find_stuck(state)
     for loop in stuck.cores:

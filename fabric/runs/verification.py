@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from fabric.telling.plain import JsonObject
-from fabric.telling.wording import counted
+from fabric.messages.telling.plain import JsonObject
+from fabric.messages.telling.wording import counted
 
 __all__ = ["Errors", "Mismatch", "Number", "OutputVerification", "Verification"]
 

@@ -11,20 +11,20 @@ from typing import Any, Final, NamedTuple
 import ml_dtypes
 import numpy as np
 
+from fabric.graph.values.block_scaled import BLOCK, block_format, numbers_of
+from fabric.graph.values.fit import unit_of
+from fabric.graph.values.stream_type import TileType
+from fabric.graph.values.value import Element, dtype_name
+from fabric.graph.wiring.elaborate import Plan
+from fabric.graph.wiring.expectation import Tolerance
+from fabric.graph.wiring.mistakes import off_chip_tensor_of
+from fabric.graph.wiring.roundings import EXACT, Roundings, least_unit, roundings_of, worse
+from fabric.graph.wiring.stream import Stream
+from fabric.messages.telling.errors import ProgramError
+from fabric.messages.telling.place import Place, raising_place
+from fabric.messages.telling.users_code import raised, users_code
 from fabric.runs.expected_tiles import tiles_of
 from fabric.runs.verification import Errors, Mismatch, Number, OutputVerification, Verification
-from fabric.telling.errors import ProgramError
-from fabric.telling.place import Place, raising_place
-from fabric.telling.users_code import raised, users_code
-from fabric.values.block_scaled import BLOCK, block_format, numbers_of
-from fabric.values.fit import unit_of
-from fabric.values.stream_type import TileType
-from fabric.values.value import Element, dtype_name
-from fabric.wiring.elaborate import Plan
-from fabric.wiring.expectation import Tolerance
-from fabric.wiring.mistakes import off_chip_tensor_of
-from fabric.wiring.roundings import EXACT, Roundings, least_unit, roundings_of, worse
-from fabric.wiring.stream import Stream
 
 __all__ = ["noise_of", "verify"]
 

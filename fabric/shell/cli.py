@@ -20,7 +20,10 @@ from typing import Final
 import click
 from typing_extensions import override
 
-from fabric.machine.terminations import Terminations
+from fabric.messages.telling.errors import Deadlock, FabricError, said
+from fabric.messages.telling.place import raising_place
+from fabric.messages.telling.users_code import Interrupted, users_values
+from fabric.messages.terminal.output import flush_stdout, tell
 from fabric.runs.exit_status import ExitStatus
 from fabric.shell.groups import Group
 from fabric.shell.json_object import (
@@ -34,10 +37,7 @@ from fabric.shell.json_object import (
     size_object,
     study_object,
 )
-from fabric.telling.errors import Deadlock, FabricError, said
-from fabric.telling.place import raising_place
-from fabric.telling.users_code import Interrupted, users_values
-from fabric.terminal.output import flush_stdout, tell
+from fabric.timing.machine.terminations import Terminations
 
 __all__ = ["command_line", "main"]
 

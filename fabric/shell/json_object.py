@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from fabric.machine.terminations import uninterrupted
-from fabric.telling.plain import json_text
-from fabric.terminal.output import print_text
+from fabric.messages.telling.plain import json_text
+from fabric.messages.terminal.output import print_text
+from fabric.timing.machine.terminations import uninterrupted
 
 __all__ = [
     "check_object",

@@ -20,12 +20,18 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.text import Text
 
-from fabric.arguments.described import Described, lacks
-from fabric.arguments.documented import Documentation, Parameter, documentation, parameters, script
-from fabric.telling.errors import ConfigurationError, ProgramError
+from fabric.graph.arguments.described import Described, lacks
+from fabric.graph.arguments.documented import (
+    Documentation,
+    Parameter,
+    documentation,
+    parameters,
+    script,
+)
+from fabric.messages.telling.errors import ConfigurationError, ProgramError
 
 if TYPE_CHECKING:
-    from fabric.wiring.program import Program
+    from fabric.graph.wiring.program import Program
 
 __all__ = [
     "SECTIONS",

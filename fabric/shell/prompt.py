@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from typing_extensions import override
 
-from fabric.machine.terminations import was_terminated
+from fabric.analysis.trace import printing
+from fabric.graph.values.value import BufferReference, Tile
+from fabric.messages.telling.causes import COUNTED, Cause
+from fabric.messages.telling.errors import ConfigurationError, FabricError
+from fabric.messages.telling.sheet import Rows
+from fabric.messages.telling.wording import visible
+from fabric.messages.terminal.output import print_text, printed
+from fabric.messages.terminal.tables import print_table
 from fabric.runs.counters import unit_counters
-from fabric.state.run_state import open_waits
-from fabric.telling.causes import COUNTED, Cause
-from fabric.telling.errors import ConfigurationError, FabricError
-from fabric.telling.sheet import Rows
-from fabric.telling.wording import visible
-from fabric.terminal.output import print_text, printed
-from fabric.terminal.tables import print_table
-from fabric.trace import printing
-from fabric.values.value import BufferReference, Tile
+from fabric.timing.machine.terminations import was_terminated
+from fabric.timing.state.run_state import open_waits
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from fabric.runs.stepped import SteppedRun
-    from fabric.state.run_state import OpenWait, RunState, UnitState
+    from fabric.timing.state.run_state import OpenWait, RunState, UnitState
 
 __all__ = ["Break", "Prompt"]
 

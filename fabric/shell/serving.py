@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fabric.machine.terminations import ending_signal, uninterrupted
+from fabric.explore.serving.question import open_servings
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.wording import file_name
+from fabric.messages.terminal.output import print_text, tell
 from fabric.runs.exit_status import ExitStatus
-from fabric.serving.question import open_servings
 from fabric.shell.json_object import print_json
-from fabric.telling.errors import ConfigurationError
-from fabric.telling.wording import file_name
-from fabric.terminal.output import print_text, tell
+from fabric.timing.machine.terminations import ending_signal, uninterrupted
 
 if TYPE_CHECKING:
-    from fabric.serving.question import Serving
-    from fabric.serving.result import ServingResult
+    from fabric.explore.serving.question import Serving
+    from fabric.explore.serving.result import ServingResult
 
 __all__ = ["Serves"]
 
@@ -54,11 +54,11 @@ class Serves:
         """Conduct the questions, print each when it is over, and write it into its folder."""
         from rich.console import Console
 
-        from fabric.serving.conducting import conduct_serving
-        from fabric.serving.printing import serving_sheet
-        from fabric.serving.watch import ServingWatch
-        from fabric.study.workers import LocalWorkers, available_cores
-        from fabric.terminal.tables import printed_sheet
+        from fabric.explore.serving.conducting import conduct_serving
+        from fabric.explore.serving.printing import serving_sheet
+        from fabric.explore.serving.watch import ServingWatch
+        from fabric.explore.study.workers import LocalWorkers, available_cores
+        from fabric.messages.terminal.tables import printed_sheet
 
         workers = LocalWorkers(jobs or available_cores(), None)
         try:
@@ -100,7 +100,7 @@ class Serves:
         return self._folder / file_name(serving.name)
 
     def _write(self, result: ServingResult, folder: Path | None) -> None:
-        from fabric.serving.folder import write_folder
+        from fabric.explore.serving.folder import write_folder
 
         if folder is None:
             return

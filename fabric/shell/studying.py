@@ -10,18 +10,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fabric.machine.terminations import ending_signal
+from fabric.explore.study.opening import Asked, open_study
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.terminal.output import print_text, tell
 from fabric.runs.exit_status import ExitStatus
 from fabric.shell.json_object import print_json
-from fabric.study.opening import Asked, open_study
-from fabric.telling.errors import ConfigurationError
-from fabric.terminal.output import print_text, tell
+from fabric.timing.machine.terminations import ending_signal
 
 if TYPE_CHECKING:
-    from fabric.study.result import StudyResult
-    from fabric.study.search import Method, Search
-    from fabric.study.study import Study
-    from fabric.study.workers import Workers
+    from fabric.explore.study.result import StudyResult
+    from fabric.explore.study.search import Method, Search
+    from fabric.explore.study.study import Study
+    from fabric.explore.study.workers import Workers
 
 __all__ = ["Studying", "search_of", "storage_of", "workers_of"]
 
@@ -75,11 +75,11 @@ class Studying:
         """Conduct the studies, print each when it is over, and write it into its folder."""
         from rich.console import Console
 
-        from fabric.study.conducting import conduct
-        from fabric.study.store import Store
-        from fabric.study.written.terminal import study_sheet
-        from fabric.study.written.watch import Watch
-        from fabric.terminal.tables import printed_sheet
+        from fabric.explore.study.conducting import conduct
+        from fabric.explore.study.store import Store
+        from fabric.explore.study.written.terminal import study_sheet
+        from fabric.explore.study.written.watch import Watch
+        from fabric.messages.terminal.tables import printed_sheet
 
         for study in self._studies:
             store = Store(study, storage, timeout_seconds)
@@ -100,7 +100,7 @@ class Studying:
 
     def conclude(self, *, as_json: bool) -> int:
         """Write what is of all studies, say where everything is, and return the exit status."""
-        from fabric.study.written.folder import write_overview
+        from fabric.explore.study.written.folder import write_overview
 
         unwritten = [sentence for each in self._writing for sentence in each.result()]
         if self._folder is not None:
@@ -119,7 +119,7 @@ class Studying:
         return ExitStatus.UNWRITTEN if unwritten else ExitStatus.COMPLETED
 
     def _write(self, result: StudyResult) -> None:
-        from fabric.study.written.folder import study_folder, write_folder
+        from fabric.explore.study.written.folder import study_folder, write_folder
 
         if self._folder is None:
             return
@@ -141,7 +141,7 @@ def search_of(method: Method | None, points: int | None, seed: int | None) -> Se
         return None
     if points is None:
         raise ConfigurationError("--search: expected --points N, how many are to run")
-    from fabric.study.search import Search
+    from fabric.explore.study.search import Search
 
     return Search(method, points, seed or 0)
 
@@ -154,7 +154,7 @@ def storage_of(url: str | None, folder: Path | None) -> str | None:
     """
     if url is not None or folder is None:
         return url
-    from fabric.study.storage import file_url
+    from fabric.explore.study.storage import file_url
 
     folder.mkdir(parents=True, exist_ok=True)
     return file_url(folder / "study.db")
@@ -168,11 +168,11 @@ def workers_of(dask: str | None, jobs: int | None, timeout_seconds: float | None
             cluster.
     """
     if dask is not None:
-        from fabric.study.workers import DaskWorkers
+        from fabric.explore.study.workers import DaskWorkers
 
         if jobs is not None:
             raise ConfigurationError("--jobs and --dask: expected one of both")
         return DaskWorkers(dask, timeout_seconds)
-    from fabric.study.workers import LocalWorkers, available_cores
+    from fabric.explore.study.workers import LocalWorkers, available_cores
 
     return LocalWorkers(jobs or available_cores(), timeout_seconds)

@@ -10,18 +10,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fabric.symbolic.check import Check
-from fabric.symbolic.folding import operator_text, types_text
-from fabric.symbolic.metrics import Accounting, intensity, largest
-from fabric.symbolic.substitution import followed, known_sizes
-from fabric.telling.wording import counted, merged_text, visible, without_numbers
-from fabric.terminal.output import print_line
-from fabric.values.dims import Dim, free_symbols, short_text
-from fabric.values.stream_type import StreamType, shape_text
-from fabric.values.value import dtype_name
-from fabric.wiring.memory_map import MemoryMap, Placed
-from fabric.wiring.operator import Node
-from fabric.wiring.stream import LaidOut
+from fabric.analysis.symbolic.check import Check
+from fabric.analysis.symbolic.folding import operator_text, types_text
+from fabric.analysis.symbolic.metrics import Accounting, intensity, largest
+from fabric.analysis.symbolic.substitution import followed, known_sizes
+from fabric.graph.values.dims import Dim, free_symbols, short_text
+from fabric.graph.values.stream_type import StreamType, shape_text
+from fabric.graph.values.value import dtype_name
+from fabric.graph.wiring.memory_map import MemoryMap, Placed
+from fabric.graph.wiring.operator import Node
+from fabric.graph.wiring.stream import LaidOut
+from fabric.messages.telling.wording import counted, merged_text, visible, without_numbers
+from fabric.messages.terminal.output import print_line
 
 __all__ = ["print_check", "print_memory_map"]
 

@@ -83,8 +83,8 @@ def plain(model: Any, choice: NDArray[np.int64], seed: int = 0) -> Array:
 
 def _main(how: str, model: str, batch: int) -> Cost:
     from fabric import simulate
-    from fabric.hardware.description import Hardware
-    from fabric.loading.program_file import load_program
+    from fabric.graph.hardware.description import Hardware
+    from fabric.graph.loading.program_file import load_program
 
     start = time.process_time()
     if how == "fabric":

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from fabric import Hardware, simulate
-from fabric.engine.unit import Unit
-from fabric.hardware.file import load_hardware
-from fabric.loading.program_file import load_program
-from fabric.machine.runtime import Runtime
-from fabric.memories.flat import FlatMemory
-from fabric.wiring.operator import Node
+from fabric.graph.hardware.file import load_hardware
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.operator import Node
+from fabric.timing.engine.unit import Unit
+from fabric.timing.machine.runtime import Runtime
+from fabric.timing.memories.flat import FlatMemory
 from tests.benchmarks.points import Point
 
 __all__ = ["profile"]

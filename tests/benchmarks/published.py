@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from fabric import Hardware, simulate
-from fabric.loading.program_file import load_program
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.collector import imports_stay
 from fabric.shell.cli import main as fabric
-from fabric.wiring.collector import imports_stay
 from tests.benchmarks.host_profile import profile
 from tests.benchmarks.points import (
     Bound,

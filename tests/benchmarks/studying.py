@@ -12,10 +12,10 @@ from typing import Any
 
 from typing_extensions import override
 
-from fabric.study import evaluation
-from fabric.study.evaluation import Before, Job, known_before, outcome_of
-from fabric.study.outcome import Outcome
-from fabric.study.workers import LocalWorkers
+from fabric.explore.study import evaluation
+from fabric.explore.study.evaluation import Before, Job, known_before, outcome_of
+from fabric.explore.study.outcome import Outcome
+from fabric.explore.study.workers import LocalWorkers
 
 __all__ = ["TimedWorkers"]
 

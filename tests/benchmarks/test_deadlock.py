@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from fabric import Program, simulate
-from fabric.deadlock.remedy import find_remedy
-from fabric.loading.program_file import load_on
-from fabric.wiring.collector import only_young_garbage
-from fabric.wiring.elaborate import elaborate
+from fabric.analysis.deadlock.remedy import find_remedy
+from fabric.graph.loading.program_file import load_on
+from fabric.graph.wiring.collector import only_young_garbage
+from fabric.graph.wiring.elaborate import elaborate
 
 pytestmark = pytest.mark.benchmark
 

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 import pytest
 
 from fabric import Report, simulate
-from fabric.hardware.description import Hardware
-from fabric.loading.program_file import load_program
+from fabric.graph.hardware.description import Hardware
+from fabric.graph.loading.program_file import load_program
 
 pytestmark = pytest.mark.benchmark
 

@@ -9,7 +9,7 @@ import pytest
 
 from fabric import Hardware, Report, simulate
 from fabric.extend import BankedDescription
-from fabric.loading.program_file import load_program
+from fabric.graph.loading.program_file import load_program
 from tests.benchmarks.processes import QWEN, ROOT
 
 pytestmark = pytest.mark.benchmark

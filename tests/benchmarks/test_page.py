@@ -10,8 +10,8 @@ from typing import Any, Final
 import pytest
 
 from fabric import Program, Trace
-from fabric.trace.analysis.stalls import Accounts
-from fabric.trace.pages.page import write_page
+from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.pages.page import write_page
 from tests.fabric.scripted import Charge, Stage, Ticks
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.recording import record

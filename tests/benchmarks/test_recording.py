@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from fabric import Program
-from fabric.hardware.description import Hardware
-from fabric.loading.program_file import load_program
-from fabric.retiming.record_making import Recording
+from fabric.graph.hardware.description import Hardware
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.collector import only_young_garbage
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
-from fabric.wiring.collector import only_young_garbage
-from fabric.wiring.elaborate import elaborate
+from fabric.timing.retiming.record_making import Recording
 from tests.benchmarks.processes import QWEN, ROOT, taken_by
 
 pytestmark = pytest.mark.benchmark
@@ -74,7 +74,7 @@ _LINE: Final = """
 import sys
 import numpy as np
 from fabric import Program, StreamType, Tile, TileType
-from fabric.sizing.running import recorded
+from fabric.explore.sizing.running import recorded
 from operators import Consumer, Map, Repeat, SiLU
 from tests.operators.driving import Emit
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from fabric.hardware.description import Hardware
-from fabric.loading.program_file import load_program
-from fabric.retiming.retimer import Retimer
-from fabric.sizing.running import cycles_of, recorded
+from fabric.explore.sizing.running import cycles_of, recorded
+from fabric.graph.hardware.description import Hardware
+from fabric.graph.loading.program_file import load_program
+from fabric.timing.retiming.retimer import Retimer
 from tests.benchmarks.processes import QWEN, ROOT
 
 pytestmark = pytest.mark.benchmark

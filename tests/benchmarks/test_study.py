@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from fabric import Study, grid
-from fabric.study.conducting import conduct
-from fabric.study.opening import Asked, open_study
-from fabric.study.result import StudyResult
-from fabric.study.session import NotKept
-from fabric.study.storage import file_url
-from fabric.study.store import Store
+from fabric.explore.study.conducting import conduct
+from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.result import StudyResult
+from fabric.explore.study.session import NotKept
+from fabric.explore.study.storage import file_url
+from fabric.explore.study.store import Store
 from tests.benchmarks.processes import ROOT
 from tests.benchmarks.studying import TimedWorkers
 

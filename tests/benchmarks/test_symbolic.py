@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric.symbolic.check import check
-from fabric.symbolic.metrics import Sweep, metrics_of
-from fabric.symbolic.substitution import Substitution
-from fabric.wiring.elaborate import elaborate
+from fabric.analysis.symbolic.check import check
+from fabric.analysis.symbolic.metrics import Sweep, metrics_of
+from fabric.analysis.symbolic.substitution import Substitution
+from fabric.graph.wiring.elaborate import elaborate
 from tests.symbolic.programs import symbolic_metrics, wired
 
 pytestmark = pytest.mark.benchmark

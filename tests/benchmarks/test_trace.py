@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from fabric import Program, simulate
-from fabric.trace.selection import TraceOptions
+from fabric.analysis.trace.selection import TraceOptions
 from tests.benchmarks.processes import QWEN, best_of
 from tests.fabric.scripted import Charge, Relay, Ticks
 

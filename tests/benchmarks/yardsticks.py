@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from fabric import Hardware, simulate
-from fabric.loading.program_file import executed, load_program
+from fabric.graph.loading.program_file import executed, load_program
+from fabric.graph.wiring.collector import only_young_garbage
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
-from fabric.wiring.collector import only_young_garbage
-from fabric.wiring.elaborate import elaborate
 from tests.benchmarks.pipelines import on_the_fabric, on_trio
 from tests.benchmarks.processes import QWEN, ROOT
 

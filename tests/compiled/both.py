@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple
 from unittest import mock
 
 from fabric import Program, Tile
-from fabric.compiled.region import Region
 from fabric.runs import simulation
 from fabric.runs.execution import Execution
-from fabric.state.run_state import RunState
+from fabric.timing.compiled.region import Region
+from fabric.timing.state.run_state import RunState
 from tests.telling import told
 
 __all__ = ["Engine", "Told", "both", "described", "plain", "run"]

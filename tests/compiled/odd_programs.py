@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from fabric import Program, Stream, StreamType, Tile, TileType
 from fabric.extend import BoolType, Element, Empty, Ports, Wiring
-from fabric.values.dims import symbol
+from fabric.graph.values.dims import symbol
 from operators import (
     Accum,
     CacheReadAddresses,

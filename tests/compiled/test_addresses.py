@@ -24,7 +24,7 @@ from fabric.extend import (
     Unit,
     register_memory,
 )
-from fabric.loading.program_file import load_program
+from fabric.graph.loading.program_file import load_program
 from operators import (
     Consumer,
     LinearOffChipLoad,

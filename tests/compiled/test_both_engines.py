@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric import Hop, Program, StreamType, simulate
-from fabric.deadlock.cause import find_stuck
+from fabric.analysis.deadlock.cause import find_stuck
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
-from fabric.wiring.elaborate import elaborate
 from operators.tiles.integers import INTEGER, integer
 from tests import definitions
 from tests.compiled.both import both, described

@@ -14,12 +14,12 @@ import pytest
 import trio
 
 from fabric import Program, simulate
-from fabric.compiled import arrays
-from fabric.engine import conductor
-from fabric.machine import assembly
-from fabric.memories import registry
-from fabric.memories.flat import FlatMemory
-from fabric.terminal.standard_error import Snapshot
+from fabric.messages.terminal.standard_error import Snapshot
+from fabric.timing.compiled import arrays
+from fabric.timing.engine import conductor
+from fabric.timing.machine import assembly
+from fabric.timing.memories import registry
+from fabric.timing.memories.flat import FlatMemory
 from operators import Broadcast, Consumer, EagerMerge, Flatten, Metadata, Promote, Repeat, Zip
 from tests.compiled.both import both, run
 from tests.compiled.test_both_engines import hopped

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Hardware, Program, lower_bounds, simulate
+from fabric.explore.sizing import running
 from fabric.extend import ChannelDescription
-from fabric.retiming import events as e
-from fabric.retiming.retimer import Retimer
+from fabric.graph.wiring.program import hardware_scope
 from fabric.runs.options import Options
-from fabric.sizing import running
-from fabric.wiring.program import hardware_scope
+from fabric.timing.retiming import events as e
+from fabric.timing.retiming.retimer import Retimer
 from tests.compiled.both import both
 from tests.compiled.test_both_engines import SHIPPED, check_network, check_program, hopped
 from tests.deadlock.test_random import Network, networks

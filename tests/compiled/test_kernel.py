@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, Program
-from fabric.compiled import arrays, kernel, kernel_channels, kernel_stages
-from fabric.compiled import columns as c
-from fabric.compiled.kernel import go_on
-from fabric.engine import channel_rule
-from fabric.network import Mesh
-from fabric.wiring.elaborate import elaborate
-from fabric.wiring.program import hardware_scope
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.wiring.program import hardware_scope
+from fabric.timing.compiled import arrays, kernel, kernel_channels, kernel_stages
+from fabric.timing.compiled import columns as c
+from fabric.timing.compiled.kernel import go_on
+from fabric.timing.engine import channel_rule
+from fabric.timing.network import Mesh
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.compiled.both import both, run
 from tests.compiled.odd_programs import FALL_BACK, STAY
@@ -76,7 +76,7 @@ def in_step(function: Callable[..., tuple[int, ...]]) -> Iterator[InStep]:
     loops = InStep(function)
     with (
         mock.patch.object(arrays, "go_on", loops),
-        mock.patch("fabric.compiled.region._BUDGET", 20_000),
+        mock.patch("fabric.timing.compiled.region._BUDGET", 20_000),
     ):
         yield loops
 
@@ -130,7 +130,7 @@ def test_reasons(number: int, reason: int, tmp_path: Path) -> None:
 def test_tired(tmp_path: Path) -> None:
     """It comes back after so many operations, and goes on where it was."""
     whole = run(routed, "compiled", tmp_path)
-    with mock.patch("fabric.compiled.region._BUDGET", 7):
+    with mock.patch("fabric.timing.compiled.region._BUDGET", 7):
         in_parts = run(routed, "compiled", tmp_path)
 
     assert whole.state == in_parts.state

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from fabric import Hardware, Program, simulate
 from fabric.extend import ChannelDescription
-from fabric.loading.program_file import load_program
-from fabric.network import Mesh
-from fabric.telling.read_files import programs
-from fabric.wiring.elaborate import elaborate
-from fabric.wiring.program import hardware_scope
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.wiring.program import hardware_scope
+from fabric.messages.telling.read_files import programs
+from fabric.timing.network import Mesh
 from tests.compiled.both import both, described
 from tests.deadlock.cases import CASES as STUCK
 from tests.network.placed import write_placement

@@ -15,8 +15,8 @@ from structlog.testing import LogCapture
 
 from fabric import Program, Stream, simulate
 from fabric.extend import Element
-from fabric.terminal.standard_error import Snapshot
-from fabric.wiring.elaborate import elaborate
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.messages.terminal.standard_error import Snapshot
 from operators import Consumer, FilterLastTile, Metadata, RandomOffChipLoad, Tensor, Zip
 from tests.compiled.both import both, described
 from tests.compiled.odd_programs import FALL_BACK, STAY, numbers

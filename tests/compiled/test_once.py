@@ -31,8 +31,6 @@ from fabric import (
     hardware_scope,
     simulate,
 )
-from fabric.compiled import arrays
-from fabric.compiled import columns as c
 from fabric.extend import (
     Burst,
     Element,
@@ -41,7 +39,9 @@ from fabric.extend import (
     Unit,
     register_memory,
 )
-from fabric.values.dims import symbol
+from fabric.graph.values.dims import symbol
+from fabric.timing.compiled import arrays
+from fabric.timing.compiled import columns as c
 from operators import (
     Consumer,
     EagerMerge,
@@ -346,7 +346,7 @@ def stopped(after: int, budget: int) -> Iterator[None]:
 
     with (
         mock.patch.object(arrays.Arrays, "go_on", go_on),
-        mock.patch("fabric.compiled.region._BUDGET", budget),
+        mock.patch("fabric.timing.compiled.region._BUDGET", budget),
     ):
         yield
 
@@ -399,7 +399,7 @@ def test_shipped(name: str, order: str | int, tmp_path: Path) -> None:
 def test_missed(tmp_path: Path) -> None:
     """What comes for an operator while the loop lets others have their turn is seen."""
     drawn = hopped(lambda: between(0), random.Random(0))
-    with mock.patch("fabric.compiled.region._BUDGET", 30), schedule(2):
+    with mock.patch("fabric.timing.compiled.region._BUDGET", 30), schedule(2):
         found = both(lambda: between(0), tmp_path, **drawn)
 
     assert found.said["report"].status == "completed"

@@ -12,8 +12,8 @@ import pytest
 from typing_extensions import override
 
 from fabric import Program, Tile, simulate
-from fabric.compiled.stand_ins import Recording
 from fabric.extend import Ports
+from fabric.timing.compiled.stand_ins import Recording
 from operators import Flatten, Metadata, Promote, Repeat
 from operators.tiles.integers import integer
 from tests.compiled.both import both, described, run

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from fabric import Program, Selector, Tile, simulate
-from fabric.compiled import codes as codes_module
-from fabric.compiled import columns as c
-from fabric.compiled.automaton import Automaton, Rows, Tables
-from fabric.compiled.codes import Codes, LookedError, OpaqueTile, UncodedError
-from fabric.compiled.kernel_stages import look_up
 from fabric.extend import Empty, Value
-from fabric.values.fit import freeze
+from fabric.graph.values.fit import freeze
+from fabric.timing.compiled import codes as codes_module
+from fabric.timing.compiled import columns as c
+from fabric.timing.compiled.automaton import Automaton, Rows, Tables
+from fabric.timing.compiled.codes import Codes, LookedError, OpaqueTile, UncodedError
+from fabric.timing.compiled.kernel_stages import look_up
 from operators import Accum, Consumer, Flatten, Metadata, Repeat, RetileRow, Zip
 from tests.compiled.both import described
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from fabric import Hardware, Program, Stream, hardware_scope
-from fabric.hardware.description import OnChipDescription
+from fabric.graph.hardware.description import OnChipDescription
 from operators import (
     Bufferize,
     EagerMerge,

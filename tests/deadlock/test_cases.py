@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from fabric import Report, simulate
-from fabric.deadlock.document import DeadlockReport
-from fabric.deadlock.text import LINES, report_lines
+from fabric.analysis.deadlock.document import DeadlockReport
+from fabric.analysis.deadlock.text import LINES, report_lines
 from tests.deadlock.cases import CASES
 from tests.profiles import spread
 from tests.telling import told_under_every_schedule

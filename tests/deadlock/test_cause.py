@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fabric import Program, Stream, simulate
-from fabric.engine.clock import VirtualClock
-from fabric.machine.assembly import assemble
-from fabric.machine.state_of import state_of
-from fabric.state.expected import expected_of
-from fabric.values.dims import Dim, symbol
-from fabric.wiring.elaborate import elaborate
+from fabric.graph.values.dims import Dim, symbol
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.timing.engine.clock import VirtualClock
+from fabric.timing.machine.assembly import assemble
+from fabric.timing.machine.state_of import state_of
+from fabric.timing.state.expected import expected_of
 from tests.deadlock.parts import Script, feedback, sink
 
 

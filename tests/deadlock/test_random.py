@@ -10,8 +10,8 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from fabric import Broadcast, Feedback, Program, Report, Stream, simulate
-from fabric.values.dims import symbol
-from fabric.wiring.elaborate import Plan, elaborate
+from fabric.graph.values.dims import symbol
+from fabric.graph.wiring.elaborate import Plan, elaborate
 from operators import EagerMerge, Initial
 from tests.deadlock.exhaustive import Outcome, Process, outcomes
 from tests.deadlock.parts import Script, feedback

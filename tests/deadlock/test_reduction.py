@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.deadlock.cause import Need, blocked, cores
+from fabric.analysis.deadlock.cause import Need, blocked, cores
 
 NODES = 7
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import event, given
 
 from fabric import Program, Stream, simulate
-from fabric.deadlock import remedy, search
-from fabric.deadlock.document import Remedy
-from fabric.deadlock.remedy import find_remedy
-from fabric.deadlock.search import EFFORT_ELEMENTS, Replay, Search
-from fabric.deadlock.trial import Growth
-from fabric.engine.channel import Channel
-from fabric.retiming.record_making import Recording
-from fabric.wiring.elaborate import Plan, elaborate
+from fabric.analysis.deadlock import remedy, search
+from fabric.analysis.deadlock.document import Remedy
+from fabric.analysis.deadlock.remedy import find_remedy
+from fabric.analysis.deadlock.search import EFFORT_ELEMENTS, Replay, Search
+from fabric.analysis.deadlock.trial import Growth
+from fabric.graph.wiring.elaborate import Plan, elaborate
+from fabric.timing.engine.channel import Channel
+from fabric.timing.retiming.record_making import Recording
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock import test_random
 from tests.deadlock.cases import CASES, fork_join

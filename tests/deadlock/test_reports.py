@@ -22,16 +22,16 @@ from fabric import (
     hardware_scope,
     simulate,
 )
-from fabric.deadlock import picture, remedy, search
-from fabric.deadlock.document import DeadlockReport
-from fabric.deadlock.text import LINES, report_lines
-from fabric.deadlock.trial import Outcome, Trial
+from fabric.analysis.deadlock import picture, remedy, search
+from fabric.analysis.deadlock.document import DeadlockReport
+from fabric.analysis.deadlock.text import LINES, report_lines
+from fabric.analysis.deadlock.trial import Outcome, Trial
 from fabric.extend import Deadlock, Ports
-from fabric.hardware.description import FlatDescription
-from fabric.machine.terminations import Terminations
+from fabric.graph.hardware.description import FlatDescription
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs import explaining
 from fabric.shell.cli import main
-from fabric.wiring.elaborate import elaborate
+from fabric.timing.machine.terminations import Terminations
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock import parts
 from tests.deadlock.cases import CASES, fork_join, ring, round_and_round

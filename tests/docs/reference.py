@@ -17,7 +17,7 @@ from typing import Final
 import click
 
 import operators
-from fabric.arguments.documented import parameters
+from fabric.graph.arguments.documented import parameters
 from fabric.shell.cli import command_line
 from fabric.shell.library import SECTIONS, Entry, families, installed, parameter_text
 
@@ -169,12 +169,12 @@ def _topics() -> Iterator[tuple[str, str, list[str]]]:
         found = sorted(_offered(stub), key=lambda each: each[1])
         for room, name in found:
             if name not in shown:
-                rooms.setdefault(room.partition(".")[0], []).append(f"{facade}.{name}")
+                rooms.setdefault(_room(room), []).append(f"{facade}.{name}")
     for room, names in sorted(rooms.items(), key=lambda each: _floor(each[0])):
         tree = ast.parse((ROOT / "fabric" / room / "__init__.py").read_text(encoding="utf-8"))
         title = str(ast.get_docstring(tree)).splitlines()[0].rstrip(".")
-        yield room, title, names
-    serving = [f"fabric.serving.{name}" for _, name in _offered("fabric/serving/__init__")]
+        yield room.rpartition("/")[2], title, names
+    serving = [f"fabric.serving.{name}" for _, name in _offered("fabric/serving")]
     yield "serving", "Serving: what `import fabric.serving` offers", serving
     others = [f"operators.{name}" for name in dir(operators) if name not in shown]
     yield "operators", "Tensors, integers and the bases of functions", others
@@ -219,8 +219,8 @@ def _source(package: str, name: str) -> Path:
     """Return the file that defines what a package offers, its own packages searched."""
     folder = ROOT / package.replace(".", "/")
     stub = folder / "__init__.pyi"
-    if package == "fabric.extend":
-        folder, stub = ROOT / "fabric", ROOT / "fabric" / "extend.pyi"
+    if package in ("fabric.extend", "fabric.serving"):
+        folder, stub = folder.parent, folder.with_suffix(".pyi")
     tree = ast.parse((stub if stub.exists() else stub.with_suffix(".py")).read_text("utf-8"))
     module = next(
         str(each.module)
@@ -231,11 +231,21 @@ def _source(package: str, name: str) -> Path:
     return file if file.exists() else _source(f"{package}.{module}", name)
 
 
-def _floor(room: str) -> int:
-    """Return how far down a room is: what users meet first is above."""
+def _room(module: str) -> str:
+    """Return the folder of the room that a module of the fabric is in: WING/ROOM, or the wing."""
+    wing, *inside = module.split(".")
+    room = "/".join([wing, *inside[:1]])
+    return room if (ROOT / "fabric" / room).is_dir() else wing
+
+
+def _floor(room: str) -> list[int]:
+    """Return how far down a wing is, and a room in it: what users meet first is above."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    layers: list[str] = settings["tool"]["importlinter"]["contracts"][-1]["layers"]
-    return next(floor for floor, rooms in enumerate(layers) if room in rooms.split(" | "))
+    wings, rooms = (each["layers"] for each in settings["tool"]["importlinter"]["contracts"][-2:])
+    return [
+        next(floor for floor, names in enumerate(layers) if name in re.findall(r"\w+", names))
+        for name, layers in zip(room.split("/"), (wings, rooms), strict=False)
+    ]
 
 
 def _prose(text: str) -> str:

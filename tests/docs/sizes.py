@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fabric import Sizing, size
-from fabric.hardware.description import Hardware
-from fabric.loading.program_file import load_program
+from fabric.graph.hardware.description import Hardware
+from fabric.graph.loading.program_file import load_program
 
 __all__ = ["PAGE", "PROGRAMS", "Sized", "row"]
 

@@ -7,11 +7,15 @@ from dataclasses import fields
 
 import pytest
 
-from fabric.hardware.address_bits import address_bits
-from fabric.hardware.description import Hardware, OffChipDescription
-from fabric.hardware.dram_timing import PRESETS
-from fabric.hardware.memory_models import MODELS, ArbitratedBanksDescription, BankedDescription
-from fabric.hardware.mesh import Mesh
+from fabric.graph.hardware.address_bits import address_bits
+from fabric.graph.hardware.description import Hardware, OffChipDescription
+from fabric.graph.hardware.dram_timing import PRESETS
+from fabric.graph.hardware.memory_models import (
+    MODELS,
+    ArbitratedBanksDescription,
+    BankedDescription,
+)
+from fabric.graph.hardware.mesh import Mesh
 from tests.docs.reference import PAGES
 
 PAGE = (PAGES / "how-to" / "hardware-file.md").read_text(encoding="utf-8")

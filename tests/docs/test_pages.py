@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabric.deadlock.document import KINDS
+from fabric.analysis.deadlock.document import KINDS
 from tests.docs.reference import PAGES, pages
 from tests.docs.transcripts import (
     ROOT,

@@ -12,11 +12,11 @@ from xml.etree import ElementTree as ET
 import pydot
 import pytest
 
-from fabric.drawing.picture import Arrow, Box, Picture, picture_of
-from fabric.drawing.svg import dot, mermaid, svg
+from fabric.analysis.drawing.picture import Arrow, Box, Picture, picture_of
+from fabric.analysis.drawing.svg import dot, mermaid, svg
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.messages.telling.causes import SHOWN, Cause
 from fabric.shell.cli import main
-from fabric.telling.causes import SHOWN, Cause
-from fabric.wiring.elaborate import elaborate
 from tests.symbolic.programs import PROGRAMS, wired
 
 LOG = "logs/simplified-moe-1"

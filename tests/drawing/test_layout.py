@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.drawing.layout import Layout, Size, layered
-from fabric.drawing.picture import picture_of
-from fabric.drawing.svg import svg
-from fabric.wiring.elaborate import elaborate
+from fabric.analysis.drawing.layout import Layout, Size, layered
+from fabric.analysis.drawing.picture import picture_of
+from fabric.analysis.drawing.svg import svg
+from fabric.graph.wiring.elaborate import elaborate
 from tests.drawing.geometry import clashes, drawn, sampled
 from tests.profiles import examples
 from tests.programs.loading import OF_TORCH

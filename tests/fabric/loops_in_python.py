@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest import mock
 
-from fabric.engine.machine_code import Counters, MachineCode
+from fabric.timing.engine.machine_code import Counters, MachineCode
 
 __all__ = ["Guarded", "in_python"]
 

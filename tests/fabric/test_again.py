@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fabric import Hardware, Report, simulate
-from fabric.loading.program_file import load_program
+from fabric.graph.loading.program_file import load_program
 
 _PROGRAMS = Path(__file__).parents[2] / "programs"
 
@@ -37,8 +37,8 @@ def test_nothing_is_prepared_twice() -> None:
     script = (
         "import sys\n"
         "from fabric import Hardware, simulate\n"
-        "from fabric.engine.machine_code import MachineCode\n"
-        "from fabric.loading.program_file import load_program\n"
+        "from fabric.timing.engine.machine_code import MachineCode\n"
+        "from fabric.graph.loading.program_file import load_program\n"
         "linked = []\n"
         "link = MachineCode.link\n"
         "def counted(code):\n"

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from fabric import Hardware, Study, grid, load_hardware, run_point, simulate
+from fabric.explore.study.evaluation import Job, known_before
+from fabric.explore.study.session import StudySession
 from fabric.extend import AreaDescription
-from fabric.loading.program_file import load_program
-from fabric.network import Mesh
+from fabric.graph.loading.program_file import load_program
+from fabric.messages.telling.errors import ConfigurationError
 from fabric.runs.printing import areas
 from fabric.runs.report import Report
 from fabric.shell.cli import main
-from fabric.study.evaluation import Job, known_before
-from fabric.study.session import StudySession
-from fabric.telling.errors import ConfigurationError
+from fabric.timing.network import Mesh
 
 ROOT = Path(__file__).parents[2]
 SWIGLU = Path("programs/swiglu.py")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Hop, Program, simulate
-from fabric.engine.channel_rule import credit_part, links_part
+from fabric.timing.engine.channel_rule import credit_part, links_part
 from tests.deadlock.parts import Script
 
 _CYCLES = st.integers(0, 40)

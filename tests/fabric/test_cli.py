@@ -19,9 +19,9 @@ from unittest.mock import Mock
 import pytest
 
 import fabric.runs.simulation
+from fabric.analysis.trace.opened import Trace
 from fabric.runs.report import Report
 from fabric.shell.cli import main
-from fabric.trace.opened import Trace
 
 PROGRAM = str(Path(__file__).with_name("small_program.py"))
 COMMAND = [sys.executable, "-m", "fabric"]
@@ -479,9 +479,9 @@ class TestHost:
     def test_run_imports_what_it_needs(self, tmp_path: Path) -> None:
         """A run that completes on the default hardware reads no TOML and looks for no deadlock."""
         idle = [
-            "fabric.hardware.memory_models",
-            "fabric.memories.fixed_latency",
-            "fabric.deadlock.describe",
+            "fabric.graph.hardware.memory_models",
+            "fabric.timing.memories.fixed_latency",
+            "fabric.analysis.deadlock.describe",
         ]
         idle += ["tomllib"]
 

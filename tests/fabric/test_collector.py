@@ -16,7 +16,7 @@ def test_modules_that_count_what_is_left(modules: str, *, stays: bool) -> None:
     """Nothing is left alone where an extension module may complain of it: DuckDB does."""
     script = (
         f"import gc, {modules}\n"
-        "from fabric.wiring.collector import everything_stays\n"
+        "from fabric.graph.wiring.collector import everything_stays\n"
         "before = gc.get_freeze_count()\n"
         "everything_stays()\n"
         "print(gc.get_freeze_count() > before)\n"

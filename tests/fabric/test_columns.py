@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from fabric import simulate
-from fabric.deadlock.text import report_lines
-from fabric.telling.columns import aligned
+from fabric.analysis.deadlock.text import report_lines
+from fabric.messages.telling.columns import aligned
 from tests.profiles import examples
 from tests.symbolic.programs import wired
 

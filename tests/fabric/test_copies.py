@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, Program, ShapeError, TileType, simulate
-from fabric.values.dims import product, symbol
-from fabric.values.expression import ceiling, flag
+from fabric.graph.values.dims import product, symbol
+from fabric.graph.values.expression import ceiling, flag
 from operators import Consumer, LinearOffChipLoad, Zip
 from tests.programs.loading import program
 

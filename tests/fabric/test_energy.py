@@ -35,8 +35,8 @@ from fabric.extend import (
     Value,
     Watched,
 )
-from fabric.hardware.hop import Hop
-from fabric.loading.program_file import load_program
+from fabric.graph.hardware.hop import Hop
+from fabric.graph.loading.program_file import load_program
 from operators import (
     Add,
     Bufferize,

@@ -20,10 +20,10 @@ from fabric import (
     run_point,
     simulate,
 )
+from fabric.analysis.trace.pages.page import write_page
 from fabric.extend import ClockDescription, EnergyDescription
+from fabric.messages.terminal.tables import print_sheet
 from fabric.runs.printing import report_sheet
-from fabric.terminal.tables import print_sheet
-from fabric.trace.pages.page import write_page
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.programs.loading import PROGRAMS
 

@@ -25,7 +25,7 @@ from fabric import (
     simulate,
 )
 from fabric.extend import FlatDescription
-from fabric.telling.vocabulary import EVENTS, LEVELS
+from fabric.messages.telling.vocabulary import EVENTS, LEVELS
 from operators import Exp, LinearOffChipLoad, LinearOffChipStore, Map, Tensor
 from tests.deadlock.cases import CASES, ring
 from tests.deadlock.parts import Script, sink, source

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fabric import Tile, TileType
-from fabric.telling.errors import Refusal
-from fabric.values.fit import misfit, whole
+from fabric.graph.values.fit import misfit, whole
+from fabric.messages.telling.errors import Refusal
 
 
 @pytest.mark.parametrize("number", [0, 1, np.int64(0), np.uint8(7)])

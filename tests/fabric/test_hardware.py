@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fabric import simulate
-from fabric.hardware.description import (
+from fabric.graph.hardware.description import (
     ChannelDescription,
     FlatDescription,
     Hardware,
@@ -20,10 +20,14 @@ from fabric.hardware.description import (
     PlacementDescription,
     TileDescription,
 )
-from fabric.hardware.file import load_hardware, varied_hardware
-from fabric.hardware.memory_models import MODELS, ArbitratedBanksDescription, BankedDescription
-from fabric.hardware.prices import ClockDescription, EnergyDescription
-from fabric.telling.errors import ConfigurationError
+from fabric.graph.hardware.file import load_hardware, varied_hardware
+from fabric.graph.hardware.memory_models import (
+    MODELS,
+    ArbitratedBanksDescription,
+    BankedDescription,
+)
+from fabric.graph.hardware.prices import ClockDescription, EnergyDescription
+from fabric.messages.telling.errors import ConfigurationError
 from tests.programs.loading import program
 
 HARDWARE = Path(__file__).parents[2] / "programs" / "hardware"

@@ -14,7 +14,7 @@ import pytest
 from typing_extensions import override
 
 from fabric import ProgramError, simulate
-from fabric.loading.program_file import load_on
+from fabric.graph.loading.program_file import load_on
 from fabric.notebook.showing import html
 from fabric.shell.cli import main
 

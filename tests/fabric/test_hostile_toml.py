@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, load_hardware
-from fabric.sizing.depths_file import read_depths
+from fabric.explore.sizing.depths_file import read_depths
 from tests.profiles import examples
 
 READERS: Final[tuple[Callable[[Path], object], ...]] = (load_hardware, read_depths)

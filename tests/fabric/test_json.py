@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fabric.telling.plain import counts_lines, json_text
+from fabric.messages.telling.plain import counts_lines, json_text
 
 _BIG = 3 << 200
 

@@ -15,10 +15,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabric import open_run, simulate
-from fabric.hardware.memory_models import BankedDescription
-from fabric.memories.banked import BankedMemory
-from fabric.retiming.retimer import Retimer
-from fabric.trace.analysis.moment import state_in
+from fabric.analysis.trace.analysis.moment import state_in
+from fabric.graph.hardware.memory_models import BankedDescription
+from fabric.timing.memories.banked import BankedMemory
+from fabric.timing.retiming.retimer import Retimer
 from tests.compiled.both import run
 from tests.compiled.odd_programs import STAY
 from tests.fabric.loops_in_python import Guarded, in_python

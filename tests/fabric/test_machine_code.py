@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.engine.machine_code import Counters, MachineCode
+from fabric.timing.engine.machine_code import Counters, MachineCode
 
 _ROOT = Path(__file__).parents[2]
 
 _SCRIPT = """
 import sys
-from fabric.memories.flat import advance
-from fabric.engine.machine_code import was_compiled_now
+from fabric.timing.memories.flat import advance
+from fabric.timing.engine.machine_code import was_compiled_now
 advance.link()
 print("compiled" if was_compiled_now() else "linked", "numba" in sys.modules)
 """

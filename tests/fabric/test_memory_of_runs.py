@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from fabric import simulate
-from fabric.machine.machine import Machine
-from fabric.state.run_state import RunState
-from fabric.trace.recorder import Recorder
-from fabric.trace.selection import TraceOptions
-from fabric.wiring.collector import only_young_garbage
+from fabric.analysis.trace.recorder import Recorder
+from fabric.analysis.trace.selection import TraceOptions
+from fabric.graph.wiring.collector import only_young_garbage
+from fabric.timing.machine.machine import Machine
+from fabric.timing.state.run_state import RunState
 from tests.fabric.trace.chains import chain
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from fabric import ConfigurationError
+from fabric.explore.sizing.checker import check
 from fabric.shell.cli import main
-from fabric.sizing.checker import check
 from tests.programs.loading import PROGRAMS
 
 _PROGRAM: Final = str(Path(__file__).parent / "small_program.py")

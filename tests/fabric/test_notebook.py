@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.pretty import pprint
 
 from fabric import Program, simulate
+from fabric.messages.telling.causes import Cause
 from fabric.notebook import parts
-from fabric.telling.causes import Cause
 from operators import LinearOffChipLoad, LinearOffChipStore
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.browsing import browsing

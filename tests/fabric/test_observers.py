@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import ConfigurationError, Program, simulate
-from fabric.engine.observer import Sent, Stamp, Taken, Transferred
 from fabric.extend import Element, Observer, Unit, Watched
+from fabric.timing.engine.observer import Sent, Stamp, Taken, Transferred
 from operators import Repeat
 from tests.deadlock.parts import Script, source
 from tests.fabric.graphs import Graph, graphs, run_graph

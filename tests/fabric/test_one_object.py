@@ -10,8 +10,8 @@ import sys
 import pytest
 from typing_extensions import override
 
-from fabric.machine.terminations import Terminations
 from fabric.shell.json_object import one_object, print_json
+from fabric.timing.machine.terminations import Terminations
 
 _OBJECT = {"status": "completed", "cycles": 42}
 

@@ -30,19 +30,19 @@ from fabric import (
     simulate,
     size,
 )
+from fabric.analysis.trace.selection import TraceOptions
+from fabric.explore.sizing.checker import check
+from fabric.explore.sizing.proofs import write_proofs
+from fabric.explore.study.identity import Identities
+from fabric.explore.study.opening import Asked, open_study
 from fabric.extend import Observer
-from fabric.loading.program_file import load_program
-from fabric.network import Site
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.execution import Execution
 from fabric.runs.options import Options, Settings
 from fabric.shell.cli import main
 from fabric.shell.commands.options import OF_RUNS
-from fabric.sizing.checker import check
-from fabric.sizing.proofs import write_proofs
-from fabric.study.identity import Identities
-from fabric.study.opening import Asked, open_study
-from fabric.trace.selection import TraceOptions
-from fabric.wiring.elaborate import elaborate
+from fabric.timing.network import Site
 from tests.fabric.sizing.networks import network, program_of, shape
 from tests.fabric.test_magic import Shell
 from tests.network.placed import write_placement
@@ -320,9 +320,7 @@ class TestCommands:
             return main(["size", str(file), "--goal", "deadlock-free", "--json", *typed])
         if command == "%%fabric":
             on_mesh = "with hardware_scope(Hardware(network=Mesh(columns=2, rows=2))), Program("
-            imports = (
-                "from fabric import Hardware, hardware_scope\nfrom fabric.network import Mesh\n"
-            )
+            imports = "from fabric import Hardware, Mesh, hardware_scope\n"
             text = imports + TEXT.replace("with Program(", on_mesh)
             if "--hardware" in typed:
                 Shell().magic(" ".join(typed[: typed.index("--hardware")]), text)

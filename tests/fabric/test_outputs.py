@@ -16,8 +16,8 @@ from typing_extensions import override
 
 from fabric import ConfigurationError, Outputs, Program, StreamType, simulate
 from fabric.extend import OutputShape, Ports
+from fabric.graph.values.dims import symbol
 from fabric.shell.cli import main
-from fabric.values.dims import symbol
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Reshape
 from tests.docs.warm import folder_of_python
 from tests.fabric.small_program import Count, Total

@@ -21,13 +21,13 @@ from fabric import (
     run_point,
     simulate,
 )
-from fabric.engine.on_chip import OnChipMemory
+from fabric.analysis.trace.analysis.moment import state_in
+from fabric.explore.study.opening import Asked, open_study
 from fabric.extend import OnChipDescription
-from fabric.hardware.description import Pages
-from fabric.loading.program_file import load_program
-from fabric.study.opening import Asked, open_study
-from fabric.telling.errors import ConfigurationError
-from fabric.trace.analysis.moment import state_in
+from fabric.graph.hardware.description import Pages
+from fabric.graph.loading.program_file import load_program
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.timing.engine.on_chip import OnChipMemory
 from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify
 from tests import definitions
 from tests.fabric.trace.recording import record

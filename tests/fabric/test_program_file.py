@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from fabric.hardware.description import ChannelDescription, Hardware
-from fabric.loading.beside import executes_still, files_of
-from fabric.loading.program_file import Loaded, executed, load_program, wired
+from fabric.graph.hardware.description import ChannelDescription, Hardware
+from fabric.graph.loading.beside import executes_still, files_of
+from fabric.graph.loading.program_file import Loaded, executed, load_program, wired
+from fabric.messages.telling.errors import ProgramError, ShapeError
 from fabric.runs.simulation import simulate
-from fabric.telling.errors import ProgramError, ShapeError
 
 Write = Callable[[str], Path]
 HEAD = "from __future__ import annotations\nfrom pathlib import Path\nfrom typing import Literal\n"
-HEAD += "from fabric.wiring.program import Program\n"
+HEAD += "from fabric.graph.wiring.program import Program\n"
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ class TestBuild:
     def test_fabric_errors_pass(self, write: Write) -> None:
         """What the fabric says about a graph is not wrapped."""
         path = write(
-            "from fabric.telling.errors import ShapeError\n"
+            "from fabric.messages.telling.errors import ShapeError\n"
             "def build():\n    raise ShapeError('too long', file='f.py', line=3)\n"
         )
 
@@ -116,7 +116,9 @@ class TestBuild:
 
     def test_fabric_errors_pass_at_import(self, write: Write) -> None:
         """Nor is what it says while the file is read."""
-        path = write("from fabric.telling.errors import ShapeError\nraise ShapeError('too long')\n")
+        path = write(
+            "from fabric.messages.telling.errors import ShapeError\nraise ShapeError('too long')\n"
+        )
 
         with pytest.raises(ShapeError, match=r"^too long$"):
             load(path)
@@ -400,7 +402,7 @@ def test_a_module_that_there_is_not(tmp_path: Path, statement: str, told: str) -
 def test_annotations_of_an_earlier_execution(tmp_path: Path) -> None:
     """They mean what stood in the file then, also where they are first looked at later."""
     text = (
-        "from dataclasses import dataclass\nfrom fabric.arguments.described import Described\n"
+        "from dataclasses import dataclass\nfrom fabric.extend import Described\n"
         "Size = {size}\n@dataclass(frozen=True)\nclass Box(Described):\n    size: Size\n"
     )
     modules = []

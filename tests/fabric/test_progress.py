@@ -9,7 +9,7 @@ import pytest
 import trio
 from rich.console import Console
 
-from fabric.terminal.standard_error import Progress, Snapshot
+from fabric.messages.terminal.standard_error import Progress, Snapshot
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from fabric.deadlock.document import BlockedUnit, DeadlockReport, Loop, Remedy
+from fabric.analysis.deadlock.document import BlockedUnit, DeadlockReport, Loop, Remedy
+from fabric.messages.terminal.tables import print_sheet
 from fabric.runs.counters import UnitCounters
 from fabric.runs.printing import report_sheet
 from fabric.runs.report import Failure, Report
-from fabric.terminal.tables import print_sheet
 
 
 def unit(name: str, line: int, elements: int, **cycles: int) -> UnitCounters:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fabric.machine.state_of import cycles_of, state_of
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
+from fabric.timing.machine.state_of import cycles_of, state_of
 from tests.deadlock.cases import CASES
 
 

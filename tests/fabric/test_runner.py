@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from fabric import Program, Stream
-from fabric.machine.runner import Runner
-from fabric.wiring.elaborate import elaborate
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.timing.machine.runner import Runner
 from tests.deadlock.parts import Script, feedback, sink
 from tests.fabric.scripted import Ticks
 

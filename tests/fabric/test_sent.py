@@ -131,7 +131,7 @@ def test_what_is_constant() -> None:
 
 def test_constant_data_are_not_copied() -> None:
     """What nobody can write to is sent as it is."""
-    from fabric.values.fit import freeze
+    from fabric.graph.values.fit import freeze
 
     own = _frozen(np.ones((2, 2), F32))
     tile = Tile(2, 2, F32, own.T)
@@ -145,7 +145,7 @@ def test_constant_data_are_not_copied() -> None:
 )
 def test_copies_may_be_changed(copied: Any) -> None:
     """A copy of a tile that was sent is nobody else's."""
-    from fabric.values.fit import freeze
+    from fabric.graph.values.fit import freeze
 
     tile = Tile(2, 2, F32, np.ones((2, 2), F32), in_memory=True, valid_rows=1, valid_cols=0)
     freeze(tile, sent=True)

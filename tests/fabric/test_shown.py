@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from fabric import Trace, lower_bounds, place, simulate, size
-from fabric.hardware.mesh import Mesh
+from fabric.graph.hardware.mesh import Mesh
+from fabric.messages.telling.sheet import ShownAsTables
 from fabric.notebook.sheets import sheet_of
 from fabric.runs.cost import Cost
 from fabric.shell.cli import main
-from fabric.telling.sheet import ShownAsTables
 from tests.fabric.study.written.made import RESULTS
 from tests.fabric.test_notebook import read
 from tests.fabric.trace.recording import program, record

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from fabric import Program, Report, simulate
-from fabric.machine.terminations import Terminations, uninterrupted
-from fabric.telling.place import is_installed
+from fabric.messages.telling.place import is_installed
+from fabric.timing.machine.terminations import Terminations, uninterrupted
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.fabric.small_program import build
 

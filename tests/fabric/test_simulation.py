@@ -23,10 +23,10 @@ from fabric import (
     Tile,
     simulate,
 )
-from fabric.engine.unit import ComputeUnit
+from fabric.analysis.trace.selection import TraceOptions
 from fabric.extend import BoolType, Ports
-from fabric.telling.place import Place
-from fabric.trace.selection import TraceOptions
+from fabric.messages.telling.place import Place
+from fabric.timing.engine.unit import ComputeUnit
 from tests.fabric.scripted import Charge, Relay, Stage, Ticks
 from tests.schedules import SCHEDULES, schedule
 

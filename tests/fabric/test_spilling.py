@@ -10,7 +10,7 @@ import pytest
 
 from fabric import Hardware, Program, StreamType, hardware_scope, load_hardware, simulate
 from fabric.extend import OnChipDescription
-from fabric.hardware.memory_models import FixedDescription
+from fabric.graph.hardware.memory_models import FixedDescription
 from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify
 from tests import definitions
 from tests.fabric.trace.recording import record

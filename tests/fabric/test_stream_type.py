@@ -7,8 +7,8 @@ import pytest
 
 from fabric import SelectorType, StreamType, TileType, TupleType
 from fabric.extend import BoolType, BufferType, ValueType
-from fabric.values.dims import symbol
-from fabric.values.stream_type import holds_buffers
+from fabric.graph.values.dims import symbol
+from fabric.graph.values.stream_type import holds_buffers
 
 FLOAT = np.dtype(np.float32)
 TILE = TileType(2, 3, FLOAT)

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from fabric import ConfigurationError, Program, Report, simulate
-from fabric.trace.selection import TraceOptions
+from fabric.analysis.trace.selection import TraceOptions
 from operators import LinearOffChipLoad, LinearOffChipStore
 from tests.fabric.small_program import build
 from tests.fabric.trace.recording import program

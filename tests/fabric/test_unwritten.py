@@ -19,9 +19,9 @@ import pytest
 from typing_extensions import override
 
 from fabric import Program, Tile, simulate
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.selection import TraceOptions
 from fabric.extend import Ports
-from fabric.trace.opened import Trace
-from fabric.trace.selection import TraceOptions
 from tests.fabric.small_program import NUMBER, Count, Total
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import record

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from fabric import Hardware, Program, Trace, hardware_scope, simulate
+from fabric.analysis.trace.printing import summary_sheet
 from fabric.extend import FlatDescription
-from fabric.terminal.tables import print_sheet
-from fabric.trace.printing import summary_sheet
+from fabric.messages.terminal.tables import print_sheet
 from operators import LinearOffChipLoad, LinearOffChipStore
 
 

@@ -13,8 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabric import Program, ProgramError, Stream, simulate
-from fabric.hardware.file import load_hardware
-from fabric.loading.program_file import load_program
+from fabric.graph.hardware.file import load_hardware
+from fabric.graph.loading.program_file import load_program
 from operators import (
     Accum,
     Flatten,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from fabric.hardware.dram_timing import DramOrganization
-from fabric.memories import banked_columns as c
-from fabric.memories.banked import BankedMemory
+from fabric.graph.hardware.dram_timing import DramOrganization
+from fabric.timing.memories import banked_columns as c
+from fabric.timing.memories.banked import BankedMemory
 
 __all__ = ["Command", "What", "commands"]
 

@@ -23,7 +23,7 @@ from fabric.extend import (
     Unit,
     register_memory,
 )
-from fabric.wiring.program import hardware_scope
+from fabric.graph.wiring.program import hardware_scope
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, Mul, Tensor
 
 __all__ = ["PERIOD_CYCLES", "CountingDescription", "CountingMemory", "loads"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from fabric.engine.off_chip import OffChip
-from fabric.engine.unit import MemoryUnit, Unit
-from fabric.hardware.address_space import Burst
-from fabric.telling.place import Place
+from fabric.graph.hardware.address_space import Burst
+from fabric.messages.telling.place import Place
+from fabric.timing.engine.off_chip import OffChip
+from fabric.timing.engine.unit import MemoryUnit, Unit
 
 __all__ = ["answers", "clients_of"]
 

@@ -13,8 +13,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fabric.engine.off_chip import counters_of
-from fabric.hardware.memory_models import BankedDescription
+from fabric.graph.hardware.memory_models import BankedDescription
+from fabric.timing.engine.off_chip import counters_of
 from tests.memories.replay import Answers, Request, at_rate, clients, saturated
 from tests.memories.traffic import (
     DRAM,

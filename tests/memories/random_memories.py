@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 
-from fabric.hardware.address_space import Burst
-from fabric.hardware.memory_models import BankedDescription
+from fabric.graph.hardware.address_space import Burst
+from fabric.graph.hardware.memory_models import BankedDescription
 
 __all__ = ["Asked", "Script", "descriptions", "scripts"]
 

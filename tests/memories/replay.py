@@ -14,12 +14,12 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.engine.off_chip import OffChip
-from fabric.engine.unit import MemoryUnit, Unit
-from fabric.hardware.address_space import Burst
-from fabric.hardware.description import OffChipDescription
-from fabric.memories.registry import memory_of
-from fabric.telling.place import Place
+from fabric.graph.hardware.address_space import Burst
+from fabric.graph.hardware.description import OffChipDescription
+from fabric.messages.telling.place import Place
+from fabric.timing.engine.off_chip import OffChip
+from fabric.timing.engine.unit import MemoryUnit, Unit
+from fabric.timing.memories.registry import memory_of
 
 __all__ = ["FAR", "Answers", "Request", "at_rate", "clients", "saturated"]
 

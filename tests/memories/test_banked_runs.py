@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, Program, Report, simulate
-from fabric.hardware.memory_models import BankedDescription
-from fabric.loading.program_file import load_program
-from fabric.memories import registry
-from fabric.memories.banked import BankedMemory
+from fabric.graph.hardware.memory_models import BankedDescription
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.program import hardware_scope
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
-from fabric.wiring.program import hardware_scope
+from fabric.timing.memories import registry
+from fabric.timing.memories.banked import BankedMemory
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.compiled.both import both
 from tests.deadlock.cases import CASES as STUCK
@@ -135,11 +135,11 @@ class TestNothingIsLost:
         """A signal is answered in the middle of it."""
         script = (
             "import signal\n"
-            "from fabric.engine.off_chip import Burst\n"
-            "from fabric.engine.unit import MemoryUnit\n"
-            "from fabric.hardware.memory_models import BankedDescription\n"
-            "from fabric.memories.banked import BankedMemory\n"
-            "from fabric.telling.place import Place\n"
+            "from fabric.timing.engine.off_chip import Burst\n"
+            "from fabric.timing.engine.unit import MemoryUnit\n"
+            "from fabric.graph.hardware.memory_models import BankedDescription\n"
+            "from fabric.timing.memories.banked import BankedMemory\n"
+            "from fabric.messages.telling.place import Place\n"
             "unit = MemoryUnit('load', 0, Place('program.py', 1), bytes_per_cycle=64)\n"
             "memory = BankedMemory(BankedDescription(channels=1), [unit], [])\n"
             "memory.submit(unit, Burst(0, 1 << 25, 64, 1 << 12, write=False))\n"

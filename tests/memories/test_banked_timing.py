@@ -15,12 +15,12 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.hardware.address_space import Burst
-from fabric.hardware.least_cycles import most_drain_cycles
-from fabric.hardware.memory_models import BankedDescription
-from fabric.memories import banked_columns
-from fabric.memories.address_mapping import AddressMapping
-from fabric.memories.banked import REQUESTS_PER_CALL, BankedMemory
+from fabric.graph.hardware.address_space import Burst
+from fabric.graph.hardware.least_cycles import most_drain_cycles
+from fabric.graph.hardware.memory_models import BankedDescription
+from fabric.timing.memories import banked_columns
+from fabric.timing.memories.address_mapping import AddressMapping
+from fabric.timing.memories.banked import REQUESTS_PER_CALL, BankedMemory
 from tests.fabric.loops_in_python import in_python
 from tests.memories.commands import Command, commands
 from tests.memories.driven import answers, clients_of

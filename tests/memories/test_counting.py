@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, open_run, simulate
+from fabric.analysis.trace.analysis.moment import state_in
+from fabric.analysis.trace.opened import Trace
 from fabric.extend import BusCycles, FlatDescription, MemoryCounters
-from fabric.machine.state_of import state_of
+from fabric.graph.wiring.program import hardware_scope
 from fabric.runs.execution import Execution
-from fabric.trace.analysis.moment import state_in
-from fabric.trace.opened import Trace
-from fabric.wiring.program import hardware_scope
+from fabric.timing.machine.state_of import state_of
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import record
 from tests.memories.counting import CountingDescription, CountingMemory, loads

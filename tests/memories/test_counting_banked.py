@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from fabric import simulate
-from fabric.engine.observation import ObservedOffChip
+from fabric.analysis.trace.analysis.moment import state_in
 from fabric.extend import BusCycles, MemoryCounters
-from fabric.hardware.memory_models import BankedDescription
-from fabric.memories.banked import BankedMemory
-from fabric.trace.analysis.moment import state_in
+from fabric.graph.hardware.memory_models import BankedDescription
+from fabric.timing.engine.observation import ObservedOffChip
+from fabric.timing.memories.banked import BankedMemory
 from tests.fabric.trace.recording import record
 from tests.memories.counting import loads
 

@@ -15,12 +15,12 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 
 from fabric import export_trace
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.pages import figures
+from fabric.analysis.trace.pages.page import write_page
+from fabric.analysis.trace.selection import TraceOptions
 from fabric.extend import BusCycles, FlatDescription
-from fabric.telling.causes import BusUse
-from fabric.trace.opened import Trace
-from fabric.trace.pages import figures
-from fabric.trace.pages.page import write_page
-from fabric.trace.selection import TraceOptions
+from fabric.messages.telling.causes import BusUse
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.page_data import page_data
 from tests.fabric.trace.recording import record

@@ -11,6 +11,8 @@ import pytest
 from rich.console import Console
 
 from fabric import simulate
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.printing import stalls_sheet
 from fabric.extend import (
     BusCycles,
     ChannelTraffic,
@@ -19,10 +21,8 @@ from fabric.extend import (
     MemoryCounters,
     Stalls,
 )
+from fabric.messages.terminal.tables import print_sheet
 from fabric.runs.printing import report_sheet
-from fabric.terminal.tables import print_sheet
-from fabric.trace.opened import Trace
-from fabric.trace.printing import stalls_sheet
 from tests.fabric.trace.recording import record
 from tests.memories.counting import CountingDescription, CountingMemory, loads
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Hardware, Program, hardware_scope, simulate
-from fabric.engine.unit import MemoryUnit, Unit
 from fabric.extend import FixedDescription
-from fabric.hardware.address_space import Burst
-from fabric.loading.program_file import load_program
-from fabric.memories.fixed_latency import FixedMemory
-from fabric.telling.place import Place
+from fabric.graph.hardware.address_space import Burst
+from fabric.graph.loading.program_file import load_program
+from fabric.messages.telling.place import Place
+from fabric.timing.engine.unit import MemoryUnit, Unit
+from fabric.timing.memories.fixed_latency import FixedMemory
 from operators import Consumer, LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.compiled.both import both
 from tests.programs.loading import PROGRAMS

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Program, simulate
-from fabric.engine.unit import MemoryUnit
-from fabric.hardware.address_space import Burst
-from fabric.hardware.description import FlatDescription
-from fabric.memories.flat import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMemory
-from fabric.telling.place import Place
+from fabric.graph.hardware.address_space import Burst
+from fabric.graph.hardware.description import FlatDescription
+from fabric.messages.telling.place import Place
+from fabric.timing.engine.unit import MemoryUnit
+from fabric.timing.memories.flat import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMemory
 from operators import Consumer, LinearOffChipLoad, Tensor
 from tests.memories.driven import answers, clients_of
 from tests.profiles import examples
@@ -126,7 +126,7 @@ class TestLoop:
         """In the middle of a burst that takes hours."""
         script = (
             "import signal\n"
-            "import fabric.memories.flat\n"
+            "import fabric.timing.memories.flat\n"
             "from tests.memories.test_flat import FlatDescription, _advanced\n"
             "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
             "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"

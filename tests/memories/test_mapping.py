@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fabric.hardware.memory_models import BankedDescription
-from fabric.memories.address_mapping import AddressMapping, Location
-from fabric.telling.errors import ConfigurationError
+from fabric.graph.hardware.memory_models import BankedDescription
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.timing.memories.address_mapping import AddressMapping, Location
 
 FIELDS = ("channel", "pseudo_channel", "bank_group", "bank", "column")
 NAMES = ("interleaved", "interleaved with hash", "row-bank-rank-column-channel")

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Hardware, Program
-from fabric.engine.unit import MemoryUnit, Unit
 from fabric.extend import BankedDescription
-from fabric.hardware.address_space import Burst
-from fabric.loading.program_file import load_program
-from fabric.memories.banked import BankedMemory
-from fabric.telling.errors import Refusal
-from fabric.telling.place import Place
+from fabric.graph.hardware.address_space import Burst
+from fabric.graph.loading.program_file import load_program
+from fabric.messages.telling.errors import Refusal
+from fabric.messages.telling.place import Place
+from fabric.timing.engine.unit import MemoryUnit, Unit
+from fabric.timing.memories.banked import BankedMemory
 from tests.compiled.both import both
 from tests.memories.random_memories import descriptions
 from tests.programs.loading import PROGRAMS

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from _pytest.mark import ParameterSet
 
-from fabric.engine.unit import MemoryUnit, Unit
-from fabric.hardware.address_space import Burst
-from fabric.hardware.memory_models import BankedDescription
-from fabric.memories.banked import BankedMemory
-from fabric.telling.place import Place
+from fabric.graph.hardware.address_space import Burst
+from fabric.graph.hardware.memory_models import BankedDescription
+from fabric.messages.telling.place import Place
+from fabric.timing.engine.unit import MemoryUnit, Unit
+from fabric.timing.memories.banked import BankedMemory
 from tests.memories.published import (
     LISTS,
     OUTSTANDING,

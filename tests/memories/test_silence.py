@@ -5,8 +5,8 @@ from __future__ import annotations
 from unittest import mock
 
 from fabric import simulate
-from fabric.engine.unit import Unit
-from fabric.memories.flat import FlatMemory
+from fabric.timing.engine.unit import Unit
+from fabric.timing.memories.flat import FlatMemory
 from tests.programs.loading import program
 
 

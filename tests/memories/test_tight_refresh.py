@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.engine.unit import MemoryUnit, Unit
-from fabric.hardware.address_space import Burst
-from fabric.hardware.memory_models import BankedDescription
-from fabric.memories.banked import BankedMemory
-from fabric.telling.errors import ConfigurationError
-from fabric.telling.place import Place
+from fabric.graph.hardware.address_space import Burst
+from fabric.graph.hardware.memory_models import BankedDescription
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.place import Place
+from fabric.timing.engine.unit import MemoryUnit, Unit
+from fabric.timing.memories.banked import BankedMemory
 
 SHORT = st.integers(0, 12)
 SOME = st.integers(1, 12)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fabric import ProgramError
-from fabric.arguments.described import checked
+from fabric.graph.arguments.described import checked
 
 
 def _plain(a: int, b: int = 2) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fabric import Hardware, Program
-from fabric.hardware.description import (
+from fabric.graph.hardware.description import (
     ChannelDescription,
     ComputeDescription,
     DtypeName,
@@ -19,7 +19,7 @@ from fabric.hardware.description import (
     OnChipDescription,
     TileDescription,
 )
-from fabric.loading.program_file import load_program
+from fabric.graph.loading.program_file import load_program
 from tests.model.attention import attention
 from tests.model.graph import Graph, Setting
 from tests.model.moe import Layer, moe

@@ -10,11 +10,11 @@ from random import Random
 import pytest
 
 from fabric import Hop, Program
-from fabric.machine.state_of import state_of
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.wiring.program import hardware_scope
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
-from fabric.wiring.elaborate import elaborate
-from fabric.wiring.program import hardware_scope
+from fabric.timing.machine.state_of import state_of
 from tests.model.graph import Graph, Outcome, Setting
 from tests.model.kernels import KERNELS, draw_kernel
 from tests.model.settings import DRAWN, draw_moe, draw_setting, hardware

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--count", type=int, default=150, help="how many mutants")
     parser.add_argument("--seed", type=int, default=1, help="which ones")
-    parser.add_argument("--only", default="*", help="modules, such as 'fabric/symbolic/*'")
+    parser.add_argument("--only", default="*", help="modules, such as 'fabric/analysis/symbolic/*'")
     parser.add_argument("--at", action="append", metavar="FILE:LINE", help="all of a line")
     parser.add_argument("--again", action="store_true", help="those that survived the last time")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time")

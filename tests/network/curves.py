@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from fabric.network import Mesh, Site, Transfers
+from fabric.timing.network import Mesh, Site, Transfers
 
 __all__ = ["DATA", "Curve", "errors", "packet_latency", "read_curves", "worst"]
 

@@ -20,9 +20,9 @@ from typing_extensions import override
 
 from fabric import Hardware, Hop, Program, Report, Stream, StreamType, Tile, simulate
 from fabric.extend import ChannelDescription, Value, Wiring
-from fabric.network import Mesh, Site
-from fabric.values.stream_type import TileType
-from fabric.wiring.program import hardware_scope
+from fabric.graph.values.stream_type import TileType
+from fabric.graph.wiring.program import hardware_scope
+from fabric.timing.network import Mesh, Site
 from operators import Broadcast
 from tests.fabric.scripted import Stage
 from tests.network.test_transfers import rates_by_definition

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import NamedTuple
 
-from fabric.network import Transfers
+from fabric.timing.network import Transfers
 
 __all__ = ["DATA", "Barrier", "barriers", "figures", "read_traces"]
 

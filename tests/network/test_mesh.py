@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fabric.network import Mesh, Site
-from fabric.telling.errors import ConfigurationError
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.timing.network import Mesh, Site
 
 DIES = Mesh(
     columns=4,

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.network import columns as n
-from fabric.network.links import NO_CYCLE, Links
-from fabric.network.shares import fill
+from fabric.timing.network import columns as n
+from fabric.timing.network.links import NO_CYCLE, Links
+from fabric.timing.network.shares import fill
 from tests.profiles import examples
 
 

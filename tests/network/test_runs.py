@@ -25,14 +25,14 @@ from fabric import (
     load_hardware,
     simulate,
 )
-from fabric.loading.program_file import load_program
-from fabric.network import Mesh, Site
-from fabric.placing.netlist import netlist_of
+from fabric.analysis.placing.netlist import netlist_of
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.wiring.placing import placed
+from fabric.messages.telling.read_files import programs
+from fabric.messages.terminal.tables import print_sheet
 from fabric.runs.printing import report_sheet
-from fabric.telling.read_files import programs
-from fabric.terminal.tables import print_sheet
-from fabric.wiring.elaborate import elaborate
-from fabric.wiring.placing import placed
+from fabric.timing.network import Mesh, Site
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.deadlock.cases import CASES
 from tests.network.placed import (

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.network import Transfers
-from fabric.telling.errors import ConfigurationError
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.timing.network import Transfers
 from tests.profiles import examples
 
 Drawn = tuple[int, int, frozenset[int]]

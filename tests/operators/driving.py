@@ -28,7 +28,7 @@ from fabric import (
     simulate,
 )
 from fabric.extend import Element, Empty, Ports, ValueType, Wiring
-from fabric.values.dims import symbol
+from fabric.graph.values.dims import symbol
 from tests.bases import Sink, Source
 from tests.definitions import at_depth
 from tests.own import Anything

@@ -22,10 +22,10 @@ from fabric import (
     hardware_scope,
     simulate,
 )
-from fabric.engine.on_chip import OnChipMemory
 from fabric.extend import Element
-from fabric.hardware.description import OnChipDescription
-from fabric.machine import assembly
+from fabric.graph.hardware.description import OnChipDescription
+from fabric.timing.engine.on_chip import OnChipMemory
+from fabric.timing.machine import assembly
 from operators import (
     Accum,
     Bufferize,

@@ -17,11 +17,11 @@ import fabric
 import fabric.extend
 import operators
 from fabric import Program
-from fabric.arguments.documented import parameters
 from fabric.extend import Operator
+from fabric.graph.arguments.documented import parameters
+from fabric.graph.wiring.operator import is_conducted
 from fabric.shell.cli import main
 from fabric.shell.library import Entry, families, installed
-from fabric.wiring.operator import is_conducted
 from operators import Function, Map, Reduction, Split
 
 ENTRIES = {each.name: each for each in installed()}

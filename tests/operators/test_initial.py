@@ -24,8 +24,8 @@ from fabric import (
     simulate,
 )
 from fabric.extend import BoolType, BufferType, Element, ValueType
-from fabric.values.dims import symbol
-from fabric.wiring.initial import any_value
+from fabric.graph.values.dims import symbol
+from fabric.graph.wiring.initial import any_value
 from operators import (
     INTEGER,
     Add,

@@ -18,8 +18,8 @@ from fabric import (
     simulate,
 )
 from fabric.extend import FlatDescription
-from fabric.values.conversion import ValueChangedError, converted
-from fabric.wiring.elaborate import elaborate
+from fabric.graph.values.conversion import ValueChangedError, converted
+from fabric.graph.wiring.elaborate import elaborate
 from operators import (
     Accum,
     Consumer,

@@ -35,9 +35,9 @@ from fabric.extend import (
     Ports,
     Wiring,
 )
-from fabric.hardware.description import PlacementDescription
-from fabric.wiring.elaborate import elaborate
-from fabric.wiring.memory_map import Placed
+from fabric.graph.hardware.description import PlacementDescription
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.wiring.memory_map import Placed
 from operators import (
     Accum,
     Consumer,

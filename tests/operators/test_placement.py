@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from fabric import Hardware, Program, hardware_scope, simulate
 from fabric.extend import PlacementDescription
-from fabric.wiring.elaborate import elaborate
-from fabric.wiring.memory_map import MemoryMap
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.wiring.memory_map import MemoryMap
 from operators import (
     Accum,
     Consumer,

@@ -20,7 +20,7 @@ from fabric import (
     TileType,
     simulate,
 )
-from fabric.symbolic.check import check
+from fabric.analysis.symbolic.check import check
 from operators import (
     Accum,
     Consumer,

@@ -17,7 +17,7 @@ from fabric import (
     TileType,
 )
 from fabric.extend import BufferType, ValueType
-from fabric.values.dims import symbol
+from fabric.graph.values.dims import symbol
 from operators import (
     Accum,
     Add,

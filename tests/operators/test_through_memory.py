@@ -135,7 +135,7 @@ class TestThroughMemory:
 
     def test_one_place(self) -> None:
         """The store and the load have one place in memory, of the size of the tensor."""
-        from fabric.wiring.elaborate import elaborate
+        from fabric.graph.wiring.elaborate import elaborate
 
         placed = elaborate(program_of(ROWS, COLUMNS)).memory_map.tensors
         shared = [each for each in placed if len(each.nodes) > 1]
@@ -256,6 +256,6 @@ class TestLoaded:
         with Program("views") as program:
             Consumer()(LinearOffChipLoad(x, (4, 4))())
             Consumer()(LinearOffChipLoad(view, (8, 2))())
-        from fabric.wiring.elaborate import elaborate
+        from fabric.graph.wiring.elaborate import elaborate
 
         assert len(elaborate(program).memory_map.tensors) == 1

@@ -13,11 +13,11 @@ from fractions import Fraction
 from typing import Any
 
 from fabric import Dim, Program, TileType, TupleType
+from fabric.analysis.symbolic.substitution import Substitution
 from fabric.extend import BufferReference, BufferType, Element
-from fabric.symbolic.substitution import Substitution
-from fabric.values.dims import is_ragged
-from fabric.values.expression import Symbol
-from fabric.values.stream_type import ValueType
+from fabric.graph.values.dims import is_ragged
+from fabric.graph.values.expression import Symbol
+from fabric.graph.values.stream_type import ValueType
 from tests import definitions
 from tests.operators.driving import Collect, decode
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from fabric.placing.floor import Floor
-from fabric.placing.netlist import Net, Netlist, Unit
+from fabric.analysis.placing.floor import Floor
+from fabric.analysis.placing.netlist import Net, Netlist, Unit
 
 __all__ = ["cheapest", "cost", "netlist"]
 

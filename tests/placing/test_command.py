@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
-from fabric.loading.program_file import load_program
-from fabric.placing.netlist import netlist_of
-from fabric.placing.picture import floor_svg
+from fabric.analysis.placing.netlist import netlist_of
+from fabric.analysis.placing.picture import floor_svg
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.messages.telling.errors import ConfigurationError
 from fabric.shell.cli import main
-from fabric.telling.errors import ConfigurationError
-from fabric.wiring.elaborate import elaborate
 from operators import (
     Flatten,
     LinearOffChipLoad,

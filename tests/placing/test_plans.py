@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.network import Mesh
-from fabric.placing.annealing import annealed
-from fabric.placing.annealing_loop import _drawn
-from fabric.placing.bound import exact, lower_bound
-from fabric.placing.floor import Floor
-from fabric.placing.partition import partitioned, random_sites
-from fabric.telling.errors import ConfigurationError
+from fabric.analysis.placing.annealing import annealed
+from fabric.analysis.placing.annealing_loop import _drawn
+from fabric.analysis.placing.bound import exact, lower_bound
+from fabric.analysis.placing.floor import Floor
+from fabric.analysis.placing.partition import partitioned, random_sites
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.timing.network import Mesh
 from tests.placing.definition import cheapest, cost, netlist
 from tests.profiles import examples, of_profile
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from fabric import Hardware, Program
-from fabric.hardware.file import load_hardware
-from fabric.loading.program_file import load_program
+from fabric.graph.hardware.file import load_hardware
+from fabric.graph.loading.program_file import load_program
 
 __all__ = ["DATA", "OF_TORCH", "PROGRAMS", "program"]
 

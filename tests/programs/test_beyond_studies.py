@@ -10,10 +10,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from fabric import Study
-from fabric.study.evaluation import Job, known_before, run_point
-from fabric.study.opening import Asked, open_study
-from fabric.study.outcome import Outcome
-from fabric.study.result import StudyResult
+from fabric.explore.study.evaluation import Job, known_before, run_point
+from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.outcome import Outcome
+from fabric.explore.study.result import StudyResult
 from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Outcome, Study, Verdict
-from fabric.loading.program_file import executed
-from fabric.study.opening import Asked, open_study
-from fabric.study.result import StudyResult
-from fabric.study.written.pictures import drawn
+from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.result import StudyResult
+from fabric.explore.study.written.pictures import drawn
+from fabric.graph.loading.program_file import executed
 from tests.programs.loading import PROGRAMS
 
 STUDIES = PROGRAMS / "studies"

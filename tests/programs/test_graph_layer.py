@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fabric import Hardware, simulate
 from fabric.extend import TileDescription
-from fabric.loading.program_file import load_program
+from fabric.graph.loading.program_file import load_program
 from tests.profiles import examples
 from tests.programs.graphs import adjacency, named
 from tests.programs.loading import PROGRAMS, program

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from fabric import simulate
-from fabric.hardware.file import load_hardware
-from fabric.loading.program_file import load_program
+from fabric.graph.hardware.file import load_hardware
+from fabric.graph.loading.program_file import load_program
 from tests.benchmarks.points import (
     Point,
     attention_points,

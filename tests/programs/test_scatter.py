@@ -13,9 +13,9 @@ import random
 import pytest
 
 from fabric import simulate
-from fabric.engine.channel import Channel
-from fabric.hardware.file import load_hardware
-from fabric.loading.program_file import load_program
+from fabric.graph.hardware.file import load_hardware
+from fabric.graph.loading.program_file import load_program
+from fabric.timing.engine.channel import Channel
 from tests.benchmarks.points import printed_moe_points
 from tests.programs.loading import PROGRAMS
 

@@ -13,7 +13,7 @@ from scipy.sparse import csgraph
 
 from fabric import ConfigurationError, Hardware, Report, simulate
 from fabric.extend import TileDescription
-from fabric.loading.program_file import load_program
+from fabric.graph.loading.program_file import load_program
 from tests.profiles import examples
 from tests.programs.graphs import adjacency, named
 from tests.programs.loading import PROGRAMS, program

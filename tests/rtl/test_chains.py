@@ -14,7 +14,7 @@ from amaranth.sim import Simulator
 
 from fabric import Hardware, Program, ProgramError, Tile, dtype_named
 from fabric.extend import ChannelDescription
-from fabric.wiring.program import hardware_scope
+from fabric.graph.wiring.program import hardware_scope
 from operators import (
     Function,
     LinearOffChipLoad,

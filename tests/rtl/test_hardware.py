@@ -18,11 +18,11 @@ import pytest
 
 from fabric import ConfigurationError, Hardware, Program, ProgramError, Tile, TileType
 from fabric.extend import ChannelDescription, number_in
-from fabric.hardware.file import load_hardware
-from fabric.loading.program_file import load_program
-from fabric.network import Mesh
+from fabric.graph.hardware.file import load_hardware
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.program import hardware_scope
 from fabric.shell.cli import main
-from fabric.wiring.program import hardware_scope
+from fabric.timing.network import Mesh
 from operators import (
     INTEGER,
     Accum,

@@ -11,7 +11,7 @@ import pytest
 
 from fabric import FabricError, Hardware, Program, Tile, TileType
 from fabric.extend import ChannelDescription
-from fabric.wiring.program import hardware_scope
+from fabric.graph.wiring.program import hardware_scope
 from operators import Exp, Function, LinearOffChipLoad, LinearOffChipStore, Map
 from operators.rtl import compute, shapes
 from operators.rtl.hardware import design

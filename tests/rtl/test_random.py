@@ -11,8 +11,8 @@ import pytest
 
 from fabric import Hardware, Program, ProgramError
 from fabric.extend import ChannelDescription
-from fabric.wiring.elaborate import elaborate
-from fabric.wiring.program import hardware_scope
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.wiring.program import hardware_scope
 from operators.rtl.hardware import Design, beside, design, run, write
 from tests.profiles import of_profile
 from tests.rtl.random_programs import draw, draw_in_pieces, drawn_channels

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from fabric import simulate
-from fabric.hardware.file import load_hardware
-from fabric.loading.program_file import executed, wired
-from fabric.serving.conducting import conduct_serving
-from fabric.serving.question import RequestDescription, Serving
-from fabric.serving.requests import Requests
-from fabric.serving.result import ServingResult
-from fabric.serving.run_costs import FabricCost, FabricDescription
-from fabric.serving.server import Server
-from fabric.serving.steps import Batch
-from fabric.study.evaluation import Before, Job, known_before, outcome_of
-from fabric.study.outcome import Outcome
-from fabric.study.workers import Answer
-from fabric.telling.errors import ConfigurationError
+from fabric.explore.serving.conducting import conduct_serving
+from fabric.explore.serving.question import RequestDescription, Serving
+from fabric.explore.serving.requests import Requests
+from fabric.explore.serving.result import ServingResult
+from fabric.explore.serving.run_costs import FabricCost, FabricDescription
+from fabric.explore.serving.server import Server
+from fabric.explore.serving.steps import Batch
+from fabric.explore.study.evaluation import Before, Job, known_before, outcome_of
+from fabric.explore.study.outcome import Outcome
+from fabric.explore.study.workers import Answer
+from fabric.graph.hardware.file import load_hardware
+from fabric.graph.loading.program_file import executed, wired
+from fabric.messages.telling.errors import ConfigurationError
 from tests.serving.test_tables import batch
 from tests.serving.validation import DATA
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.interpolate import RegularGridInterpolator
 
-from fabric.serving.measured_costs import Lookup, read_rows
-from fabric.telling.errors import ConfigurationError
+from fabric.explore.serving.measured_costs import Lookup, read_rows
+from fabric.messages.telling.errors import ConfigurationError
 from tests.profiles import examples
 
 Points = dict[tuple[float, ...], float]

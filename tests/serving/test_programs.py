@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fabric.serving.question import open_servings
-from fabric.serving.run_costs import FabricDescription
+from fabric.explore.serving.question import open_servings
+from fabric.explore.serving.run_costs import FabricDescription
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 FILES = sorted((PROGRAMS / "serving").glob("*.toml"))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.serving.requests import Requests, read_requests
-from fabric.telling.errors import ConfigurationError
+from fabric.explore.serving.requests import Requests, read_requests
+from fabric.messages.telling.errors import ConfigurationError
 from tests.profiles import examples
 from tests.serving.validation import DATA
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.serving.requests import Requests
-from fabric.serving.served import Served, serve
-from fabric.serving.server import ContinuousBatching, Server
-from fabric.serving.steps import Batch, Price, Request
-from fabric.telling.errors import ConfigurationError, FabricError
+from fabric.explore.serving.requests import Requests
+from fabric.explore.serving.served import Served, serve
+from fabric.explore.serving.server import ContinuousBatching, Server
+from fabric.explore.serving.steps import Batch, Price, Request
+from fabric.messages.telling.errors import ConfigurationError, FabricError
 from tests.profiles import examples
 from tests.serving.reference import Limits, reference
 

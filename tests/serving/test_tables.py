@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fabric.serving.measured_costs import LayerTables, TableDescription
-from fabric.serving.steps import Batch
-from fabric.telling.errors import ConfigurationError
+from fabric.explore.serving.measured_costs import LayerTables, TableDescription
+from fabric.explore.serving.steps import Batch
+from fabric.messages.telling.errors import ConfigurationError
 from tests.serving.validation import TABLES
 
 

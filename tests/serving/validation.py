@@ -17,12 +17,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.serving.measured_costs import LayerTables, TableDescription
-from fabric.serving.measures import Spread
-from fabric.serving.requests import Requests, read_requests
-from fabric.serving.served import Served, serve
-from fabric.serving.server import Server
-from fabric.serving.steps import StepCost
+from fabric.explore.serving.measured_costs import LayerTables, TableDescription
+from fabric.explore.serving.measures import Spread
+from fabric.explore.serving.requests import Requests, read_requests
+from fabric.explore.serving.served import Served, serve
+from fabric.explore.serving.server import Server
+from fabric.explore.serving.steps import StepCost
 
 __all__ = ["VARIANTS", "differences", "log_times", "served"]
 

@@ -22,8 +22,8 @@ from fabric.extend import (
     OffChipDescription,
     OnChipDescription,
 )
-from fabric.values.expression import Symbol
-from fabric.wiring.elaborate import elaborate
+from fabric.graph.values.expression import Symbol
+from fabric.graph.wiring.elaborate import elaborate
 from operators import (
     Accum,
     Add,

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from fabric import Program
-from fabric.hardware.file import load_hardware
-from fabric.loading.program_file import load_program
-from fabric.symbolic.metrics import Metrics, metrics_of
-from fabric.symbolic.substitution import Substitution, followed
-from fabric.wiring.elaborate import elaborate
+from fabric.analysis.symbolic.metrics import Metrics, metrics_of
+from fabric.analysis.symbolic.substitution import Substitution, followed
+from fabric.graph.hardware.file import load_hardware
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.elaborate import elaborate
 
 __all__ = ["PROGRAMS", "data_metrics", "symbolic_metrics", "wired"]
 

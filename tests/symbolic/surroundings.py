@@ -9,7 +9,7 @@ import numpy as np
 
 from fabric import Program, Stream, TileType
 from fabric.extend import Operator
-from fabric.values.expression import Symbol
+from fabric.graph.values.expression import Symbol
 from operators import (
     Accum,
     Add,

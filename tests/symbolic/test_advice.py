@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fabric import Program, Stream
-from fabric.symbolic.check import check
+from fabric.analysis.symbolic.check import check
 from operators import (
     Accum,
     Consumer,

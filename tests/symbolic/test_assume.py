@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fabric import Feedback, Layout, Program, ProgramError, ShapeError, Stream, simulate
-from fabric.symbolic.check import check
-from fabric.wiring.elaborate import elaborate
+from fabric.analysis.symbolic.check import check
+from fabric.graph.wiring.elaborate import elaborate
 from operators import (
     Flatten,
     LinearOffChipLoad,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric import hardware_scope, lower_bounds
-from fabric.loading.program_file import load_program
+from fabric.graph.loading.program_file import load_program
 from tests.operators.driving import Choices
 from tests.profiles import examples
 from tests.programs.loading import PROGRAMS, program

@@ -16,10 +16,10 @@ from decoders.points import ASSUMED, DECODERS
 from paper.workloads import MIXTRAL_64, MIXTRAL_1024, QWEN_64, QWEN_1024, multiplexed
 
 from fabric import Hardware, Hop
+from fabric.analysis.symbolic.operator_bounds import Certain, certain_sizes
 from fabric.extend import FlatDescription
-from fabric.loading.program_file import load_program
-from fabric.symbolic.operator_bounds import Certain, certain_sizes
-from fabric.wiring.elaborate import elaborate
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.elaborate import elaborate
 from tests.programs.loading import PROGRAMS
 from tests.symbolic.bounded import compared
 

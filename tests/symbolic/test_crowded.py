@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Hardware, Program, hardware_scope, simulate
+from fabric.analysis.symbolic.check import Crowded, check, first_addresses
 from fabric.extend import BankedDescription, PlacementDescription
-from fabric.memories.address_mapping import AddressMapping
-from fabric.symbolic.check import Crowded, check, first_addresses
-from fabric.wiring.elaborate import elaborate
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.timing.memories.address_mapping import AddressMapping
 from operators import Consumer, LinearOffChipLoad, LinearOffChipStore, Metadata, Tensor
 from operators.off_chip_load import RandomOffChipLoad
 from tests.operators.recording_memory import RECORDING, recorded

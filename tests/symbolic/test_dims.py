@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.symbolic.substitution import Substitution
-from fabric.values.dims import (
+from fabric.analysis.symbolic.substitution import Substitution
+from fabric.graph.values.dims import (
     Dim,
     at_least_one,
     ceil_div,

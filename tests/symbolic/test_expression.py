@@ -12,7 +12,7 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.values.dims import at_least_one, ceil_div, product, symbol, total
+from fabric.graph.values.dims import at_least_one, ceil_div, product, symbol, total
 
 D, E = symbol("D"), symbol("E")
 

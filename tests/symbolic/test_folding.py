@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import given
 
 from fabric import Program, Stream
-from fabric.drawing.picture import picture_of
-from fabric.drawing.svg import svg
-from fabric.symbolic.folding import alike, folded
-from fabric.wiring.elaborate import Plan, elaborate
+from fabric.analysis.drawing.picture import picture_of
+from fabric.analysis.drawing.svg import svg
+from fabric.analysis.symbolic.folding import alike, folded
+from fabric.graph.wiring.elaborate import Plan, elaborate
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.fabric.graphs import Graph, graphs
 from tests.fabric.scripted import Stage

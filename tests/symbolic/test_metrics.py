@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fabric import Program, ProgramError, Stream
-from fabric.symbolic.check import check
-from fabric.symbolic.metrics import largest, metrics_of
-from fabric.symbolic.substitution import Substitution, chosen_sizes
-from fabric.values.dims import dim_text, symbol
-from fabric.wiring.elaborate import elaborate
+from fabric.analysis.symbolic.check import check
+from fabric.analysis.symbolic.metrics import largest, metrics_of
+from fabric.analysis.symbolic.substitution import Substitution, chosen_sizes
+from fabric.graph.values.dims import dim_text, symbol
+from fabric.graph.wiring.elaborate import elaborate
 from operators import (
     Accum,
     Bufferize,

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from fabric import Program, simulate
-from fabric.symbolic.check import check
+from fabric.analysis.symbolic.check import check
 from operators import (
     CacheReadAddresses,
     Consumer,

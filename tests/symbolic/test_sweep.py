@@ -10,10 +10,10 @@ import pytest
 from typing_extensions import override
 
 from fabric import ConfigurationError, Program, StreamType
+from fabric.analysis.symbolic.metrics import Sweep, metrics_of
+from fabric.analysis.symbolic.substitution import Substitution, chosen_sizes
 from fabric.extend import Costs
-from fabric.symbolic.metrics import Sweep, metrics_of
-from fabric.symbolic.substitution import Substitution, chosen_sizes
-from fabric.wiring.elaborate import elaborate
+from fabric.graph.wiring.elaborate import elaborate
 from operators import Flatten, LinearOffChipLoad, Partition, Selectors
 from tests.fabric.scripted import Charge
 from tests.symbolic.programs import symbolic_metrics, wired

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabric.values.dims import at_least_one, ceil_div, product, symbol
+from fabric.graph.values.dims import at_least_one, ceil_div, product, symbol
 
 
 def test_products() -> None:

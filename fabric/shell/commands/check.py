@@ -40,10 +40,10 @@ def command(
 ) -> int:
     """Wire PROGRAM.py and print its shapes and metrics; nothing runs."""
     known.update(program=program)
-    from fabric.loading.program_file import load_on
+    from fabric.analysis.symbolic.check import check
+    from fabric.graph.loading.program_file import load_on
+    from fabric.messages.terminal.output import print_text, printed, program_prints
     from fabric.shell.json_object import check_object, print_json
-    from fabric.symbolic.check import check
-    from fabric.terminal.output import print_text, printed, program_prints
 
     with program_prints(as_json=as_json):
         loaded = load_on(hardware_file, program, parameters, known)

@@ -22,8 +22,8 @@ __all__ = ["command"]
 )
 def command(name: str | None, file: Path | None) -> int:
     """List the example programs, print the one called NAME, or write it to a file."""
-    from fabric.loading.examples import copied, examples, text_of
-    from fabric.terminal.output import print_text
+    from fabric.graph.loading.examples import copied, examples, text_of
+    from fabric.messages.terminal.output import print_text
 
     if name is None:
         if file is not None:

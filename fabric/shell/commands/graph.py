@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from fabric.messages.telling.wording import counted
 from fabric.shell.commands.options import NamedPath, file_option, program_options
 from fabric.shell.completing import runs
-from fabric.telling.wording import counted
 
 __all__ = ["command"]
 
@@ -53,12 +53,12 @@ def command(
     """Draw PROGRAM.py; repeated parts are drawn once, with their number."""
     known.update(program=program)
 
-    from fabric.drawing.picture import picture_of, shares_of_run
-    from fabric.drawing.svg import dot, mermaid, svg
-    from fabric.loading.program_file import load_on
-    from fabric.telling.whole_file import output_file
-    from fabric.terminal.output import print_text
-    from fabric.wiring.elaborate import elaborate
+    from fabric.analysis.drawing.picture import picture_of, shares_of_run
+    from fabric.analysis.drawing.svg import dot, mermaid, svg
+    from fabric.graph.loading.program_file import load_on
+    from fabric.graph.wiring.elaborate import elaborate
+    from fabric.messages.telling.whole_file import output_file
+    from fabric.messages.terminal.output import print_text
 
     plan = elaborate(load_on(hardware_file, program, parameters, known).program)
     shares = None if run_folder is None else shares_of_run(run_folder, plan)

@@ -31,9 +31,9 @@ def command(names: tuple[str, ...]) -> int:
 
     With FILE.py they are those that this file defines.
     """
-    from fabric.loading.program_file import executed
+    from fabric.graph.loading.program_file import executed
+    from fabric.messages.terminal.output import print_text, printed
     from fabric.shell.library import entries_of, found, installed, print_entry, print_families
-    from fabric.terminal.output import print_text, printed
 
     files = [name for name in names if name.endswith(".py")]
     entries = [each for file in files for each in entries_of(executed(file))]

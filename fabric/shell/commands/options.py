@@ -19,7 +19,7 @@ from typing_extensions import override
 from fabric.shell import completing
 
 if TYPE_CHECKING:
-    from fabric.hardware.hop import Hop
+    from fabric.graph.hardware.hop import Hop
 
 __all__ = [
     "OF_RUNS",
@@ -154,8 +154,8 @@ def _hops(
     """Return what was given to an option ``CHANNEL=FORWARD+BACK``: hops by name."""
     if not given:
         return {}
-    from fabric.hardware.hop import Hop
-    from fabric.telling.errors import ConfigurationError
+    from fabric.graph.hardware.hop import Hop
+    from fabric.messages.telling.errors import ConfigurationError
 
     def hop(text: str) -> Hop | None:
         try:
@@ -290,7 +290,7 @@ def run_options(*names: str) -> Callable[[Callable[..., object]], Callable[..., 
             options = {name: given.pop(name) for name in wanted}
             file = given.pop("depths_file", None)
             if file is not None:
-                from fabric.sizing.depths_file import read_depths
+                from fabric.explore.sizing.depths_file import read_depths
 
                 options["depths"] = read_depths(file) | options["depths"]
             if options.get("exact") and options["mode"] == "timing":

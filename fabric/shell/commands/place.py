@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
+from fabric.messages.telling.errors import ConfigurationError
 from fabric.shell.commands.options import file_option, json_option, program_options
 from fabric.shell.commands.options import sizes as sizes_of
-from fabric.telling.errors import ConfigurationError
 
 __all__ = ["command"]
 
@@ -56,11 +56,11 @@ def command(
     The mesh of sites is [network] in the hardware file.
     """
     known.update(program=program)
-    from fabric.loading.program_file import load_on
-    from fabric.placing.place import place
+    from fabric.analysis.placing.place import place
+    from fabric.graph.loading.program_file import load_on
+    from fabric.messages.telling.whole_file import write_whole
+    from fabric.messages.terminal.output import print_text, program_prints, tell
     from fabric.shell.json_object import place_object, print_json
-    from fabric.telling.whole_file import write_whole
-    from fabric.terminal.output import print_text, program_prints, tell
 
     for file in (output, picture):
         if file is not None and not file.parent.is_dir():
@@ -78,14 +78,14 @@ def command(
     if output is not None:
         found.write(output)
     if picture is not None:
-        from fabric.placing.picture import floor_svg
+        from fabric.analysis.placing.picture import floor_svg
 
         write_whole(picture, floor_svg(found))
     if as_json:
         print_json(place_object(**known, status="placed", **found.as_json()))
     else:
-        from fabric.placing.result import floor_plan_sheet
-        from fabric.terminal.tables import printed_sheet
+        from fabric.analysis.placing.result import floor_plan_sheet
+        from fabric.messages.terminal.tables import printed_sheet
 
         print_text(printed_sheet(floor_plan_sheet(found)))
     return 0

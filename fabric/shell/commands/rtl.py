@@ -18,7 +18,7 @@ from fabric.shell.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from fabric.wiring.program import Program
+    from fabric.graph.wiring.program import Program
 
 __all__ = ["command"]
 
@@ -73,11 +73,11 @@ def command(
     The exit status is 1 if a transfer is in another cycle than the fabric says.
     """
     known.update(program=program)
-    from fabric.loading.program_file import load_on
+    from fabric.graph.loading.program_file import load_on
+    from fabric.messages.telling.wording import counted
+    from fabric.messages.terminal.output import print_text, program_prints
     from fabric.shell.json_object import print_json, rtl_object
     from fabric.shell.library import hardware_modules, lowered
-    from fabric.telling.wording import counted
-    from fabric.terminal.output import print_text, program_prints
 
     with program_prints(as_json=as_json):
         built: Program = load_on(hardware_file, program, parameters, known, wires=True).program

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from fabric.machine.terminations import was_terminated
+from fabric.messages.telling.errors import ConfigurationError, FabricError
+from fabric.messages.telling.wording import counted
 from fabric.shell.commands.options import (
     NamedPath,
     file_option,
@@ -22,16 +23,15 @@ from fabric.shell.commands.options import (
     program_options,
     run_options,
 )
-from fabric.telling.errors import ConfigurationError, FabricError
-from fabric.telling.wording import counted
+from fabric.timing.machine.terminations import was_terminated
 
 if TYPE_CHECKING:
+    from fabric.analysis.trace.selection import TraceOptions
+    from fabric.graph.wiring.program import Program
+    from fabric.messages.telling.events import Log
+    from fabric.messages.terminal.standard_error import Progress
     from fabric.runs.report import Report
     from fabric.shell.prompt import Break
-    from fabric.telling.events import Log
-    from fabric.terminal.standard_error import Progress
-    from fabric.trace.selection import TraceOptions
-    from fabric.wiring.program import Program
 
 __all__ = ["command"]
 
@@ -122,13 +122,13 @@ def command(
 
     place = None if break_at is None else _break(break_at, as_json=as_json)
 
-    from fabric.engine.machine_code import was_compiled_now
-    from fabric.loading.program_file import load_on
+    from fabric.graph.loading.program_file import load_on
+    from fabric.graph.wiring.collector import imports_stay
+    from fabric.messages.terminal.output import program_prints, tell
     from fabric.runs.exit_status import ExitStatus
     from fabric.runs.simulation import simulate
     from fabric.shell.library import lowered
-    from fabric.terminal.output import program_prints, tell
-    from fabric.wiring.collector import imports_stay
+    from fabric.timing.engine.machine_code import was_compiled_now
 
     imports_stay()
     progress = _progress()
@@ -181,9 +181,9 @@ def _break(text: str, *, as_json: bool) -> Break:
 
 def _held(program: Program, place: Break, settings: dict[str, Any]) -> Report | None:
     """Return the report of a run that is held at ``place`` first; None where it was left."""
+    from fabric.messages.terminal.output import tell
     from fabric.runs.stepped import open_run
     from fabric.shell.prompt import Prompt
-    from fabric.terminal.output import tell
 
     with open_run(program, **settings) as run:
         reached = ""
@@ -207,8 +207,8 @@ def _log(to: str | None, level: str) -> Iterator[Log | None]:
     if to is None:
         yield None
         return
-    from fabric.telling.events import line_logger
-    from fabric.terminal.standard_error import console_processors, standard_error
+    from fabric.messages.telling.events import line_logger
+    from fabric.messages.terminal.standard_error import console_processors, standard_error
 
     if to == "json":
         yield line_logger(standard_error(), level=level)
@@ -234,7 +234,7 @@ def _trace_options(level: str, window: str | None, nodes: str | None) -> TraceOp
         if window is not None or nodes is not None:
             raise click.UsageError("--trace-window and --trace-nodes need --trace events.")
         return None
-    from fabric.trace.selection import TraceOptions
+    from fabric.analysis.trace.selection import TraceOptions
 
     return TraceOptions.parse(window, nodes)
 
@@ -244,7 +244,7 @@ def _progress() -> Progress | None:
         return None
     from rich.console import Console
 
-    from fabric.terminal.standard_error import Progress
+    from fabric.messages.terminal.standard_error import Progress
 
     return Progress(Console(stderr=True))
 
@@ -252,7 +252,7 @@ def _progress() -> Progress | None:
 def _check_saved(saved: Path | None, mode: str) -> None:
     """Refuse, before the run, what there will be no data for."""
     if saved is not None and mode == "timing":
-        from fabric.telling.errors import ConfigurationError
+        from fabric.messages.telling.errors import ConfigurationError
 
         raise ConfigurationError(
             f"--save {saved}: timing mode has no data: expected --mode functional"
@@ -261,8 +261,8 @@ def _check_saved(saved: Path | None, mode: str) -> None:
 
 def _save(report: Report, saved: Path) -> bool:
     """Write the outputs of a run that completed; say why where that was not possible."""
-    from fabric.telling.errors import ConfigurationError
-    from fabric.terminal.output import tell
+    from fabric.messages.telling.errors import ConfigurationError
+    from fabric.messages.terminal.output import tell
 
     try:
         report.outputs.save(saved)
@@ -276,8 +276,8 @@ def _save(report: Report, saved: Path) -> bool:
 
 
 def _print_object(report: Report) -> None:
+    from fabric.messages.terminal.output import tell
     from fabric.shell.json_object import print_json
-    from fabric.terminal.output import tell
 
     print_json(report.as_json())
     for line in () if report.verification is None else report.verification.lines():
@@ -287,9 +287,9 @@ def _print_object(report: Report) -> None:
 
 
 def _print_report(report: Report, *, timed: bool, unfold: bool) -> None:
+    from fabric.messages.terminal.output import print_text, tell
+    from fabric.messages.terminal.tables import printed_sheet
     from fabric.runs.printing import report_sheet
-    from fabric.terminal.output import print_text, tell
-    from fabric.terminal.tables import printed_sheet
 
     print_text(printed_sheet(report_sheet(report, unfold=unfold)))
     if timed and report.wall_seconds is not None and report.cycles is not None:

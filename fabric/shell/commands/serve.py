@@ -29,8 +29,8 @@ __all__ = ["command"]
 @click.argument("file", metavar="CONFIG.toml", type=NamedPath(path_type=Path))
 def command(jobs: int | None, folder: Path | None, as_json: bool, file: Path) -> int:
     """Simulate a server, and report how long users wait at each load."""
+    from fabric.messages.terminal.output import program_prints
     from fabric.shell.serving import Serves
-    from fabric.terminal.output import program_prints
 
     with program_prints(as_json=as_json):
         serves = Serves.of(file, folder)

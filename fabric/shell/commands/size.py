@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.sheet import SHOWN
 from fabric.shell.commands.options import (
     depth_option,
     file_option,
@@ -19,13 +21,11 @@ from fabric.shell.commands.options import (
     program_options,
     run_options,
 )
-from fabric.telling.errors import ConfigurationError
-from fabric.telling.sheet import SHOWN
 
 if TYPE_CHECKING:
-    from fabric.sizing.methods import Method
-    from fabric.sizing.result import Sizing
-    from fabric.wiring.program import Program
+    from fabric.explore.sizing.methods import Method
+    from fabric.explore.sizing.result import Sizing
+    from fabric.graph.wiring.program import Program
 
 __all__ = ["command"]
 
@@ -86,7 +86,7 @@ __all__ = ["command"]
     "--certificate",
     "certificate",
     "FILE.npz",
-    "Write the proof, for `python -m fabric.sizing.checker`.",
+    "Write the proof, for `python -m fabric.explore.sizing.checker`.",
 )
 @click.option(
     "--rows",
@@ -119,9 +119,9 @@ def command(
 ) -> int:
     """Find the depths of PROGRAM.py's channels that keep a goal at the least cost."""
     known.update(program=program)
+    from fabric.explore.sizing.size import Wanted, find_depths
+    from fabric.messages.terminal.output import program_prints
     from fabric.runs.exit_status import ExitStatus
-    from fabric.sizing.size import Wanted, find_depths
-    from fabric.terminal.output import program_prints
 
     _check_folders(output, certificate)
     with program_prints(as_json=as_json):
@@ -154,13 +154,13 @@ def _inputs(
 ) -> tuple[Program | dict[str, Program], dict[str, Program]]:
     """Return the program, or those that ``over`` makes of it, and those of them held out."""
     if over:
-        from fabric.sizing.inputs import held_out, programs_of
+        from fabric.explore.sizing.inputs import held_out, programs_of
 
         hardware = None if hardware_file is None else Path(hardware_file)
         return held_out(programs_of(Path(program), parameters, over, hardware), hold_out)
     if hold_out:
         raise click.UsageError("--hold-out keeps inputs apart: expected it with --over.")
-    from fabric.loading.program_file import load_on
+    from fabric.graph.loading.program_file import load_on
 
     return load_on(hardware_file, program, parameters, known).program, {}
 
@@ -169,7 +169,7 @@ def _notify() -> Callable[[str], object]:
     """Return what tells of runs on a terminal."""
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         return lambda _: None
-    from fabric.terminal.output import tell
+    from fabric.messages.terminal.output import tell
 
     return lambda text: tell(f"fabric: {text}")
 
@@ -183,13 +183,13 @@ def _check_folders(*files: Path | None) -> None:
 
 def _write(found: Sizing, program: str, output: Path | None, certificate: Path | None) -> int:
     """Write what is asked for; return the exit status where that was not possible, else 0."""
+    from fabric.messages.terminal.output import tell
     from fabric.runs.exit_status import ExitStatus
-    from fabric.terminal.output import tell
 
     try:
         if output is not None:
-            from fabric.sizing.depths_file import write_depths
-            from fabric.sizing.printing import hops_text
+            from fabric.explore.sizing.depths_file import write_depths
+            from fabric.explore.sizing.printing import hops_text
 
             with_hops = f" with {hops_text(found.hops)}" if found.hops else ""
             about = (
@@ -198,10 +198,10 @@ def _write(found: Sizing, program: str, output: Path | None, certificate: Path |
             )
             write_depths(output, found.depths, about)
         if certificate is not None:
-            from fabric.sizing.proofs import write_proofs
+            from fabric.explore.sizing.proofs import write_proofs
 
             for file, digest in write_proofs(found, certificate).items():
-                tell(f"to check {file}: python -m fabric.sizing.checker {file} {digest}")
+                tell(f"to check {file}: python -m fabric.explore.sizing.checker {file} {digest}")
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
         return ExitStatus.UNWRITTEN
@@ -212,13 +212,13 @@ def _write(found: Sizing, program: str, output: Path | None, certificate: Path |
 
 
 def _print(found: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:
+    from fabric.messages.terminal.output import print_text
+    from fabric.messages.terminal.tables import printed_sheet
     from fabric.shell.json_object import print_json, size_object
-    from fabric.terminal.output import print_text
-    from fabric.terminal.tables import printed_sheet
 
     if as_json:
         print_json(size_object(**known, status="sized", **found.as_json()))
         return
-    from fabric.sizing.printing import sizing_sheet
+    from fabric.explore.sizing.printing import sizing_sheet
 
     print_text(printed_sheet(sizing_sheet(found, rows)))

@@ -12,7 +12,7 @@ import click
 from fabric.shell.commands.options import NamedPath, hold_out_option, json_option, run_options
 
 if TYPE_CHECKING:
-    from fabric.study.search import Method
+    from fabric.explore.study.search import Method
 
 __all__ = ["command"]
 
@@ -130,11 +130,11 @@ def command(
     files: tuple[Path, ...],
 ) -> int:
     """Run the points of studies, or of one PROGRAM.py with --vary, and report the best."""
-    from fabric.machine.terminations import uninterrupted
+    from fabric.explore.study.opening import Asked
+    from fabric.messages.terminal.output import program_prints
     from fabric.runs.options import Options
     from fabric.shell.studying import Studying, search_of, storage_of, workers_of
-    from fabric.study.opening import Asked
-    from fabric.terminal.output import program_prints
+    from fabric.timing.machine.terminations import uninterrupted
 
     asked = Asked(
         vary=vary,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fabric.messages.telling.sheet import SHOWN, Sheet
+from fabric.messages.telling.wording import counted
 from fabric.shell.commands.options import (
     NamedPath,
     depth_option,
@@ -18,11 +20,9 @@ from fabric.shell.commands.options import (
 )
 from fabric.shell.completing import runs
 from fabric.shell.groups import Group
-from fabric.telling.sheet import SHOWN, Sheet
-from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
-    from fabric.trace.opened import Trace
+    from fabric.analysis.trace.opened import Trace
 
 __all__ = ["command"]
 
@@ -53,7 +53,7 @@ def command() -> None:
 @_UNFOLD
 def summary(run: Path, unfold: bool) -> None:
     """Say what was recorded: how the run ended, its transfers, bursts and waits."""
-    from fabric.trace.printing import summary_sheet
+    from fabric.analysis.trace.printing import summary_sheet
 
     _show(run, lambda trace: summary_sheet(trace.summary(), unfold=unfold))
 
@@ -64,7 +64,7 @@ def summary(run: Path, unfold: bool) -> None:
 @_UNFOLD
 def stalls(run: Path, rows: int, unfold: bool) -> None:
     """Say where each unit's cycles went, whom it waited for, and what bounds the run."""
-    from fabric.trace.printing import stalls_sheet
+    from fabric.analysis.trace.printing import stalls_sheet
 
     _show(run, lambda trace: stalls_sheet(trace.stalls(), rows, unfold=unfold))
 
@@ -76,7 +76,7 @@ def deadlock(run: Path) -> None:
 
     If a run was repeated with deeper channels, the first run is explained.
     """
-    from fabric.trace.printing import stuck_sheet
+    from fabric.analysis.trace.printing import stuck_sheet
 
     _show(
         run,
@@ -91,7 +91,7 @@ def deadlock(run: Path) -> None:
 @click.option("--around", "node", metavar="NODE", help="Show only this unit and its neighbours.")
 def show(run: Path, cycle: int, node: str | None) -> None:
     """Say what every unit was doing in one cycle."""
-    from fabric.trace.printing import moment_sheet
+    from fabric.analysis.trace.printing import moment_sheet
 
     def around(trace: Trace) -> Sheet:
         moment = trace.at(cycle)
@@ -112,15 +112,15 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
 
     A ready query has a row for each family; SQL finds the families in columns of that name.
     """
-    from fabric.terminal.output import PIPED_COLUMNS, print_text
-    from fabric.trace.reading.queries import describe
+    from fabric.analysis.trace.reading.queries import describe
+    from fabric.messages.terminal.output import PIPED_COLUMNS, print_text
 
     if listing:
         print_text("\n".join(describe()) + "\n")
         return
     if run is None or query is None:
         raise click.UsageError("Missing argument: RUN and QUERY, or --list.")
-    from fabric.trace.printing import answer_sheet
+    from fabric.analysis.trace.printing import answer_sheet
 
     text = query
     # A row of a pipe is one line, even where somebody has set how wide a terminal is.
@@ -134,7 +134,7 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
 @_ROWS
 def diff(run_a: Path, run_b: Path, rows: int) -> None:
     """Say where two runs begin to differ, and which units got slower."""
-    from fabric.trace.printing import diff_sheet
+    from fabric.analysis.trace.printing import diff_sheet
 
     other = _opened(run_b)
     _show(run_a, lambda trace: diff_sheet(trace.diff(other), rows))
@@ -169,7 +169,7 @@ def what_if(
     What each unit did is timed again. This is exact if other depths change only when things happen.
     The hops stay those of the run.
     """
-    from fabric.trace.printing import what_if_sheet
+    from fabric.analysis.trace.printing import what_if_sheet
 
     _show(run, lambda trace: what_if_sheet(trace.what_if(depths, work, links), rows))
 
@@ -194,8 +194,8 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
     if len(forms) != 1:
         found = " and ".join(f"--{form}" for form in forms) or "none"
         raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {found}.")
-    from fabric.terminal.output import tell
-    from fabric.trace.export import export_trace
+    from fabric.analysis.trace.export import export_trace
+    from fabric.messages.terminal.output import tell
 
     count = export_trace(_opened(run), forms[0], output)
     tell(f"{counted(count, 'event')} in {output}")
@@ -206,8 +206,8 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
 @file_option("-o", "output", "FILE.html", required=True)
 def report(run: Path, output: Path) -> None:
     """Write one page that opens offline: graph, timeline, bandwidth, occupancy, stalls."""
-    from fabric.terminal.output import tell
-    from fabric.trace.pages.page import write_page
+    from fabric.analysis.trace.pages.page import write_page
+    from fabric.messages.terminal.output import tell
 
     write_page(_opened(run), output)
     tell(f"report in {output}")
@@ -220,8 +220,8 @@ def _show(
     first: bool = False,
     columns: int | None = None,
 ) -> None:
-    from fabric.terminal.output import print_text
-    from fabric.terminal.tables import printed_sheet
+    from fabric.messages.terminal.output import print_text
+    from fabric.messages.terminal.tables import printed_sheet
 
     trace = _opened(run, first=first)
     print_text(printed_sheet(sheet_of(trace), columns=columns))
@@ -229,8 +229,8 @@ def _show(
 
 def _opened(run: Path, *, first: bool = False) -> Trace:
     """Open the trace, the ``first`` where there are two; say on stderr what is missing in it."""
-    from fabric.terminal.output import tell
-    from fabric.trace.opened import open_trace
+    from fabric.analysis.trace.opened import open_trace
+    from fabric.messages.terminal.output import tell
 
     trace = open_trace(run, first=first)
     for problem in trace.problems:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Layout, ShapeError
-from fabric.layouts.layout import Loop
+from fabric.graph.layouts.layout import Loop
 from tests.fabric.layouts.layouts import layouts, places
 from tests.profiles import examples
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fabric import Layout, ShapeError
 from fabric.extend import expanded_back, permuted, reshaped, sliced, sliced_back
-from fabric.layouts.layout import Loop
+from fabric.graph.layouts.layout import Loop
 from tests.fabric.layouts.layouts import layouts, streamed, tensor
 from tests.profiles import examples
 

@@ -12,9 +12,9 @@ from typing_extensions import override
 
 from fabric import Dim, Program, SelectorType, Stream, StreamType
 from fabric.extend import BoolType, Element, Ports, Wiring
-from fabric.hardware.hop import Hop
-from fabric.retiming.record import Record
-from fabric.wiring.elaborate import elaborate
+from fabric.graph.hardware.hop import Hop
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.timing.retiming.record import Record
 from operators import Add, Map, Parallelize, Partition, Reassemble, Repeat
 from tests import definitions
 from tests.bases import Costless

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fabric.engine.observer import Observer
-from fabric.hardware.hop import Hop
-from fabric.retiming.record import Record
-from fabric.retiming.record_making import Recording
-from fabric.retiming.retimer import Retimer
+from fabric.graph.hardware.hop import Hop
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.wiring.program import Program
+from fabric.messages.telling.causes import Operation
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
-from fabric.telling.causes import Operation
-from fabric.wiring.elaborate import elaborate
-from fabric.wiring.program import Program
+from fabric.timing.engine.observer import Observer
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.record_making import Recording
+from fabric.timing.retiming.retimer import Retimer
 
 __all__ = ["UNBOUNDED", "Run", "depths_of", "recorded", "run", "timed"]
 

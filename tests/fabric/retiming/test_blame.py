@@ -8,8 +8,8 @@ from typing import Final
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from fabric.retiming.record import Record
-from fabric.retiming.retimer import NO_LIMIT, Retimer
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.retimer import NO_LIMIT, Retimer
 from tests.fabric.retiming.networks import Network, networks
 from tests.fabric.retiming.real import UNBOUNDED
 from tests.profiles import examples

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import Program, Stream, StreamType
+from fabric.explore.sizing.running import recorded
 from fabric.extend import BoolType, Ports, Wiring
-from fabric.sizing.running import recorded
 from operators import EagerMerge
 from tests.bases import Costless
 from tests.deadlock.parts import sink, source

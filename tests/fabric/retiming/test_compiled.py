@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import Program, StreamType, Tile, TileType
+from fabric.explore.sizing import running
 from fabric.extend import Ports
-from fabric.hardware.hop import Hop
-from fabric.retiming import events as e
-from fabric.retiming import unrolling
-from fabric.retiming.record import Record
-from fabric.retiming.record_making import Recording
+from fabric.graph.hardware.hop import Hop
+from fabric.graph.values.dims import symbol
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.messages.telling.errors import FabricError
 from fabric.runs.execution import Execution
 from fabric.runs.options import Options
-from fabric.sizing import running
-from fabric.telling.errors import FabricError
-from fabric.values.dims import symbol
-from fabric.wiring.elaborate import elaborate
+from fabric.timing.retiming import events as e
+from fabric.timing.retiming import unrolling
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.record_making import Recording
 from operators import Consumer, Metadata, Repeat, Zip
 from tests.compiled.both import run
 from tests.compiled.odd_programs import FALL_BACK, FLOAT, ONE, STAY, First

@@ -10,10 +10,10 @@ from typing_extensions import override
 
 from fabric import Program, Stream, StreamType
 from fabric.extend import BoolType, Ports, Wiring
-from fabric.retiming import events as e
-from fabric.retiming.record import Record
-from fabric.retiming.retimer import Retimer
-from fabric.wiring.elaborate import elaborate
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.timing.retiming import events as e
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.retimer import Retimer
 from operators import Consumer, Metadata
 from tests.bases import Source
 from tests.deadlock.parts import Leak

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from fabric.retiming.record import Record
-from fabric.retiming.retimer import Retimer
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.retimer import Retimer
 from tests.fabric.retiming.networks import Network, networks
 from tests.fabric.retiming.real import UNBOUNDED, timed
 from tests.profiles import examples

@@ -9,11 +9,11 @@ import pytest
 
 from fabric import Program
 from fabric.extend import FixedDescription
-from fabric.hardware.description import Hardware
-from fabric.loading.program_file import load_program
-from fabric.retiming.record import Record
-from fabric.retiming.retimer import Retimer
-from fabric.wiring.elaborate import elaborate
+from fabric.graph.hardware.description import Hardware
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.retimer import Retimer
 from tests.fabric.retiming.real import UNBOUNDED, depths_of, recorded, run, timed
 from tests.profiles import spread
 from tests.programs.loading import OF_TORCH, PROGRAMS

@@ -10,12 +10,12 @@ from random import Random
 
 import numpy as np
 
-from fabric.retiming.record import Record
-from fabric.retiming.retimer import NO_LIMIT
-from fabric.sizing.asked import Goal
-from fabric.sizing.problem import Depths, Limit, Problem, Slot, Variable
-from fabric.sizing.running import recorded
-from fabric.sizing.size import Objective
+from fabric.explore.sizing.asked import Goal
+from fabric.explore.sizing.problem import Depths, Limit, Problem, Slot, Variable
+from fabric.explore.sizing.running import recorded
+from fabric.explore.sizing.size import Objective
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.retimer import NO_LIMIT
 from tests.fabric.sizing.by_hand import cycles_of
 from tests.fabric.sizing.networks import Network, network, options_of, program_of, shape
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from fabric.retiming import events as e
-from fabric.retiming.record import Record, RecordedChannel
-from fabric.sizing.checker import FORM, RECORD, digest_of
-from fabric.sizing.proofs import write_certificate
+from fabric.explore.sizing.checker import FORM, RECORD, digest_of
+from fabric.explore.sizing.proofs import write_certificate
+from fabric.timing.retiming import events as e
+from fabric.timing.retiming.record import Record, RecordedChannel
 
 __all__ = ["DAMAGES", "DEPTHS", "KINDS", "Arrays", "every_kind", "saved", "signed", "undamaged"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabric import Program
-from fabric.retiming.record import Record
-from fabric.retiming.retimer import NO_LIMIT
-from fabric.sizing.problem import Limit, Problem, Slot, Variable
-from fabric.sizing.running import unbounded
+from fabric.explore.sizing.problem import Limit, Problem, Slot, Variable
+from fabric.explore.sizing.running import unbounded
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.retimer import NO_LIMIT
 from tests.fabric.retiming import real
 
 

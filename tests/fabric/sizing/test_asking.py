@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Program
-from fabric.retiming.retimer import NO_LIMIT
-from fabric.sizing.asked import Goal
-from fabric.sizing.depths_file import read_depths, write_depths
-from fabric.sizing.problem import Slot
-from fabric.sizing.size import Objective, variables_of
+from fabric.explore.sizing.asked import Goal
+from fabric.explore.sizing.depths_file import read_depths, write_depths
+from fabric.explore.sizing.problem import Slot
+from fabric.explore.sizing.size import Objective, variables_of
+from fabric.timing.retiming.retimer import NO_LIMIT
 from tests.fabric.scripted import Stage, Ticks
 from tests.fabric.sizing.problems import deep_record
 

@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.retiming.retimer import Retimer
-from fabric.sizing import running
+from fabric.explore.sizing import running
+from fabric.timing.retiming.retimer import Retimer
 from tests.fabric.sizing.brute_force import Case
 from tests.fabric.sizing.by_hand import cycles_of
 from tests.fabric.sizing.networks import network, options_of, program_of, shape

@@ -20,15 +20,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric.loading.program_file import load_on
-from fabric.retiming import events as e
-from fabric.retiming.record import Record, RecordedChannel
-from fabric.retiming.retimer import NO_LIMIT, Retimer
-from fabric.sizing import checker
-from fabric.sizing.checker import check
-from fabric.sizing.high_water import slots_in_use
-from fabric.sizing.proofs import record_digest, write_certificate
-from fabric.sizing.running import recorded
+from fabric.explore.sizing import checker
+from fabric.explore.sizing.checker import check
+from fabric.explore.sizing.high_water import slots_in_use
+from fabric.explore.sizing.proofs import record_digest, write_certificate
+from fabric.explore.sizing.running import recorded
+from fabric.graph.loading.program_file import load_on
+from fabric.timing.retiming import events as e
+from fabric.timing.retiming.record import Record, RecordedChannel
+from fabric.timing.retiming.retimer import NO_LIMIT, Retimer
 from tests.fabric.retiming.networks import Network, networks
 from tests.fabric.retiming.real import UNBOUNDED
 from tests.fabric.sizing.damages import (

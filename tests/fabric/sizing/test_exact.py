@@ -12,10 +12,10 @@ from random import Random
 import pytest
 
 from fabric import ConfigurationError
-from fabric.sizing.asked import Goal
-from fabric.sizing.exact import exact
-from fabric.sizing.problem import Depths, Found, Limit, Oracle, Problem, Variable
-from fabric.sizing.search import lower_bounds, search
+from fabric.explore.sizing.asked import Goal
+from fabric.explore.sizing.exact import exact
+from fabric.explore.sizing.problem import Depths, Found, Limit, Oracle, Problem, Variable
+from fabric.explore.sizing.search import lower_bounds, search
 from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
 from tests.fabric.sizing.networks import Network, Shape, network, shape
 from tests.profiles import of_profile

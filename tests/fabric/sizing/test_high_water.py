@@ -11,12 +11,12 @@ import pytest
 from hypothesis import assume, given
 
 from fabric import FabricError, Program
-from fabric.engine.machine_code import Counters
-from fabric.retiming import events as e
-from fabric.retiming.record import Record, RecordedChannel
-from fabric.retiming.retimer import Retimer
-from fabric.sizing.high_water import high_water
-from fabric.sizing.problem import Depths, Problem, variable_of
+from fabric.explore.sizing.high_water import high_water
+from fabric.explore.sizing.problem import Depths, Problem, variable_of
+from fabric.timing.engine.machine_code import Counters
+from fabric.timing.retiming import events as e
+from fabric.timing.retiming.record import Record, RecordedChannel
+from fabric.timing.retiming.retimer import Retimer
 from tests.deadlock.parts import Script
 from tests.deadlock.test_random import Network, networks
 from tests.fabric.scripted import Stage

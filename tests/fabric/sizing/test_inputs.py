@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, FabricError, Program
-from fabric.retiming.retimer import Retimer
-from fabric.sizing.inputs import check_alike, held_out, programs_of
-from fabric.sizing.problem import Limit, Oracle, Problem
-from fabric.sizing.running import cycles_of, recorded, unbounded
-from fabric.sizing.size import variables_of
+from fabric.explore.sizing.inputs import check_alike, held_out, programs_of
+from fabric.explore.sizing.problem import Limit, Oracle, Problem
+from fabric.explore.sizing.running import cycles_of, recorded, unbounded
+from fabric.explore.sizing.size import variables_of
+from fabric.timing.retiming.retimer import Retimer
 from operators import Consumer, LinearOffChipLoad
 
 MOE = Path("programs/moe.py")

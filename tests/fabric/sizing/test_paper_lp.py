@@ -11,12 +11,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabric import Program, Stream
-from fabric.retiming import events as e
-from fabric.retiming.record import Record, RecordedChannel
-from fabric.retiming.retimer import Retimer
-from fabric.sizing.high_water import high_water
-from fabric.sizing.paper_lp import Measured, measured, paper_lp
-from fabric.sizing.problem import Problem
+from fabric.explore.sizing.high_water import high_water
+from fabric.explore.sizing.paper_lp import Measured, measured, paper_lp
+from fabric.explore.sizing.problem import Problem
+from fabric.timing.retiming import events as e
+from fabric.timing.retiming.record import Record, RecordedChannel
+from fabric.timing.retiming.retimer import Retimer
 from tests.deadlock.parts import Script, feedback
 from tests.deadlock.test_random import Network, networks
 from tests.fabric.scripted import Stage

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fabric import Feedback, Initial, Program, StreamType, TileType, simulate
-from fabric.loading.program_file import load_on
-from fabric.retiming.retimer import Retimer
+from fabric.explore.sizing.running import Stuck, cycles_of, recorded, unbounded
+from fabric.graph.loading.program_file import load_on
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
-from fabric.sizing.running import Stuck, cycles_of, recorded, unbounded
-from fabric.wiring.elaborate import elaborate
+from fabric.timing.retiming.retimer import Retimer
 from operators import (
     Consumer,
     Flatten,

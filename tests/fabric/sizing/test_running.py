@@ -17,9 +17,9 @@ from fabric import (
     Tile,
     simulate,
 )
-from fabric.loading.program_file import load_on
-from fabric.retiming.retimer import Retimer
-from fabric.sizing.running import Stuck, cycles_of, recorded, unbounded
+from fabric.explore.sizing.running import Stuck, cycles_of, recorded, unbounded
+from fabric.graph.loading.program_file import load_on
+from fabric.timing.retiming.retimer import Retimer
 from operators import (
     Consumer,
     Flatten,

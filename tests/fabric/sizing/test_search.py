@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fabric.sizing.asked import Goal
-from fabric.sizing.exact import exact
-from fabric.sizing.problem import Oracle
-from fabric.sizing.search import lower_bounds, search
+from fabric.explore.sizing.asked import Goal
+from fabric.explore.sizing.exact import exact
+from fabric.explore.sizing.problem import Oracle
+from fabric.explore.sizing.search import lower_bounds, search
 from tests.fabric.sizing.brute_force import Case
 from tests.fabric.sizing.networks import Network, Shape
 

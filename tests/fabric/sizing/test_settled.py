@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.loading.program_file import load_on
-from fabric.sizing.result import Answer, settled
-from fabric.sizing.running import cycles_of
+from fabric.explore.sizing.result import Answer, settled
+from fabric.explore.sizing.running import cycles_of
+from fabric.graph.loading.program_file import load_on
 
 
 def answers(*found: tuple[int, int | None]) -> list[Answer]:

@@ -7,11 +7,11 @@ from random import Random
 import pytest
 
 from fabric import ConfigurationError, Program, Sizing, simulate, size
+from fabric.explore.sizing.methods import METHODS
+from fabric.explore.sizing.running import UNBOUNDED, cycles_of
 from fabric.extend import Deadlock
-from fabric.hardware.description import Hardware
-from fabric.loading.program_file import load_program
-from fabric.sizing.methods import METHODS
-from fabric.sizing.running import UNBOUNDED, cycles_of
+from fabric.graph.hardware.description import Hardware
+from fabric.graph.loading.program_file import load_program
 from operators import EagerMerge
 from tests.deadlock.parts import Script, feedback, relay, sink, source
 from tests.fabric.scripted import Stage, Ticks

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from fabric import ConfigurationError
-from fabric.sizing.paper_lp import Precedence, credit_slots, max_tokens, start_delays
+from fabric.explore.sizing.paper_lp import Precedence, credit_slots, max_tokens, start_delays
 from tests.profiles import examples
 
 INTERVALS = st.builds(Fraction, st.integers(1, 30), st.integers(1, 4))

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 
 from fabric import Hop, Program, Report, open_run
-from fabric.state.run_state import ChannelState, RunState, UnitState, WaitState
-from fabric.telling.causes import Operation
-from fabric.trace.analysis.moment import state_in
-from fabric.wiring.elaborate import elaborate
+from fabric.analysis.trace.analysis.moment import state_in
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.messages.telling.causes import Operation
+from fabric.timing.state.run_state import ChannelState, RunState, UnitState, WaitState
 from tests.deadlock.cases import CASES
 from tests.deadlock.test_random import Network, networks
 from tests.fabric.trace.chains import chain

@@ -16,12 +16,12 @@ import pytest
 from distributed import Client, LocalCluster
 
 from fabric import ConfigurationError, Study, grid
-from fabric.study import workers as clusters
-from fabric.study.conducting import conduct
-from fabric.study.evaluation import Job
-from fabric.study.result import StudyResult
-from fabric.study.session import NotKept
-from fabric.study.workers import DaskWorkers
+from fabric.explore.study import workers as clusters
+from fabric.explore.study.conducting import conduct
+from fabric.explore.study.evaluation import Job
+from fabric.explore.study.result import StudyResult
+from fabric.explore.study.session import NotKept
+from fabric.explore.study.workers import DaskWorkers
 
 PROGRAM = Path(__file__).parent / "program_of_ends.py"
 
@@ -116,7 +116,7 @@ def test_a_point_that_takes_too_long_is_the_only_one(address: str) -> None:
 
 def test_nothing_is_left_on_the_cluster(address: str) -> None:
     """Not even a point that was under way."""
-    from fabric.study.evaluation import Job
+    from fabric.explore.study.evaluation import Job
 
     study = _study("never ends")
     workers = DaskWorkers(address, None)

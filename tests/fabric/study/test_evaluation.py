@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from fabric import Hardware, Outcome, Study, grid, load_hardware, run_point, simulate
-from fabric.loading.program_file import load_program
-from fabric.study.evaluation import Job, known_before
-from fabric.study.outcome import metric
-from fabric.study.space import Scalar
+from fabric.explore.study.evaluation import Job, known_before
+from fabric.explore.study.outcome import metric
+from fabric.explore.study.space import Scalar
+from fabric.graph.loading.program_file import load_program
 
 PROGRAM = Path(__file__).parent / "program_of_points.py"
 PROGRAMS = Path(__file__).parents[3] / "programs"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from fabric import Outcome, Study, StudySession, grid, run_point
-from fabric.study.evaluation import Job, known_before
-from fabric.study.storage import file_url
-from fabric.study.store import Store
-from fabric.study.workers import LocalWorkers
+from fabric.explore.study.evaluation import Job, known_before
+from fabric.explore.study.storage import file_url
+from fabric.explore.study.store import Store
+from fabric.explore.study.workers import LocalWorkers
 from tests.fabric.study.test_command import study
 
 POINTS = Path(__file__).parent / "program_of_points.py"

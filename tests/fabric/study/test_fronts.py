@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Outcome, Point, Study, StudySession, grid, run_point, zipped
-from fabric.study.evaluation import Before, Job, known_before
-from fabric.study.opening import Asked, open_study
-from fabric.study.space import Scalar, Setting, Space
+from fabric.explore.study.evaluation import Before, Job, known_before
+from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.space import Scalar, Setting, Space
 from tests.profiles import examples, of_profile
 
 PROGRAM: Final = Path(__file__).parent / "program_of_fronts.py"

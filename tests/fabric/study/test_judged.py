@@ -16,17 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Study, grid, simulate
-from fabric.loading.program_file import executed
-from fabric.study import evaluation
-from fabric.study.conducting import conduct
-from fabric.study.evaluation import Job
-from fabric.study.result import StudyResult
-from fabric.study.search import Search
-from fabric.study.store import Store
-from fabric.study.workers import Answer, LocalWorkers, ThreadedWorkers
-from fabric.study.written.answer import answer, caveats, counts, failures
-from fabric.study.written.folder import write_points
-from fabric.telling.plain import json_text
+from fabric.explore.study import evaluation
+from fabric.explore.study.conducting import conduct
+from fabric.explore.study.evaluation import Job
+from fabric.explore.study.result import StudyResult
+from fabric.explore.study.search import Search
+from fabric.explore.study.store import Store
+from fabric.explore.study.workers import Answer, LocalWorkers, ThreadedWorkers
+from fabric.explore.study.written.answer import answer, caveats, counts, failures
+from fabric.explore.study.written.folder import write_points
+from fabric.graph.loading.program_file import executed
+from fabric.messages.telling.plain import json_text
 from tests.fabric.study import program_of_values
 from tests.profiles import examples
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from fabric import Study, grid
-from fabric.study.storage import file_url
-from fabric.study.store import Store
+from fabric.explore.study.storage import file_url
+from fabric.explore.study.store import Store
 
 PROGRAM = Path(__file__).parent / "program_of_ends.py"
 

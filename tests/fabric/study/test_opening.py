@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabric import FabricError, grid
-from fabric.study.opening import Asked, open_study
+from fabric.explore.study.opening import Asked, open_study
 
 PROGRAM = Path(__file__).parent / "program_of_points.py"
 

@@ -16,16 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Outcome, Point, Study, StudySession, grid, run_point, zipped
-from fabric.study.conditions import STATISTICS, over_inputs
-from fabric.study.conducting import conduct
-from fabric.study.designs import DesignOutcome
-from fabric.study.evaluation import Before, Job, known_before
-from fabric.study.outcome import PROVED, metric
-from fabric.study.result import StudyResult
-from fabric.study.space import Scalar, Setting, Space
-from fabric.study.store import Store
-from fabric.study.workers import LocalWorkers
-from fabric.study.written.answer import caveats
+from fabric.explore.study.conditions import STATISTICS, over_inputs
+from fabric.explore.study.conducting import conduct
+from fabric.explore.study.designs import DesignOutcome
+from fabric.explore.study.evaluation import Before, Job, known_before
+from fabric.explore.study.outcome import PROVED, metric
+from fabric.explore.study.result import StudyResult
+from fabric.explore.study.space import Scalar, Setting, Space
+from fabric.explore.study.store import Store
+from fabric.explore.study.workers import LocalWorkers
+from fabric.explore.study.written.answer import caveats
 from tests.profiles import examples, of_profile
 
 PROGRAM: Final = Path(__file__).parent / "program_of_fronts.py"

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from fabric import StudyTable
-from fabric.telling.plain import json_text
+from fabric.messages.telling.plain import json_text
 from tests.fabric.study.written.made import RESULTS, paper
 
 TABLE = StudyTable("By tile", ("tile", "cycles"), lambda found: [(8, found.outcomes[0].index)], "!")

@@ -13,12 +13,12 @@ from typing import Any, cast
 import pytest
 
 from fabric import ConfigurationError, Outcome, Point, Study, StudySession, grid, zipped
-from fabric.study.evaluation import Before
-from fabric.study.search import SAMPLERS, Method, Search, SearchSession
-from fabric.study.session import NotKept
-from fabric.study.space import Setting
-from fabric.study.storage import file_url
-from fabric.study.store import Store
+from fabric.explore.study.evaluation import Before
+from fabric.explore.study.search import SAMPLERS, Method, Search, SearchSession
+from fabric.explore.study.session import NotKept
+from fabric.explore.study.space import Setting
+from fabric.explore.study.storage import file_url
+from fabric.explore.study.store import Store
 
 PROGRAM = Path(__file__).parent / "program_of_fronts.py"
 

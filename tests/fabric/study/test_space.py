@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Space, geometric, grid, zipped
-from fabric.study.opening import scalar, space_of
+from fabric.explore.study.opening import scalar, space_of
 
 VALUES = st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True)
 

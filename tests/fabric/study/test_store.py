@@ -27,9 +27,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Outcome, Study, StudySession, grid, run_point, zipped
-from fabric.machine.terminations import Terminations
-from fabric.study.storage import file_url, open_storage
-from fabric.study.store import Store
+from fabric.explore.study.storage import file_url, open_storage
+from fabric.explore.study.store import Store
+from fabric.timing.machine.terminations import Terminations
 from tests.profiles import examples, spread
 
 PROGRAM = Path(__file__).parent / "program_of_fronts.py"
@@ -38,7 +38,7 @@ PROGRAM = Path(__file__).parent / "program_of_fronts.py"
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a write wait for others for no time, rather than for a minute."""
-    monkeypatch.setattr("fabric.study.storage._BUSY_SECONDS", 0)
+    monkeypatch.setattr("fabric.explore.study.storage._BUSY_SECONDS", 0)
 
 
 @pytest.fixture
@@ -365,7 +365,7 @@ class TestRefused:
 
     def test_a_locked_one(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """Before it is opened, and while the study is under way; nothing of it is changed."""
-        monkeypatch.setattr("fabric.study.storage._BUSY_SECONDS", 0)
+        monkeypatch.setattr("fabric.explore.study.storage._BUSY_SECONDS", 0)
         study = _study(minimize=())
         store = Store(study, url)
         found = run_point(study, study.point(0))

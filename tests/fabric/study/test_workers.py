@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from fabric import Outcome, Study, grid
-from fabric.study import workers as processes
-from fabric.study.conducting import conduct
-from fabric.study.evaluation import Job
-from fabric.study.session import NotKept
-from fabric.study.workers import LocalWorkers
+from fabric.explore.study import workers as processes
+from fabric.explore.study.conducting import conduct
+from fabric.explore.study.evaluation import Job
+from fabric.explore.study.session import NotKept
+from fabric.explore.study.workers import LocalWorkers
 
 PROGRAM = Path(__file__).parent / "program_of_ends.py"
 
@@ -78,9 +78,9 @@ def test_every_end_is_an_outcome_with_its_reason(workers: LocalWorkers) -> None:
 
 _PRINTS = """
 from tests.fabric.study.test_workers import study_of
-from fabric.study.conducting import conduct
-from fabric.study.session import NotKept
-from fabric.study.workers import LocalWorkers
+from fabric.explore.study.conducting import conduct
+from fabric.explore.study.session import NotKept
+from fabric.explore.study.workers import LocalWorkers
 
 if __name__ == "__main__":
     workers = LocalWorkers(2, 30.0)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from fabric.trace.pages.page import write_page
+from fabric.analysis.trace.pages.page import write_page
 from tests.fabric.trace.page_data import page_data
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from fabric.trace.opened import Trace
+    from fabric.analysis.trace.opened import Trace
 
 __all__ = ["Shown", "browsing"]
 

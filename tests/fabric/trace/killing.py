@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Final
 
 from fabric import Hardware, Program, simulate
-from fabric.compiled import region
-from fabric.engine import observation
-from fabric.loading.program_file import load_program
-from fabric.log import log_rows
-from fabric.trace import recorder, table_file
-from fabric.trace.selection import TraceOptions
+from fabric.analysis.trace import recorder, table_file
+from fabric.analysis.trace.selection import TraceOptions
+from fabric.graph.loading.program_file import load_program
+from fabric.timing.compiled import region
+from fabric.timing.engine import observation
+from fabric.timing.log import log_rows
 
 _ROWS: Final = 48
 _SECONDS: Final = 0.01

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from fabric import Hardware, Program, Report, simulate
-from fabric.loading.program_file import load_program
-from fabric.trace.opened import Trace
-from fabric.trace.selection import TraceOptions
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.selection import TraceOptions
+from fabric.graph.loading.program_file import load_program
 from tests.deadlock.cases import CASES
 
 __all__ = ["PROGRAMS", "pairs", "program", "record"]

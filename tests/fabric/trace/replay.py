@@ -11,9 +11,9 @@ from typing import NamedTuple
 from typing_extensions import override
 
 from fabric.extend import Element, Observer, Unit, Watched
-from fabric.state.run_state import ChannelState, RunState, UnitState, WaitState
-from fabric.telling.causes import Cause, Operation
-from fabric.values.value import Empty
+from fabric.graph.values.value import Empty
+from fabric.messages.telling.causes import Cause, Operation
+from fabric.timing.state.run_state import ChannelState, RunState, UnitState, WaitState
 
 __all__ = ["Heard", "replay"]
 

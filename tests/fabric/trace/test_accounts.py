@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from fabric import Program, Report, simulate
-from fabric.trace.analysis.roots import HOP, OPEN, Root, Roots
-from fabric.trace.analysis.stalls import Accounts
-from fabric.trace.analysis.timeline import Timelines, timelines
-from fabric.trace.opened import Trace
-from fabric.trace.selection import TraceOptions
+from fabric.analysis.trace.analysis.roots import HOP, OPEN, Root, Roots
+from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.timeline import Timelines, timelines
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.selection import TraceOptions
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, pairs, program, record

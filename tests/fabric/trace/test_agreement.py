@@ -21,14 +21,14 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from fabric.engine.observation import ObservedOffChip
-from fabric.machine.state_of import state_of
+from fabric.analysis.trace.analysis.moment import state_in
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.recorder import Recorder
 from fabric.runs.execution import Execution
 from fabric.shell.cli import main
-from fabric.state.run_state import Ending, RunState
-from fabric.trace.analysis.moment import state_in
-from fabric.trace.opened import Trace
-from fabric.trace.recorder import Recorder
+from fabric.timing.engine.observation import ObservedOffChip
+from fabric.timing.machine.state_of import state_of
+from fabric.timing.state.run_state import Ending, RunState
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import program, record
 from tests.fabric.trace.views import CAUSES, VIEWS, Seen

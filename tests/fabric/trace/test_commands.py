@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fabric import simulate
+from fabric.analysis.trace.reading.queries import QUERIES
+from fabric.messages.telling.vocabulary import TABLES
 from fabric.shell.cli import main
-from fabric.telling.vocabulary import TABLES
-from fabric.trace.reading.queries import QUERIES
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
 

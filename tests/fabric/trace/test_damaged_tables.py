@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabric.analysis.trace.reading.integrity import FORMS
+from fabric.analysis.trace.table_file import read_table, write_table
 from fabric.shell.cli import main
-from fabric.trace.reading.integrity import FORMS
-from fabric.trace.table_file import read_table, write_table
 from tests.fabric.trace.recording import program, record
 from tests.profiles import examples, of_profile, spread
 

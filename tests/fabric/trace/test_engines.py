@@ -18,14 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Program, Report, simulate
-from fabric.compiled import region
-from fabric.retiming.log_tables import LogWriter
-from fabric.telling.vocabulary import TABLES
-from fabric.trace import recorder
-from fabric.trace.export import export_trace
-from fabric.trace.opened import Trace
-from fabric.trace.reading.record_in import record_in
-from fabric.wiring.elaborate import elaborate
+from fabric.analysis.trace import recorder
+from fabric.analysis.trace.export import export_trace
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.reading.record_in import record_in
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.messages.telling.vocabulary import TABLES
+from fabric.timing.compiled import region
+from fabric.timing.retiming.log_tables import LogWriter
 from tests.compiled.both import Engine
 from tests.compiled.odd_programs import FALL_BACK, STAY
 from tests.compiled.test_both_engines import SHIPPED, hopped

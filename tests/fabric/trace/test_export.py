@@ -17,10 +17,10 @@ from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 from structlog.testing import LogCapture
 from vcdvcd import VCDVCD
 
-from fabric.telling.vocabulary import EVENTS
-from fabric.trace.analysis.timeline import STATES, slices, timelines
-from fabric.trace.export import export_trace
-from fabric.trace.opened import Trace
+from fabric.analysis.trace.analysis.timeline import STATES, slices, timelines
+from fabric.analysis.trace.export import export_trace
+from fabric.analysis.trace.opened import Trace
+from fabric.messages.telling.vocabulary import EVENTS
 from tests.fabric.trace.recording import pairs, program, record
 from tests.telling import captured
 

@@ -10,9 +10,9 @@ from statistics import median_low
 import pytest
 
 from fabric import Trace
+from fabric.analysis.trace.analysis.stalled import StalledUnit
+from fabric.messages.telling.families import absent_line, families, spread, those
 from fabric.shell.cli import main
-from fabric.telling.families import absent_line, families, spread, those
-from fabric.trace.analysis.stalled import StalledUnit
 from tests.fabric.trace.recording import program, record
 
 

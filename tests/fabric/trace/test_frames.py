@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from fabric import ConfigurationError, Trace, open_trace
-from fabric.telling.vocabulary import TABLES
-from fabric.trace.reading.queries import QUERIES
+from fabric.analysis.trace.reading.queries import QUERIES
+from fabric.messages.telling.vocabulary import TABLES
 from tests.fabric.trace.recording import program, record
 
 

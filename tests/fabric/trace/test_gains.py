@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fabric import Trace, simulate
-from fabric.symbolic.metrics import metrics_of
-from fabric.symbolic.substitution import Substitution
-from fabric.wiring.elaborate import elaborate
+from fabric.analysis.symbolic.metrics import metrics_of
+from fabric.analysis.symbolic.substitution import Substitution
+from fabric.graph.wiring.elaborate import elaborate
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
 

@@ -17,15 +17,15 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMess
 from vcdvcd import VCDVCD
 
 from fabric import Feedback, Program, ProgramError, StreamType, simulate
-from fabric.drawing.picture import picture_of
-from fabric.drawing.svg import dot, mermaid, svg
+from fabric.analysis.drawing.picture import picture_of
+from fabric.analysis.drawing.svg import dot, mermaid, svg
+from fabric.analysis.trace.export import _identifiers
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.selection import TraceOptions
 from fabric.extend import BoolType
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.messages.telling.wording import visible
 from fabric.shell.cli import main
-from fabric.telling.wording import visible
-from fabric.trace.export import _identifiers
-from fabric.trace.opened import Trace
-from fabric.trace.selection import TraceOptions
-from fabric.wiring.elaborate import elaborate
 from tests.deadlock.parts import Script
 from tests.profiles import of_profile
 

@@ -14,11 +14,11 @@ import duckdb
 import pytest
 
 from fabric import ConfigurationError
-from fabric.engine.observer import ELSEWHERE
-from fabric.log.log_rows import LONG_COLUMNS
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.reading import query_tables
 from fabric.shell.cli import main
-from fabric.trace.opened import Trace
-from fabric.trace.reading import query_tables
+from fabric.timing.engine.observer import ELSEWHERE
+from fabric.timing.log.log_rows import LONG_COLUMNS
 from tests.profiles import of_profile, spread
 
 _ROOT: Final = Path(__file__).parents[3]

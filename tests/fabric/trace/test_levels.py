@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from fabric import Program
-from fabric.telling.causes import SHOWN, Cause
-from fabric.trace.analysis.timeline import bandwidth, occupancy, slices, timelines
-from fabric.trace.opened import Trace
-from fabric.trace.pages import page
-from fabric.trace.pages.levels import edges, most_held, states
-from fabric.trace.pages.page import write_page
-from fabric.trace.reading.queries import QUERIES
+from fabric.analysis.trace.analysis.timeline import bandwidth, occupancy, slices, timelines
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.pages import page
+from fabric.analysis.trace.pages.levels import edges, most_held, states
+from fabric.analysis.trace.pages.page import write_page
+from fabric.analysis.trace.reading.queries import QUERIES
+from fabric.messages.telling.causes import SHOWN, Cause
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.fabric.trace.page_data import Data, page_data, transfers_of, waits_of
 from tests.fabric.trace.recording import PROGRAMS, program, record

@@ -22,11 +22,11 @@ from fabric import (
     open_trace,
     simulate,
 )
-from fabric.hardware.description import FlatDescription
-from fabric.loading.program_file import load_program
-from fabric.network import Mesh
+from fabric.graph.hardware.description import FlatDescription
+from fabric.graph.loading.program_file import load_program
+from fabric.messages.telling.read_files import programs
 from fabric.shell.cli import main
-from fabric.telling.read_files import programs
+from fabric.timing.network import Mesh
 from tests.deadlock.cases import CASES
 from tests.deadlock.parts import Script
 from tests.fabric.trace.recording import PROGRAMS, record

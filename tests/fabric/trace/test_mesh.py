@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from fabric import Hardware, Program, hardware_scope
-from fabric.network import Mesh
-from fabric.trace.pages.graph import mesh
-from fabric.trace.pages.page import write_page
+from fabric.analysis.trace.pages.graph import mesh
+from fabric.analysis.trace.pages.page import write_page
+from fabric.timing.network import Mesh
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.fabric.trace.recording import record
 

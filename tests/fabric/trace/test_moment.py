@@ -13,14 +13,14 @@ from hypothesis import given
 from typing_extensions import override
 
 from fabric import Hop, Program, Stream, StreamType
+from fabric.analysis.trace.analysis.moment import state_in
+from fabric.analysis.trace.analysis.timeline import timelines
 from fabric.extend import BoolType, Ports, Wiring
-from fabric.machine.state_of import state_of
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.counters import channel_counters, unit_counters
 from fabric.runs.execution import Execution
-from fabric.state.run_state import Ending, RunState
-from fabric.trace.analysis.moment import state_in
-from fabric.trace.analysis.timeline import timelines
-from fabric.wiring.elaborate import elaborate
+from fabric.timing.machine.state_of import state_of
+from fabric.timing.state.run_state import Ending, RunState
 from tests.bases import Source
 from tests.deadlock.cases import CASES
 from tests.deadlock.parts import Script

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from fabric import ConfigurationError, Trace, export_trace, open_trace
-from fabric.telling.vocabulary import TABLES
+from fabric.messages.telling.vocabulary import TABLES
 from tests.fabric.trace.recording import program, record
 
 _ROOT: Final = Path(__file__).parents[3]

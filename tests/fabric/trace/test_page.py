@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fabric import Program
-from fabric.trace.pages.page import write_page
-from fabric.trace.selection import TraceOptions
+from fabric.analysis.trace.pages.page import write_page
+from fabric.analysis.trace.selection import TraceOptions
 from operators import Consumer, LinearOffChipLoad, LinearOffChipStore, Map, Mul, SiLU
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.page_data import page_data, told

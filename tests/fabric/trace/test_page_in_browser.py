@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from fabric import Program
-from fabric.telling.causes import SHOWN
-from fabric.telling.wording import visible
-from fabric.trace.analysis.stalls import Accounts
-from fabric.trace.pages import page
-from fabric.trace.pages.page import write_page
-from fabric.trace.selection import TraceOptions
+from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.pages import page
+from fabric.analysis.trace.pages.page import write_page
+from fabric.analysis.trace.selection import TraceOptions
+from fabric.messages.telling.causes import SHOWN
+from fabric.messages.telling.wording import visible
 from operators import Consumer, LinearOffChipLoad, Map, SiLU
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.page_data import transfers_of, waits_of
@@ -26,7 +26,7 @@ from tests.fabric.trace.recording import program, record
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from fabric.trace.opened import Trace
+    from fabric.analysis.trace.opened import Trace
 
 NAMES: Final = ("simplified_moe", "moe static", "pack_rows")
 

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from fabric import Trace, open_trace
-from fabric.deadlock.text import report_lines
+from fabric.analysis.deadlock.text import report_lines
 from fabric.shell.cli import main
 from tests.fabric.trace.recording import program, record
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.shell.cli import main
-from fabric.trace.reading.queries import QUERIES
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import record
 

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from fabric import ConfigurationError
+from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.stuck import analysed
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.printing import stuck_sheet
+from fabric.messages.terminal.tables import print_sheet
 from fabric.shell.cli import main
-from fabric.terminal.tables import print_sheet
-from fabric.trace.analysis.stalls import Accounts
-from fabric.trace.analysis.stuck import analysed
-from fabric.trace.opened import Trace
-from fabric.trace.printing import stuck_sheet
 from tests.fabric.trace.recording import program, record
 from tests.profiles import examples, spread
 

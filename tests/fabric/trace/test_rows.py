@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fabric import ConfigurationError, simulate
-from fabric.telling.vocabulary import EVENTS, FIELDS, TABLES
-from fabric.trace.export import export_trace
-from fabric.trace.opened import Trace
-from fabric.trace.selection import TraceOptions
+from fabric.analysis.trace.export import export_trace
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.selection import TraceOptions
+from fabric.messages.telling.vocabulary import EVENTS, FIELDS, TABLES
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.schedules import SCHEDULES, schedule
@@ -65,7 +65,7 @@ class TestStamps:
     def test_segments(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """It does not matter in how many segments the rows were written."""
         _, whole = record(program("simplified_moe"), tmp_path)
-        monkeypatch.setattr("fabric.log.log_rows._ROWS", 7)
+        monkeypatch.setattr("fabric.timing.log.log_rows._ROWS", 7)
         _, parts = record(program("simplified_moe"), tmp_path)
 
         assert len(list(parts.folder.glob("short-*.table"))) > 5

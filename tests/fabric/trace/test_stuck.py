@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from fabric.trace.analysis.stuck import analysed
-from fabric.trace.opened import Trace
+from fabric.analysis.trace.analysis.stuck import analysed
+from fabric.analysis.trace.opened import Trace
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.profiles import spread

@@ -7,8 +7,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from fabric.telling.sheet import Rows, Title
-from fabric.terminal.tables import print_sheet, print_table
+from fabric.messages.telling.sheet import Rows, Title
+from fabric.messages.terminal.tables import print_sheet, print_table
 
 COLUMNS = ("unit", "busy", "back-pressured", "mostly", "wired at")
 ROWS = (

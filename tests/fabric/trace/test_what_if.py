@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from fabric import ConfigurationError, Program, Trace, open_trace, simulate
+from fabric.analysis.trace.reading.record_in import record_in
+from fabric.analysis.trace.reading.wording import Names
+from fabric.analysis.trace.selection import TraceOptions
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.shell.cli import main
-from fabric.trace.reading.record_in import record_in
-from fabric.trace.reading.wording import Names
-from fabric.trace.selection import TraceOptions
-from fabric.wiring.elaborate import elaborate
 from tests.deadlock.parts import Script
 from tests.fabric.retiming.real import recorded
 from tests.fabric.trace.chains import chain

@@ -11,16 +11,16 @@ from typing_extensions import override
 
 import operators
 from fabric import Program, Report, Stream, StreamType, simulate
-from fabric.engine.checked_operator import CheckedUnit
-from fabric.engine.clock import VirtualClock
-from fabric.engine.ports import Ports as EnginePorts
 from fabric.extend import Costs, Operator, Ports, Wiring
-from fabric.machine.assembly import assemble
-from fabric.machine.machine import Machine
-from fabric.machine.users_parts import CheckedPorts
-from fabric.wiring.elaborate import Broadcast, elaborate
-from fabric.wiring.initial import Initial
-from fabric.wiring.operator import is_conducted
+from fabric.graph.wiring.elaborate import Broadcast, elaborate
+from fabric.graph.wiring.initial import Initial
+from fabric.graph.wiring.operator import is_conducted
+from fabric.timing.engine.checked_operator import CheckedUnit
+from fabric.timing.engine.clock import VirtualClock
+from fabric.timing.engine.ports import Ports as EnginePorts
+from fabric.timing.machine.assembly import assemble
+from fabric.timing.machine.machine import Machine
+from fabric.timing.machine.users_parts import CheckedPorts
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 
 

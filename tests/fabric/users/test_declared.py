@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from fabric import FabricError, simulate
-from fabric.symbolic.check import check
+from fabric.analysis.symbolic.check import check
 
 HERE: Final = Path(__file__).parent
 

@@ -42,8 +42,8 @@ from fabric.extend import (
     export_form,
     register_memory,
 )
-from fabric.hardware.description import Hardware
-from fabric.loading.program_file import executed, wired
+from fabric.graph.hardware.description import Hardware
+from fabric.graph.loading.program_file import executed, wired
 from fabric.shell.cli import main
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES
@@ -585,11 +585,11 @@ def test_all_overridden(base: str) -> None:
 
 
 _NOT_DOORS: Final = {
-    ("fabric/arguments/described.py", "_evaluated"),
+    ("fabric/graph/arguments/described.py", "_evaluated"),
     ("fabric/magic.py", "fabric"),
-    ("fabric/sizing/checker.py", "check"),
-    ("fabric/study/conducting.py", "look"),
-    ("fabric/study/conducting.py", "_tell"),
+    ("fabric/explore/sizing/checker.py", "check"),
+    ("fabric/explore/study/conducting.py", "look"),
+    ("fabric/explore/study/conducting.py", "_tell"),
     ("operators/torch/capture.py", "_traced"),
     ("operators/torch/capture.py", "_rolled"),
 }
@@ -609,7 +609,7 @@ def test_all_doors() -> None:
     assert (
         _NOT_DOORS
         | {
-            ("fabric/study/conducting.py", "conduct"),
+            ("fabric/explore/study/conducting.py", "conduct"),
             ("fabric/magic.py", "load"),
         }
         == found

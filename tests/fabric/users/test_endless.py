@@ -20,7 +20,7 @@ from tests.schedules import SCHEDULES, schedule
 
 _RUN = """
 import sys
-from fabric.machine import watchdog
+from fabric.timing.machine import watchdog
 from fabric.shell.cli import main
 watchdog._PERIOD_SECONDS = 0.05
 sys.exit(main(["run", *sys.argv[1:]]))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fabric import Program, Report, simulate
-from fabric.trace.selection import TraceOptions
+from fabric.analysis.trace.selection import TraceOptions
 from tests.fabric.scripted import Charge, Relay, Ticks
 from tests.fabric.users import misuse
 from tests.fabric.users.misuse import ROWS, Misuse, Row, blamed_line

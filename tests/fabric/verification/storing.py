@@ -12,9 +12,9 @@ from typing_extensions import override
 
 from fabric import Program
 from fabric.extend import Ports
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.verification import Verification
 from fabric.runs.verify import verify
-from fabric.wiring.elaborate import elaborate
 from operators import Add, LinearOffChipLoad, LinearOffChipStore, Map, Matmul, Tensor
 from tests.bases import Sink
 from tests.fabric.scripted import Ticks

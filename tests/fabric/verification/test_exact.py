@@ -22,8 +22,8 @@ from fabric import (
     open_run,
     simulate,
 )
-from fabric.hardware.description import TileDescription
-from fabric.loading.program_file import load_program
+from fabric.graph.hardware.description import TileDescription
+from fabric.graph.loading.program_file import load_program
 from fabric.shell.cli import main
 from operators import (
     Add,

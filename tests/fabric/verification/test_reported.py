@@ -13,13 +13,13 @@ import pytest
 from rich.console import Console
 
 from fabric import FabricError, Report, VerificationError, simulate
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.selection import TraceOptions
 from fabric.extend import Deadlock
+from fabric.messages.terminal.tables import print_sheet
 from fabric.runs.printing import report_sheet
 from fabric.runs.verification import Verification
 from fabric.shell.cli import main
-from fabric.terminal.tables import print_sheet
-from fabric.trace.opened import Trace
-from fabric.trace.selection import TraceOptions
 from tests.fabric.trace.page_data import page_data
 from tests.fabric.verification.storing import storing
 
@@ -234,8 +234,8 @@ class TestNotVerified:
         self, fault: str, error: type[FabricError], status: str
     ) -> None:
         """Nothing was compared, and the report says why."""
-        from fabric.hardware.description import Hardware
-        from fabric.loading.program_file import load_program
+        from fabric.graph.hardware.description import Hardware
+        from fabric.graph.loading.program_file import load_program
 
         program = load_program(SMALL, [f"fault={fault}"], Hardware()).program
         report = simulate(program, mode="functional")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fabric import Program, dtype_named, simulate
+from fabric.graph.values.block_scaled import blocks_of, numbers_of
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.verify import verify
-from fabric.values.block_scaled import blocks_of, numbers_of
-from fabric.wiring.elaborate import elaborate
 from operators import (
     Add,
     AsType,

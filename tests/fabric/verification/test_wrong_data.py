@@ -11,8 +11,8 @@ import pytest
 
 from fabric import Hardware, VerificationError, dtype_named, simulate
 from fabric.extend import dtype_name
-from fabric.hardware.description import TileDescription
-from fabric.loading.program_file import load_program
+from fabric.graph.hardware.description import TileDescription
+from fabric.graph.loading.program_file import load_program
 from tests.fabric.verification.storing import Array, judged, multiplying, random_numbers, storing
 from tests.fabric.verification.wrong_data import (
     FAULTS,

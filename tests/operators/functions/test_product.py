@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Tile, dtype_named
-from fabric.values.fit import freeze
+from fabric.graph.values.fit import freeze
 from operators import Matmul, MatmulSum, wide
 from operators.functions.matmul import padded, product
 

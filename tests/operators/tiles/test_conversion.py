@@ -26,7 +26,7 @@ from fabric import (
     dtype_named,
     simulate,
 )
-from fabric.values.conversion import check_converts, converted
+from fabric.graph.values.conversion import check_converts, converted
 from operators import (
     Accum,
     Consumer,
@@ -180,8 +180,8 @@ class TestOwnType:
     @pytest.mark.parametrize("name", ["uint8", "int16", "int64"])
     def test_of_the_hardware(self, name: Any) -> None:
         """A hardware file may say integers of any usual size; bytes follow."""
-        from fabric.hardware.description import TileDescription
-        from fabric.wiring.program import hardware_scope
+        from fabric.graph.hardware.description import TileDescription
+        from fabric.graph.wiring.program import hardware_scope
 
         with (
             hardware_scope(Hardware(tile=TileDescription(dtype=name))),

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fabric import Outcome, Study
-from fabric.study.opening import Asked, open_study
-from fabric.study.result import StudyResult
+from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.result import StudyResult
 from tests.programs.loading import PROGRAMS
 
 __all__ = ["STUDIES", "made", "opened"]

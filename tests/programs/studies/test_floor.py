@@ -11,10 +11,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from fabric import Hardware, Program, Study, simulate
-from fabric.loading.program_file import executed, load_program
-from fabric.network import Mesh
-from fabric.wiring.elaborate import elaborate
-from fabric.wiring.placing import placed
+from fabric.graph.loading.program_file import executed, load_program
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.wiring.placing import placed
+from fabric.timing.network import Mesh
 from tests.programs.loading import PROGRAMS
 from tests.programs.studies.made import made, opened
 

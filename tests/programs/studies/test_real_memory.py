@@ -13,11 +13,11 @@ from paper.memory_ratios import RATIOS, became, rows
 from paper.memory_tables import lost
 
 from fabric import Outcome, Study, load_hardware, run_point, simulate
-from fabric.loading.program_file import executed
+from fabric.explore.study.evaluation import Job, loaded_of
+from fabric.explore.study.result import StudyResult
+from fabric.explore.study.space import Scalar
+from fabric.graph.loading.program_file import executed
 from fabric.runs.options import Options
-from fabric.study.evaluation import Job, loaded_of
-from fabric.study.result import StudyResult
-from fabric.study.space import Scalar
 from tests.programs.loading import PROGRAMS
 from tests.programs.studies.made import made, opened
 

@@ -11,7 +11,7 @@ from paper import camera_ready
 from paper.published import attention, closed_forms, hdl, multiplexing, swiglu, tiling
 from paper.workloads import cache_traces
 
-from fabric.study.result import StudyResult
+from fabric.explore.study.result import StudyResult
 from tests.profiles import spread
 from tests.programs.studies.made import STUDIES, made, opened
 

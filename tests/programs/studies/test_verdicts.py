@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 
 from fabric import Outcome, Study, run_point
-from fabric.study.identity import Identities
-from fabric.study.outcome import metric
-from fabric.study.result import StudyResult
+from fabric.explore.study.identity import Identities
+from fabric.explore.study.outcome import metric
+from fabric.explore.study.result import StudyResult
 from tests.programs.studies.made import opened
 
 QUICK = ("figure_08", pytest.param("figure_15", marks=pytest.mark.deep))

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from whole.parts import PARTS
 
 from fabric import Verdict
-from fabric.loading.program_file import executed
+from fabric.graph.loading.program_file import executed
 from tests.programs.loading import PROGRAMS
 from tests.programs.studies.made import made, opened
 

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.values.fit import unit_of
+from fabric.graph.values.fit import unit_of
 from operators.torch.capture import array_of
 from operators.torch.registry import importer_of, supported
 from tests.profiles import examples, of_profile

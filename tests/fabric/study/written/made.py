@@ -20,9 +20,9 @@ from fabric import (
     grid,
     zipped,
 )
-from fabric.study.conditions import METRICS
-from fabric.study.designs import design_outcome
-from fabric.study.result import StudyResult
+from fabric.explore.study.conditions import METRICS
+from fabric.explore.study.designs import design_outcome
+from fabric.explore.study.result import StudyResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

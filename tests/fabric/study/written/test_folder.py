@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from fabric.study.written.folder import study_folder, write_folder, write_overview
-from fabric.study.written.pictures import first_pictures
-from fabric.telling.whole_file import beside
+from fabric.explore.study.written.folder import study_folder, write_folder, write_overview
+from fabric.explore.study.written.pictures import first_pictures
+from fabric.messages.telling.whole_file import beside
 from tests.fabric.study.written.made import design, hostile, one_metric, paper, three_metrics
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from fabric.study.result import StudyResult
-from fabric.study.written.answer import answer, counts
-from fabric.study.written.folder import overview_html
-from fabric.study.written.page import page_html
-from fabric.study.written.pictures import Pictures
+from fabric.explore.study.result import StudyResult
+from fabric.explore.study.written.answer import answer, counts
+from fabric.explore.study.written.folder import overview_html
+from fabric.explore.study.written.page import page_html
+from fabric.explore.study.written.pictures import Pictures
 from tests.fabric.study.written.made import RESULTS, design, hostile, paper
 from tests.fabric.trace.browsing import browsing
 

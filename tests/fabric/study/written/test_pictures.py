@@ -13,8 +13,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fabric.study.written import pictures
-from fabric.study.written.pictures import draw_effects, draw_front, draw_parallel, drawn
+from fabric.explore.study.written import pictures
+from fabric.explore.study.written.pictures import draw_effects, draw_front, draw_parallel, drawn
 from tests.fabric.study.written.made import (
     RESULTS,
     design,

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from fabric import Study, grid
-from fabric.study.outcome import metric
-from fabric.study.written.page import page_html, strips
-from fabric.study.written.pictures import Pictures
+from fabric.explore.study.outcome import metric
+from fabric.explore.study.written.page import page_html, strips
+from fabric.explore.study.written.pictures import Pictures
 from tests.fabric.study.written.made import HOSTILE, design, over_inputs
 
 

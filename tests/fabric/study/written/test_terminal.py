@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
-from fabric.study.written.terminal import study_sheet
-from fabric.terminal.tables import print_sheet
+from fabric.explore.study.written.terminal import study_sheet
+from fabric.messages.terminal.tables import print_sheet
 from tests.fabric.study.written.made import RESULTS, design
 
 

@@ -1,0 +1,1 @@
+"""What a plan, a log or a state tells: bounds, deadlocks, traces, floor plans, pictures."""

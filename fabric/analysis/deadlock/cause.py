@@ -1,0 +1,446 @@
+"""The waits of a run that has come to rest: what kind of deadlock a loop of them is, and why."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fabric.messages.telling.causes import Operation
+
+if TYPE_CHECKING:
+    from fabric.timing.state.expected import Expected
+    from fabric.timing.state.run_state import ChannelState, RunState, UnitState, WaitState
+
+__all__ = [
+    "Need",
+    "Stuck",
+    "blocked",
+    "cause",
+    "channels_of",
+    "code",
+    "cores",
+    "find_stuck",
+    "growable",
+    "hint",
+    "needs",
+    "wait_of",
+]
+
+_SENTENCES: Final = 6
+"""Sentences of a cause before the middle of a long loop is left out."""
+
+_THROUGH: Final = 4
+"""How many of the units that only pass something on are named."""
+
+
+class Stuck(NamedTuple):
+    """What of a run can never go on.
+
+    Attributes:
+        cores: loops of units, or single ones that wait for something that has ended; each in the
+            order of its waits.
+        tail: units that wait behind them, in node order.
+        needs: what each of them waits for, by node.
+    """
+
+    cores: list[list[UnitState]]
+    tail: list[UnitState]
+    needs: dict[int, Need]
+
+
+def find_stuck(state: RunState) -> Stuck:
+    """Find the units that can never go on; empty where all of them can.
+
+    Args:
+        state: of a run while no unit of it runs.
+    """
+    units = state.units
+    needs = {}
+    live = []
+    for unit in units:
+        wait = unit.wait
+        if wait is None or wait.operation in {Operation.REACH, Operation.OFF_CHIP}:
+            if not unit.finished:
+                live.append(unit.number)
+        else:
+            any_of = wait.any_of or wait.operation is Operation.CAPACITY
+            needs[unit.number] = Need(tuple(_peers(state, unit, wait)), any_of)
+    stuck = blocked(needs, live)
+    groups = cores(needs, stuck)
+    in_core = {node for group in groups for node in group}
+    return Stuck(
+        [rotated([units[node] for node in group]) for group in groups],
+        [units[node] for node in sorted(stuck - in_core)],
+        needs,
+    )
+
+
+def wait_of(unit: UnitState) -> WaitState:
+    """Return the wait of a unit that has one."""
+    assert unit.wait is not None
+    return unit.wait
+
+
+def channels_of(state: RunState, loop: Iterable[UnitState]) -> list[ChannelState]:
+    """Return the channels that the units of ``loop`` wait for, in the order of their waits."""
+    waits = (unit.wait for unit in loop)
+    numbers = dict.fromkeys(number for wait in waits if wait for number in wait.channels)
+    return [state.channels[number] for number in numbers]
+
+
+def _peers(state: RunState, unit: UnitState, wait: WaitState) -> Iterator[int]:
+    """Yield the nodes that could let ``unit`` go on."""
+    if wait.operation is Operation.CAPACITY:
+        yield from sorted(_who_frees(state, unit))
+        return
+    for number in wait.channels:
+        channel = state.channels[number]
+        if wait.operation is Operation.SEND:
+            if not is_lost(channel):
+                yield channel.consumer
+        elif channel.closed_cycle is None:
+            yield channel.producer
+
+
+def _who_frees(state: RunState, unit: UnitState) -> set[int]:
+    """Return the nodes that could give ``unit`` on-chip capacity."""
+    (first, _), *_ = state.on_chip.requests
+    if first != unit.number:
+        return {first}
+    return set().union(*(_holding(state, holder) for holder, _ in state.on_chip.held or ()))
+
+
+def _holding(state: RunState, owner: int) -> set[int]:
+    """Return a node that asked for room and those that may hold references to its buffers."""
+    found = {owner}
+    ahead = [owner]
+    while ahead:
+        node = ahead.pop()
+        for channel in state.channels:
+            carries = channel.carries == "buffer"
+            if channel.producer == node and carries and channel.consumer not in found:
+                found.add(channel.consumer)
+                ahead.append(channel.consumer)
+    return found
+
+
+def lost_room(state: RunState) -> list[UnitState]:
+    """Return units that hold on-chip capacity although they and all their readers have ended."""
+    return [
+        state.units[owner]
+        for owner, _ in state.on_chip.held or ()
+        if all(state.units[node].finished for node in _holding(state, owner))
+    ]
+
+
+def is_lost(channel: ChannelState) -> bool:
+    """Whether the producer waits for a slot although there are free ones: credits are lost."""
+    return channel.held < channel.depth
+
+
+def rotated(loop: list[UnitState]) -> list[UnitState]:
+    """Let a loop begin with its first unit that waits to send, where there is one."""
+    for position, unit in enumerate(loop):
+        if unit.wait is not None and unit.wait.operation is Operation.SEND:
+            return loop[position:] + loop[:position]
+    return loop
+
+
+def growable(state: RunState, loop: list[UnitState]) -> ChannelState | None:
+    """Return the channel that more slots may help: the shallowest full one of the loop.
+
+    Source: T. Parks, Bounded Scheduling of Process Networks, 1995.
+    """
+    sending = [
+        state.channels[unit.wait.channels[0]]
+        for unit in loop
+        if unit.wait is not None and unit.wait.operation is Operation.SEND
+    ]
+    full = [channel for channel in sending if not is_lost(channel)]
+    return min(full, key=lambda channel: channel.depth, default=None)
+
+
+class Need(NamedTuple):
+    """What a parked node waits for.
+
+    Attributes:
+        peers: nodes that could serve it.
+        any_of: one of them is enough; else all are needed, and nobody can serve a wait that has
+            no peers.
+    """
+
+    peers: tuple[int, ...]
+    any_of: bool = False
+
+
+def blocked(needs: Mapping[int, Need], live: Iterable[int]) -> set[int]:
+    """Return the nodes of ``needs`` that can never go on, whatever the ``live`` ones do.
+
+    A node that is in neither has ended and serves nobody.
+    """
+    waiters = defaultdict(list)
+    missing = {}
+    for node, need in needs.items():
+        peers = set(need.peers)
+        missing[node] = min(1, len(peers)) if need.any_of else len(peers)
+        for peer in peers:
+            waiters[peer].append(node)
+    stuck = set(needs)
+    reached = deque(dict.fromkeys(live))
+    while reached:
+        for node in waiters[reached.popleft()]:
+            missing[node] -= 1
+            if not missing[node] and node in stuck:
+                stuck.remove(node)
+                reached.append(node)
+    return stuck
+
+
+def cores(needs: Mapping[int, Need], stuck: set[int]) -> list[list[int]]:
+    """Return the groups of ``stuck`` that wait for nobody outside of themselves.
+
+    All the others wait behind them. Each group starts with its lowest node and goes on with the
+    one that it waits for; groups are in the order of their lowest nodes.
+    """
+    if not stuck:
+        return []
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    for node in sorted(stuck):
+        graph.add_node(node)
+        graph.add_edges_from((node, peer) for peer in needs[node].peers if peer in stuck)
+    component = {}
+    groups = list(nx.strongly_connected_components(graph))
+    for number, group in enumerate(groups):
+        for node in group:
+            component[node] = number
+    open_groups = {component[a] for a, b in graph.edges if component[a] != component[b]}
+    closed = [group for number, group in enumerate(groups) if number not in open_groups]
+    return sorted(_chain(needs, group) for group in closed)
+
+
+def _chain(needs: Mapping[int, Need], group: set[int]) -> list[int]:
+    """Order a group along its waits, depth first."""
+    order: dict[int, None] = {}
+    ahead = [min(group)]
+    while ahead:
+        node = ahead.pop()
+        if node not in order:
+            order[node] = None
+            ahead += sorted(set(needs[node].peers) & group, reverse=True)
+    return list(order)
+
+
+def code(loop: list[UnitState], state: RunState) -> str:
+    """Return the code of ``KINDS`` that a loop belongs to."""
+    waits = [wait_of(unit) for unit in loop]
+    operations = {wait.operation for wait in waits}
+    if any(wait.operation is Operation.SEND and is_lost(_channel(wait, state)) for wait in waits):
+        return "FAB-D005"
+    if Operation.CAPACITY in operations:
+        return "FAB-D005" if lost_room(state) else "FAB-D006"
+    if Operation.SEND in operations:
+        return "FAB-D001"
+    if any(channel.closed_cycle is not None for channel in channels_of(state, loop)):
+        return "FAB-D003"
+    return "FAB-D002"
+
+
+def needs(unit: UnitState, state: RunState) -> str:
+    """Say what would let ``unit`` go on."""
+    wait = wait_of(unit)
+    if wait.operation is Operation.CAPACITY:
+        return f"{state.on_chip.amount(dict(state.on_chip.requests)[unit.number])} on chip"
+    if wait.operation is Operation.SEND:
+        channel = _channel(wait, state)
+        return f"a slot in {channel.option} for element {channel.sent + 1:,}"
+    return " or ".join(
+        f"element {channel.taken + 1:,} from {state.units[channel.producer].name}"
+        for channel in (state.channels[number] for number in wait.channels)
+    )
+
+
+def cause(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -> str:
+    """Explain a loop: who needs what, and through whom it comes back to where it began.
+
+    Args:
+        loop: in the order of its waits.
+        state: of the run.
+        told: what the shapes tell of the channels that the loop waits for.
+    """
+    named = [
+        number for number, unit in enumerate(loop) if _is_told(number, unit, loop, state, told)
+    ]
+    if any(len(wait_of(unit).channels) != 1 for unit in loop):
+        named = list(range(len(loop)))
+    sentences = []
+    for position, number in enumerate(named):
+        end = named[position + 1] if position + 1 < len(named) else len(loop)
+        through = [unit.name for unit in loop[number + 1 : end]]
+        sentence = _clause(loop[number], state, told)
+        if through:
+            target = loop[end % len(loop)].name
+            sentence += f", which waits{_through(through[1:])} for {target}"
+        sentences.append(sentence)
+    if len(sentences) > _SENTENCES:
+        left_out = len(sentences) - _SENTENCES
+        sentences[_SENTENCES - 2 : -2] = [f"{left_out:,} more wait for one another like this"]
+    if code(loop, state) == "FAB-D002":
+        sentences.append("All of them wait to receive, and nothing is on its way")
+    if any(wait_of(unit).operation is Operation.CAPACITY for unit in loop):
+        sentences.append(_holders(state))
+    return ". ".join(sentences) + "."
+
+
+def _holders(state: RunState) -> str:
+    """Say who holds the on-chip memory."""
+    memory = state.on_chip
+    shares = [
+        f"{state.units[owner].name} holds {memory.number(held):,}"
+        for owner, held in memory.held or ()
+    ]
+    more = f" and {len(shares) - _THROUGH:,} more hold the rest" if len(shares) > _THROUGH else ""
+    whole = f"Of {memory.room} on chip {', '.join(shares[:_THROUGH])}{more}"
+    lost = " and ".join(owner.name for owner in lost_room(state)[:_THROUGH])
+    return f"{whole}. The readers of {lost} have ended" if lost else whole
+
+
+def _is_told(
+    number: int,
+    unit: UnitState,
+    loop: list[UnitState],
+    state: RunState,
+    told: Mapping[int, Expected],
+) -> bool:
+    """Whether a unit does more than wait for the next one with nothing in its hands."""
+    wait = wait_of(unit)
+    return (
+        number == 0
+        or wait.operation is not Operation.RECEIVE
+        or len(wait.channels) > 1
+        or _channel(wait, state).closed_cycle is not None
+        or wait_of(loop[number - 1]).operation is not Operation.RECEIVE
+        or bool(_group(wait, state, told))
+    )
+
+
+def _through(names: list[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - _THROUGH:,} more" if len(names) > _THROUGH else ""
+    return f", through {', '.join(names[:_THROUGH])}{more},"
+
+
+def hint(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -> str:
+    """Say where something is missing in a loop that no depth releases; empty where unknown.
+
+    Args:
+        loop: in the order of its waits.
+        state: of the run.
+        told: what the shapes tell of the channels that the loop waits for.
+    """
+    match code(loop, state):
+        case "FAB-D002":
+            return _missing_token(loop, state, told)
+        case "FAB-D003":
+            channel = _channel(wait_of(loop[0]), state)
+            producer, consumer = state.units[channel.producer], state.units[channel.consumer]
+            return (
+                f"Either {producer.name} sends element {channel.taken + 1:,} before it ends, or "
+                f"{consumer.name} is asked for less: a stop or an element is missing on "
+                f"{channel.option}"
+            )
+        case "FAB-D005":
+            return (
+                "Every slot that is reserved has to be filled with put(), and every buffer that is "
+                "read has to be released: this is a fault of an operator"
+            )
+        case "FAB-D006":
+            return "On-chip capacity has to come free earlier"
+        case _:
+            return ""
+
+
+def _clause(unit: UnitState, state: RunState, told: Mapping[int, Expected]) -> str:
+    wait = wait_of(unit)
+    name = unit.name
+    if wait.operation is Operation.CAPACITY:
+        return f"{name} waits for {needs(unit, state)}"
+    channel = _channel(wait, state)
+    if wait.operation is Operation.SEND:
+        held = channel.held
+        if is_lost(channel):
+            lost = channel.depth - held
+            return (
+                f"{name} waits for a slot in {channel.option}, which holds {held:,} of "
+                f"{channel.depth:,}: {lost:,} reserved and never filled"
+            )
+        which = "the one" if held == 1 else f"one of the {held:,}"
+        return (
+            f"{name} cannot send element {channel.sent + 1:,} before "
+            f"{state.units[channel.consumer].name} takes {which} in {channel.option}"
+        )
+    if channel.closed_cycle is not None and len(wait.channels) == 1:
+        count, expected = channel.sent, told[channel.number].in_all
+        of = f" of {expected:,}" if isinstance(expected, int) and expected != count else ""
+        noun = "element" if count == 1 and not of else "elements"
+        return (
+            f"{name} needs element {channel.taken + 1:,} from "
+            f"{state.units[channel.producer].name}, which ended at cycle "
+            f"{channel.closed_cycle:,} after {count:,}{of} {noun}{_stops(wait)}"
+            f"{_asked_by(unit, channel, state)}"
+        )
+    group = _group(wait, state, told)
+    return f"{name} {f'{group} and ' if group else ''}needs {needs(unit, state)}"
+
+
+def _stops(wait: WaitState) -> str:
+    """Say which stop a stream that ended has left out, where it had to close something."""
+    if wait.stops is None:
+        return ""
+    seen, awaited = wait.stops
+    last = f"a stop of level {seen:,}" if seen else "no stop"
+    return f"; its last element carries {last}, and one of level {awaited:,} is awaited"
+
+
+def _asked_by(unit: UnitState, channel: ChannelState, state: RunState) -> str:
+    """Say which selector asked a merge for what its stream no longer has."""
+    steering = [
+        each
+        for each in state.channels
+        if each.consumer == unit.number and each.carries == "selector" and each != channel
+    ]
+    return "".join(f"; selector {each.taken:,} of {each.option} asks for it" for each in steering)
+
+
+def _group(wait: WaitState, state: RunState, told: Mapping[int, Expected]) -> str:
+    """Say how much of its next output a unit has, where the shapes tell."""
+    if wait.operation is not Operation.RECEIVE or len(wait.channels) != 1:
+        return ""
+    channel = _channel(wait, state)
+    size, taken = told[channel.number].per_output, channel.taken
+    if size is None or not taken % size:
+        return ""
+    return (
+        f"has {taken % size:,} of the {size:,} elements that make its output {taken // size + 1:,}"
+    )
+
+
+def _missing_token(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -> str:
+    """Name the channels that close a loop of receivers: the ones wired as feedback."""
+    inside = {unit.number for unit in loop}
+    closing = []
+    for unit in loop:
+        for number in wait_of(unit).channels:
+            channel, place = state.channels[number], told[number].feedback
+            if channel.producer in inside and place is not None:
+                closing.append(f"{channel.name}, the Feedback of {place.brief}")
+    where = " or ".join(closing)
+    return f"The loop needs an initial element on {where}" if where else ""
+
+
+def _channel(wait: WaitState, state: RunState) -> ChannelState:
+    """Return the channel that is waited for, the first one of several."""
+    return state.channels[wait.channels[0]]

@@ -1,0 +1,277 @@
+"""From a machine that has come to rest to the report of its deadlock."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from fabric.analysis.deadlock.cause import (
+    Stuck,
+    cause,
+    channels_of,
+    code,
+    find_stuck,
+    hint,
+    needs,
+    wait_of,
+)
+from fabric.analysis.deadlock.document import (
+    INTERRUPTED,
+    KINDS,
+    SCHEMA,
+    BlockedUnit,
+    DeadlockReport,
+    Event,
+    Loop,
+    LoopChannel,
+    Remedy,
+)
+from fabric.analysis.deadlock.remedy import find_remedy
+from fabric.analysis.deadlock.text import one_line
+from fabric.messages.telling.causes import Cause, Operation
+from fabric.messages.telling.wording import counted
+from fabric.timing.state.expected import expected_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fabric.analysis.deadlock.livelock import Livelock
+    from fabric.graph.hardware.hop import Hop
+    from fabric.graph.wiring.elaborate import Plan
+    from fabric.messages.telling.place import Place
+    from fabric.timing.state.expected import Expected
+    from fabric.timing.state.run_state import ChannelState, RunState, UnitState
+
+__all__ = ["cured", "describe_deadlock", "explain_livelock"]
+
+_EVENTS: Final = 8
+"""How many of the last events are reported."""
+
+_NAMES: Final = 4
+"""How many units of a livelock its cause names."""
+
+
+def describe_deadlock(
+    state: RunState, stuck: Stuck, told: Mapping[int, Expected], why_no_remedy: str
+) -> DeadlockReport:
+    """Describe why the units of a run that are ``stuck``, at least one, can never go on.
+
+    Args:
+        state: of the run.
+        stuck: found in it.
+        told: what the shapes tell of the channels that the loops wait for.
+        why_no_remedy: is looked for.
+    """
+    loops = [_loop(state, loop, stuck, told) for loop in stuck.cores]
+    return _report(state, loops, stuck.tail, stuck, _no_remedy(why_no_remedy))
+
+
+def cured(
+    report: DeadlockReport,
+    plan: Plan,
+    depths: Mapping[str, int],
+    hops: Mapping[str, Hop],
+    *,
+    effort: int | None,
+    takes_channel_depth: bool,
+) -> DeadlockReport:
+    """Return ``report`` with a remedy that was tried.
+
+    Args:
+        report: of a deadlock.
+        plan: the program.
+        depths: of single channels, by option, with which it got stuck.
+        hops: of single channels, likewise.
+        effort: see ``find_remedy``.
+        takes_channel_depth: see ``find_remedy``.
+    """
+    names = frozenset(frozenset(unit.unit for unit in loop.units) for loop in report.loops)
+    remedy = _no_remedy(INTERRUPTED)
+    with suppress(KeyboardInterrupt):
+        remedy = find_remedy(
+            plan, depths, hops, names, effort=effort, takes_channel_depth=takes_channel_depth
+        )
+    return one_line(replace(report, remedy=remedy))
+
+
+def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockReport:
+    """Name the units of a run of ``plan`` that move and get nothing done.
+
+    Where they were when they were stopped differs from run to run, so their clocks and counts
+    are left out.
+    """
+    stuck = find_stuck(state)
+    told = expected_of(plan, state, channels_of(state, chain.from_iterable(stuck.cores)))
+    readers: dict[int, list[ChannelState]] = {}
+    for number in found.moving:
+        readers.setdefault(state.channels[number].producer, []).append(state.channels[number])
+    moving = [state.units[number] for number in sorted(readers)]
+    circling = sorted(found.circling, key=lambda each: each.unit)
+    loops = [_circling(state.units[each.unit], each.place, found.cycles) for each in circling]
+    names = " and ".join(unit.name for unit in moving[:_NAMES])
+    more = f" and {len(moving) - _NAMES:,} more" if len(moving) > _NAMES else ""
+    round_and_round = Loop(
+        code="FAB-L001",
+        units=[
+            _blocked_as(
+                unit,
+                operation="moving",
+                channels=readers[unit.number],
+                peers=[state.units[each.consumer].name for each in readers[unit.number]],
+                needs="an end",
+            )
+            for unit in moving
+        ],
+        channels=[],
+        cause=(
+            f"{names}{more} pass elements on and on. For {counted(found.cycles, 'cycle')} no "
+            f"sink received, "
+            "no unit charged work, and no burst of the HBM completed. This is a "
+            "heuristic: --livelock-cycles sets how long it waits."
+        ),
+        hint="An element has to leave the loop, or the loop has to end",
+    )
+    # Loops that do not move at all are not behind it, and where they rest is the same in each run.
+    loops += [round_and_round] if moving else []
+    loops += [_loop(state, core, stuck, told) for core in stuck.cores]
+    at_rest = {*readers, *(unit.number for core in stuck.cores for unit in core)}
+    behind = [
+        unit for unit in state.units if unit.number in stuck.needs and unit.number not in at_rest
+    ]
+    why_not = "no depth was tried: what moves does not wait for room"
+    return _report(state, loops, behind, stuck, _no_remedy(why_not))
+
+
+def _circling(unit: UnitState, place: Place | None, steps: int) -> Loop:
+    """Describe a unit that works, or waits for cycles, on and on, and moves nothing."""
+    where = "" if place is None else f" ({place})"
+    alone = _blocked_as(
+        unit, operation="circling", channels=[], peers=[], needs="to send, receive or end"
+    )
+    return Loop(
+        code="FAB-L001",
+        units=[alone],
+        channels=[],
+        cause=(
+            f"{unit.name} goes round in a loop of its own{where}. In "
+            f"{counted(steps, 'charge')}, or a tenth "
+            "as many waits for a cycle, it sent and received nothing. This is a heuristic: "
+            "--livelock-cycles sets how many."
+        ),
+        hint="The operator has to send, to receive or to end",
+    )
+
+
+def _no_remedy(why_not: str) -> Remedy:
+    return Remedy([], None, None, False, 0, why_not)
+
+
+def _report(
+    state: RunState, loops: list[Loop], behind: list[UnitState], stuck: Stuck, remedy: Remedy
+) -> DeadlockReport:
+    at_rest = [*behind, *(unit for core in stuck.cores for unit in core)]
+    return one_line(
+        DeadlockReport(
+            schema=SCHEMA,
+            program=state.program,
+            code=loops[0].code,
+            kind=KINDS[loops[0].code],
+            cycle=max((unit.cycle for unit in at_rest), default=0),
+            loops=loops,
+            behind=[_blocked(state, unit, stuck) for unit in behind],
+            finished=sum(unit.finished for unit in state.units),
+            remedy=remedy,
+            last_events=_last_events(state, stuck),
+            summary="",
+        )
+    )
+
+
+def _loop(
+    state: RunState, loop: list[UnitState], stuck: Stuck, told: Mapping[int, Expected]
+) -> Loop:
+    return Loop(
+        code=code(loop, state),
+        units=[_blocked(state, unit, stuck) for unit in loop],
+        channels=[_carried(channel, told[channel.number]) for channel in channels_of(state, loop)],
+        cause=cause(loop, state, told),
+        hint=hint(loop, state, told),
+    )
+
+
+def _carried(channel: ChannelState, told: Expected) -> LoopChannel:
+    return LoopChannel(
+        name=channel.name,
+        option=channel.option,
+        depth=channel.depth,
+        held=channel.held,
+        sent=channel.sent,
+        taken=channel.taken,
+        expected=str(told.in_all),
+        shape=told.shape,
+        ended_cycle=channel.closed_cycle,
+    )
+
+
+def _blocked(state: RunState, unit: UnitState, stuck: Stuck) -> BlockedUnit:
+    wait = wait_of(unit)
+    return _blocked_as(
+        unit,
+        operation=wait.operation,
+        channels=[state.channels[number] for number in wait.channels],
+        peers=[state.units[peer].name for peer in stuck.needs[unit.number].peers],
+        needs=needs(unit, state),
+        since_cycle=wait.since_cycle,
+        any_of=wait.any_of,
+        stops=wait.stops,
+    )
+
+
+def _blocked_as(
+    unit: UnitState,
+    *,
+    operation: str,
+    channels: Iterable[ChannelState],
+    peers: list[str],
+    needs: str,
+    since_cycle: int | None = None,
+    any_of: bool = False,
+    stops: tuple[int, int] | None = None,
+) -> BlockedUnit:
+    seen_stop, awaited_stop = stops or (None, None)
+    return BlockedUnit(
+        unit=unit.name,
+        operator=unit.operator,
+        operation=operation,
+        any_of=any_of,
+        channels=[channel.name for channel in channels],
+        waits_for=peers,
+        since_cycle=since_cycle,
+        file=unit.place.file,
+        line=unit.place.line,
+        needs=needs,
+        seen_stop=seen_stop,
+        awaited_stop=awaited_stop,
+    )
+
+
+def _last_events(state: RunState, stuck: Stuck) -> list[Event]:
+    """Return what the channels of the loops still have stamps of, and the waits themselves."""
+    events: list[tuple[int, int, str]] = []
+    for loop in stuck.cores:
+        for channel in channels_of(state, loop):
+            into = channel.option
+            if channel.newest_sent_cycle is not None:
+                events.append((channel.newest_sent_cycle, channel.producer, f"sends into {into}"))
+            if channel.last_taken_cycle is not None:
+                events.append((channel.last_taken_cycle, channel.consumer, f"takes from {into}"))
+        for unit in loop:
+            wait = wait_of(unit)
+            what = " or ".join(state.channels[number].option for number in wait.channels)
+            lacking = "has no free slot" if wait.operation is Operation.SEND else "is empty"
+            said = f"waits, {what} {lacking}" if what else f"waits for {Cause.CAPACITY.awaits}"
+            events.append((wait.since_cycle, unit.number, said))
+    events.sort()
+    return [Event(cycle, state.units[unit].name, what) for cycle, unit, what in events[-_EVENTS:]]

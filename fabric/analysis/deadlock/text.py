@@ -1,0 +1,352 @@
+"""The report of a deadlock as a terminal shows it, and in one line for logs and tests."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Final
+
+from fabric.analysis.deadlock.document import (
+    INTERRUPTED,
+    NOT_ENDED,
+    NOT_SOUGHT,
+    BlockedUnit,
+    Capacity,
+    DeadlockReport,
+    Depth,
+    EveryChannel,
+    Front,
+    Loop,
+    LoopChannel,
+    Remedy,
+)
+from fabric.messages.telling.causes import Operation
+from fabric.messages.telling.columns import aligned
+from fabric.messages.telling.place import Place
+from fabric.messages.telling.sheet import Block, Sheet, line
+from fabric.messages.telling.wording import counted
+
+__all__ = ["LINES", "deadlock_sheet", "one_line", "report_lines"]
+
+LINES: Final = 40
+_COLUMNS: Final = 100
+_MARGIN: Final = 4
+"""Sentences end so many columns before the edge of the terminal."""
+
+_ROWS: Final = 8
+_FIRST_ROWS: Final = 5
+_FOLD_FROM: Final = 3
+_CAUSE_LINES: Final = 6
+_GROUPS: Final = 6
+_EVENTS: Final = 4
+_DEPTHS: Final = 4
+_FRONTS: Final = 4
+_LOOPS: Final = 3
+_NAMES: Final = 6
+
+Table = list[tuple[str, ...]]
+
+
+def one_line(report: DeadlockReport) -> DeadlockReport:
+    """Return ``report`` with its summary: code, cycle, loop, full channels and the remedy."""
+    loop = report.loops[0]
+    names = [unit.unit for unit in loop.units]
+    if len(names) > _NAMES:
+        names[_NAMES - 2 : -1] = [f"({len(names) - _NAMES + 1} more)"]
+    if loop.units[0].unit in loop.units[-1].waits_for:
+        names.append(names[0])
+    words = [loop.code, *_stopped_at(report, "cycle {}"), f"loop {'>'.join(names)}"]
+    full = [
+        f"{channel.option}({channel.depth})"
+        for channel in loop.channels
+        if channel.held == channel.depth
+    ]
+    if full:
+        words.append(f"full {','.join(full[:_NAMES])}")
+    if len(report.loops) > 1:
+        words.append(f"and {len(report.loops) - 1} more")
+    fixes = [f"{depth.option}={depth.after}" for depth in report.remedy.depths]
+    if report.remedy.capacity is not None:
+        fixes.append(f"capacity_bytes={report.remedy.capacity.after_bytes}")
+    fixes += [front.write for front in report.remedy.initial]
+    if len(fixes) > _NAMES:
+        fixes[_NAMES - 1 :] = [f"({len(fixes) - _NAMES + 1} more)"]
+    unknown = report.remedy.why_not in (NOT_SOUGHT, NOT_ENDED, INTERRUPTED)
+    none = "fix unknown" if unknown else "fix none"
+    words.append(f"fix {','.join(fixes)}(checked)" if fixes else none)
+    return replace(report, summary=" ".join(words))
+
+
+def report_lines(report: DeadlockReport, columns: int | None = None) -> list[str]:
+    """Return the report in lines of ASCII, the first of them the verdict, which is not broken.
+
+    There are at most ``LINES`` of those that are not folded: the last events are left out first.
+
+    Args:
+        report: of the deadlock.
+        columns: of the terminal; where None there is none, and tables are as wide as they need.
+    """
+    with_events = len([*_parts(report, None, with_events=True)]) <= LINES
+    lines = [*_parts(report, columns, with_events=with_events)]
+    return lines[:LINES] if columns is None else lines
+
+
+def _parts(report: DeadlockReport, columns: int | None, *, with_events: bool) -> Iterator[str]:
+    yield _verdict(report)
+    yield from _section(_loop_title(report.loops[0]), _loop(report.loops[0], columns))
+    yield from _others(report.loops[1:], report.loops[0], columns)
+    yield from _section("cause", _wrapped(report.loops[0].cause, _CAUSE_LINES, columns))
+    yield from _remedies(report, columns)
+    yield from _section("", _tokens(report.loops[0], columns))
+    if with_events:
+        yield from _section("", _events(report, columns))
+    yield from _section("", _behind(report, columns))
+
+
+def deadlock_sheet(report: DeadlockReport) -> Sheet:
+    """Yield the report: the verdict, and below it all else."""
+    verdict, *_ = report_lines(report)
+    code, _, rest = verdict.partition(": ")
+    yield line((code, "bold red"), f": {rest}")
+    yield Block(lambda columns: report_lines(report, columns)[1:])
+
+
+def _verdict(report: DeadlockReport) -> str:
+    first = report.loops[0]
+    count = sum(len(loop.units) for loop in report.loops)
+    if len(report.loops) > 1:
+        what = f"{_operators(count)} in {counted(len(report.loops), 'loop')}"
+    elif first.units[0].operation == "circling":
+        what = f"{first.units[0].unit} moves nothing and goes on"
+    elif report.code == "FAB-L001":
+        what = f"{_operators(count)} moving in a loop"
+    elif len(first.units) > 1:
+        what = f"{_operators(count, 'wait')} in a loop"
+    elif first.units[0].unit in first.units[0].waits_for:
+        what = f"{first.units[0].unit} waits for itself"
+    else:
+        what = f"{first.units[0].unit} waits for what never comes"
+    behind = f", {len(report.behind):,} behind" if report.behind else ""
+    at = "".join(_stopped_at(report, " at cycle {:,}"))
+    return f"error[{report.code}]: {report.kind}{at}: {what}{behind}"
+
+
+def _stopped_at(report: DeadlockReport, said: str) -> list[str]:
+    """Say when it stopped; what moves for ever does not."""
+    return [] if report.code == "FAB-L001" else [said.format(report.cycle)]
+
+
+def _operators(count: int, verb: str = "") -> str:
+    if verb:
+        verb = f" {verb}s" if count == 1 else f" {verb}"
+    return f"{count:,} operator{'' if count == 1 else 's'}{verb}"
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    if not lines:
+        return []
+    head = ["", f"  {title}"] if title else [""]
+    return [*head, *lines]
+
+
+def _loop_title(loop: Loop) -> str:
+    return "the loop" if len(loop.units) > 1 else "the operator"
+
+
+def _loop(loop: Loop, columns: int | None) -> list[str]:
+    held = {channel.name: channel for channel in loop.channels}
+    rows: Table = []
+    number = 1
+    for _, alike in groupby(loop.units, _kind):
+        units = list(alike)
+        if len(units) < _FOLD_FROM:
+            for unit in units:
+                rows.append((f"{number:>3}", unit.unit, *_wait(unit, held)))
+                number += 1
+        else:
+            label = f"{units[0].unit} .. {units[-1].unit}"
+            state, *_ = _wait(units[0], held)
+            count = f"x {len(units):,}"
+            rows.append((f"{number:>3}", label, state, count, "", _since(units[0]), _at(units[0])))
+            number += len(units)
+    if len(rows) > _ROWS:
+        left_out = ("  :", f"{counted(len(rows) - _ROWS + 1, 'more line')} in deadlock.json")
+        rows[_FIRST_ROWS : _FIRST_ROWS + len(rows) - _ROWS + 1] = [left_out]
+    lines = aligned(rows, columns, indent="  ")
+    first, last = loop.units[0], loop.units[-1]
+    if first is not last and first.unit in last.waits_for and loop.code != "FAB-L001":
+        lines.append(f"       and {last.unit} waits for {first.unit}")
+    return lines
+
+
+def _kind(unit: BlockedUnit) -> tuple[str, str, str, int]:
+    return unit.operator, unit.operation, unit.file, unit.line
+
+
+def _wait(unit: BlockedUnit, held: dict[str, LoopChannel]) -> tuple[str, ...]:
+    operation = Operation(unit.operation)
+    state = " ".join(filter(None, (operation.label, operation.cause and operation.cause.label)))
+    if operation is Operation.CAPACITY:
+        return state, unit.needs, "", _since(unit), _at(unit)
+    channels = [held[name] for name in unit.channels if name in held]
+    ends = []
+    for name in unit.channels:
+        producer, _, consumer = name.partition(" -> ")
+        if operation in {Operation.SEND, Operation.MOVING}:
+            ends.append(f"{producer.removeprefix(unit.unit)} -> {consumer}")
+        else:
+            ends.append(f"{consumer.removeprefix(unit.unit)} <- {producer}")
+    slots = " ".join(f"{channel.held}/{channel.depth} held" for channel in channels)
+    if operation is Operation.SEND and any(channel.held < channel.depth for channel in channels):
+        state = f"{operation.label} lost"
+    return state, " or ".join(ends), slots, _since(unit), _at(unit)
+
+
+def _since(unit: BlockedUnit) -> str:
+    return "" if unit.since_cycle is None else f"cyc {unit.since_cycle:,}"
+
+
+def _at(unit: BlockedUnit) -> str:
+    return Place(unit.file, unit.line).brief
+
+
+def _others(loops: Sequence[Loop], first: Loop, columns: int | None) -> list[str]:
+    """One line for each kind of further loop."""
+    alike: dict[tuple[object, ...], list[Loop]] = {}
+    for loop in (first, *loops):
+        alike.setdefault((loop.code, *map(_kind, loop.units)), []).append(loop)
+    lines = []
+    for position, group in enumerate(alike.values()):
+        count = len(group) - (position == 0)
+        if count:
+            shown = group[1] if position == 0 else group[0]
+            names = " > ".join(unit.unit for unit in shown.units[:_NAMES])
+            more = " > ..." if len(shown.units) > _NAMES else ""
+            same = "; the same" if position == 0 else ""
+            times = f", x {count:,}" if count > 1 else ""
+            lines.append(f"{shown.code}  {names}{more}{times}{same}")
+    if len(lines) > _LOOPS:
+        lines[_LOOPS - 1 :] = [f"{counted(len(lines) - _LOOPS + 1, 'more kind')} in deadlock.json"]
+    return _section("other loops", aligned([(line,) for line in lines], columns, indent="    "))
+
+
+def _wrapped(text: str, lines: int, columns: int | None, indent: str = "    ") -> list[str]:
+    """Break ``text`` into as much as ``lines`` of the usual width hold."""
+    room = (columns or _COLUMNS) - _MARGIN
+    return textwrap.wrap(
+        text,
+        room,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        max_lines=max(lines, lines * (_COLUMNS - _MARGIN) // room),
+        placeholder=" ... (deadlock.json)",
+    )
+
+
+def _remedies(report: DeadlockReport, columns: int | None) -> list[str]:
+    remedy = report.remedy
+    every = [] if remedy.every_channel is None else _every(remedy.every_channel, columns)
+    if remedy.cycles is None:
+        hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
+        if len(hints) > _LOOPS:
+            hints[_LOOPS - 1 :] = [f"And so on for {counted(len(hints) - _LOOPS + 1, 'more loop')}"]
+        lines = [_wrapped(f"{sentence}.", 3, columns) for sentence in (remedy.why_not, *hints)]
+        return every or _section("remedy", [line for sentence in lines for line in sentence])
+    how = "channel by channel" if every else "checked by a re-run"
+    title = f"remedy ({how}: completes at cycle {remedy.cycles:,})"
+    found = aligned(list(_changes(remedy)), columns, indent="    ")
+    return [*every, *_section(title, [*found, *_limits(remedy, columns)])]
+
+
+def _every(found: EveryChannel, columns: int | None) -> list[str]:
+    title = f"remedy (checked by a re-run: completes at cycle {found.cycles:,})"
+    change = f"depth of every channel {found.before:,} -> {found.after:,}"
+    return _section(title, aligned([(change, found.write)], columns, indent="    "))
+
+
+def _rejected(found: Capacity | Depth | Front, less: int) -> str:
+    if found.rejected_cycle is None:
+        return ""
+    same = "the same loop" if found.same_loop else "stops"
+    return f"{less:,} is not enough: {same} at cycle {found.rejected_cycle:,}"
+
+
+def _changes(remedy: Remedy) -> Iterator[tuple[str, ...]]:
+    if remedy.capacity is not None:
+        found = remedy.capacity
+        change = f"capacity {found.before_bytes:,} -> {counted(found.after_bytes, 'byte')}"
+        key = f"[on_chip] capacity_bytes = {found.after_bytes}"
+        yield change, key, _rejected(found, found.after_bytes - 1)
+    for front in remedy.initial[:_FRONTS]:
+        change = f"begin the loop at {Place(front.file, front.line).brief}"
+        write = front.statement or f"connect({front.write})"
+        yield change, write, _rejected(front, front.count - 1)
+    if any(front.statement for front in remedy.initial):
+        yield "  which needs", "from fabric import Initial"
+    if len(remedy.initial) > _FRONTS:
+        yield (f"and {counted(len(remedy.initial) - _FRONTS, 'more loop')} in deadlock.json",)
+    for depth in remedy.depths[:_DEPTHS]:
+        change = f"depth of {depth.option} {depth.before:,} -> {depth.after:,}"
+        yield change, f"--depth {depth.option}={depth.after}", _rejected(depth, depth.after - 1)
+    if len(remedy.depths) > _DEPTHS:
+        left_out = len(remedy.depths) - _DEPTHS
+        alone = remedy.capacity is None and not remedy.initial
+        grow = "; --on-deadlock grow runs with all of them" if alone else ""
+        yield (f"and {left_out:,} more in deadlock.json{grow}",)
+
+
+def _limits(remedy: Remedy, columns: int | None) -> list[str]:
+    if remedy.why_not:
+        larger = "They" if remedy.depths or remedy.initial else "It"
+        return _wrapped(f"{larger} may be larger than needed: {remedy.why_not}.", 2, columns)
+    if len(remedy.depths) + len(remedy.initial) + (remedy.capacity is not None) > 1:
+        return _wrapped("None of them can be lowered by one with the others kept.", 2, columns)
+    return []
+
+
+def _tokens(loop: Loop, columns: int | None) -> list[str]:
+    if not loop.channels:
+        return []
+    rows: Table = [("  elements", "sent", "taken", "held", "expected", "")]
+    rows += map(_token_row, loop.channels[: _ROWS - 2])
+    left_out = len(loop.channels) - _ROWS + 2
+    if left_out > 0:
+        rows.append((f"    {left_out:,} more in deadlock.json",))
+    return aligned(rows, columns)
+
+
+def _token_row(channel: LoopChannel) -> tuple[str, ...]:
+    ended = "" if channel.ended_cycle is None else f"ended at cycle {channel.ended_cycle:,}"
+    return (
+        f"    {channel.name}",
+        f"{channel.sent:,}",
+        f"{channel.taken:,}",
+        f"{channel.held}/{channel.depth}",
+        channel.expected
+        + (f"  {channel.shape}" if channel.expected.isdigit() and "," in channel.shape else ""),
+        ended,
+    )
+
+
+def _events(report: DeadlockReport, columns: int | None) -> list[str]:
+    rows: Table = [
+        ("  last events" if position == 0 else "", f"cyc {event.cycle:,}", event.unit, event.what)
+        for position, event in enumerate(report.last_events[-_EVENTS:])
+    ]
+    return aligned(rows, columns)
+
+
+def _behind(report: DeadlockReport, columns: int | None) -> list[str]:
+    groups = [list(alike) for _, alike in groupby(sorted(report.behind, key=_kind), _kind)]
+    order = {unit.unit: position for position, unit in enumerate(report.behind)}
+    groups.sort(key=lambda group: order[group[0].unit])
+    names = [group[0].unit + (f" (x {len(group):,})" if len(group) > 1 else "") for group in groups]
+    if len(names) > _GROUPS:
+        left_out = sum(len(group) for group in groups[_GROUPS:])
+        names[_GROUPS:] = [f"{left_out:,} more"]
+    behind = f"behind it: {', '.join(names)}; " if names else ""
+    return _wrapped(f"{behind}finished: {report.finished:,}", 2, columns, indent="  ")

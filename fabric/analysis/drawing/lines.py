@@ -1,0 +1,280 @@
+"""Lines, words and colours of pictures, as SVG: curves with tips, texts of several lines.
+
+Colours are attributes for white paper, which every program that reads SVG understands; browsers and
+notebooks with a dark theme follow the style sheet. Colours of causes are the same on both, but for
+that of idle units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from rich.cells import cell_len
+
+from fabric.analysis.drawing.layout import Curve, Point, Size
+from fabric.messages.telling.causes import STUCK, Cause
+
+__all__ = [
+    "BOX",
+    "FAINT",
+    "INK",
+    "KIND",
+    "LEADING",
+    "LINE",
+    "PAPER",
+    "RED",
+    "REST",
+    "Paint",
+    "arrow",
+    "document",
+    "extent",
+    "shortened",
+    "tint",
+    "words",
+]
+
+SCOPE: Final = "step-picture"
+"""The class of a picture's root: its style sheet says nothing of what else stands in a page."""
+
+LEADING: Final = 1.2
+"""Height of a line of text, by the size of its font."""
+
+_LETTER: Final = 0.61
+"""Width of a letter, by the size of its font: the fonts are monospaced."""
+
+_FONT: Final = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+
+_TIP: Final = (7.0, 3.0)
+"""Length and half the width of an arrow's tip."""
+
+_LONGEST: Final = 48
+"""Letters of a name that are written out."""
+
+_MARGIN: Final = 16.0
+
+_HEAD: Final = 46.0
+
+_TITLE: Final = 15
+
+_SMALL: Final = 10
+
+_SWATCH: Final = 11
+
+_BETWEEN: Final = 22.0
+
+
+@dataclass(frozen=True)
+class Paint:
+    """A colour that follows the theme.
+
+    Attributes:
+        name: its class.
+        light: on white paper.
+        dark: on dark paper.
+    """
+
+    name: str
+    light: str
+    dark: str
+
+    @property
+    def fill(self) -> str:
+        """The attributes of what is filled with it."""
+        return f'class="{self.name}" fill="{self.light}"'
+
+    @property
+    def stroke(self) -> str:
+        """The attributes of what is drawn with it."""
+        return f'class="{self.name}-line" stroke="{self.light}"'
+
+
+PAPER: Final = Paint("paper", "#ffffff", "#14181d")
+
+
+INK: Final = Paint("ink", "#1c1c1c", "#e9edf1")
+
+
+FAINT: Final = Paint("faint", "#555555", "#a9b4bf")
+
+
+LINE: Final = Paint("line", "#7d7d7d", "#8793a0")
+
+
+RED: Final = Paint("red", STUCK, "#ff7085")
+"""Of what can never go on."""
+
+
+BOX: Final = {
+    "compute": Paint("compute", "#dbe9fb", "#1b3350"),
+    "memory": Paint("memory", "#dff3e0", "#1c3d25"),
+    "routing": Paint("routing", "#f1f1f1", "#2b3138"),
+}
+"""Boxes by the kind of unit."""
+
+
+KIND: Final = {
+    "compute": Paint("compute-edge", "#3b6fb6", "#6ea4ec"),
+    "memory": Paint("memory-edge", "#3a8a4a", "#66bd78"),
+    "routing": Paint("routing-edge", "#8a8a8a", "#8a8a8a"),
+}
+"""Edges of boxes by the kind of unit."""
+
+
+REST: Final = Paint("rest", Cause.IDLE.colour, "#39414a")
+"""Of idle units: it does not stand out."""
+
+
+_PAINTS: Final = (PAPER, INK, FAINT, LINE, RED, REST, *BOX.values(), *KIND.values())
+
+
+_STRONGEST: Final = 0.5
+"""How opaque the tint of a box is at most: text can be read on it, light and dark."""
+
+
+def style() -> str:
+    """Return the style sheet of a picture: its colours on dark paper.
+
+    JupyterLab and VS Code say themselves whether they are dark; elsewhere the browser does.
+    """
+    said_light = "[data-jp-theme-light=true] *,.vscode-light *"
+    by_browser = _dark(f".{SCOPE}:not({said_light})")
+    by_notebook = _dark(f":is([data-jp-theme-light=false],.vscode-dark) .{SCOPE}")
+    return f"@media (prefers-color-scheme:dark){{{by_browser}}}{by_notebook}"
+
+
+def tint(shares: Mapping[Cause, float]) -> tuple[Cause, float]:
+    """Return the cause that dominates, and how opaque a box is in its colour, from 0 to 0.5.
+
+    What was idle for most of a run has no tint.
+    """
+    cause = max(shares, key=lambda each: shares[each])
+    strength = 0.0 if cause is Cause.IDLE else max(0.0, min(1.0, shares[cause]))
+    return cause, _STRONGEST * strength
+
+
+def _dark(root: str) -> str:
+    return "".join(
+        f"{root} .{paint.name}{{fill:{paint.dark}}}{root} .{paint.name}-line{{stroke:{paint.dark}}}"
+        for paint in _PAINTS
+    )
+
+
+def extent(lines: Sequence[str], size: float) -> Size:
+    """Return the width and height of ``lines`` in a font of ``size`` pixels."""
+    letters = max(map(cell_len, lines), default=0)
+    return letters * size * _LETTER, len(lines) * size * LEADING
+
+
+def shortened(name: str) -> str:
+    """Return ``name`` without its middle where it is too long for a box."""
+    return (
+        name
+        if len(name) <= _LONGEST
+        else f"{name[: _LONGEST - 17]}\N{HORIZONTAL ELLIPSIS}{name[-16:]}"
+    )
+
+
+def words(
+    lines: Sequence[str], centre: Point, size: float, paint: Paint, *, bold: bool = False
+) -> Iterator[str]:
+    """Yield ``lines``, one below the other, around ``centre``."""
+    x, y = centre
+    first = y - (len(lines) - 1) * size * LEADING / 2 + 0.35 * size
+    weight = ' font-weight="600"' if bold else ""
+    for number, line in enumerate(lines):
+        yield (
+            f'<text x="{x:.1f}" y="{first + number * size * LEADING:.1f}" text-anchor="middle" '
+            f'font-size="{size}"{weight} {paint.fill}>{escape(line)}</text>'
+        )
+
+
+def arrow(curves: Sequence[Curve], paint: Paint, *, width: float = 1.1) -> str:
+    """Return the line of an arrow; the last curve ends in a tip."""
+    line = "".join(
+        f"M{_at(curve[0])}"
+        + "".join(
+            f"C{_at(curve[k])} {_at(curve[k + 1])} {_at(curve[k + 2])}"
+            for k in range(1, len(curve) - 1, 3)
+        )
+        for curve in curves
+    )
+    (x, y), (across, down) = curves[-1][-1], _heading(curves[-1])
+    back = x - _TIP[0] * across, y - _TIP[0] * down
+    sides = (
+        (back[0] + turn * _TIP[1] * down, back[1] - turn * _TIP[1] * across) for turn in (1, -1)
+    )
+    tip = " ".join(map(_at, ((x, y), *sides)))
+    return (
+        f'<path d="{line}" fill="none" {paint.stroke} stroke-width="{width}"/>'
+        f'<polygon points="{tip}" {paint.fill}/>'
+    )
+
+
+def document(title: str, legend: Sequence[tuple[str, str]], size: Size, body: Iterable[str]) -> str:
+    """Return a whole picture.
+
+    Args:
+        title: what stands above it.
+        legend: colours, each as attributes of what is filled with it, and what it stands for; no
+            attributes for mere words.
+        size: of the drawing.
+        body: the drawing, from (0, 0) on.
+    """
+    swatches, legend_width = _legend(legend)
+    width = max(size[0], legend_width, extent([title], _TITLE)[0]) + 2 * _MARGIN
+    height = _HEAD + size[1] + 2 * _MARGIN
+    whole = f'width="{width:.0f}" height="{height:.0f}"'
+    left = (width - size[0]) / 2
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="{SCOPE}" {whole} '
+            f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="{_FONT}" '
+            'style="max-width:100%;height:auto">',
+            f"<title>{escape(title)}</title><style>{style()}</style>",
+            f"<rect {whole} {PAPER.fill}/>",
+            f'<text x="{_MARGIN}" y="{_MARGIN + 12}" font-size="{_TITLE}" font-weight="700" '
+            f"{INK.fill}>{escape(title)}</text>",
+            *swatches,
+            f'<g transform="translate({left:.1f} {_HEAD + _MARGIN})">',
+            *body,
+            "</g></svg>",
+            "",
+        )
+    )
+
+
+def _legend(entries: Iterable[tuple[str, str]]) -> tuple[list[str], float]:
+    """Return a row of colours with their names, and its width."""
+    parts: list[str] = []
+    x, y = _MARGIN, _MARGIN + 22
+    for attributes, name in entries:
+        after = x + _SWATCH + 5 if attributes else x
+        if attributes:
+            parts.append(
+                f'<rect x="{x:.0f}" y="{y}" width="{_SWATCH}" height="{_SWATCH}" rx="2" '
+                f'stroke="{LINE.light}" stroke-width="0.5" {attributes}/>'
+            )
+        parts.append(
+            f'<text x="{after:.0f}" y="{y + 9}" font-size="{_SMALL}" {FAINT.fill}>{escape(name)}'
+            "</text>"
+        )
+        x = after + extent([name], _SMALL)[0] + _BETWEEN
+    return parts, x - _BETWEEN - _MARGIN
+
+
+def _at(point: Point) -> str:
+    return f"{point[0]:.1f} {point[1]:.1f}"
+
+
+def _heading(curve: Curve) -> Point:
+    """Return the direction in which ``curve`` ends, of length 1."""
+    x, y = curve[-1]
+    for before in reversed(curve[:-1]):
+        across, down = x - before[0], y - before[1]
+        if length := math.hypot(across, down):
+            return across / length, down / length
+    return 0.0, 1.0

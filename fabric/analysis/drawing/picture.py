@@ -1,0 +1,192 @@
+"""What a picture of a program shows: boxes for operators and arrows for streams.
+
+Boxes may show where the cycles of a finished run went, from the counters in its folder.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+
+from fabric.analysis.symbolic.folding import folded, operator_text
+from fabric.graph.values.stream_type import StreamType, TileType
+from fabric.graph.wiring.elaborate import Broadcast, Plan
+from fabric.graph.wiring.operator import Node
+from fabric.messages.telling.causes import SHOWN, Cause
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.read_files import read_json
+from fabric.messages.telling.wording import merged_text, without_numbers
+
+__all__ = ["Arrow", "Box", "Picture", "Shares", "picture_of", "shares_of_run", "stream_label"]
+
+_MOST_BOXES: Final = 150
+"""More are folded further: nobody could read them."""
+
+Shares: TypeAlias = Mapping[Cause, float]
+"""Fractions of all cycles by the causes of ``SHOWN``."""
+
+_Cycles = Annotated[int, msgspec.Meta(ge=0)]
+
+
+@dataclass(frozen=True)
+class Box:
+    """An operator, or several that are wired alike.
+
+    Attributes:
+        title: the name; for several with ``i`` where they differ.
+        count: how many operators it stands for.
+        operator: the kind of operator.
+        kind: compute, memory or routing.
+        place: ``file:line`` in the user's program.
+        shares: of a finished run, the mean over the operators; None without one.
+        copies: whether it is a Broadcast: what leaves it is what comes in.
+    """
+
+    title: str
+    count: int
+    operator: str
+    kind: str
+    place: str
+    shares: Shares | None
+    copies: bool = False
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A stream, or several between the same boxes.
+
+    Attributes:
+        source, target: indices of boxes.
+        label: the shape and the element.
+        count: how many streams it stands for.
+    """
+
+    source: int
+    target: int
+    label: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Boxes in the program's order, and arrows.
+
+    Attributes:
+        title: the program's name.
+    """
+
+    title: str
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+
+    @property
+    def measured(self) -> bool:
+        """Whether the picture shows a finished run."""
+        return any(box.shares is not None for box in self.boxes)
+
+
+def picture_of(
+    plan: Plan, *, unfold: bool = False, shares: Mapping[str, Shares] | None = None
+) -> Picture:
+    """Draw ``plan``.
+
+    Args:
+        plan: the program.
+        unfold: a box for every operator, also where many are alike.
+        shares: of a finished run, by operator.
+    """
+    groups = [(node,) for node in plan.nodes] if unfold else folded(plan, _MOST_BOXES)
+    box_of = {node: index for index, group in enumerate(groups) for node in group}
+    labels: dict[tuple[int, int, str], list[str]] = defaultdict(list)
+    for edge in plan.edges:
+        label = stream_label(edge.consumer.inputs[edge.input].type)
+        ends = box_of[edge.producer], box_of[edge.consumer]
+        labels[(*ends, without_numbers(label))].append(label)
+    return Picture(
+        plan.program.name,
+        tuple(_box(group, shares) for group in groups),
+        tuple(
+            Arrow(source, target, merged_text(texts), len(texts))
+            for (source, target, _), texts in labels.items()
+        ),
+    )
+
+
+def stream_label(stream: StreamType) -> str:
+    """Return what an arrow says of its stream: the shape, and the size of a tile."""
+    # An element that is no tile says enough by its name.
+    value = str(stream.value)
+    if isinstance(stream.value, TileType):
+        value = value.rpartition(" ")[0]
+    return f"{str(stream).partition(' of ')[0]} of {value}"
+
+
+def _box(group: Sequence[Node], shares: Mapping[str, Shares] | None) -> Box:
+    first = group[0]
+    mean = None
+    if shares is not None:
+        mean = {name: sum(shares[node.name][name] for node in group) / len(group) for name in SHOWN}
+    return Box(
+        title=merged_text([node.name for node in group]),
+        count=len(group),
+        operator=operator_text(first),
+        kind=first.operator.kind,
+        place=first.place.brief,
+        shares=mean,
+        copies=isinstance(first.operator, Broadcast),
+    )
+
+
+class _Unit(msgspec.Struct, frozen=True):
+    """What is drawn of a unit."""
+
+    name: str
+    busy_cycles: _Cycles
+    empty_cycles: _Cycles
+    full_cycles: _Cycles
+    credit_cycles: _Cycles
+    hbm_cycles: _Cycles
+    capacity_cycles: _Cycles
+    idle_cycles: _Cycles
+
+
+def shares_of_run(folder: Path, plan: Plan) -> dict[str, Shares]:
+    """Return the shares of each operator of ``plan`` by name.
+
+    Raises:
+        ConfigurationError: the folder has no counters, or those of another program.
+    """
+    file = folder / "counters.json"
+    try:
+        units = msgspec.convert(read_json(file)["units"], list[_Unit])
+    except OSError as error:
+        raise ConfigurationError(
+            f"--run {folder}: {error.strerror or error}: expected the folder of a finished run",
+            file=str(file),
+        ) from None
+    except (ValueError, KeyError):
+        raise ConfigurationError(
+            f"--run {folder}: not the counters of a run: expected what `run` writes",
+            file=str(file),
+        ) from None
+    by_name = {unit.name: _shares(unit) for unit in units}
+    for node in plan.nodes:
+        if node.name not in by_name:
+            raise ConfigurationError(
+                f"--run {folder}: the run has no operator {node.name}: expected a run of this "
+                "program with the same parameters",
+                file=str(file),
+            )
+    return {node.name: by_name[node.name] for node in plan.nodes}
+
+
+def _shares(unit: _Unit) -> Shares:
+    cycles: dict[Cause, int] = {cause: getattr(unit, cause.column) for cause in SHOWN}
+    cycles[Cause.FULL] += unit.credit_cycles
+    whole = sum(cycles.values()) or 1
+    return {cause: value / whole for cause, value in cycles.items()}

@@ -1,0 +1,151 @@
+"""From a program to a floor plan: partition, annealing, and what is known of the result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Final
+
+from fabric.analysis.placing.annealing import annealed
+from fabric.analysis.placing.bound import MOST_UNITS, exact, lower_bound
+from fabric.analysis.placing.floor import Floor
+from fabric.analysis.placing.netlist import Netlist, netlist_of
+from fabric.analysis.placing.partition import partitioned, random_sites
+from fabric.analysis.placing.result import FloorPlan, LoadedLink
+from fabric.graph.arguments.described import checked, refuse
+from fabric.graph.wiring.collector import only_young_garbage
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.wiring.program import Program
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.users_code import notifying, users_values
+from fabric.messages.telling.wording import counted
+from fabric.timing.network import Mesh
+
+__all__ = ["place"]
+
+_RANDOM_PLANS: Final = 8
+
+
+@checked
+@users_values()
+@only_young_garbage()
+def place(
+    program: Program,
+    mesh: Mesh | None = None,
+    *,
+    site_bytes: int | None = None,
+    sizes: Mapping[str, int | Fraction] | None = None,
+    seed: int = 0,
+    exactly: bool = False,
+    notify: Callable[[str], object] | None = None,
+) -> FloorPlan:
+    """Find sites for the units of ``program`` such that its bytes travel short ways.
+
+    The cost of a plan is the bytes of each channel times the links that they cross, plus the bytes
+    of the busiest link. A Broadcast is a tree. Bytes are those that are known before a run.
+
+    Args:
+        program: wired; nothing runs.
+        mesh: of sites; that of the program's hardware where None.
+        site_bytes: of on-chip memory that the units of a site need together at most; that of the
+            mesh where None.
+        sizes: for symbols, by name, as ``check --set``, of ragged ones the mean over their groups;
+            they count more than the program's own.
+        seed: of the random numbers; one seed gives one plan.
+        exactly: look for a cheapest plan, of at most 30 units.
+        notify: is told how far it is.
+
+    Raises:
+        ProgramError: the program is not complete.
+        ConfigurationError: there is no mesh, or no room for all units, or an extra is not
+            installed.
+    """
+    mesh = mesh or program.hardware.network
+    if mesh is None:
+        refuse(
+            "place: the hardware has no sites: expected [network] in its file, as in "
+            "mesh_paper.toml, or a mesh",
+            ConfigurationError,
+        )
+    if site_bytes is not None and site_bytes < 0:
+        refuse(f"place: site_bytes is {site_bytes}: expected at least 0", ConfigurationError)
+    site_bytes = mesh.site_bytes if site_bytes is None else site_bytes
+    plan = elaborate(program)
+    netlist = netlist_of(plan, sizes)
+    if exactly and len(netlist.units) > MOST_UNITS:
+        refuse(
+            f"place: an exact plan of {netlist.program} with "
+            f"{counted(len(netlist.units), 'unit')}: expected at most {MOST_UNITS}",
+            ConfigurationError,
+        )
+    floor = Floor.of(mesh, netlist, site_bytes)
+    found = annealed(
+        floor,
+        partitioned(floor, seed),
+        seed,
+        (lambda _: None) if notify is None else notifying(notify),
+    )
+    bound = lower_bound(floor)
+    bound_bytes = bound.bytes
+    if exactly:
+        answer = exact(floor, floor.cost(found).bytes)
+        found = answer.sites or found
+        bound_bytes = answer.bound
+    cost = floor.cost(found)
+    broken = floor.broken(found)
+    assert broken is None, broken
+    at = mesh.sites
+    order = {
+        name: at[site]
+        for unit, site in zip(netlist.units, found, strict=True)
+        for name in (unit.name, *unit.follows)
+    }
+    return FloorPlan(
+        program=netlist.program,
+        mesh=mesh,
+        sites={node.name: order[node.name] for node in plan.nodes},
+        units_per_site=floor.units_per_site,
+        site_bytes=site_bytes,
+        seed=seed,
+        method="exact" if exactly else "annealed",
+        proven=cost.bytes <= bound_bytes,
+        cost=cost,
+        random_cost_bytes=_random_cost(floor, seed),
+        lower_bound=bound,
+        lower_bound_bytes=bound_bytes,
+        unknown_channels=netlist.unknown_channels,
+        worst=_worst(floor, found),
+        floor=floor,
+        numbers=tuple(found),
+    )
+
+
+def _random_cost(floor: Floor, seed: int) -> int | None:
+    plans = [random_sites(floor, seed * _RANDOM_PLANS + number) for number in range(_RANDOM_PLANS)]
+    costs = [floor.cost(plan).bytes for plan in plans if plan is not None]
+    return sum(costs) // len(costs) if costs else None
+
+
+def _worst(floor: Floor, sites: Sequence[int]) -> LoadedLink | None:
+    """Return the link with the largest load, the first of several."""
+    loads = floor.link_bytes(sites)
+    weighed = [load * weight for load, weight in zip(loads, floor.weights, strict=True)]
+    most = max(weighed)
+    if not most:
+        return None
+    link = weighed.index(most)
+    users: Counter[str] = Counter()
+    at, netlist = floor.mesh.sites, floor.netlist
+    for net in netlist.nets:
+        others = [at[sites[unit]] for unit in net.targets if sites[unit] != sites[net.source]]
+        if others and link in floor.mesh.tree(at[sites[net.source]], others).links:
+            users[_name(netlist, net.source, net.targets)] += net.size_bytes
+    ends = floor.mesh.link_ends[link]
+    assert ends is not None
+    return LoadedLink(*ends, loads[link], dict(users.most_common()))
+
+
+def _name(netlist: Netlist, source: int, targets: Sequence[int]) -> str:
+    readers = ", ".join(netlist.units[unit].name for unit in targets)
+    return f"{netlist.units[source].name} -> {readers}"

@@ -1,0 +1,203 @@
+"""A floor plan, what is known of it, its file, and how a terminal shows it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from fabric.analysis.placing.floor import Cost, Floor
+from fabric.messages.telling.plain import JsonObject
+from fabric.messages.telling.sheet import Rows, Sheet, ShownAsTables, Title, line
+from fabric.messages.telling.whole_file import write_whole
+from fabric.messages.telling.wording import counted, merged_text, visible, without_numbers
+from fabric.timing.network import Mesh, Site
+
+__all__ = ["FloorPlan", "LoadedLink", "floor_plan_sheet"]
+
+_USERS: Final = 8
+
+
+@dataclass(frozen=True)
+class LoadedLink:
+    """A link between two neighbours, and what uses it.
+
+    Attributes:
+        source, target: its sites.
+        size_bytes: that it carries in a run.
+        users: the bytes of each output that goes over it, most first, by unit and then its readers:
+            ``load_x -> route``.
+    """
+
+    source: Site
+    target: Site
+    size_bytes: int
+    users: Mapping[str, int]
+
+
+@dataclass(frozen=True, repr=False)
+class FloorPlan(ShownAsTables):
+    """A site for each unit, and the cost of this plan.
+
+    Attributes:
+        program: its name.
+        mesh: of sites.
+        sites: by the name of the operator, in the order of the program's nodes.
+        units_per_site: at most.
+        site_bytes: of memory at a site; None for any number.
+        seed: that it was drawn with.
+        method: ``annealed`` or ``exact``.
+        proven: whether no plan is cheaper.
+        cost: of this plan.
+        random_cost_bytes: the mean of random plans that keep the rules; None where none was found.
+        lower_bound: that no plan is below.
+        lower_bound_bytes: of the whole cost; that of ``lower_bound``, or a better one of a search.
+        unknown_channels: channels whose bytes only a run can tell: their sizes were taken as 1.
+        worst: the link with most bytes, weighed; None where nothing goes over links.
+        floor: what the picture is made of.
+    """
+
+    program: str
+    mesh: Mesh
+    sites: Mapping[str, Site]
+    units_per_site: int
+    site_bytes: int | None
+    seed: int
+    method: Literal["annealed", "exact"]
+    proven: bool
+    cost: Cost
+    random_cost_bytes: int | None
+    lower_bound: Cost
+    lower_bound_bytes: int
+    unknown_channels: int
+    worst: LoadedLink | None
+    floor: Floor
+    numbers: tuple[int, ...]
+    """Of each unit of the floor's netlist, the number of its site."""
+
+    def as_json(self) -> JsonObject:
+        """Return it as plain data."""
+        worst = self.worst
+        return {
+            "name": self.program,
+            "columns": self.mesh.columns,
+            "rows": self.mesh.rows,
+            "units_per_site": self.units_per_site,
+            "site_bytes": self.site_bytes,
+            "seed": self.seed,
+            "method": self.method,
+            "proven": self.proven,
+            "cost_bytes": self.cost.bytes,
+            "byte_hops": self.cost.byte_hops,
+            "worst_link_bytes": self.cost.worst_link_bytes,
+            "random_cost_bytes": self.random_cost_bytes,
+            "lower_bound_bytes": self.lower_bound_bytes,
+            "lower_bound_byte_hops": self.lower_bound.byte_hops,
+            "lower_bound_worst_link_bytes": self.lower_bound.worst_link_bytes,
+            "unknown_channels": self.unknown_channels,
+            "worst_link": None
+            if worst is None
+            else {
+                "source": list(worst.source),
+                "target": list(worst.target),
+                "bytes": worst.size_bytes,
+                "users": dict(worst.users),
+            },
+            "units": {name: list(site) for name, site in self.sites.items()},
+        }
+
+    def write(self, path: Path) -> None:
+        """Write the file that says where each unit is.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        columns, rows = counted(self.mesh.columns, "column"), counted(self.mesh.rows, "row")
+        lines = [
+            f"# {columns}, {rows}; cost {counted(self.cost.bytes, 'byte')}",
+            f"program = {_quoted(self.program)}",
+            "",
+            "[units]",
+            *(
+                f"{_quoted(name)} = [{site.column}, {site.row}]"
+                for name, site in self.sites.items()
+            ),
+            "",
+        ]
+        write_whole(path, "\n".join(lines))
+
+
+def _quoted(text: str) -> str:
+    # A string of JSON is one of TOML, but for one character.
+    return json.dumps(visible(text), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def floor_plan_sheet(plan: FloorPlan) -> Sheet:
+    """Yield what the plan costs, what is known of that, and the worst link's users."""
+    mesh = plan.mesh
+    head = f"  {counted(mesh.columns, 'column')}, {counted(mesh.rows, 'row')}"
+    yield line((visible(plan.program), "bold"), head)
+    for sentence in _sentences(plan):
+        yield line(sentence)
+    rows = [
+        ("bytes times hops", plan.cost.byte_hops, plan.lower_bound.byte_hops),
+        ("worst link", plan.cost.worst_link_bytes, plan.lower_bound.worst_link_bytes),
+        ("both", plan.cost.bytes, plan.lower_bound_bytes),
+    ]
+    yield Title("Cost", ", in bytes")
+    yield Rows(("", "this plan", "no plan is below"), rows)
+    if plan.worst is not None:
+        yield from _worst(plan.worst)
+
+
+def _sentences(plan: FloorPlan) -> list[str]:
+    units = len(plan.numbers)
+    sites = len({*plan.numbers})
+    sentences = [
+        f"{counted(units, 'unit')} on {counted(sites, 'site')}, at most "
+        f"{plan.units_per_site:,} on each."
+    ]
+    if plan.random_cost_bytes and plan.cost.bytes:
+        times = plan.random_cost_bytes / plan.cost.bytes
+        sentences.append(
+            f"Random plans cost {counted(plan.random_cost_bytes, 'byte')} on average, "
+            f"{times:.3g} times as much."
+        )
+    if plan.proven:
+        sentences.append("No plan costs less.")
+    else:
+        above = (
+            100 * (plan.cost.bytes / plan.lower_bound_bytes - 1) if plan.lower_bound_bytes else 0
+        )
+        sentences.append(
+            f"No plan costs less than {counted(plan.lower_bound_bytes, 'byte')}"
+            + (f"; this one costs {above:.3g} % more." if above else ".")
+        )
+    if plan.unknown_channels:
+        sentences.append(
+            f"Data decide the bytes of {counted(plan.unknown_channels, 'channel')}: sizes that "
+            "are not known were taken as 1 (--set says others)."
+        )
+    return sentences
+
+
+def _worst(worst: LoadedLink) -> Sheet:
+    merged: Counter[str] = Counter()
+    names: dict[str, list[str]] = {}
+    for user, size_bytes in worst.users.items():
+        merged[without_numbers(user)] += size_bytes
+        names.setdefault(without_numbers(user), []).append(user)
+    rows = [
+        (merged_text(names[key]), len(names[key]), size_bytes)
+        for key, size_bytes in merged.most_common()
+    ]
+    source, target = worst.source, worst.target
+    yield Title(
+        "The worst link",
+        f", from column {source.column}, row {source.row} to column {target.column}, row "
+        f"{target.row}, has {counted(worst.size_bytes, 'byte')}",
+    )
+    yield Rows(("outputs", "of them", "bytes"), rows, _USERS)

@@ -1,0 +1,221 @@
+"""Square millimetres of what a program is made of, by cause, from low to high."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fabric.analysis.symbolic.metrics import dtype_of, passed_bytes
+from fabric.analysis.symbolic.substitution import Size, Substitution
+from fabric.graph.values.dims import Totals, least_of, with_totals
+
+if TYPE_CHECKING:
+    from fabric.analysis.symbolic.metrics import Metrics
+    from fabric.graph.hardware.mesh import Mesh
+    from fabric.graph.hardware.prices import AreaDescription, Range
+    from fabric.graph.values.dims import Dim
+    from fabric.graph.wiring.elaborate import Plan
+
+__all__ = ["Area", "Sized", "least_sized", "sized"]
+
+_KIB: Final = 1024
+
+_ROUNDING: Final = 1e-12
+"""Relative: sums of the same numbers in another order differ by less."""
+
+
+@dataclass(frozen=True)
+class Area:
+    """The area of a die that one part of a program takes.
+
+    Attributes:
+        cause: ``small_memory``, ``memory``, ``slot``, ``link``, ``bfloat16_flop`` (and so on): a
+            key of ``[area]`` without its unit.
+        amount: of ``unit``; of sizes that data decide, from their means. None for links that
+            nothing limits.
+        unit: ``bytes``, ``bytes/cycle`` or ``FLOPs/cycle``.
+        low_mm2, high_mm2: None where its area is not stated and there is something of it.
+    """
+
+    cause: str
+    amount: int | None
+    unit: str
+    low_mm2: float | None
+    high_mm2: float | None
+
+
+class Sized(NamedTuple):
+    """What a report says of the die and of channels; see there."""
+
+    channel_bytes: int
+    area_mm2: float | None
+    area_low_mm2: float | None
+    area_high_mm2: float | None
+    area: tuple[Area, ...]
+
+
+def sized(plan: Plan, depths: Iterable[int], metrics: Metrics, sizes: Substitution) -> Sized:
+    """Return what the channels of a run of ``plan`` hold, and what all of it takes of a die.
+
+    Args:
+        plan: the program.
+        depths: of the run's channels, in edge order.
+        metrics: of the program, for the sizes it had.
+        sizes: that the symbols of the program had.
+    """
+    # Of a size that no channel shows nothing is known; it counts as none.
+    held = _slot_bytes(plan, depths, sizes)
+    slot_bytes = math.ceil(sum(each for each in held if isinstance(each, Size)))
+    needed = [
+        math.ceil(each) for each in _on_chip_bytes(metrics) if isinstance(each, Size) and each
+    ]
+    return _priced(plan, slot_bytes, needed, metrics)
+
+
+def least_sized(
+    plan: Plan,
+    depths: Iterable[int],
+    metrics: Metrics,
+    sizes: Substitution,
+    totals: Totals,
+) -> Mapping[str, float]:
+    """Return what ``sized`` says at least of any run with these depths, by field of the report.
+
+    Proof. Of a size that is not certain it is known that it is not below 0, and an expression that
+    only adds, multiplies and rounds up is least where all such sizes are 0. So slots have at least
+    that many bytes, and so has a memory unit. A unit that may turn out small or not takes at least
+    what it takes as the one or, of more bytes than a small one has, as the other. What hangs on
+    the program alone, operations and links, is what it is.
+
+    Args:
+        plan: the program.
+        depths: of the channels, in edge order.
+        metrics: of the program, for the sizes that are certain.
+        sizes: that are certain.
+        totals: of sizes that are not certain one by one.
+    """
+    held = _slot_bytes(plan, depths, sizes)
+    known: Size = sum(each for each in held if isinstance(each, Size))
+    open_bytes = sum(_least(each, totals) for each in held if not isinstance(each, Size))
+    slot_bytes = math.ceil(known + open_bytes)
+    found: dict[str, float] = {"channel_bytes": slot_bytes}
+    stated = plan.program.hardware.area
+    needed, of_any = [], []
+    for each in _on_chip_bytes(metrics):
+        if not isinstance(each, Size):
+            of_any.append(_least(each, totals))
+        elif each:
+            needed.append(math.ceil(each))
+    prices = (stated.small_memory_mm2_per_kib, stated.memory_mm2_per_kib)
+    priced = _priced(plan, slot_bytes, needed, metrics)
+    low, high = priced.area_low_mm2, priced.area_high_mm2
+    if low is None or high is None or (of_any and None in prices):
+        return found
+    low, high = (
+        (mm2 + sum(_least_mm2(stated, least, end) for least in of_any)) * (1 - _ROUNDING)
+        for end, mm2 in enumerate((low, high))
+    )
+    return found | {
+        "area_mm2": math.sqrt(low * high) * (1 - _ROUNDING),
+        "area_low_mm2": low,
+        "area_high_mm2": high,
+    }
+
+
+def _least(dim: Dim, totals: Totals) -> int:
+    return least_of(with_totals(dim, totals))
+
+
+def _least_mm2(stated: AreaDescription, least_bytes: int, end: int) -> float:
+    """Return what a memory unit of at least so many bytes takes at least; 0 is low, 1 is high."""
+    small, large = stated.small_memory_mm2_per_kib, stated.memory_mm2_per_kib
+    assert small is not None
+    assert large is not None
+    border = stated.small_memory_bytes
+    if least_bytes > border:
+        return least_bytes * large[end] / _KIB
+    return min(least_bytes * small[end], (border + 1) * large[end]) / _KIB
+
+
+def _on_chip_bytes(metrics: Metrics) -> list[Dim]:
+    return [each.costs.on_chip_bytes for each in metrics.operators]
+
+
+def _slot_bytes(plan: Plan, depths: Iterable[int], sizes: Substitution) -> list[Dim]:
+    return [
+        depth * passed_bytes(sizes.stream(edge.type).value)
+        for edge, depth in zip(plan.edges, depths, strict=True)
+    ]
+
+
+def _priced(plan: Plan, slot_bytes: int, needed_bytes: Sequence[int], metrics: Metrics) -> Sized:
+    """Return the area of slots, of memory units that need so many bytes, and of all that computes.
+
+    Args:
+        plan: the program.
+        slot_bytes: of all channels.
+        needed_bytes: of each memory unit.
+        metrics: say who computes.
+    """
+    hardware = plan.program.hardware
+    stated = hardware.area
+    if not stated.is_stated:
+        return Sized(slot_bytes, None, None, None, ())
+    memory: Counter[str] = Counter()
+    for needed in needed_bytes:
+        memory["small_memory" if needed <= stated.small_memory_bytes else "memory"] += needed
+    flops: Counter[str] = Counter()
+    for each in metrics.operators:
+        if each.flops_per_cycle:
+            flops[dtype_of(each.node)] += each.flops_per_cycle
+    parts = [
+        _area(
+            "small_memory", memory["small_memory"], "bytes", stated.small_memory_mm2_per_kib, _KIB
+        ),
+        _area("memory", memory["memory"], "bytes", stated.memory_mm2_per_kib, _KIB),
+        _area("slot", slot_bytes, "bytes", stated.slot_mm2_per_byte),
+        *(
+            _area(f"{dtype}_flop", count, "FLOPs/cycle", stated.flop_mm2(dtype))
+            for dtype, count in sorted(flops.items())
+        ),
+    ]
+    if hardware.network is not None:
+        width = _link_bytes_per_cycle(hardware.network)
+        parts.append(_area("link", width, "bytes/cycle", stated.link_mm2_per_byte_per_cycle))
+    low = _in_all([each.low_mm2 for each in parts])
+    high = _in_all([each.high_mm2 for each in parts])
+    middle = None if low is None or high is None else math.sqrt(low * high)
+    return Sized(slot_bytes, middle, low, high, tuple(parts))
+
+
+def _link_bytes_per_cycle(mesh: Mesh) -> int | None:
+    """Return what all links carry a cycle, ways into sites and out of them included.
+
+    None where nothing limits one of them.
+    """
+    sites = {*mesh.sites}
+    widths = [
+        width
+        for ends, width in zip(mesh.link_ends, mesh.capacities, strict=True)
+        if ends is None or ends[1] in sites
+    ]
+    known = [width for width in widths if width is not None]
+    return sum(known) if len(known) == len(widths) else None
+
+
+def _area(cause: str, amount: int | None, unit: str, price: Range | None, each: int = 1) -> Area:
+    if amount == 0:
+        return Area(cause, 0, unit, 0.0, 0.0)
+    if price is None or amount is None:
+        return Area(cause, amount, unit, None, None)
+    low, high = (amount * bound / each for bound in price)
+    return Area(cause, amount, unit, low, high)
+
+
+def _in_all(values: Sequence[float | None]) -> float | None:
+    """Return the sum; None where a part that there is has no area."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

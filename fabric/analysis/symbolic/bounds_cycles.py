@@ -1,0 +1,523 @@
+"""Lower bounds of a run's cycles: what its units and its off-chip memory cannot do in less.
+
+Each function has a proof in its docstring. All rest on the cycle rules:
+
+* what is sent in cycle t is visible in t + 1 at the earliest, whatever the channel;
+* a unit's clock never goes back, and in the end it is no earlier than the end of any stream that
+  its operator reads;
+* a run lasts as long as its largest final clock, and as the off-chip memory: the flat one stops
+  ``SHUTDOWN_CYCLES`` after its last client.
+
+Nothing rests on depths: a full channel holds a unit up, and lets none go on earlier.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from fabric.analysis.symbolic.operator_bounds import Graph, Least
+from fabric.graph.hardware.description import FlatDescription, OffChipDescription
+from fabric.graph.hardware.least_cycles import least_shared_cycles, most_ahead_requests
+from fabric.graph.values.dims import Dim, Totals, least_of, parts_of, total, with_totals
+from fabric.graph.values.expression import Expression, terms_of
+from fabric.graph.wiring.elaborate import Edge, Plan
+from fabric.messages.telling.causes import Cause
+from fabric.timing.memories.flat import SHUTDOWN_CYCLES
+
+__all__ = ["Bound", "bounds_of_cycles"]
+
+
+class Bound(NamedTuple):
+    """A lower bound of a run's cycles.
+
+    Attributes:
+        cycles: no run that completes is shorter.
+        what: needs them: the name of an operator, or ``hbm``.
+    """
+
+    cycles: int
+    what: str
+
+
+def bounds_of_cycles(
+    plan: Plan, graph: Graph, least: Sequence[Least], totals: Totals
+) -> dict[str, Bound]:
+    """Return the largest lower bound of each kind: the largest of all is a lower bound, too.
+
+    Args:
+        plan: the program.
+        graph: of it.
+        least: what its operators do, in node order.
+        totals: what sizes are together that are not known one by one.
+
+    Returns:
+        By what needs the cycles: ``compute``, ``memory`` and ``routing`` units, and ``hbm``, which
+        all clients share.
+    """
+    begins, lasts = earliest(graph, least, totals)
+    rests = least_rests(plan, graph, least)
+    found = dict(busiest_units(plan, lasts, rests))
+    shared = shared_memory(plan, least, totals, begins, rests)
+    return {**found, Cause.HBM.value: Bound(shared, Cause.HBM.value)} if shared else found
+
+
+def earliest(graph: Graph, least: Sequence[Least], totals: Totals) -> tuple[list[int], list[int]]:
+    """Return when each operator has what its first element takes, and has sent its last one.
+
+    Proof, along the streams, of what is true at the earliest.
+
+    *Begin.* What an operator in front sends is visible a cycle and its ``delay_cycles`` later. Who
+    needs all inputs has what it needs when the last of their first elements is visible; who needs
+    any, when the first is, of those that are not known to be empty. Where a group may be empty, a
+    bare stop may come instead of an element, and where nothing is known anything may: that is cycle
+    0. What comes back from behind may be there in cycle 0, too.
+
+    *First.* The first element is sent ``first_cycles`` after that. Where it is the only one of each
+    output, it is the last one, too.
+
+    *Pace.* Element k of an output, counted from 0, is sent ``pace_cycles`` after element k - 1, and
+    so k times as much after the first one. Where each is for so many of the first input, it is sent
+    after these are visible, of which the same is true. Either is a line, of which one is kept: the
+    steeper one. What pads does so with the elements of its input, and sends the others after these:
+    its line goes up to the last one of them, and is level from there.
+
+    *Last.* The last element is sent ``cycles`` after the begin, and ``last_cycles`` after the last
+    element of each input in ``closing`` is visible. That is known of an output in ``late``, as long
+    as nothing is dealt out, and by its line of each one whose elements are counted. An operator
+    that ``holds`` it has seen the inputs in ``sees`` end.
+
+    *Dealt.* Where elements are dealt out, the last one went to one output. Who waits for the last
+    one of each of them has waited for that; and for all that was done with it, on the way from that
+    output on which the least is done. Where an output has one element only, this is its first one,
+    too, and all of what begins with it comes after it. Inputs of which it is not known whether they
+    have elements are waited for like others: what came of an element is one.
+
+    *Shared.* Where several streams have so many elements together, one of them has its part of
+    these, or more. What an operator does for each element of that one it does so often. Who waits
+    for what becomes of each of these streams has waited for it, on the way on which the least is
+    done. So it is as if the elements had been dealt out to these streams in cycle 0.
+
+    *End.* A unit's clock never goes back: outputs end no earlier than the last element was sent,
+    wherever that went, and than the inputs in ``sees`` have ended, for which there is no hop.
+    """
+    begins, lasts, ends = ([0] * len(least) for _ in range(3))
+    lines = [_Line(0, 0)] * len(least)
+    dealt: list[Dealt] = [{} for _ in least]
+    shares = [Share(parts_of(each), size) for each, size in totals.items()]
+    for number in graph.order:
+        its, edges = least[number], graph.into[number]
+        begins[number] = begin = _begin(its, edges, least, lines)
+        seen = [edges[port] for port in its.sees]
+        end = max((ends[each.producer.index] for each in seen if each is not None), default=0)
+        last = max(begin + its.cycles, end if its.holds else 0)
+        for port in its.closing:
+            edge = edges[port]
+            if edge is not None:
+                last = max(last, _last_visible(edge, least, lasts, lines) + its.last_cycles)
+        dealt[number] = waited_for(its, edges, least, dealt, shares)
+        whole = whole_of(dealt[number], least, dealt, shares)
+        for dealer, after in whole:
+            if dealer < 0:
+                last = max(last, after)
+            elif least[dealer].closing:
+                last = max(last, lasts[dealer] + after)
+        first = max(begin + its.first_cycles, last if its.sends_one else 0, 0)
+        lines[number] = _line(its, edges, least, lines, first)
+        lasts[number], ends[number] = last, max(last, end)
+    return begins, lasts
+
+
+class _Line(NamedTuple):
+    """When the elements of an output are sent at the earliest.
+
+    Attributes:
+        first: the first one.
+        offset, slope: element k, counted from 0, in ``offset + slope * k``.
+        until: the last element of which that is true; those after it are sent no earlier than it.
+    """
+
+    first: int
+    offset: int
+    slope: int = 0
+    until: int = sys.maxsize
+
+    def at(self, element: int) -> int:
+        """Return when an element, counted from 0, is sent at the earliest."""
+        return self.offset + self.slope * min(element, self.until)
+
+
+def _line(
+    its: Least,
+    edges: Sequence[Edge | None],
+    least: Sequence[Least],
+    lines: Sequence[_Line],
+    first: int,
+) -> _Line:
+    """Return when an operator sends its elements at the earliest; see ``earliest``."""
+    edge = edges[0] if edges and its.takes else None
+    if edge is None:
+        return _Line(first, first, its.pace_cycles)
+    number = edge.producer.index
+    front = lines[number]
+    offset = front.at(its.takes - 1) + 1 + least[number].delay_cycles
+    until = max(front.until - (its.takes - 1), 0) // its.takes
+    if its.pads:
+        elements = least[number].elements
+        until = min(until, max((elements[edge.output] or 0) - 1, 0) if elements else 0)
+    if until and its.takes * front.slope > its.pace_cycles:
+        return _Line(max(first, offset), offset, its.takes * front.slope, until)
+    return _Line(max(first, offset), max(first, offset), its.pace_cycles)
+
+
+def _last_visible(
+    edge: Edge, least: Sequence[Least], lasts: Sequence[int], lines: Sequence[_Line]
+) -> int:
+    """Return when the last element of a stream that has some is visible; see ``earliest``."""
+    number = edge.producer.index
+    front, line = least[number], lines[number]
+    sent = line.first
+    if edge.output in front.late and not front.deals:
+        sent = max(sent, lasts[number])
+    elements = (front.elements[edge.output] if front.elements else None) or 1
+    sent = max(sent, line.at(elements - 1))
+    return sent + 1 + front.delay_cycles
+
+
+def _begin(
+    its: Least, edges: Sequence[Edge | None], least: Sequence[Least], lines: Sequence[_Line]
+) -> int:
+    """Return when an operator has what its first element takes; see ``earliest``."""
+    if its.starts_with == "none":
+        return 0
+    visible = []
+    for edge in edges:
+        if edge is None:
+            visible.append(0)
+            continue
+        number = edge.producer.index
+        front = least[number]
+        is_absent = bool(front.elements) and front.elements[edge.output] == 0
+        visible.append(sys.maxsize if is_absent else lines[number].first + 1 + front.delay_cycles)
+    match its.starts_with:
+        case "any":
+            return min(visible)
+        case "selected":
+            *selected, selector = visible
+            return max(min(selected, default=0), selector)
+        case _:
+            return max(visible)
+
+
+def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
+    """Return how long a run goes on at least after each operator has sent its last element.
+
+    Of one without outputs it is how long after its end.
+
+    Proof, against the streams. Let an operator send its last element to an output in cycle t. Its
+    reader sees it ``delay_cycles`` after t + 1 or later; where the last element of what the reader
+    sends waits for it, that is sent ``last_cycles`` later at the earliest, and from there on the
+    same is true of the reader. Of several outputs the slowest counts; where elements are dealt out,
+    the last one went to some output that has elements, and the quickest of these counts. In any
+    case its outputs end no earlier than t, whatever is on its way in them, nor do those of a reader
+    that sees that end first; where one of the readers is a client of the off-chip memory, or the
+    operator itself, the memory goes on for ``SHUTDOWN_CYCLES`` after that.
+    """
+    is_flat = type(plan.program.hardware.hbm) is FlatDescription
+    rests = [0] * len(least)
+    shutdown = [0] * len(least)
+    for number in reversed(graph.order):
+        node, its = plan.nodes[number], least[number]
+        edges = graph.out_of[number]
+        if is_flat and node.operator.off_chip is not None:
+            shutdown[number] = SHUTDOWN_CYCLES
+        for edge in edges:
+            behind = edge.consumer
+            if behind.operator.off_chip is not None or edge.input in least[behind.index].sees:
+                shutdown[number] = max(shutdown[number], shutdown[behind.index])
+        rest = shutdown[number]
+        ways = dict.fromkeys(its.late, rest)
+        for edge in edges:
+            reader = least[edge.consumer.index]
+            if edge.output in ways and edge.input in reader.closing:
+                visible = 1 + its.delay_cycles
+                ways[edge.output] = visible + reader.last_cycles + rests[edge.consumer.index]
+        if ways:
+            rest = max(rest, min(ways.values()) if its.deals else max(ways.values()))
+        rests[number] = rest
+    return rests
+
+
+def busiest_units(
+    plan: Plan, lasts: Sequence[int], rests: Sequence[int]
+) -> Iterator[tuple[str, Bound]]:
+    """Yield the largest bound of each kind of units: ``compute``, ``memory`` and ``routing``.
+
+    Proof. An operator has sent its last element in cycle ``lasts`` at the earliest, and the run
+    goes on for ``rests`` after that. A unit that does nothing stands for the path through it: what
+    the slowest first element takes to it, and the last one from it.
+    """
+    best: dict[str, Bound] = {}
+    for node, last, rest in zip(plan.nodes, lasts, rests, strict=True):
+        cycles = last + rest
+        known = best.get(node.operator.kind)
+        if known is None or cycles > known.cycles:
+            best[node.operator.kind] = Bound(cycles, node.name)
+    yield from sorted(best.items())
+
+
+class Share(NamedTuple):
+    """What several streams have together.
+
+    Attributes:
+        parts: how many elements each has.
+        size: all of them.
+    """
+
+    parts: tuple[Expression, ...]
+    size: int
+
+    @property
+    def most(self) -> int:
+        """Elements that one of them has at least."""
+        return -(-self.size // len(self.parts))
+
+
+class After(NamedTuple):
+    """How long after an element that was dealt out an operator sends, at the earliest.
+
+    Attributes:
+        first: its first element; None where that need not be after it.
+        last: its last one.
+    """
+
+    first: int | None
+    last: int
+
+
+Dealt: TypeAlias = dict[tuple[int, int], After]
+"""By the number of an operator that deals and its output, after the last element it sends there.
+
+What is shared stands for an operator with a negative number: -1 for the first total.
+"""
+
+
+def waited_for(
+    its: Least,
+    edges: Sequence[Edge | None],
+    least: Sequence[Least],
+    dealt: Sequence[Dealt],
+    shares: Sequence[Share],
+) -> Dealt:
+    """Return which dealt elements what an operator sends comes after; see ``earliest``.
+
+    Args:
+        its: what the operator does.
+        edges: of its inputs.
+        least: what all operators do.
+        dealt: the same of those in front.
+        shares: what streams have together.
+    """
+    begins: dict[tuple[int, int], int] = {}
+    lasts = dict(_most(its.open_cycles, shares))
+    for port, edge in enumerate(edges):
+        if edge is None:
+            continue
+        front = least[edge.producer.index]
+        visible = 1 + front.delay_cycles
+        closes = port in its.may_close and edge.output in front.late
+        for place, after in _sent(edge, front, dealt).items():
+            if after.first is not None and its.starts_with == "all":
+                begins[place] = max(begins.get(place, 0), after.first + visible)
+            if closes:
+                lasts[place] = max(lasts.get(place, 0), after.last + visible + its.last_cycles)
+    for place, begin in begins.items():
+        lasts[place] = max(lasts.get(place, 0), begin + its.cycles)
+    found = {place: After(last if its.sends_one else None, last) for place, last in lasts.items()}
+    for place, begin in begins.items():
+        first = max(found[place].first or 0, begin + its.first_cycles)
+        found[place] = After(first, found[place].last)
+    return found
+
+
+def _sent(edge: Edge, front: Least, dealt: Sequence[Dealt]) -> Dealt:
+    """Return which dealt elements what is sent through ``edge`` waits for."""
+    number = edge.producer.index
+    if not front.deals:
+        return dealt[number]
+    if edge.output not in front.late:
+        return {}
+    return {(number, edge.output): After(0 if front.elements[edge.output] == 1 else None, 0)}
+
+
+def _most(cycles: Dim, shares: Sequence[Share]) -> Iterator[tuple[tuple[int, int], int]]:
+    """Yield how long an operator of ``cycles`` takes where it has the most of what is shared."""
+    number, terms = terms_of(cycles) if isinstance(cycles, Expression) else (0, {})
+    if any(each < 0 for each in terms.values()):
+        return
+    for index, share in enumerate(shares, 1):
+        for port, part in enumerate(share.parts):
+            if share.most and part in terms:
+                yield (-index, port), int(number + terms[part] * share.most)
+
+
+def whole_of(
+    mine: Dealt, least: Sequence[Least], dealt: Sequence[Dealt], shares: Sequence[Share]
+) -> list[tuple[int, int]]:
+    """Take those who deal out of ``mine`` of whom all outputs are in it.
+
+    Returns:
+        These, each with how long after its last element; what they waited for is in ``mine`` now.
+    """
+    whole: list[tuple[int, int]] = []
+    while True:
+        found: dict[int, list[int]] = {}
+        for (dealer, _), after in mine.items():
+            found.setdefault(dealer, []).append(after.last)
+        full = [
+            (dealer, min(lasts))
+            for dealer, lasts in found.items()
+            if len(lasts) == len(shares[-dealer - 1].parts if dealer < 0 else least[dealer].late)
+        ]
+        if not full:
+            return whole
+        for dealer, shortest in full:
+            for place in [each for each in mine if each[0] == dealer]:
+                del mine[place]
+            for place, after in dealt[dealer].items() if dealer >= 0 else ():
+                last = shortest + after.last
+                mine[place] = After(None, max(last, mine[place].last if place in mine else 0))
+        whole += full
+
+
+Array = np.ndarray
+
+
+def shared_memory(
+    plan: Plan,
+    least: Sequence[Least],
+    totals: Totals,
+    begins: Sequence[int],
+    rests: Sequence[int],
+) -> int:
+    """Return the bound by all that the off-chip memory moves; 0 where none is known.
+
+    Args:
+        plan: the program.
+        least: what its operators do, in node order.
+        totals: what sizes are together that are not known one by one.
+        begins: when each operator has what its first element takes, at the earliest.
+        rests: how long a run goes on at least after each has sent its last element.
+
+    Proof. Take any cycle ``start``, and any number of cycles ``rest`` before the end of the run.
+    Bursts that are handed over from ``start`` on and seen complete ``rest`` before the end take
+    ``least_shared_cycles`` of all their requests, whatever else makes the queue longer. So long,
+    ``start`` and ``rest`` together last no longer than the run. It holds for each start and rest.
+
+    A client has most of its bursts in that time. It hands none over before its ``begin``, and sees
+    its last one complete its own ``rest`` before the end, or earlier. It has one burst at a time.
+    So in the cycles from its begin to ``start`` it hands over one, and one more for each
+    ``burst_cycles`` of them, and what the memory has fetched ahead; and in those from ``rest``
+    before the end to its own last one it sees no more complete.
+    """
+    memory = plan.program.hardware.hbm
+    clients = list(_clients(plan, least, totals, begins, rests))
+    if not clients:
+        return 0
+    windows = _Windows(memory, np.array(clients, np.int64).T)
+    starts, all_rests = np.unique(windows.begins), np.unique(windows.rests)
+    # The best start for the shortest rest, the best rest for that one, and so on.
+    most, start, rest = 0, starts[:1], all_rests[:1]
+    while True:
+        found = max(windows.longest(starts, rest), windows.longest(start, all_rests))
+        if found[0] <= most:
+            return most
+        most, start, rest = found[0], np.array([found[1]]), np.array([found[2]])
+
+
+class _Client(NamedTuple):
+    """A client of the off-chip memory.
+
+    Attributes:
+        begin: before it, it hands nothing over.
+        rest: how long the run goes on after its last burst.
+        requests: of all its bursts.
+        burst_requests, burst_cycles: of one burst, and how long that takes at least.
+        is_write: it stores.
+    """
+
+    begin: int
+    rest: int
+    requests: int
+    burst_requests: int
+    burst_cycles: int
+    is_write: bool
+
+
+def _clients(
+    plan: Plan,
+    least: Sequence[Least],
+    totals: Totals,
+    begins: Sequence[int],
+    rests: Sequence[int],
+) -> Iterator[_Client]:
+    """Yield the clients of which something is known; those that share a total as one."""
+    shared: dict[bool, list[tuple[Expression, int, int]]] = {False: [], True: []}
+    for node, its, begin, rest in zip(plan.nodes, least, begins, rests, strict=True):
+        is_write = node.operator.off_chip == "write"
+        if isinstance(its.requests, Expression):
+            shared[is_write].append((its.requests, begin, rest))
+        elif its.requests:
+            cycles = its.burst_cycles
+            # Where nothing is known of how long bursts take, all may be over at once.
+            burst = its.burst_requests if cycles else its.requests
+            yield _Client(begin, rest, its.requests, burst, max(cycles, 1), is_write)
+    for is_write, some in shared.items():
+        requests = least_of(with_totals(total(each for each, _, _ in some), totals))
+        if requests:
+            begin, rest = min(begin for _, begin, _ in some), min(rest for *_, rest in some)
+            yield _Client(begin, rest, requests, requests, 1, is_write)
+
+
+class _Windows:
+    """What clients do at least from a start until a rest before the end.
+
+    Attributes:
+        begins, rests: of the clients; see ``_Client``.
+    """
+
+    def __init__(self, memory: OffChipDescription, clients: Array) -> None:
+        """Look at clients of ``memory``, one in each column."""
+        self._memory: Final = memory
+        self.begins, self.rests, self._requests, self._burst_requests = clients[:4]
+        self._burst_cycles, self._writes = clients[4], clients[5].astype(bool)
+
+    def longest(self, starts: Array, rests: Array) -> tuple[int, int, int]:
+        """Return the largest bound of some starts, or some rests, with its start and rest.
+
+        Args:
+            starts: one, or several for one rest.
+            rests: one, or several for one start.
+        """
+        before = self._most(starts[:, np.newaxis] - self.begins)
+        after = self._most(rests[:, np.newaxis] - self.rests)
+        ahead = (starts[:, np.newaxis] > self.begins) * most_ahead_requests(self._memory)
+        left = np.maximum(self._requests - before - ahead - after, 0)
+        reads, writes = left[:, ~self._writes].sum(axis=1), left[:, self._writes].sum(axis=1)
+        found = []
+        for start, rest, read, written in zip(
+            *(each.tolist() for each in np.broadcast_arrays(starts, rests, reads, writes)),
+            strict=True,
+        ):
+            shared = least_shared_cycles(self._memory, read, written) if read + written else 0
+            found.append((start + shared + rest if shared else 0, start, rest))
+        return max(found)
+
+    def _most(self, cycles: Array) -> Array:
+        """Return the requests of the bursts of so many cycles, at most."""
+        bursts = (cycles // self._burst_cycles + 1) * (cycles > 0)
+        most: Array = np.minimum(bursts * self._burst_requests, self._requests)
+        return most

@@ -1,0 +1,468 @@
+"""All that is known of a program before it runs: its wiring, its metrics, and advice."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fabric.analysis.symbolic.folding import alike
+from fabric.analysis.symbolic.metrics import Metrics, metrics_of, shown
+from fabric.analysis.symbolic.substitution import Size, Substitution, chosen_sizes, symbols_of
+from fabric.graph.hardware.address_space import Region
+from fabric.graph.hardware.memory_models import BankedDescription
+from fabric.graph.layouts.layout import Layout
+from fabric.graph.values.dims import free_symbols, product, short_text
+from fabric.graph.values.expression import Symbol
+from fabric.graph.values.stream_type import TileType, shape_text
+from fabric.graph.values.value import ADDRESS_DTYPE, dtype_name, row_bytes
+from fabric.graph.wiring.elaborate import Plan, elaborate
+from fabric.graph.wiring.memory_map import Placed
+from fabric.graph.wiring.mistakes import off_chip_tensor_of
+from fabric.graph.wiring.operator import Node
+from fabric.graph.wiring.program import Program
+from fabric.graph.wiring.stream import LaidOut, Stream
+from fabric.messages.telling.families import families
+from fabric.messages.telling.wording import counted, merged_text
+from fabric.timing.engine.machine_code import Counters
+from fabric.timing.memories.address_mapping import BYTE_VALUES, BYTES, ROW_SHIFT, AddressMapping
+from fabric.timing.memories.banked_columns import BANK_SHIFT
+
+__all__ = ["Check", "Crowded", "check", "first_addresses"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A program that was wired and not run.
+
+    Attributes:
+        plan: the program, complete.
+        groups: its operators, repeated ones together, in wiring order.
+        sizes: substituted for symbols.
+        metrics: with these sizes.
+        warnings: what looks wrong or wasteful.
+    """
+
+    plan: Plan
+    groups: tuple[tuple[Node, ...], ...]
+    sizes: Mapping[Symbol, Size]
+    metrics: Metrics
+    warnings: tuple[str, ...]
+
+    @property
+    def free_symbols(self) -> tuple[str, ...]:
+        """Names of the symbols that the metrics still depend on."""
+        metrics = self.metrics
+        found = free_symbols(metrics.flops)
+        for totals in metrics.accountings.values():
+            for dim in (totals.traffic_bytes, totals.on_chip_bytes, totals.fifo_bytes):
+                found |= free_symbols(dim)
+        names = {symbol.name for symbol in found}
+        return tuple(name for name in symbols_of(self.plan) if name in names)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the fields of ``check --json`` that describe the program."""
+        each = zip(self.plan.nodes, self.metrics.operators, strict=True)
+        return {
+            "operators": [
+                {
+                    "name": node.name,
+                    "kind": type(node.operator).__name__,
+                    "inputs": [str(stream) for stream in node.input_types],
+                    "outputs": [str(stream) for stream in node.output_types],
+                    "layouts": [_layout(stream) for stream in node.outputs],
+                    "tile": _tile(node),
+                    "file": node.place.file,
+                    "line": node.place.line,
+                    "metrics": {
+                        "off_chip_load_bytes": shown(of.costs.load_bytes),
+                        "off_chip_store_bytes": shown(of.costs.store_bytes),
+                        "off_chip_store_artifact_bytes": shown(of.costs.artifact_store_bytes),
+                        "on_chip_requirement_bytes": shown(of.costs.on_chip_bytes),
+                        "on_chip_requirement_artifact_bytes": shown(
+                            of.costs.artifact_on_chip_bytes
+                        ),
+                        "flops": shown(of.costs.flops),
+                        "roofline_compute_cycles": shown(of.compute_cycles),
+                    },
+                }
+                for node, of in each
+            ],
+            "metrics": {name: self.metrics.as_json(name) for name in self.metrics.accountings},
+            "free_symbols": list(self.free_symbols),
+            "sizes": {symbol.name: _plain(size) for symbol, size in self.sizes.items()},
+            "memory_map": [_placed(each) for each in self.plan.memory_map.tensors],
+            "warnings": list(self.warnings),
+        }
+
+
+def check(program: Program, given: Mapping[str, Size], *, data: bool) -> Check:
+    """Look at a wired program.
+
+    Args:
+        program: wired.
+        given: sizes for symbols, by name; of a ragged one the mean over its groups.
+        data: substitute what the program's control data decide, too.
+
+    Raises:
+        ProgramError: the program is not complete.
+        ConfigurationError: no stream has a symbol of a given name, or its size is no integer.
+    """
+    plan = elaborate(program)
+    sizes = chosen_sizes(plan, given, data=data)
+    groups = tuple(alike(plan))
+    return Check(plan, groups, sizes, metrics_of(plan, Substitution(sizes)), advice(plan, groups))
+
+
+def _tile(node: Node) -> str | None:
+    for stream in (*node.output_types, *node.input_types):
+        if isinstance(stream.value, TileType):
+            return str(stream.value)
+    return None
+
+
+def _layout(stream: Stream) -> dict[str, object]:
+    """Return which coordinates the tiles of ``stream`` have, in which order; or why not."""
+    layout = stream.layout
+    return {
+        "layout": None if layout is None else str(layout),
+        "reason": stream.no_layout,
+    }
+
+
+def _placed(placed: Placed) -> dict[str, object]:
+    tensor = placed.tensor
+    return {
+        "first_address": placed.first_address,
+        "bytes": placed.size_bytes,
+        "dtype": None if tensor is None else dtype_name(tensor.dtype),
+        "shape": None if tensor is None else [shown(dim) for dim in tensor.shape],
+        "output": None if tensor is None else tensor.output,
+        "tiles": "contiguous" if placed.layout.contiguous else "row-major",
+        "row_padding_bytes": placed.layout.padding_bytes,
+        "reason": placed.layout.reason,
+        "operators": [node.name for node in placed.nodes],
+    }
+
+
+def _plain(size: Size) -> int | float:
+    return size if isinstance(size, int) else float(size)
+
+
+_MOST_ROUNDS: Final = 200
+"""Units of a recurrence that is wired round by round."""
+
+_ROUND_TRIP_CYCLES: Final = 2
+"""An element takes one cycle forth, and its credit one back."""
+
+
+def advice(plan: Plan, groups: Iterable[tuple[Node, ...]]) -> tuple[str, ...]:
+    """Return a sentence for each finding, one for a whole group of repeated operators.
+
+    Args:
+        plan: the program.
+        groups: its repeated operators.
+    """
+    useful, crowded = _useful(plan), Crowded(plan)
+    checks: tuple[Callable[[Node], str | None], ...] = (
+        lambda node: _wasted_requests(node, plan),
+        _read_per_row,
+        lambda node: None if node in useful else "no stored output depends on it",
+        _undecided(plan),
+        crowded.of,
+    )
+    return (
+        *_shallow(plan),
+        *crowded.together(),
+        *_told(groups, checks),
+        *_unrolled(plan),
+        *_needless(plan),
+    )
+
+
+def _told(
+    groups: Iterable[tuple[Node, ...]], checks: tuple[Callable[[Node], str | None], ...]
+) -> Iterator[str]:
+    for group in groups:
+        for check in checks:
+            found = [(node, text) for node in group if (text := check(node)) is not None]
+            if not found:
+                continue
+            nodes = [node for node, _ in found]
+            name = merged_text([node.name for node in nodes])
+            many = f" (x{len(nodes)})" if len(nodes) > 1 else ""
+            yield f"{nodes[0].place}: {name}{many}: {merged_text([text for _, text in found])}"
+
+
+def _wasted_requests(node: Node, plan: Plan) -> str | None:
+    """A row is moved in whole requests, and on most memories not together with the next one."""
+    if node.operator.off_chip is None or plan.program.hardware.hbm.joins_rows:
+        return None
+    types = node.output_types if node.operator.off_chip == "read" else node.input_types
+    request = plan.program.hardware.hbm.request_bytes
+    stored = node.operator.off_chip_tensor(node.input_types, node.output_types)
+    for stream in types:
+        tile = stream.value
+        if not isinstance(tile, TileType) or not isinstance(tile.cols, int):
+            continue
+        if tile.dtype == ADDRESS_DTYPE:
+            continue
+        cut = None if stored is None else stored.tile
+        row = row_bytes(tile.cols if cut is None else cut[1], tile.dtype)
+        moved = -(-row // request) * request
+        if row and moved != row:
+            return (
+                f"rows of {tile} are {counted(row, 'byte')}, but {moved} are moved for each "
+                f"({100 * (moved - row) // moved} % wasted): expected a multiple of {request}"
+            )
+    return None
+
+
+def _read_per_row(node: Node) -> str | None:
+    """A tensor that is read again for every row costs as many times its bytes."""
+    if node.operator.off_chip != "read" or not node.inputs:
+        return None
+    reference, tiles = node.input_types[0], node.output_types[0]
+    row, tile = reference.value, tiles.value
+    if not isinstance(row, TileType) or not isinstance(tile, TileType):
+        return None
+    if row.dtype == ADDRESS_DTYPE or row.rows != 1 or tile.rows == 1:
+        return None
+    view = product(tiles.shape[len(reference.shape) :])
+    return (
+        f"reads {_bytes(view, tile)} again for every single row of {node.inputs[0].name}: "
+        "expected tiles of several rows as its reference"
+    )
+
+
+def _bytes(count: object, tile: TileType) -> str:
+    size = count * tile.size_bytes  # type: ignore[operator]
+    return counted(size, "byte") if isinstance(size, int) else f"{short_text(size)} bytes"
+
+
+def _shallow(plan: Plan) -> Iterator[str]:
+    depth = plan.program.channel_depth
+    if depth < _ROUND_TRIP_CYCLES:
+        yield (
+            f"{plan.program.place}: channels of depth {depth} pass an element every "
+            f"{_ROUND_TRIP_CYCLES} cycles: expected a depth of {_ROUND_TRIP_CYCLES}, an element's "
+            "way and its credit's way back"
+        )
+
+
+def _unrolled(plan: Plan) -> Iterator[str]:
+    """A recurrence that was wired round by round: each unit of a family waits for the one before.
+
+    What goes from a later operator to an earlier one closes a loop, and does not count.
+    """
+    after: dict[Node, list[Node]] = {node: [] for node in plan.nodes}
+    for edge in plan.edges:
+        if edge.producer.index < edge.consumer.index:
+            after[edge.producer].append(edge.consumer)
+    found = families(plan.nodes, lambda node: node.name, lambda node: node.place)
+    for title, members in found:
+        if len(members) <= _MOST_ROUNDS:
+            continue
+        its = frozenset(members)
+        # How many members there are on the longest way to each operator.
+        behind = dict.fromkeys(plan.nodes, 0)
+        for node in plan.nodes:
+            behind[node] += node in its
+            for other in after[node]:
+                behind[other] = max(behind[other], behind[node])
+        rounds = max(behind.values())
+        if rounds > _MOST_ROUNDS:
+            yield (
+                f"{members[0].place}: {title}: {counted(rounds, 'unit')} are one behind the other: "
+                "expected a loop, in which one unit does all rounds: "
+                "before = Feedback(stream.type), and at the end "
+                "before.connect(Initial(value, keep_length=True)(after))"
+            )
+            return
+
+
+def _useful(plan: Plan) -> set[Node]:
+    """Return the operators that a store depends on, or that come after one."""
+    stores = {node for node in plan.nodes if node.operator.off_chip == "write"}
+    if not stores:
+        return set(plan.nodes)
+    before: dict[Node, list[Node]] = {node: [] for node in plan.nodes}
+    after: dict[Node, list[Node]] = {node: [] for node in plan.nodes}
+    for edge in plan.edges:
+        before[edge.consumer].append(edge.producer)
+        after[edge.producer].append(edge.consumer)
+    return _reached(stores, before) | _reached(stores, after)
+
+
+def _reached(start: set[Node], steps: dict[Node, list[Node]]) -> set[Node]:
+    seen, waiting = set(start), list(start)
+    while waiting:
+        for node in steps[waiting.pop()]:
+            if node not in seen:
+                seen.add(node)
+                waiting.append(node)
+    return seen
+
+
+def _undecided(plan: Plan) -> Callable[[Node], str | None]:
+    pairs = {node: (left, right) for node, left, right in reversed(plan.program.undecided)}
+
+    def check(node: Node) -> str | None:
+        if node not in pairs:
+            return None
+        left, right = map(short_text, pairs[node])
+        return (
+            f"{left} and {right} may differ. The run will check; "
+            "to state it now: stream.assume(...)"
+        )
+
+    return check
+
+
+def _needless(plan: Plan) -> Iterator[str]:
+    for node in plan.nodes:
+        for stream in node.assumed:
+            if isinstance(stream, LaidOut) or (stream.used and not stream.says_nothing):
+                continue  # a layout says nothing of the shape
+            why = "is what its operators say" if stream.says_nothing else "is used by no operator"
+            yield (
+                f"{stream.place}: {node.name}.{stream.port}: the assumed shape "
+                f"{shape_text(stream.shape)} {why}: expected no assume(...)"
+            )
+
+
+_REQUESTS: Final = 1024
+"""Of a stream, from its first on."""
+
+_FEW: Final = 4
+"""A stream of so many requests a channel uses few channels if it uses less than this part."""
+
+_SLOW: Final = 2
+"""A bank that takes so many times as long as all requests would is what they wait for."""
+
+_FIELD: Final = (1 << BANK_SHIFT) - 1
+
+
+class _Requests(NamedTuple):
+    """Where the first requests of a stream are, in order."""
+
+    channels: Counters
+    banks: Counters
+    rows: Counters
+
+
+class Crowded:
+    """Tells of streams that do not use what the memory has side by side."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Look at the loads of ``plan``; at none where its memory has no banks."""
+        self._plan: Final = plan
+        self._requests: Final[dict[Node, _Requests]] = {}
+        hbm = plan.program.hardware.hbm
+        if not isinstance(hbm, BankedDescription):
+            return
+        self._hbm: Final = hbm
+        mapping = AddressMapping(hbm)
+        for node in plan.nodes:
+            addresses = first_addresses(node, plan.memory_map.region(node), hbm)
+            if addresses is not None:
+                self._requests[node] = _located(addresses, mapping)
+
+    def of(self, node: Node) -> str | None:
+        """Say what is wrong with the stream of ``node``, if anything is."""
+        requests = self._requests.get(node)
+        if requests is None or len(requests.channels) < _FEW * self._hbm.channels:
+            return None
+        return self._few_channels(requests) or self._one_bank(requests)
+
+    def together(self) -> Iterator[str]:
+        """Say where most streams begin, if that is on one bank."""
+        begin = {
+            (int(channels[0]), int(banks[0]), int(rows[0]))
+            for channels, banks, rows in self._requests.values()
+        }
+        banks = Counter((channel, bank) for channel, bank, _ in sorted(begin))
+        for (channel, bank), most in banks.most_common(1):
+            if most == 1 or 2 * most <= len(begin):
+                return
+            yield (
+                f"{self._plan.program.place}: {most} of {counted(len(begin), 'place')} from which "
+                f"tensors are read are in different rows of bank {bank} of channel {channel}: "
+                "expected [placement] stagger_bytes, so that they are on different banks"
+            )
+
+    def _few_channels(self, requests: _Requests) -> str | None:
+        used, channels = len(np.unique(requests.channels)), self._hbm.channels
+        if _FEW * used >= channels:
+            return None
+        return (
+            f"its first requests, {len(requests.channels):,}, are on {used} of "
+            f"{counted(channels, 'channel')}: expected other tiles, or a [placement] that spreads "
+            "them"
+        )
+
+    def _one_bank(self, requests: _Requests) -> str | None:
+        hbm, count = self._hbm, len(requests.rows)
+        opened = np.unique(np.stack(requests, 1), axis=0)
+        banks, rows = np.unique(opened[:, :2], axis=0, return_counts=True)
+        worst = int(rows.argmax())
+        cycles = (int(rows[worst]) - 1) * hbm.timing.rc_cycles
+        busiest = int(np.bincount(requests.channels).max())
+        served = float(busiest * hbm.channels * hbm.request_bytes / hbm.peak_bytes_per_cycle)
+        if cycles <= _SLOW * max(served, count / hbm.requests_per_bundle):
+            return None
+        channel, bank = banks[worst].tolist()
+        return (
+            f"its first requests, {count:,}, are in {counted(int(rows[worst]), 'row')} of "
+            f"bank {bank} of channel "
+            f"{channel}, which are opened in {counted(cycles, 'cycle')}: expected other "
+            "tiles, or a [placement] that spreads them"
+        )
+
+
+def first_addresses(node: Node, region: Region | None, hbm: BankedDescription) -> Counters | None:
+    """Return the first addresses that a load asks for; None where data decide them."""
+    if region is None or region.write or not node.outputs:
+        return None
+    layout, tensor = node.outputs[0].layout, off_chip_tensor_of(node)
+    if layout is None or tensor is None:
+        return None
+    if (layout.rows, layout.cols) != tensor.tile or layout.shape[-1] != tensor.columns:
+        return None
+    row = row_bytes(layout.cols, tensor.dtype)
+    each = layout.rows * -(-row // hbm.request_bytes)
+    steps = np.arange(0, row, hbm.request_bytes)
+    found: list[Counters] = []
+    for number in _numbers(layout, -(-_REQUESTS // each)):
+        burst = region.burst(layout.rows, row, number)
+        rows = np.arange(min(burst.rows, _REQUESTS)) * burst.pitch_bytes
+        found.append((burst.address + rows[:, None] + steps[:_REQUESTS]).reshape(-1))
+    return np.concatenate(found)[:_REQUESTS]
+
+
+def _numbers(layout: Layout, count: int) -> list[int]:
+    """Return the numbers of the first tiles of ``layout``, counted row-major in its tensor."""
+    places = np.arange(min(count, layout.count))
+    offsets = np.tile(np.array(layout.start, np.int64), (len(places), 1))
+    inside = layout.count
+    for trips, step, dim in layout.loops:
+        inside //= trips
+        if dim is not None:
+            offsets[:, dim] += places // inside % trips * step
+    *outer, last = layout.shape
+    strides = [math.prod(outer[dim + 1 :]) for dim in range(len(outer))]
+    down = (offsets[:, :-1] @ np.array(strides, np.int64)) // layout.rows
+    numbers: list[int] = (down * (last // layout.cols) + offsets[:, -1] // layout.cols).tolist()
+    return numbers
+
+
+def _located(addresses: Counters, mapping: AddressMapping) -> _Requests:
+    numbers = addresses >> mapping.request_shift
+    packed = np.zeros_like(numbers)
+    for byte in range(BYTES):
+        packed ^= mapping.tables[byte * BYTE_VALUES + (numbers >> 8 * byte & BYTE_VALUES - 1)]
+    return _Requests(packed & _FIELD, packed >> BANK_SHIFT & _FIELD, packed >> ROW_SHIFT)

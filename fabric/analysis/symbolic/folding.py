@@ -1,0 +1,95 @@
+"""Repeated parts of a program: families of operators with the same parameters and types.
+
+Numbers in the names of symbols do not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import fields
+from typing import Final
+
+from fabric.graph.values.dims import dim_text
+from fabric.graph.values.stream_type import StreamType
+from fabric.graph.wiring.elaborate import Plan
+from fabric.graph.wiring.operator import Node, applied_by
+from fabric.messages.telling.families import families
+from fabric.messages.telling.wording import merged_text, without_numbers
+
+__all__ = ["alike", "folded", "operator_text", "types_text"]
+
+_NUMBERS_IN_NAMES: Final = re.compile(r"(?<=_)\d+|\[\d+\]")
+
+
+def alike(plan: Plan) -> list[tuple[Node, ...]]:
+    """Return the nodes of ``plan`` in families of one kind, with one type at each port."""
+    return _grouped(plan, _signature)
+
+
+def folded(plan: Plan, most: int) -> list[tuple[Node, ...]]:
+    """Return the groups of ``alike``, coarser ones where these are more than ``most``.
+
+    Then parameters and types do not count, and at last all operators of a kind are together.
+    """
+    groups = alike(plan)
+    if len(groups) > most:
+        groups = _grouped(plan, lambda node: (type(node.operator).__name__, node.place))
+    if len(groups) > most:
+        kinds: dict[str, list[Node]] = defaultdict(list)
+        for node in plan.nodes:
+            kinds[type(node.operator).__name__].append(node)
+        groups = [tuple(group) for group in kinds.values()]
+    return groups
+
+
+def _grouped(plan: Plan, shared: Callable[[Node], Hashable]) -> list[tuple[Node, ...]]:
+    return [family.members for family in families(plan.nodes, lambda node: node.name, shared)]
+
+
+def types_text(streams: Iterable[StreamType]) -> list[str]:
+    """Return the types of several ports, those that differ in numbers only together."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for text in map(str, streams):
+        groups[without_numbers(text)].append(text)
+    return [
+        merged_text(texts) + (f" (x{len(texts)})" if len(texts) > 1 else "")
+        for texts in groups.values()
+    ]
+
+
+def operator_text(node: Node) -> str:
+    """Return the kind of operator and the functions it applies: ``Map(Matmul)``."""
+    applied = applied_by(node.operator)
+    kind = type(node.operator).__name__
+    return f"{kind}({', '.join(applied)})" if applied else kind
+
+
+def _signature(node: Node) -> Hashable:
+    operator = node.operator
+    return (
+        type(operator).__name__,
+        node.place,
+        tuple(
+            _parameter(getattr(operator, field.name))
+            for field in fields(operator)
+            if field.name != "name"
+        ),
+        tuple(sorted({_type(stream) for stream in node.input_types})),
+        tuple(sorted({_type(stream) for stream in node.output_types})),
+    )
+
+
+def _parameter(value: object) -> str:
+    """What two operators have to share of a parameter: values, names but for numbers, shapes."""
+    if isinstance(value, str):
+        return without_numbers(value)
+    if value is None or isinstance(value, bool | int | float | tuple):
+        return repr(value)
+    return f"{type(value).__name__}{getattr(value, 'shape', '')}"
+
+
+def _type(stream: StreamType) -> str:
+    dims = ", ".join(_NUMBERS_IN_NAMES.sub("", dim_text(dim)) for dim in stream.shape)
+    return f"{dims} of {_NUMBERS_IN_NAMES.sub('', str(stream.value))}"

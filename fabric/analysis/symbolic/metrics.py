@@ -1,0 +1,409 @@
+"""The metrics of a program by operator and in total, in the two accountings.
+
+``paper``: the equations of section 4.2; FIFOs, where they count, are depth x element bytes for
+every channel. ``artifact``: what the authors plotted, where stores and accumulators take 4 bytes an
+element, loads are not double-buffered, and FIFOs count one element for each end an operator has.
+``Sweep`` has them for thousands of sizes at once.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 4.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fabric.analysis.symbolic.substitution import Substitution, peaks
+from fabric.graph.values.dims import Dim, ceil_div, dim_text, free_symbols, product, total
+from fabric.graph.values.expression import AtLeastOne, CeilDiv, Expression, Product, Sum, Symbol
+from fabric.graph.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
+from fabric.graph.values.value import ADDRESS_DTYPE, dtype_name
+from fabric.graph.wiring.costs import Costs
+from fabric.graph.wiring.elaborate import Plan
+from fabric.graph.wiring.mistakes import costs_of
+from fabric.graph.wiring.operator import ComputeOperator, Node
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.wording import counted
+from fabric.timing.compiled.likeness import Likeness
+
+__all__ = [
+    "Accounting",
+    "Metrics",
+    "Sweep",
+    "dtype_of",
+    "intensity",
+    "largest",
+    "metrics_of",
+    "passed_bytes",
+    "shown",
+]
+
+_REFERENCE_BYTES: Final = ADDRESS_DTYPE.itemsize
+
+Numbers: TypeAlias = NDArray[np.int64]
+
+Computed: TypeAlias = np.ndarray | float
+
+_TOTALS: Final = (
+    "load_bytes",
+    "store_bytes",
+    "traffic_bytes",
+    "on_chip_bytes",
+    "fifo_bytes",
+    "memory_cycles",
+)
+
+
+class OperatorMetrics(NamedTuple):
+    """One operator.
+
+    Attributes:
+        node: the operator.
+        costs: over the whole program.
+        compute_cycles: at least spent in arithmetic; 0 where there is none.
+        flops_per_cycle: its compute bandwidth; 0 where it has no arithmetic.
+    """
+
+    node: Node
+    costs: Costs
+    compute_cycles: Dim
+    flops_per_cycle: int
+
+
+class Accounting(NamedTuple):
+    """The totals of one accounting, in bytes.
+
+    Attributes:
+        load_bytes, store_bytes: off-chip traffic.
+        on_chip_bytes: requirement.
+        fifo_bytes: what FIFOs add to it.
+        memory_cycles: the traffic at the peak bandwidth of the memory.
+    """
+
+    load_bytes: Dim
+    store_bytes: Dim
+    on_chip_bytes: Dim
+    fifo_bytes: Dim
+    memory_cycles: Dim
+
+    @property
+    def traffic_bytes(self) -> Dim:
+        """Loads and stores together."""
+        return self.load_bytes + self.store_bytes
+
+
+class Metrics(NamedTuple):
+    """A program's metrics: numbers, or expressions where symbols remain.
+
+    Attributes:
+        operators: in node order.
+        carried: the types of what goes through the channels, in edge order.
+        paper, artifact: the two accountings.
+        flops: floating-point operations.
+        allocated_flops_per_cycle: of all compute units together.
+    """
+
+    operators: tuple[OperatorMetrics, ...]
+    carried: tuple[StreamType, ...]
+    paper: Accounting
+    artifact: Accounting
+    flops: Dim
+    allocated_flops_per_cycle: int
+
+    @property
+    def accountings(self) -> dict[str, Accounting]:
+        """Both accountings by name."""
+        return {"paper": self.paper, "artifact": self.artifact}
+
+    @property
+    def on_chip_bytes(self) -> tuple[int, ...]:
+        """What each operator requires on chip; nothing where symbols remain."""
+        needs = [each.costs.on_chip_bytes for each in self.operators]
+        known = tuple(each for each in needs if isinstance(each, int))
+        return known if len(known) == len(needs) else ()
+
+    @property
+    def compute_cycles(self) -> tuple[Dim, ...]:
+        """Lower bounds of the run by the compute units, each once; the largest one counts."""
+        return tuple(dict.fromkeys(each.compute_cycles for each in self.operators))
+
+    def as_json(self, name: str) -> dict[str, object]:
+        """Return one accounting as ``check --json`` shows it: numbers, or text with symbols."""
+        totals = self.accountings[name]
+        traffic = totals.traffic_bytes
+        return {
+            "off_chip_traffic_bytes": shown(traffic),
+            "off_chip_load_bytes": shown(totals.load_bytes),
+            "off_chip_store_bytes": shown(totals.store_bytes),
+            "on_chip_requirement_bytes": shown(totals.on_chip_bytes),
+            "on_chip_requirement_with_fifos_bytes": shown(totals.on_chip_bytes + totals.fifo_bytes),
+            "flops": shown(self.flops),
+            "operational_intensity_flops_per_byte": intensity(self.flops, traffic),
+            "roofline_compute_cycles": largest(self.compute_cycles),
+            "roofline_memory_cycles": shown(totals.memory_cycles),
+            "allocated_flops_per_cycle": self.allocated_flops_per_cycle,
+        }
+
+
+def metrics_of(plan: Plan, substitution: Substitution, likeness: Likeness | None = None) -> Metrics:
+    """Return the metrics of ``plan`` with the sizes of ``substitution`` for its symbols.
+
+    Args:
+        plan: the program.
+        substitution: which may have been asked for types of this program before.
+        likeness: of its operators, where somebody has looked at them before.
+    """
+    asked = _Asked(plan, substitution, likeness or Likeness())
+    operators = tuple([OperatorMetrics(node, *asked.metrics(node)) for node in plan.nodes])
+    times = Counter(id(each.costs) for each in operators)
+    different = {id(each.costs): each.costs for each in operators}
+
+    def summed(field: str) -> Dim:
+        found = ((getattr(costs, field), times[at]) for at, costs in different.items())
+        return _whole(total(cost * count for cost, count in found))
+
+    peak = plan.peak_bytes_per_cycle
+    load_bytes = summed("load_bytes")
+    carried = tuple([substitution.stream(edge.type) for edge in plan.edges])
+    program = plan.program
+    slots = Counter(map(id, carried))
+    for at in slots:
+        slots[at] *= program.channel_depth
+    for edge, stream in zip(plan.edges, carried, strict=True) if program.depths else ():
+        slots[id(stream)] += program.depth_of(edge.key) - program.channel_depth
+    channels_bytes = total(
+        _whole(slots[at] * stream.value.size_bytes)
+        for at, stream in {id(stream): stream for stream in carried}.items()
+    )
+    return Metrics(
+        operators=operators,
+        carried=carried,
+        paper=_accounting(
+            peak, load_bytes, summed("store_bytes"), summed("on_chip_bytes"), channels_bytes
+        ),
+        artifact=_accounting(
+            peak,
+            load_bytes,
+            summed("artifact_store_bytes"),
+            summed("artifact_on_chip_bytes"),
+            summed("artifact_fifo_bytes"),
+        ),
+        flops=summed("flops"),
+        allocated_flops_per_cycle=sum([each.flops_per_cycle for each in operators]),
+    )
+
+
+def shown(value: Dim) -> int | str:
+    """Return a number as it is, and an expression as text."""
+    return value if isinstance(value, int) else dim_text(value)
+
+
+def intensity(flops: Dim, traffic: Dim) -> float | str | None:
+    """Return FLOPs per byte of off-chip traffic; None without traffic."""
+    if isinstance(flops, int) and isinstance(traffic, int):
+        return flops / traffic if traffic else None
+    return f"({dim_text(flops)})/({dim_text(traffic)})"
+
+
+def largest(values: tuple[Dim, ...]) -> int | str:
+    """Return the maximum, as text where it depends on symbols."""
+    number = max((value for value in values if isinstance(value, int)), default=0)
+    symbolic = sorted(dim_text(value) for value in values if not isinstance(value, int))
+    return f"max({', '.join([str(number), *symbolic])})" if symbolic else number
+
+
+class _Asked:
+    """Asks operators for their costs, those of ours that are alike once."""
+
+    def __init__(self, plan: Plan, substitution: Substitution, likeness: Likeness) -> None:
+        self._plan: Final = plan
+        self._sizes: Final = substitution
+        peak_sizes = peaks(substitution.sizes, plan.program)
+        sizes = {**substitution.sizes, **peak_sizes}
+        self._on_chip: Final = Substitution(sizes) if peak_sizes else None
+        self._likeness: Final = likeness
+        self._known: Final[dict[Hashable, tuple[Costs, Dim, int]]] = {}
+
+    def metrics(self, node: Node) -> tuple[Costs, Dim, int]:
+        """Return the costs of ``node``, and the cycles and the bandwidth of its compute unit."""
+        inputs = tuple([self._sizes.stream(each.type) for each in node.inputs])
+        outputs = tuple([self._sizes.stream(each.type) for each in node.outputs])
+        if self._on_chip is not None:
+            return self._metrics(node, inputs, outputs)
+        # Equal types are one object.
+        types = (*map(id, inputs), None, *map(id, outputs))
+        key = self._likeness.made_of(node.operator), types
+        known = self._known.get(key)
+        if known is None:
+            known = self._metrics(node, inputs, outputs)
+            if self._likeness.is_ours(node.operator):
+                self._known[key] = known
+        return known
+
+    def _metrics(
+        self, node: Node, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
+    ) -> tuple[Costs, Dim, int]:
+        costs = costs_of(node, inputs, outputs)
+        if self._on_chip is not None:
+            # A buffer has room for the largest element, not for the mean one.
+            most = costs_of(
+                node,
+                tuple(map(self._on_chip.stream, node.input_types)),
+                tuple(map(self._on_chip.stream, node.output_types)),
+            )
+            costs = replace(
+                costs,
+                on_chip_bytes=most.on_chip_bytes,
+                artifact_on_chip_bytes=most.artifact_on_chip_bytes,
+                artifact_fifo_bytes=most.artifact_fifo_bytes,
+            )
+        cycles: Dim = 0
+        rate = _flops_per_cycle(node, self._plan)
+        if rate and costs.flops != 0:
+            elements = inputs[0].count
+            flops = costs.flops / elements
+            if isinstance(costs.flops, int) and isinstance(elements, int):
+                flops = Fraction(costs.flops, elements)
+            each = ceil_div(flops, rate)
+            cycles = _whole(product((elements, each)))
+        if not all(isinstance(each, int) for each in vars(costs).values()):
+            costs = Costs(*map(_tidy, vars(costs).values()))
+        return costs, cycles, rate
+
+
+def _accounting(peak: Fraction, load: Dim, store: Dim, on_chip: Dim, fifo: Dim) -> Accounting:
+    cycles = ceil_div(total((load, store)) * peak.denominator, peak.numerator)
+    return Accounting(load, store, on_chip, fifo, cycles)
+
+
+def _flops_per_cycle(node: Node, plan: Plan) -> int:
+    operator = node.operator
+    if not (isinstance(operator, ComputeOperator) and operator.has_arithmetic):
+        return 0
+    return operator.flops_per_cycle or plan.program.flops_per_cycle
+
+
+def _tidy(value: Dim) -> Dim:
+    """Return ``value`` without flags beside what they are flags of."""
+    return product((value,)) if free_symbols(value) else value
+
+
+def _whole(value: Dim) -> Dim:
+    """Return a mean over ragged groups as the next whole number."""
+    return ceil_div(value, 1) if isinstance(value, Fraction) else value
+
+
+def passed_bytes(value: ValueType) -> Dim:
+    """Return the bytes of a value in a channel: of a buffer, those of a reference to it."""
+    if isinstance(value, BufferType):
+        return _REFERENCE_BYTES
+    if isinstance(value, TupleType):
+        return sum(map(passed_bytes, value.items))
+    return value.size_bytes
+
+
+def dtype_of(node: Node) -> str:
+    """Return the element type of an operator's result, or of its input where it gives no tiles."""
+    values = [each.value for each in (*node.output_types, *node.input_types)]
+    for value in values:
+        for item in value.items if isinstance(value, TupleType) else (value,):
+            if isinstance(item, TileType):
+                return dtype_name(item.dtype)
+    return "other"
+
+
+class Sweep:
+    """The totals of ``metrics`` as functions of arrays of sizes.
+
+    Expressions are computed node by node, each node once, on whole arrays: for a Qwen layer that
+    takes a tenth of a second for 10,000 settings, and generating code for it would take seconds.
+
+    Attributes:
+        symbols: names of the symbols they depend on.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Take the totals of ``metrics``, in which symbols remain."""
+        self._dims: Final[dict[str, Dim]] = {
+            f"{name}.{field}": getattr(totals, field)
+            for name, totals in metrics.accountings.items()
+            for field in _TOTALS
+        } | {"flops": metrics.flops}
+        self._cycles: Final = metrics.compute_cycles
+        free: set[Symbol] = set()
+        for dim in (*self._dims.values(), *self._cycles):
+            free |= free_symbols(dim)
+        self._free: Final = sorted(free, key=str)
+        self.symbols: Final = tuple(symbol.name for symbol in self._free)
+
+    def __call__(self, sizes: Mapping[str, ArrayLike]) -> dict[str, Numbers]:
+        """Return the totals for each of many settings.
+
+        Args:
+            sizes: by the name of the symbol, integers [settings].
+
+        Returns:
+            By name, such as ``paper.traffic_bytes``, integers [settings]; ``compute_cycles`` is
+            what the busiest unit takes. Values have to be below 2**63.
+
+        Raises:
+            ConfigurationError: a symbol has no sizes.
+        """
+        missing = [name for name in self.symbols if name not in sizes]
+        if missing:
+            raise ConfigurationError(
+                f"the sweep has no sizes for {', '.join(missing[:8])}: expected an array for each "
+                f"of {counted(len(self.symbols), 'symbol')}"
+            )
+        known: dict[Dim, Computed] = {
+            symbol: np.asarray(sizes[symbol.name], np.int64) for symbol in self._free
+        }
+        shape = np.broadcast_shapes(*(np.shape(array) for array in known.values()))
+        totals = {name: _numbers(known, dim) for name, dim in self._dims.items()}
+        busiest = np.zeros(shape, np.int64)
+        for dim in self._cycles:
+            np.maximum(busiest, _numbers(known, dim), out=busiest)
+        totals["compute_cycles"] = busiest
+        return {name: np.broadcast_to(total, shape) for name, total in totals.items()}
+
+
+def _numbers(known: dict[Dim, Computed], dim: Dim) -> Numbers:
+    value = np.asarray(_value(known, dim))
+    return value if value.dtype.kind == "i" else np.ceil(value).astype(np.int64)
+
+
+def _value(known: dict[Dim, Computed], dim: Dim) -> Computed:
+    """Return what ``dim`` is for the arrays ``known``, which grows by what was computed."""
+    if isinstance(dim, int):
+        return dim
+    if dim not in known:
+        known[dim] = _computed(known, dim)
+    return known[dim]
+
+
+def _computed(known: dict[Dim, Computed], dim: Expression) -> Computed:
+    if isinstance(dim, Sum):
+        terms = (_value(known, rest) * _float(each) for rest, each in dim.terms.items())
+        return sum(terms, _float(dim.number))
+    if isinstance(dim, Product):
+        powers = (_power(_value(known, base), each) for base, each in dim.powers.items())
+        return math.prod(powers, start=_float(dim.coefficient))
+    if isinstance(dim, CeilDiv):
+        return -(-_value(known, dim.dim) // dim.divisor)
+    assert isinstance(dim, AtLeastOne), dim
+    return np.minimum(_value(known, dim.dim), 1)
+
+
+def _power(base: Computed, exponent: int) -> Computed:
+    return base**exponent if exponent >= 0 else 1 / base**-exponent
+
+
+def _float(number: int | Fraction) -> float:
+    """Return a fraction as the arrays have it."""
+    return number if isinstance(number, int) else number.numerator / number.denominator

@@ -1,0 +1,521 @@
+"""The least that each operator of a program does, with the sizes that are certain.
+
+Sizes are those that the program binds (``Program.bind``); a run that finds another one warns of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+
+# Any: a number or a size.
+from typing import Any, Final, NamedTuple
+
+from fabric.analysis.symbolic.substitution import Size, Sizes, Substitution, followed
+from fabric.graph.values.dims import Dim, Totals, free_symbols, is_ragged, is_total, parts_of
+from fabric.graph.values.expression import Expression, Product, Sum, Symbol
+from fabric.graph.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
+from fabric.graph.wiring.costs import NEEDS, Rates, Work
+from fabric.graph.wiring.elaborate import Broadcast, Edge, Plan
+from fabric.graph.wiring.mistakes import work_of
+from fabric.graph.wiring.operator import ComputeOperator, Operator, behaving_as
+from fabric.graph.wiring.stream import Feedback, Stream
+from fabric.messages.telling.place import is_ours
+from fabric.timing.compiled.likeness import Likeness
+
+__all__ = ["Certain", "Graph", "Least", "certain_sizes", "graph_of", "leasts"]
+
+
+def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
+    """Return the sizes that the program binds and that a run can measure, and what follows.
+
+    A run knows a symbol by the elements of a channel, where all other dimensions are known and not
+    0; where only a product of two is seen, it guesses. What stands for a product of ragged symbols
+    is left out: the mean of a product is not that of the means.
+    """
+    program = plan.program
+    sizes: dict[Symbol, Size] = {}
+    types = {id(edge.type): edge.type for edge in plan.edges}.values()
+    waiting = {each.shape for each in types if not _is_static(each.shape)}
+    while True:
+        found = {
+            symbol: program.sizes[symbol]
+            for shape in waiting
+            if (symbol := _shown(shape, sizes)) in program.sizes
+        }
+        if not found:
+            break
+        sizes |= found
+        waiting = {shape for shape in waiting if not _all_known(shape, sizes)}
+    result = followed(sizes, program)
+    doubtful = {symbol for symbol, dim in program.absorbed.items() if _ragged_factors((dim,)) > 1}
+    for symbol, dim in program.absorbed.items():
+        if free_symbols(dim) & doubtful:
+            doubtful.add(symbol)
+    for symbol, parts in program.mixtures.items():
+        if any(free_symbols(each) & doubtful for part in parts for each in part):
+            doubtful.add(symbol)
+    return {symbol: size for symbol, size in result.items() if symbol not in doubtful}
+
+
+class Facts(NamedTuple):
+    """What is certain of a stream.
+
+    Attributes:
+        type: with the sizes that are certain; symbols where they are not.
+        elements: how many it has in all; None where that is not certain.
+        is_regular: it has elements, and no group of them is empty.
+        has_sizes: of its elements all sizes are certain.
+    """
+
+    type: StreamType
+    elements: int | None
+    is_regular: bool
+    has_sizes: bool
+
+
+class Certain:
+    """Types of streams with the sizes that are certain.
+
+    A mean over ragged groups counts the elements of a stream where it is the only one. Of a tile or
+    a buffer it says nothing: they are routed one by one, and each has a size of its own. Symbols
+    that stand for the sizes of those are left as they are.
+
+    Attributes:
+        substitution: of all sizes that are certain, means among them.
+        totals: that the program binds and that a run can measure.
+    """
+
+    def __init__(self, plan: Plan, sizes: Sizes) -> None:
+        """Put ``sizes`` into the types of ``plan``."""
+        inner = {
+            symbol
+            for value in {stream.value for node in plan.nodes for stream in node.outputs}
+            for symbol in symbols_of(value)
+            if is_ragged(symbol)
+        }
+        for symbol, dim in plan.program.absorbed.items():
+            if free_symbols(dim) & inner:
+                inner.add(symbol)
+        kept = {symbol: size for symbol, size in sizes.items() if symbol not in inner}
+        numbers = {symbol: size for symbol, size in kept.items() if not is_ragged(symbol)}
+        self._numbers: Final = Substitution(numbers)
+        self._means: Final = Substitution(kept)
+        self.substitution: Final = self._numbers if numbers == sizes else Substitution(sizes)
+        self.totals: Final = self._certain_totals(plan)
+        self._known: Final[dict[int, Facts]] = {}
+        self._facts: Final[dict[tuple[bool, StreamType], Facts]] = {}
+        self._seen: Final[list[StreamType]] = []
+
+    def facts(self, of: StreamType) -> Facts:
+        """Return what is certain of a stream of type ``of``; one object for streams alike."""
+        known = self._known.get(id(of))
+        if known is None:
+            sized = self._numbers.stream(of)
+            known = self._known.get(id(sized)) or self._facts_of(sized)
+            self._known[id(of)] = self._known[id(sized)] = known
+            # What was asked for is kept, so that its identity stays its own.
+            self._seen.append(of)
+        return known
+
+    def _certain_totals(self, plan: Plan) -> dict[Expression, int]:
+        """Return the totals of which each part is what some channel carries.
+
+        One of two ragged sizes is left out: the mean of a product is not that of the means.
+        """
+        stated = plan.program.totals
+        carried = {edge.type.count for edge in plan.edges} if stated else set()
+        found: dict[Expression, int] = {}
+        for total, size in stated.items():
+            parts = parts_of(total)
+            sized = self.substitution.dim(total)
+            if (
+                isinstance(sized, Expression)
+                and is_total(sized)
+                and carried.issuperset(parts)
+                and all(_ragged_factors((part,)) <= 1 for part in parts)
+            ):
+                found[sized] = size
+        return found
+
+    def _facts_of(self, sized: StreamType) -> Facts:
+        regular = all(isinstance(dim, int) and dim for dim in sized.shape)
+        if not regular and _ragged_factors(sized.shape) == 1:
+            sized = StreamType(tuple(map(self._means.dim, sized.shape)), sized.value)
+        found = self._facts.get((regular, sized))
+        if found is None:
+            count = sized.count
+            elements = count if isinstance(count, int) else None
+            has_sizes = next(symbols_of(sized.value), None) is None
+            found = self._facts[regular, sized] = Facts(sized, elements, regular, has_sizes)
+        return found
+
+
+def _shown(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> Symbol | None:
+    """Return the symbol that the elements of a stream of ``shape`` show, where they show one."""
+    unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
+    if len(unknown) != 1 or not isinstance(unknown[0], Symbol):
+        return None
+    at = Substitution(sizes)
+    return unknown[0] if all(at.dim(dim) for dim in shape if dim is not unknown[0]) else None
+
+
+def _all_known(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> bool:
+    return all(free_symbols(dim) <= sizes.keys() for dim in shape)
+
+
+def _is_static(shape: tuple[Dim, ...]) -> bool:
+    return all(isinstance(dim, int) for dim in shape)
+
+
+def _ragged_factors(dims: Iterable[Dim]) -> int:
+    """Return of how many ragged sizes the product of ``dims`` is one, at most."""
+    return sum(map(_degree, dims))
+
+
+def _degree(dim: Dim) -> int:
+    if isinstance(dim, Sum):
+        return max(map(_degree, dim.terms))
+    if isinstance(dim, Product):
+        return sum(_degree(base) * exponent for base, exponent in dim.powers.items())
+    if isinstance(dim, Symbol) or not is_ragged(dim):
+        return int(is_ragged(dim))
+    return 2  # what is rounded has no mean that follows from another
+
+
+def symbols_of(value: ValueType) -> Iterator[Symbol]:
+    """Yield the symbols in the type of an element."""
+    if isinstance(value, TileType):
+        yield from free_symbols(value.rows)
+        yield from free_symbols(value.cols)
+    elif isinstance(value, BufferType):
+        for dim in value.shape:
+            yield from free_symbols(dim)
+        yield from symbols_of(value.tile)
+    elif isinstance(value, TupleType):
+        for item in value.items:
+            yield from symbols_of(item)
+
+
+class Graph(NamedTuple):
+    """The operators in the order of their streams; what comes back from behind is left out.
+
+    Attributes:
+        order: indices of nodes, those in front first.
+        into: by node, the edges of its inputs; None for one that comes back.
+        out_of: by node, its edges.
+    """
+
+    order: list[int]
+    into: list[list[Edge | None]]
+    out_of: list[list[Edge]]
+
+
+def graph_of(plan: Plan) -> Graph:
+    """Return the operators of ``plan`` in the order of their streams."""
+    into: list[list[Edge | None]] = [[None] * len(node.inputs) for node in plan.nodes]
+    out_of: list[list[Edge]] = [[] for _ in plan.nodes]
+    waiting = [0] * len(plan.nodes)
+    for edge in plan.edges:
+        if isinstance(edge.consumer.inputs[edge.input], Feedback):
+            continue
+        into[edge.consumer.index][edge.input] = edge
+        out_of[edge.producer.index].append(edge)
+        waiting[edge.consumer.index] += 1
+    order = [number for number, edges in enumerate(waiting) if not edges]
+    for number in order:
+        for edge in out_of[number]:
+            behind = edge.consumer.index
+            waiting[behind] -= 1
+            if not waiting[behind]:
+                order.append(behind)
+    return Graph(order, into, out_of)
+
+
+class Least(NamedTuple):
+    """What one operator does at least; see ``Work``. What is not known is 0, or no port.
+
+    Attributes:
+        known: how many elements it sends follows from its types.
+        starts_with: what its first element takes; ``none`` where an empty group may come first.
+        cycles, first_cycles, last_cycles, delay_cycles, pace_cycles: as in ``Work``.
+        open_cycles: what its cycles are by sizes that are not certain; 0 where these are.
+        takes: how many elements of its first input it takes for each that it sends to one output.
+        pads: as in ``Work``.
+        elements: of each output; None where that is not certain.
+        closing: inputs with at least one element.
+        may_close: those and the inputs that may have some.
+        late: as in ``Work``.
+        sees: inputs, as in ``Work``.
+        holds, deals: as in ``Work``.
+        sends_one: to each of its outputs one element, and no more.
+        requests: of all its bursts together, by sizes that may not be certain; None where nothing
+            is known.
+        burst_requests, burst_cycles: of one burst, and from handing it over to seeing it complete;
+            0 where that is not certain.
+        computes: its costs say for certain how many operations its compute unit does.
+        in_memory: as in ``Work``.
+    """
+
+    known: bool = False
+    starts_with: NEEDS = "none"
+    cycles: int = 0
+    first_cycles: int = 0
+    last_cycles: int = 0
+    delay_cycles: int = 0
+    pace_cycles: int = 0
+    open_cycles: Dim = 0
+    takes: int = 0
+    pads: bool = False
+    elements: tuple[int | None, ...] = ()
+    closing: tuple[int, ...] = ()
+    may_close: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
+    sees: tuple[int, ...] = ()
+    holds: bool = False
+    deals: bool = False
+    sends_one: bool = False
+    requests: Dim | None = None
+    burst_requests: int = 0
+    burst_cycles: int = 0
+    computes: bool = False
+    in_memory: bool = False
+
+    @property
+    def dealt(self) -> int:
+        """The outputs that elements are dealt out to, as bits."""
+        return sum(1 << port for port in self.late)
+
+
+def leasts(plan: Plan, graph: Graph, certain: Certain, likeness: Likeness) -> list[Least]:
+    """Return what each operator of ``plan`` does at least, in node order.
+
+    How many elements streams have is believed of operators that state their ``work``, as long as
+    all in front of them do. What comes back from behind was promised, not inferred: that is
+    believed where it promises no number.
+    """
+    declared = _Declared(plan, likeness, certain.totals)
+    open_promises = _open_promises(plan)
+    assumed = _assumed(plan, graph, certain)
+    found = [Least()] * len(plan.nodes)
+    for number in graph.order:
+        node, into = plan.nodes[number], graph.into[number]
+        in_front = [
+            found[each.producer.index] if each is not None else Least(known=stream in open_promises)
+            for each, stream in zip(into, node.inputs, strict=True)
+        ]
+        known = all(each.known for each in in_front)
+        if known and declared.states(node.operator):
+            in_memory = tuple([each.in_memory for each in in_front])
+            inputs = [
+                (edge and assumed.get((edge.producer.index, edge.output)))
+                or certain.facts(each.type)
+                for edge, each in zip(into, node.inputs, strict=True)
+            ]
+            outputs = [
+                assumed.get((number, port)) or certain.facts(each.type)
+                for port, each in enumerate(node.outputs)
+            ]
+            found[number] = declared.least(node.operator, tuple(inputs), tuple(outputs), in_memory)
+    return found
+
+
+def _assumed(plan: Plan, graph: Graph, certain: Certain) -> dict[tuple[int, int], Facts]:
+    """Return what the program assumes of streams whose elements are not counted by their own types.
+
+    It says so where a stream is read; where that is behind a Broadcast, it says so of each copy.
+
+    Returns:
+        By the number of the operator in front and its output.
+    """
+    found: dict[tuple[int, int], Facts] = {}
+    for number in reversed(graph.order):
+        node = plan.nodes[number]
+        for edge in graph.out_of[number]:
+            place, reader = (number, edge.output), edge.consumer
+            if certain.facts(node.outputs[edge.output].type).elements is not None:
+                continue
+            facts = certain.facts(reader.inputs[edge.input].type)
+            if facts.elements is not None:
+                found[place] = facts
+            elif type(reader.operator) is Broadcast:
+                copies = [(reader.index, port) for port in range(len(reader.outputs))]
+                behind = next((found[copy] for copy in copies if copy in found), None)
+                if behind is not None:
+                    found.update(dict.fromkeys([place, *copies], behind))
+    return found
+
+
+def _open_promises(plan: Plan) -> set[Stream]:
+    """Return the feedbacks of which only the element type and the number of dimensions are said.
+
+    Each dimension has a symbol of its own, which stands for what the run measures: no operator in
+    front of the first reader has it, and no other feedback. The element type is that of the stream
+    it is connected to, and so of each element that ever comes back: the first one of another type
+    would have been made of none such.
+    """
+    promises: set[Stream] = set()
+    if not any(isinstance(stream, Feedback) for node in plan.nodes for stream in node.inputs):
+        return promises
+    used: set[Symbol] = set()
+    for node in plan.nodes:
+        for stream in node.inputs:
+            if isinstance(stream, Feedback) and stream not in promises:
+                sizes = [dim for dim in stream.shape if isinstance(dim, Symbol)]
+                is_open = len({*sizes} - used) == len(stream.shape)
+                if is_open and not any(True for _ in symbols_of(stream.value)):
+                    promises.add(stream)
+                used.update(sizes)
+        for stream in (*node.inputs, *node.outputs):
+            used.update(*map(free_symbols, stream.shape))
+            used.update(symbols_of(stream.value))
+    return promises
+
+
+class _Declared:
+    """Asks operators for their work, those that are alike once."""
+
+    def __init__(self, plan: Plan, likeness: Likeness, totals: Totals) -> None:
+        self._program: Final = plan.program
+        self._totals: Final = totals
+        self._likeness: Final = likeness
+        self._states: Final[dict[type[Operator], bool]] = {}
+        self._known: Final[dict[Hashable, Least]] = {}
+
+    def states(self, operator: Operator) -> bool:
+        """Whether what ``operator`` says of its work is said of what it does.
+
+        What a class inherits is said of the class it comes from. It holds where that is one of
+        ours whose behaviour and types are unchanged, or where nothing else was overridden since.
+        """
+        kind = type(operator)
+        found = self._states.get(kind)
+        if found is None:
+            ours = is_ours(behaving_as(kind)) and not kind.is_users
+            found = self._states[kind] = (ours and is_ours(_definer(kind, "work"))) or (
+                not is_ours(_definer(kind, "work"))
+                and all(
+                    issubclass(_definer(kind, "work"), _definer(kind, name))
+                    for name in ("infer", "run")
+                )
+            )
+        return found
+
+    def least(
+        self,
+        operator: Operator,
+        inputs: tuple[Facts, ...],
+        outputs: tuple[Facts, ...],
+        in_memory: tuple[bool, ...],
+    ) -> Least:
+        """Return what ``operator`` does at least, with inputs that are in memory."""
+        # Facts of streams that are alike are one object.
+        types = (*map(id, inputs), None, *map(id, outputs))
+        key = (*self._likeness.made_of(operator), *types, in_memory)
+        found = self._known.get(key)
+        if found is None:
+            found = self._asked(operator, inputs, outputs, in_memory)
+            if self._likeness.is_ours(operator):
+                self._known[key] = found
+        return found
+
+    def _asked(
+        self,
+        operator: Operator,
+        inputs: tuple[Facts, ...],
+        outputs: tuple[Facts, ...],
+        in_memory: tuple[bool, ...],
+    ) -> Least:
+        rates = self._rates(operator, in_memory)
+        types = tuple(each.type for each in inputs), tuple(each.type for each in outputs)
+        work = work_of(operator, *types, rates)
+        ours = self._likeness.is_ours(operator)
+        if work is None or not (ours or all(each.has_sizes for each in outputs)):
+            return Least()
+        regular = _is_regular(work, inputs)
+        first = _number(work.first_cycles)
+        return Least(
+            known=True,
+            starts_with=work.needs if inputs and regular else "none",
+            cycles=max(_number(work.cycles), 0),
+            first_cycles=first if regular else min(first, 0),
+            last_cycles=_number(work.last_cycles),
+            delay_cycles=max(_number(work.delay_cycles), 0),
+            pace_cycles=max(_number(work.pace_cycles), 0),
+            open_cycles=0 if isinstance(work.cycles, int) else work.cycles,
+            takes=max(int(work.passes), _number(work.gathers) if regular else 0),
+            pads=work.pads,
+            elements=tuple(each.elements for each in outputs),
+            closing=tuple(
+                port for port in _ports(work.closing, inputs) if inputs[port].elements is not None
+            ),
+            may_close=_ports(work.closing, inputs),
+            late=_ports(work.late, outputs),
+            sees=_those(work.sees, inputs),
+            holds=work.holds,
+            deals=work.deals,
+            sends_one=_sends_one(work, outputs),
+            **_bursts(work, rates),
+            computes=ours and _computes(operator, inputs),
+            in_memory=work.in_memory,
+        )
+
+    def _rates(self, operator: Operator, in_memory: tuple[bool, ...]) -> Rates:
+        program = self._program
+        flops_per_cycle = 0
+        if isinstance(operator, ComputeOperator) and operator.has_arithmetic:
+            flops_per_cycle = operator.flops_per_cycle or program.flops_per_cycle
+        hardware = program.hardware
+        bytes_per_cycle = hardware.on_chip.bytes_per_cycle
+        memory = hardware.hbm
+        return Rates(
+            flops_per_cycle, bytes_per_cycle, memory, operator.off_chip, in_memory, self._totals
+        )
+
+
+def _ports(said: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
+    """Return the ports that are ``said``, all where nothing is, but for those without elements."""
+    return tuple(port for port in _those(said, facts) if facts[port].elements != 0)
+
+
+def _is_regular(work: Work, inputs: Sequence[Facts]) -> bool:
+    """Whether all inputs are; what has no elements is not the first one of several."""
+    there = [each for each in inputs if work.needs == "all" or each.type.shape[0] != 0]
+    return all(each.is_regular for each in (there or inputs))
+
+
+def _those(said: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
+    return tuple(range(len(facts)) if said is None else said)
+
+
+def _bursts(work: Work, rates: Rates) -> dict[str, Any]:
+    """Return the fields of ``Least`` that say what is moved off chip."""
+    if work.tile is None:
+        return {}
+    requests = rates.requests(work.tile)
+    return {
+        "requests": None if requests is None else work.bursts * requests,
+        "burst_requests": requests or 0,
+        "burst_cycles": rates.burst(work.tile),
+    }
+
+
+def _sends_one(work: Work, outputs: Sequence[Facts]) -> bool:
+    """Whether each output gets one element, and that at the end."""
+    if not outputs or work.late is not None or work.deals:
+        return False
+    return all(each.elements == 1 for each in outputs)
+
+
+def _computes(operator: Operator, inputs: Sequence[Facts]) -> bool:
+    """Whether what one of our operators costs is known of all that it takes."""
+    return is_ours(_definer(type(operator), "costs")) and all(
+        each.elements is not None and each.has_sizes for each in inputs
+    )
+
+
+def _definer(kind: type[Operator], name: str) -> type:
+    return next(each for each in kind.__mro__ if name in vars(each))
+
+
+def _number(dim: Dim) -> int:
+    return dim if isinstance(dim, int) else 0

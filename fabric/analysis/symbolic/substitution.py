@@ -1,0 +1,180 @@
+"""Sizes for symbols: those that a user chooses, and types of streams with sizes put in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from fabric.graph.values.dims import Dim, free_symbols, is_ragged
+from fabric.graph.values.expression import Expression, Symbol
+from fabric.graph.values.stream_type import (
+    BufferType,
+    StreamType,
+    TileType,
+    TupleType,
+    ValueType,
+    with_dims,
+)
+from fabric.graph.wiring.elaborate import Plan
+from fabric.graph.wiring.program import Program
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.wording import one_of
+
+__all__ = [
+    "Size",
+    "Sizes",
+    "Substitution",
+    "chosen_sizes",
+    "followed",
+    "known_sizes",
+    "peaks",
+    "symbols_of",
+]
+
+Size: TypeAlias = int | Fraction
+"""A number of elements; for a ragged symbol the mean over its groups."""
+
+Sizes: TypeAlias = Mapping[Symbol, Size]
+
+
+def known_sizes(program: Program) -> dict[Symbol, Size]:
+    """Return the sizes that the program binds, and those that its lists decide."""
+    return {**program.listed_sizes, **program.sizes}
+
+
+def symbols_of(plan: Plan) -> dict[str, Symbol]:
+    """Return the symbols in the types of the program's streams by name, in wiring order."""
+    found: dict[str, Symbol] = {}
+    for node in plan.nodes:
+        for stream in (*node.outputs, *node.inputs):
+            for dim in (*stream.shape, *_dims(stream.value)):
+                if not isinstance(dim, int):
+                    for symbol in sorted(free_symbols(dim), key=str):
+                        found.setdefault(symbol.name, symbol)
+    return found
+
+
+def chosen_sizes(plan: Plan, given: Mapping[str, Size], *, data: bool) -> dict[Symbol, Size]:
+    """Return sizes by symbol.
+
+    Args:
+        plan: the program.
+        given: by name, of a ragged symbol the mean over its groups; they count more than the
+            program's.
+        data: take the sizes that the program's control data decide, too.
+
+    Raises:
+        ConfigurationError: no stream has a symbol of a given name, or its size is no integer.
+    """
+    known = symbols_of(plan) if given or data else {}
+    sizes: dict[Symbol, Size] = known_sizes(plan.program) if data else {}
+    for name, size in given.items():
+        if name not in known:
+            expected = one_of(_few(list(known), name), name) if known else "none, all is static"
+            raise ConfigurationError(
+                f"--set {name}={size}: no stream has such a symbol: expected {expected}"
+            )
+        if not isinstance(size, int) and not is_ragged(known[name]):
+            raise ConfigurationError(
+                f"--set {name}={size}: the dimension has one size: expected an integer"
+            )
+        sizes[known[name]] = size
+    return followed(sizes, plan.program)
+
+
+def _few(names: Sequence[str], found: str) -> list[str]:
+    """Return names to choose from: those that begin like ``found``, and not hundreds."""
+    near = [
+        name for name in names if name.split("[")[0] == found.split("[", maxsplit=1)[0]
+    ] or list(names)
+    return [*near[:8], "..."] if len(near) > 8 else near
+
+
+def _dims(value: ValueType) -> list[Dim]:
+    if isinstance(value, TileType):
+        return [value.rows, value.cols]
+    if isinstance(value, BufferType):
+        return [*value.shape, *_dims(value.tile)]
+    if isinstance(value, TupleType):
+        return [dim for item in value.items for dim in _dims(item)]
+    return []
+
+
+class Substitution:
+    """Puts ``sizes`` in place of symbols; symbols without a size stay.
+
+    Attributes:
+        sizes: by symbol.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        """Substitute ``sizes``."""
+        self.sizes: Final = sizes
+        self._dims: dict[Dim, Dim] = {}
+        self._streams: dict[int, tuple[StreamType, StreamType]] = {}
+        self._values: dict[int, tuple[ValueType, ValueType]] = {}
+        self._alike: dict[tuple[tuple[Dim, ...], int], StreamType] = {}
+        self._alike_values: dict[ValueType, ValueType] = {}
+
+    def dim(self, dim: Dim) -> Dim:
+        """Return ``dim`` with sizes: a number where all its symbols have one."""
+        if not isinstance(dim, Expression) or not self.sizes:
+            return dim
+        found = self._dims.get(dim)
+        if found is None:
+            found = self._dims[dim] = dim.with_sizes(self.sizes)
+        return found
+
+    def stream(self, stream: StreamType) -> StreamType:
+        """Return ``stream`` with sizes; of equal ones the same object."""
+        # Most are asked for again, and their hashes are those of all that they are made of.
+        known = self._streams.get(id(stream))
+        if known is None:
+            # What was asked for is kept, so that its identity stays its own.
+            known = self._streams[id(stream)] = stream, self._sized(stream)
+        return known[1]
+
+    def _sized(self, stream: StreamType) -> StreamType:
+        shape = tuple([dim if dim.__class__ is int else self.dim(dim) for dim in stream.shape])
+        known = self._values.get(id(stream.value))
+        if known is None:
+            value = with_dims(stream.value, self.dim) if self.sizes else stream.value
+            value = self._alike_values.setdefault(value, value)
+            known = self._values[id(stream.value)] = stream.value, value
+        key = shape, id(known[1])
+        alike = self._alike.get(key)
+        if alike is None:
+            alike = self._alike[key] = StreamType(shape, known[1])
+        return alike
+
+
+def followed(sizes: Sizes, program: Program) -> dict[Symbol, Size]:
+    """Return ``sizes`` and what follows from them for symbols that stand for others."""
+    result = dict(sizes)
+    # A symbol is made after those it stands for.
+    for symbol, stands_for in program.absorbed.items():
+        if symbol not in result and free_symbols(stands_for) <= result.keys():
+            result[symbol] = Substitution(result).dim(stands_for)
+    for symbol, parts in program.mixtures.items():
+        if symbol not in result and _known(parts, result):
+            at = Substitution(result)
+            count = sum(at.dim(count) for count, _ in parts)
+            whole = sum(at.dim(count) * at.dim(size) for count, size in parts)
+            mean = Fraction(whole, count) if count else Fraction(0)
+            result[symbol] = int(mean) if mean.denominator == 1 else mean
+    return result
+
+
+def peaks(sizes: Sizes, program: Program) -> dict[Symbol, Size]:
+    """Return the largest size of each symbol that stands for elements of several streams."""
+    at = Substitution(sizes)
+    return {
+        symbol: max(at.dim(size) if at.dim(count) else 0 for count, size in parts)
+        for symbol, parts in program.mixtures.items()
+        if _known(parts, sizes)
+    }
+
+
+def _known(parts: tuple[tuple[Dim, Dim], ...], sizes: Sizes) -> bool:
+    return all(free_symbols(dim) <= sizes.keys() for part in parts for dim in part)

@@ -1,0 +1,220 @@
+"""The critical path of a run, by names: back from its last cycle, always to what ended the wait."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fabric.analysis.trace.analysis.roots import HOP, NETWORK, UNTRACED, Root
+from fabric.analysis.trace.analysis.timeline import Timelines, timelines
+from fabric.analysis.trace.reading.wording import Names
+from fabric.messages.telling.causes import Cause
+from fabric.messages.telling.sheet import ShownAsTables
+
+if TYPE_CHECKING:
+    from fabric.analysis.trace.reading.reader import RecordedRun
+
+__all__ = [
+    "CriticalPath",
+    "Step",
+    "WaitRoot",
+    "critical_path",
+    "named_path",
+    "named_root",
+    "path_note",
+    "path_of",
+    "phases",
+]
+
+_PHASES: Final = 10
+
+
+class Step(NamedTuple):
+    """A stretch of the path: from ``start`` to ``end`` it went through ``root``."""
+
+    start: int
+    end: int
+    root: Root
+
+
+def critical_path(timelines: Timelines) -> list[Step]:
+    """Return the path, earliest step first; the steps cover the cycles without a gap.
+
+    It ends with the unit that comes furthest (the first in node order where several do), whose
+    open wait has no cycles. Cycles after that are those the HBM takes to stop.
+    """
+    unit = max(range(len(timelines.names)), key=lambda each: (timelines.final[each], -each))
+    cycle = timelines.final[unit]
+    begins = [[wait.start for wait in waits] for waits in timelines.waits]
+    steps: list[Step] = []
+    if timelines.last > cycle:
+        steps.append(Step(cycle, timelines.last, Root(Cause.HBM, unit)))
+    cycle = min(cycle, timelines.last)
+    while cycle > timelines.first:
+        waits = timelines.waits[unit]
+        number = bisect_left(begins[unit], cycle) - 1
+        if number < 0 or waits[number].end < cycle:
+            start = timelines.first if number < 0 else waits[number].end
+            root = Root("unit", unit) if timelines.traced[unit] else UNTRACED
+            steps.append(Step(start, cycle, root))
+            cycle = start
+            continue
+        wait = waits[number]
+        if wait.peer < 0:
+            steps.append(Step(wait.start, cycle, Root(wait.cause, unit)))
+            cycle = wait.start
+            continue
+        until, held = min(wait.until, cycle), min(wait.end - wait.links, cycle)
+        if held < cycle:
+            steps.append(Step(held, cycle, NETWORK))
+        if until < held:
+            steps.append(Step(until, held, Root("unit", wait.peer) if wait.late else HOP))
+        unit, cycle = wait.peer, until
+    steps.reverse()
+    return steps
+
+
+def path_note(status: str) -> str:
+    """Return what the path is of a run that did not come to its end; nothing of one that did."""
+    return "" if status == "completed" else "of what happened until the run stopped"
+
+
+def phases(timelines: Timelines, path: list[Step]) -> list[tuple[int, int, Root, float]]:
+    """Return what the path mostly went through, and its share, in each tenth of the run.
+
+    Neighbours with the same root are one phase.
+    """
+    first, last = timelines.first, timelines.last
+    edges = sorted({first + (last - first) * tenth // _PHASES for tenth in range(_PHASES + 1)})
+    found: list[tuple[int, int, Root, int]] = []
+    number = 0
+    for start, end in pairwise(edges):
+        cycles: Counter[Root] = Counter()
+        while number < len(path) and path[number].end <= start:
+            number += 1
+        for step in path[number:]:
+            if step.start >= end:
+                break
+            cycles[step.root] += min(step.end, end) - max(step.start, start)
+        if not cycles:
+            continue
+        root, most = max(cycles.items(), key=lambda item: (item[1], item[0]))
+        if found and found[-1][2] == root:
+            begun, _, _, before = found[-1]
+            found[-1] = (begun, end, root, before + most)
+        else:
+            found.append((start, end, root, most))
+    return [(start, end, root, most / (end - start)) for start, end, root, most in found]
+
+
+@dataclass(frozen=True)
+class WaitRoot:
+    """What a chain of waits comes to.
+
+    Attributes:
+        kind: ``unit`` that works, ``hbm`` or ``capacity`` that serves a unit, ``hop`` between
+            units, links of the ``network`` that channels share, ``untraced`` units, or ``open``
+            waits that had not ended.
+        unit: that works or is served; None for the others.
+        name: what it is called.
+    """
+
+    kind: str
+    unit: str | None
+    name: str
+
+
+@dataclass(frozen=True)
+class PathStep:
+    """A stretch of the path.
+
+    Attributes:
+        start_cycle, end_cycle: its first cycle and the first one after it.
+        root: what it went through.
+    """
+
+    start_cycle: int
+    end_cycle: int
+    root: WaitRoot
+
+
+@dataclass(frozen=True)
+class PathShare:
+    """How much of the path went through one thing.
+
+    Attributes:
+        root: the thing.
+        cycles: of the path.
+    """
+
+    root: WaitRoot
+    cycles: int
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Tenths of the run in which the path mostly went through one thing.
+
+    Attributes:
+        start_cycle, end_cycle: its first cycle and the first one after it.
+        root: the thing.
+        share: of the phase, from 0 to 1.
+    """
+
+    start_cycle: int
+    end_cycle: int
+    root: WaitRoot
+    share: float
+
+
+@dataclass(frozen=True, repr=False)
+class CriticalPath(ShownAsTables):
+    """The chain of work and waits that decides when a run ends, with each cycle once.
+
+    Attributes:
+        cycles: of the path, which are all that were traced.
+        steps: earliest first, without a gap.
+        shares: by root, the largest first.
+        phases: earliest first.
+        note: what the path is of a run that did not come to its end; empty of one that did.
+    """
+
+    cycles: int
+    steps: tuple[PathStep, ...] = field(repr=False)
+    shares: tuple[PathShare, ...] = field(repr=False)
+    phases: tuple[Phase, ...] = field(repr=False)
+    note: str
+
+
+def path_of(trace: RecordedRun) -> CriticalPath:
+    """Return the critical path of ``trace``."""
+    lines = timelines(trace)
+    return named_path(Names(trace), lines, critical_path(lines), trace.status)
+
+
+def named_path(names: Names, lines: Timelines, path: list[Step], status: str) -> CriticalPath:
+    """Return ``path`` with names for numbers."""
+    cycles: Counter[Root] = Counter()
+    for step in path:
+        cycles[step.root] += step.end - step.start
+    roots = {root: named_root(names, root) for root in cycles}
+    ranked = sorted(cycles.items(), key=lambda item: (-item[1], item[0]))
+    return CriticalPath(
+        cycles=lines.last - lines.first,
+        steps=tuple(PathStep(step.start, step.end, roots[step.root]) for step in path),
+        shares=tuple(PathShare(roots[root], count) for root, count in ranked),
+        phases=tuple(
+            Phase(start, end, roots[root], share) for start, end, root, share in phases(lines, path)
+        ),
+        note=path_note(status),
+    )
+
+
+def named_root(names: Names, root: Root) -> WaitRoot:
+    """Return ``root`` with names for numbers."""
+    return WaitRoot(
+        str(root.kind), names.units[root.unit] if root.unit >= 0 else None, names.root(root)
+    )

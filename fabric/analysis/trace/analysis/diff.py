@@ -1,0 +1,204 @@
+"""Where two runs part, and which units got slower."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.messages.telling.causes import SHOWN, Cause
+from fabric.messages.telling.sheet import ShownAsTables
+
+if TYPE_CHECKING:
+    from fabric.analysis.trace.reading.reader import RecordedRun
+
+__all__ = ["COMPARED", "Parting", "Setting", "Stamps", "TraceDiff", "UnitChange", "diff_of"]
+
+COMPARED: Final = tuple(cause for cause in SHOWN if cause is not Cause.IDLE)
+"""Causes whose cycles are compared: a unit that ends later is idle for less."""
+
+_EVENTS = (
+    "SELECT c.name, element, sent_cycle, taken_cycle FROM transfers JOIN channels c USING (channel)"
+)
+
+
+class Stamps(NamedTuple):
+    """When an element was on its way.
+
+    Attributes:
+        sent_cycle: its producer sent it.
+        taken_cycle: its consumer dequeued it; None where it is still held.
+    """
+
+    sent_cycle: int
+    taken_cycle: int | None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parameter or a piece of hardware that differs.
+
+    Attributes:
+        name: such as ``hardware.channel.depth``.
+        in_a, in_b: its values; None where there is none.
+    """
+
+    name: str
+    in_a: object
+    in_b: object
+
+
+@dataclass(frozen=True)
+class Parting:
+    """The earliest transfer that differs.
+
+    Attributes:
+        cycle: the first one in which one run did what the other did not.
+        channel: its name.
+        element: its number in the channel, from 0.
+        in_a, in_b: its stamps; None where it was not sent.
+    """
+
+    cycle: int
+    channel: str
+    element: int
+    in_a: Stamps | None
+    in_b: Stamps | None
+
+
+@dataclass(frozen=True)
+class UnitChange:
+    """What changed for a unit from A to B, in cycles more or fewer.
+
+    Attributes:
+        name, file, line: which unit, and where B has it wired.
+        ended_in_a, ended_in_b: whether its operator had ended; None where a trace does not say.
+        end_cycles: its last cycle in B is so much later.
+        busy_cycles, empty_cycles, full_cycles, hbm_cycles, capacity_cycles: it worked or waited so
+            much longer.
+    """
+
+    name: str
+    file: str
+    line: int
+    ended_in_a: bool | None
+    ended_in_b: bool | None
+    end_cycles: int
+    busy_cycles: int
+    empty_cycles: int
+    full_cycles: int
+    hbm_cycles: int
+    capacity_cycles: int
+
+
+@dataclass(frozen=True, repr=False)
+class TraceDiff(ShownAsTables):
+    """Two runs beside each other; units and channels are matched by name.
+
+    Attributes:
+        names, outcomes, cycles: of the programs and the runs, A and B.
+        settings: that differ, by name.
+        parting: the first transfer that differs; None where all are alike.
+        units: of both runs that changed, the most delayed end first; one that did not end in B is
+            the most delayed of all.
+    """
+
+    names: tuple[str, str]
+    outcomes: tuple[str, str]
+    cycles: tuple[int, int]
+    settings: tuple[Setting, ...]
+    parting: Parting | None
+    units: tuple[UnitChange, ...] = field(repr=False)
+
+
+def diff_of(a: RecordedRun, b: RecordedRun) -> TraceDiff:
+    """Return what differs between two runs."""
+    return TraceDiff(
+        names=(str(a.meta.get("name")), str(b.meta.get("name"))),
+        outcomes=(a.outcome, b.outcome),
+        cycles=(a.cycles, b.cycles),
+        settings=_settings(a.meta, b.meta),
+        parting=_parting(a, b),
+        units=_changes(Accounts(a), Accounts(b)),
+    )
+
+
+_Key: TypeAlias = tuple[str, int]
+
+
+def _parting(a: RecordedRun, b: RecordedRun) -> Parting | None:
+    found_a, found_b = _events(a), _events(b)
+    keys: set[_Key] = found_a.keys() | found_b.keys()
+    parted = (
+        (_first_cycle(found_a.get(key), found_b.get(key)), *key)
+        for key in keys
+        if found_a.get(key) != found_b.get(key)
+    )
+    first = min(parted, default=None)
+    if first is None:
+        return None
+    cycle, channel, element = first
+    found = (events.get((channel, element)) for events in (found_a, found_b))
+    return Parting(cycle, channel, element, *found)
+
+
+def _events(trace: RecordedRun) -> dict[_Key, Stamps]:
+    return {
+        (name, element): Stamps(sent, taken) for name, element, sent, taken in trace.rows(_EVENTS)
+    }
+
+
+def _first_cycle(in_a: Stamps | None, in_b: Stamps | None) -> int:
+    """Return the first cycle in which one run did what the other did not."""
+    if in_a is None or in_b is None:
+        only = in_a or in_b
+        assert only is not None
+        return only.sent_cycle
+    parted = next((x, y) for x, y in zip(in_a, in_b, strict=True) if x != y)
+    return min(cycle for cycle in parted if cycle is not None)
+
+
+def _settings(a: dict[str, object], b: dict[str, object]) -> tuple[Setting, ...]:
+    """Return the parameters and pieces of hardware that differ."""
+    found = []
+    for title in ("program", "mode", "parameters", "hardware"):
+        left, right = _flat(title, a.get(title)), _flat(title, b.get(title))
+        found += [
+            Setting(key, left.get(key), right.get(key))
+            for key in sorted(left.keys() | right.keys())
+            if left.get(key) != right.get(key)
+        ]
+    return tuple(found)
+
+
+def _flat(title: str, value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        return {title: value}
+    found: dict[str, object] = {}
+    for key, each in value.items():
+        found |= _flat(f"{title}.{key}", each)
+    return found
+
+
+def _changes(a: Accounts, b: Accounts) -> tuple[UnitChange, ...]:
+    """Return what changed, for units of both runs."""
+    units = {a.names.units[each.unit]: each for each in a.units}
+    changes = []
+    for each in b.units:
+        name = b.names.units[each.unit]
+        before = units.get(name)
+        if before is None:
+            continue
+        change = UnitChange(
+            name,
+            *b.names.wired[each.unit],
+            a.timelines.finished[before.unit],
+            b.timelines.finished[each.unit],
+            b.timelines.final[each.unit] - a.timelines.final[before.unit],
+            *(getattr(each, cause) - getattr(before, cause) for cause in COMPARED),
+        )
+        counts = (change.end_cycles, *(getattr(change, cause.column) for cause in COMPARED))
+        if any(counts) or change.ended_in_a != change.ended_in_b:
+            changes.append(change)
+    changes.sort(key=lambda change: (bool(change.ended_in_b), -change.end_cycles, change.name))
+    return tuple(changes)

@@ -1,0 +1,358 @@
+"""The state that a recorded run had at a cycle: and what everyone was doing.
+
+It is as the engine has it of a machine.
+A trace has the stamps of all that happened, and what only a machine knows at the end: not recorded,
+and None before that, are the operations of units, who holds room on chip and what the HBM has
+counted, which is recorded of a run that said how it ended; and at any cycle, when
+streams were ended that no unit waits for in the end. Of a window, or of some channels, there is
+what was recorded: until a unit's last cycle, what is no recorded wait counts as work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from fabric.analysis.trace.reading.reader import refused
+from fabric.analysis.trace.selection import TraceOptions
+from fabric.graph.arguments.described import checked
+from fabric.graph.hardware.description import Pages
+from fabric.messages.telling.causes import Cause, Operation
+from fabric.messages.telling.place import Place
+from fabric.messages.telling.sheet import ShownAsTables
+from fabric.messages.telling.wording import close_to
+from fabric.timing.log.log_rows import ALLOCATE, LONG_COLUMNS, OPERATION_COLUMNS
+from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
+from fabric.timing.state.expected import UNTOLD, Expected
+from fabric.timing.state.run_state import ChannelState, OnChipState, RunState, WaitState, open_waits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fabric.analysis.trace.reading.reader import RecordedRun
+    from fabric.timing.log.tally import ChannelStem, UnitStem
+    from fabric.timing.state.run_state import OpenWait, UnitState
+
+__all__ = ["Moment", "expected_in", "moment_of", "state_in"]
+
+_NEVER: Final = (1 << 63) - 1
+"""No stamp is later."""
+
+_UNITS: Final = """
+SELECT unit, name, operator, kind, file, line, flops_per_cycle, coalesce(last.cycle, 0),
+    coalesce(finished, false), busy_cycles, coalesce(flops, 0)
+FROM units LEFT JOIN last_cycles last USING (unit) LEFT JOIN states USING (unit) ORDER BY unit
+"""
+
+_LAST_WAITS: Final = """
+SELECT unit, waits_for, list(channel ORDER BY waiting.rowid), since_cycle, any_of,
+    any_value(seen_stop), any_value(awaited_stop)
+FROM states LEFT JOIN waiting USING (unit)
+WHERE waits_for IS NOT NULL AND since_cycle <= $cut GROUP BY ALL
+"""
+
+_CHANNELS: Final = """
+SELECT channel, name, reader, producer, consumer, carries, depth, forward_cycles, backward_cycles
+FROM channels ORDER BY channel
+"""
+
+_WAITED_FOR: Final = """
+SELECT channel, any_value(elements), any_value(closed_cycle) FROM waiting GROUP BY channel
+"""
+"""Of a window the last state has the elements of the whole run, where a unit waits."""
+
+_WANTED: Final = f"""
+SELECT unit, wanted_bytes FROM (
+    SELECT unit, wanted_bytes, since_cycle FROM states
+    WHERE wanted_bytes > 0 AND since_cycle <= $cut
+    UNION ALL SELECT unit, amount, cycle - wait_cycles FROM recorded_operations
+    WHERE operation = {ALLOCATE} AND cycle - wait_cycles <= $cut AND cycle > $cut
+) ORDER BY since_cycle, unit
+"""
+
+_AFTER: Final = {
+    True: f"{Cause.IDLE.label}, at its end",
+    False: f"{Cause.IDLE.label}, stopped with the run",
+    None: "not recorded any more",
+}
+"""What a unit is after its last cycle, by whether its operator had ended."""
+
+_AROUND: Final = """
+SELECT coalesce(max(end_cycle) FILTER (NOT open AND end_cycle <= $at), 0),
+    coalesce(min(start_cycle) FILTER (start_cycle > $at), any_value(last.cycle), 0),
+    max(end_cycle) FILTER (NOT open AND start_cycle <= $at AND end_cycle > $at),
+    coalesce(any_value(last.cycle), 0)
+FROM units LEFT JOIN last_cycles last USING (unit) LEFT JOIN waits USING (unit)
+GROUP BY unit ORDER BY unit
+"""
+
+
+def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
+    """Return the state of the run in ``cycle`` of the virtual time, or the last one.
+
+    All that bears a stamp up to ``cycle`` has happened, and nothing later. A unit that works has
+    come to ``cycle``, and its work up to there counts. One that waits, from the first cycle of the
+    wait to the one before it goes on, stands where it began to wait, and so does the clock of one
+    that has ended; a wait counts in its unit and channel once it is over. So every clock is the sum
+    of what is counted, and accounts of the state reach up to ``cycle``.
+
+    A burst has moved its bytes once the HBM has answered; of one that it never answered, those that
+    were served count from the run's last cycle on. An element that was sent to an operator which
+    has ended is dequeued when it would be visible: that may be later than the run's last cycle.
+
+    Args:
+        trace: of the run.
+        cycle: from 0 on; None for the last state that ``trace`` has.
+
+    Returns:
+        The state. A wait in it that came to an end has one channel, the one that ended it, also
+        where others would have done; and no ``stops``.
+    """
+    cut = _NEVER if cycle is None else cycle
+    ((moved_bytes,),) = trace.rows(
+        "SELECT coalesce(sum(bytes), 0)::BIGINT FROM bursts WHERE end_cycle <= $cut", cut=cut
+    )
+    stems, ends = _units(trace, cut)
+    channels = trace.rows(_CHANNELS)
+    tally, waits = _counted(trace, len(stems), channels, cut)
+    closed, taken = {}, {}
+    for number, elements, closed_cycle in trace.rows(_WAITED_FOR):
+        if closed_cycle is not None and closed_cycle <= cut:
+            closed[number] = closed_cycle
+        if cut == _NEVER:
+            taken[number] = elements
+    return RunState(
+        program=trace.meta.get("name", ""),
+        cycles=min(cut, trace.cycles),
+        units=tally.units(stems, waits | _last_waits(trace, cut), ends, cut),
+        channels=tally.channels(channels, closed, taken),
+        on_chip=_on_chip(trace, cut),
+        hbm_bytes_moved=moved_bytes,
+        hbm=trace.hbm if cut >= trace.cycles else None,
+    )
+
+
+def expected_in(trace: RecordedRun) -> Mapping[int, Expected]:
+    """Return what the shapes told of channels, by number, when the last state was written.
+
+    They were asked about the channels of loops only.
+    """
+    told = dict.fromkeys(
+        (number for (number,) in trace.rows("SELECT channel FROM channels")), UNTOLD
+    )
+    for number, in_all, shape, per_output, feedback in trace.rows(
+        "SELECT channel, in_all, shape, per_output, feedback FROM waiting WHERE in_all IS NOT NULL"
+    ):
+        file, _, line = (feedback or "").rpartition(":")
+        told[number] = Expected(
+            int(in_all) if in_all.isdigit() else in_all,
+            shape or "",
+            per_output,
+            None if feedback is None else Place(file, int(line)),
+        )
+    return told
+
+
+def _counted(
+    trace: RecordedRun, units: int, channels: list[ChannelStem], cut: int
+) -> tuple[Tally, dict[int, WaitState]]:
+    """Return what had happened by a cycle, and the waits that were over later."""
+    shared = set(trace.shared_channels)
+    ways = [
+        (producer, consumer, forward, backward, number in shared)
+        for number, _, _, producer, consumer, _, _, forward, backward in channels
+    ]
+    tally = Tally(units, np.array(ways, np.int64))
+    rows = trace.table("recorded ORDER BY channel, element", LONG_COLUMNS)
+    operations = trace.table("recorded_operations", OPERATION_COLUMNS)
+    under_way = tally.count(rows, waits_of(rows, operations, tally.ways), cut)
+    return tally, {unit: wait_state(wait) for unit, wait in under_way.items()}
+
+
+def _units(trace: RecordedRun, cut: int) -> tuple[list[UnitStem], dict[int, UnitEnd]]:
+    """Return the first fields of units, and what those came to that do nothing after a cycle."""
+    stems: list[UnitStem] = []
+    ends = {}
+    for (
+        number, name, operator, kind, file, line, flops_per_cycle, cycle, finished, busy_cycles,
+        flops,
+    ) in trace.rows(_UNITS):  # fmt: skip
+        stems.append((number, name, operator, kind, Place(file, line), flops_per_cycle))
+        if cycle <= cut:
+            ends[number] = UnitEnd(cycle, finished, busy_cycles, flops)
+    return stems, ends
+
+
+def _last_waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
+    """Return what units waited for that never got it, by their numbers."""
+    return {
+        unit: WaitState(
+            Operation(operation),
+            tuple(number for number in channels if number is not None),
+            since_cycle,
+            bool(any_of),
+            None if awaited is None else (seen, awaited),
+        )
+        for unit, operation, channels, since_cycle, any_of, seen, awaited in trace.rows(
+            _LAST_WAITS, cut=cut
+        )
+    }
+
+
+def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
+    """Return who wants room on chip, in the order they are served, and who holds it."""
+    on_chip = trace.meta.get("hardware", {}).get("on_chip", {})
+    capacity_bytes, page_bytes = on_chip.get("capacity_bytes"), on_chip.get("page_bytes")
+    pages = None if page_bytes is None else Pages(page_bytes, on_chip["unit_bytes"])
+    held: tuple[tuple[int, int], ...] | None = None
+    if capacity_bytes is None or (trace.has_state and cut >= trace.cycles):
+        held = tuple(
+            trace.rows("SELECT unit, held_bytes FROM states WHERE held_bytes > 0 ORDER BY unit")
+        )
+    return OnChipState(capacity_bytes, tuple(trace.rows(_WANTED, cut=cut)), held, pages)
+
+
+class _Around(NamedTuple):
+    """What a state does not tell: since when a unit works, and what becomes of it later.
+
+    Attributes:
+        works_since, works_until: if it works.
+        waits_until: None where it does not wait, or to the end of the run.
+        last_cycle: of the unit.
+    """
+
+    works_since: int
+    works_until: int
+    waits_until: int | None
+    last_cycle: int
+
+
+@dataclass(frozen=True)
+class UnitMoment:
+    """What a unit was doing.
+
+    Attributes:
+        name, operator, file, line: which unit, and where it was wired.
+        cause: under which the cycle counts; None where the unit was not traced.
+        awaits: what it waits for, another unit or a memory; None where it does not wait.
+        since_cycle: when it began to; None where it was not traced.
+        until_cycle: the first cycle after it; None to the end of the run.
+        ended: of an idle one, whether its operator had ended or was stopped with the run; None
+            where the trace does not say, and of all others.
+    """
+
+    name: str
+    operator: str
+    file: str
+    line: int
+    cause: Cause | None
+    awaits: str | None = None
+    since_cycle: int | None = None
+    until_cycle: int | None = None
+    ended: bool | None = None
+
+    @property
+    def doing(self) -> str:
+        """The same in a few words."""
+        if self.cause is None:
+            return "not traced"
+        if self.cause is Cause.IDLE:
+            return _AFTER[self.ended]
+        if self.awaits is None:
+            return self.cause.label
+        waiting = f"{self.cause.label}, waits for {self.awaits}"
+        return waiting if self.until_cycle is not None else f"{waiting}, to the end of the run"
+
+
+@dataclass(frozen=True, repr=False)
+class Moment(ShownAsTables):
+    """A cycle of a run.
+
+    Attributes:
+        cycle: of the virtual time.
+        units: what they were doing, in node order.
+        channels: what they held, in edge order.
+        state: of the whole run in that cycle, with clocks and counters.
+    """
+
+    cycle: int
+    units: tuple[UnitMoment, ...] = field(repr=False)
+    channels: tuple[ChannelState, ...] = field(repr=False)
+    state: RunState = field(repr=False)
+
+    @checked
+    def around(self, name: str) -> Moment:
+        """Return the unit ``name`` with its neighbours and the channels to them.
+
+        Raises:
+            ConfigurationError: there is no such unit.
+        """
+        names = [unit.name for unit in self.state.units]
+        if name not in names:
+            raise refused(f"unit {name}: expected {close_to(names, name)}")
+        middle = names.index(name)
+        channels = tuple(each for each in self.channels if middle in (each.producer, each.consumer))
+        near = {middle}.union(*((each.producer, each.consumer) for each in channels))
+        kept = {names[number] for number in near}
+        units = tuple(unit for unit in self.units if unit.name in kept)
+        return replace(self, units=units, channels=channels)
+
+
+def moment_of(trace: RecordedRun, cycle: int) -> Moment:
+    """Return what everyone was doing in ``cycle``.
+
+    Raises:
+        ConfigurationError: the cycle was not recorded.
+    """
+    first, last = trace.window
+    if not first <= cycle <= last:
+        raise refused(f"cycle {cycle}: expected a cycle from {first:,} to {last:,}")
+    state = state_in(trace, cycle)
+    options = TraceOptions(nodes=trace.meta.get("nodes"))
+    arounds = (_Around(*row) for row in trace.rows(_AROUND, at=cycle))
+    units = []
+    for unit, wait, around in zip(state.units, open_waits(state), arounds, strict=True):
+        still = UnitMoment(unit.name, unit.operator, *unit.place, None)
+        if options.keeps(unit.name):
+            still = _doing(still, trace, state, unit, wait, around)
+        units.append(still)
+    return Moment(cycle, tuple(units), state.channels, state)
+
+
+def _doing(
+    still: UnitMoment,
+    trace: RecordedRun,
+    state: RunState,
+    unit: UnitState,
+    wait: OpenWait | None,
+    around: _Around,
+) -> UnitMoment:
+    """Return what ``unit`` does."""
+    if wait is not None:
+        return replace(
+            still,
+            cause=wait.cause,
+            awaits=_awaited(state, wait),
+            since_cycle=wait.since_cycle,
+            until_cycle=around.waits_until,
+        )
+    if state.cycles >= around.last_cycle:
+        ended = unit.finished if trace.has_state else None
+        return replace(still, cause=Cause.IDLE, since_cycle=around.last_cycle, ended=ended)
+    return replace(
+        still,
+        cause=Cause.BUSY,
+        since_cycle=around.works_since,
+        until_cycle=around.works_until,
+    )
+
+
+def _awaited(state: RunState, wait: OpenWait) -> str:
+    """Return the unit at the other end, or the memory."""
+    if wait.channel is None:
+        return wait.cause.awaits
+    channel = state.channels[wait.channel]
+    peer = channel.producer if wait.cause.peer == "producer" else channel.consumer
+    return state.units[peer].name

@@ -1,0 +1,180 @@
+"""Root attribution: whose work or memory each stalled cycle was really waiting for.
+
+A unit that waits in cycle t for a peer that waits itself, waits for the peer's peer, and so on to
+a unit that works or a memory that moves data in cycle t. An event that ends a wait happens at or
+after the end of every wait further down, so that the chain always ends (a hop is a cycle at
+least).
+The cycles in which an element or a credit was already on its way are charged to the hops, but for
+those in which links held it up that other channels use, too: they are the network's.
+
+Where a wait had not ended when the run stopped, the chain may close, or come to a unit that has
+ended or was stopped: those cycles are charged to the waits that had not ended.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fabric.analysis.trace.analysis.timeline import Interval, Timelines
+from fabric.messages.telling.causes import MEMORIES
+
+__all__ = ["HOP", "NETWORK", "OPEN", "UNTRACED", "Root", "Roots"]
+
+
+class Root(NamedTuple):
+    """What a stalled cycle is charged to.
+
+    Attributes:
+        kind: one of ``MEMORIES``, ``unit``, ``hop``, ``network``, ``untraced`` or
+            ``open``.
+        unit: that works, or for which the memory works; -1 for the others.
+    """
+
+    kind: str
+    unit: int
+
+
+HOP: Final = Root("hop", -1)
+NETWORK: Final = Root("network", -1)
+UNTRACED: Final = Root("untraced", -1)
+OPEN: Final = Root("open", -1)
+
+
+class Roots:
+    """For each unit, at each cycle, the root: itself while it works, else what it waits for."""
+
+    def __init__(self, timelines: Timelines) -> None:
+        """Resolve all waits; a wait's roots are a slice of its peer's."""
+        self._timelines: Final = timelines
+        units = len(timelines.names)
+        # A root is a number here: that of the unit that works, and so on as in this list.
+        self._known: Final = [
+            *(Root("unit", unit) for unit in range(units)),
+            *(Root(kind, unit) for kind in MEMORIES for unit in range(units)),
+            HOP,
+            NETWORK,
+            UNTRACED,
+            OPEN,
+        ]
+        self._number: Final = {root: number for number, root in enumerate(self._known)}
+        self._closing: Final = _closing(timelines)
+        self._starts: Final = [array("q") for _ in range(units)]
+        self._roots: Final = [array("q") for _ in range(units)]
+        self._ends: Final = [0] * units
+        self._next: Final = [0] * units
+        for unit in range(units):
+            self._build(unit, self._end(unit))
+
+    def charged(self, unit: int) -> Counter[Root]:
+        """Return the stalled cycles of ``unit`` by root."""
+        first, last = self._timelines.first, self._timelines.last
+        starts = np.array(self._starts[unit], np.int64)
+        roots = np.array(self._roots[unit], np.int64)
+        ends = np.append(starts[1:], self._ends[unit])
+        lengths = np.minimum(ends, last) - np.maximum(starts, first)
+        counted = (roots != unit) & (lengths > 0)
+        cycles = np.zeros(len(self._known), np.int64)
+        np.add.at(cycles, roots[counted], lengths[counted])
+        return Counter({self._known[root]: int(cycles[root]) for root in np.flatnonzero(cycles)})
+
+    def _build(self, unit: int, target: int) -> None:
+        """Resolve ``unit`` up to ``target``, and before it whatever that needs."""
+        stack = [(unit, target)]
+        under_way = {unit}
+        while stack:
+            unit, target = stack[-1]
+            needed = self._advance(unit, target, under_way)
+            if needed is None:
+                stack.pop()
+                under_way.discard(unit)
+            else:
+                stack.append(needed)
+                under_way.add(needed[0])
+
+    def _advance(self, unit: int, target: int, under_way: set[int]) -> tuple[int, int] | None:
+        """Go on with ``unit``; return the peer, and up to where, that has to come first."""
+        waits = self._timelines.waits[unit]
+        number = self._next[unit]
+        while number < len(waits) and waits[number].start < target:
+            wait = waits[number]
+            self._work_until(unit, wait.start)
+            if wait.peer >= 0 and not (wait.open and unit in self._closing):
+                peer_target = min(wait.until, self._end(wait.peer))
+                if self._ends[wait.peer] < peer_target and wait.peer not in under_way:
+                    self._next[unit] = number
+                    return wait.peer, peer_target
+            self._resolve(unit, wait)
+            number += 1
+        self._next[unit] = number
+        self._work_until(unit, min(target, self._timelines.final[unit]))
+        return None
+
+    def _end(self, unit: int) -> int:
+        """Return up to where ``unit`` works or waits."""
+        still = self._timelines.still(unit)
+        return self._timelines.final[unit] if still is None else still.end
+
+    def _work_until(self, unit: int, cycle: int) -> None:
+        if cycle > self._ends[unit]:
+            root = unit if self._timelines.traced[unit] else self._number[UNTRACED]
+            self._append(unit, self._ends[unit], root)
+            self._ends[unit] = cycle
+
+    def _resolve(self, unit: int, wait: Interval) -> None:
+        if wait.peer < 0:
+            kind = 1 + MEMORIES.index(wait.cause)
+            self._append(unit, wait.start, kind * len(self._ends) + unit)
+        elif wait.open and unit in self._closing:
+            self._append(unit, wait.start, self._number[OPEN])
+        else:
+            end = min(wait.until, self._ends[wait.peer])
+            if end > wait.start:
+                self._copy(unit, wait.peer, wait.start, end)
+            end = max(end, wait.start)
+            held = max(end, wait.end - wait.links)
+            if held > end:
+                root = wait.peer if wait.late else self._number[OPEN if wait.open else HOP]
+                self._append(unit, end, root)
+            if wait.end > held:
+                self._append(unit, held, self._number[NETWORK])
+        self._ends[unit] = wait.end
+
+    def _copy(self, unit: int, peer: int, start: int, end: int) -> None:
+        """Append the peer's roots from ``start`` to ``end``."""
+        starts, roots = self._starts[peer], self._roots[peer]
+        low = bisect_right(starts, start) - 1
+        high = bisect_left(starts, end)
+        self._append(unit, start, roots[low])
+        self._starts[unit].extend(starts[low + 1 : high])
+        self._roots[unit].extend(roots[low + 1 : high])
+
+    def _append(self, unit: int, start: int, root: int) -> None:
+        self._starts[unit].append(start)
+        self._roots[unit].append(root)
+
+
+def _closing(timelines: Timelines) -> set[int]:
+    """Return one unit of each loop of open waits, the one that came to wait last.
+
+    Once it waits, all of its loop do: from there on the chain of waits comes back to it.
+    """
+    still = [timelines.still(unit) for unit in range(len(timelines.names))]
+    closing: set[int] = set()
+    seen: set[int] = set()
+    for first in range(len(still)):
+        chain: list[int] = []
+        unit, wait = first, still[first]
+        while wait is not None and wait.peer >= 0 and unit not in seen:
+            seen.add(unit)
+            chain.append(unit)
+            unit = wait.peer
+            wait = still[unit]
+        if unit in chain:
+            loop = chain[chain.index(unit) :]
+            closing.add(max(loop, key=lambda each: (timelines.final[each], -each)))
+    return closing

@@ -1,0 +1,186 @@
+"""All cycles of a run, accounted for: where they went, for whom units waited, what bounds it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from fabric.analysis.trace.analysis.critical import Step, critical_path, path_note
+from fabric.analysis.trace.analysis.roots import Root, Roots
+from fabric.analysis.trace.analysis.timeline import Timelines, UnitStalls, timelines
+from fabric.analysis.trace.analysis.what_if import Gain, gains_of
+from fabric.analysis.trace.reading.wording import Names, percent
+from fabric.messages.telling.place import Place
+from fabric.messages.telling.wording import counted
+
+if TYPE_CHECKING:
+    from fabric.analysis.trace.reading.reader import RecordedRun
+
+__all__ = ["Accounts"]
+
+_DEQUEUED: Final = """
+SELECT consumer, count(*) FROM transfers JOIN channels USING (channel)
+WHERE taken_cycle IS NOT NULL AND NOT bare GROUP BY consumer
+"""
+
+Key = TypeVar("Key", str, int, Root)
+
+_TRIED: Final = 8
+"""Families of each ranking that are tried without their work."""
+
+_MUCH: Final = 0.1
+"""Of the cycles; who gains less by a change was not bound by it."""
+
+
+class Accounts:
+    """All a run's cycles, accounted for.
+
+    Attributes:
+        names: of units and channels.
+        timelines: of all units.
+        cycles: accounted for, of each unit.
+        units: where each unit's cycles went, in node order; units not traced are left out.
+        by_number: the same, by the unit's number.
+        charged: stalled cycles of all units by root.
+        by_unit: stalled cycles of each unit by root.
+        elements: values that each unit dequeued, by its number.
+        path: the critical path; of a run that stopped, the path to its last cycle.
+        status: how the run ended.
+    """
+
+    def __init__(self, trace: RecordedRun) -> None:
+        """Account for ``trace``."""
+        self._trace: Final = trace
+        self.names: Final = Names(trace)
+        self.status: Final = trace.status
+        self.timelines: Final[Timelines] = timelines(trace)
+        self.cycles: Final = self.timelines.last - self.timelines.first
+        traced = [unit for unit, kept in enumerate(self.timelines.traced) if kept]
+        self.units: Final[list[UnitStalls]] = [self.timelines.stalls(unit) for unit in traced]
+        self.by_number: Final = {each.unit: each for each in self.units}
+        roots = Roots(self.timelines)
+        self.by_unit: Final = {unit: roots.charged(unit) for unit in traced}
+        self.charged: Final[Counter[Root]] = Counter()
+        for each in self.by_unit.values():
+            self.charged.update(each)
+        self.path: Final[list[Step]] = critical_path(self.timelines)
+        self.elements: Final[Counter[int]] = Counter(dict(trace.rows(_DEQUEUED)))
+
+    def on_path(self) -> Counter[Root]:
+        """Return the cycles of the critical path by root."""
+        cycles: Counter[Root] = Counter()
+        for step in self.path:
+            cycles[step.root] += step.end - step.start
+        return cycles
+
+    def ranked(self) -> list[UnitStalls]:
+        """Return the units: on the critical path, the most stalled, those that had no part."""
+        share: Counter[int] = Counter()
+        for root, cycles in self.on_path().items():
+            share[root.unit] += cycles
+
+        def key(each: UnitStalls) -> tuple[bool, int, int, int]:
+            return not self.took_part(each), -share[each.unit], -each.stalled, each.unit
+
+        return sorted(self.units, key=key)
+
+    def took_part(self, stalls: UnitStalls) -> bool:
+        """Whether a unit got an element, worked, or asked a memory for anything."""
+        return bool(self.elements[stalls.unit] or stalls.busy or stalls.hbm or stalls.capacity)
+
+    @property
+    def path_note(self) -> str:
+        """What the path is of a run that did not come to its end."""
+        return path_note(self.status)
+
+    @cached_property
+    def gains(self) -> tuple[Gain, ...] | None:
+        """What would make the run shorter; None of one that cannot be timed again."""
+        return gains_of(self._trace, self.names, self.tried)
+
+    @cached_property
+    def tried(self) -> list[int]:
+        """Families, by their first units, that may gain: on the path, waited for, or at work."""
+        rankings: list[Counter[int]] = [Counter(), Counter(), Counter()]
+        for ranking, roots in zip(rankings, (self.on_path(), self.charged), strict=False):
+            for root, cycles in roots.items():
+                if root.unit >= 0:
+                    ranking[self.names.first[root.unit]] += cycles
+        for each in self.units:
+            rankings[-1][self.names.first[each.unit]] += each.busy
+        tried = (
+            [unit for unit, cycles in _ranked(ranking)[:_TRIED] if cycles] for ranking in rankings
+        )
+        return list(dict.fromkeys(chain.from_iterable(tried)))
+
+    def verdict(self) -> str:
+        """Return what bounds the run: the thing without which it would gain most.
+
+        Of a run that cannot be timed again, it says what most of the critical path went through;
+        of one that did not complete, what became of it.
+        """
+        if self.status != "completed":
+            return self._stopped()
+        if not self.cycles:
+            return "The run took no cycles."
+        if self.gains is None:
+            return self._mostly()
+        if not self.gains:
+            return "Nothing alone bounds it: no memory, unit or channel by itself makes it shorter."
+        first, *others = self.gains[:2]
+        bound = first.cycles <= (1 - _MUCH) * self.cycles
+        sentence = f"{'Bound by' if bound else 'Nothing alone bounds it, not even'} "
+        sentence += f"{_called(first)}: {_told(first, self.cycles)}."
+        for gain in others:
+            sentence += f" Next {_called(gain)}: {_told(gain)}."
+        return sentence
+
+    def _mostly(self) -> str:
+        """Return the sentence about what most of the critical path went through."""
+        together: Counter[str] = Counter()
+        for root, cycles in self.on_path().items():
+            together[self.names.bound(root)] += cycles
+        name, cycles = _ranked(together)[0]
+        return f"Most of the critical path: {name}, {percent(cycles, self.cycles)} %."
+
+    def _stopped(self) -> str:
+        """Return the sentence about a run that did not come to its end: nothing bounds it."""
+        lines = self.timelines
+        waits = [wait for wait in map(lines.still, range(len(lines.names))) if wait is not None]
+        sentence = f"Not completed ({self.status}), so nothing bounds it"
+        if not waits:
+            return sentence + "."
+        waiting = f"{len(waits):,} of {counted(len(lines.names), 'unit')}"
+        still = "wait for ever" if self.status == "deadlock" else "were waiting when it stopped"
+        first, last = min(wait.start for wait in waits), max(wait.start for wait in waits)
+        since = f"since cycle {first:,}"
+        if first < last:
+            since = f"the first since cycle {first:,}, the last since cycle {last:,}"
+        cycles = sum(
+            max(0, min(wait.end, lines.last) - max(wait.start, lines.first)) for wait in waits
+        )
+        share = percent(cycles, self.cycles * len(lines.names))
+        return f"{sentence}. {waiting} {still}, {since}: {share} % of all units' cycles."
+
+
+def _called(gain: Gain) -> str:
+    return f"{gain.name} ({Place(gain.file, gain.line).brief})" if gain.line else gain.name
+
+
+def _told(gain: Gain, instead_of: int | None = None) -> str:
+    text = f"{'about ' if gain.estimated else ''}{counted(gain.cycles, 'cycle')}"
+    if instead_of is not None:
+        text += f" instead of {instead_of:,}"
+    if gain.half_cycles is None:
+        return f"{text} if it were unlimited"
+    if gain.kind == "links":
+        return f"{text} if they were unlimited, {gain.half_cycles:,} if twice as wide"
+    return f"{text} if it took no time, {gain.half_cycles:,} if half as long"
+
+
+def _ranked(counted: Mapping[Key, int]) -> list[tuple[Key, int]]:
+    """Return the items, the largest count first, then in the order of their keys."""
+    return sorted(counted.items(), key=lambda item: (-item[1], item[0]))

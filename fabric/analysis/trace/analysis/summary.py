@@ -1,0 +1,130 @@
+"""What was recorded of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fabric.messages.telling.causes import Operation
+from fabric.messages.telling.plain import JsonObject
+from fabric.messages.telling.sheet import ShownAsTables
+
+if TYPE_CHECKING:
+    from fabric.analysis.trace.reading.reader import RecordedRun
+
+__all__ = ["TraceSummary", "UnitLeft", "summary_of"]
+
+_LEFT = """
+SELECT u.name, u.file, u.line, s.waits_for, s.since_cycle, list(c.name ORDER BY channel)
+FROM states s JOIN units u USING (unit) LEFT JOIN waiting w USING (unit)
+LEFT JOIN channels c USING (channel) WHERE NOT s.finished GROUP BY ALL ORDER BY any_value(u.unit)
+"""
+
+
+@dataclass(frozen=True)
+class UnitLeft:
+    """A unit whose operator had not ended.
+
+    Attributes:
+        name, file, line: which unit, and where it was wired.
+        waits_for: what it was trying to do; None where it could have gone on.
+        since_cycle: when it began to wait; None where it did not.
+        channels: that it waited for; none for the memories.
+    """
+
+    name: str
+    file: str
+    line: int
+    waits_for: Operation | None
+    since_cycle: int | None
+    channels: tuple[str, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class TraceSummary(ShownAsTables):
+    """How a run ended, and how much was recorded of it.
+
+    Attributes:
+        name: of the program.
+        program: its file.
+        parameters: of its ``build``.
+        mode: ``timing`` or ``functional``.
+        status: how it ended; ``killed`` where it did not say.
+        outcome: the same, and what became of its outputs.
+        cycles: of the run; the last recorded cycle where it was killed.
+        window: the first and the last cycle that were traced; None for all.
+        nodes: the pattern of units that were traced; None for all.
+        units, channels: of the program.
+        transfers: elements dequeued, bare stops included.
+        held_elements: sent and not dequeued.
+        bursts: to the HBM.
+        hbm_bytes: that they moved.
+        waits: longer than 0 cycles, or open.
+        has_state: it is known which units had not ended.
+        not_ended: they, in node order.
+    """
+
+    name: str
+    program: str
+    parameters: JsonObject
+    mode: str
+    status: str
+    outcome: str
+    cycles: int
+    window: tuple[int, int] | None
+    nodes: str | None
+    units: int
+    channels: int
+    transfers: int
+    held_elements: int
+    bursts: int
+    hbm_bytes: int
+    waits: int
+    has_state: bool
+    not_ended: tuple[UnitLeft, ...]
+
+
+def summary_of(trace: RecordedRun) -> TraceSummary:
+    """Return what was recorded in ``trace``."""
+    meta = trace.meta
+    window = meta.get("window")
+    ((units, channels, transfers, held, bursts, hbm_bytes, waits),) = trace.rows(
+        "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels), "
+        "(SELECT count(taken_cycle) FROM transfers), "
+        "(SELECT count(*) - count(taken_cycle) FROM transfers), "
+        "(SELECT count(*) FROM bursts), (SELECT coalesce(sum(bytes), 0)::BIGINT FROM bursts), "
+        "(SELECT count(*) FROM waits)"
+    )
+    return TraceSummary(
+        name=str(meta.get("name")),
+        program=str(meta.get("program")),
+        parameters=meta.get("parameters", {}),
+        mode=str(meta.get("mode")),
+        status=trace.status,
+        outcome=trace.outcome,
+        cycles=trace.cycles,
+        window=None if window is None else (window[0], window[1]),
+        nodes=meta.get("nodes"),
+        units=units,
+        channels=channels,
+        transfers=transfers,
+        held_elements=held,
+        bursts=bursts,
+        hbm_bytes=hbm_bytes,
+        waits=waits,
+        has_state=trace.has_state,
+        not_ended=tuple(_left(*row) for row in trace.rows(_LEFT)),
+    )
+
+
+def _left(
+    name: str,
+    file: str,
+    line: int,
+    waits_for: str | None,
+    since_cycle: int | None,
+    channels: list[str | None],
+) -> UnitLeft:
+    operation = None if waits_for is None else Operation(waits_for)
+    named = tuple(channel for channel in channels if channel is not None)
+    return UnitLeft(name, file, line, operation, since_cycle, named)

@@ -1,0 +1,275 @@
+"""The timeline of each unit, rebuilt from its waits, and its slices, of which none overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fabric.analysis.trace.selection import TraceOptions
+from fabric.messages.telling.causes import WAITS, Cause
+
+if TYPE_CHECKING:
+    from fabric.analysis.trace.reading.reader import RecordedRun
+
+__all__ = [
+    "STATES",
+    "Interval",
+    "Level",
+    "Timelines",
+    "UnitStalls",
+    "bandwidth",
+    "occupancy",
+    "slices",
+    "timelines",
+]
+
+STATES: Final = (Cause.IDLE, Cause.BUSY, *WAITS)
+"""What a unit can be in; the number in the list stands for it in VCD."""
+
+
+class Interval(NamedTuple):
+    """A wait.
+
+    Attributes:
+        start, end: its first cycle and the first one after it.
+        cause: one of ``WAITS``.
+        channel: waited for; -1 for the memories.
+        peer: the unit at the other end of the channel; -1 for the memories.
+        until: when the peer did what ended the wait; the rest is the way here.
+        late: the rest is longer than that way: the peer wanted the element to come later.
+        links: the last cycles, in which shared links held it up; no part of that way.
+        open: it had not ended when the run stopped, and ends with the run here.
+    """
+
+    start: int
+    end: int
+    cause: Cause
+    channel: int
+    peer: int
+    until: int
+    late: bool
+    links: int
+    open: bool
+
+
+@dataclass(frozen=True)
+class UnitStalls:
+    """Where a unit's cycles went; all but ``links`` and ``worst`` sum to those accounted for.
+
+    Attributes:
+        unit: its number.
+        busy, empty, full, hbm, capacity, idle: cycles.
+        links: of empty, those in which shared links held an element up.
+        worst: the channel waited for longest, with the cycles; None where none was.
+    """
+
+    unit: int
+    busy: int
+    empty: int
+    full: int
+    hbm: int
+    capacity: int
+    idle: int
+    links: int
+    worst: tuple[int, int] | None
+
+    @property
+    def stalled(self) -> int:
+        """Cycles of all waits."""
+        return self.empty + self.full + self.hbm + self.capacity
+
+
+@dataclass(frozen=True)
+class Timelines:
+    """All timelines of a run.
+
+    Attributes:
+        names: of units, by number.
+        first, last: the cycles accounted for, ``last`` not included.
+        waits: of each unit, in order.
+        final: each unit's last cycle, in which an open wait of it begins.
+        finished: whether each unit's operator had ended; None where the trace does not say.
+        traced: whether all of a unit's channels were traced.
+    """
+
+    names: list[str]
+    first: int
+    last: int
+    waits: list[list[Interval]]
+    final: list[int]
+    finished: list[bool | None]
+    traced: list[bool]
+
+    def stalls(self, unit: int) -> UnitStalls:
+        """Return where the cycles of ``unit`` went."""
+        first, last = self.first, self.last
+        cycles = dict.fromkeys(WAITS, 0)
+        by_channel: dict[int, int] = {}
+        links = 0
+        for wait in self.waits[unit]:
+            length = min(wait.end, last) - max(wait.start, first)
+            if length > 0:
+                cycles[wait.cause] += length
+                links += max(0, min(wait.end, last) - max(wait.end - wait.links, first))
+                if wait.channel >= 0:
+                    by_channel[wait.channel] = by_channel.get(wait.channel, 0) + length
+        ended = max(0, last - max(self.final[unit], first))
+        stalled = sum(cycles.values())
+        if self.still(unit) is not None:
+            ended = 0
+        worst = max(by_channel.items(), key=lambda item: (item[1], -item[0]), default=None)
+        return UnitStalls(
+            unit=unit,
+            busy=last - first - ended - stalled,
+            idle=ended,
+            links=links,
+            worst=worst,
+            **cycles,
+        )
+
+    def still(self, unit: int) -> Interval | None:
+        """Return the wait of ``unit`` that goes on to the end of the run, where there is one."""
+        waits = self.waits[unit]
+        return waits[-1] if waits and waits[-1].open else None
+
+
+def timelines(trace: RecordedRun) -> Timelines:
+    """Rebuild the timelines of ``trace``."""
+    names = trace.unit_names()
+    waits: list[list[Interval]] = [[] for _ in names]
+    set_out = "set_out_at(end_cycle - links_cycles, forward_cycles)"
+    rows = trace.rows(
+        "SELECT unit, start_cycle, end_cycle, cause, coalesce(channel, -1), "
+        "coalesce(CASE WHEN consumer = unit THEN producer ELSE consumer END, -1), until_cycle, "
+        f"coalesce(cause = '{Cause.EMPTY}' AND until_cycle < {set_out}, false), links_cycles, "
+        "open FROM waits LEFT JOIN channels USING (channel) ORDER BY unit, start_cycle, open"
+    )
+    causes = {str(cause): cause for cause in WAITS}
+    for unit, start, end, cause, *rest in rows:
+        waits[unit].append(Interval(start, end, causes[cause], *rest))
+    final = [0] * len(names)
+    for unit, cycle in trace.rows("SELECT unit, cycle FROM last_cycles"):
+        final[unit] = cycle
+    finished: list[bool | None] = [None] * len(names)
+    for unit, ended in trace.rows("SELECT unit, finished FROM states"):
+        finished[unit] = ended
+    options = TraceOptions(nodes=trace.meta.get("nodes"))
+    first, last = trace.window
+    traced = [options.keeps(name) for name in names]
+    return Timelines(names, first, last, waits, final, finished, traced)
+
+
+class Slice(NamedTuple):
+    """A unit's state from ``start`` to ``end``.
+
+    Attributes:
+        start, end: its first cycle and the first one after it.
+        state: one of ``STATES``.
+        channel: -1 where it waits for none.
+        open: a wait that had not ended when the run stopped; it may be 0 cycles long.
+        until: when the unit at the other end of the channel ended the wait; -1 for all others.
+    """
+
+    start: int
+    end: int
+    state: Cause
+    channel: int
+    open: bool = False
+    until: int = -1
+
+
+class Level(NamedTuple):
+    """A value from ``cycle`` on."""
+
+    cycle: int
+    value: int
+
+
+def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
+    """Yield what ``unit`` did, in order, without gaps up to its end."""
+    cycle = lines.first
+    for wait in lines.waits[unit]:
+        start, end = max(wait.start, lines.first), min(wait.end, lines.last)
+        if start >= end and not (wait.open and start == end):
+            continue
+        if start > cycle:
+            yield Slice(cycle, start, Cause.BUSY, -1)
+        until = wait.until if wait.channel >= 0 and not wait.open else -1
+        yield Slice(start, end, wait.cause, wait.channel, wait.open, until)
+        cycle = end
+    end = min(lines.final[unit], lines.last)
+    if end > cycle:
+        yield Slice(cycle, end, Cause.BUSY, -1)
+
+
+def occupancy(
+    trace: RecordedRun, channels: Iterable[int] | None = None
+) -> Iterator[tuple[int, list[Level]]]:
+    """Yield each channel's number and how many elements it held from which cycle on.
+
+    Args:
+        trace: of the run.
+        channels: only of these.
+    """
+    first, last = trace.window
+    chosen = "" if channels is None else f"AND channel IN ({', '.join(map(str, channels))})"
+    rows = trace.rows(
+        f"SELECT channel, least(greatest(cycle, {first}), {last}) AS since, "
+        "sum(change)::BIGINT FROM ("
+        "SELECT channel, sent_cycle AS cycle, 1 AS change FROM transfers UNION ALL "
+        "SELECT channel, taken_cycle, -1 FROM transfers WHERE taken_cycle IS NOT NULL) "
+        f"WHERE true {chosen} "
+        "GROUP BY channel, since HAVING sum(change) <> 0 ORDER BY channel, since"
+    )
+    channel, levels = -1, list[Level]()
+    for number, cycle, change in rows:
+        if number != channel:
+            if levels:
+                yield channel, levels
+            channel, levels = number, []
+        levels.append(Level(cycle, (levels[-1].value if levels else 0) + change))
+    if levels:
+        yield channel, levels
+
+
+def bandwidth(trace: RecordedRun, width: int) -> list[Level]:
+    """Return bytes that the HBM moved in every ``width`` cycles.
+
+    The trace knows when a burst was handed over and when it was done, not when each of its bytes
+    moved. It is spread evenly over that time, but for what would be above the peak: that counts in
+    the nearest stretch before that has room, or else in the next after. Only where a memory moved
+    more in all than its description calls its peak, stretches are above it.
+    """
+    import numpy as np
+
+    first, last = trace.window
+    bursts = trace.numpy("SELECT submitted_cycle, end_cycle, bytes FROM bursts ORDER BY end_cycle")
+    bins = max(1, -(-(last - first) // width))
+    # Bytes moved up to a cycle, at the cycles in which the slope changes.
+    begun, ended = bursts["submitted_cycle"], bursts["end_cycle"]
+    slope = bursts["bytes"] / np.maximum(ended - begun, 1)
+    cycles = np.concatenate([begun, ended, [first, last + width]])
+    change = np.concatenate([slope, -slope, [0.0, 0.0]])
+    order = np.argsort(cycles, kind="stable")
+    cycles, change = cycles[order], change[order]
+    moved = np.concatenate([[0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(cycles))])
+    edges = first + width * np.arange(bins + 1)
+    # Whole bytes up to each edge: what is rounded in one stretch is made up for in the next.
+    spread = np.diff(np.rint(np.interp(edges, cycles, moved))).astype(np.int64).tolist()
+    peak: float = trace.meta["off_chip"]["peak_bytes_per_cycle"]
+    room = np.floor(np.diff(np.minimum(edges, last)) * peak).astype(np.int64).tolist()
+    if sum(spread) <= sum(room):
+        spread = _pushed(_pushed(spread[::-1], room[::-1])[::-1], room)
+    return list(map(Level, edges[:-1].tolist(), spread))
+
+
+def _pushed(amounts: list[int], room: list[int]) -> list[int]:
+    """Push what has no room on to the next; what is left at the end stays in the last."""
+    pushed, over = [], 0
+    for amount, most in zip(amounts, room, strict=True):
+        here = min(amount + over, most)
+        over += amount - here
+        pushed.append(here)
+    pushed[-1] += over
+    return pushed

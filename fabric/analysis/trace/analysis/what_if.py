@@ -1,0 +1,419 @@
+"""What a recorded run would have taken if units or depths were others, or one thing quicker."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import numpy as np
+
+from fabric.analysis.trace.reading.reader import refused
+from fabric.analysis.trace.reading.record_in import record_in, stopped_in
+from fabric.analysis.trace.reading.wording import Names
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.sheet import ShownAsTables
+from fabric.messages.telling.wording import close_to
+from fabric.timing.retiming import events as e
+from fabric.timing.retiming.retimer import Retimer, Waits, waits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from fabric.analysis.trace.reading.reader import RecordedRun
+    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.retiming.record import Record
+    from fabric.timing.retiming.retimer import Blocked
+
+__all__ = ["BlockedUnit", "ChannelWaits", "Gain", "WhatIf", "by_change", "gains_of", "what_if_of"]
+
+_KINDS: Final = ("memory", "links", "family", "depth")
+
+_LINKS: Final = "the links of the network"
+
+_DEEPEST: Final = 1 << 60
+"""No run fills so many slots."""
+
+
+class Gain(NamedTuple):
+    """A run without one of the things it takes time for.
+
+    Attributes:
+        kind: of the thing: a memory, the links of a network, a family of units, or the depth of
+            channels.
+        name: the thing.
+        cycles: that the run would take if the thing took no time.
+        half_cycles: if it took half as long, of links if they carried twice as much; None of
+            channel depth, which is as it is or unlimited.
+        estimated: whether a run may take another time, since units or memories that serve whoever
+            comes first would meet others.
+        file, line: where the units were wired; empty and 0 where it is no family.
+    """
+
+    kind: Literal["memory", "links", "family", "depth"]
+    name: str
+    cycles: int
+    half_cycles: int | None
+    estimated: bool
+    file: str = ""
+    line: int = 0
+
+    @property
+    def change(self) -> str:
+        """What a person would change, in words."""
+        if self.kind == "depth":
+            return "every channel were unbounded"
+        if self.kind == "links":
+            return f"{self.name} were unlimited"
+        if self.kind == "memory":
+            answers = self.name == "the HBM"
+            return f"{self.name} answered at once" if answers else f"{self.name} were unlimited"
+        return f"{self.name} took half as long"
+
+    @property
+    def changed_cycles(self) -> int:
+        """That the run would take after ``change``."""
+        if self.kind == "family" and self.half_cycles is not None:
+            return self.half_cycles
+        return self.cycles
+
+
+def by_change(gains: Iterable[Gain]) -> list[Gain]:
+    """Return ``gains`` as a person would try them: memories, links, families, then all channels."""
+    return sorted(gains, key=lambda gain: (_KINDS.index(gain.kind), gain.changed_cycles))
+
+
+def gains_of(trace: RecordedRun, names: Names, families: Iterable[int]) -> tuple[Gain, ...] | None:
+    """Return what would make the run shorter, the most first; None where it cannot be timed again.
+
+    Tried are memories that never let a unit wait, links that carry any number of bytes, channels
+    that are never full, and each of ``families``, by their first units, without its work and its
+    waits for memories.
+    """
+    try:
+        record = record_in(trace)
+    except ConfigurationError:
+        return None
+    gains = [gain for gain in _tried(record, names, families) if gain.cycles < record.cycles]
+    return tuple(sorted(gains, key=lambda gain: gain.cycles))
+
+
+def _tried(record: Record, names: Names, families: Iterable[int]) -> Iterator[Gain]:
+    estimated = not record.determinate
+    if record.clients:
+        without = partial(record.with_waits, record.clients)
+        yield Gain("memory", "the HBM", *_less_of(without), bool(record.choosers))
+    if record.shares_on_chip:
+        others = sorted(set(range(len(record.units))) - set(record.clients))
+        without = partial(record.with_waits, others)
+        yield Gain("memory", "on-chip capacity", *_less_of(without), estimated)
+    if record.links is not None:
+        unlimited, double = record.with_links(math.inf), record.with_links(2)
+        cycles, half_cycles = (_cycles(each, each.depths) for each in (unlimited, double))
+        yield Gain("links", _LINKS, cycles, half_cycles, estimated)
+    for unit in families:
+        family, place = names.family_of(unit), names.wired[unit]
+        without = partial(record.with_pace, family.members)
+        yield Gain("family", family.title, *_less_of(without), estimated, place.file, place.line)
+    deep = np.maximum(record.elements, record.depths)
+    yield Gain("depth", "channel depth", _cycles(record, deep), None, estimated)
+
+
+def _less_of(changed: Callable[[float], Record]) -> tuple[int, int]:
+    """Return the cycles of a record in which one thing takes no time, and half of it."""
+    none, half = changed(0), changed(0.5)
+    return _cycles(none, none.depths), _cycles(half, half.depths)
+
+
+def _cycles(record: Record, depths: Counters) -> int:
+    """Return what the record takes; nothing that is quicker keeps it from its end."""
+    cycles = Retimer(record).time(depths).cycles
+    assert cycles is not None
+    return cycles
+
+
+@dataclass(frozen=True)
+class UnitEnd:
+    """A unit that ends in another cycle.
+
+    Attributes:
+        name, file, line: which unit, and where it was wired.
+        before_cycle, after_cycle: its last one.
+    """
+
+    name: str
+    file: str
+    line: int
+    before_cycle: int
+    after_cycle: int
+
+
+class ChannelWaits(NamedTuple):
+    """A channel for which units wait for longer or shorter.
+
+    Attributes:
+        name: of the channel.
+        depth_before, depth_after: its slots.
+        empty_before_cycles, empty_after_cycles: its consumer waited for elements.
+        full_before_cycles, full_after_cycles: its producer waited for slots.
+    """
+
+    name: str
+    depth_before: int
+    depth_after: int
+    empty_before_cycles: int
+    empty_after_cycles: int
+    full_before_cycles: int
+    full_after_cycles: int
+
+
+class BlockedUnit(NamedTuple):
+    """A unit that would wait for ever.
+
+    Attributes:
+        name: of the unit.
+        channel: that it waits for.
+        depth: of the channel.
+        full: for a slot of it; else for an element.
+        other: the unit it waits for.
+    """
+
+    name: str
+    channel: str
+    depth: int
+    full: bool
+    other: str
+
+
+class ReleasedUnit(NamedTuple):
+    """A unit that waited for ever in the recorded run, and would have gone on.
+
+    Attributes:
+        name: of the unit.
+        channel: that it waited for.
+        full: for a slot of it; else for an element.
+        cycle: in which it would have gone on.
+    """
+
+    name: str
+    channel: str
+    full: bool
+    cycle: int
+
+
+@dataclass(frozen=True, repr=False)
+class WhatIf(ShownAsTables):
+    """A recorded run, timed again.
+
+    Attributes:
+        name: of the program.
+        depths: of channels that were given another one, by ``consumer.input``.
+        work: how many times as long units work, by name, pattern or title of a family.
+        links: how many times as much links of the network carry; inf for any number.
+        cycles_before: of the run.
+        cycles: with these depths and this work; None where units block each other, and of a run
+            that deadlocked, whose record does not say what comes after it.
+        reasons: why a run may take another time, or end otherwise; none where it cannot.
+        units: that would end in another cycle, the most moved first.
+        channels: whose waits would change, the most changed first.
+        loop: units that would block each other, each waiting for the next.
+        stopped: the recorded run deadlocked.
+        released: of a run that deadlocked, units that would have gone on from where they waited.
+    """
+
+    name: str
+    depths: Mapping[str, int]
+    work: Mapping[str, float]
+    links: float
+    cycles_before: int
+    cycles: int | None
+    reasons: tuple[str, ...]
+    units: tuple[UnitEnd, ...] = field(repr=False)
+    channels: tuple[ChannelWaits, ...] = field(repr=False)
+    loop: tuple[BlockedUnit, ...]
+    stopped: bool = False
+    released: tuple[ReleasedUnit, ...] = ()
+
+    @property
+    def exact(self) -> bool:
+        """Whether a run would take as long, and end so; or go on there, or not."""
+        return not self.reasons
+
+
+def what_if_of(
+    trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float], links: float
+) -> WhatIf:
+    """Return what the run of ``trace`` would have taken.
+
+    Args:
+        trace: of the run.
+        depths: by ``consumer.input``, or by a pattern of these; later ones come over earlier ones.
+        work: how many times as long units work, by name, by a pattern of names, or by the title of
+            a family as tables show it; later ones come over earlier ones.
+        links: how many times as much links of the network carry; inf for any number.
+
+    Raises:
+        ConfigurationError: there is no such channel or unit, links are asked for and none has a
+            limit, or the trace is not whole.
+    """
+    if not links > 0:
+        raise refused(f"links is {links}: expected how many times as much, above 0")
+    if links != 1 and not trace.shared_channels:
+        raise refused("links: expected the trace of a run with [network] links that have a limit")
+    if trace.status == "deadlock":
+        return _of_stopped(trace, depths, work, links)
+    record = record_in(trace)
+    changed = _changed(record, depths)
+    before = Retimer(record)
+    before.time(record.depths)
+    names = Names(trace)
+    after = Retimer(_worked(record, names, work).with_links(links))
+    vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
+    retimed = after.time(vector)
+    ended = retimed.cycles is not None
+    moved = (waits_of(before), waits_of(after)) if ended else None
+    return WhatIf(
+        name=record.program,
+        depths=changed,
+        work=dict(work),
+        links=links,
+        cycles_before=record.cycles,
+        cycles=retimed.cycles,
+        reasons=_reasons(record, work, links, ended=ended),
+        units=_units(names, *moved) if moved else (),
+        channels=_channels(record, vector, *moved) if moved else (),
+        loop=tuple(_blocked(record, vector, each) for each in after.loop_of(retimed.blocked)),
+    )
+
+
+def _of_stopped(
+    trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float], links: float
+) -> WhatIf:
+    """Return whether units of a run that deadlocked would have gone on from where they waited."""
+    record, waiting = stopped_in(trace)
+    changed = _changed(record, depths)
+    after = Retimer(_worked(record, Names(trace), work).with_links(links))
+    vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
+    blocked = after.time(vector).blocked
+    still = {each.unit for each in blocked}
+    released = []
+    for unit in waiting:
+        if unit not in still:
+            last = int(record.first[unit + 1]) - 1
+            code, cycle = int(record.events[last, 0]), int(after.clocks[last])
+            channel = record.channels[code >> e.SHIFT].name
+            full = code & e.KIND == e.SEND
+            released.append(ReleasedUnit(record.units[unit], channel, full, cycle))
+    return WhatIf(
+        name=record.program,
+        depths=changed,
+        work=dict(work),
+        links=links,
+        cycles_before=record.cycles,
+        cycles=None,
+        reasons=_reasons(record, work, links, ended=False),
+        units=(),
+        channels=(),
+        loop=tuple(_blocked(record, vector, each) for each in after.loop_of(blocked)),
+        stopped=True,
+        released=tuple(sorted(released, key=lambda unit: (unit.cycle, unit.name))),
+    )
+
+
+def _worked(record: Record, names: Names, work: Mapping[str, float]) -> Record:
+    """Return ``record`` with units that work so many times as long."""
+    families = {family.title: family.members for family in names.families}
+    factors: dict[int, float] = {}
+    for called, factor in work.items():
+        its = [unit for unit, name in enumerate(record.units) if _fits(name, called)]
+        its = its or list(families.get(called, ()))
+        if not its:
+            near = close_to(list(dict.fromkeys([*record.units, *families])), called)
+            raise refused(f"work of {called}: no unit or family has that name: expected {near}")
+        if not (math.isfinite(factor) and factor >= 0):
+            raise refused(
+                f"work of {called} is {factor}: expected how many times as long, 0 or more"
+            )
+        factors |= dict.fromkeys(its, factor)
+    for factor in dict.fromkeys(factors.values()):
+        record = record.with_work([unit for unit in factors if factors[unit] == factor], factor)
+    return record
+
+
+def _fits(name: str, called: str) -> bool:
+    return name == called or fnmatchcase(name, called)
+
+
+def _changed(record: Record, depths: Mapping[str, int]) -> dict[str, int]:
+    options = list(record.number)
+    changed: dict[str, int] = {}
+    for pattern, depth in depths.items():
+        found = [option for option in options if _fits(option, pattern)]
+        if not found:
+            near = close_to(options, pattern)
+            raise refused(f"depth of {pattern}: no channel has that name: expected {near}")
+        if depth < 1:
+            raise refused(f"depth of {pattern} is {depth}: expected at least 1")
+        changed |= dict.fromkeys(found, min(depth, _DEEPEST))
+    return changed
+
+
+def _reasons(
+    record: Record, work: Mapping[str, float], links: float, *, ended: bool
+) -> tuple[str, ...]:
+    # Whether a run ends hangs on the order of what units do, and on no cycles.
+    if not ended and record.orders_are_fixed:
+        return ()
+    scaled = [
+        f"{called} works {factor:g} times as long, rounded to cycles"
+        for called, factor in work.items()
+    ]
+    capacities = () if record.links is None or math.isinf(links) else record.links.capacities
+    if any(each * links % 1 for each in capacities):
+        scaled.append(f"links carry {links:g} times as much, rounded to bytes a cycle")
+    return (*record.arbitrated, *scaled)
+
+
+def _units(names: Names, before: Waits, after: Waits) -> tuple[UnitEnd, ...]:
+    found = [
+        UnitEnd(name, *wired, was, will)
+        for name, wired, was, will in zip(
+            names.units, names.wired, before.ends.tolist(), after.ends.tolist(), strict=True
+        )
+        if was != will
+    ]
+    return tuple(sorted(found, key=lambda unit: -abs(unit.after_cycle - unit.before_cycle)))
+
+
+def _channels(
+    record: Record, depths: list[int], before: Waits, after: Waits
+) -> tuple[ChannelWaits, ...]:
+    columns = (before.empty, after.empty, before.full, after.full)
+    rows = zip(record.channels, depths, *(column.tolist() for column in columns), strict=True)
+    found = [
+        ChannelWaits(channel.name, channel.depth, depth, *cycles)
+        for channel, depth, *cycles in rows
+        if cycles[0] != cycles[1] or cycles[2] != cycles[3]
+    ]
+    return tuple(sorted(found, key=_change, reverse=True))
+
+
+def _change(waits: ChannelWaits) -> int:
+    return abs(waits.empty_after_cycles - waits.empty_before_cycles) + abs(
+        waits.full_after_cycles - waits.full_before_cycles
+    )
+
+
+def _blocked(record: Record, depths: list[int], blocked: Blocked) -> BlockedUnit:
+    channel = record.channels[blocked.channel]
+    other = channel.consumer if blocked.full else channel.producer
+    return BlockedUnit(
+        record.units[blocked.unit],
+        channel.name,
+        depths[blocked.channel],
+        blocked.full,
+        record.units[other],
+    )

@@ -1,0 +1,200 @@
+"""Other forms of a trace, which users add to: as tables, and as a value change dump (IEEE 1364).
+
+A dump has states of units and elements held by channels. 1 cycle is written as 1 ns. A unit's state
+is a number; a comment in the file says which.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import duckdb
+
+from fabric.analysis.trace.analysis.timeline import STATES, occupancy, slices, timelines
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.reading.paths import literal, plain, system_errors
+from fabric.analysis.trace.reading.wording import Names
+from fabric.graph.arguments.described import checked, refuse
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.users_code import users_code
+from fabric.messages.telling.whole_file import output_file
+from fabric.messages.telling.wording import one_of
+
+if TYPE_CHECKING:
+    from fabric.analysis.trace.analysis.timeline import Timelines
+    from fabric.analysis.trace.reading.reader import RecordedRun
+
+__all__ = ["export_form", "export_trace"]
+
+Writer: TypeAlias = Callable[[Trace, Path], int]
+"""Writes a trace into a file and returns how many events that were."""
+
+_PRINTABLE: Final = [chr(code) for code in range(33, 127)]
+
+_STATE_BITS: Final = 3
+
+_LEVEL_BITS: Final = 32
+
+
+def _perfetto(trace: Trace, output: Path) -> int:
+    from fabric.analysis.trace.perfetto import write_perfetto
+
+    return write_perfetto(trace, output)
+
+
+def _vcd(trace: Trace, output: Path) -> int:
+
+    return write_vcd(trace, output)
+
+
+def _jsonl(trace: Trace, output: Path) -> int:
+    from fabric.analysis.trace.json_lines import write_json_lines
+
+    return write_json_lines(trace, output)
+
+
+def _csv(trace: Trace, output: Path) -> int:
+    transfers = trace.query(
+        "SELECT c.name AS channel, t.* EXCLUDE (channel) FROM transfers t "
+        "JOIN channels c USING (channel) ORDER BY taken_cycle NULLS LAST, t.channel, element"
+    )
+    # The trace's own database writes no files; in one thread, rows stay in their order.
+    with (
+        duckdb.connect(config={"threads": 1}) as database,
+        output_file(output, "wb"),
+        plain(output) as file,
+        system_errors(),
+    ):
+        database.register("transfers", transfers)
+        database.execute(
+            f"COPY transfers TO {literal(file)} "
+            "(FORMAT csv, HEADER, COMPRESSION none, USE_TMP_FILE false)"
+        )
+    return len(transfers)
+
+
+_FORMS: Final[dict[str, Writer]] = {
+    "perfetto": _perfetto,
+    "jsonl": _jsonl,
+    "vcd": _vcd,
+    "csv": _csv,
+}
+
+
+@checked
+def export_form(form: str) -> Callable[[Writer], Writer]:
+    """Return a decorator that registers a function as the writer of ``form``.
+
+    Raises:
+        ConfigurationError: there is such a form already.
+    """
+    if form in _FORMS:
+        refuse(f"form {form!r}: there is one already: expected another name", ConfigurationError)
+
+    def known(write: Writer) -> Writer:
+        _FORMS[form] = write
+        return write
+
+    return known
+
+
+@checked
+def export_trace(trace: Trace, form: str, output: Path) -> int:
+    """Write ``trace`` to ``output`` in ``form``, and return the number of events.
+
+    Raises:
+        ConfigurationError: there is no such form.
+        OSError: it cannot be written.
+    """
+    if form not in _FORMS:
+        refuse(f"form {form!r}: expected {one_of(tuple(_FORMS), form)}", ConfigurationError)
+    write = _FORMS[form]
+    if write.__module__ == __name__:
+        return write(trace, output)
+    with users_code(f"form {form!r}"):
+        return write(trace, output)
+
+
+def write_vcd(trace: RecordedRun, output: Path) -> int:
+    """Write ``output`` for GTKWave and Surfer and return how many changes it has."""
+    names, lines = Names(trace), timelines(trace)
+    readers = [reader for (reader,) in trace.rows("SELECT reader FROM channels ORDER BY channel")]
+    codes = _codes()
+    units = [next(codes) for _ in names.units]
+    channels = [next(codes) for _ in readers]
+    changes = [
+        (cycle, number, units[number], state)
+        for number in range(len(units))
+        for cycle, state in _states(lines, number)
+    ]
+    for channel, levels in occupancy(trace):
+        number = len(units) + channel
+        changes += [(level.cycle, number, channels[channel], level.value) for level in levels]
+    changes.sort()
+    with output_file(output, encoding="ascii", errors="replace") as file:
+        # A word that begins with a dollar would end the comment.
+        title = str(trace.meta.get("name")).replace("$", "_")
+        file.write(f"$comment {title}: 1 ns is 1 cycle $end\n")
+        states = ", ".join(f"{number} {state}" for number, state in enumerate(STATES))
+        file.write(f"$comment state of a unit: {states} $end\n$timescale 1 ns $end\n")
+        file.write("$scope module fabric $end\n")
+        _scope(file.write, "units", _STATE_BITS, units, names.units)
+        _scope(file.write, "held", _LEVEL_BITS, channels, readers)
+        file.write("$upscope $end\n$enddefinitions $end\n")
+        file.write(f"#{lines.first}\n$dumpvars\n")
+        initial = {code: value for cycle, _, code, value in changes if cycle == lines.first}
+        for code in (*units, *channels):
+            file.write(f"b{initial.get(code, 0):b} {code}\n")
+        file.write("$end\n")
+        later = [change for change in changes if change[0] > lines.first]
+        for cycle, group in itertools.groupby(later, key=lambda change: change[0]):
+            file.write(f"#{cycle}\n")
+            for _, _, code, value in group:
+                file.write(f"b{value:b} {code}\n")
+        if not changes or changes[-1][0] < lines.last:
+            file.write(f"#{lines.last}\n")
+    return len(changes)
+
+
+def _states(lines: Timelines, unit: int) -> Iterator[tuple[int, int]]:
+    """Yield the cycles in which the state changes, and to what; an open wait stays."""
+    last, end, still = 0, lines.first, False
+    for piece in slices(lines, unit):
+        state, end, still = STATES.index(piece.state), piece.end, piece.open
+        if state != last:
+            yield piece.start, state
+        last = state
+    if last and not still:
+        yield end, 0
+
+
+def _scope(write: object, title: str, bits: int, codes: list[str], names: list[str]) -> None:
+    assert callable(write)
+    write(f"$scope module {title} $end\n")
+    for code, name in zip(codes, _identifiers(names), strict=True):
+        write(f"$var wire {bits} {code} {name} $end\n")
+    write("$upscope $end\n")
+
+
+def _identifiers(names: list[str]) -> Iterator[str]:
+    """Yield ``names`` without what viewers read as the levels of a hierarchy, each another one."""
+    taken = set(names)
+    for name in names:
+        known = plain = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
+        for number in itertools.count(2):
+            if known == name or known not in taken:
+                break
+            known = f"{plain}_{number}"
+        taken.add(known)
+        yield known
+
+
+def _codes() -> Iterator[str]:
+    """Yield the short codes signals have in the file."""
+    for length in itertools.count(1):
+        for letters in itertools.product(_PRINTABLE, repeat=length):
+            yield "".join(letters)

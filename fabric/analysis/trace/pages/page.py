@@ -1,0 +1,175 @@
+"""``trace report``: the page that holds all of it, in one file that loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fabric.analysis.deadlock.picture import svg
+from fabric.analysis.deadlock.text import report_lines
+from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.stuck import analysed
+from fabric.analysis.trace.pages.figures import AT_CHANNELS, buses, figures, steps
+from fabric.analysis.trace.pages.graph import graphs, mesh
+from fabric.analysis.trace.pages.levels import detail_of, edges, memory, most_held, states
+from fabric.analysis.trace.pages.parts import filled, head, packed, part
+from fabric.messages.telling.whole_file import output_file
+from fabric.messages.telling.wording import counted, visible
+
+if TYPE_CHECKING:
+    from fabric.analysis.deadlock.document import DeadlockReport
+    from fabric.analysis.trace.pages.levels import Detail
+    from fabric.analysis.trace.reading.reader import RecordedRun
+
+__all__ = ["write_page"]
+
+_SCRIPTS: Final = (
+    "common", "watching", "view", "data", "unit", "strip", "lanes", "bands", "charts", "buses",
+    "graph", "details", "table", "tables", "main",
+)  # fmt: skip
+_UPLOT_VERSION: Final = "1.6.32"
+_LETTERS: Final = 1_900_000
+"""Of a page, at most, but for what is needed whatever a run is."""
+
+_OCCUPANCY: Final = 12
+"""Channels of which the page shows how full they were."""
+
+
+_PRICED: Final = {
+    "totals": {"what": "", "value": "n", "unit": ""},
+    "spent": {"energy": "", "amount": "n", "joules": "n", "%": "n"},
+}
+"""Tables of what the run took, the heads of their columns, and how these are set."""
+
+
+_COLUMNS: Final = (120, 48)
+"""Of the report of a deadlock, on a wide window and on a narrow one."""
+
+
+def write_page(trace: RecordedRun, output: Path) -> None:
+    """Write the report of ``trace`` into ``output``.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    accounts = Accounts(trace)
+    report = analysed(trace)
+    frame = part("page.html")
+    parts = {
+        "head": head(
+            escape(visible(str(trace.meta.get("name")))),
+            part("vendor/uPlot.min.css") + part("style.css"),
+            "script-src 'unsafe-inline'; style-src 'unsafe-inline'",
+        ),
+        "deadlock": _deadlock(report) if report else "",
+        "priced": "".join(_priced(trace.priced)),
+        "mesh": mesh(trace.links, trace.meta),
+        "uplot_version": _UPLOT_VERSION,
+        "uplot": part("vendor/uPlot.iife.min.js"),
+        "script": "".join(part(f"script/{name}.js") for name in _SCRIPTS),
+    }
+    room = _LETTERS - len(frame) - sum(map(len, parts.values()))
+    parts["data"] = _data(trace, accounts, report, room)
+    page = filled(frame, parts)
+    with output_file(output, encoding="utf-8") as file:
+        file.write(page)
+
+
+def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None, room: int) -> str:
+    """Return figures, the graph and the levels, packed; in ``room`` letters where that can be."""
+    names = accounts.names
+    in_loop = {unit.unit for loop in report.loops for unit in loop.units} if report else set()
+    stuck = [unit for unit, name in enumerate(names.units) if name in in_loop]
+    told = figures(trace, accounts)
+    channels = told["channels"]
+    at = edges(*trace.window, len(names.units))
+    mostly, shares = states(trace, accounts.timelines, at)
+    for_elements, for_slots = (channels[cause] for cause in AT_CHANNELS)
+    by_waits = sorted(
+        range(len(names.channels)), key=lambda each: (-for_slots[each], -for_elements[each])
+    )
+    waited = [each for each in by_waits if for_slots[each] or for_elements[each]]
+    path = steps(accounts)
+    told |= {
+        "in_loop": stuck,
+        "graphs": graphs(names, set(stuck)),
+        "edges": at.tolist(),
+        "shares": np.round(shares, 2).tolist(),
+        "memory": memory(trace, accounts.cycles),
+        "held": most_held(trace, waited[:_OCCUPANCY], at),
+    }
+    used = buses(trace, accounts)
+    if used is not None:
+        told["buses"] = used
+    columns = {"states": mostly.reshape(-1), **path}
+    rest = room - len(packed(told, columns))
+    ranked = told["units"]["ranked"]
+    units = [*ranked, *sorted({*range(len(names.units))} - {*ranked})]
+    detail = detail_of(trace, units, by_waits, rest)
+    told |= {
+        "detail": {
+            "origin": detail.origin,
+            "waits": detail.waits,
+            "transfers": detail.transfers,
+        },
+        "left_out": list(_left_out(detail, path, int(at[1] - at[0]))),
+    }
+    return packed(told, {**columns, **detail.columns})
+
+
+def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iterator[str]:
+    """Yield sentences about what the trace has and the page does not."""
+    held = f"in stretches of {counted(stretch, 'cycle')}"
+    for what, owners, counts, every, which, others in (
+        (
+            "waits", "units", detail.waits, detail.all_waits,
+            "the critical path's and the most stalled", f"what they mostly did {held}",
+        ),
+        (
+            "transfers", "channels", detail.transfers, detail.all_transfers,
+            "where units wait longest", f"sums, and of some how many elements they held {held}",
+        ),
+    ):  # fmt: skip
+        kept = sum(count or 0 for count in counts)
+        if kept < every:
+            having = sum(count is not None for count in counts)
+            yield (
+                f"This page has {kept:,} of {every:,} single {what}, those of {having:,} of "
+                f"{len(counts):,} {owners}: {which}. Of the others it has {others}; "
+                "`trace query` has all."
+            )
+    if not len(path["step.cycles"]) and detail.all_waits:
+        yield "The single steps of the critical path are too many for this page."
+
+
+def _priced(tables: Mapping[str, list[list[str]]]) -> Iterator[str]:
+    """Yield the section of what the run took in seconds and joules, where its hardware says it."""
+    found = [(heads, tables[name]) for name, heads in _PRICED.items() if tables.get(name)]
+    if not found:
+        return
+    yield '<section><h2>Time and energy</h2><div class="columns">'
+    for heads, rows in found:
+        yield '<div class="scroll"><table>'
+        yield _row(f'<th class="{form}">{name}</th>' for name, form in heads.items())
+        for row in rows:
+            cells = zip(row, heads.values(), strict=False)
+            yield _row(f'<td class="{form}">{escape(visible(each))}</td>' for each, form in cells)
+        yield "</table></div>"
+    yield "</div></section>"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _deadlock(report: DeadlockReport) -> str:
+    wide, narrow = (escape("\n".join(report_lines(report, each))) for each in _COLUMNS)
+    return (
+        "<section><h2>Why it does not move</h2>"
+        f'<pre class="wide">{wide}</pre><pre class="narrow">{narrow}</pre>'
+        f'<div class="deadlock">{svg(report)}</div></section>'
+    )

@@ -1,0 +1,529 @@
+"""What ``trace`` prints: the results of the analyses as tables and sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fabric.analysis.deadlock.text import deadlock_sheet
+from fabric.analysis.trace.reading.wording import percent
+from fabric.messages.telling.causes import SHOWN, Cause
+from fabric.messages.telling.families import absent_line, families
+from fabric.messages.telling.place import Place
+from fabric.messages.telling.sheet import SHOWN as ROWS
+from fabric.messages.telling.sheet import Rows, Sheet, Title, line
+from fabric.messages.telling.wording import counted, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fabric.analysis.deadlock.document import DeadlockReport
+    from fabric.analysis.trace.analysis.critical import CriticalPath
+    from fabric.analysis.trace.analysis.diff import Stamps, TraceDiff, UnitChange
+    from fabric.analysis.trace.analysis.moment import Moment
+    from fabric.analysis.trace.analysis.stalled import ChargedRoot, SlowMemory, StalledUnit, Stalls
+    from fabric.analysis.trace.analysis.summary import TraceSummary, UnitLeft
+    from fabric.analysis.trace.analysis.what_if import BlockedUnit, ChannelWaits, Gain, WhatIf
+    from fabric.analysis.trace.reading.queries import Table
+    from fabric.timing.state.run_state import ChannelState
+
+__all__ = [
+    "answer_sheet",
+    "channels_table",
+    "diff_sheet",
+    "moment_sheet",
+    "path_sheet",
+    "stalls_sheet",
+    "stuck_sheet",
+    "summary_sheet",
+    "what_if_sheet",
+]
+
+_SHOWN: Final = 20
+
+_WHERE: Final = "Where the cycles went"
+
+_LINKS: Final = "for links"
+"""Beside what a unit waited for elements: shared links of a network held them up."""
+
+_ENDS: Final = {(True, False): "not in B", (False, True): "not in A", (False, False): "in neither"}
+"""Where a unit's operator ended in A and in B, if not in both."""
+
+_ASKED_SHOWN: Final = 4
+"""Channels of a pattern that are named."""
+
+
+def summary_sheet(summary: TraceSummary, *, unfold: bool = False) -> Sheet:
+    """Yield how the run ended, how much was recorded, and who still waits.
+
+    Units of a family that wait for channels of one family are a row; with ``unfold`` none are.
+    """
+    given = ", ".join(f"{name}={value}" for name, value in summary.parameters.items())
+    yield line((summary.name, "bold"), f"  {visible(summary.program)}")
+    if given:
+        yield line(visible(given))
+    yield line(f"{summary.outcome} in {summary.mode} mode, {counted(summary.cycles, 'cycle')}")
+    if summary.window is not None:
+        first, last = summary.window
+        yield line(f"only cycles {first:,} to {last:,} were traced")
+    if summary.nodes is not None:
+        yield line(f"only channels of units {summary.nodes} were traced")
+    counts = (
+        ("units", summary.units),
+        ("channels", summary.channels),
+        ("transfers", summary.transfers),
+        ("elements still held", summary.held_elements),
+        ("bursts", summary.bursts),
+        ("bytes of the HBM", summary.hbm_bytes),
+        ("waits", summary.waits),
+    )
+    yield Title("Recorded")
+    yield Rows(("what", "count"), counts)
+    waits = [
+        _Left(unit, channel) for unit in summary.not_ended for channel in unit.channels or ("",)
+    ]
+    if not waits:
+        return
+    yield Title("Not ended")
+    if unfold:
+        rows = [
+            (left.unit.name, left.awaits, left.channel, left.unit.since_cycle, left.wired)
+            for left in waits
+        ]
+        yield Rows(("unit", "waits for", "channel", "since", "wired at"), rows, _SHOWN)
+        return
+    found = families(
+        waits,
+        lambda left: f"{left.unit.name} {left.channel}",
+        lambda left: (left.awaits, left.wired),
+    )
+    folded = []
+    for title, members in found:
+        name, _, channel = title.partition(" ")
+        since = [left.unit.since_cycle for left in members if left.unit.since_cycle is not None]
+        ends = (min(since), max(since)) if since else (None, None)
+        one = members[0]
+        folded.append((name, len(members), one.awaits, channel, *ends, one.wired))
+    columns = ("unit", "units", "waits for", "channel", "since", "last since", "wired at")
+    yield Rows(columns, folded, _SHOWN)
+
+
+class _Left(NamedTuple):
+    """A unit that had not ended, and a channel that it waited for; empty for none."""
+
+    unit: UnitLeft
+    channel: str
+
+    @property
+    def awaits(self) -> str | None:
+        return self.unit.waits_for and self.unit.waits_for.awaits
+
+    @property
+    def wired(self) -> str:
+        return f"{self.unit.file}:{self.unit.line}"
+
+
+def stalls_sheet(stalls: Stalls, shown: int = ROWS, *, unfold: bool = False) -> Sheet:
+    """Yield the tables, the critical path and the verdict; ``shown`` rows of each at most.
+
+    A row is a family of units; with ``unfold`` it is a unit.
+    """
+    yield from _stages(stalls, shown)
+    unfold = unfold or all(len(family.units) == 1 for family in stalls.folded.families)
+    if unfold:
+        yield from _units(stalls, shown)
+    else:
+        yield from _families(stalls, shown)
+    accounts = stalls if unfold else stalls.folded
+    yield from _roots(accounts.roots, stalls.stalled_cycles, shown)
+    yield from path_sheet(accounts.critical_path, shown)
+    if stalls.hbm is not None:
+        yield from _memory(stalls.hbm, shown)
+    if stalls.gains:
+        yield from _gains(stalls.gains, stalls.cycles, shown)
+    yield line()
+    yield line((stalls.verdict, "bold"))
+
+
+def _stages(stalls: Stalls, shown: int) -> Sheet:
+    """Yield what a stage has to do with the run's time, beside its traffic and its memory."""
+    rows = [
+        (
+            stage.name,
+            stage.units,
+            percent(stage.path_cycles, stalls.cycles),
+            None
+            if stage.headroom_cycles is None
+            else percent(stage.headroom_cycles, stalls.cycles),
+            stage.off_chip_bytes,
+            stage.on_chip_bytes,
+            Place(stage.file, stage.line).brief,
+        )
+        for stage in stalls.folded.stages
+    ]
+    note = ", by their share of the critical path; headroom: saved if the stage took no time"
+    yield Title("Stages", note)
+    titles = ("stage", "units", "path, %", "headroom, %", "off-chip bytes", "on-chip bytes")
+    yield Rows((*titles, "wired at"), rows, shown)
+
+
+def _units(stalls: Stalls, shown: int) -> Sheet:
+    columns = _columns(stalls.units)
+    rows = [
+        (
+            unit.name,
+            *(getattr(unit, column) for column in columns.values()),
+            "" if unit.mostly is None else str(unit.mostly),
+            Place(unit.file, unit.line).brief,
+        )
+        for unit in stalls.units
+    ]
+    yield Title(_WHERE, _note(stalls.cycles, columns))
+    titles = ("unit", *columns, "mostly", "wired at")
+    yield Rows(titles, rows, shown)
+
+
+def _families(stalls: Stalls, shown: int) -> Sheet:
+    """Yield a row a family: its median unit, and how far the others are from it."""
+    families = stalls.folded.families
+    medians = [family.spread.median for family in families]
+    columns = _columns(medians)
+    rows = []
+    for family, median in zip(families, medians, strict=True):
+        least, _, most = (each.stalled_cycles for each in family.spread)
+        many = len(family.units) > 1
+        rows.append(
+            (
+                family.name,
+                len(family.units),
+                *(getattr(median, column) for column in columns.values()),
+                least if many else None,
+                most if many else None,
+                family.mostly,
+                Place(median.file, median.line).brief,
+            )
+        )
+    of_family = ": that of the median unit of a family, by its stalled cycles"
+    note = _note(stalls.cycles, columns, of_family)
+    yield Title(_WHERE, note)
+    titles = (
+        "unit",
+        "units",
+        *columns,
+        "least stalled",
+        "most stalled",
+        "mostly",
+        "wired at",
+    )
+    yield Rows(titles, rows, shown)
+    absent = stalls.folded.absent
+    if absent:
+        yield line(absent_line(absent))
+
+
+def _columns(units: Iterable[StalledUnit]) -> dict[str, str]:
+    """Return the names of columns by their title: of what any of ``units`` has cycles of."""
+    seen = list(units)
+    columns: dict[str, str] = {}
+    for cause in SHOWN:
+        columns[cause.label] = cause.column
+        if cause is Cause.EMPTY:
+            columns[_LINKS] = "links_cycles"
+    return {
+        title: column
+        for title, column in columns.items()
+        if any(getattr(unit, column) for unit in seen)
+    }
+
+
+def _note(cycles: int, columns: Iterable[str], of: str = "") -> str:
+    """Return the note on what a row sums to, and what it is ``of``."""
+    more = f"; {_LINKS} is part of {Cause.EMPTY.label}" if _LINKS in columns else ""
+    return f", each row sums to {counted(cycles, 'cycle')}{of}{more}"
+
+
+def _roots(roots: Iterable[ChargedRoot], stalled: int, shown: int) -> Sheet:
+    rows = [
+        (each.root.name, each.cycles, percent(each.cycles, stalled), each.units) for each in roots
+    ]
+    note = (
+        f", {counted(stalled, 'stalled cycle')} of all units, each charged to the end of its chain"
+    )
+    yield Title("Whom they were waiting for", note)
+    yield Rows(("root", "stalled cycles", "%", "units stalled"), rows, shown)
+
+
+def _memory(slow: SlowMemory, shown: int) -> Sheet:
+    rows = [
+        (
+            each.name,
+            each.hbm_cycles,
+            each.requests,
+            f"{each.queued_cycles:,.1f}",
+            f"{each.waiting_cycles:,.1f}",
+            f"{each.serving_cycles:,.1f}",
+            f"{each.conflict_percent:.1f}",
+        )
+        for each in slow.units
+    ]
+    note = ", cycles of a request on average: outside of the window, in it, and being served"
+    yield Title("Why the HBM was slow", note)
+    titles = ("unit", Cause.HBM.label, "requests", "outside", "in it", "served", "conflicts, %")
+    yield Rows(titles, rows, shown)
+    for sentence in slow.findings:
+        yield line(sentence)
+
+
+def _gains(gains: Sequence[Gain], cycles: int, shown: int) -> Sheet:
+    """Yield what a person would change: the memory, then each family, then all channels."""
+    # The prompt prints with this module, and loads no database.
+    from fabric.analysis.trace.analysis.what_if import by_change
+
+    rows = [
+        (
+            gain.change,
+            gain.changed_cycles,
+            percent(cycles - gain.changed_cycles, cycles),
+            "estimated" if gain.estimated else "exact",
+        )
+        for gain in by_change(gains)
+    ]
+    yield Title("What would help", "; `trace what-if` answers more")
+    yield Rows(("if", "cycles", "fewer, %", ""), rows, shown)
+
+
+def path_sheet(path: CriticalPath, shown: int = ROWS) -> Sheet:
+    """Yield what the path goes through in all, and stretch by stretch."""
+    note = path.note and f", {path.note}"
+    yield Title("Critical path", note)
+    rows = [
+        (each.root.name, each.cycles, percent(each.cycles, path.cycles)) for each in path.shares
+    ]
+    yield Rows(("through", "path cycles", "%"), rows, shown)
+    yield Title("Critical path over time", note)
+    stretches = [
+        (each.start_cycle, each.end_cycle, f"{100 * each.share:.1f}", each.root.name)
+        for each in path.phases
+    ]
+    columns = ("from", "to", "% of it", "mostly through")
+    yield Rows(columns, stretches)
+
+
+def moment_sheet(moment: Moment) -> Sheet:
+    """Yield what units were doing, and what channels held."""
+    yield Title(f"Cycle {moment.cycle:,}")
+    rows = [
+        (
+            unit.name,
+            unit.since_cycle,
+            unit.until_cycle,
+            Place(unit.file, unit.line).brief,
+            unit.doing,
+        )
+        for unit in moment.units
+    ]
+    yield Rows(("unit", "since", "until", "wired at", "is"), rows)
+    yield Title("Channels")
+    yield channels_table(moment.channels)
+
+
+def channels_table(channels: Sequence[ChannelState], shown: int | None = None) -> Rows:
+    """Return what at most ``shown`` channels hold of their slots, and the values that went through.
+
+    A bare stop takes a slot and is no value.
+    """
+    rows = [
+        (visible(each.name), f"{each.held}/{each.depth}", each.sent, each.taken, each.bare_stops)
+        for each in channels
+    ]
+    return Rows(("channel", "held", "sent", "taken", "bare stops"), rows, shown)
+
+
+def diff_sheet(diff: TraceDiff, shown: int = ROWS) -> Sheet:
+    """Yield what differs between two runs, ``shown`` units at most."""
+    from fabric.analysis.trace.analysis.diff import COMPARED
+
+    runs = zip("AB", diff.names, diff.outcomes, diff.cycles, strict=True)
+    for letter, name, outcome, cycles in runs:
+        yield line(f"{letter}  {name}  {outcome}, {counted(cycles, 'cycle')}")
+    for each in diff.settings:
+        yield line(f"   {each.name}: {each.in_a} in A, {each.in_b} in B")
+    yield line()
+    parting = diff.parting
+    if parting is None:
+        yield line("Every transfer happened in the same cycles.")
+    else:
+        where = f"element {parting.element:,} of {parting.channel}"
+        yield line(f"They part at cycle {parting.cycle:,}: {where}")
+        yield line(f"   in A {_stamps(parting.in_a)}")
+        yield line(f"   in B {_stamps(parting.in_b)}")
+    if diff.units:
+        yield Title("What changed from A to B", ", cycles more (+) or fewer (-)")
+        columns = ("unit", "end", *(cause.label for cause in COMPARED), "wired at")
+        yield Rows(columns, [_row(unit) for unit in diff.units], shown)
+
+
+def _stamps(stamps: Stamps | None) -> str:
+    if stamps is None:
+        return "it was not sent"
+    taken = stamps.taken_cycle
+    end = "still held" if taken is None else f"dequeued in cycle {taken:,}"
+    return f"sent in cycle {stamps.sent_cycle:,}, {end}"
+
+
+def _row(unit: UnitChange) -> tuple[str, ...]:
+    from fabric.analysis.trace.analysis.diff import COMPARED
+
+    ended = bool(unit.ended_in_a), bool(unit.ended_in_b)
+    end = f"{unit.end_cycles:+,}" if all(ended) else _ENDS[ended]
+    changes = (f"{getattr(unit, cause.column):+,}" for cause in COMPARED)
+    return unit.name, end, *changes, Place(unit.file, unit.line).brief
+
+
+def what_if_sheet(found: WhatIf, shown: int = ROWS) -> Sheet:
+    """Yield what would become of the run; ``shown`` rows of each table at most."""
+    yield line((found.name, "bold"), f"  {_asked(found)}")
+    yield line()
+    yield line((_verdict(found), "bold"))
+    if found.released:
+        yield from _released(found, shown)
+        return
+    for each in found.loop:
+        yield line(f"  {_blocked(each)}")
+    yield from _truth(found)
+    yield from _tables(found, shown)
+
+
+def _asked(found: WhatIf) -> str:
+    depths = [f"{option} {depth:,} deep" for option, depth in found.depths.items()]
+    if len(depths) > _ASKED_SHOWN:
+        depths[_ASKED_SHOWN:] = [f"{counted(len(depths) - _ASKED_SHOWN, 'more channel')}"]
+    work = [f"{unit} works {factor:g} times as long" for unit, factor in found.work.items()]
+    links = [] if found.links == 1 else [_links(found.links)]
+    return "; ".join(depths + work + links) or "as it was run"
+
+
+def _links(factor: float) -> str:
+    if math.isinf(factor):
+        return "links of the network have no limit"
+    return f"links of the network carry {factor:g} times as much"
+
+
+def _verdict(found: WhatIf) -> str:
+    if found.released:
+        first = found.released[0]
+        more = len(found.released) - 1
+        others = f", and {counted(more, 'more unit')} after it" if more else ""
+        return f"It would have gone on: {first.name} in cycle {first.cycle:,}{others}."
+    if found.stopped:
+        waits = f"{counted(len(found.loop), 'unit')} would wait for each other for ever"
+        return f"It would still deadlock: {waits if found.loop else 'no unit would go on'}."
+    if found.cycles is None:
+        return (
+            f"It would deadlock: {counted(len(found.loop), 'unit')} would wait for each "
+            f"other for ever."
+        )
+    more = found.cycles - found.cycles_before
+    change = "as many" if not more else f"{abs(more):,} {'more' if more > 0 else 'fewer'}"
+    share = f" ({percent(abs(more), found.cycles_before)} %)" if more else ""
+    return (
+        f"{counted(found.cycles_before, 'cycle')} before, {found.cycles:,} after: {change}{share}."
+    )
+
+
+def _blocked(unit: BlockedUnit) -> str:
+    if unit.full:
+        return (
+            f"{unit.name} waits for {unit.other}: {unit.channel} is full, "
+            f"{counted(unit.depth, 'slot')}"
+        )
+    return f"{unit.name} waits for {unit.other}: {unit.channel} is empty"
+
+
+def _released(found: WhatIf, shown: int) -> Sheet:
+    """Yield who would have gone on; what happens then is not in the record."""
+    for unit in found.released[:shown]:
+        way = "sends to" if unit.full else "receives from"
+        yield line(f"  cycle {unit.cycle:,}  {unit.name} {way} {unit.channel}")
+    if len(found.released) > shown:
+        yield line(f"  and {len(found.released) - shown:,} more")
+    if found.loop:
+        count = counted(len(found.loop), "unit")
+        yield line(f"{count} would still wait for each other:")
+        for each in found.loop:
+            yield line(f"  {_blocked(each)}")
+    yield from _truth(found)
+    yield line("The record ends there: a run with these depths says whether it completes.")
+
+
+def _truth(found: WhatIf) -> Sheet:
+    ends = "go on there" if found.released else "take as long" if found.cycles else "end so"
+    if found.exact:
+        yield line(f"Exact: a run would {ends}.")
+        return
+    yield line(f"Estimated: a run may not {ends}, since")
+    for reason in found.reasons:
+        yield line(f"  {reason}")
+    if any(reason.startswith("the HBM ") for reason in found.reasons):
+        yield line("Waits for the HBM are as long here as they were in the run.")
+
+
+def _tables(found: WhatIf, shown: int) -> Sheet:
+    if found.units:
+        yield Title("Units that would end in another cycle")
+        rows = [
+            (
+                unit.name,
+                unit.before_cycle,
+                unit.after_cycle,
+                f"{unit.after_cycle - unit.before_cycle:+,}",
+                Place(unit.file, unit.line).brief,
+            )
+            for unit in found.units
+        ]
+        titles = ("unit", "end before", "end after", "change", "wired at")
+        yield Rows(titles, rows, shown)
+    if found.channels:
+        yield Title("Channels", ", cycles that units would wait for them")
+        waits = [
+            (
+                each.name,
+                _depth(each),
+                each.empty_before_cycles,
+                each.empty_after_cycles,
+                each.full_before_cycles,
+                each.full_after_cycles,
+            )
+            for each in found.channels
+        ]
+        columns = ("channel", "depth", "empty before", "empty after", "full before", "full after")
+        yield Rows(columns, waits, shown)
+
+
+def _depth(waits: ChannelWaits) -> str:
+    if waits.depth_before == waits.depth_after:
+        return f"{waits.depth_before:,}"
+    return f"{waits.depth_before:,} to {waits.depth_after:,}"
+
+
+def stuck_sheet(report: DeadlockReport | None, summary: TraceSummary) -> Sheet:
+    """Yield the loops of ``report``, or that there are none, as ``summary`` has it."""
+    if report is not None:
+        yield from deadlock_sheet(report)
+        return
+    if not summary.has_state:
+        yield line("The trace does not say what units waited for.")
+        return
+    finished = summary.units - len(summary.not_ended)
+    waiting = sum(unit.waits_for is not None for unit in summary.not_ended)
+    yield line(f"No unit waits for ever: {summary.status} at cycle {summary.cycles:,}.")
+    yield line(
+        f"{finished:,} of {counted(summary.units, 'unit')} had ended, {waiting:,} waited for "
+        f"others."
+    )
+
+
+def answer_sheet(answer: Table) -> Sheet:
+    """Yield all rows of ``answer``."""
+    yield Rows(answer.columns, answer.rows())

@@ -1,0 +1,248 @@
+"""Whether the files of a trace are as a run writes them: whoever sent them may have changed them.
+
+A table that lacks a column, or has a value that no run writes, is damaged.
+"""
+
+from __future__ import annotations
+
+# Any: values of parameters, which are only shown.
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+
+from fabric.analysis.trace.reading.paths import literal
+from fabric.messages.telling.causes import WAITS, Operation
+from fabric.messages.telling.plain import untellable
+from fabric.timing.engine.observer import ELSEWHERE
+from fabric.timing.log.log_rows import LINKS, LONG_COLUMNS, OPERATION_COLUMNS
+from fabric.timing.retiming.log_tables import COLUMNS as LOG_COLUMNS
+
+if TYPE_CHECKING:
+    from fabric.messages.telling.plain import JsonObject
+
+__all__ = ["FORMS", "is_number", "is_whole", "selected", "shared_links_in"]
+
+_LARGEST: Final = (1 << 63) - 1
+"""The largest of the database's whole numbers."""
+
+_Number = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
+
+_MOST: Final = 1 << 53
+"""Beyond all cycles and counts of a run; what reads JSON has no larger whole numbers."""
+
+_ROW: Final = ("BIGINT", "{} = row")
+
+_COUNT: Final = ("BIGINT", f"{{}} BETWEEN 0 AND {_MOST}")
+
+_NONE_YET: Final = ("BIGINT", f"{{}} BETWEEN -1 AND {_MOST}")
+
+_SIGNED: Final = ("BIGINT", f"{{}} BETWEEN {-_MOST} AND {_MOST}")
+
+_UNIT: Final = ("BIGINT", "{} BETWEEN 0 AND (SELECT count(*) - 1 FROM units)")
+
+_CHANNEL: Final = ("BIGINT", "{} BETWEEN 0 AND (SELECT count(*) - 1 FROM channels)")
+
+_ANY_CHANNEL: Final = ("BIGINT", "{} BETWEEN -1 AND (SELECT count(*) - 1 FROM channels)")
+
+_TRUTH: Final = ("BOOLEAN", "{} IS NOT NULL")
+
+_TEXT: Final = ("VARCHAR", "{} IS NOT NULL")
+
+_SHOWN: Final = ("VARCHAR", r"NOT regexp_matches({}, '[\p{{C}}\p{{Zl}}\p{{Zp}}]')")
+
+
+class _Memory(msgspec.Struct, frozen=True):
+    request_bytes: _Number
+    peak_bytes_per_cycle: Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
+
+
+class _OnChip(msgspec.Struct, frozen=True):
+    capacity_bytes: _Number | None = None
+
+
+class _Hardware(msgspec.Struct, frozen=True):
+    on_chip: _OnChip = msgspec.field(default_factory=_OnChip)
+
+
+class Flow(msgspec.Struct, frozen=True):
+    """A route over links, or a tree of routes.
+
+    Attributes:
+        links: by number, one at least.
+        channels: that it leads to, likewise.
+    """
+
+    links: Annotated[tuple[_Number, ...], msgspec.Meta(min_length=1)]
+    channels: Annotated[tuple[_Number, ...], msgspec.Meta(min_length=1)]
+
+
+class SharedLinks(msgspec.Struct, frozen=True):
+    """Links that channels share.
+
+    Attributes:
+        capacities: bytes a cycle of each.
+        flows: over them, each channel in one at most.
+    """
+
+    capacities: tuple[Annotated[int, msgspec.Meta(ge=1, le=1 << 20)], ...] = ()
+    flows: tuple[Flow, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse links that there are not, and what is there twice."""
+        channels = [each for flow in self.flows for each in flow.channels]
+        if len({*channels}) < len(channels):
+            raise ValueError("a channel is in several flows")
+        for flow in self.flows:
+            if len({*flow.links}) < len(flow.links) or max(flow.links) >= len(self.capacities):
+                raise ValueError("a route takes a link twice, or one that there is not")
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What is computed with; the rest of it is only shown."""
+
+    off_chip: _Memory
+    hardware: _Hardware = msgspec.field(default_factory=_Hardware)
+    parameters: dict[str, Any] = {}
+    window: tuple[_Number, _Number] | None = None
+    nodes: str | None = None
+    shared_links: SharedLinks = SharedLinks()
+
+
+def is_whole(meta: JsonObject) -> bool:
+    """Whether what is computed with of ``meta.json`` is what a run writes."""
+    try:
+        head = msgspec.convert(meta, _Head)
+    except msgspec.ValidationError:
+        return False
+    # A NaN is in no range, and outside of none.
+    return head.off_chip.peak_bytes_per_cycle >= 0 and untellable(meta) is None
+
+
+def shared_links_in(meta: JsonObject) -> SharedLinks:
+    """Return the links that channels share, of a head that is whole; none where they share none."""
+    return msgspec.convert(meta, _Head).shared_links
+
+
+def is_number(found: object) -> bool:
+    """Whether ``found`` is a number of cycles or bytes that the database can hold."""
+    return isinstance(found, int) and 0 <= found <= _LARGEST
+
+
+def _one_of(words: tuple[str, ...]) -> tuple[str, str]:
+    return "VARCHAR", f"{{}} IN ({', '.join(map(literal, ('', *words)))})"
+
+
+_ORDER: Final = ("BIGINT", f"{{}} BETWEEN {ELSEWHERE} AND {_MOST}")
+"""Of an element that nobody asked for it is -2: it came after its reader had ended."""
+
+
+_SENT_ORDER: Final = ("BIGINT", f"{{0}} = {ELSEWHERE} OR {{0}} BETWEEN 0 AND {_MOST}")
+
+
+_STAMPS: Final = dict.fromkeys(LONG_COLUMNS, _NONE_YET) | {
+    "channel": _CHANNEL,
+    "element": _COUNT,
+    "stop": _SIGNED,
+    "taken_order": _ORDER,
+    "seen_order": _ORDER,
+    "sent_order": _SENT_ORDER,
+    "reserved_order": _SENT_ORDER,
+    "sent_cycle": _COUNT,
+    "send_wait_cycles": _COUNT,
+    "receive_wait_cycles": _COUNT,
+}
+
+
+_TABLES_OF_LOG: Final = {
+    name: dict.fromkeys(columns, ("BIGINT", f"{{}} BETWEEN {-_MOST} AND {1 << 62}"))
+    for name, columns in LOG_COLUMNS.items()
+}
+"""What holds of their values is seen when they are put together."""
+
+
+FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "units": {
+        "unit": _ROW,
+        "name": _SHOWN,
+        "operator": _SHOWN,
+        "kind": _SHOWN,
+        "file": _TEXT,
+        "line": _COUNT,
+        "flops_per_cycle": _COUNT,
+    },
+    "channels": {
+        "channel": _ROW,
+        "name": _SHOWN,
+        "reader": _SHOWN,
+        "depth": ("BIGINT", f"{{}} BETWEEN 1 AND {_MOST}"),
+        "forward_cycles": _COUNT,
+        "backward_cycles": _COUNT,
+        "producer": _UNIT,
+        "consumer": _UNIT,
+        "expected": _NONE_YET,
+        "carries": _SHOWN,
+    },
+    "columns": dict.fromkeys(("table", "column", "unit", "meaning"), _SHOWN),
+    "short": {column: _STAMPS[column] for column in LONG_COLUMNS[:9]},
+    "long": _STAMPS,
+    "pending": _STAMPS,
+    "operations": dict.fromkeys(OPERATION_COLUMNS, _SIGNED)
+    | {
+        "operation": ("BIGINT", f"{{}} BETWEEN 0 AND {LINKS}"),
+        "unit": _UNIT,
+        "order": _COUNT,
+        "cycle": _COUNT,
+        "channel": _ANY_CHANNEL,
+    },
+    "states": {
+        "unit": _ROW,
+        "cycle": _COUNT,
+        "busy_cycles": _COUNT,
+        "flops": _COUNT,
+        "finished": _TRUTH,
+        "waits_for": _one_of(tuple(Operation)),
+        "any_of": _TRUTH,
+        "wanted_bytes": _COUNT,
+        "held_bytes": _COUNT,
+        "since_cycle": _NONE_YET,
+        "cause": _one_of(WAITS),
+        "channel": _ANY_CHANNEL,
+        "requests": _COUNT,
+        "next_order": _COUNT,
+    },
+    "waiting": {
+        "unit": _UNIT,
+        "channel": _CHANNEL,
+        "elements": _COUNT,
+        "held": _COUNT,
+        "closed_cycle": _NONE_YET,
+        "in_all": _SHOWN,
+        "shape": _SHOWN,
+        "per_output": _NONE_YET,
+        "feedback": ("VARCHAR", r"regexp_matches({}, '(?s)^(|.*:[0-9]{{1,9}})$')"),
+        "seen_stop": _NONE_YET,
+        "awaited_stop": _NONE_YET,
+    },
+    **_TABLES_OF_LOG,
+}
+"""The type of each column, and what holds of its values, by the name of the file."""
+
+
+def selected(form: str, file: str) -> str:
+    """Return SQL for the rows of a file, with an error for one that no run writes.
+
+    Args:
+        form: in ``FORMS``.
+        file: what SQL calls the rows of the file; ``row`` is their number.
+    """
+    columns = FORMS[form]
+    shown = ", ".join(f'"{name}"::{kind} AS "{name}"' for name, (kind, _) in columns.items())
+    tests = " ".join(
+        f"WHEN ({condition.format(chr(34) + name + chr(34))}) IS NOT TRUE "
+        f"THEN error('a {name} in it is none of a run')"
+        for name, (_, condition) in columns.items()
+    )
+    return (
+        f"(SELECT * EXCLUDE (row) FROM (SELECT {shown}, row FROM {file}) "
+        f"WHERE CASE {tests} ELSE true END)"
+    )

@@ -1,0 +1,526 @@
+"""What a trace refuses, with the line that asks for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+
+# Any: rows are what the database gives, and files of the trace are JSON.
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import numpy as np
+
+from fabric.analysis.trace.reading import query_tables
+from fabric.analysis.trace.reading.integrity import (
+    FORMS,
+    is_number,
+    is_whole,
+    selected,
+    shared_links_in,
+)
+from fabric.analysis.trace.reading.paths import literal
+from fabric.analysis.trace.reading.query_tables import add_families
+from fabric.analysis.trace.table_file import SUFFIX, read_table
+from fabric.messages.telling.errors import ConfigurationError, Refusal
+from fabric.messages.telling.place import calling_place, is_installed
+from fabric.messages.telling.plain import JsonObject
+from fabric.messages.telling.read_files import limited, read_json
+from fabric.messages.telling.sheet import shown
+from fabric.messages.telling.vocabulary import SCHEMA_VERSION, TABLES
+from fabric.messages.telling.wording import outcome
+from fabric.timing.log.log_rows import LONG_COLUMNS, OPERATION_COLUMNS
+from fabric.timing.retiming.deriving import Logged, Moment, logged
+from fabric.timing.retiming.log_tables import COLUMNS as LOG_COLUMNS
+from fabric.timing.retiming.record import RecordedChannel
+from fabric.timing.retiming.record_making import About
+from fabric.timing.state.resource_use import counters_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.engine.off_chip import MemoryCounters
+
+__all__ = ["RecordedRun", "refused"]
+
+_NUMBERED: Final = re.compile("[0-9]{6,18}")
+
+_DAMAGES: Final = (duckdb.Error, OSError, ValueError)
+"""What is raised of a table that is not as it was written."""
+
+
+def refused(message: str) -> ConfigurationError:
+    """Return the error that says ``message``.
+
+    It points at the user's line that asks; where the command line asks, there is none.
+    """
+    file, line = calling_place()
+    if is_installed(file):
+        return ConfigurationError(message)
+    return ConfigurationError(message, file=file, line=line)
+
+
+class RecordedRun:
+    """A recorded run, read into a database in memory: its folder is not needed any more.
+
+    Several may be open at once, and each may be asked from several threads. Nothing that is asked
+    changes it.
+
+    Attributes:
+        folder: of the trace.
+        meta: about the run: name, program, parameters, hardware, mode, window, nodes,
+            off_chip.
+        shared_links: those of a network that have a limit, and the channels that share them.
+        shared_channels: these channels, by number.
+        status: how the run ended; ``killed`` where it did not say.
+        outcome: the same, and what became of its outputs.
+        failed: it did not complete, or its outputs are wrong.
+        cycles: of the run; the last recorded cycle where it was killed.
+        problems: sentences about what is missing.
+        damaged: something is missing that the run wrote or was to write.
+        has_state: it says what units waited for, and for which elements.
+        window: the cycles that were traced, the last one not included.
+        shutdown_cycles: so long after its last client the off-chip memory stopped; None where the
+            run does not say.
+        priced: rows of text about seconds and joules, by table; none where nothing has a price.
+        links: of a network that have a limit, rows of text: name, bytes, percent of what it can
+            carry, channels.
+        on_chip_bytes: that each unit requires, in node order; none where the run does not say.
+        hbm: what its off-chip memory has counted in the whole run; None where the model counts
+            nothing, or where the run did not say how it ended.
+        explained: what the run itself wrote about a deadlock or a livelock; None for nothing.
+    """
+
+    def __init__(self, run: Path, *, first: bool = False) -> None:
+        """Read the trace of the run folder ``run``, or the trace folder itself.
+
+        Args:
+            run: the folder.
+            first: of a run that stopped and was run again with deeper channels, take the one that
+                stopped; else it is the second one, which the run's report is about.
+
+        Raises:
+            ConfigurationError: there is no trace that can be read.
+        """
+        found = [run / name for name in ("trace-grown", "trace") if (run / name).is_dir()]
+        self.folder: Final = found[-1 if first else 0] if found else run
+        self.problems: list[str] = []
+        told = 0
+        if len(found) > 1 and not first:
+            self.problems.append(
+                f"it was run again with deeper channels, which this is about; {found[1]} has the "
+                "run that stopped"
+            )
+            told = 1
+        self.has_state = True
+        self.meta: Final = self._meta(run)
+        self.shared_links: Final = shared_links_in(self.meta)
+        self.shared_channels: Final = tuple(
+            sorted(channel for flow in self.shared_links.flows for channel in flow.channels)
+        )
+        self.explained: Final = self._text(self.folder.parent / "deadlock.json")
+        self._log: Logged | None = None
+        self._database = duckdb.connect(config={"python_enable_replacements": False})
+        off_chip = self.meta["off_chip"]
+        self._database.execute(f"SET VARIABLE request_bytes = {off_chip['request_bytes']}")
+        peak = float(off_chip["peak_bytes_per_cycle"])
+        self._database.execute(f"SET VARIABLE peak_bytes_per_cycle = {peak}::DOUBLE")
+        end = self._json("end.json") or {}
+        if not is_number(end.get("cycles")):
+            end = {}
+        self._static("units", "*")
+        self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
+        self._static("columns", "*")
+        add_families(self._database)
+        self._segments(end, None if end else self._broken_off())
+        # From here on nobody changes it, or reads anything besides.
+        self._database.execute("SET enable_external_access = false")
+        self._open: Final = [self._database]
+        del self._database
+        ((status, cycles),) = self.rows("SELECT status, cycles FROM run")
+        self.status: Final[str] = status
+        self.cycles: Final[int] = cycles
+        verified = end.get("verified")
+        self.outcome: Final = outcome(self.status, verified)
+        self.failed: Final = self.status != "completed" or verified is False
+        if not end:
+            self.problems.append(
+                "the run did not say how it ended: this is what it wrote until then"
+            )
+        shutdown_cycles = end.get("shutdown_cycles")
+        self.shutdown_cycles: Final[int | None] = (
+            shutdown_cycles if is_number(shutdown_cycles) else None
+        )
+        self.priced: Final = _rows_of(end.get("priced"))
+        self.links: Final = _rows_of({"links": end.get("links")}).get("links", [])
+        self.on_chip_bytes: Final = self._numbers(end.get("on_chip_bytes"))
+        self.hbm: Final = self._counters(end.get("hbm"))
+        self.damaged: Final = len(self.problems) > told
+        window = self.meta.get("window")
+        start, end_cycle = (0, self.cycles) if window is None else (window[0], window[1] + 1)
+        self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(end_cycle, self.cycles))
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return a connection of its own, which can be used beside others and only reads.
+
+        Raises:
+            ConfigurationError: the trace is closed.
+        """
+        database = next(iter(self._open), None)
+        if database is None:
+            raise refused(
+                f"trace {self.folder}: it is closed: expected to be asked before close(), or "
+                "inside of `with open_trace(...) as trace:`"
+            )
+        cursor = database.cursor()
+        # A SELECT may hold an INSERT, and EXPLAIN ANALYZE executes what it explains.
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        return cursor
+
+    def rows(self, query: str, **parameters: int | list[int]) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; ``$name`` in it is the parameter called so."""
+        return self.cursor().execute(query, parameters or None).fetchall()
+
+    def numpy(self, query: str, **parameters: int) -> dict[str, np.ndarray]:
+        """Return the columns of a query as numpy arrays; ``$name`` is a parameter here, too."""
+        return self.cursor().execute(query, parameters or None).fetchnumpy()
+
+    def table(self, rows: str, columns: Sequence[str]) -> Counters:
+        """Return ``columns`` of integers of ``rows``, a table's name or more of SQL."""
+        names = ", ".join(f'"{column}"' for column in columns)
+        found = self.numpy(f"SELECT {names} FROM {rows}")
+        return _stacked(found, columns)
+
+    @property
+    def logged(self) -> Logged | None:
+        """What the compiled loop wrote of it; None where all its operators were tasks."""
+        return self._log
+
+    def close(self) -> None:
+        """Give the memory back; what is asked afterwards is refused, what is under way ends."""
+        self._open.clear()
+
+    def unit_names(self) -> list[str]:
+        """Return the names of units, by number."""
+        return [name for (name,) in self.rows("SELECT name FROM units ORDER BY unit")]
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it: what was recorded, what bounds the run, who was stalled."""
+        return shown(self)
+
+    def _counters(self, found: object) -> MemoryCounters | None:
+        if found is None:
+            return None
+        try:
+            return counters_in(found, len(self.unit_names()))
+        except Refusal as error:
+            self.problems.append(
+                f"end.json is damaged, what the HBM has counted is left out: {error}"
+            )
+            return None
+
+    def _numbers(self, found: object) -> tuple[int, ...]:
+        """Return a number for each unit, where that is what was found."""
+        if not isinstance(found, list) or len(found) != len(self.unit_names()):
+            return ()
+        return tuple(found) if all(map(is_number, found)) else ()
+
+    def _meta(self, run: Path) -> JsonObject:
+        meta = self._json("meta.json")
+        if meta is None and os.path.lexists(self.folder / "meta.json"):
+            raise self._damaged()
+        if meta is None and self.folder != run:
+            raise refused(
+                f"{run}: the trace has no meta.json: the run was killed before it began to write, "
+                "there is nothing to show"
+            )
+        if meta is None:
+            raise refused(
+                f"{run}: there is no trace here: expected the folder of a run with --trace events"
+            )
+        version = meta.get("schema_version")
+        if not isinstance(version, int) or version > SCHEMA_VERSION:
+            raise refused(
+                f"{run}: the trace has schema version {version}: expected at most "
+                f"{SCHEMA_VERSION}; a newer step-fabric wrote it"
+            )
+        if version < SCHEMA_VERSION:
+            raise refused(
+                f"{run}: the trace has schema version {version}: expected {SCHEMA_VERSION}; an "
+                "older step-fabric wrote it"
+            )
+        if not is_whole(meta):
+            raise self._damaged()
+        return meta
+
+    def _damaged(self) -> ConfigurationError:
+        file = self.folder / "meta.json"
+        return refused(f"{file} is damaged: expected the file the run wrote first")
+
+    @staticmethod
+    def _text(file: Path) -> bytes | None:
+        with contextlib.suppress(OSError, ValueError):
+            return limited(file)
+        return None
+
+    def _json(self, name: str) -> JsonObject | None:
+        with contextlib.suppress(OSError, ValueError):
+            return read_json(self.folder / name)
+        return None
+
+    def _static(self, name: str, columns: str) -> None:
+        file = self.folder / f"{name}{SUFFIX}"
+        if not os.path.lexists(file):
+            raise refused(
+                f"{self.folder}: {file.name} is missing: the run was killed while it wrote its "
+                "first tables, there is nothing to show"
+            )
+        try:
+            self._database.execute(
+                f"CREATE TABLE {name} AS SELECT {columns} FROM {self._file(name, file)}"
+            )
+        except _DAMAGES as error:
+            raise refused(
+                f"{file}: {_reason(error)}: expected the table the run wrote first"
+            ) from None
+
+    def _file(self, form: str, file: Path) -> str:
+        """Return what SQL calls the rows of ``file``, of that form.
+
+        Raises:
+            OSError: it cannot be read, or is no file.
+            ValueError: it is not as it was written.
+        """
+        columns = read_table(file)
+        if columns.keys() != FORMS[form].keys():
+            raise ValueError("it has other columns")
+        rows = np.arange(len(next(iter(columns.values()))))
+        self._database.register("read", {**columns, "row": rows})
+        return selected(form, "read")
+
+    def _numbered(self, name: str) -> list[Path]:
+        """Return the files of a table that is written in parts, in their order."""
+        found = self.folder.glob(f"{name}-*{SUFFIX}")
+        return sorted(file for file in found if _NUMBERED.fullmatch(file.stem.partition("-")[2]))
+
+    def _broken_off(self) -> str | None:
+        """Return the number of the segment at which the run was killed, where it was at one.
+
+        A segment's short rows are written last; without them rows of the same time are missing.
+        """
+        last = max(
+            (
+                file.stem.partition("-")[2]
+                for name in ("short", "long", "operations")
+                for file in self._numbered(name)
+            ),
+            default=None,
+        )
+        if last is None or (self.folder / f"short-{last}{SUFFIX}").exists():
+            return None
+        self.problems.append(f"segment {int(last)} was not written whole, it is left out")
+        return last
+
+    def _segments(self, end: dict[str, object], broken_off: str | None) -> None:
+        database = self._database
+        window = self.meta.get("window")
+        for name, value in (
+            ("status", literal(end.get("status", "killed"))),
+            ("cycles", end.get("cycles", "NULL")),
+            ("window_last", "NULL" if window is None else window[1]),
+        ):
+            database.execute(f"SET VARIABLE {name} = {value}")
+        for table, columns in (
+            ("recorded", LONG_COLUMNS),
+            ("recorded_operations", OPERATION_COLUMNS),
+            ("recorded_readings", OPERATION_COLUMNS),
+        ):
+            names = ", ".join(f'"{column}" BIGINT' for column in columns)
+            database.execute(f"CREATE TABLE {table} ({names})")
+        for name, insert in (
+            ("short", query_tables.SHORT),
+            ("long", query_tables.LONG),
+            ("operations", query_tables.OPERATIONS),
+        ):
+            self._load(name, insert, broken_off)
+        self._last("pending", "SELECT * FROM {file}", LONG_COLUMNS)
+        database.execute(
+            "INSERT INTO recorded SELECT * FROM pending ANTI JOIN recorded USING (channel, element)"
+        )
+        self._last(
+            "states",
+            "SELECT * REPLACE (nullif(waits_for, '') AS waits_for, "
+            "nullif(since_cycle, -1) AS since_cycle, nullif(cause, '') AS cause, "
+            "nullif(channel, -1) AS channel) FROM {file}",
+            (*TABLES["states"], "cause", "channel", "requests", "next_order"),
+            "recorded_states",
+        )
+        self._last(
+            "waiting",
+            "SELECT * REPLACE (nullif(closed_cycle, -1) AS closed_cycle, "
+            "nullif(in_all, '') AS in_all, nullif(shape, '') AS shape, "
+            "nullif(per_output, -1) AS per_output, nullif(feedback, '') AS feedback, "
+            "nullif(seen_stop, -1) AS seen_stop, nullif(awaited_stop, -1) AS awaited_stop) "
+            "FROM {file}",
+            TABLES["waiting"],
+        )
+        self._fit()
+        if self.meta.get("compiled"):
+            self._derive(is_end=bool(end))
+        database.execute(query_tables.VIEWS)
+
+    def _derive(self, *, is_end: bool) -> None:
+        """Let the rows that compiled operators have left out be there."""
+        try:
+            self._log = self._derived(is_end=is_end)
+        except _DAMAGES as error:
+            self.problems.append(
+                "what the compiled loop wrote is damaged, what was done there is left out: "
+                f"{_reason(error)}"
+            )
+            self._database.execute(query_tables.WITHOUT_LOG)
+
+    def _derived(self, *, is_end: bool) -> Logged | None:
+        if not self._numbered("states") and not is_end:
+            self._database.execute(query_tables.WITHOUT_LOG)
+            return None
+        if not self.has_state:
+            raise ValueError("there is no state that goes with it")
+        database = self._database
+        last = self._numbered("states")[-1].name
+        files = {name: self._numbered(name) for name in ("templates", "taken")}
+        files["ports"] = [self.folder / f"ports{SUFFIX}"]
+        files["stages"] = [self.folder / last.replace("states", "stages")]
+        tables = {name: self._joined(name, files[name]) for name in LOG_COLUMNS}
+        cycles, orders = (
+            database.execute("SELECT cycle, next_order FROM recorded_states ORDER BY unit")
+            .fetchnumpy()
+            .values()
+        )
+        moment = Moment(np.asarray(cycles), int(orders[0]) if len(orders) else 0, is_end)
+        transfers = self._stamped("SELECT * FROM recorded", LONG_COLUMNS)
+        operations = self._stamped(
+            "FROM recorded_operations UNION ALL FROM recorded_readings", OPERATION_COLUMNS
+        )
+        found = logged(tables, transfers, operations, self._about(), moment)
+        for table, columns, rows in (
+            ("recorded", LONG_COLUMNS, found.transfers),
+            ("recorded_operations", OPERATION_COLUMNS, found.operations),
+        ):
+            database.execute(f"DELETE FROM {table}")
+            by_column = dict(zip(columns, np.ascontiguousarray(rows.T), strict=True))
+            database.register("read", by_column)
+            database.execute(f"INSERT INTO {table} SELECT * FROM read")
+        database.execute("UPDATE recorded_states SET next_order = $1", [found.next_order])
+        return found
+
+    def _joined(self, name: str, files: list[Path]) -> dict[str, np.ndarray]:
+        """Return the columns of all ``files`` of a table."""
+        parts = []
+        for file in files:
+            try:
+                rows = self._database.execute(f"FROM {self._file(name, file)}").fetchnumpy()
+            except _DAMAGES as error:
+                raise ValueError(f"{file.name}: {_reason(error)}") from None
+            parts.append(rows)
+        return {
+            column: np.concatenate([np.zeros(0, np.int64), *(part[column] for part in parts)])
+            for column in LOG_COLUMNS[name]
+        }
+
+    def _stamped(self, query: str, columns: tuple[str, ...]) -> np.ndarray:
+        found = self._database.execute(query).fetchnumpy()
+        return _stacked(found, columns)
+
+    def _about(self) -> About:
+        units = self._database.execute("SELECT name FROM units ORDER BY unit").fetchall()
+        channels = self._database.execute(query_tables.CHANNELS).fetchall()
+        joined = tuple(RecordedChannel(*row) for row in channels)
+        names = tuple(name for (name,) in units)
+        interval_cycles = self.interval_cycles
+        return About(
+            "", names, joined, 0, (), 0, shares_on_chip=False, interval_cycles=interval_cycles
+        )
+
+    @property
+    def interval_cycles(self) -> int:
+        """Between two elements of a channel, at least; 0 where the hardware sets no limit."""
+        hardware = self.meta.get("hardware")
+        channel = hardware.get("channel") if isinstance(hardware, dict) else None
+        cycles = channel.get("interval_cycles") if isinstance(channel, dict) else None
+        return cycles if isinstance(cycles, int) else 0
+
+    def _load(self, name: str, insert: str, broken_off: str | None) -> None:
+        for file in self._numbered(name):
+            if file.stem == f"{name}-{broken_off}":
+                continue
+            try:
+                self._whole(insert.format(file=self._file(name, file)))
+            except _DAMAGES as error:
+                self.problems.append(
+                    f"{file.name} is damaged, its rows are left out: {_reason(error)}"
+                )
+
+    def _fit(self) -> None:
+        """Leave the last states out where their units wait for channels that are not theirs."""
+        if not self.has_state or self._database.execute(query_tables.UNFIT).fetchone() is None:
+            return
+        self.problems.append("states and waiting do not fit together, they are left out")
+        self.has_state = False
+        self._database.execute("DELETE FROM recorded_states; DELETE FROM waiting")
+
+    def _whole(self, insert: str) -> None:
+        """Insert all rows of a file, or none."""
+        self._database.execute("BEGIN TRANSACTION")
+        try:
+            self._database.execute(insert)
+        except duckdb.Error:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def _last(
+        self, name: str, select: str, columns: tuple[str, ...], table: str | None = None
+    ) -> None:
+        """Make a table of the last state that was written whole: ``states`` comes last."""
+        table = name if table is None else table
+        states = self._numbered("states")
+        file = self.folder / (states[-1].name if states else "").replace("states", name)
+        if states and os.path.lexists(file):
+            try:
+                rows = select.format(file=self._file(name, file))
+                self._database.execute(f"CREATE TABLE {table} AS {rows}")
+            except _DAMAGES as error:
+                self.problems.append(f"{file.name} is damaged, it is left out: {_reason(error)}")
+                self.has_state = False
+            else:
+                return
+        elif name == "states":
+            self.has_state = False
+        names = ", ".join(f'"{column}" BIGINT' for column in columns)
+        self._database.execute(f"CREATE TABLE {table} ({names})")
+
+
+def _stacked(found: dict[str, np.ndarray], columns: Sequence[str]) -> Counters:
+    """Return columns of integers as one table."""
+    return np.column_stack([found[column] for column in columns]).astype(np.int64, copy=False)
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong with a file that is named besides."""
+    said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    return said.splitlines()[0]
+
+
+def _rows_of(tables: object) -> dict[str, list[list[str]]]:
+    """Return tables of text, as far as they are any: a trace is what somebody has sent."""
+    if not isinstance(tables, dict):
+        return {}
+    return {
+        str(name): [list(map(str, row)) for row in rows if isinstance(row, list)]
+        for name, rows in tables.items()
+        if isinstance(rows, list)
+    }

@@ -1,0 +1,184 @@
+"""From the tables of a trace to the record of its run, which can be timed again."""
+
+from __future__ import annotations
+
+# Any: what a file of the trace may hold.
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from fabric.analysis.trace.reading.integrity import is_number
+from fabric.analysis.trace.reading.query_tables import CHANNELS
+from fabric.analysis.trace.reading.reader import refused
+from fabric.messages.telling.causes import Operation
+from fabric.timing.log import log_rows as r
+from fabric.timing.retiming import events as e
+from fabric.timing.retiming.record import Record, RecordedChannel, RecordedLinks
+from fabric.timing.retiming.record_making import About, Rows, record_of
+from fabric.timing.retiming.retimer import Retimer
+
+if TYPE_CHECKING:
+    from fabric.analysis.trace.reading.reader import RecordedRun
+    from fabric.messages.telling.errors import ConfigurationError
+
+__all__ = ["Stopped", "record_in", "stopped_in"]
+
+_MISSING: Final = f"""
+SELECT 1 FROM recorded GROUP BY channel HAVING count(*) <> max(element) + 1 OR min(element) < 0
+UNION ALL
+SELECT 1 FROM recorded_readings late ANTI JOIN recorded ON late."order" = sent_order
+WHERE operation = {r.LATE}
+UNION ALL
+SELECT 1 FROM recorded_readings first ANTI JOIN recorded
+ON first.channel = recorded.channel AND amount = element
+WHERE operation = {r.ARRIVAL}
+"""
+"""A row for each that others need and that is not there."""
+
+_WAITED_FOR: Final = f"""
+SELECT unit, waits_for, since_cycle, channel FROM waiting JOIN states USING (unit)
+WHERE NOT any_of AND waits_for IN ('{Operation.RECEIVE}', '{Operation.SEND}')
+ORDER BY unit, channel
+"""
+"""What units wait to do, where it is one thing."""
+
+
+def record_in(trace: RecordedRun) -> Record:
+    """Return the record of the run.
+
+    Raises:
+        ConfigurationError: it did not complete, or not all of it was traced or is there.
+    """
+    if trace.status != "completed":
+        raise _ended_otherwise(trace, "expected one that completed")
+    return _record_in(trace)
+
+
+class Stopped(NamedTuple):
+    """What units of a run that deadlocked did, and what each was about to do.
+
+    Attributes:
+        record: with the operation that each unit waited for behind those that it did.
+        waiting: units that have one, by number.
+    """
+
+    record: Record
+    waiting: tuple[int, ...]
+
+
+def stopped_in(trace: RecordedRun) -> Stopped:
+    """Return the record of a run that deadlocked, up to what its units waited for.
+
+    A unit that waits for whichever of several comes first, or for a memory, has no such operation:
+    what it would do is not known.
+
+    Raises:
+        ConfigurationError: it ended otherwise, or not all of it was traced or is there.
+    """
+    if trace.status != "deadlock":
+        raise _ended_otherwise(trace, "expected one that completed or deadlocked")
+    record = _record_in(trace)
+    retimer = Retimer(record)
+    retimer.time(record.depths)
+    events: dict[int, list[tuple[int, int]]] = {}
+    sent = [channel.elements for channel in record.channels]
+    for unit, operation, since, channel in trace.rows(_WAITED_FOR):
+        end = int(record.first[unit + 1])
+        clock = int(retimer.clocks[end - 1]) if end > record.first[unit] else 0
+        kind = e.SEND if operation == Operation.SEND else e.SEE
+        sent[channel] += kind == e.SEND
+        worked = 0 if unit in events else max(0, since - clock)
+        events.setdefault(unit, []).append((channel << e.SHIFT | kind, worked))
+    at = [int(record.first[unit + 1]) for unit, its in sorted(events.items()) for _ in its]
+    rows = [row for _, its in sorted(events.items()) for row in its]
+    counts = np.bincount(
+        [unit for unit, its in events.items() for _ in its], minlength=len(record.units)
+    )
+    found = replace(
+        record,
+        events=np.insert(record.events, at, rows, axis=0) if rows else record.events,
+        first=record.first + np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        channels=tuple(
+            channel._replace(elements=count)
+            for channel, count in zip(record.channels, sent, strict=True)
+        ),
+    )
+    return Stopped(found, tuple(sorted(events)))
+
+
+def _ended_otherwise(trace: RecordedRun, expected: str) -> ConfigurationError:
+    return refused(f"trace {trace.folder}: the run ended with {trace.status}: {expected}")
+
+
+def _record_in(trace: RecordedRun) -> Record:
+    who = f"trace {trace.folder}"
+    for name in ("window", "nodes"):
+        if trace.meta.get(name) is not None:
+            raise refused(f"{who}: only a part was traced: expected a run without --trace-{name}")
+    about = _about(trace)
+    if about is None:
+        raise refused(
+            f"{who}: it does not say which units the HBM serves: an older step-fabric wrote it"
+        )
+    if (
+        trace.damaged
+        or trace.rows(_MISSING)
+        or max(trace.shared_channels, default=-1) >= len(about.channels)
+    ):
+        raise _damaged(who)
+    if trace.logged is None:
+        transfers = trace.table("recorded", r.LONG_COLUMNS)
+        every = "(FROM recorded_operations UNION ALL FROM recorded_readings)"
+        operations = trace.table(every, r.OPERATION_COLUMNS)
+        record = record_of(Rows([transfers], operations), about)
+    else:
+        record = trace.logged.record(about)
+    retimer = Retimer(record)
+    ends = [cycle for (cycle,) in trace.rows("SELECT cycle FROM states ORDER BY unit")]
+    again = retimer.time(record.depths)
+    if trace.status == "completed":
+        clocks = retimer.clocks[record.first[1:] - 1].tolist()
+        is_whole = again.cycles == trace.cycles and ends == clocks
+    else:
+        # What units worked before they waited for ever belongs to no operation that they did.
+        is_whole = again.cycles is not None and again.cycles <= trace.cycles
+    if not is_whole:
+        raise _damaged(who)
+    return record
+
+
+def _damaged(who: str) -> Exception:
+    return refused(f"{who}: rows of its tables are missing: expected all that the run wrote")
+
+
+def _about(trace: RecordedRun) -> About | None:
+    units = trace.unit_names()
+    clients = trace.meta.get("off_chip", {}).get("clients")
+    if not isinstance(clients, list) or not all(
+        is_number(each) and each < len(units) for each in clients
+    ):
+        return None
+    if trace.shutdown_cycles is None and trace.status == "completed":
+        return None
+    hardware: Any = trace.meta.get("hardware") or {}
+    return About(
+        program=str(trace.meta.get("name")),
+        units=tuple(units),
+        channels=tuple(RecordedChannel(*row) for row in trace.rows(CHANNELS)),
+        cycles=trace.cycles,
+        clients=tuple(clients),
+        shutdown_cycles=trace.shutdown_cycles or 0,
+        shares_on_chip=hardware.get("on_chip", {}).get("capacity_bytes") is not None,
+        interval_cycles=trace.interval_cycles,
+        shares_links=bool(trace.shared_channels),
+        links=_links(trace),
+    )
+
+
+def _links(trace: RecordedRun) -> RecordedLinks | None:
+    found = trace.shared_links
+    if not found.flows:
+        return None
+    flows = tuple((flow.links, flow.channels) for flow in found.flows)
+    return RecordedLinks(found.capacities, flows)

@@ -1,0 +1,119 @@
+"""How units, channels and roots are called in tables and sentences."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from fabric.messages.telling.causes import MEMORIES, Cause
+from fabric.messages.telling.families import Family
+from fabric.messages.telling.place import Place
+from fabric.messages.telling.wording import visible
+
+if TYPE_CHECKING:
+    from fabric.analysis.trace.analysis.roots import Root
+    from fabric.analysis.trace.reading.reader import RecordedRun
+
+__all__ = ["Names", "percent"]
+
+
+class Names:
+    """The names of one trace.
+
+    Attributes:
+        units: by number.
+        operators: the class of each unit's operator.
+        functions: the same with the functions it applies, where the run says it.
+        wired: where each unit was wired.
+        places: the same, ``file:line`` with the file's name only.
+        channels: by number.
+        streams: what each channel carries, as pictures say it; empty where the run does not.
+        ends: producer and consumer of each channel, by number.
+        families: of units, by their numbers; no two have one title.
+        first: by unit, the first one of its family, which stands for all of it.
+    """
+
+    def __init__(self, trace: RecordedRun) -> None:
+        rows = trace.rows("SELECT name, operator, file, line FROM units ORDER BY unit")
+        self.units: list[str] = [name for name, *_ in rows]
+        self.wired: Final = [Place(file, line) for *_, file, line in rows]
+        self.places: Final = [place.brief for place in self.wired]
+        self.operators: Final[list[str]] = [operator for _, operator, *_ in rows]
+        self.functions: Final = _texts(trace.meta.get("functions"), self.operators)
+        rows = trace.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
+        self.channels: Final[list[str]] = [name for name, _, _ in rows]
+        self.ends: Final[list[tuple[int, int]]] = [
+            (producer, consumer) for _, producer, consumer in rows
+        ]
+        self.streams: Final = _texts(trace.meta.get("streams"), [""] * len(self.channels))
+        self.families: Final[list[Family[int]]] = [
+            Family(title, tuple(units))
+            for title, units in trace.rows(
+                "SELECT family, list(unit ORDER BY unit) FROM units GROUP BY ALL ORDER BY min(unit)"
+            )
+        ]
+        self.first: Final = [0] * len(self.units)
+        self._family: Final[dict[int, Family[int]]] = {}
+        for family in self.families:
+            for unit in family.members:
+                self.first[unit] = family.members[0]
+                self._family[unit] = family
+
+    def family_of(self, unit: int) -> Family[int]:
+        """Return the family that ``unit`` is of."""
+        return self._family[unit]
+
+    @cached_property
+    def folded(self) -> Names:
+        """The same with the title of its family for the name of each unit."""
+        titles = list(self.units)
+        for family in self.families:
+            for unit in family.members:
+                titles[unit] = family.title
+        folded = copy(self)
+        folded.units = titles
+        return folded
+
+    def peer(self, unit: int, channel: int) -> int:
+        """Return the unit at the end of ``channel`` that ``unit`` is not at."""
+        producer, consumer = self.ends[channel]
+        return producer if consumer == unit else consumer
+
+    def far_end(self, unit: int, channel: int) -> str:
+        """Return ``from`` the producer, or ``to`` the consumer: whichever ``unit`` is not."""
+        way = "from" if self.ends[channel][1] == unit else "to"
+        return f"{way} {self.units[self.peer(unit, channel)]}"
+
+    def root(self, root: Root) -> str:
+        """Return what a root is called."""
+        if root.kind == "hop":
+            return "hops between units"
+        if root.kind == "network":
+            return "links of the network"
+        if root.kind == "untraced":
+            return "units that were not traced"
+        if root.kind == "open":
+            return "waits that had not ended"
+        if root.kind == "unit":
+            return self.units[root.unit]
+        return f"{Cause(root.kind).awaits} for {self.units[root.unit]}"
+
+    def bound(self, root: Root) -> str:
+        """Return what a run is bound by, where the unit does not matter."""
+        return Cause(root.kind).awaits if root.kind in MEMORIES else self.root(root)
+
+
+def _texts(found: object, others: list[str]) -> list[str]:
+    """Return the texts that a run has written, if there are as many as ``others``."""
+    if not isinstance(found, list) or len(found) != len(others):
+        return others
+    return [
+        visible(text) if isinstance(text, str) else other
+        for text, other in zip(found, others, strict=True)
+    ]
+
+
+def percent(part: int, whole: int) -> str:
+    """Return a share with one decimal."""
+    return f"{100 * part / whole:.1f}" if whole else "0.0"

@@ -1,0 +1,410 @@
+"""The recorder of a run: makes what is traced, and writes what it records into ``<run>/trace``.
+
+The folder holds ``meta.json``, ``units``, ``channels`` and ``columns`` from the start; segments of
+``short``, ``long`` and ``operations`` rows as the run goes on; ``pending``, ``waiting`` and
+``states``, what is under way, now and then and at the end; and ``end.json`` once the run is over.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+import trio
+
+from fabric.analysis.deadlock.cause import channels_of, find_stuck
+from fabric.analysis.drawing.picture import stream_label
+from fabric.analysis.symbolic.folding import operator_text
+from fabric.analysis.trace.selection import TraceOptions
+from fabric.analysis.trace.table_file import SUFFIX, Spool
+from fabric.messages.telling.causes import Cause, Operation
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.plain import JsonObject, json_text
+from fabric.messages.telling.vocabulary import FIELDS, SCHEMA_VERSION, TABLES
+from fabric.messages.telling.whole_file import write_whole
+from fabric.timing.log.log_rows import LONG_COLUMNS
+from fabric.timing.log.watcher import Watcher
+from fabric.timing.machine.state_of import clients_of
+from fabric.timing.retiming.log_tables import LogWriter
+from fabric.timing.state.expected import Expected, expected_of
+from fabric.timing.state.run_state import open_waits
+
+if TYPE_CHECKING:
+    from fabric.graph.values.stream_type import StreamType
+    from fabric.graph.wiring.elaborate import Plan
+    from fabric.timing.machine.machine import Machine
+    from fabric.timing.retiming.log_tables import Table
+    from fabric.timing.state.run_state import RunState
+
+__all__ = ["Recorder"]
+
+_SNAPSHOT_SECONDS: Final = 1.0
+
+_SHARE: Final = 10
+"""Snapshots of a large machine are rarer: they take at most one part in so many of the time."""
+
+Columns: TypeAlias = dict[str, np.ndarray]
+
+
+class Recorder:
+    """Records one run.
+
+    Attributes:
+        observer: is told what there is to record.
+    """
+
+    def __init__(self, options: TraceOptions, *, needs_tasks: bool) -> None:
+        """Record what ``options`` say, once ``start`` is given a folder.
+
+        Every operator is to be a task where it ``needs_tasks``; else what the compiled loop does
+        is in the log as the loop notes it.
+        """
+        self._options: Final = options
+        self._spool: Final = Spool(options.window)
+        self.observer: Final = Watcher(self._spool.rows, options.keeps, options.check)
+        self.observer.needs_tasks = needs_tasks or options != TraceOptions()
+        self._end: dict[str, object] = {}
+        self._log: LogWriter | None = None
+        self._snapshots = 0
+
+    def start(
+        self,
+        folder: Path,
+        look: Callable[[], RunState],
+        served: Callable[[int], int],
+        head: Mapping[str, object],
+        tell: Callable[[str], object],
+        machine: Machine,
+    ) -> None:
+        """Write what is known before the run into ``folder``, a new one.
+
+        Args:
+            folder: made here.
+            look: returns the state of the run.
+            served: returns how many requests of a unit's burst under way the HBM has served.
+            head: what else is known about the run.
+            tell: is told at once what cannot be written.
+            machine: runs the program.
+
+        Raises:
+            ConfigurationError: the folder cannot be made or written.
+        """
+        self._plan = plan = machine.plan
+        self._look = look
+        self._served = served
+        self._folder = folder
+        self._region = region = machine.region
+        if region is not None and region.journal is not None:
+            number = {channel: at for at, channel in enumerate(machine.channels)}
+            self._log = LogWriter(region.journal, number)
+        options = {"window": self._options.window, "nodes": self._options.nodes}
+        memory = plan.program.hardware.hbm
+        # Whoever reads the trace may not know the model.
+        off_chip = {
+            "request_bytes": memory.request_bytes,
+            "peak_bytes_per_cycle": float(plan.peak_bytes_per_cycle),
+            "clients": list(clients_of(plan)),
+        }
+        about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}
+        about["compiled"] = self._log is not None
+        # For pictures: an operator with its functions, and what its streams carry.
+        about["functions"] = [operator_text(node) for node in plan.nodes]
+        about["streams"] = [
+            stream_label(edge.consumer.inputs[edge.input].type) for edge in plan.edges
+        ]
+        if machine.routes is not None and machine.routes.trees:
+            about["shared_links"] = _shared_links(machine)
+        try:
+            folder.mkdir()
+            self._spool.open(folder, tell)
+            self._json("meta", about)
+            self._spool.write("units", unit_table(machine))
+            self._spool.write("channels", channel_table(machine))
+            self._spool.write("columns", column_table())
+            if self._log is not None:
+                self._spool.write("ports", self._log.ports())
+        except OSError as error:
+            reason = error.strerror or error
+            raise ConfigurationError(
+                f"trace {folder}: {reason}: expected a folder that can be written"
+            ) from None
+
+    def anew(self) -> Recorder:
+        """Return another one of a run of tasks; what this one has written is removed."""
+        self._spool.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return Recorder(self._options, needs_tasks=True)
+
+    async def run(self) -> None:
+        """Write what there is about once a second, so that a killed run keeps it."""
+        seconds = _SNAPSHOT_SECONDS
+        with self._spool.written():
+            while True:
+                await trio.sleep(seconds)
+                start = time.perf_counter()
+                self._snapshot()
+                seconds = max(_SNAPSHOT_SECONDS, _SHARE * (time.perf_counter() - start))
+
+    def finish(self, status: str, state: RunState, shutdown_cycles: int | None) -> None:
+        """Write the rest.
+
+        Args:
+            status: how the run ended.
+            state: to which it came.
+            shutdown_cycles: so long after its last client the off-chip memory stopped; None where
+                the run did not complete.
+        """
+        self.observer.finish()
+        self._snapshot(state)
+        self._end = {
+            "status": status,
+            "cycles": state.cycles,
+            "shutdown_cycles": shutdown_cycles,
+            "hbm": _counted(state),
+        }
+        self._spool.attempt("its end", lambda: self._json("end", self._end))
+        self._spool.close()
+
+    def conclude(
+        self,
+        status: str,
+        verified: bool | None,
+        priced: JsonObject,
+        links: Sequence[Sequence[str]],
+        on_chip_bytes: Sequence[int],
+    ) -> None:
+        """Say at last what the report says of the run, once its outputs were looked at.
+
+        Args:
+            status: how it ended.
+            verified: whether its outputs are right.
+            priced: rows of text about seconds and joules; empty where nothing has a price.
+            links: of a network that have a limit, as rows of text.
+            on_chip_bytes: that each operator requires, in node order; none where nobody asked.
+        """
+        end = self._end | {"status": status, "verified": verified, "priced": priced}
+        end["on_chip_bytes"] = list(on_chip_bytes)
+        if links:
+            end["links"] = [list(row) for row in links]
+        self._spool.attempt("its end", lambda: self._json("end", end))
+
+    def _snapshot(self, state: RunState | None = None) -> None:
+        """Write the ``state``; the one that the run is in where None."""
+        self._snapshots += 1
+        self._spool.attempt(
+            f"snapshot {self._snapshots}", lambda: self._write_snapshot(state or self._look())
+        )
+
+    def _write_snapshot(self, state: RunState) -> None:
+        number = self._snapshots
+        of_log: tuple[tuple[str, Table], ...] = ()
+        if self._region is not None and self._log is not None:
+            self._region.keep_journal()
+            of_log = self._log.new()
+        next_order = self.observer.next_order()
+        for name, table in (
+            *of_log,
+            ("pending", pending_table(self.observer.pending)),
+            ("waiting", waiting_table(state, self._plan)),
+            ("states", state_table(state, self._served_in(state), next_order)),
+        ):
+            if len(next(iter(table.values()))):
+                self._spool.write(f"{name}-{number:06}", table)
+        for name in ("states", "waiting", "pending", "stages"):
+            (self._folder / f"{name}-{number - 1:06}{SUFFIX}").unlink(missing_ok=True)
+
+    def _served_in(self, state: RunState) -> dict[int, int]:
+        """Return how many requests of the bursts under way the HBM has served, by unit."""
+        return {
+            unit.number: self._served(unit.number)
+            for unit in state.units
+            if unit.wait is not None and unit.wait.operation is Operation.OFF_CHIP
+        }
+
+    def _json(self, name: str, value: dict[str, object]) -> None:
+        write_whole(self._folder / f"{name}.json", json_text(value))
+
+
+def _shared_links(machine: Machine) -> JsonObject:
+    """Return the links with a limit that channels take, numbered anew, and the flows over them."""
+    routes, floor = machine.routes, machine.plan.floor
+    assert routes is not None
+    assert floor is not None
+    capacities = floor.mesh.capacities
+    used = {link for links, _ in routes.trees for link in links if capacities[link] is not None}
+    number = {link: at for at, link in enumerate(sorted(used))}
+    return {
+        "capacities": [capacities[link] for link in number],
+        "flows": [
+            {"links": [number[link] for link in links if link in number], "channels": [*channels]}
+            for links, channels in routes.trees
+        ],
+    }
+
+
+def _counted(state: RunState) -> object:
+    """Return what the off-chip memory has counted, as JSON's own types; None of most models."""
+    if state.hbm is None:
+        return None
+    from fabric.timing.state.resource_use import as_document
+
+    return as_document(state.hbm)
+
+
+def unit_table(machine: Machine) -> Columns:
+    """Return one row a unit: what it is and where its operator was wired."""
+    units = machine.fixed.units
+    return {
+        "unit": _numbers(unit.number for unit in units),
+        "name": _texts(unit.name for unit in units),
+        "operator": _texts(unit.operator for unit in units),
+        "kind": _texts(unit.kind for unit in units),
+        "file": _texts(unit.place.file for unit in units),
+        "line": _numbers(unit.place.line for unit in units),
+        "flops_per_cycle": _numbers(unit.flops_per_cycle for unit in units),
+    }
+
+
+def channel_table(machine: Machine) -> Columns:
+    """Return one row a channel: its ends, its depth and what it carries."""
+    fixed, channels, edges = machine.fixed.channels, machine.channels, machine.plan.edges
+    return {
+        "channel": _numbers(channel.number for channel in fixed),
+        "name": _texts(channel.name for channel in fixed),
+        "reader": _texts(channel.option for channel in fixed),
+        "depth": _numbers(channel.depth for channel in channels),
+        "forward_cycles": _numbers(channel.forward_cycles for channel in channels),
+        "backward_cycles": _numbers(channel.backward_cycles for channel in channels),
+        "producer": _numbers(channel.producer for channel in fixed),
+        "consumer": _numbers(channel.consumer for channel in fixed),
+        "expected": _numbers(_static_count(edge.type) for edge in edges),
+        "carries": _texts(channel.carries for channel in fixed),
+    }
+
+
+def column_table() -> Columns:
+    """Return one row a column of a table: its unit and its meaning."""
+    rows = [(table, column) for table, columns in TABLES.items() for column in columns]
+    return {
+        "table": _texts(table for table, _ in rows),
+        "column": _texts(column for _, column in rows),
+        "unit": _texts(FIELDS[column].unit for _, column in rows),
+        "meaning": _texts(FIELDS[column].meaning for _, column in rows),
+    }
+
+
+def pending_table(rows: Sequence[tuple[int, ...]]) -> Columns:
+    """Return one row for each element that is sent and not dequeued; -1 for what is to come."""
+    columns = np.array(rows, np.int64).reshape(-1, len(LONG_COLUMNS)).T
+    return dict(zip(LONG_COLUMNS, np.ascontiguousarray(columns), strict=True))
+
+
+def state_table(state: RunState, served: Mapping[int, int], next_order: int) -> Columns:
+    """Return one row a unit: its clock, and what it waits for.
+
+    Args:
+        state: of the run.
+        served: requests of the bursts under way that the HBM has served, by unit.
+        next_order: the number of the next operation of any unit: what bears that number or a
+            later one happened after this, as did what ended after the unit's clock.
+    """
+    units = state.units
+    return {
+        "unit": _numbers(unit.number for unit in units),
+        "cycle": _numbers(unit.cycle for unit in units),
+        "busy_cycles": _numbers(unit.busy_cycles for unit in units),
+        "flops": _numbers(unit.flops for unit in units),
+        "finished": np.array([unit.finished for unit in units], np.bool_),
+        **_parked(state),
+        **_stalled(state, served),
+        "next_order": np.full(len(units), next_order, np.int64),
+    }
+
+
+def _parked(state: RunState) -> Columns:
+    """Return what each unit is parked at, if it is, and its bytes of the on-chip memory."""
+    units = state.units
+    waits = [unit.wait for unit in units]
+    wanted, held = dict(state.on_chip.requests), dict(state.on_chip.held or ())
+    return {
+        "waits_for": _texts("" if wait is None else wait.operation for wait in waits),
+        "any_of": np.array([wait is not None and wait.any_of for wait in waits], np.bool_),
+        "wanted_bytes": _numbers(wanted.get(unit.number, 0) for unit in units),
+        "held_bytes": _numbers(held.get(unit.number, 0) for unit in units),
+        "since_cycle": _numbers(-1 if wait is None else wait.since_cycle for wait in waits),
+    }
+
+
+def _stalled(state: RunState, served: Mapping[int, int]) -> Columns:
+    """Return why each unit is behind, if it is, and what was served of its burst."""
+    waits = open_waits(state)
+    return {
+        "cause": _texts("" if wait is None else wait.cause for wait in waits),
+        "channel": _numbers(
+            -1 if wait is None or wait.channel is None else wait.channel for wait in waits
+        ),
+        "requests": _numbers(
+            served.get(unit.number, 0) if wait is not None and wait.cause is Cause.HBM else 0
+            for unit, wait in zip(state.units, waits, strict=True)
+        ),
+    }
+
+
+def waiting_table(state: RunState, plan: Plan) -> Columns:
+    """Return one row for each channel that a parked unit waits for."""
+    loops = find_stuck(state).cores
+    in_loop = {unit.number for loop in loops for unit in loop}
+    of_loops = channels_of(state, chain.from_iterable(loops))
+    told = expected_of(plan, state, of_loops) if loops else {}
+    table: dict[str, list[object]] = {column: [] for column in TABLES["waiting"]}
+    for unit in state.units:
+        wait = unit.wait
+        if wait is None:
+            continue
+        for channel in (state.channels[number] for number in wait.channels):
+            row = (
+                unit.number,
+                channel.number,
+                channel.taken,
+                channel.held,
+                -1 if channel.closed_cycle is None else channel.closed_cycle,
+                *_told(told[channel.number] if unit.number in in_loop else None),
+                *(wait.stops or (-1, -1)),
+            )
+            for column, value in zip(table.values(), row, strict=True):
+                column.append(value)
+    texts = ("in_all", "shape", "feedback")
+    return {
+        name: _texts(values) if name in texts else _numbers(values)
+        for name, values in table.items()
+    }
+
+
+def _told(expected: Expected | None) -> tuple[str, str, int, str]:
+    """Return what the shapes tell of a channel, where anybody asked them."""
+    if expected is None:
+        return "", "", -1, ""
+    place = expected.feedback
+    feedback = "" if place is None else f"{place.file}:{place.line}"
+    return str(expected.in_all), expected.shape, expected.per_output or -1, feedback
+
+
+def _static_count(stream: StreamType) -> int:
+    """Return how many elements a stream has, or -1 where data decide."""
+    if all(isinstance(dim, int) for dim in stream.shape):
+        return math.prod(dim for dim in stream.shape if isinstance(dim, int))
+    return -1
+
+
+def _numbers(values: Iterable[object]) -> np.ndarray:
+    return np.array(list(values), np.int64)
+
+
+def _texts(values: Iterable[object]) -> np.ndarray:
+    return np.array(list(values), dtype=np.object_)

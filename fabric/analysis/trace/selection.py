@@ -1,0 +1,60 @@
+"""What to trace: all of a run, or a window of cycles, or the units that match a pattern."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fabric.graph.arguments.described import Described
+from fabric.messages.telling.errors import ConfigurationError, FabricError
+
+__all__ = ["TraceOptions"]
+
+
+@dataclass(frozen=True)
+class TraceOptions(Described):
+    """What goes into the trace.
+
+    Attributes:
+        window: the first and the last cycle; elements in flight between them are kept.
+        nodes: a glob of unit names; channels with an end there are kept.
+    """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+    window: tuple[int, int] | None = None
+    nodes: str | None = None
+
+    @classmethod
+    def parse(cls, window: str | None, nodes: str | None) -> TraceOptions:
+        """Read the texts of the command line.
+
+        Raises:
+            ConfigurationError: the window is not C0:C1 with 0 <= C0 <= C1.
+        """
+        if window is None:
+            return cls(None, nodes)
+        first, colon, last = window.partition(":")
+        if not (colon and first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
+            raise ConfigurationError(
+                f"--trace-window {window}: expected C0:C1, two cycles, the first not after the last"
+            )
+        return cls((int(first), int(last)), nodes)
+
+    def check(self, names: list[str]) -> None:
+        """Refuse a pattern that matches none of the units ``names``.
+
+        Raises:
+            ConfigurationError: nothing would be traced.
+        """
+        if self.nodes is not None and not any(map(self.keeps, names)):
+            near = ", ".join(names[:8])
+            raise ConfigurationError(
+                f"--trace-nodes {self.nodes}: no unit has such a name: expected a pattern of "
+                f"units such as {near}"
+            )
+
+    def keeps(self, name: str) -> bool:
+        """Whether the unit ``name`` is traced."""
+        return self.nodes is None or fnmatch.fnmatchcase(name, self.nodes)

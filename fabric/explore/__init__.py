@@ -1,0 +1,1 @@
+"""Many runs, one answer: studies, depths of channels, streams of requests."""

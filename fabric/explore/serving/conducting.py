@@ -1,0 +1,234 @@
+"""A question of serving from its first run to its result."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from fabric.explore.serving.measured_costs import LayerTables, TableDescription
+from fabric.explore.serving.measures import measured
+from fabric.explore.serving.question import Serving, scheduler_of
+from fabric.explore.serving.requests import Requests
+from fabric.explore.serving.result import Run, ServingResult, Timeline
+from fabric.explore.serving.run_costs import FabricCost, FabricDescription
+from fabric.explore.serving.served import MakeScheduler, serve
+from fabric.explore.serving.steps import Known, Quality
+from fabric.explore.study.identity import engine_digest
+from fabric.explore.study.session import StudySession
+from fabric.explore.study.workers import Workers
+from fabric.messages.telling.plain import plain
+from fabric.messages.telling.read_files import open_given
+from fabric.messages.telling.whole_file import write_whole
+
+__all__ = ["Watching", "conduct_serving"]
+
+
+class _Line(msgspec.Struct, frozen=True):
+    identity: str
+    run: Run
+
+
+class KeptRuns:
+    """Runs by their identity, in a file of lines."""
+
+    def __init__(self, file: Path | None) -> None:
+        """Read what is there; nothing stays where None.
+
+        A line that is damaged, or of another version, is as if it were not there.
+        """
+        self._file: Final = file
+        self._known: Final[dict[str, Run]] = {}
+        if file is None or not file.exists():
+            return
+        with open_given(file) as opened:
+            for line in opened.read().splitlines():
+                with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError):
+                    kept = msgspec.json.decode(line, type=_Line)
+                    self._known[kept.identity] = kept.run
+
+    def get(self, identity: str) -> Run | None:
+        """Return a run that is known."""
+        return self._known.get(identity)
+
+    def keep(self, identity: str, run: Run) -> None:
+        """Keep a run.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._known[identity] = run
+        if self._file is None:
+            return
+        lines = [
+            json.dumps({"identity": each, "run": plain(asdict(one))})
+            for each, one in self._known.items()
+        ]
+        write_whole(self._file, "\n".join(lines) + "\n")
+
+
+def run_identity(serving: Serving, cost: str, requests: Requests, scheduler: str) -> str:
+    """Return what a run depends on, as one digest.
+
+    Args:
+        serving: its server and service level count.
+        cost: the identity of what steps cost.
+        requests: that come.
+        scheduler: the digest of a user's own; empty for the fabric's.
+    """
+    told = [
+        engine_digest(),
+        cost,
+        scheduler,
+        *(plain(vars(each)) for each in (serving.server, serving.level)),
+    ]
+    digest = hashlib.sha256(json.dumps(told).encode())
+    for column in (requests.arrival_seconds, requests.prompt_tokens, requests.output_tokens):
+        digest.update(column.tobytes())
+    return digest.hexdigest()
+
+
+class Watching:
+    """Is told how far a question is; a base that tells nobody."""
+
+    def situations(self, session: StudySession) -> None:
+        """Situations of a design are run."""
+
+    def requests(self, design: str, rate: float | None, done: int, all_runs: int) -> None:
+        """Requests of a run have their last token.
+
+        Args:
+            design: whose run.
+            rate: its load.
+            done: requests of all runs so far.
+            all_runs: requests of all runs.
+        """
+
+
+def conduct_serving(
+    serving: Serving,
+    workers: Workers,
+    folder: Path | None = None,
+    watching: Watching | None = None,
+    situations: Path | None = None,
+) -> ServingResult:
+    """Serve the requests with every design at every load.
+
+    Ctrl-C ends it: what is known by then is the result, and a run that is not whole says so. Runs
+    that are whole are kept in the folder, and so is every situation of the fabric that has run.
+
+    Args:
+        serving: the question.
+        workers: who run situations of the fabric.
+        folder: keeps ``runs.jsonl``; nothing stays where None.
+        watching: is told how far it is.
+        situations: keeps ``study.db`` with the situations of the fabric, which several questions
+            may share; ``folder`` where None.
+
+    Raises:
+        FabricError: what cannot be served, or costs nothing that is known.
+        OSError: something cannot be kept.
+    """
+    watching = watching or Watching()
+    requests = serving.requests.read()
+    loads = [serving.requests.at(requests, rate) for rate in serving.loads]
+    serving.server.check(requests)
+    scheduler, its_digest = scheduler_of(serving.scheduler), _digest(serving.scheduler)
+    all_runs = sum(map(len, loads)) * len(serving.designs)
+    kept = KeptRuns(None if folder is None else folder / "runs.jsonl")
+    runs: list[Run] = []
+    notes: dict[str, tuple[str, ...]] = {}
+    resumed = done = 0
+    interrupted = False
+    with ExitStack() as stack:
+        place = situations or folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        try:
+            for design, described in serving.designs.items():
+                cost = _cost(serving, design, described, requests, place, workers, watching)
+                notes[design] = tuple(cost.notes())
+                for rate, load in zip(serving.loads, loads, strict=True):
+                    identity = run_identity(serving, cost.identity, load, its_digest)
+                    run = kept.get(identity)
+                    if run is None:
+                        told = _Told(watching, design, rate, done, all_runs)
+                        run = _run(design, rate, load, serving, cost, scheduler, told)
+                        if run.measures.interrupted:
+                            runs.append(run)
+                            raise KeyboardInterrupt
+                        kept.keep(identity, run)
+                    else:
+                        resumed += 1
+                        run = Run(design, rate, run.measures, run.timeline, run.quality)
+                    runs.append(run)
+                    done += len(load)
+        except KeyboardInterrupt:
+            interrupted = True
+    return ServingResult(serving, tuple(runs), notes, resumed, interrupted)
+
+
+class _Told:
+    def __init__(
+        self, watching: Watching, design: str, rate: float | None, before: int, all_runs: int
+    ) -> None:
+        self._watching = watching
+        self._design = design
+        self._rate = rate
+        self._before = before
+        self._all = all_runs
+
+    def __call__(self, done: int) -> None:
+        self._watching.requests(self._design, self._rate, self._before + done, self._all)
+
+
+def _cost(
+    serving: Serving,
+    design: str,
+    described: TableDescription | FabricDescription,
+    requests: Requests,
+    folder: Path,
+    workers: Workers,
+    watching: Watching,
+) -> Known:
+    if isinstance(described, TableDescription):
+        return LayerTables(described)
+    folder.mkdir(parents=True, exist_ok=True)
+    return FabricCost(
+        described,
+        f"{serving.name} {design}".strip(),
+        requests,
+        serving.server,
+        folder,
+        workers,
+        watching.situations,
+    )
+
+
+def _run(
+    design: str,
+    rate: float | None,
+    requests: Requests,
+    serving: Serving,
+    cost: Known,
+    scheduler: MakeScheduler,
+    told: _Told,
+) -> Run:
+    served = serve(requests, serving.server, cost, scheduler, told)
+    measures = measured(served, serving.level)
+    # A run that is not whole is not kept: nothing is simulated for it any more.
+    quality = Quality() if served.interrupted else cost.quality()
+    return Run(design, rate, measures, Timeline.of(served), quality)
+
+
+def _digest(scheduler: str | None) -> str:
+    """Return the digest of the file with a user's own scheduler."""
+    if scheduler is None:
+        return ""
+    file, _, name = scheduler.rpartition(":")
+    return hashlib.sha256(Path(file).read_bytes() + name.encode()).hexdigest()

@@ -1,0 +1,263 @@
+"""The folder of a question of serving: its numbers, its pictures and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fabric.analysis.trace.pages.parts import filled, head, part
+from fabric.explore.serving.printing import LEGEND, answer, load_text, notes, table_of_runs
+from fabric.explore.study.written.folder import trying, write_pictures
+from fabric.explore.study.written.markup import section, style, table, text, titled
+from fabric.explore.study.written.painting import is_wide, locator, painted
+from fabric.explore.study.written.pictures import Drawn
+from fabric.explore.study.written.words import number_text
+from fabric.messages.telling.plain import json_text
+from fabric.messages.telling.whole_file import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from fabric.explore.serving.result import Run, ServingResult
+    from fabric.graph.arguments.described import Described
+
+__all__ = ["write_folder"]
+
+
+def write_folder(result: ServingResult, folder: Path, *, command: str = "") -> list[str]:
+    """Write ``serving.json``, pictures and ``index.html`` into a folder.
+
+    Args:
+        result: what the question came to.
+        folder: made where there is none.
+        command: what was typed, for the page.
+
+    Returns:
+        A sentence for each thing that could not be written.
+    """
+    troubles = list(trying(folder, lambda: folder.mkdir(parents=True, exist_ok=True)))
+    if troubles:
+        return troubles
+    pictures = drawn(result)
+    page = page_html(result, pictures, command)
+    numbers = json_text(result.as_json())
+    for name, write in (
+        ("serving.json", lambda: write_whole(folder / "serving.json", numbers)),
+        ("pictures", lambda: write_pictures(folder / "pictures", pictures)),
+        ("index.html", lambda: write_whole(folder / "index.html", page)),
+    ):
+        troubles += trying(folder / name, write)
+    return troubles
+
+
+_FOLDER: Final = Path(__file__).parent
+
+
+def page_html(result: ServingResult, pictures: Sequence[Drawn], command: str = "") -> str:
+    """Return the page.
+
+    Args:
+        result: what the question came to.
+        pictures: shown in the page.
+        command: what was typed; empty where nobody knows.
+    """
+    serving = result.serving
+    found = table_of_runs(result)
+    return filled(
+        part("page.html", _FOLDER),
+        {
+            "head": head(text(serving.name), style(), "style-src 'unsafe-inline'; img-src data:"),
+            "title": text(serving.name),
+            "question": f"<p>{text(serving.question)}</p>" if serving.question else "",
+            "answer": text(answer(result)),
+            "notes": "".join(f"<p>{text(each)}</p>" for each in notes(result)),
+            "runs": section(
+                "Runs", table(found.columns, found.rows) + f"<p>{text(LEGEND)}</p>", "runs"
+            ),
+            "pictures": section("Pictures", "\n".join(map(titled, pictures)), "pictures"),
+            "costs": section("What was served, and what steps cost", _stated(result), "costs"),
+            "again": section(
+                "How to run it again", f"<pre>{text(command)}</pre>" if command else "", "again"
+            ),
+        },
+    )
+
+
+def _stated(result: ServingResult) -> str:
+    serving = result.serving
+    rows = [
+        *_rows("requests", serving.requests),
+        *_rows("server", serving.server),
+        *_rows("level", serving.level),
+    ]
+    for design, described in serving.designs.items():
+        rows += _rows(design or "cost", described)
+    return table(("of", "what", "value"), rows)
+
+
+def _rows(of: str, described: Described) -> list[tuple[str, str, str]]:
+    return [
+        (of, name, _value(value))
+        for name, value in vars(described).items()
+        if value is not None and value != ()
+    ]
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={_value(each)}" for name, each in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(map(_value, value))
+    return str(value)
+
+
+_NAMES_IN_A_ROW: Final = 3
+
+
+_SMALL: Final = 1e-3
+"""Where all values are smaller, an axis writes them with prefixes, as in micro."""
+
+
+class _Panel(NamedTuple):
+    label: str
+    value: Callable[[Run], float | None]
+    high: Callable[[Run], float | None] | None = None
+
+
+_PANELS: Final = (
+    _Panel(
+        "latency (s)",
+        lambda run: run.measures.latency.median,
+        lambda run: run.measures.latency.p95,
+    ),
+    _Panel(
+        "time to first token (s)",
+        lambda run: run.measures.time_to_first_token.median,
+        lambda run: run.measures.time_to_first_token.p95,
+    ),
+    _Panel(
+        "time per token (s)",
+        lambda run: run.measures.time_per_token.median,
+        lambda run: run.measures.time_per_token.p95,
+    ),
+    _Panel("output tokens a second", lambda run: run.measures.output_tokens_per_second),
+)
+
+
+_GOODPUT: Final = _Panel("goodput (requests/s)", lambda run: run.measures.goodput_per_second)
+
+
+_JOULES: Final = _Panel("joules a token", lambda run: run.measures.joules_per_token)
+
+
+def drawn(result: ServingResult) -> list[Drawn]:
+    """Draw the pictures of a question that has at least one run."""
+    if not result.runs:
+        return []
+    wanted = []
+    if any(len(result.of(each)) > 1 for each in result.serving.designs):
+        wanted.append(
+            (
+                "load",
+                "What users wait, over the load",
+                "Lines are medians, dashed ones 95th percentiles. A ring is the knee: the last "
+                "load at which the mean time to first token is at most twice the least load's.",
+                lambda figure: _draw_load(result, figure),
+            )
+        )
+    last = [result.of(each)[-1] for each in result.serving.designs if result.of(each)]
+    if last:
+        at = load_text(last[0])
+        wanted.append(
+            (
+                "time",
+                "What the server does over time",
+                f"At the greatest load, {at}/s: requests worked on, requests that "
+                "wait, and blocks of cache that are held.",
+                lambda figure: _draw_time(last, figure),
+            )
+        )
+    found = []
+    for name, title, caption, draw in wanted:
+        svg, png = painted(draw, formulas=False)
+        found.append(Drawn(name, title, caption, svg, png))
+    return found
+
+
+def _draw_load(result: ServingResult, figure: Figure) -> None:
+    panels = list(_PANELS)
+    panels += [
+        more
+        for more in (_GOODPUT, _JOULES)
+        if any(more.value(run) is not None for run in result.runs)
+    ]
+    rows = -(-len(panels) // 2)
+    figure.set_size_inches(9, 3.2 * rows)
+    axes = [each for row in figure.subplots(rows, 2, squeeze=False) for each in row]
+    for panel, each in zip(panels, axes, strict=False):
+        _draw_panel(result, panel, each)
+    for each in axes[len(panels) :]:
+        each.set_axis_off()
+    if len(result.serving.designs) > 1:
+        _legend(figure, axes[0])
+
+
+def _draw_panel(result: ServingResult, panel: _Panel, axes: Axes) -> None:
+    from matplotlib import ticker
+
+    heights: list[float] = []
+    for number, design in enumerate(result.serving.designs):
+        runs = [each for each in result.of(design) if each.rate is not None]
+        rates = [each.rate or 0.0 for each in runs]
+        colour = f"C{number}"
+        values = [panel.value(each) for each in runs]
+        heights += [each for each in values if each is not None]
+        axes.plot(rates, _numbers(values), color=colour, marker=".", label=design or "ours")
+        if panel.high is not None:
+            high = [panel.high(each) for each in runs]
+            heights += [each for each in high if each is not None]
+            axes.plot(rates, _numbers(high), color=colour, linestyle="--", linewidth=1)
+        knee = result.knee(design)
+        if knee is not None and panel is _PANELS[0]:
+            at = _numbers([values[rates.index(knee)]])
+            axes.plot([knee], at, "o", color=colour, fillstyle="none", markersize=10)
+    if is_wide(heights):
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_locator(ticker.NullLocator())
+        axes.yaxis.set_major_locator(locator(heights, few=False))
+        axes.yaxis.set_major_formatter(
+            ticker.FuncFormatter(lambda value, _: number_text(round(value, 12)))
+        )
+    else:
+        axes.set_ylim(bottom=0)
+    if heights and max(heights) < _SMALL:
+        axes.yaxis.set_major_formatter(ticker.EngFormatter())
+    axes.set_xlabel("requests a second")
+    axes.set_ylabel(panel.label)
+
+
+def _draw_time(runs: Sequence[Run], figure: Figure) -> None:
+    figure.set_size_inches(9, 6)
+    panels = figure.subplots(3, 1, sharex=True)
+    names = ("running", "waiting", "blocks")
+    labels = ("worked on", "waiting", "blocks of cache")
+    for axes, name, label in zip(panels, names, labels, strict=True):
+        for run in runs:
+            axes.plot(run.timeline.seconds, getattr(run.timeline, name), label=run.design or "ours")
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0)
+    panels[-1].set_xlabel("seconds")
+    if len(runs) > 1:
+        _legend(figure, panels[0])
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Put one legend for all panels above them, in rows: there may be many designs."""
+    handles, names = axes.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper left", ncols=_NAMES_IN_A_ROW)
+
+
+def _numbers(values: Sequence[float | None]) -> list[float]:
+    return [float("nan") if each is None else each for each in values]

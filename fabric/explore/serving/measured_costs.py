@@ -1,0 +1,352 @@
+"""Steps as measured layer times say, interpolated between the rows of their tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+
+from fabric.explore.serving.steps import Batch, Price, Quality, digest_of
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import Described
+from fabric.messages.telling.errors import ConfigurationError, FabricError
+from fabric.messages.telling.read_files import open_given
+from fabric.messages.telling.wording import counted
+
+__all__ = ["LayerTables", "Lookup", "TableDescription", "read_rows"]
+
+Tree: TypeAlias = "dict[float, Tree] | float"
+
+Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
+
+_SECONDS: Final = 1e-6
+
+
+class Lookup:
+    """Values at points of a grid that may have gaps; linear along each axis between neighbours.
+
+    The neighbours of a point along an axis are the nearest rows on both sides that go on to the
+    point in the axes behind it: a row that does not reach that far is passed over. An axis with
+    one row only is none: its value is there for all.
+    """
+
+    def __init__(
+        self, name: str, axes: Sequence[str], points: Mapping[tuple[float, ...], float], edge: bool
+    ) -> None:
+        """Know the values of ``points``.
+
+        Args:
+            name: of the table, for messages.
+            axes: their names.
+            points: values by coordinates.
+            edge: a point outside is taken at the nearest edge, instead of being refused.
+
+        Raises:
+            ConfigurationError: there are no points.
+        """
+        if not points:
+            raise ConfigurationError(f"table {name} has no rows: expected at least one")
+        self._outside = 0
+        self._name: Final = name
+        self._axes: Final = axes
+        self._edge: Final = edge
+        self._tree: Final[dict[float, Tree]] = {}
+        for coordinates, value in points.items():
+            node = self._tree
+            for each in coordinates[:-1]:
+                below = node.setdefault(each, {})
+                assert isinstance(below, dict)
+                node = below
+            node[coordinates[-1]] = value
+        self._keys: Final[dict[int, list[float]]] = {}
+        self._sort(self._tree)
+
+    def __call__(self, *point: float) -> float:
+        """Return the value at a point.
+
+        Raises:
+            ConfigurationError: it is outside of the table, or in a gap.
+        """
+        found = self._at(self._tree, point, False)
+        if found is None and self._edge:
+            self._outside += 1
+            found = self._at(self._tree, point, True)
+        if found is None:
+            asked = ", ".join(f"{n}={v:g}" for n, v in zip(self._axes, point, strict=True))
+            raise ConfigurationError(
+                f"table {self._name} has nothing on both sides of {asked}: expected a table that "
+                'reaches there, or outside = "edge" to take the nearest of its values'
+            )
+        return found
+
+    def taken_outside(self) -> int:
+        """Return how many points since the last time were taken at the table's edge."""
+        outside, self._outside = self._outside, 0
+        return outside
+
+    def _sort(self, node: dict[float, Tree]) -> None:
+        self._keys[id(node)] = sorted(node)
+        for each in node.values():
+            if isinstance(each, dict):
+                self._sort(each)
+
+    def _at(self, node: Tree, point: Sequence[float], edge: bool) -> float | None:
+        if not isinstance(node, dict):
+            return node
+        keys, rest = self._keys[id(node)], point[1:]
+        if len(keys) == 1:
+            return self._at(node[keys[0]], rest, edge)
+        x = point[0]
+        at = bisect_left(keys, x)
+        if at < len(keys) and keys[at] == x:
+            found = self._at(node[x], rest, edge)
+            if found is not None:
+                return found
+        below = self._nearest(node, keys[:at][::-1], rest, edge)
+        above = self._nearest(node, keys[at:], rest, edge)
+        if below is None or above is None:
+            one = below or above
+            return one[1] if edge and one is not None else None
+        (x0, y0), (x1, y1) = below, above
+        return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+
+    def _nearest(
+        self, node: dict[float, Tree], keys: Sequence[float], rest: Sequence[float], edge: bool
+    ) -> tuple[float, float] | None:
+        """Return the first of ``keys`` with a value, and that value."""
+        for key in keys:
+            found = self._at(node[key], rest, edge)
+            if found is not None:
+                return key, found
+        return None
+
+
+def read_rows(
+    path: Path, axes: Sequence[str], group: str | None = None
+) -> dict[str, dict[tuple[float, ...], float]]:
+    """Read a table of CSV with a column for each axis and one ``time_us``.
+
+    Args:
+        path: of the file.
+        axes: names of columns.
+        group: a column whose texts tell several tables apart.
+
+    Returns:
+        Microseconds by coordinates, of each group; of "" where there is none.
+
+    Raises:
+        ConfigurationError: it cannot be read, lacks a column, a number is none or below 0, or a
+            point stands there twice.
+    """
+    file = str(path)
+    try:
+        with open_given(path) as opened:
+            text = opened.read().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"cannot be read ({error}): expected a table of times", file=file
+        ) from None
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    needed = [*axes, "time_us", *([group] if group else [])]
+    missing = [each for each in needed if each not in (rows.fieldnames or ())]
+    if missing:
+        raise ConfigurationError(
+            f"has no column {missing[0]}: expected {', '.join(needed)}", file=file, line=1
+        )
+    found: dict[str, dict[tuple[float, ...], float]] = {}
+    for row in rows:
+        try:
+            *point, microseconds = (float(row[each]) for each in (*axes, "time_us"))
+        except (TypeError, ValueError):
+            raise ConfigurationError(
+                "a number is missing or is none: expected one in each column",
+                file=file,
+                line=rows.line_num,
+            ) from None
+        table = found.setdefault(row[group] if group else "", {})
+        if not 0 <= microseconds < float("inf") or tuple(point) in table:
+            what = "stands there twice" if tuple(point) in table else f"takes {microseconds:g} μs"
+            raise ConfigurationError(
+                f"a point {what}: expected each once, with a time from 0 on",
+                file=file,
+                line=rows.line_num,
+            )
+        table[tuple(point)] = microseconds
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableDescription(Described):
+    """Tables of layer times, in microseconds, and the model and machine they belong to.
+
+    With several ranks (replicas that step together and share the experts), each has
+    ``experts / ranks`` of them and gets, on the average, ``1 / ranks`` of all pairs of a token and
+    an expert; tokens go to all ranks before the experts and their sums come back after them, in
+    ``exchange_bytes_per_token`` over a link each time.
+
+    Attributes:
+        attention: by ``prefill_chunk``, ``kv_prefill``, ``n_decode`` and ``kv_decode``: tokens of
+            prompts and of their caches before, requests that generate and the mean of theirs.
+        dense: by ``layer`` and ``tokens``.
+        moe: by ``tokens`` and ``activated_experts``; None: there are no experts.
+        per_sequence: by ``layer`` and ``sequences``, each once in a step; None: nothing is.
+        layers: of the model.
+        in_each_layer: layers of ``dense`` that each layer of the model has, and how often.
+        in_each_step: those that a step has, and how often.
+        experts, experts_of_a_token: of a layer.
+        exchange_bytes_per_token: between ranks, each time.
+        link_bytes_per_second, link_latency_seconds: of the link between two of them.
+        graph_tokens: sizes that steps are padded to, ascending; larger steps are as they are.
+            Ranks are padded alike while all fit.
+        outside: what is asked beyond a table is refused, or taken at its ``edge``.
+    """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+    attention: Path
+    dense: Path
+    moe: Path | None = None
+    per_sequence: Path | None = None
+    layers: Count
+    in_each_layer: Mapping[str, int]
+    in_each_step: Mapping[str, int]
+    experts: Count = 1
+    experts_of_a_token: Count = 1
+    exchange_bytes_per_token: Annotated[float, Bounds(0)] = 0.0
+    link_bytes_per_second: Annotated[float, Bounds(1)] | None = None
+    link_latency_seconds: Annotated[float, Bounds(0)] = 0.0
+    graph_tokens: tuple[Count, ...] = ()
+    outside: Literal["refused", "edge"] = "refused"
+
+
+class LayerTables:
+    """The cost of steps by tables of layer times; see ``TableDescription`` and ``StepCost``."""
+
+    def __init__(self, described: TableDescription) -> None:
+        """Read the tables.
+
+        Raises:
+            ConfigurationError: one cannot be used, or a layer that is named is in none.
+        """
+        self._described: Final = described
+        self._attention: Final = self._table(
+            described.attention, ("prefill_chunk", "kv_prefill", "n_decode", "kv_decode")
+        )
+        self._dense: Final = self._tables(described.dense, "tokens")
+        for name in (*described.in_each_layer, *described.in_each_step):
+            if name not in self._dense:
+                raise ConfigurationError(
+                    f"has no layer {name}: expected those of in_each_layer and in_each_step",
+                    file=str(described.dense),
+                )
+        self._moe: Final = (
+            None
+            if described.moe is None
+            else self._table(described.moe, ("tokens", "activated_experts"))
+        )
+        self._sequences: Final = (
+            self._tables(described.per_sequence, "sequences") if described.per_sequence else {}
+        )
+        self._of_layer: Final = lru_cache(maxsize=None)(self._dense_of_layer)
+        self._of_step: Final = lru_cache(maxsize=None)(self._dense_of_step)
+
+    def cost(self, batches: Sequence[Batch]) -> Price:
+        """Return what a step costs. In each layer ranks wait for the slowest one."""
+        described = self._described
+        ranks = len(batches)
+        # A rank with nothing to do steps with the others all the same, with one token.
+        real = [max(1, each.tokens) for each in batches]
+        padded = self._padded(real)
+        own = max(
+            self._of_layer(tokens) + self._attention_of(batch)
+            for tokens, batch in zip(padded, batches, strict=True)
+        )
+        layer = own * _SECONDS
+        if self._moe is not None:
+            layer += self._experts_of(sum(padded), sum(real), ranks) * _SECONDS
+        if ranks > 1:
+            layer += 2 * self._exchange_seconds(max(padded))
+        sequences = max(1, *(each.sequences for each in batches))
+        once = self._of_step(max(padded)) + sum(
+            each(sequences) for each in self._sequences.values()
+        )
+        return Price(described.layers * layer + once * _SECONDS)
+
+    @property
+    def identity(self) -> str:
+        """What steps cost the same by, as a digest of the tables and what is said of them."""
+        return digest_of(self._described)
+
+    def notes(self) -> Sequence[str]:
+        """Return what these costs are."""
+        of = "beyond a table its edge is taken"
+        layers = counted(self._described.layers, "layer")
+        told = f"the cost of a step is the measured time of {layers}"
+        return (f"{told}; {of}" if self._described.outside == "edge" else told,)
+
+    def quality(self) -> Quality:
+        """Return how often a table was left since this was last asked."""
+        tables = [self._attention, *self._dense.values(), *self._sequences.values()]
+        tables += [] if self._moe is None else [self._moe]
+        return Quality(sum(each.taken_outside() for each in tables))
+
+    def _table(self, path: Path, axes: Sequence[str]) -> Lookup:
+        rows = read_rows(path, axes).get("", {})
+        return Lookup(path.name, axes, rows, self._described.outside == "edge")
+
+    def _tables(self, path: Path, axis: str) -> dict[str, Lookup]:
+        edge = self._described.outside == "edge"
+        return {
+            name: Lookup(f"{path.name}, {name}", (axis,), rows, edge)
+            for name, rows in read_rows(path, (axis,), "layer").items()
+        }
+
+    def _padded(self, tokens: Sequence[int]) -> Sequence[int]:
+        sizes = self._described.graph_tokens
+        most = max(tokens)
+        for size in sizes:
+            if size >= most:
+                return [size] * len(tokens)
+        return tokens
+
+    def _dense_of_layer(self, tokens: int) -> float:
+        return sum(
+            n * self._dense[each](tokens) for each, n in self._described.in_each_layer.items()
+        )
+
+    def _dense_of_step(self, tokens: int) -> float:
+        return sum(
+            n * self._dense[each](tokens) for each, n in self._described.in_each_step.items()
+        )
+
+    def _attention_of(self, batch: Batch) -> float:
+        if not batch.tokens:
+            return 0.0
+        chunk = batch.prefill_tokens
+        before = sum(tokens * cached for tokens, cached in batch.prefills) / chunk if chunk else 0
+        decodes = len(batch.decodes)
+        cached = sum(batch.decodes) / decodes if decodes else 0
+        return self._attention(chunk, before, decodes, cached)
+
+    def _experts_of(self, padded: int, real: int, ranks: int) -> float:
+        """Return the experts' time on a rank, where tokens choose theirs evenly."""
+        assert self._moe is not None
+        described = self._described
+        each = 1 - described.experts_of_a_token / described.experts
+        active = described.experts / ranks * (1 - each**real)
+        tokens = max(1.0, padded / ranks)
+        # A token alone activates no fewer than it chooses.
+        least = described.experts_of_a_token / ranks
+        return self._moe(tokens, max(active, least))
+
+    def _exchange_seconds(self, tokens: int) -> float:
+        described = self._described
+        if described.link_bytes_per_second is None:
+            return described.link_latency_seconds
+        size = tokens * described.exchange_bytes_per_token
+        return described.link_latency_seconds + size / described.link_bytes_per_second

@@ -1,0 +1,249 @@
+"""The requests that come to a server: read from a table, drawn, and scaled to a load."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import gzip
+import io
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.read_files import open_given
+from fabric.messages.telling.wording import a_or_an, counted
+
+__all__ = ["Requests", "read_requests"]
+
+_ARRIVALS: Final = ("arrival_seconds", "arrival_ns", "TIMESTAMP")
+_PROMPTS: Final = ("prompt_tokens", "ContextTokens")
+_OUTPUTS: Final = ("output_tokens", "GeneratedTokens")
+_HEADER: Final = "arrival_seconds,prompt_tokens,output_tokens"
+_MOST_TOKENS: Final = 2**31 - 1
+_GZIP: Final = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Requests in the order in which they arrive.
+
+    Attributes:
+        arrival_seconds: [requests], float64, ascending, since the first one may have come.
+        prompt_tokens: [requests], int64, at least 1 each.
+        output_tokens: [requests], int64, at least 1 each: how many are generated for it.
+    """
+
+    arrival_seconds: NDArray[np.float64]
+    prompt_tokens: NDArray[np.int64]
+    output_tokens: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        """Refuse what no server can be asked.
+
+        Raises:
+            ConfigurationError: there are none, or one has no prompt, no output, a time before 0 or
+                before the one in front of it.
+        """
+        if not len(self):
+            raise ConfigurationError("there are no requests: expected at least one")
+        for number, (at, prompt, output) in enumerate(self.rows()):
+            _check(f"request {number}", at, prompt, output)
+            if number and at < self.arrival_seconds[number - 1]:
+                raise ConfigurationError(
+                    f"request {number} arrives at {at:g} s, after one that arrives at "
+                    f"{self.arrival_seconds[number - 1]:g} s: expected ascending times"
+                )
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.arrival_seconds)
+
+    def rows(self) -> Iterator[tuple[float, int, int]]:
+        """Yield arrival, prompt and output of each."""
+        columns = self.arrival_seconds, self.prompt_tokens, self.output_tokens
+        return zip(*(each.tolist() for each in columns), strict=True)
+
+    @property
+    def per_second(self) -> float:
+        """Requests a second from the first arrival to the last; infinite where they are one."""
+        span = float(self.arrival_seconds[-1] - self.arrival_seconds[0])
+        return (len(self) - 1) / span if span > 0 else math.inf
+
+    def first(self, count: int) -> Requests:
+        """Return the first ``count`` of them."""
+        return Requests(
+            self.arrival_seconds[:count], self.prompt_tokens[:count], self.output_tokens[:count]
+        )
+
+    def at_rate(self, per_second: float) -> Requests:
+        """Return the same requests with all times between them stretched alike.
+
+        Args:
+            per_second: how many then arrive a second, from the first to the last.
+
+        Raises:
+            ConfigurationError: the rate is not above 0, or all arrive at one time.
+        """
+        _check_rate(per_second)
+        now = self.per_second
+        if math.isinf(now):
+            raise ConfigurationError(
+                "all requests arrive at one time: no rate can be made of that: expected different "
+                "times, or a Poisson process"
+            )
+        first = self.arrival_seconds[0]
+        times = (self.arrival_seconds - first) * (now / per_second)
+        return Requests(times, self.prompt_tokens, self.output_tokens)
+
+    def poisson(self, per_second: float, count: int, seed: int) -> Requests:
+        """Return requests of a Poisson process, with pairs of lengths drawn from these.
+
+        Args:
+            per_second: the mean rate.
+            count: how many.
+            seed: of times and lengths; at another rate the same draws are stretched.
+
+        Raises:
+            ConfigurationError: the rate is not above 0.
+        """
+        _check_rate(per_second)
+        random = np.random.default_rng(seed)
+        times = np.cumsum(random.exponential(1.0, count)) / per_second
+        drawn = random.integers(len(self), size=count)
+        return Requests(times, self.prompt_tokens[drawn], self.output_tokens[drawn])
+
+
+def read_requests(path: Path) -> Requests:
+    """Read a table of requests.
+
+    It is CSV, gzipped or not, whose header names a column of arrivals (``arrival_seconds``,
+    ``arrival_ns`` or ``TIMESTAMP``, a date and time), one of prompts (``prompt_tokens`` or
+    ``ContextTokens``) and one of outputs (``output_tokens`` or ``GeneratedTokens``); others are
+    not looked at. Times of dates count from the first one.
+
+    Raises:
+        ConfigurationError: it cannot be read, a column is missing, or a row is no request, or
+            comes before the one above it.
+    """
+    file = str(path)
+    rows = csv.reader(io.StringIO(_text(path), newline=""))
+    columns = _columns(next(rows, []), file)
+    times: list[float] = []
+    prompts: list[int] = []
+    outputs: list[int] = []
+    for row in rows:
+        line = rows.line_num
+        if not row:
+            continue
+        try:
+            at, prompt, output = _request(row, columns, line)
+            if times and at < times[-1]:
+                raise ConfigurationError(
+                    f"line {line} arrives {times[-1] - at:g} s before the line above it: "
+                    "expected ascending times"
+                )
+        except ConfigurationError as error:
+            raise ConfigurationError(error.message, file=file, line=line) from None
+        times.append(at)
+        prompts.append(prompt)
+        outputs.append(output)
+    if not times:
+        raise ConfigurationError("has no requests: expected a row for each", file=file)
+    arrivals = np.array(times, dtype=np.float64)
+    if columns[3] == "TIMESTAMP":
+        arrivals -= arrivals[0]
+    return Requests(arrivals, np.array(prompts, np.int64), np.array(outputs, np.int64))
+
+
+def _text(path: Path) -> str:
+    try:
+        with open_given(path) as opened:
+            content = opened.read()
+        if content[:2] == _GZIP:
+            content = gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigurationError(
+            f"cannot be read ({reason}): expected a table of requests", file=str(path)
+        ) from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigurationError(
+            "is not UTF-8 text: expected a table of requests", file=str(path)
+        ) from None
+
+
+def _columns(header: Sequence[str], file: str) -> tuple[int, int, int, str]:
+    """Return where arrivals, prompts and outputs stand, and what the first is called."""
+    names = [each.strip() for each in header]
+    found = []
+    for known in (_ARRIVALS, _PROMPTS, _OUTPUTS):
+        here = [each for each in known if each in names]
+        if not here:
+            raise ConfigurationError(
+                f"its first line names no {' or '.join(known)}: expected a header such as "
+                f"{_HEADER}",
+                file=file,
+                line=1,
+            )
+        found.append(here[0])
+    at, prompt, output = map(names.index, found)
+    return at, prompt, output, found[0]
+
+
+def _request(
+    row: Sequence[str], columns: tuple[int, int, int, str], line: int
+) -> tuple[float, int, int]:
+    at, prompt, output, kind = columns
+    if len(row) <= max(at, prompt, output):
+        raise ConfigurationError(
+            f"line {line} has {counted(len(row), 'column')}: expected as many as the header has"
+        )
+    found = _seconds(row[at], kind, line), _tokens(row[prompt], line), _tokens(row[output], line)
+    _check(f"line {line}", *found)
+    return found
+
+
+def _seconds(text: str, kind: str, line: int) -> float:
+    try:
+        if kind == "TIMESTAMP":
+            # Azure's have seven digits behind the point, Python takes six.
+            whole, point, part = text.strip().partition(".")
+            moment = dt.datetime.fromisoformat(whole).replace(tzinfo=dt.UTC)
+            return moment.timestamp() + float(f"0.{part or 0}" if point else 0)
+        return float(text) / (1e9 if kind == "arrival_ns" else 1)
+    except ValueError:
+        raise ConfigurationError(f"line {line} has {text!r} as {kind}: expected a time") from None
+
+
+def _tokens(text: str, line: int) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"line {line} has {text!r} as tokens: expected a whole number"
+        ) from None
+
+
+def _check(who: str, at: float, prompt: int, output: int) -> None:
+    if not 0 <= at < math.inf:
+        raise ConfigurationError(f"{who} arrives at {at:g} s: expected a time from 0 on")
+    for name, count in (("prompt", prompt), ("output", output)):
+        if not 1 <= count <= _MOST_TOKENS:
+            raise ConfigurationError(
+                f"{who} has {a_or_an(name)} of {counted(count, 'token')}: "
+                f"expected 1 to {_MOST_TOKENS:,}"
+            )
+
+
+def _check_rate(per_second: float) -> None:
+    if not 0 < per_second < math.inf:
+        raise ConfigurationError(f"the rate is {per_second:g} a second: expected above 0")

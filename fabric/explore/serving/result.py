@@ -1,0 +1,168 @@
+"""What a question of serving came to: a run for each design and load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import numpy as np
+
+from fabric.explore.serving.measures import Measures
+from fabric.explore.serving.question import Serving
+from fabric.explore.serving.served import Served
+from fabric.explore.serving.steps import Quality
+from fabric.messages.telling.plain import JsonObject
+from fabric.messages.telling.sheet import ShownAsTables
+from fabric.messages.telling.wording import counted
+
+__all__ = ["Run", "ServingResult", "Timeline"]
+
+_TIMES: Final = 120
+_KNEE: Final = 2.0
+"""At the knee a request waits on the average at most so many times as long as at the least load."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What a server did over time, as means over equal times; all are alike long.
+
+    Attributes:
+        seconds: when each time ends.
+        running, waiting: requests, of all replicas.
+        blocks: of cache that they held.
+    """
+
+    seconds: tuple[float, ...]
+    running: tuple[float, ...]
+    waiting: tuple[float, ...]
+    blocks: tuple[float, ...]
+
+    @staticmethod
+    def of(served: Served) -> Timeline:
+        """Return the timeline of a run; nothing goes on between steps."""
+        ends = [each.start_seconds[-1] + each.seconds[-1] for each in served.steps if len(each)]
+        if not ends:
+            return Timeline((), (), (), ())
+        edges = np.linspace(0, max(ends), _TIMES + 1)
+        names = ("running", "waiting", "blocks")
+        totals = np.zeros((len(names), _TIMES))
+        for steps in served.steps:
+            start, seconds = np.array(steps.start_seconds), np.array(steps.seconds)
+            if not len(start):
+                continue
+            # What had come up by each edge, of a value that is there as long as its step lasts.
+            knots = np.stack([start, start + seconds], axis=1).ravel()
+            for row, name in enumerate(names):
+                amounts = np.array(getattr(steps, name)) * seconds
+                before = np.concatenate([[0.0], np.cumsum(amounts)])
+                risen = np.stack([before[:-1], before[1:]], axis=1).ravel()
+                totals[row] += np.diff(np.interp(edges, knots, risen)) / np.diff(edges)
+        rounded = (tuple(float(f"{each:.6g}") for each in row) for row in totals)
+        return Timeline(tuple(float(f"{each:.6g}") for each in edges[1:]), *rounded)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A design under a load.
+
+    Attributes:
+        design: its name.
+        rate: requests a second; None: as the table of requests has it.
+        measures: what it came to.
+        timeline: what it did over time.
+        quality: how good the costs of its steps are.
+    """
+
+    design: str
+    rate: float | None
+    measures: Measures
+    timeline: Timeline
+    quality: Quality
+
+
+@dataclass(frozen=True, repr=False)
+class ServingResult(ShownAsTables):
+    """What a question of serving came to.
+
+    Attributes:
+        serving: the question.
+        runs: design by design, load by load.
+        notes: sentences on what steps cost, of each design.
+        resumed: how many runs were known from an earlier session.
+        interrupted: runs are missing, or not whole, because somebody stopped it.
+    """
+
+    serving: Serving
+    runs: tuple[Run, ...]
+    notes: Mapping[str, Sequence[str]]
+    resumed: int = 0
+    interrupted: bool = False
+
+    def of(self, design: str) -> list[Run]:
+        """Return the runs of a design that are whole."""
+        return [
+            each for each in self.runs if each.design == design and not each.measures.interrupted
+        ]
+
+    def knee(self, design: str) -> float | None:
+        """Return the last load at which the mean time to first token is at most twice the least's.
+
+        Beyond it requests wait for each other. None where there are not two loads.
+        """
+        runs = [each for each in self.of(design) if each.rate is not None]
+        if len(runs) < 2:
+            return None
+        idle = runs[0].measures.time_to_first_token.mean
+        knee = None
+        for each in runs:
+            mean = each.measures.time_to_first_token.mean
+            if idle is None or mean is None or mean > _KNEE * idle:
+                break
+            knee = each.rate
+        return knee
+
+    def quality_notes(self, design: str) -> list[str]:
+        """Return sentences on how good the costs of a design's steps were."""
+        runs = self.of(design)
+        outside = sum(each.quality.outside for each in runs)
+        sampled = [one for each in runs for one in each.quality.sampled]
+        told = []
+        if outside:
+            told.append(
+                f"{outside:,} times what was asked was beyond the table, its edge was taken"
+            )
+        if sampled:
+            off = [each.percent_off for each in sampled]
+            told.append(
+                f"of {counted(len(off), 'step')} simulated as they were, the interpolated time was "
+                f"off by {np.mean(np.abs(off)):.1f} % on the average ({np.mean(off):+.1f} % with "
+                f"its sign), {max(map(abs, off)):.1f} % at most"
+            )
+        return told
+
+    def as_json(self) -> JsonObject:
+        """Return it as ``serve --json`` prints it."""
+        return {
+            "serving": self.serving.name,
+            "question": self.serving.question,
+            "status": "interrupted" if self.interrupted else "completed",
+            "error": None,
+            "designs": [
+                {
+                    "design": design,
+                    "knee_per_second": self.knee(design),
+                    "notes": [*self.notes.get(design, ()), *self.quality_notes(design)],
+                    "runs": [
+                        {
+                            "rate_per_second": each.rate,
+                            **each.measures.as_json(),
+                            "cost": asdict(each.quality),
+                        }
+                        for each in self.runs
+                        if each.design == design
+                    ],
+                }
+                for design in self.serving.designs
+            ],
+        }

@@ -1,0 +1,443 @@
+"""Steps as the fabric takes them: a program of one layer, run for the corners of a grid."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.explore.serving.measured_costs import Lookup
+from fabric.explore.serving.requests import Requests, read_requests
+from fabric.explore.serving.server import Server
+from fabric.explore.serving.steps import Batch, Price, Quality, Sampled, digest_of
+from fabric.explore.study.conducting import Told, conduct
+from fabric.explore.study.outcome import metric
+from fabric.explore.study.space import Scalar, zipped
+from fabric.explore.study.storage import file_url
+from fabric.explore.study.store import Store
+from fabric.explore.study.study import Study
+from fabric.explore.study.workers import Workers
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import Described
+from fabric.graph.hardware.description import Hardware
+from fabric.graph.hardware.file import load_hardware
+from fabric.messages.telling.errors import ConfigurationError, FabricError
+from fabric.messages.telling.whole_file import beside
+from fabric.messages.telling.wording import counted
+
+__all__ = ["FabricCost", "FabricDescription"]
+
+Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
+
+_PICO: Final = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class FabricDescription(Described):
+    """A program of one layer, and the grid of situations that it is run for.
+
+    Attributes:
+        program: takes ``batch``, ``kv`` and ``routing`` as ``programs/decoder.py`` does: how many
+            tokens, a file of the tokens in each one's cache, a file of the experts of each.
+        parameters: its others.
+        hardware: a file that states a clock; joules are known where it prices all of a run.
+        layers: of the model; each takes as long as the one that is run.
+        routing: a file with array ``data``, [tokens, top_k], recorded; rows are drawn from it.
+        decode_requests: requests that generate, ascending, at each corner of the grid.
+        cache_tokens: the mean of their caches.
+        prefill_tokens: tokens of prompts in the step; 0 is there in any case.
+        cache_bytes_per_token: keys and values of a token in one layer.
+        attention_flops_per_pair: of a token that attends to another one, in one layer.
+        attention_flops_per_cycle: of all units that attention has.
+        spread: a table of requests; at the corners caches are spread as its prompts are. Those
+            that are served where None.
+        exact_steps: so many steps of each run are simulated as they were, to measure how far what
+            is interpolated is off.
+        seed: of what is drawn.
+    """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+    program: Path
+    parameters: Mapping[str, Scalar]
+    hardware: Path
+    layers: Count
+    routing: Path
+    decode_requests: tuple[Count, ...]
+    cache_tokens: tuple[Count, ...]
+    prefill_tokens: tuple[Count, ...]
+    cache_bytes_per_token: Count
+    attention_flops_per_pair: Count
+    attention_flops_per_cycle: Count
+    spread: Path | None = None
+    exact_steps: Annotated[int, Bounds(0, 1000)] = 4
+    seed: Annotated[int, Bounds(0, 2**31 - 1)] = 0
+
+
+class FabricCost:
+    """What steps cost on the fabric; see ``FabricDescription`` and ``StepCost``.
+
+    A step's layer is interpolated between the corners of the grid: linear in the requests that
+    generate, the mean of their caches, and the tokens of prompts.
+
+    The program is of a decode step: a prompt's token goes through projections and experts in it as
+    any other, and finds an empty cache. That prompts attend to their caches and to themselves is
+    added: the time of its bytes at the memory's peak, or of its FLOPs on the units of attention,
+    whichever is longer.
+    """
+
+    def __init__(
+        self,
+        described: FabricDescription,
+        name: str,
+        requests: Requests,
+        server: Server,
+        folder: Path,
+        workers: Workers,
+        told: Told,
+    ) -> None:
+        """Run the corners of the grid that are not known yet.
+
+        Args:
+            described: what to run.
+            name: of the study that keeps them.
+            requests: that will come, for the spread of caches.
+            server: whose steps it is to cost.
+            folder: where situations and the study's storage are.
+            workers: who run them.
+            told: is told how far it is.
+
+        Raises:
+            ConfigurationError: the grid does not reach what steps may have, the hardware states no
+                clock, the routing cannot be read, or a run does not come to its end.
+            KeyboardInterrupt: somebody stopped it; what has run is kept.
+        """
+        _check_grid(described, server, requests)
+        self._described: Final = described
+        self._hardware: Final = _with_clock(described.hardware)
+        self._laboratory: Final = Laboratory(
+            name,
+            described.program,
+            described.parameters,
+            described.hardware,
+            _routing(described.routing),
+            described.seed,
+            folder,
+            workers,
+            told,
+        )
+        like = requests if described.spread is None else read_requests(described.spread)
+        corners = self._corners(like.prompt_tokens.tolist())
+        found = self._laboratory.run(corners.values())
+        layers = {point: found[situation] for point, situation in corners.items()}
+        self._told: Final = [[list(at), each.cycles, each.joules] for at, each in layers.items()]
+        axes = ("decode_requests", "cache_tokens", "prefill_tokens")
+        self._cycles: Final = Lookup(
+            "of the fabric", axes, {at: each.cycles for at, each in layers.items()}, edge=True
+        )
+        joules = {at: each.joules for at, each in layers.items() if each.joules is not None}
+        self._joules: Final = (
+            Lookup("of the fabric", axes, joules, edge=True) if len(joules) == len(layers) else None
+        )
+        self._random = random.Random(described.seed)
+        self._seen = 0
+        self._reservoir: list[Batch] = []
+
+    def cost(self, batches: Sequence[Batch]) -> Price:
+        """Return what a step costs; replicas that step together wait for the slowest."""
+        costs = [self._of(batch) for batch in batches if batch.tokens]
+        joules = [each.joules for each in costs]
+        for batch in batches:
+            if batch.tokens:
+                self._note(batch)
+        return Price(
+            max(each.seconds for each in costs),
+            None if None in joules else sum(each for each in joules if each is not None),
+        )
+
+    @property
+    def identity(self) -> str:
+        """What steps cost the same by: the description, and what the corners came to."""
+        return digest_of(self._described, self._told)
+
+    def notes(self) -> Sequence[str]:
+        """Return what these costs are."""
+        described = self._described
+        return (
+            f"steps cost {described.layers} times what a layer takes on the fabric, interpolated "
+            f"between {counted(len(self._told), 'situation')}; beyond them the nearest is taken",
+            "that prompts attend is added by its bytes and FLOPs, and not simulated",
+        )
+
+    def quality(self) -> Quality:
+        """Simulate a sample of the steps since the last time as they were.
+
+        Raises:
+            ConfigurationError: a run does not come to its end.
+            KeyboardInterrupt: somebody stopped it; what has run is kept.
+        """
+        batches, self._reservoir, self._seen = self._reservoir, [], 0
+        self._random.seed(self._described.seed)
+        outside = self._cycles.taken_outside()
+        situations = [Situation(tuple(each.decodes), each.prefill_tokens) for each in batches]
+        found = self._laboratory.run(situations)
+        sampled = []
+        for each in situations:
+            decodes, mean = len(each.caches), sum(each.caches) / max(1, len(each.caches))
+            cycles = self._cycles(decodes, mean, each.prompts)
+            sampled.append(Sampled(decodes, mean, each.prompts, cycles, found[each].cycles))
+        self._cycles.taken_outside()
+        return Quality(outside, tuple(sampled))
+
+    def _corners(self, prompts: Sequence[int]) -> dict[tuple[float, ...], Situation]:
+        described = self._described
+        corners: dict[tuple[float, ...], Situation] = {
+            (0, 0, tokens): Situation((), tokens)
+            for tokens in dict.fromkeys((1, *described.prefill_tokens))
+        }
+        axes = described.decode_requests, described.cache_tokens, (0, *described.prefill_tokens)
+        for requests, mean, tokens in itertools.product(*axes):
+            caches = spread_caches(prompts, requests, mean, described.seed)
+            corners[requests, mean, tokens] = Situation(caches, tokens)
+        return corners
+
+    def _of(self, batch: Batch) -> Price:
+        described = self._described
+        decodes = len(batch.decodes)
+        mean = sum(batch.decodes) / decodes if decodes else 0
+        at = decodes, mean, batch.prefill_tokens
+        attending = self._attending(batch)
+        cycles = described.layers * (self._cycles(*at) + attending.cycles)
+        frequency_hz = self._hardware.clock.frequency_hz
+        assert frequency_hz is not None
+        joules = None
+        if self._joules is not None and attending.joules is not None:
+            joules = described.layers * (self._joules(*at) + attending.joules)
+        return Price(cycles / frequency_hz, joules)
+
+    def _attending(self, batch: Batch) -> Layer:
+        """Return what it takes that prompts attend, by their bytes and FLOPs."""
+        described, hardware = self._described, self._hardware
+        read = sum(tokens + cached for tokens, cached in batch.prefills)
+        pairs = sum(tokens * (cached + (tokens + 1) / 2) for tokens, cached in batch.prefills)
+        moved = read * described.cache_bytes_per_token
+        flops = pairs * described.attention_flops_per_pair
+        cycles = max(
+            moved / float(hardware.hbm.peak_bytes_per_cycle),
+            flops / described.attention_flops_per_cycle,
+        )
+        of_byte = hardware.energy.hbm_picojoules_per_byte
+        of_flop = hardware.energy.flop_picojoules(hardware.tile.dtype)
+        if of_byte is None or of_flop is None:
+            return Layer(cycles, None)
+        return Layer(cycles, (moved * of_byte + flops * of_flop) * _PICO)
+
+    def _note(self, batch: Batch) -> None:
+        """Keep it in a sample in which every step is as likely as any other."""
+        self._seen += 1
+        if len(self._reservoir) < self._described.exact_steps:
+            self._reservoir.append(batch)
+            return
+        at = self._random.randrange(self._seen)
+        if at < self._described.exact_steps:
+            self._reservoir[at] = batch
+
+
+def _check_grid(described: FabricDescription, server: Server, requests: Requests) -> None:
+    longest = int((requests.prompt_tokens + requests.output_tokens).max())
+    for name in ("decode_requests", "cache_tokens", "prefill_tokens"):
+        values = getattr(described, name)
+        if not values or any(a >= b for a, b in itertools.pairwise(values)):
+            raise ConfigurationError(
+                f"{name} is {list(values)}: expected ascending numbers, at least one"
+            )
+    for name, first, last in (
+        ("decode_requests", 1, min(server.max_num_seqs, server.max_num_batched_tokens)),
+        ("prefill_tokens", None, server.max_num_batched_tokens),
+    ):
+        values = getattr(described, name)
+        if values[-1] < last or (first is not None and values[0] > first):
+            raise ConfigurationError(
+                f"{name} is {list(values)}, and steps may have up to {last:,}: expected a grid "
+                f"{'from 1 ' if first else ''}to {last:,}"
+            )
+    if len(described.cache_tokens) < 2 and longest > 1:
+        raise ConfigurationError(
+            f"cache_tokens is {list(described.cache_tokens)}: expected at least two, since caches "
+            f"grow to {counted(longest, 'token')}"
+        )
+
+
+def _with_clock(path: Path) -> Hardware:
+    hardware = load_hardware(path)
+    if hardware.clock.frequency_hz is None:
+        raise ConfigurationError(
+            "states no [clock] frequency_hz: expected one, to have seconds", file=str(path)
+        )
+    return hardware
+
+
+def _routing(path: Path) -> NDArray[np.int64]:
+    """Return recorded experts of tokens, [tokens, top_k]."""
+    try:
+        with np.load(path) as content:
+            data = content["data"]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ConfigurationError(
+            f"cannot be read ({error}): expected an .npz file with an array data, [tokens, top_k]",
+            file=str(path),
+        ) from None
+    if data.ndim != 2 or not len(data) or not np.issubdtype(data.dtype, np.integer):
+        raise ConfigurationError(
+            f"data is {data.dtype} {list(data.shape)}: expected integers [tokens, top_k]",
+            file=str(path),
+        )
+    found: NDArray[np.int64] = data.astype(np.int64)
+    return found
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The tokens of one step, as a layer gets them.
+
+    Attributes:
+        caches: tokens of the cache of each that generates, in order.
+        prompts: tokens of prompts; each finds an empty cache, see ``FabricCost``.
+    """
+
+    caches: tuple[int, ...]
+    prompts: int
+
+    @property
+    def tokens(self) -> int:
+        """All of them."""
+        return len(self.caches) + self.prompts
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What a layer takes.
+
+    Attributes:
+        cycles: of the run.
+        joules: of the run; None where the hardware does not price all of it.
+    """
+
+    cycles: float
+    joules: float | None
+
+
+class Laboratory:
+    """Runs situations, each once, in processes of a study; what is known is in its storage."""
+
+    def __init__(
+        self,
+        name: str,
+        program: Path,
+        parameters: Mapping[str, Scalar],
+        hardware: Path | None,
+        routing: NDArray[np.int64],
+        seed: int,
+        folder: Path,
+        workers: Workers,
+        told: Told,
+    ) -> None:
+        """Know what is to be run.
+
+        Args:
+            name: of the study.
+            program: takes ``batch``, ``kv`` and ``routing`` as ``programs/decoder.py`` does.
+            parameters: that all situations have.
+            hardware: a file; the paper's where None.
+            routing: [tokens, top_k], recorded; a situation's tokens are drawn from its rows.
+            seed: of what is drawn.
+            folder: where situations and the storage are.
+            workers: who run them.
+            told: is told how far it is.
+        """
+        self._name: Final = name
+        self._program: Final = program
+        self._parameters: Final = parameters
+        self._hardware: Final = hardware
+        self._routing: Final = routing
+        self._seed: Final = seed
+        self._folder: Final = folder
+        self._workers: Final = workers
+        self._told: Final = told
+
+    def run(self, situations: Iterable[Situation]) -> dict[Situation, Layer]:
+        """Return what each of them takes.
+
+        Raises:
+            ConfigurationError: a run does not come to its end, or the hardware states no clock.
+            KeyboardInterrupt: somebody stopped it; what has run is kept.
+        """
+        wanted = list(dict.fromkeys(situations))
+        if not wanted:
+            return {}
+        study = Study(
+            program=self._program,
+            name=self._name,
+            hardware=self._hardware,
+            mode="timing",
+            fixed=dict(self._parameters),
+            space=zipped(
+                batch=[each.tokens for each in wanted],
+                kv=[self._kept(self._lengths(each), "npy") for each in wanted],
+                routing=[self._kept(self._drawn(each), "npz") for each in wanted],
+            ),
+        )
+        store = Store(study, file_url(self._folder / "study.db"))
+        result = conduct(study, self._workers, store, self._told)
+        if result.interrupted:
+            raise KeyboardInterrupt
+        found = {}
+        for situation, outcome in zip(wanted, result.outcomes, strict=True):
+            cycles = metric(outcome, "cycles")
+            if cycles is None:
+                raise ConfigurationError(
+                    f"a layer with {counted(len(situation.caches), 'request')} and "
+                    f"{counted(situation.prompts, 'token')} of prompts: {outcome.status}, "
+                    f"{outcome.reason}",
+                    file=str(self._program),
+                )
+            found[situation] = Layer(cycles, metric(outcome, "joules"))
+        return found
+
+    def _lengths(self, situation: Situation) -> NDArray[np.int64]:
+        return np.array([*situation.caches, *[0] * situation.prompts], np.int64)
+
+    def _drawn(self, situation: Situation) -> NDArray[np.int64]:
+        """Return the experts of each token, [tokens, top_k], in the order they were recorded."""
+        recorded, tokens = self._routing, situation.tokens
+        random = np.random.default_rng((self._seed, tokens))
+        whole, rest = divmod(tokens, len(recorded))
+        rows = np.sort(random.choice(len(recorded), rest, replace=False))
+        return np.concatenate([*[recorded] * whole, recorded[rows]])
+
+    def _kept(self, values: NDArray[np.int64], suffix: str) -> str:
+        """Write an array into a file that is named by what it has, and return its path."""
+        digest = hashlib.sha256(values.tobytes() + str(values.shape).encode()).hexdigest()[:16]
+        path = self._folder / "situations" / f"{digest}.{suffix}"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with beside(path) as other, other.open("wb") as file:
+                if suffix == "npz":
+                    np.savez(file, data=values)
+                else:
+                    np.save(file, values)
+        return str(path)
+
+
+def spread_caches(lengths: Sequence[int], requests: int, mean: int, seed: int) -> tuple[int, ...]:
+    """Return caches of ``requests`` that are spread as ``lengths`` are, ``mean`` on the average."""
+    random = np.random.default_rng((seed, requests, mean))
+    drawn = random.choice(np.asarray(lengths, np.float64), requests)
+    return tuple(np.maximum(0, np.rint(drawn * mean / drawn.mean())).astype(int).tolist())

@@ -1,0 +1,277 @@
+"""Requests, a server and what its steps cost, made into when each request got its tokens."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.explore.serving.requests import Requests
+from fabric.explore.serving.server import ContinuousBatching, Server
+from fabric.explore.serving.steps import Batch, Price, Request, Scheduler, StepCost
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.users_code import users_code
+from fabric.messages.telling.wording import counted
+
+__all__ = ["MakeScheduler", "Served", "Steps", "Told", "serve"]
+
+MakeScheduler: TypeAlias = Callable[[Server], Scheduler]
+Told: TypeAlias = Callable[[int], object]
+"""Is told how many requests have their last token."""
+
+_TOLD_EVERY: Final = 256
+_SCHEDULER: Final = "the scheduler"
+
+
+class Steps:
+    """The steps of replicas that step together, one number each; all arrays are alike long.
+
+    Attributes:
+        start_seconds: when it began.
+        seconds: that it took.
+        prefill_tokens, decode_tokens: that were computed, of all replicas.
+        running, waiting: requests after it was put together, of all replicas.
+        blocks: of cache that were held then, of all replicas.
+    """
+
+    def __init__(self) -> None:
+        self.start_seconds: Final = array("d")
+        self.seconds: Final = array("d")
+        self.prefill_tokens: Final = array("q")
+        self.decode_tokens: Final = array("q")
+        self.running: Final = array("q")
+        self.waiting: Final = array("q")
+        self.blocks: Final = array("q")
+
+    def __len__(self) -> int:
+        """Return how many there were."""
+        return len(self.seconds)
+
+    def add(
+        self, start: float, cost: Price, batches: Sequence[Batch], schedulers: Sequence[Scheduler]
+    ) -> None:
+        """Add one."""
+        self.start_seconds.append(start)
+        self.seconds.append(cost.seconds)
+        self.prefill_tokens.append(sum(each.prefill_tokens for each in batches))
+        self.decode_tokens.append(sum(len(each.decodes) for each in batches))
+        self.running.append(sum(each.running for each in schedulers))
+        self.waiting.append(sum(each.waiting for each in schedulers))
+        self.blocks.append(sum(each.blocks for each in schedulers))
+
+
+@dataclass(frozen=True)
+class Served:
+    """When each request got its tokens. Times are seconds from 0 of the trace, NaN before then.
+
+    Attributes:
+        requests: that came.
+        server: that served them.
+        taken_seconds: [requests], when a replica looked at it first, between two of its steps.
+        begun_seconds: [requests], when a step with the beginning of its prompt was put together.
+        first_seconds, last_seconds: [requests], when it had its first and its last token.
+        steps: of each set of replicas that step together; without those that had not begun.
+        preemptions: how often a request was put back.
+        joules: of all steps; None where a step's are not known.
+        interrupted: somebody stopped it.
+    """
+
+    requests: Requests
+    server: Server
+    taken_seconds: NDArray[np.float64]
+    begun_seconds: NDArray[np.float64]
+    first_seconds: NDArray[np.float64]
+    last_seconds: NDArray[np.float64]
+    steps: tuple[Steps, ...]
+    preemptions: int
+    joules: float | None
+    interrupted: bool
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """[requests], which have all of their tokens."""
+        return ~np.isnan(self.last_seconds)
+
+
+def serve(
+    requests: Requests,
+    server: Server,
+    cost: StepCost,
+    scheduler: MakeScheduler = ContinuousBatching,
+    told: Told | None = None,
+) -> Served:
+    """Serve ``requests``. Ctrl-C ends it with what there is by then.
+
+    Requests go to the replicas in turn. A replica takes those that have come whenever it puts a
+    step together: when the step before has ended, or begun, with ``async_scheduling``. A step
+    begins when it is put together and the one before has ended. Requests of which all have come
+    stay in the order of the trace.
+
+    Args:
+        requests: that come.
+        server: what there is.
+        cost: of steps.
+        scheduler: makes who puts the steps of one replica together.
+        told: is told now and then how far it is.
+
+    Raises:
+        ConfigurationError: a request is longer than a cache, a step costs no time, or a scheduler
+            leaves requests alone that it could work on.
+        FabricError: what a scheduler, a cost or ``told`` raised, and where.
+    """
+    server.check(requests)
+    times = _Times(*(np.full(len(requests), math.nan) for _ in range(4)))
+    every = range(server.replicas)
+    together = [list(every)] if server.lockstep else [[each] for each in every]
+    groups: list[_Group] = []
+    interrupted = False
+    try:
+        for replicas in together:
+            groups.append(_Group(requests, server, times, cost, replicas, scheduler, told))
+            groups[-1].run()
+    except KeyboardInterrupt:
+        interrupted = True
+    joules = [each.joules for each in groups]
+    return Served(
+        requests,
+        server,
+        *times,
+        steps=tuple([each.steps for each in groups]),
+        preemptions=sum(each.preemptions for each in groups),
+        joules=None if None in joules else math.fsum(each for each in joules if each is not None),
+        interrupted=interrupted,
+    )
+
+
+class _Times(NamedTuple):
+    """As in ``Served``."""
+
+    taken: NDArray[np.float64]
+    begun: NDArray[np.float64]
+    first: NDArray[np.float64]
+    last: NDArray[np.float64]
+
+
+class _Group:
+    """Replicas that step together.
+
+    Attributes:
+        steps: so far.
+        joules: of these; None where one's are not known.
+    """
+
+    def __init__(
+        self,
+        requests: Requests,
+        server: Server,
+        times: _Times,
+        cost: StepCost,
+        replicas: Sequence[int],
+        scheduler: MakeScheduler,
+        told: Told | None,
+    ) -> None:
+        self.steps: Final = Steps()
+        self.joules: float | None = 0.0
+        self._server: Final = server
+        self._times: Final = times
+        self._cost: Final = cost
+        self._told: Final = told
+        with users_code(_SCHEDULER):
+            self._schedulers: Final = {each: scheduler(server) for each in replicas}
+        self._coming: Final = [
+            each for each in range(len(requests)) if each % server.replicas in self._schedulers
+        ]
+        self._arrivals: Final[list[float]] = requests.arrival_seconds.tolist()
+        self._prompts: Final[list[int]] = requests.prompt_tokens.tolist()
+        self._outputs: Final[list[int]] = requests.output_tokens.tolist()
+        self._next = 0
+        self._left = len(self._coming)
+
+    @property
+    def preemptions(self) -> int:
+        """How often a request was put back, so far."""
+        return sum(each.preemptions for each in self._schedulers.values())
+
+    def run(self) -> None:
+        """Serve all requests of these replicas."""
+        schedulers = list(self._schedulers.values())
+        overlaps = self._server.async_scheduling
+        now = free = 0.0  # now: a step is put together; free: the one before has ended
+        under_way: list[Batch] | None = None
+        while self._left:
+            self._take(now)
+            with users_code(_SCHEDULER):
+                batches = [each.schedule() for each in schedulers]
+            planned = None
+            end = free
+            if any(each.tokens for each in batches):
+                planned = batches
+                end = self._plan(now, max(now, free), batches, schedulers)
+            # The step that ends next: the one under way, else the one that was put together.
+            ending, ends = (under_way, free) if overlaps else (planned, end)
+            if ending is not None:
+                now = ends
+                self._end(ending, now, schedulers)
+            elif planned is None:
+                now = self._wait(now)
+            under_way, free = planned if overlaps else None, end
+
+    def _take(self, now: float) -> None:
+        """Give the replicas what has come."""
+        coming, replicas = self._coming, self._server.replicas
+        while self._next < len(coming) and self._arrivals[coming[self._next]] <= now:
+            number = coming[self._next]
+            self._next += 1
+            self._times.taken[number] = now
+            request = Request(number, self._prompts[number], self._outputs[number])
+            with users_code(_SCHEDULER):
+                self._schedulers[number % replicas].add(request)
+
+    def _plan(
+        self, now: float, start: float, batches: list[Batch], schedulers: Sequence[Scheduler]
+    ) -> float:
+        """Note a step and return when it ends."""
+        with users_code("the cost of steps"):
+            cost = self._cost.cost(batches)
+        if not 0 < cost.seconds < math.inf:
+            raise ConfigurationError(
+                f"a step of {counted(sum(each.tokens for each in batches), 'token')} costs "
+                f"{cost.seconds:g} s: expected above 0"
+            )
+        self.joules = (
+            None if self.joules is None or cost.joules is None else self.joules + cost.joules
+        )
+        self.steps.add(start, cost, batches, schedulers)
+        for batch in batches:
+            for request in batch.begun:
+                if math.isnan(self._times.begun[request.number]):
+                    self._times.begun[request.number] = now
+        return start + cost.seconds
+
+    def _end(self, batches: list[Batch], now: float, schedulers: Sequence[Scheduler]) -> None:
+        for batch, scheduler in zip(batches, schedulers, strict=True):
+            for request in batch.firsts:
+                self._times.first[request.number] = now
+            for request in batch.lasts:
+                self._times.last[request.number] = now
+                with users_code(_SCHEDULER):
+                    scheduler.finish(request)
+                self._left -= 1
+                if self._told is not None and not self._left % _TOLD_EVERY:
+                    with users_code("told"):
+                        self._told(int((~np.isnan(self._times.last)).sum()))
+
+    def _wait(self, now: float) -> float:
+        """Return when the next request comes; there is nothing to do before."""
+        if self._next == len(self._coming):
+            left = sum(each.waiting + each.running for each in self._schedulers.values())
+            raise ConfigurationError(
+                f"a scheduler has nothing to do at {now:g} s, and {counted(left, 'request')} "
+                "left: expected a step"
+            )
+        return self._arrivals[self._coming[self._next]]

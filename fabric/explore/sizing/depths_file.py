@@ -1,0 +1,55 @@
+"""Depths in a TOML file: written by ``size``, read by ``run --depths``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.read_files import read_toml
+from fabric.messages.telling.whole_file import write_whole
+from fabric.messages.telling.wording import found_text, visible
+
+__all__ = ["read_depths", "write_depths"]
+
+
+def write_depths(path: Path, depths: Mapping[str, int], about: Sequence[str]) -> None:
+    """Write the depth of each channel.
+
+    Args:
+        path: of the file; one that is there is replaced.
+        depths: by channel, ``consumer.input``.
+        about: lines that say what they are.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    lines = [f"{_quoted(option)} = {depth}" for option, depth in depths.items()]
+    text = "\n".join([*(f"# {visible(line)}" for line in about), "", "[depths]", *lines, ""])
+    write_whole(path, text)
+
+
+def _quoted(text: str) -> str:
+    # A string of JSON is one of TOML, but for one character.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def read_depths(path: Path) -> dict[str, int]:
+    """Return the depths in a file, by channel.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is no such file.
+    """
+    found = read_toml(path, "a file with [depths]")
+    depths = found.get("depths")
+    if set(found) != {"depths"} or not isinstance(depths, dict):
+        raise ConfigurationError(
+            f"{path}: found {', '.join(found) or 'nothing'}: expected one table, [depths]"
+        )
+    for option, depth in depths.items():
+        if type(depth) is not int or depth < 1:
+            raise ConfigurationError(
+                f"{path}: {option} is {found_text(depth)}: expected a number of slots, at least 1"
+            )
+    return depths

@@ -1,0 +1,311 @@
+"""Whether depths for some inputs back to back are those for ever more of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise, starmap
+from typing import Literal, NamedTuple
+
+from typing_extensions import override
+
+from fabric.messages.telling.plain import JsonObject
+from fabric.messages.telling.sheet import ShownAsTables
+from fabric.messages.telling.wording import counted
+from fabric.timing.retiming.record import Record
+
+__all__ = [
+    "Answer",
+    "Binding",
+    "HeldOut",
+    "Input",
+    "MethodTotal",
+    "SizedChannel",
+    "Sizing",
+    "settled",
+]
+
+Truth = Literal["proved", "validated"]
+
+Binding = Literal["one slot", "deadlock", "goal", "pinned", ""]
+
+
+class Answer(NamedTuple):
+    """What sizing has found for so many inputs back to back.
+
+    Attributes:
+        depths: of channels, by option.
+        cycles: of a run of all of these inputs with them, for each program that they serve; None
+            where it deadlocks.
+    """
+
+    depths: Mapping[str, int]
+    cycles: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Whether an answer is that for ever more inputs, as far as can be seen.
+
+    Attributes:
+        repeats: inputs that the last answer is for.
+        since: from so many inputs on depths are the last ones, and each input more takes as many
+            cycles; None where they have not done so twice in a row.
+        period_cycles: that the last input took more, for each program; None with one input, or
+            where a run deadlocks.
+        depths_stay: the last two answers have the same depths.
+    """
+
+    repeats: int
+    since: int | None
+    period_cycles: tuple[int, ...] | None
+    depths_stay: bool
+
+    @override
+    def __str__(self) -> str:
+        if self.since is not None:
+            periods = " and ".join(counted(cycles, "cycle") for cycles in self.period_cycles or ())
+            return f"settled from {counted(self.since, 'input')} on: {periods} for each one more"
+        if self.repeats < _LEAST:
+            return (
+                f"not known to have settled by {counted(self.repeats, 'input')}: "
+                f"{_LEAST} would tell"
+            )
+        still = "the depths" if not self.depths_stay else "the cycles for one input more"
+        return f"not settled by {counted(self.repeats, 'input')}: {still} still change"
+
+
+_LEAST = 3
+"""Inputs with which two periods can be compared."""
+
+
+def settled(answers: Sequence[Answer]) -> Settled:
+    """Return from how many inputs on nothing changes.
+
+    Args:
+        answers: for 1, 2, 3 inputs and so on.
+    """
+    count, last = len(answers), answers[-1]
+    periods = list(starmap(_period, pairwise(answers)))
+    since = count
+    while since > 1:
+        before = answers[since - 2]
+        if before.depths != last.depths or periods[since - 2] != periods[-1]:
+            break
+        since -= 1
+    period = periods[-1] if periods else None
+    return Settled(
+        repeats=count,
+        since=since if period is not None and count - since >= _LEAST - 1 else None,
+        period_cycles=period,
+        depths_stay=count > 1 and answers[-2].depths == last.depths,
+    )
+
+
+def _period(one: Answer, other: Answer) -> tuple[int, ...] | None:
+    """Return the cycles that ``other``, with one input more, takes longer than ``one``."""
+    found = []
+    for before, after in zip(one.cycles, other.cycles, strict=True):
+        if before is None or after is None:
+            return None
+        found.append(after - before)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class SizedChannel:
+    """The depth that was found for a channel.
+
+    Attributes:
+        option: what ``--depth`` calls it, ``consumer.input``.
+        name: ``producer.output -> consumer.input``.
+        element_bytes: of the largest element it carried.
+        elements: it carried, bare stops included; the most over all inputs.
+        depth_before: as the program is wired.
+        depth: that was found.
+        least_depth: with which the goal could be kept if no other channel were limited.
+        binds: why it is not shallower: with one slot less, all else kept, the run ``deadlock``s or
+            misses the ``goal``; ``one slot`` is the least there is; it is ``pinned``; nothing
+            where it was not tried.
+        group: the pattern of channels that share the depth; nothing where it has its own.
+    """
+
+    option: str
+    name: str
+    element_bytes: int
+    elements: int
+    depth_before: int
+    depth: int
+    least_depth: int
+    binds: Binding
+    group: str
+
+
+@dataclass(frozen=True)
+class MethodTotal:
+    """What one method found.
+
+    Attributes:
+        method: ``search``, ``exact``, ``high-water`` or ``paper-lp``, and how.
+        cost: of the depths, in the objective's unit; None where it found none.
+        cycles: of a run with them; None where it deadlocks.
+        keeps: that keeps the goal.
+        note: what else is to be said.
+    """
+
+    method: str
+    cost: int | None
+    cycles: int | None
+    keeps: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Input:
+    """One of the inputs that the depths serve.
+
+    Attributes:
+        name: what tells it from the others; nothing where it is the only one.
+        cycles_before: of a run as the program is wired; None where that deadlocks.
+        cycles_unbounded: of a run whose channels hold all they carry.
+        limit_cycles: that the goal allows; None where the run only has to end.
+        cycles: of a run with the depths that were found.
+    """
+
+    name: str
+    cycles_before: int | None
+    cycles_unbounded: int
+    limit_cycles: int | None
+    cycles: int | None
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """An input on which the depths were not sized.
+
+    Attributes:
+        name: what tells it from the others.
+        limit_cycles: that the goal allows it; None where the run only has to end.
+        cycles: of a run with the depths; None where it deadlocks.
+    """
+
+    name: str
+    limit_cycles: int | None
+    cycles: int | None
+
+    @property
+    def violated(self) -> bool:
+        """Whether it misses the goal."""
+        if self.cycles is None:
+            return True
+        return self.limit_cycles is not None and self.cycles > self.limit_cycles
+
+
+@dataclass(frozen=True, repr=False)
+class Sizing(ShownAsTables):
+    """Depths of channels that keep a goal.
+
+    Attributes:
+        program: its name.
+        goal: the goal, as it is written.
+        method: the method that found the depths.
+        objective: what is minimised, ``bytes`` or ``slots``.
+        channels: the channels with their depths, in edge order.
+        cost_before: the cost of the depths as the program is wired.
+        cost: the cost of the depths found.
+        lower_bound: depths that keep the goal cost at least this much.
+        truth: ``proved`` from the record of a run, or ``validated`` by running the program.
+        keeps: whether runs of all inputs keep the goal.
+        reasons: why it could not be proved, in sentences.
+        inputs: the inputs that the depths serve.
+        held_out: the inputs that were set aside.
+        methods: what each of them found.
+        repeats: how many inputs went through back to back.
+        settled: whether more of them would change the depths; None with one.
+        evaluations: how often a record was timed again.
+        runs: how often the program was run.
+        records: the records of the unbounded runs, one for each input.
+        is_placed: units are on sites of a mesh, and routes say what the hops are.
+    """
+
+    program: str
+    goal: str
+    method: str
+    objective: str
+    channels: tuple[SizedChannel, ...] = field(repr=False)
+    cost_before: int
+    cost: int
+    lower_bound: int
+    truth: Truth
+    keeps: bool
+    reasons: tuple[str, ...]
+    inputs: tuple[Input, ...]
+    held_out: tuple[HeldOut, ...] = ()
+    methods: tuple[MethodTotal, ...] = ()
+    repeats: int = 1
+    settled: Settled | None = None
+    evaluations: int = 0
+    runs: int = 0
+    records: tuple[Record, ...] = field(default=(), repr=False, compare=False)
+    is_placed: bool = False
+
+    @cached_property
+    def depths(self) -> dict[str, int]:
+        """By channel, ``consumer.input``: what ``simulate(depths=...)`` takes."""
+        return {channel.option: channel.depth for channel in self.channels}
+
+    @cached_property
+    def hops(self) -> dict[str, str]:
+        """Latencies of channels with which it was sized, as ``--hop`` has them; those of 1+1 not.
+
+        The depths are for runs with the same. There are none where routes say what they are.
+        """
+        if self.is_placed:
+            return {}
+        return {
+            channel.option: f"{channel.forward_cycles}+{channel.backward_cycles}"
+            for record in self.records[:1]
+            for channel in record.channels
+            if (channel.forward_cycles, channel.backward_cycles) != (1, 1)
+        }
+
+    @property
+    def violated(self) -> tuple[HeldOut, ...]:
+        """Held-out inputs that miss the goal."""
+        return tuple(each for each in self.held_out if each.violated)
+
+    def as_json(self) -> JsonObject:
+        """Return what ``size --json`` prints, but for what the command knows."""
+        first = self.inputs[0]
+        return {
+            "goal": self.goal,
+            "method": self.method,
+            "objective": self.objective,
+            "depths": self.depths,
+            "hops": self.hops,
+            "bytes": _bytes(self.channels, "depth"),
+            "bytes_before": _bytes(self.channels, "depth_before"),
+            "cost": self.cost,
+            "cost_before": self.cost_before,
+            "lower_bound": self.lower_bound,
+            "lower_bound_bytes": self.lower_bound if self.objective != "slots" else None,
+            "truth": self.truth,
+            "keeps": self.keeps,
+            "reasons": list(self.reasons),
+            "cycles": first.cycles,
+            "cycles_before": first.cycles_before,
+            "cycles_unbounded": first.cycles_unbounded,
+            "evaluations": self.evaluations,
+            "runs": self.runs,
+            "repeats": self.repeats,
+            "settled": None if self.settled is None else vars(self.settled),
+            "channels": [vars(channel) for channel in self.channels],
+            "inputs": [vars(each) for each in self.inputs],
+            "held_out": [{**vars(each), "violated": each.violated} for each in self.held_out],
+            "methods": [vars(each) for each in self.methods],
+        }
+
+
+def _bytes(channels: tuple[SizedChannel, ...], depth: Literal["depth", "depth_before"]) -> int:
+    return sum(channel.element_bytes * int(getattr(channel, depth)) for channel in channels)

@@ -1,0 +1,255 @@
+"""Runs of a program for its sizing: of one input, recorded or for their cycles, with any depths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Final, Literal, NamedTuple
+
+from fabric.analysis.deadlock.document import DeadlockReport
+from fabric.analysis.symbolic.substitution import Substitution
+from fabric.graph.wiring.collector import only_young_garbage
+from fabric.graph.wiring.elaborate import Plan, elaborate
+from fabric.graph.wiring.program import Program
+from fabric.messages.telling.errors import Deadlock, FabricError
+from fabric.messages.telling.users_code import Interrupted
+from fabric.messages.telling.wording import counted
+from fabric.runs.comparison import check_assumptions, measured_sizes
+from fabric.runs.execution import Execution
+from fabric.runs.explaining import explain
+from fabric.runs.options import Options, Settings
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.record_making import Recording
+from fabric.timing.state.run_state import RunState
+
+__all__ = ["UNBOUNDED", "Case", "Ran", "Stuck", "cycles_of", "recorded", "unbounded"]
+
+UNBOUNDED: Final = 1 << 40
+"""A depth that no run reaches."""
+
+_AS_EVER: Final = Options()
+"""Where nothing is asked for."""
+
+_MOST_EVENTS: Final = 20_000_000
+"""Of all records that are kept: 320 megabytes."""
+
+
+class Ran(NamedTuple):
+    """A run that completed.
+
+    Attributes:
+        record: of it.
+        state: to which it came.
+        cycles: that it took.
+    """
+
+    record: Record
+    state: RunState
+    cycles: int
+
+
+class Stuck(FabricError):  # noqa: N818 - what it is, as Deadlock
+    """A run that did not get to its end.
+
+    Attributes:
+        ending: how it ended.
+        state: in which it stopped.
+    """
+
+    def __init__(self, run: Execution, ending: Literal["deadlock", "livelock"]) -> None:
+        """Keep what says why."""
+        state, repeats = run.state, run.repeats
+        inputs = "" if repeats == 1 else f" with {counted(repeats, 'input')} one after the other"
+        super().__init__(
+            f"{state.program}: {ending} at cycle {state.stopped_cycle:,}{inputs}: expected it to "
+            "complete with these depths"
+        )
+        self.ending: Final = ending
+        self.state: Final = state
+        self._run: Final = run
+
+    @cached_property
+    def explained(self) -> DeadlockReport:
+        """Why it did not; no remedy is looked for."""
+        return explain(self._run, self.ending)
+
+
+def unbounded(program: Program) -> dict[str, int]:
+    """Return depths, by option, with which no channel of ``program`` holds anybody up."""
+    return {edge.key: UNBOUNDED for edge in elaborate(program).edges}
+
+
+@only_young_garbage()
+def recorded(
+    program: Program,
+    depths: Mapping[str, int],
+    options: Options = _AS_EVER,
+    *,
+    repeats: int = 1,
+) -> Ran:
+    """Run ``program`` in timing mode, and record it.
+
+    Args:
+        program: wired.
+        depths: of single channels, by ``consumer.input``, over those of ``options``.
+        options: how to run it beside that.
+        repeats: inputs, one after the other: each operator without inputs runs so often. What the
+            program assumes of its streams is about one, and compared where it is given one.
+
+    Raises:
+        Stuck: it ended in a deadlock or a livelock.
+        FabricError: it cannot be run, or failed.
+        KeyboardInterrupt: it was interrupted.
+    """
+    plan = elaborate(program)
+    recording = Recording(plan)
+    run = _completed(plan, depths, options, repeats, recording)
+    region = run.machine.region
+    if region is not None and region.has_left:
+        # Half of it is in a journal, half was told.
+        recording = Recording(plan)
+        run = _completed(plan, depths, options, repeats, recording, engine="tasks")
+    machine, state = run.machine, run.state
+    if repeats == 1:
+        sizes = Substitution(measured_sizes(machine.plan, state).sizes)
+        check_assumptions(machine.plan, state, machine.assumed, sizes)
+    return Ran(recording.record(machine), state, state.cycles)
+
+
+@only_young_garbage()
+def cycles_of(
+    program: Program, depths: Mapping[str, int], repeats: int = 1, options: Options = _AS_EVER
+) -> int | None:
+    """Return the cycles of a run as ``recorded``'s, None where it ends in a deadlock; quicker.
+
+    Raises:
+        FabricError: it cannot be run, or failed.
+        KeyboardInterrupt: it was interrupted.
+    """
+    try:
+        return _completed(elaborate(program), depths, options, repeats).state.cycles
+    except Stuck:
+        return None
+
+
+def _completed(
+    plan: Plan,
+    depths: Mapping[str, int],
+    options: Options,
+    repeats: int,
+    recording: Recording | None = None,
+    engine: Literal["compiled", "tasks"] = "compiled",
+) -> Execution:
+    """Return a run that has completed, watched where there is a ``recording``."""
+    settings = replace(
+        Settings.of(options),
+        mode="timing",
+        depths={**(options.depths or {}), **depths},
+        on_deadlock="describe",
+        observers=() if recording is None else (recording,),
+        engine=engine,
+    )
+    run = Execution(plan.program, settings, plan, repeats)
+    ending = run.execute()
+    if ending == "interrupted":
+        raise Interrupted(run.signal)
+    failure = run.machine.failures.first
+    if failure is not None:
+        raise failure
+    if ending in ("deadlock", "livelock"):
+        raise Stuck(run, ending)
+    return run
+
+
+class Case:
+    """A program with one input, and what its runs came to.
+
+    Attributes:
+        name: what tells it from others; nothing where it is the only one.
+        depths: of its channels as it is wired, by option.
+        unbounded: a run whose channels hold all they carry.
+        runs: how many there were.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        program: Program,
+        options: Options,
+        repeats: int,
+        notify: Callable[[str], object],
+    ) -> None:
+        """Run it unbounded.
+
+        Args:
+            name: what tells it from others.
+            program: wired.
+            options: how to run it, whatever the depths.
+            repeats: inputs of it that go through back to back.
+            notify: is told of every run.
+
+        Raises:
+            Deadlock: it gets stuck even with unbounded channels.
+        """
+        self.name: Final = name
+        self.program: Final = program
+        self.runs = 0
+        self._options: Final = options
+        self._repeats: Final = repeats
+        self._notify: Final = notify
+        deepest = unbounded(program)
+        self.depths: Final = {option: program.depth_of(option) for option in deepest}
+        self._known: Final[dict[tuple[int, ...], Ran | None]] = {}
+        try:
+            self.unbounded: Final = self._run(deepest)
+        except Stuck as stuck:
+            explained = stuck.explained
+            raise Deadlock(
+                f"{name or program.name} gets stuck even with unbounded channels: "
+                f"{explained.summary}",
+                report=explained.as_json(),
+            ) from None
+
+    def run(self, depths: Mapping[str, int]) -> Ran | None:
+        """Return a run with ``depths``, all channels named; None where it deadlocks."""
+        key = self._key(depths)
+        if key not in self._known:
+            try:
+                self._run(depths)
+            except Stuck:
+                self._known[key] = None
+                self._told("got stuck")
+        return self._known[key]
+
+    def _run(self, depths: Mapping[str, int]) -> Ran:
+        """Run it and keep that; ``Stuck`` where it deadlocks."""
+        self._forget()
+        self.runs += 1
+        found = recorded(self.program, depths, self._options, repeats=self._repeats)
+        self._known[self._key(depths)] = found
+        self._told(f"took {counted(found.cycles, 'cycle')}")
+        return found
+
+    def _told(self, what: str) -> None:
+        which = f"{self.name}: " if self.name else ""
+        self._notify(f"{which}run {self.runs:,} {what}")
+
+    def has_run(self, depths: Mapping[str, int]) -> bool:
+        """Whether it has been run with ``depths``, and that is not forgotten."""
+        return self._key(depths) in self._known
+
+    def _key(self, depths: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(depths[option] for option in self.depths)
+
+    def _forget(self) -> None:
+        """Forget the first runs where records take much room."""
+        kept = [ran for ran in self._known.values() if ran is not None]
+        if sum(len(ran.record.events) for ran in kept) > _MOST_EVENTS:
+            del self._known[next(iter(self._known))]
+
+    @cached_property
+    def cycles_before(self) -> int | None:
+        """Of a run as the program is wired; None where that deadlocks."""
+        found = self.run(self.depths)
+        return None if found is None else found.cycles

@@ -1,0 +1,147 @@
+"""Depths by steps, within bounds: up where something is in the way, then down while it goes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fabric.explore.sizing.problem import Depths, Found, Oracle, infeasible, with_depth
+
+__all__ = ["deepest_failing", "lower_bounds", "raised", "search", "trimmed"]
+
+
+def lower_bounds(oracle: Oracle) -> Depths:
+    """Return for each variable the least depth that keeps the limits with all others at most.
+
+    Raises:
+        InfeasibleError: no depths keep them.
+    """
+    problem = oracle.problem
+    if not oracle.keeps(problem.most):
+        raise infeasible(oracle)
+    bounds = list(problem.least)
+    for number in _suspects(oracle):
+        enough = problem.most[number]
+        alone = with_depth(problem.most, number, problem.least[number])
+        if not oracle.keeps(alone):
+            bounds[number] = deepest_failing(oracle, alone, number, enough) + 1
+    return tuple(bounds)
+
+
+def lowest(oracle: Oracle, depths: Depths, number: int, floor: int) -> int:
+    """Return how far one variable of ``depths``, which keep the limits, can be lowered alone.
+
+    Args:
+        oracle: knows the limits.
+        depths: they keep them.
+        number: of the variable.
+        floor: it is not lowered further.
+    """
+    high, step = depths[number], 1
+    while high > floor:
+        low = max(floor, high - step)
+        if not oracle.keeps(with_depth(depths, number, low)):
+            return _last_failing(oracle, depths, number, low, high) + 1
+        high = low
+        step *= 2
+    return high
+
+
+def deepest_failing(oracle: Oracle, depths: Depths, number: int, enough: int) -> int:
+    """Return the greatest depth of one variable with which ``depths`` fail, as they do.
+
+    Args:
+        oracle: knows the limits.
+        depths: they fail.
+        number: of the variable.
+        enough: they do not fail with that depth of it.
+    """
+    low, step = depths[number], 1
+    while low + step < enough:
+        if oracle.keeps(with_depth(depths, number, low + step)):
+            return _last_failing(oracle, depths, number, low, low + step)
+        low += step
+        step *= 2
+    return _last_failing(oracle, depths, number, low, enough)
+
+
+def _last_failing(oracle: Oracle, depths: Depths, number: int, low: int, high: int) -> int:
+    """Return the last of the depths of one variable that fails: ``low`` does, ``high`` not."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        if oracle.keeps(with_depth(depths, number, middle)):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _suspects(oracle: Oracle) -> list[int]:
+    """Return variables that may have to be deeper than their least; all others need not.
+
+    Those that are at their least together, and all others at their most, keep the limits, and so
+    does each of them alone. What is in the way is found by cuts, many in one evaluation.
+    """
+    problem = oracle.problem
+    depths = list(problem.least)
+    suspects: list[int] = []
+    while (cut := oracle.cut(tuple(depths))) is not None:
+        found = sorted(each for each in cut if depths[each] < problem.most[each])
+        for number in found:
+            depths[number] = problem.most[number]
+        suspects += found
+    return suspects
+
+
+def search(oracle: Oracle, lower: Depths) -> Found:
+    """Return depths of which none can be lowered, the others kept, near the least cost.
+
+    Args:
+        oracle: knows the limits.
+        lower: depths below which none can be; see ``bounds.lower_bounds``.
+
+    Raises:
+        InfeasibleError: no depths keep the limits.
+    """
+    problem = oracle.problem
+    depths = trimmed(oracle, raised(oracle, lower), lower)
+    bound = problem.cost_of(lower)
+    return Found(depths, problem.cost_of(depths), bound, oracle.evaluations)
+
+
+def raised(oracle: Oracle, depths: Depths) -> Depths:
+    """Return depths that keep the limits: of each cut, the cheapest to be deepened is.
+
+    By one at first and by twice as much each time after: what is too deep is lowered later.
+
+    Raises:
+        InfeasibleError: no depths keep the limits.
+    """
+    problem = oracle.problem
+    most, cost_at = problem.most, problem.cost_at
+    found = list(depths)
+    steps: Counter[int] = Counter()
+
+    def price(number: int) -> tuple[int, int]:
+        return cost_at(number, found[number] + 1) - cost_at(number, found[number]), number
+
+    while (cut := oracle.cut(tuple(found))) is not None:
+        candidates = [each for each in cut if found[each] < most[each]]
+        if not candidates:
+            raise infeasible(oracle)
+        number = min(candidates, key=price)
+        found[number] = min(most[number], found[number] + (1 << steps[number]))
+        steps[number] += 1
+    return tuple(found)
+
+
+def trimmed(oracle: Oracle, depths: Depths, lower: Depths) -> Depths:
+    """Return ``depths``, which keep the limits, lowered until none can be by one.
+
+    Each is lowered once, the dearest first: what cannot be lowered cannot be later either, when
+    the others are shallower still.
+    """
+    problem = oracle.problem
+    above = [number for number, depth in enumerate(depths) if depth > lower[number]]
+    for number in sorted(above, key=lambda each: (-problem.cost_at(each, depths[each]), each)):
+        depths = with_depth(depths, number, lowest(oracle, depths, number, lower[number]))
+    return depths

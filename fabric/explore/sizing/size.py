@@ -1,0 +1,463 @@
+"""Find depths of channels that keep a goal at the least cost."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from fabric.explore.sizing.asked import Asked, Goal
+from fabric.explore.sizing.methods import METHODS, Method, Proposal, proposal
+from fabric.explore.sizing.problem import (
+    Depths,
+    InfeasibleError,
+    Limit,
+    Oracle,
+    Problem,
+    Slot,
+    Variable,
+    with_depth,
+)
+from fabric.explore.sizing.result import (
+    Answer,
+    Binding,
+    HeldOut,
+    Input,
+    MethodTotal,
+    SizedChannel,
+    Sizing,
+    settled,
+)
+from fabric.explore.sizing.running import Case
+from fabric.explore.sizing.search import lower_bounds
+from fabric.explore.sizing.validated import NearestError, validated
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.keywords import taking
+from fabric.graph.wiring.program import Program
+from fabric.messages.telling.errors import ConfigurationError, FabricError
+from fabric.messages.telling.place import calling_place
+from fabric.messages.telling.users_code import notifying
+from fabric.messages.telling.wording import close_to
+from fabric.runs.options import Options
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.retimer import NO_LIMIT
+
+__all__ = ["Objective", "Wanted", "find_depths", "size", "variables_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted(Options):
+    """Which depths are looked for, and how programs are run for that.
+
+    Attributes:
+        depths: of channels that have theirs already, by ``consumer.input``.
+        goal: ``deadlock-free``; ``same-cycles`` as without limits; ``slowdown=X``, so many times
+            those; ``cycles=N``.
+        method: ``search``, ``exact``, ``high-water`` or ``paper-lp``, StreamTensor's, which may
+            miss the goal.
+        objective: ``bytes`` or ``slots``.
+        step: what bytes of a channel are rounded up to: ``power-of-two``, or a number of bytes.
+        share: patterns of channels that have one depth.
+        repeats: inputs that go through back to back.
+        held_out: programs that are run with the depths and not sized on.
+        notify: is told of every run.
+    """
+
+    goal: str = "same-cycles"
+    method: Method = "search"
+    objective: str = "bytes"
+    step: str | None = None
+    share: tuple[str, ...] = ()
+    repeats: Annotated[int, Bounds(1)] = 1
+    held_out: Mapping[str, Program] | None = None
+    notify: Callable[[str], object] | None = None
+
+
+@taking(
+    Wanted,
+    without={
+        "mode": "sizing runs programs in timing mode, where cycles are those of functional mode",
+        "exact": "sizing runs programs in timing mode, without data",
+        "on_deadlock": "a deadlock is what the depths have to prevent",
+    },
+)
+def size(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
+    """Find the depths of a program's channels that keep a goal at the least cost.
+
+    The program runs once without limits, and that run is timed again under other depths. If other
+    depths change only when things happen, the depths are proved to keep the goal. Otherwise the
+    program is run with them. It is run with the depths found at the end in any case.
+
+    Args:
+        program: a wired program; or several by name that differ only in their data, and then the
+            depths serve all of them.
+        wanted: the goal and what else is asked for, as keywords.
+
+    Raises:
+        ConfigurationError: no depths keep the goal, or something that is asked for cannot be.
+    """
+    try:
+        return find_depths(program, wanted)
+    except ConfigurationError as error:
+        if error.file is None:
+            error.file, error.line = calling_place()
+        raise
+
+
+def find_depths(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
+    """Do what ``size`` does."""
+    goal, cost = Goal.parse(wanted.goal), Objective.parse(wanted.objective, wanted.step)
+    named = {"": program} if isinstance(program, Program) else dict(program)
+    if not named:
+        raise ConfigurationError("size: there is no program: expected at least one")
+    options = Options.of(wanted)
+    notify = (lambda _: None) if wanted.notify is None else notifying(wanted.notify)
+    found: list[Sizing] = []
+    for inputs in range(1, wanted.repeats + 1):
+        cases = tuple(Case(name, its, options, inputs, notify) for name, its in named.items())
+        records = [each.unbounded.record for each in cases]
+        variables = variables_of(records, wanted.depths or {}, wanted.share)
+        found.append(sized(Asked(cases, goal, variables, cost.cost), wanted.method, cost.unit))
+    last = found[-1]
+    others = [
+        Case(name, its, options, wanted.repeats, notify)
+        for name, its in (wanted.held_out or {}).items()
+    ]
+    return replace(
+        last,
+        repeats=wanted.repeats,
+        settled=settled([_answer(each) for each in found]) if wanted.repeats > 1 else None,
+        held_out=tuple(_held_out(each, goal, last) for each in others),
+    )
+
+
+def _answer(found: Sizing) -> Answer:
+    return Answer(found.depths, tuple(each.cycles for each in found.inputs))
+
+
+def _held_out(case: Case, goal: Goal, found: Sizing) -> HeldOut:
+    ran = case.run(found.depths)
+    limit = goal.limit_cycles(case.unbounded.cycles)
+    return HeldOut(
+        case.name, None if limit == NO_LIMIT else limit, None if ran is None else ran.cycles
+    )
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The cost of a channel.
+
+    Attributes:
+        unit: ``bytes``, or ``slots`` whatever they hold.
+        step_bytes: memory comes in blocks of so many, or as powers of two; 1 for any number.
+    """
+
+    unit: Literal["bytes", "slots"] = "bytes"
+    step_bytes: int | Literal["power-of-two"] = 1
+
+    @classmethod
+    def parse(cls, unit: str, step: str | None) -> Objective:
+        """Read them as they are written on the command line.
+
+        Raises:
+            ConfigurationError: they are none, or slots are rounded to bytes.
+        """
+        if unit not in ("bytes", "slots"):
+            raise ConfigurationError(f"--objective {unit}: expected bytes or slots")
+        if step is None:
+            return cls("bytes" if unit == "bytes" else "slots")
+        if unit == "slots":
+            raise ConfigurationError(f"--step {step}: slots are counted: expected it with bytes")
+        if step == "power-of-two":
+            return cls("bytes", "power-of-two")
+        if not step.isdecimal() or not 1 <= int(step[:20]) < 1 << 40:
+            raise ConfigurationError(f"--step {step}: expected power-of-two or a number of bytes")
+        return cls("bytes", int(step))
+
+    def cost(self, depth: int, element_bytes: int) -> int:
+        """Return the cost of a channel of ``depth`` slots of so many bytes each."""
+        if self.unit == "slots":
+            return depth
+        size_bytes = depth * element_bytes
+        if self.step_bytes == "power-of-two":
+            return 1 << (size_bytes - 1).bit_length() if size_bytes else 0
+        return -(-size_bytes // self.step_bytes) * self.step_bytes
+
+
+def variables_of(
+    records: Sequence[Record], pinned: Mapping[str, int], shared: Sequence[str]
+) -> tuple[Variable, ...]:
+    """Return one variable for each channel of ``records``, or for those that share a depth.
+
+    Args:
+        records: with the same channels.
+        pinned: depths that are given, by channel.
+        shared: patterns of channels; those that match one share its depth.
+
+    Raises:
+        ConfigurationError: a name or a pattern matches no channel, a channel matches two patterns,
+            or channels that share a depth are pinned differently.
+    """
+    first = records[0]
+    options = [channel.option for channel in first.channels]
+    for option in pinned:
+        if option not in first.number:
+            raise ConfigurationError(
+                f"--depth {option}: no channel has that name: expected OPERATOR.INPUT, "
+                f"{close_to(sorted(options), option)}"
+            )
+    of_pattern = _by_pattern(options, shared)
+    numbers: dict[str, list[int]] = {}
+    for number, option in enumerate(options):
+        numbers.setdefault(of_pattern.get(option, option), []).append(number)
+    return tuple(_variable(name, its, records, pinned) for name, its in numbers.items())
+
+
+def _by_pattern(options: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pattern in shared:
+        matching = fnmatch.filter(options, pattern)
+        if not matching:
+            raise ConfigurationError(
+                f"--share {pattern}: no channel has such a name: expected a pattern of "
+                f"OPERATOR.INPUT, such as {', '.join(options[:4])}"
+            )
+        for option in matching:
+            if option in found:
+                raise ConfigurationError(
+                    f"--share {pattern}: {option} matches {found[option]}, too: "
+                    "expected one pattern for a channel"
+                )
+            found[option] = pattern
+    return found
+
+
+def _variable(
+    name: str, numbers: Sequence[int], records: Sequence[Record], pinned: Mapping[str, int]
+) -> Variable:
+    channels = [[record.channels[number] for record in records] for number in numbers]
+    slots = tuple(
+        Slot(same[0].option, max(channel.element_bytes for channel in same)) for same in channels
+    )
+    given = {pinned[slot.option] for slot in slots if slot.option in pinned}
+    if len(given) > 1:
+        raise ConfigurationError(
+            f"--share {name}: channels are pinned at {' and '.join(map(str, sorted(given)))}: "
+            "expected one depth"
+        )
+    if given:
+        depth = given.pop()
+        return Variable(name, slots, depth, depth, is_pinned=True)
+    most = max(channel.elements for same in channels for channel in same)
+    return Variable(name, slots, 1, max(1, most))
+
+
+def sized(asked: Asked, method: Method, unit: str) -> Sizing:
+    """Return the depths that ``method`` finds for what is ``asked``, checked by a run.
+
+    Raises:
+        ConfigurationError: no depths keep the goal.
+    """
+    oracle, evaluations = Oracle(asked.problem(asked.unbounded)), 0
+    if asked.can_prove:
+        try:
+            lower = lower_bounds(oracle)
+        except InfeasibleError as error:
+            raise _infeasible(asked, error.cycles) from None
+        found = proposal(method, oracle, lower)
+    else:
+        lower = _least_that_end(asked)
+        found, evaluations = _validated(asked, oracle, method, lower)
+    ran = asked.run(found.depths)
+    kept = asked.keeps(ran)
+    if asked.can_prove and not kept and oracle.keeps(found.depths):
+        raise FabricError(
+            f"{asked.cases[0].program.name}: a run with the depths found does not keep "
+            f"{asked.goal}, the record of another run does: this is a fault of step-fabric"
+        )
+    # Where other depths make other bursts meet, the last run's record is the closest.
+    records = [
+        case.unbounded.record if asked.can_prove or each is None else each.record
+        for case, each in zip(asked.cases, ran, strict=True)
+    ]
+    problem = asked.problem(records)
+    totals = totals_of(asked, problem, lower, method, found)
+    first = asked.cases[0]
+    return Sizing(
+        program=first.program.name,
+        goal=str(asked.goal),
+        method=method,
+        objective=unit,
+        channels=tuple(_channels(asked, found.depths, lower, bindings(asked, found.depths))),
+        cost_before=_cost_before(asked),
+        cost=problem.cost_of(found.depths),
+        lower_bound=found.bound,
+        truth="proved" if asked.can_prove and kept else "validated",
+        keeps=kept,
+        reasons=() if asked.can_prove else asked.reasons,
+        inputs=tuple(
+            Input(
+                case.name,
+                case.cycles_before,
+                case.unbounded.cycles,
+                None if limit == NO_LIMIT else limit,
+                None if each is None else each.cycles,
+            )
+            for case, limit, each in zip(asked.cases, asked.limits, ran, strict=True)
+        ),
+        methods=totals,
+        evaluations=evaluations + oracle.evaluations,
+        runs=asked.runs,
+        records=asked.unbounded,
+        is_placed=first.program.hardware.network is not None,
+    )
+
+
+def _validated(asked: Asked, oracle: Oracle, method: Method, lower: Depths) -> tuple[Proposal, int]:
+    """Return what ``method`` finds where runs decide, and how often records were timed for it."""
+    problem = oracle.problem
+    bound = problem.cost_of(lower)
+    if method in ("high-water", "paper-lp"):
+        return proposal(method, oracle, lower)._replace(bound=bound), 0
+    try:
+        depths, evaluations = validated(asked, method)
+    except NearestError as error:
+        raise _infeasible(asked, error.cycles) from None
+    return Proposal(depths, bound), evaluations
+
+
+def _least_that_end(asked: Asked) -> Depths:
+    """Return the depths below which no run ends, whatever the memories do."""
+    problem = asked.problem(asked.unbounded)
+    if not all(record.orders_are_fixed for record in asked.unbounded):
+        return problem.least
+    endless = tuple(Limit(record, NO_LIMIT) for record in asked.unbounded)
+    return lower_bounds(Oracle(Problem(problem.variables, endless, problem.cost)))
+
+
+def _infeasible(asked: Asked, nearest: Sequence[int | None]) -> ConfigurationError:
+    """Say that no depths keep the goal, and which goal some would."""
+    most = max((each for each in nearest if each is not None), default=None)
+    pinned = [f"{each.name}={each.least}" for each in asked.variables if each.is_pinned]
+    given = f" with {' and '.join(pinned)} pinned" if pinned else ""
+    tried = "" if asked.can_prove else " that were run"
+    found = "the runs get stuck" if most is None else f"the nearest is cycles={most:,}"
+    return ConfigurationError(
+        f"{asked.cases[0].program.name}: no depths{tried} keep {asked.goal}{given}: {found}"
+    )
+
+
+def _channels(
+    asked: Asked, depths: Depths, lower: Depths, binds: Sequence[Binding]
+) -> list[SizedChannel]:
+    """Return what is said of each channel, in edge order."""
+    first = asked.cases[0]
+    of_option = {
+        slot.option: (variable, slot, depth, least, bind)
+        for variable, depth, least, bind in zip(asked.variables, depths, lower, binds, strict=True)
+        for slot in variable.channels
+    }
+    elements = [
+        max(same)
+        for same in zip(*(record.elements.tolist() for record in asked.unbounded), strict=True)
+    ]
+    found = []
+    for channel, most in zip(asked.unbounded[0].channels, elements, strict=True):
+        variable, slot, depth, least, bind = of_option[channel.option]
+        found.append(
+            SizedChannel(
+                channel.option,
+                channel.name,
+                slot.element_bytes,
+                most,
+                first.depths[channel.option],
+                depth,
+                least,
+                bind,
+                variable.name if len(variable.channels) > 1 else "",
+            )
+        )
+    return found
+
+
+def _cost_before(asked: Asked) -> int:
+    depths = asked.cases[0].depths
+    slots = [slot for variable in asked.variables for slot in variable.channels]
+    return sum(asked.cost(depths[slot.option], slot.element_bytes) for slot in slots)
+
+
+def bindings(asked: Asked, depths: Depths) -> tuple[Binding, ...]:
+    """Return for each of ``depths`` what happens with one slot less, all else kept.
+
+    It is asked of the records where they tell, and else of the runs that there were.
+    """
+    missed = _by_records(asked) if asked.can_prove else _by_runs(asked)
+
+    def binding(number: int) -> Binding:
+        if asked.variables[number].is_pinned:
+            return "pinned"
+        depth = depths[number]
+        return "one slot" if depth == 1 else missed(with_depth(depths, number, depth - 1))
+
+    return tuple(map(binding, range(len(depths))))
+
+
+def _by_records(asked: Asked) -> Callable[[Depths], Binding]:
+    oracle = Oracle(asked.problem(asked.unbounded))
+
+    def missed(depths: Depths) -> Binding:
+        cycles = oracle.cycles(depths)
+        if None in cycles:
+            return "deadlock"
+        return "" if oracle.keeps(depths) else "goal"
+
+    return missed
+
+
+def _by_runs(asked: Asked) -> Callable[[Depths], Binding]:
+    def missed(depths: Depths) -> Binding:
+        ran = asked.known(depths)
+        if ran is None or asked.keeps(ran):
+            return ""
+        return "deadlock" if None in ran else "goal"
+
+    return missed
+
+
+def totals_of(
+    asked: Asked, problem: Problem, lower: Depths, chosen: Method, found: Proposal
+) -> tuple[MethodTotal, ...]:
+    """Return what all methods find in the records of ``problem``, and what that comes to.
+
+    Args:
+        asked: what for.
+        problem: its records.
+        lower: bounds of the depths.
+        chosen: the method that was asked for.
+        found: by it.
+    """
+    return tuple(_totals(asked, problem, lower, chosen, found))
+
+
+def _totals(
+    asked: Asked, problem: Problem, lower: Depths, chosen: Method, found: Proposal
+) -> Iterator[MethodTotal]:
+    oracle = Oracle(problem)
+    for method in METHODS:
+        try:
+            its = found if method == chosen else proposal(method, oracle, lower)
+        except ConfigurationError as error:
+            # A package is not installed.
+            yield MethodTotal(method, None, None, keeps=False, note=error.message)
+            continue
+        cycles, keeps = _outcome(asked, oracle, its.depths)
+        yield MethodTotal(method, problem.cost_of(its.depths), cycles, keeps, its.note)
+
+
+def _outcome(asked: Asked, oracle: Oracle, depths: Depths) -> tuple[int | None, bool]:
+    """Return the cycles of the first input, and whether all inputs keep the goal."""
+    if not asked.can_prove:
+        ran = asked.run(depths)
+        return (None if ran[0] is None else ran[0].cycles), asked.keeps(ran)
+    return oracle.cycles(depths)[0], oracle.keeps(depths)

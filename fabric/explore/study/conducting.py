@@ -1,0 +1,115 @@
+"""A study from its first point to its result: who works on what, what is kept, who is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Final
+
+from fabric.explore.study.evaluation import Before, Job
+from fabric.explore.study.outcome import Outcome, Point
+from fabric.explore.study.result import StudyResult
+from fabric.explore.study.search import Search, SearchSession
+from fabric.explore.study.session import Kept, StudySession
+from fabric.explore.study.store import Store
+from fabric.explore.study.study import Study
+from fabric.explore.study.workers import Workers, unanswered
+from fabric.timing.machine.terminations import uninterrupted
+
+__all__ = ["Told", "conduct"]
+
+Told = Callable[[StudySession], object]
+"""Is told of the session whenever something came of it."""
+
+
+def conduct(
+    study: Study,
+    workers: Workers,
+    kept: Kept,
+    told: Told,
+    *,
+    timeout_seconds: float | None = None,
+    search: Search | None = None,
+) -> StudyResult:
+    """Deal with the points of ``study``.
+
+    Ctrl-C ends it: what is known by then is kept, and is the result.
+
+    Args:
+        study: which.
+        workers: who work on its points.
+        kept: has the outcomes of earlier sessions and keeps those of this one.
+        told: is told how far it is.
+        timeout_seconds: what workers give to one point.
+        search: how points are drawn; every one of them where None.
+
+    Raises:
+        OSError: what came of a point cannot be kept.
+    """
+    start: Final = time.perf_counter()
+
+    def look(points: Sequence[Point]) -> Iterable[Before]:
+        jobs = {workers.look(job): job for job in (Job.of(study, each) for each in points)}
+        for future, job in jobs.items():
+            try:
+                yield future.result()
+            except Exception as error:  # noqa: BLE001 - ours are raised again
+                yield Before(job.point.index, refused=unanswered(job, error, timeout_seconds))
+
+    session = (
+        StudySession(study, kept, look)
+        if search is None
+        else SearchSession(study, search, kept if isinstance(kept, Store) else None, look)
+    )
+    under_way: dict[Future[Outcome], Job] = {}
+    interrupted = False
+    try:
+        _work(session, workers, told, under_way, timeout_seconds)
+    except KeyboardInterrupt:
+        interrupted = True
+        with uninterrupted():
+            _tell(session, under_way, timeout_seconds)
+    outcomes = tuple(session.outcomes[index] for index in sorted(session.outcomes))
+    seconds = time.perf_counter() - start
+    return StudyResult(
+        study,
+        outcomes,
+        session.resumed,
+        seconds,
+        interrupted,
+        tuple(session.runs[run] for run in sorted(session.runs)) if study.has_inputs else (),
+        session.resumed_runs,
+    )
+
+
+def _work(
+    session: StudySession,
+    workers: Workers,
+    told: Told,
+    under_way: dict[Future[Outcome], Job],
+    timeout_seconds: float | None,
+) -> None:
+    while True:
+        while len(under_way) < workers.slots and (point := session.ask()) is not None:
+            job = Job.of(session.study, point)
+            under_way[workers.run(job)] = job
+        told(session)
+        if not under_way:
+            return
+        wait(under_way, return_when=FIRST_COMPLETED)
+        with uninterrupted():
+            _tell(session, under_way, timeout_seconds)
+
+
+def _tell(
+    session: StudySession, under_way: dict[Future[Outcome], Job], timeout_seconds: float | None
+) -> None:
+    """Tell the session of all points that are done."""
+    for future in [each for each in under_way if each.done()]:
+        job = under_way.pop(future)
+        try:
+            outcome = future.result()
+        except Exception as error:  # noqa: BLE001 - ours are raised again
+            outcome = unanswered(job, error, timeout_seconds)
+        session.tell(outcome)

@@ -1,0 +1,177 @@
+"""Search: Optuna's samplers draw the points, in spaces too large to look at whole."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from typing_extensions import override
+
+from fabric.explore.study.outcome import PROVED, Outcome, Point
+from fabric.explore.study.session import Look, StudySession
+from fabric.explore.study.store import Store
+from fabric.explore.study.study import Study
+from fabric.messages.telling.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+
+__all__ = ["SAMPLERS", "Method", "Search", "SearchSession"]
+
+Method: TypeAlias = Literal["tpe", "nsga2", "random"]
+
+SAMPLERS: Final[Mapping[Method, str]] = {
+    "tpe": "tree-structured Parzen estimator",
+    "nsga2": "non-dominated sorting genetic algorithm",
+    "random": "each point as likely as any other",
+}
+
+_REPEATS: Final = 5
+"""So often in a row a sampler may draw points that are known; then chance draws a new one."""
+
+_DRAWN_FOR_A_RUN: Final = 10
+"""A search also ends when it has drawn so many times more points than are to run."""
+
+_POPULATION: Final = (10, 50)
+"""At least and at most so many points are one generation of NSGA-II."""
+
+_GENERATIONS: Final = 5
+"""As many as fit between these bounds."""
+
+_TRIES: Final = 1000
+"""So often chance may draw points that are known; then the first one that is new is taken."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How points are drawn.
+
+    Attributes:
+        method: see ``SAMPLERS``.
+        points: how many run, those of earlier sessions of the same search included.
+        seed: of the sampler.
+    """
+
+    method: Method
+    points: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no search.
+
+        Raises:
+            ConfigurationError: another method, no points, or a seed that is none.
+        """
+        if self.method not in SAMPLERS:
+            raise ConfigurationError(
+                f"search is {self.method!r}: expected one of {', '.join(SAMPLERS)}"
+            )
+        if self.points < 1:
+            raise ConfigurationError(f"points is {self.points}: expected at least 1")
+        if self.seed < 0:
+            raise ConfigurationError(f"seed is {self.seed}: expected 0 or more")
+
+
+class SearchSession(StudySession):
+    """Hands out points that a sampler draws, until so many have run or the space has no more.
+
+    A point that is drawn again is not run again: the sampler is told what it was. Neither does a
+    point run that is proved to be dominated or to break a condition; it does not count. What is
+    drawn depends on the seed and on the outcomes so far. With one point at a time, two searches
+    draw the same points, and one that was stopped and taken up goes on as if it had not been; with
+    several, it also depends on which is ready first.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        search: Search,
+        store: Store | None = None,
+        look: Look | None = None,
+    ) -> None:
+        """Begin with the outcomes of earlier sessions, which count as points that have run.
+
+        Args:
+            study: which it is.
+            search: how points are drawn, and how many.
+            store: has the history of the sampler; in memory where None.
+            look: see ``StudySession``.
+
+        Raises:
+            ConfigurationError: designs have several inputs: a sampler is told of one run.
+        """
+        if study.has_inputs:
+            raise ConfigurationError(
+                "a search draws designs of one run each: expected no inputs (--over), or no "
+                "--search"
+            )
+        self._search: Final = search
+        self._store: Final = store or Store(study)
+        self._under_way: Final[set[int]] = set()
+        super().__init__(study, self._store, look)
+        self._store.give_up_lost_trials()
+
+    @override
+    def ask(self) -> Point | None:
+        self._learn(self._kept.news())
+        while self._has_more():
+            index = self._drawn()
+            self._look_at([index])
+            settled = self._settled(index)
+            if settled is None:
+                self._under_way.add(index)
+                return self.study.point(index)
+            self._take(settled)
+            self._kept.keep(settled)
+        return None
+
+    @override
+    def tell(self, outcome: Outcome) -> Outcome:
+        self._under_way.discard(outcome.index)
+        return super().tell(outcome)
+
+    def _has_more(self) -> bool:
+        """Say whether another point is wanted, and there is one."""
+        begun = self._store.drawn | self._under_way
+        ran = sum(
+            index in self._under_way or self.outcomes[index].status not in PROVED for index in begun
+        )
+        new = len(self.outcomes.keys() | self._under_way) < len(self.study.space)
+        wanted = self._search.points
+        return new and ran < wanted and len(begun) < wanted * _DRAWN_FOR_A_RUN
+
+    def _drawn(self) -> int:
+        """Return a point that is neither known nor under way."""
+        for _ in range(_REPEATS):
+            number, index, trial = self._store.draw(self._sampler)
+            if index not in self.outcomes and index not in self._under_way:
+                self._store.asked(index, trial)
+                return index
+            self._store.end_again(trial, self.outcomes.get(index))
+        chance = random.Random(f"{self._search.seed} {number}")
+        size = len(self.study.space)
+        drawn = (chance.randrange(size) for _ in range(_TRIES))
+        index = next(
+            index
+            for index in itertools.chain(drawn, range(size))
+            if index not in self.outcomes and index not in self._under_way
+        )
+        self._store.asked(index, None)
+        return index
+
+    def _sampler(self, number: int) -> BaseSampler:
+        """Return the sampler of a draw: what it draws depends on the number of those before."""
+        from optuna.samplers import NSGAIISampler, RandomSampler, TPESampler
+
+        digest = hashlib.sha256(f"{self._search.seed} {number}".encode()).digest()
+        seed = int.from_bytes(digest[:4])
+        if self._search.method == "random":
+            return RandomSampler(seed=seed)
+        if self._search.method == "tpe":
+            return TPESampler(seed=seed)
+        size = max(_POPULATION[0], min(_POPULATION[1], self._search.points // _GENERATIONS))
+        return NSGAIISampler(population_size=size, seed=seed)

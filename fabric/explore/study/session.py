@@ -1,0 +1,330 @@
+"""A study in progress: which point is next, what is known and kept, and what need not run."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, Protocol, TypeAlias
+
+from fabric.explore.study.designs import design_before, design_outcome, has_failed
+from fabric.explore.study.evaluation import Before, Job, known_before
+from fabric.explore.study.outcome import (
+    PROVED,
+    Outcome,
+    Point,
+    Status,
+    dominates,
+    judged,
+    nondominated,
+    values_of,
+)
+from fabric.explore.study.study import Study
+
+__all__ = ["Kept", "Look", "NotKept", "StudySession"]
+
+WINDOW_POINTS: Final = 4096
+"""So many points are ordered among each other: larger grids are never held as a whole."""
+
+Look: TypeAlias = Callable[[Sequence[Point]], Iterable[Before]]
+
+
+class Kept(Protocol):
+    """Where outcomes stay."""
+
+    def known(self) -> list[Outcome]:
+        """Return those of earlier sessions."""
+
+    def news(self) -> list[Outcome]:
+        """Return those that other processes have kept since this was last asked."""
+
+    def claim(self, point: Point, *, insist: bool) -> bool:
+        """Say that this process works on a point; False: another one does, or did.
+
+        Args:
+            point: which.
+            insist: work on it nevertheless.
+        """
+
+    def keep(self, outcome: Outcome) -> None:
+        """Keep one, at once."""
+
+
+class NotKept:
+    """Nothing stays."""
+
+    def known(self) -> list[Outcome]:
+        """Return nothing."""
+        return []
+
+    def news(self) -> list[Outcome]:
+        """Return nothing."""
+        return []
+
+    def claim(self, point: Point, *, insist: bool) -> bool:  # noqa: ARG002 - see Kept
+        """Agree: nobody else knows of it."""
+        return True
+
+    def keep(self, outcome: Outcome) -> None:
+        """Keep nothing."""
+
+
+class StudySession:
+    """Hands out the points of a study that have to run, the most promising ones first.
+
+    If there are metrics to minimise, a point does not run if its bounds show that a finished run
+    dominates it, or that it breaks a condition. The front is still that of the whole grid: every
+    metric of a skipped point is at least its bound, so the run dominates the point, too. Only
+    runs that meet all conditions dominate others.
+
+    If designs run with several inputs, the points that are handed out are single runs. The bound
+    of a design is then a statistic over its finished runs and the bounds of its other runs. As
+    soon as it is dominated, the other runs are not made. They are not made either if one run has
+    failed. Inputs that are held out run at the end, with the designs on the front.
+
+    ::
+
+        session = StudySession(study)
+        while (point := session.ask()) is not None:
+            session.tell(run_point(study, point))
+        print(session.front())
+
+    Attributes:
+        study: which it is.
+        outcomes: so far, by the index of the design.
+        runs: so far, by the index of the run; without inputs these are the outcomes.
+    """
+
+    def __init__(self, study: Study, kept: Kept | None = None, look: Look | None = None) -> None:
+        """Begin with the outcomes of earlier sessions.
+
+        Args:
+            study: which it is.
+            kept: has the outcomes of earlier sessions and keeps those of this one; nothing stays
+                where None.
+            look: finds what is known of points before they run; here and now where None.
+        """
+        self.study: Final = study
+        self.outcomes: Final[dict[int, Outcome]] = {}
+        self.runs: Final[dict[int, Outcome]] = {}
+        self._resumed: Final[set[int]] = set()
+        self._kept: Final[Kept] = kept or NotKept()
+        self._look: Final[Look] = look or self._look_here
+        self._rivals: list[Outcome] = []
+        self._before: dict[int, Before] = {}
+        self._proved_before: Final[set[int]] = set()
+        """Runs whose bounds, and that they were proved away, are kept already."""
+        self._learn(self._kept.known())
+        self._next = 0
+        self._waiting: deque[int] = deque()
+        self._put_last: dict[int, None] = {}
+        """Points that other processes work on."""
+        self._last: Iterator[int] | None = None
+        self._held_out: Iterator[int] | None = None
+
+    @property
+    def resumed(self) -> int:
+        """How many designs were known before, or come from other processes, and are no proofs."""
+        if not self.study.has_inputs:
+            return len(self._resumed)
+        return sum(
+            outcome.status not in PROVED and self._is_resumed(design)
+            for design, outcome in self.outcomes.items()
+        )
+
+    @property
+    def resumed_runs(self) -> int:
+        """How many runs were known before, or come from other processes."""
+        return len(self._resumed)
+
+    def ask(self) -> Point | None:
+        """Return the next point that has to run; None where there is none.
+
+        A point that another process works on goes last: by then its outcome is known, or the other
+        one is gone.
+        """
+        self._learn(self._kept.news())
+        while (index := self._candidate()) is not None:
+            if index in self.runs:
+                continue  # another process has dealt with it
+            settled = self._settled(index)
+            if settled is not None:
+                self._take(settled)
+                if index not in self._proved_before:
+                    self._kept.keep(settled)
+                continue
+            point = self.study.point(index)
+            insist = index in self._put_last or self._held_out is not None
+            if self._kept.claim(point, insist=insist):
+                return point
+            self._put_last[index] = None
+        return None
+
+    def tell(self, outcome: Outcome) -> Outcome:
+        """Take what became of a point, and return it with what was known before."""
+        before = self._before.pop(outcome.index, None)
+        if before is not None:
+            outcome = replace(
+                outcome,
+                bounds=before.bounds,
+                exact=before.exact,
+                executed=outcome.executed or before.executed,
+            )
+        # What is kept serves studies that judge it by other numbers, too.
+        self._kept.keep(outcome)
+        return self._take(outcome)
+
+    def front(self) -> tuple[int, ...]:
+        """Return the indices of the points that nothing dominates so far, in ascending order."""
+        return tuple(sorted(nondominated(self._rivals, self.study.minimize)))
+
+    def _candidate(self) -> int | None:
+        """Return a point that may have to run."""
+        while not self._waiting and self._next < len(self.study.space):
+            self._open_window()
+        if self._waiting:
+            return self._waiting.popleft()
+        if self._last is None:
+            self._last = iter(self._put_last)
+        index = next(self._last, None)
+        if index is None and self.study.held_out and len(self.outcomes) == len(self.study.space):
+            if self._held_out is None:
+                runs_of = self.study.runs_of
+                front = self.front()
+                self._held_out = (run for each in front for run in runs_of(each, held_out=True))
+            index = next(self._held_out, None)
+        return index
+
+    def _open_window(self) -> None:
+        designs = max(1, WINDOW_POINTS // len(self.study.runs_of(0)))
+        end = min(len(self.study.space), self._next + designs)
+        window = [index for index in range(self._next, end) if index not in self.outcomes]
+        self._next = end
+        runs = {design: self.study.runs_of(design) for design in window}
+        unknown = (run for each in runs.values() for run in each if run not in self.runs)
+        self._look_at([run for run in unknown if run not in self._before])
+        for design in sorted(window, key=self._promise):
+            self._waiting.extend(runs[design])
+
+    def _look_at(self, indices: Sequence[int]) -> None:
+        """Find what is known of points before they run, where that may spare a run."""
+        if self.study.judged_by:
+            for before in self._look([self.study.point(index) for index in indices]):
+                self._before[before.index] = before
+
+    def _look_here(self, points: Sequence[Point]) -> Iterable[Before]:
+        return (known_before(Job.of(self.study, point)) for point in points)
+
+    def _promise(self, design: int) -> tuple[float, int]:
+        """Return what designs are ordered by: the product of their bounds, as a sum of logarithms.
+
+        Any order gives the same front. A small product is near the front whatever the metrics'
+        units are, and is quick to run, for cycles are among the metrics as a rule.
+        """
+        bounds = self._design_before(design).bounds
+        names = self.study.minimize
+        return sum(math.log1p(bounds.get(name, 0)) for name in names), design
+
+    def _design_before(self, design: int) -> Before:
+        runs = self.study.runs_of(design)
+        return design_before(
+            self.study, design, list(map(self.runs.get, runs)), list(map(self._before.get, runs))
+        )
+
+    def _settled(self, index: int) -> Outcome | None:
+        """Return the outcome of a run that need not be."""
+        before = self._before.get(index)
+        if before is None or before.refused is not None:
+            return None if before is None else before.refused
+        design = self.study.design_of(index)
+        if self._fails_elsewhere(design):
+            return self._proved(before, "skipped", None)
+        return self._proved_away(before, self._design_before(design))
+
+    def _proved_away(self, before: Before, known: Before) -> Outcome | None:
+        """Return the outcome of a run whose design, of which so much is known, is proved away."""
+        for condition in self.study.conditions:
+            if condition.broken_by(known.bounds, known.exact):
+                return self._proved(before, "infeasible", str(condition))
+        names = self.study.minimize
+        if not names or any(name not in known.bounds for name in names):
+            return None
+        bounds = tuple(known.bounds[name] for name in names)
+        for rival in self._rivals:
+            values = values_of(rival, names)
+            if values is not None and dominates(values, bounds):
+                return self._proved(before, "pruned", rival.index)
+        return None
+
+    def _fails_elsewhere(self, design: int) -> bool:
+        """Say whether a design has failed, or is refused, on some input."""
+        for run in self.study.runs_of(design):
+            outcome, before = self.runs.get(run), self._before.get(run)
+            if outcome is not None and has_failed(outcome):
+                return True
+            if before is not None and before.refused is not None:
+                return True
+        return False
+
+    def _proved(self, before: Before, status: Status, by: int | str | None) -> Outcome:
+        return Outcome(
+            index=before.index,
+            setting=self.study.runs[before.index],
+            status=status,
+            bounds=before.bounds,
+            exact=before.exact,
+            pruned_by=by,
+            executed=before.executed,
+        )
+
+    def _learn(self, outcomes: Iterable[Outcome]) -> None:
+        """Take outcomes that are kept already.
+
+        That a design over inputs was proved away is proved again, by the bounds that are kept: what
+        proved it were runs, of which some may not hold any more.
+        """
+        for outcome in outcomes:
+            index = outcome.index
+            if index in self.runs:
+                continue
+            if outcome.status not in PROVED:
+                self._resumed.add(index)
+            elif self.study.has_inputs:
+                known = Before(index, outcome.bounds, outcome.exact, executed=outcome.executed)
+                self._before.setdefault(index, known)
+                self._proved_before.add(index)
+                continue
+            self._take(outcome)
+
+    def _is_resumed(self, design: int) -> bool:
+        runs = (self.runs[run] for run in self.study.runs_of(design))
+        return all(each.index in self._resumed for each in runs if each.status not in PROVED)
+
+    def _take(self, outcome: Outcome) -> Outcome:
+        self._before.pop(outcome.index, None)
+        outcome = judged(outcome, self.study.judged_by_run)
+        self.runs[outcome.index] = outcome
+        if not self.study.is_held_out(outcome.index):
+            self._conclude(self.study.design_of(outcome.index))
+        return outcome
+
+    def _conclude(self, design: int) -> None:
+        """Know what became of a design, where all of its runs are dealt with."""
+        runs = [self.runs.get(run) for run in self.study.runs_of(design)]
+        ended = [each for each in runs if each is not None]
+        if len(ended) == len(runs):
+            self.outcomes[design] = design_outcome(self.study, design, ended)
+            self._compete(self.outcomes[design])
+
+    def _compete(self, outcome: Outcome) -> None:
+        """Keep a run that nothing dominates, and drop those that it dominates."""
+        names = self.study.minimize
+        values = values_of(outcome, names) if names else None
+        if values is None or not all(each.holds(outcome) for each in self.study.conditions):
+            return
+        rivals = [(each, values_of(each, names) or ()) for each in self._rivals]
+        if any(dominates(theirs, values) for _, theirs in rivals):
+            return
+        self._rivals = [each for each, theirs in rivals if not dominates(values, theirs)]
+        self._rivals.append(outcome)

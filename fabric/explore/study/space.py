@@ -1,0 +1,199 @@
+"""What a study varies: spaces of settings, indexed and never materialised."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from fabric.graph.arguments.described import checked, refuse
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.wording import found_text
+
+__all__ = ["Axis", "Scalar", "Setting", "Space", "geometric", "grid", "zipped"]
+
+Scalar: TypeAlias = str | int | float | bool | None
+Setting: TypeAlias = Mapping[str, Scalar]
+"""What a point has, by the name of the axis: a parameter of ``build``, ``hardware.SECTION.KEY``,
+``depth.OPERATOR.INPUT``, or ``hop.OPERATOR.INPUT``, as in ``3+4``: cycles forward and back."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Values of one or more names that go together.
+
+    Attributes:
+        names: of the axes.
+        rows: a value for each name, [values][names].
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[Scalar, ...], ...]
+
+
+@dataclass(frozen=True)
+class Space:
+    """Settings in a fixed order: products of axes, one product after the other.
+
+    ``a * b`` has every setting of ``a`` with every one of ``b``, the last axis fastest; ``a + b``
+    has those of ``a`` and then those of ``b``. Settings are made only when they are asked for, so
+    that a grid of a million points takes hardly any memory.
+
+    Attributes:
+        products: the axes of each product.
+    """
+
+    products: tuple[tuple[Axis, ...], ...]
+
+    def __mul__(self, other: Space) -> Space:
+        """Return every setting of this space with every one of ``other``.
+
+        Raises:
+            ConfigurationError: both state a name.
+        """
+        return Space(
+            tuple(
+                _distinct((*left, *right))
+                for left, right in itertools.product(self.products, other.products)
+            )
+        )
+
+    def __add__(self, other: Space) -> Space:
+        """Return the settings of this space and then those of ``other``."""
+        return Space((*self.products, *other.products))
+
+    def __len__(self) -> int:
+        """Return how many settings there are."""
+        return sum(map(_size, self.products))
+
+    def __getitem__(self, index: int) -> dict[str, Scalar]:
+        """Return a setting.
+
+        Raises:
+            IndexError: there are not so many.
+        """
+        if index < 0:
+            raise IndexError(index)
+        for axes in self.products:
+            if index < (size := _size(axes)):
+                break
+            index -= size
+        else:
+            raise IndexError(index)
+        setting: dict[str, Scalar] = {}
+        for axis in reversed(axes):
+            index, at = divmod(index, len(axis.rows))
+            setting = {**dict(zip(axis.names, axis.rows[at], strict=True)), **setting}
+        return setting
+
+    def __iter__(self) -> Iterator[dict[str, Scalar]]:
+        """Return the settings one after the other."""
+        return (self[index] for index in range(len(self)))
+
+    @property
+    def values(self) -> dict[str, tuple[Scalar, ...]]:
+        """The values of each name, in the order in which they first occur."""
+        found: dict[str, dict[tuple[type, Scalar], None]] = {}
+        for axes in self.products:
+            for axis in axes:
+                for name, column in zip(axis.names, zip(*axis.rows, strict=True), strict=True):
+                    # 1, 1.0 and True are one key of a dictionary, and three settings.
+                    found.setdefault(name, {}).update(
+                        dict.fromkeys((type(each), each) for each in column)
+                    )
+        return {name: tuple(value for _, value in column) for name, column in found.items()}
+
+
+@checked
+def grid(axes: Mapping[str, Iterable[Scalar]] | None = None, /, **named: Iterable[Scalar]) -> Space:
+    """Return every combination of the values of some axes, the last axis fastest.
+
+    Args:
+        axes: values by name; for names with a point, such as ``hardware.hbm.channels``.
+        named: values by name.
+
+    Raises:
+        ConfigurationError: an axis has no values, one of them twice, or what is no scalar.
+    """
+    given = {**(axes or {}), **named}
+    return Space((_distinct([_axis((name,), [values]) for name, values in given.items()]),))
+
+
+@checked
+def zipped(
+    axes: Mapping[str, Iterable[Scalar]] | None = None, /, **named: Iterable[Scalar]
+) -> Space:
+    """Return the first values of all axes together, then the second ones, and so on.
+
+    Args:
+        axes: values by name, as many for each.
+        named: values by name.
+
+    Raises:
+        ConfigurationError: as ``grid``; or the axes are not equally long.
+    """
+    given = {**(axes or {}), **named}
+    return Space(((_axis(tuple(given), list(given.values())),),))
+
+
+@checked
+def geometric(first: int, last: int, factor: int = 2) -> tuple[int, ...]:
+    """Return ``first``, ``first * factor``, ``first * factor**2`` and so on, up to ``last``.
+
+    Raises:
+        ConfigurationError: that would not end, or there is nothing.
+    """
+    if first < 1 or factor < 2 or last < first:
+        refuse(
+            f"geometric({first}, {last}, {factor}): expected 1 <= first <= last and a factor of at "
+            "least 2",
+            ConfigurationError,
+        )
+    count: Final = math.floor(math.log(last / first, factor)) + 2
+    terms = (first * factor**power for power in range(count))
+    return tuple(term for term in terms if term <= last)
+
+
+def _size(axes: Sequence[Axis]) -> int:
+    return math.prod(len(axis.rows) for axis in axes)
+
+
+def _axis(names: tuple[str, ...], columns: list[Iterable[Scalar]]) -> Axis:
+    for name, column in zip(names, columns, strict=True):
+        if isinstance(column, str) or not isinstance(column, Iterable):
+            refuse(f"axis {name} is {found_text(column)}: expected its values", ConfigurationError)
+    values = [list(column) for column in columns]
+    for name, column in zip(names, values, strict=True):
+        if not column:
+            refuse(f"axis {name} has no values: expected at least one", ConfigurationError)
+        for value in column:
+            if value is not None and not isinstance(value, str | int | float | bool):
+                refuse(
+                    f"axis {name} has {value!r}: expected a text, a number, a truth value or None",
+                    ConfigurationError,
+                )
+    if len(set(map(len, values))) > 1:
+        lengths = ", ".join(f"{name} {len(each)}" for name, each in zip(names, values, strict=True))
+        refuse(f"zipped axes have {lengths}: expected as many values of each", ConfigurationError)
+    rows = tuple(zip(*values, strict=True))
+    typed = [tuple((type(value), value) for value in row) for row in rows]
+    seen: set[tuple[tuple[type, Scalar], ...]] = set()
+    for row in typed:
+        if row in seen:
+            told = ", ".join(repr(value) for _, value in row)
+            refuse(
+                f"axis {', '.join(names)} has {told} twice: expected each value once",
+                ConfigurationError,
+            )
+        seen.add(row)
+    return Axis(names, rows)
+
+
+def _distinct(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    names = [name for axis in axes for name in axis.names]
+    for name in names:
+        if names.count(name) > 1:
+            refuse(f"axis {name} is stated twice: expected each name once", ConfigurationError)
+    return tuple(axes)

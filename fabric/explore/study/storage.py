@@ -1,0 +1,198 @@
+"""Optuna's storage: opened by its URL, with sentences for what is wrong with it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.timing.machine.terminations import uninterrupted
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.storages import BaseStorage, RDBStorage
+
+__all__ = ["file_url", "open_storage", "readable", "study_of_form", "written"]
+
+_BUSY_SECONDS: Final = 60
+"""As long as another process may write to an SQLite file."""
+
+_ITS_TABLES: Final = frozenset({"studies", "version_info"})
+"""Those that Optuna makes first."""
+
+_TRIES: Final = 5
+_RETRY_SECONDS: Final = 0.2
+
+_FORM: Final = "form"
+
+
+def file_url(path: Path) -> str:
+    """Return the URL of an SQLite file."""
+    return f"sqlite:///{path.absolute()}"
+
+
+def open_storage(url: str | None) -> BaseStorage:
+    """Open a storage, or make it.
+
+    Args:
+        url: as Optuna and SQLAlchemy have it; None: in memory.
+
+    Raises:
+        ConfigurationError: it cannot be opened, is of another version of Optuna, or a database of
+            something else.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    if url is None:
+        return optuna.storages.InMemoryStorage()
+    import sqlalchemy
+    from sqlalchemy.engine import make_url
+
+    # A signal in the middle of it would be logged with a traceback; failures raise something, too.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
+    try:
+        sqlite = make_url(url).get_backend_name() == "sqlite"
+        options: dict[str, Any] = {"connect_args": {"timeout": _BUSY_SECONDS}} if sqlite else {}
+        engine = sqlalchemy.create_engine(url, **options)
+        tables = sqlalchemy.inspect(engine).get_table_names()
+        engine.dispose()
+        if tables and not _ITS_TABLES.intersection(tables):
+            raise ConfigurationError(
+                f"storage {url} is a database of something else, with {_some(tables)}: expected an "
+                "empty one, or one of Optuna"
+            )
+        storage = _made(url, options)
+    except RuntimeError as error:
+        # Optuna's own sentence says which version, and what to do about it.
+        raise ConfigurationError(f"storage {url}: {str(error).strip()}") from error
+    except ImportError as error:
+        raise ConfigurationError(
+            f"storage {url} needs a driver that is not installed ({error})"
+        ) from error
+    except (
+        sqlalchemy.exc.SQLAlchemyError,
+        optuna.exceptions.StorageInternalError,
+        ValueError,
+    ) as error:
+        raise ConfigurationError(
+            f"storage {url} cannot be opened ({_reason(error)}): expected the URL of a whole "
+            "database or of none yet, such as sqlite:///study.db"
+        ) from error
+    return optuna.storages.get_storage(storage)
+
+
+def _made(url: str, options: dict[str, Any]) -> RDBStorage:
+    """Return Optuna's storage; two processes may make its tables at the same time."""
+    import optuna
+    import sqlalchemy
+
+    for _ in range(_TRIES):
+        with contextlib.suppress(
+            AssertionError, sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalError
+        ):
+            return optuna.storages.RDBStorage(url, engine_kwargs=options)
+        time.sleep(_RETRY_SECONDS)
+    return optuna.storages.RDBStorage(url, engine_kwargs=options)
+
+
+def study_of_form(storage: BaseStorage, name: str, form: dict[str, Any]) -> optuna.Study:
+    """Return Optuna's study of that name for points of a form, or make it.
+
+    Where one of the name has another form (other metrics, conditions or axes), it is the next of
+    ``NAME-2``, ``NAME-3``, ... that has not.
+
+    Raises:
+        ValueError: one of the name is there and cannot be loaded.
+    """
+    import optuna
+
+    number, tries = 1, 0
+    while True:
+        title = name if number == 1 else f"{name}-{number}"
+        try:
+            study = optuna.load_study(study_name=title, storage=storage)
+        except KeyError:
+            with contextlib.suppress(optuna.exceptions.DuplicatedStudyError):
+                study = optuna.create_study(
+                    study_name=title,
+                    storage=storage,
+                    directions=["minimize"] * len(form["objectives"]),
+                )
+                with warnings.catch_warnings():
+                    # Experimental since its version 3.2; the dashboard shows the names.
+                    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                    study.set_metric_names(form["objectives"])
+                study.set_user_attr(_FORM, form)
+                return study
+            tries += 1
+            if tries == _TRIES:
+                raise ValueError(f"study {title} is there and cannot be loaded") from None
+            continue  # another process was quicker: it is there now
+        if study.user_attrs.get(_FORM) == form:
+            return study
+        number += 1
+
+
+@contextlib.contextmanager
+def written(url: str | None) -> Iterator[None]:
+    """Write to a storage, all of it before a signal is heard, and say which cannot be written.
+
+    A signal would leave what has begun on hold, as long as somebody has its exception: the next
+    write would wait for that.
+
+    Raises:
+        OSError: it cannot.
+    """
+    import optuna
+
+    try:
+        with uninterrupted():
+            yield
+    except optuna.exceptions.StorageInternalError as error:
+        raise OSError(errno.EIO, _reason(error), f"storage {url}") from error
+
+
+@contextlib.contextmanager
+def readable(url: str | None) -> Iterator[None]:
+    """Read a storage before a signal is heard, see ``written``.
+
+    One with what Optuna, or we, have not written so is refused.
+
+    Raises:
+        ConfigurationError: it is damaged.
+    """
+    import optuna
+    import sqlalchemy
+
+    try:
+        with uninterrupted():
+            yield
+    except (
+        *(optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError),
+        *(ValueError, LookupError, TypeError, AttributeError),
+    ) as error:
+        raise ConfigurationError(
+            f"storage {url} is damaged ({_reason(error)}): expected a whole one; in a new one "
+            "every point runs again"
+        ) from error
+
+
+def _reason(error: BaseException) -> str:
+    """Return what the database says, without SQLAlchemy's frame around it."""
+    while True:
+        inner = getattr(error, "orig", None) or error.__cause__
+        if inner is None:
+            return (str(error).strip().splitlines() or [type(error).__name__])[0]
+        error = inner
+
+
+def _some(tables: list[str]) -> str:
+    shown = ", ".join(tables[:3])
+    return f"tables {shown}, ..." if len(tables) > 3 else f"tables {shown}"

@@ -1,0 +1,513 @@
+"""Optuna's storage as the memory of a study: every point that was dealt with is a trial."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from fabric.explore.study.conditions import Condition, split_metric
+from fabric.explore.study.identity import Identities
+from fabric.explore.study.outcome import PROVED, Outcome, Point, metric, values_of
+from fabric.explore.study.space import Axis, Scalar, Setting, Space
+from fabric.explore.study.storage import open_storage, readable, study_of_form, written
+from fabric.explore.study.study import Study
+from fabric.messages.telling.plain import plain
+from fabric.messages.telling.wording import counted
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.distributions import BaseDistribution
+    from optuna.samplers import BaseSampler
+    from optuna.trial import FrozenTrial, Trial, TrialState
+
+__all__ = ["Store"]
+
+_POINT: Final = "point"
+"""What a trial has of its point: ``identity``, ``process``, ``whole``, ``outcome``."""
+
+_WORKS_ON: Final = "works on, "
+
+_GIVEN_UP: Final = "given_up"
+"""A trial of a process that is no more; nothing came of it."""
+
+
+class _Content(msgspec.Struct, frozen=True):
+    """What a trial has of a point that was dealt with."""
+
+    identity: str
+    process: str
+    whole: Setting
+    drawn: bool
+    outcome: Outcome
+
+
+class Store:
+    """Keeps outcomes in a storage of Optuna, and finds them again; see ``Kept``.
+
+    A run that has come to its end is a complete trial, with the metrics that are minimised as its
+    values; a point that was proved away is a pruned one, all others are failed ones. What is beside
+    numbers is in the user attribute ``point``.
+
+    Runs are taken from every study of the storage, whatever it minimises, if their identity is the
+    same; what was proved, from one of the same metrics, conditions and axes only. Points that have
+    lost their worker, or took longer than they are given now, are tried again.
+
+    Attributes:
+        history: Optuna's study.
+        form: how points stand in it.
+        ignored: how many outcomes of this study's points are of another program, hardware or
+            version of the fabric.
+        drawn: indices of points that a search has drawn.
+    """
+
+    def __init__(
+        self, study: Study, url: str | None = None, timeout_seconds: float | None = None
+    ) -> None:
+        """Open the storage.
+
+        Args:
+            study: whose points.
+            url: of the storage; None: it is in memory, and gone with this object.
+            timeout_seconds: what a point is given in this session.
+
+        Raises:
+            ConfigurationError: see ``open_storage``.
+            OSError: it cannot be written, or a file of the study cannot be read.
+        """
+        self._study: Final = study
+        self._url: Final = url
+        self._timeout_seconds: Final = timeout_seconds
+        self._metrics: Final = tuple(
+            dict.fromkeys(split_metric(each)[1] for each in study.objectives)
+        )
+        self.form: Final = TrialForm(study.runs)
+        self._identities: Final = Identities(study)
+        form: dict[str, Any] = {
+            "objectives": list(self._metrics),
+            "where": list(study.where),
+            "axes": [
+                [[list(axis.names), [list(row) for row in axis.rows]] for axis in axes]
+                for axes in study.runs.products
+            ],
+        }
+        if study.has_inputs:
+            form["minimize"] = list(study.minimize)
+            form["over"] = list(study.over.values)
+            form["hold_out"] = study.hold_out
+        self._storage: Final = open_storage(url)
+        with readable(url), written(url):
+            self.history: Final[optuna.Study] = study_of_form(
+                self._storage, study.name or "study", form
+            )
+        self.ignored = 0
+        self._process: Final = f"{socket.gethostname()}:{os.getpid()}"
+        self._claimed: Final[list[str]] = []
+        self._asked: Final[dict[int, Trial | None]] = {}
+        self._seen = 0
+        self._unfinished: list[int] = []
+        self.drawn: Final[set[int]] = set()
+
+    def known(self) -> list[Outcome]:
+        """Return the outcomes of earlier sessions that hold for this one."""
+        import optuna
+
+        found: dict[int, Outcome] = {}
+        with readable(self._url):
+            names = optuna.study.get_all_study_names(self._storage)
+        for name in names:
+            own = name == self.history.study_name
+            with readable(self._url):
+                other = (
+                    self.history
+                    if own
+                    else optuna.load_study(study_name=name, storage=self._storage)
+                )
+                trials = other.get_trials(deepcopy=False)
+            if own:
+                self._seen = len(trials)
+            for trial in trials:
+                for outcome in self._outcomes_of(trial, proved=own):
+                    first = found.setdefault(outcome.index, outcome)
+                    if first.status in PROVED and outcome.status not in PROVED:
+                        found[outcome.index] = outcome
+        if self._study.has_inputs:
+            return list(found.values())  # who reads them proves anew
+        return [each for each in found.values() if _is_proved_by(each, found)]
+
+    def news(self) -> list[Outcome]:
+        """Return what other processes have kept in this study since it was last asked."""
+        if self._url is None:
+            return []
+        with readable(self._url):
+            trials = self.history.get_trials(deepcopy=False)
+        fresh = [*(trials[number] for number in self._unfinished), *trials[self._seen :]]
+        self._seen = len(trials)
+        self._unfinished = [each.number for each in fresh if not each.state.is_finished()]
+        return [
+            outcome
+            for trial in fresh
+            if trial.user_attrs.get(_POINT, {}).get("process") != self._process
+            for outcome in self._outcomes_of(trial, proved=True)
+        ]
+
+    def claim(self, point: Point, *, insist: bool) -> bool:
+        """Say that this process works on a point; False: another one that may live does."""
+        if self._url is None:
+            return True
+        identity = self._identities.of(point.setting)
+        with written(self._url):
+            if not insist and identity in self._claimed_elsewhere():
+                return False
+            self._claimed.append(identity)
+            self._say_claimed()
+        return True
+
+    def draw(self, sampler: Callable[[int], BaseSampler]) -> tuple[int, int, Trial]:
+        """Begin the next trial of ``history``.
+
+        Args:
+            sampler: returns what draws a trial, given how many there were before.
+
+        Returns:
+            That number, the index of the point that was drawn, and the trial.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with readable(self._url), written(self._url):
+            trials = self.history.get_trials(deepcopy=False)
+            number = sum(_GIVEN_UP not in trial.user_attrs for trial in trials)
+            self.history.sampler = sampler(number)
+            trial = self.history.ask()
+            return number, self.form.drawn(trial), trial
+
+    def asked(self, index: int, trial: Trial | None) -> None:
+        """Know that a point was drawn.
+
+        Args:
+            index: of the point.
+            trial: of ``history``, that ``keep`` ends; None where no sampler has drawn it.
+        """
+        self._asked[index] = trial
+        if trial is not None:
+            with written(self._url):
+                trial.set_user_attr(_POINT, {"process": self._process})
+
+    def give_up_lost_trials(self) -> None:
+        """End trials that a process which is no more has begun, as if they had not been."""
+        import optuna
+
+        with readable(self._url), written(self._url):
+            for trial in self.history.get_trials(deepcopy=False):
+                process = trial.user_attrs.get(_POINT, {}).get("process")
+                running = trial.state == optuna.trial.TrialState.RUNNING
+                if running and process is not None and not self._may_live(process):
+                    self._storage.set_trial_user_attr(trial._trial_id, _GIVEN_UP, True)
+                    self.history.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+
+    def keep(self, outcome: Outcome) -> None:
+        """Keep an outcome, at once; after its files have changed nobody knows which ones it is of.
+
+        Raises:
+            OSError: it cannot be written, or a file of the point cannot be read any more.
+        """
+        if self._identities.have_changed(outcome.setting):
+            outcome = replace(outcome, executed={})
+        identity = self._identities.of(outcome.setting)
+        drawn = outcome.index in self._asked
+        content = {
+            "identity": identity,
+            "process": self._process,
+            "whole": self._study.whole(outcome.setting),
+            "drawn": drawn,
+            "outcome": json.loads(json.dumps(asdict(outcome), default=plain)),
+        }
+        with written(self._url):
+            trial = self._asked.pop(outcome.index, None)
+            if trial is None:
+                self._add(outcome, content)
+            else:
+                self._end(trial, outcome, content)
+            if drawn:
+                self.drawn.add(outcome.index)
+            if identity in self._claimed:
+                self._claimed.remove(identity)
+                self._say_claimed()
+
+    def end_again(self, trial: Trial, outcome: Outcome | None) -> None:
+        """End a trial whose point is known already, or under way: it is no new point.
+
+        Args:
+            trial: of ``history``.
+            outcome: what is known; None while it is under way.
+        """
+        import optuna
+
+        with written(self._url):
+            if outcome is None:
+                self.history.tell(trial, state=optuna.trial.TrialState.FAIL)
+            else:
+                self._end(trial, outcome, None)
+
+    def told_of_ignored(self) -> str:
+        """Return the sentence about outcomes that are not used."""
+        of = f"{counted(self.ignored, 'point')} {'is' if self.ignored == 1 else 'are'}"
+        return (
+            f"{of} in {self._url} as another program, hardware or version of the fabric had it: "
+            "not used"
+        )
+
+    def _add(self, outcome: Outcome, content: dict[str, Any]) -> None:
+        """Write a trial in one transaction."""
+        import optuna
+
+        parameters, distributions = self.form.parameters(outcome.index)
+        values = self._values(outcome)
+        self.history.add_trial(
+            optuna.trial.create_trial(
+                state=self._state(outcome),
+                values=values,
+                params=parameters,
+                distributions=distributions,
+                user_attrs={_POINT: content},
+                constraints=self._constraints(outcome),
+            )
+        )
+
+    def _end(self, trial: Trial, outcome: Outcome, content: dict[str, Any] | None) -> None:
+        if content is not None:
+            trial.set_user_attr(_POINT, content)
+        for name, value in self._constraints(outcome).items():
+            trial.set_constraint(name, value)
+        self.history.tell(trial, self._values(outcome), self._state(outcome))
+
+    def _values(self, outcome: Outcome) -> tuple[float, ...] | None:
+        return values_of(outcome, self._metrics)
+
+    def _state(self, outcome: Outcome) -> TrialState:
+        import optuna
+
+        if outcome.status in PROVED:
+            return optuna.trial.TrialState.PRUNED
+        if self._values(outcome) is None:
+            return optuna.trial.TrialState.FAIL
+        return optuna.trial.TrialState.COMPLETE
+
+    def _constraints(self, outcome: Outcome) -> dict[str, float]:
+        """Return by how much a run breaks each condition; of a point proved to break one, that."""
+        if outcome.status == "infeasible":
+            return {str(outcome.pruned_by): 1.0}
+        amounts = {str(each): violation(each, outcome) for each in self._study.conditions}
+        return {name: amount for name, amount in amounts.items() if amount is not None}
+
+    def _outcomes_of(self, trial: FrozenTrial, *, proved: bool) -> Iterator[Outcome]:
+        """Return the outcome that a trial has, for each point of the space that it is of."""
+        content = trial.user_attrs.get(_POINT)
+        if content is None or "outcome" not in content:
+            return
+        with readable(self._url):
+            kept = msgspec.convert(content, _Content)
+        outcome = kept.outcome
+        if outcome.status == "lost" or (outcome.status in PROVED and not proved):
+            return
+        if outcome.status == "timeout" and not self._is_as_short(outcome.wall_seconds):
+            return
+        same = self._identities.executed_still(outcome.executed)
+        for index in self.form.indices(kept.whole):
+            setting = self._study.runs[index]
+            if same and self._identities.of(setting) == kept.identity:
+                if proved and kept.drawn:
+                    self.drawn.add(index)
+                yield replace(outcome, index=index, setting=setting)
+            elif proved:  # of this study: another one's may well have other hardware
+                self.ignored += 1
+
+    def _is_as_short(self, seconds: float | None) -> bool:
+        """Say whether a point that took longer than ``seconds`` would do so again."""
+        return (
+            seconds is not None
+            and self._timeout_seconds is not None
+            and self._timeout_seconds <= seconds
+        )
+
+    def _say_claimed(self) -> None:
+        self.history.set_user_attr(_WORKS_ON + self._process, self._claimed)
+
+    def _claimed_elsewhere(self) -> set[str]:
+        """Return the identities of points that other processes work on."""
+        with readable(self._url):
+            attributes = self.history.user_attrs
+        return {
+            identity
+            for name, claimed in attributes.items()
+            if name.startswith(_WORKS_ON) and claimed
+            for identity in claimed
+            if self._may_live(name.removeprefix(_WORKS_ON))
+        }
+
+    def _may_live(self, process: str) -> bool:
+        """Say whether another process may live: of another machine's, nobody knows."""
+        host, _, number = process.rpartition(":")
+        if process == self._process:
+            return False
+        if host != socket.gethostname():
+            return True
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+
+def _is_proved_by(outcome: Outcome, known: dict[int, Outcome]) -> bool:
+    """Say whether the run that proves a point away is known; True of all others."""
+    return not isinstance(outcome.pruned_by, int) or outcome.pruned_by in known
+
+
+PRODUCT: Final = "product"
+"""The parameter that says which product of a sum a point is of."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An axis as one parameter of a trial: axes that are zipped are chosen together.
+
+    Attributes:
+        name: of the parameter.
+        axis: what is chosen from.
+    """
+
+    name: str
+    axis: Axis
+
+    @cached_property
+    def values(self) -> tuple[Scalar, ...]:
+        """What the parameter has for each row of the axis."""
+        rows = self.axis.rows
+        if len(self.axis.names) == 1 and len({value for (value,) in rows}) == len(rows):
+            return tuple(value for (value,) in rows)
+        # Optuna takes 1, 1.0 and True for one choice.
+        single = len(self.axis.names) == 1
+        return tuple(repr(row[0]) if single else ":".join(map(str, row)) for row in rows)
+
+    @cached_property
+    def distribution(self) -> BaseDistribution:
+        """What Optuna draws the parameter from: evenly spaced integers have an order and a step."""
+        from optuna.distributions import CategoricalDistribution, IntDistribution
+
+        first, *others = self.values
+        if type(first) is int and others and all(type(each) is int for each in others):
+            low, high = first, self.values[-1]
+            step = self.values[1]
+            assert isinstance(high, int)
+            assert isinstance(step, int)
+            if step > low and self.values == tuple(range(low, high + 1, step - low)):
+                return IntDistribution(low, high, step=step - low)
+        return CategoricalDistribution(self.values)
+
+    def drawn(self, trial: Trial) -> int:
+        """Have Optuna draw the parameter, and return which row of the axis it stands for."""
+        from optuna.distributions import IntDistribution
+
+        drawn: Scalar
+        if isinstance(self.distribution, IntDistribution):
+            low, high, step = self.distribution.low, self.distribution.high, self.distribution.step
+            drawn = trial.suggest_int(self.name, low, high, step=step)
+        else:
+            drawn = trial.suggest_categorical(self.name, self.values)
+        return self.values.index(drawn)
+
+
+class TrialForm:
+    """How the points of a space stand in Optuna's storage."""
+
+    def __init__(self, space: Space) -> None:
+        """Make a parameter of every axis; a sum of products has one that chooses the product."""
+        self._space: Final = space
+        several = len(space.products) > 1
+        self.choices: Final = tuple(
+            tuple(
+                Choice(":".join(axis.names) + (f" ({number})" if several else ""), axis)
+                for axis in axes
+            )
+            for number, axes in enumerate(space.products)
+        )
+
+    def drawn(self, trial: Trial) -> int:
+        """Have Optuna draw a point, and return its index."""
+        product = 0
+        if len(self.choices) > 1:
+            product = trial.suggest_categorical(PRODUCT, tuple(range(len(self.choices))))
+        return self._index(product, [choice.drawn(trial) for choice in self.choices[product]])
+
+    def parameters(self, index: int) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
+        """Return the parameters of a point, and what they are drawn from, by name."""
+        from optuna.distributions import CategoricalDistribution
+
+        values: dict[str, Any] = {}
+        distributions: dict[str, BaseDistribution] = {}
+        for product, choices in enumerate(self.choices):
+            size = 1
+            for choice in choices:
+                size *= len(choice.axis.rows)
+            if index >= size:
+                index -= size
+                continue
+            if len(self.choices) > 1:
+                values[PRODUCT] = product
+                distributions[PRODUCT] = CategoricalDistribution(tuple(range(len(self.choices))))
+            for choice in choices:
+                size //= len(choice.axis.rows)
+                row, index = divmod(index, size)
+                values[choice.name] = choice.values[row]
+                distributions[choice.name] = choice.distribution
+            return values, distributions
+        raise IndexError(index)
+
+    def indices(self, whole: Setting) -> Iterator[int]:
+        """Return the points with the values of a whole setting, one in each product at most."""
+        for product, choices in enumerate(self.choices):
+            rows = [_row_of(choice.axis, whole) for choice in choices]
+            known = [row for row in rows if row is not None]
+            if len(known) == len(rows):
+                yield self._index(product, known)
+
+    def _index(self, product: int, rows: list[int]) -> int:
+        index = 0
+        for choice, row in zip(self.choices[product], rows, strict=True):
+            index = index * len(choice.axis.rows) + row
+        before = Space(self._space.products[:product])
+        return len(before) + index
+
+
+def violation(condition: Condition, outcome: Outcome) -> float | None:
+    """Return by how much of its bound a run breaks a condition, as Optuna has it.
+
+    Zero or less keeps it. None where the run has no such number.
+    """
+    value = metric(outcome, condition.metric)
+    if value is None:
+        return None
+    over = value - condition.value if condition.sign[0] == "<" else condition.value - value
+    over /= abs(condition.value) or 1
+    return min(over, 0.0) if condition.holds(outcome) else max(over, sys.float_info.min)
+
+
+def _row_of(axis: Axis, whole: Mapping[str, Scalar]) -> int | None:
+    if not all(name in whole for name in axis.names):
+        return None
+    wanted = [(type(whole[name]), whole[name]) for name in axis.names]
+    for number, row in enumerate(axis.rows):
+        if [(type(value), value) for value in row] == wanted:
+            return number
+    return None

@@ -1,0 +1,506 @@
+"""Who works on points: processes on this machine or of a Dask cluster; and lost ones."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import logging
+import math
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+
+# Any: what a question of Dask returns is not in its type.
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+
+from typing_extensions import override
+
+from fabric.explore.study.evaluation import Before, Job, known_before, outcome_of
+from fabric.explore.study.identity import engine_digest
+from fabric.explore.study.outcome import Outcome, Status
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.wording import counted
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed import Future as Promise
+
+__all__ = [
+    "Answer",
+    "DaskWorkers",
+    "LocalWorkers",
+    "ThreadedWorkers",
+    "Workers",
+    "available_cores",
+    "unanswered",
+]
+
+Answer = TypeVar("Answer", Before, Outcome)
+
+_IMPORTED: Final = [
+    "fabric.explore.study.evaluation",
+    "fabric.timing.compiled.kernel",
+    "fabric.analysis.symbolic.metrics",
+    "operators",
+    "sympy",
+]
+"""What runs import when they first need it."""
+
+_POINTS_OF_A_WORKER: Final = 200
+"""After so many questions a process is replaced: what programs leave behind stays bounded."""
+
+_CHILDREN: Final = threading.RLock()
+"""Held by whoever starts a process or asks how one is. Whenever one starts, Python asks all of
+them, and how a process ended is told once: of two threads that ask together one gets it wrong.
+"""
+
+_CONNECT_SECONDS: Final = 10
+
+_LOOK_SECONDS: Final = 0.5
+"""So often is looked whether a worker has a point already: from then on its time counts."""
+
+_DESERTED_SECONDS: Final = 30
+"""So long a cluster may be without workers: nannies start others within seconds."""
+
+_ONE_AT_A_TIME: Final = threading.Lock()
+"""Of a worker: its threads share standard output, and would wait for each other anyway."""
+
+
+class Workers(Protocol):
+    """Who works on points.
+
+    What they return fails with TimeoutError where a point takes longer than it is given, and with
+    WorkerLost where a worker ends before it answers. Only the one point is lost.
+
+    Attributes:
+        slots: how many points are worked on at once.
+    """
+
+    slots: int
+
+    def look(self, job: Job) -> Future[Before]:
+        """Begin to find what is known of a point before it runs."""
+
+    def run(self, job: Job) -> Future[Outcome]:
+        """Begin to run a point."""
+
+    def close(self) -> None:
+        """Stop, whatever is under way."""
+
+
+class ThreadedWorkers(ABC):
+    """Workers for each of which a thread waits; see ``Workers``."""
+
+    def __init__(self, slots: int, name: str, begin: Callable[[], object] | None = None) -> None:
+        """Have a thread for each of ``slots`` points; each calls ``begin`` first."""
+        self.slots = slots
+        self._threads: Final = ThreadPoolExecutor(slots, thread_name_prefix=name, initializer=begin)
+
+    def look(self, job: Job) -> Future[Before]:
+        """Begin to find what is known of a point before it runs."""
+        return self._threads.submit(self._answer, known_before, job)
+
+    def run(self, job: Job) -> Future[Outcome]:
+        """Begin to run a point."""
+        return self._threads.submit(self._answer, outcome_of, job)
+
+    @abstractmethod
+    def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
+        """Have a worker answer, in a thread that waits for it."""
+
+
+class WorkerLost(Exception):  # noqa: N818 - what happened, not what went wrong with us
+    """A worker that ended before it answered; the text says how."""
+
+    @staticmethod
+    def with_exit_code(exit_code: int | None) -> WorkerLost:
+        """Return that of a process that ended so; None where nobody knows."""
+        if exit_code is None:
+            return WorkerLost("nobody knows how")
+        if exit_code < 0:
+            return WorkerLost(f"killed by {signal.Signals(-exit_code).name}")
+        return WorkerLost(f"exit status {exit_code}")
+
+
+def unanswered(job: Job, error: BaseException, timeout_seconds: float | None) -> Outcome:
+    """Return the outcome of a point whose worker did not answer.
+
+    Raises:
+        BaseException: ``error``, where the fault is ours.
+    """
+    status: Status
+    seconds = None
+    if isinstance(error, TimeoutError):
+        status, why = "timeout", f"took longer than {timeout_seconds:g} s"
+        seconds = timeout_seconds
+    elif isinstance(error, WorkerLost):
+        status, why = "lost", f"its worker ended ({error})"
+    else:
+        raise error
+    return Outcome(
+        index=job.point.index,
+        setting=job.point.setting,
+        status=status,
+        reason=why,
+        wall_seconds=seconds,
+    )
+
+
+def available_cores() -> int:
+    """Return how many processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class LocalWorkers(ThreadedWorkers):
+    """Processes on this machine, one for each point that is worked on.
+
+    Each has a pipe and a thread of its own that waits for its answer or its end: whatever becomes
+    of a process, the others do not notice.
+    """
+
+    def __init__(self, slots: int, timeout_seconds: float | None) -> None:
+        """Start them when they are first asked for something.
+
+        Args:
+            slots: how many.
+            timeout_seconds: for one point; None: as long as it takes.
+        """
+        super().__init__(slots, "worker", _leave_ctrl_c)
+        self._timeout_seconds: Final = timeout_seconds
+        # Children of a small process that has one thread and everything imported.
+        self._context: Final = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(_IMPORTED)
+        self._idle: Final = queue.LifoQueue[_Process | None]()
+        for _ in range(slots):
+            self._idle.put(None)
+        self._alive: Final[set[_Process]] = set()
+        self._closed = False
+
+    def close(self) -> None:
+        """Stop them, whatever is under way."""
+        with _CHILDREN:
+            self._closed = True
+            for process in self._alive:
+                process.kill()
+        self._threads.shutdown(cancel_futures=True)
+
+    @property
+    def processes(self) -> list[ForkServerProcess]:
+        """The processes that there are now."""
+        with _CHILDREN:
+            return [each.process for each in self._alive]
+
+    @override
+    def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
+        """Have a process answer, in a thread that waits for it."""
+        process = self._idle.get()
+        try:
+            if process is not None and process.has_ended():
+                self._end(process)
+                process = None
+            if process is None:
+                process = self._started()
+            answer = process.ask(function, job, self._timeout_seconds)
+            if process.questions == _POINTS_OF_A_WORKER:
+                self._end(process)
+                process = None
+        except BaseException:
+            if process is not None:
+                self._end(process)
+                process = None
+            raise
+        finally:
+            self._idle.put(process)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def _started(self) -> _Process:
+        with _CHILDREN:
+            if self._closed:
+                raise WorkerLost("nobody works any more")
+            process = _Process(self._context)
+            self._alive.add(process)
+        return process
+
+    def _end(self, process: _Process) -> None:
+        process.kill()
+        with _CHILDREN:
+            self._alive.discard(process)
+
+
+class _Process:
+    """A process that answers questions, one after the other.
+
+    Attributes:
+        process: itself.
+        questions: that it has answered.
+    """
+
+    def __init__(self, context: ForkServerContext) -> None:
+        self._ours, theirs = context.Pipe()
+        self.process: Final = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self.process.start()
+        # With the last end closed its own end shows: there is nothing more to read.
+        theirs.close()
+        self.questions = 0
+
+    def ask(
+        self, function: Callable[[Job], Answer], job: Job, timeout_seconds: float | None
+    ) -> Answer | BaseException:
+        """Return the answer to a question, or what was raised instead.
+
+        Raises:
+            TimeoutError: it takes longer than ``timeout_seconds``.
+            WorkerLost: the process ended.
+        """
+        try:
+            self._ours.send((function, job))
+            # A thread of the program may end the process and keep its end of the pipe open.
+            ready = wait([self._ours, self.process.sentinel], timeout_seconds)
+            answer = self._ours.recv() if self._ours in ready else None
+        except (EOFError, OSError):
+            ready, answer = [self.process.sentinel], None
+        if not ready:
+            raise TimeoutError
+        if answer is None:
+            raise WorkerLost.with_exit_code(self._exit_code())
+        self.questions += 1
+        return cast("Answer | BaseException", answer)
+
+    def has_ended(self) -> bool:
+        """Whether it is there no more."""
+        with _CHILDREN:
+            return not self.process.is_alive()
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        with _CHILDREN:
+            self.process.kill()
+        self._exit_code()
+
+    def _exit_code(self) -> int | None:
+        """Wait for its end, and return how it ended."""
+        wait([self.process.sentinel])
+        with _CHILDREN:
+            self.process.join()
+            return self.process.exitcode
+
+
+def _serve(questions: Connection) -> None:
+    """Answer questions as long as who conducts the study lives."""
+    _prepare()
+    with contextlib.suppress(EOFError, OSError):  # the other end is gone
+        while True:
+            function, job = questions.recv()
+            questions.send(_answered(function, job))
+
+
+def _answered(function: Callable[[Job], Answer], job: Job) -> Answer | BaseException:
+    """Return the answer, or what is raised instead: it is raised again where it is seen."""
+    try:
+        return function(job)
+    except KeyboardInterrupt:
+        # SIGTERM during a run: somebody wants this process to end.
+        os._exit(128 + signal.SIGTERM)
+    except BaseException as error:  # noqa: BLE001 - see above
+        return error
+
+
+def _leave_ctrl_c() -> None:
+    """Leave Ctrl-C to who conducts the study: a terminal sends it to all processes.
+
+    Those that this thread starts, and their own, have it blocked from their first moment.
+    """
+    # The process that multiprocessing starts first would take the block away again.
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+def _prepare() -> None:
+    # Standard output may be for one JSON object; what programs print otherwise goes beside it.
+    os.dup2(2, 1)
+    # It is blocked: a KeyboardInterrupt is a program's own.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # As in the command line: a program is many objects that stay.
+    gc.set_threshold(500_000, 50, 1_000)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when who conducts the study is gone, by SIGKILL, say."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+class DaskWorkers(ThreadedWorkers):
+    """Workers of a cluster, one point each.
+
+    A point whose worker is lost is run again by another one; a point that has lost as many as
+    the cluster allows (``distributed.scheduler.allowed-failures``) is lost. The process of a point
+    that takes longer than it is given is ended, as those are that work at the end: a nanny, where
+    the worker has one, starts another. Where no worker is left the study ends with an error.
+
+    Attributes:
+        slots: how many workers there were at the beginning.
+    """
+
+    def __init__(self, address: str, timeout_seconds: float | None) -> None:
+        """Connect to a cluster.
+
+        Args:
+            address: of its scheduler.
+            timeout_seconds: for one point; None: as long as it takes.
+
+        Raises:
+            ConfigurationError: there is no cluster, no worker, or another fabric on one.
+        """
+        from distributed import Client
+
+        # What it says of lost workers is said of the points.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        self._address: Final = address
+        self._timeout_seconds: Final = timeout_seconds
+        try:
+            self._client: Final[Client] = Client(
+                address, timeout=_CONNECT_SECONDS, set_as_default=False
+            )
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"there is no Dask cluster at {address} ({type(error).__name__}): expected the "
+                "address of a scheduler, as in tcp://10.0.0.1:8786"
+            ) from error
+        try:
+            slots = _ready(self._client, address)
+        except BaseException:
+            self._client.close()
+            raise
+        super().__init__(slots, "dask")
+        self._under_way: Final[set[Promise[Any]]] = set()
+        self._lock: Final = threading.Lock()
+        self._closed = False
+
+    def close(self) -> None:
+        """Stop, whatever is under way, and leave the cluster."""
+        with self._lock:
+            self._closed = True
+            under_way = list(self._under_way)
+        self._stop(under_way)
+        self._threads.shutdown(cancel_futures=True)
+        self._client.close()
+
+    def at_work(self) -> bool:
+        """Say whether a worker has a point by now."""
+        with self._lock:
+            keys = {promise.key for promise in self._under_way}
+        return bool(self._at_work(keys))
+
+    @override
+    def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
+        """Have the cluster answer, in a thread that waits for it."""
+        from distributed import KilledWorker
+
+        with self._lock:
+            if self._closed:
+                raise WorkerLost("nobody works any more")
+            promise = self._client.submit(_alone, function, job, pure=False)
+            self._under_way.add(promise)
+        try:
+            return cast("Answer", self._result(promise))
+        except TimeoutError:
+            self._stop([promise])
+            raise
+        except KilledWorker as error:
+            raise WorkerLost(counted(error.allowed_failures + 1, "time")) from None
+        except CancelledError:
+            if self._client.status != "running" and not self._closed:
+                raise OSError(errno.ECONNRESET, "the Dask cluster is gone", self._address) from None
+            raise WorkerLost("the cluster has cancelled it") from None
+        finally:
+            with self._lock:
+                self._under_way.discard(promise)
+
+    def _result(self, promise: Promise[Any]) -> object:
+        """Return an answer.
+
+        Raises:
+            TimeoutError: a worker has had it for longer than a point is given.
+            OSError: there are no workers any more.
+        """
+        look_seconds = min(_LOOK_SECONDS, self._timeout_seconds or _LOOK_SECONDS)
+        begun = deserted = None
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return promise.result(timeout=look_seconds)
+            now = time.monotonic()
+            with contextlib.suppress(OSError):  # the cluster is gone: the promise says so
+                deserted = None if self._client.nthreads() else deserted or now
+                if begun is None and self._at_work({promise.key}):
+                    begun = now
+            if deserted is not None and now - deserted >= _DESERTED_SECONDS:
+                raise OSError(
+                    errno.ECONNRESET, "the Dask cluster has lost all workers", self._address
+                )
+            if begun is not None and now - begun >= (self._timeout_seconds or math.inf):
+                raise TimeoutError
+
+    def _stop(self, promises: list[Promise[Any]]) -> None:
+        """End the processes that are busy with these."""
+        keys = {promise.key for promise in promises}
+        with contextlib.suppress(OSError):  # the cluster is gone
+            busy = self._at_work(keys) if keys else []
+            self._client.cancel(promises, force=True)
+            if busy:
+                self._client.run(_end, workers=busy, wait=False)
+
+    def _at_work(self, keys: set[Any]) -> list[str]:
+        """Return the workers that have one of these questions."""
+        at_work = self._client.processing()
+        return [worker for worker, tasks in at_work.items() if keys.intersection(tasks)]
+
+
+def _ready(client: Client, address: str) -> int:
+    """Return how many workers there are, all with the same fabric as here."""
+    try:
+        digests = client.run(engine_digest)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"workers of {address} cannot import the fabric ({error}): expected step-fabric "
+            "installed there"
+        ) from error
+    if not digests:
+        raise ConfigurationError(f"the Dask cluster at {address} has no workers: expected one")
+    here = _here()
+    other = [worker for worker, digest in digests.items() if digest != here]
+    if other:
+        raise ConfigurationError(
+            f"worker {other[0]} of {address} has another version of the fabric: expected this one"
+        )
+    return len(digests)
+
+
+def _here() -> str:
+    """Return the digest of the fabric of this process."""
+    return engine_digest()
+
+
+async def _end() -> None:
+    """End a worker's process, whatever it does."""
+    os._exit(1)
+
+
+def _alone(function: Callable[[Job], Answer], job: Job) -> Answer:
+    with _ONE_AT_A_TIME:
+        return function(job)

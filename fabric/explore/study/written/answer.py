@@ -1,0 +1,494 @@
+"""What a study found: the rows of its tables, and sentences: its answer, counts, failures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fabric.explore.study.conditions import split_metric
+from fabric.explore.study.known import Verdict
+from fabric.explore.study.outcome import ENDED, PROVED, Outcome, metric
+from fabric.explore.study.space import Scalar
+from fabric.explore.study.written.words import (
+    axis_values,
+    label,
+    listed_points,
+    number_text,
+    rounded,
+    setting_text,
+    varying,
+)
+from fabric.messages.telling.wording import counted, visible, without_numbers
+
+if TYPE_CHECKING:
+    from fabric.explore.study.result import Judged, StudyResult
+
+__all__ = [
+    "answer",
+    "beside",
+    "best_table",
+    "caveats",
+    "counts",
+    "failures",
+    "held_out_table",
+    "metrics_shown",
+    "ratio_text",
+    "verdict_counts",
+    "verdict_text",
+    "verdicts_text",
+]
+
+_PLACES: Final = 4
+
+NOT_COMPUTED: Final = "not computed"
+"""Stands where a claim has no verdict."""
+
+_UNKNOWN: Final = ("timeout", "lost")
+
+_P95_INPUTS: Final = 20
+"""Of fewer inputs p95 is the worst."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells of text and numbers.
+
+    Attributes:
+        title: above it.
+        columns: their titles.
+        rows: a cell for each column.
+        indices: of each row's point.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    indices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A published value and ours.
+
+    Attributes:
+        setting: of the point.
+        metric: what it is, with its unit.
+        published: the value.
+        ours: None where there is none.
+        why: there is none.
+        source: of the published value.
+    """
+
+    setting: str
+    metric: str
+    published: float
+    ours: float | None
+    why: str
+    source: str
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours as a multiple of what was published."""
+        if self.ours is None or not self.published:
+            return None
+        return self.ours / self.published
+
+
+def metrics_shown(result: StudyResult) -> list[str]:
+    """Return the metrics that the study is about: what is minimised, and what has conditions."""
+    return list(result.study.shown)
+
+
+def best_table(result: StudyResult) -> Table:
+    """Return the front with its settings and metrics; all points where nothing is minimised.
+
+    The front is in the order of its first metric, all points in that of the space. Of designs over
+    inputs there are the least, the median and the worst of what is minimised, too.
+    """
+    metrics = metrics_shown(result)
+    names = varying(result.study.space.values)
+    shown = list(result.outcomes)
+    if result.study.minimize:
+        front = set(result.front)
+        shown = [each for each in shown if each.index in front]
+        shown.sort(key=lambda each: [metric(each, name) or 0 for name in metrics])
+    failed = any(each.status != "completed" for each in shown)
+    metrics += [each for each in _spread(result, shown) if each not in metrics]
+    short = _short(result, names)
+    rows = tuple(
+        (
+            each.index,
+            *(short[name].get(_key(each.setting.get(name)), "") for name in names),
+            *(_shown(each, name) for name in metrics),
+            *((each.status,) if failed else ()),
+        )
+        for each in shown
+    )
+    return Table(
+        "The front" if result.study.minimize else "The points",
+        ("point", *map(visible, names), *(str(label(name)) for name in metrics))
+        + (("status",) if failed else ()),
+        rows,
+        tuple(each.index for each in shown),
+    )
+
+
+def _shown(outcome: Outcome, name: str) -> float | None:
+    value = metric(outcome, name)
+    return rounded(value) if split_metric(name)[0] else value
+
+
+def _spread(result: StudyResult, shown: Sequence[Outcome]) -> list[str]:
+    """Return the statistics that tell how far inputs are apart, of metrics in which they are."""
+    if not result.study.has_inputs:
+        return []
+    of = dict.fromkeys(split_metric(each)[1] for each in result.study.objectives)
+    return [
+        f"{statistic}:{name}"
+        for name in of
+        if any(metric(each, f"least:{name}") != metric(each, f"worst:{name}") for each in shown)
+        for statistic in ("least", "median", "worst")
+    ]
+
+
+def held_out_table(result: StudyResult) -> Table:
+    """Return what the front's designs come to on the inputs held out, and on those they are of."""
+    names = varying(result.study.space.values)
+    short = _short(result, names)
+    chosen = {each.index: each for each in result.outcomes}
+    rows: list[tuple[object, ...]] = []
+    order = {index: place for place, index in enumerate(best_table(result).indices)}
+    held_out = sorted(result.held_out, key=lambda each: order[each.index])
+    for apart in held_out:
+        design = (
+            apart.index,
+            *(short[name].get(_key(apart.setting.get(name)), "") for name in names),
+        )
+        for name in metrics_shown(result):
+            before, after = metric(chosen[apart.index], name), metric(apart, name)
+            ratio = "" if not before or after is None else f"{after / before:,.{_PLACES}f}"
+            found = apart.ended if after is None else rounded(after)
+            broken = [
+                str(each)
+                for each in result.study.conditions
+                if each.metric == name and after is not None and not each.holds(apart)
+            ]
+            told = f"breaks {' and '.join(broken)}" if broken else ""
+            rows.append((*design, str(label(name)), rounded(before), found, ratio, told))
+    columns = (*map(visible, names), "metric", "chosen on", "held out", "held out/chosen on")
+    if not any(row[-1] for row in rows):
+        rows = [row[:-1] for row in rows]
+    else:
+        columns = (*columns, "condition")
+    indices = tuple(each.index for each in held_out for _ in metrics_shown(result))
+    inputs = counted(len(result.study.held_out), "input")
+    return Table(f"On {inputs} held out", ("point", *columns), tuple(rows), indices)
+
+
+def beside(result: StudyResult) -> list[Beside]:
+    """Return the published values, each with ours or why there is none.
+
+    Points are called by what tells them apart.
+    """
+    settings = [known.setting for known in result.study.known]
+    columns: dict[str, list[Scalar]] = {}
+    for name in dict.fromkeys(name for each in settings for name in each):
+        values = {(type(each.get(name)), each.get(name)): None for each in settings}
+        columns[name] = [value for _, value in values]
+    names = varying(columns) or list(columns)
+    short = {
+        name: dict(zip(map(_key, columns[name]), axis_values(columns[name]), strict=True))
+        for name in names
+    }
+    found = []
+    for known, outcome in result.beside():
+        of_point = {
+            name: short[name][_key(known.setting[name])] for name in names if name in known.setting
+        }
+        ours = None if outcome is None else metric(outcome, known.metric)
+        found.append(
+            Beside(
+                setting_text(of_point, names),
+                str(label(known.metric)),
+                known.value,
+                ours,
+                "" if ours is not None else _why(result, outcome),
+                visible(known.source),
+            )
+        )
+    return found
+
+
+def _why(result: StudyResult, outcome: Outcome | None) -> str:
+    if outcome is not None:
+        no_metric = outcome.status == "completed"
+        return "the program has no such metric" if no_metric else outcome.ended
+    missing = len(result.study.space) - len(result.outcomes)
+    return "has not run" if missing else "the study has no such point"
+
+
+def _short(result: StudyResult, names: Sequence[str]) -> dict[str, dict[object, str]]:
+    """Return what each value of some axes is called."""
+    values = result.study.space.values
+    return {
+        name: dict(zip(map(_key, values[name]), axis_values(values[name]), strict=True))
+        for name in names
+    }
+
+
+def _key(value: object) -> object:
+    """Return what tells 1, 1.0 and True apart."""
+    return type(value), value
+
+
+def verdict_counts(rows: Iterable[Judged]) -> dict[str, int]:
+    """Return how many claims have which verdict, in the order of verdicts."""
+    found = Counter(map(verdict_text, rows))
+    order = [*map(str, Verdict), NOT_COMPUTED]
+    return {name: found[name] for name in order if found[name]}
+
+
+def verdicts_text(rows: Iterable[Judged]) -> str:
+    """Return how many claims have which verdict: ``3 reproduced, 1 contradicted``."""
+    return ", ".join(f"{count:,} {name}" for name, count in verdict_counts(rows).items())
+
+
+def ratio_text(row: Beside) -> str:
+    """Return the ratio with four decimals."""
+    return "" if row.ratio is None else f"{row.ratio:,.{_PLACES}f}"
+
+
+def verdict_text(row: Judged) -> str:
+    """Return the verdict; what could not be computed has none."""
+    return NOT_COMPUTED if row.judgement is None else str(row.judgement.verdict)
+
+
+def answer(result: StudyResult) -> str:
+    """Return what the study answers, of the points that were dealt with."""
+    told = _answer(result)
+    return f"So far, {told[0].lower()}{told[1:]}" if result.interrupted else told
+
+
+def _answer(result: StudyResult) -> str:
+    names = result.study.minimize
+    front = result.front
+    completed = sum(each.status == "completed" for each in result.outcomes)
+    if not names:
+        rows = result.judged_claims
+        if rows:
+            return f"Of {counted(len(rows), 'claim')}: {verdicts_text(rows)}."
+        return f"{completed:,} of {_dealt_with(result)} ran to the end."
+    if not front:
+        why = " and keeps the conditions" if completed else ""
+        if not completed and any(each.status == "unjudged" for each in result.outcomes):
+            why = " and can be judged"
+        return f"No point ran to the end{why}."
+    best = [(label(name).name, _best(result, name), name) for name in names]
+    if len(front) == 1 or len(names) == 1:
+        values = ", ".join(f"{called}: {_value(each, name)}" for called, each, name in best)
+        have = "has" if len(front) == 1 else "have"
+        which = listed_points(front)
+        return f"{which[0].upper()}{which[1:]} {have} the least {values}{_setting(result, front)}."
+    each = "; ".join(
+        f"least {called}: {_value(each, name)}{_setting(result, [each.index])}"
+        for called, each, name in best
+    )
+    return f"{len(front):,} of {_dealt_with(result)} are on the front; {each}."
+
+
+def counts(result: StudyResult) -> str:
+    """Return what became of how many points."""
+    statuses = [each.status for each in result.outcomes]
+    completed = statuses.count("completed")
+    told = [f"{completed:,} ran"]
+    without = "before the last run" if result.study.has_inputs else "without a run"
+    if result.study.minimize:
+        told.append(f"{statuses.count('pruned'):,} proved dominated {without}")
+    if infeasible := statuses.count("infeasible"):
+        told.append(f"{infeasible:,} proved to break a condition {without}")
+    told.append(f"{len(statuses) - completed - sum(each in PROVED for each in statuses):,} failed")
+    if missing := _missing(result):
+        told.append(f"{missing:,} not {_dealt(result)}")
+    if result.study.has_inputs:
+        return f"{_of_all(result)}: {', '.join(told)}. {_runs(result)}"
+    known = f"; {result.resumed:,} of them known from before" if result.resumed else ""
+    return f"{_of_all(result)}: {', '.join(told)}{known}."
+
+
+def _runs(result: StudyResult) -> str:
+    """Return how many runs designs over inputs had, and were spared."""
+    of = result.run_counts
+    made = of["run"] + of["resumed"]
+    told = [f"{made - of['held_out']:,} made", f"{of['spared']:,} spared"]
+    if missing := of["total"] + of["held_out"] - made - of["spared"]:
+        told.append(f"{missing:,} not made")
+    apart = f"; {of['held_out']:,} more on inputs held out" if of["held_out"] else ""
+    known = f"; {of['resumed']:,} of these known from before" if of["resumed"] else ""
+    return f"Of {counted(of['total'], 'run')}: {', '.join(told)}{apart}{known}."
+
+
+def caveats(result: StudyResult) -> Iterator[str]:
+    """Yield what has to be known before the answer is believed."""
+    what = "the front is that" if result.study.minimize else "what is said here is"
+    if missing := _missing(result):
+        why = "The study was interrupted: " if result.interrupted else ""
+        verb = "was" if missing == 1 else "were"
+        points = counted(missing, "point")
+        yield f"{why}{points} {verb} not {_dealt(result)}, and {what} of the others."
+    unknown = [each.index for each in result.outcomes if each.status in _UNKNOWN]
+    if unknown and result.study.minimize:
+        which = listed_points(unknown)
+        yield (
+            f"Whether {which} would be on the front is not known: "
+            f"{'it' if len(unknown) == 1 else 'they'} took too long or lost the worker."
+        )
+    stuck = [each.index for each in result.outcomes if each.status == "deadlock"]
+    if stuck and result.study.minimize:
+        which = listed_points(stuck)
+        yield (
+            f"{which[0].upper()}{which[1:]} deadlocked: with deeper channels "
+            f"{'it' if len(stuck) == 1 else 'they'} might be on the front."
+        )
+    if result.study.conditions:
+        completed = sum(each.status == "completed" for each in result.outcomes)
+        told = " and ".join(map(str, result.study.conditions))
+        keep = "keeps" if len(result.kept()) == 1 else "keep"
+        ran = counted(completed, "point") + " that ran to the end"
+        ran = ran if result.study.has_inputs else counted(completed, "run")
+        yield f"Of {ran}, {len(result.kept()):,} {keep} {told}."
+    yield from _of_few(result)
+    yield from _held_out(result)
+
+
+def _of_few(result: StudyResult) -> Iterator[str]:
+    """Yield what p95 is of inputs that are too few for it."""
+    inputs = len(result.study.runs_of(0))
+    asked = [split_metric(each)[0] for each in result.study.shown]
+    if "p95" in asked and inputs < _P95_INPUTS:
+        of = "what that input has" if inputs == 1 else "the worst of them"
+        yield (
+            f"p95 of {counted(inputs, 'input')} is {of}: it leaves none out of fewer than "
+            f"{_P95_INPUTS}."
+        )
+
+
+def _held_out(result: StudyResult) -> Iterator[str]:
+    """Yield what is lost on the inputs held out, by who is chosen for each metric."""
+    study = result.study
+    if not study.held_out or not result.front:
+        return
+    inputs = counted(len(study.held_out), "input")
+    if len(result.held_out) < len(result.front):
+        rest = len(result.front) - len(result.held_out)
+        yield f"On the {inputs} held out {counted(rest, 'point')} of the front did not run."
+    apart = {each.index: each for each in result.held_out}
+    for name in study.minimize:
+        best = _best(result, name)
+        if best.index in apart:
+            yield f"On the {inputs} held out, {_lost(best, apart, name)}."
+    failed = [each for each in apart.values() if each.status != "completed"]
+    broken = [
+        each.index
+        for each in apart.values()
+        if each.status == "completed" and not all(one.holds(each) for one in study.conditions)
+    ]
+    for each in failed:
+        yield f"Point {each.index} {each.ended} on an input held out: {visible(each.reason or '')}."
+    if broken:
+        which = listed_points(broken)
+        verb = "breaks" if len(broken) == 1 else "break"
+        yield f"{which[0].upper()}{which[1:]} {verb} a condition on the inputs held out."
+
+
+def _lost(best: Outcome, apart: Mapping[int, Outcome], name: str) -> str:
+    """Return what becomes of the design with the least of a metric."""
+    called, here = label(name).name, apart[best.index]
+    before, after = metric(best, name), metric(here, name)
+    if before is None or after is None:
+        return f"point {best.index}, which has the least {called}, {here.ended}"
+    told = f"point {best.index} has {called} {_value(here, name)}"
+    if after == before:
+        told += ", as on the others"
+    else:
+        told += f" instead of {_value(best, name)}"
+        told += f", {_change(after / before)}" if before else ""
+    known = [each for each in apart.values() if metric(each, name) is not None]
+    least = min(known, key=lambda each: metric(each, name) or 0)
+    of_least = metric(least, name)
+    if of_least is not None and of_least < after:
+        told += f"; of the front, point {least.index} has the least there: {_value(least, name)}"
+    return told
+
+
+def _change(ratio: float) -> str:
+    return f"{abs(100 * (ratio - 1)):,.3g} % {'more' if ratio > 1 else 'less'}"
+
+
+def failures(result: StudyResult) -> list[str]:
+    """Return why points failed: a sentence for all that failed alike, the most frequent first."""
+    alike: dict[tuple[str, str], list[Outcome]] = {}
+    for each in result.outcomes:
+        if each.status not in ("completed", *PROVED):
+            key = (each.status, without_numbers(each.reason or ""))
+            alike.setdefault(key, []).append(each)
+    names = varying(result.study.space.values)
+    told = []
+    for (_, _), found in sorted(alike.items(), key=lambda pair: -len(pair[1])):
+        first = found[0]
+        which = listed_points([each.index for each in found])
+        reason = f": {visible(first.reason)}" if first.reason else ""
+        setting = setting_text(first.setting, names)
+        if len(found) == 1:
+            of_one = f" ({setting})" if setting else ""
+            told.append(f"{which[0].upper()}{which[1:]}{of_one} {ENDED[first.status]}{reason}")
+        else:
+            such = f" (with {setting})" if setting else ""
+            told.append(f"Each of {which} {ENDED[first.status]}{reason}{such}")
+    return told
+
+
+def _best(result: StudyResult, name: str) -> Outcome:
+    """Return the first point of the front with the least of a metric."""
+    front = set(result.front)
+    on_front = [each for each in result.outcomes if each.index in front]
+    return min(on_front, key=lambda each: metric(each, name) or 0)
+
+
+def _value(outcome: Outcome, name: str) -> str:
+    value = metric(outcome, name)
+    assert value is not None  # it is on the front
+    if split_metric(name)[0]:
+        value = rounded(value) or 0
+    unit = label(name).unit
+    return number_text(value) + (f" {unit}" if unit else "")
+
+
+def _setting(result: StudyResult, indices: Sequence[int]) -> str:
+    """Return what a point has; nothing of several."""
+    names = varying(result.study.space.values)
+    told = setting_text(result.study.space[indices[0]], names) if len(indices) == 1 else ""
+    return f" with {told}" if told else ""
+
+
+def _dealt_with(result: StudyResult) -> str:
+    """Return how many points the answer is of."""
+    told = counted(len(result.outcomes), "point")
+    return f"{told} that were {_dealt(result)}" if _missing(result) else told
+
+
+def _of_all(result: StudyResult) -> str:
+    points = counted(len(result.study.space), "point")
+    if not result.study.has_inputs:
+        return points
+    return f"{points} over {counted(len(result.study.runs_of(0)), 'input')}"
+
+
+def _dealt(result: StudyResult) -> str:
+    """Return what was not done with points that are missing: of some there are runs."""
+    return "finished" if result.study.has_inputs else "looked at"
+
+
+def _missing(result: StudyResult) -> int:
+    return len(result.study.space) - len(result.outcomes)

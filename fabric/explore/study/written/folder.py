@@ -1,0 +1,354 @@
+"""A study's folder: its points, its pictures and its page, each whole or not there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fabric.analysis.trace.pages.parts import filled, head
+from fabric.analysis.trace.reading.paths import literal, plain, system_errors
+from fabric.explore.study.conditions import METRICS
+from fabric.explore.study.written.answer import (
+    answer,
+    caveats,
+    counts,
+    failures,
+    verdict_counts,
+    verdicts_text,
+)
+from fabric.explore.study.written.markup import Markup, image, own_part, section, style, table, text
+from fabric.explore.study.written.page import beside_html, claims_html, page_html
+from fabric.explore.study.written.pictures import drawn, first_pictures
+from fabric.messages.telling.plain import plain as as_json
+from fabric.messages.telling.whole_file import beside, write_whole
+from fabric.messages.telling.wording import counted, file_name
+from fabric.runs.report import Report
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from fabric.explore.study.outcome import Outcome
+    from fabric.explore.study.result import Judged, StudyResult
+    from fabric.explore.study.written.pictures import Drawn, Shown
+
+__all__ = [
+    "columns_of",
+    "overview_html",
+    "study_folder",
+    "trying",
+    "write_folder",
+    "write_overview",
+    "write_pictures",
+    "write_points",
+]
+
+
+def study_folder(result: StudyResult, folder: Path) -> Path:
+    """Return where, in the folder of several studies, that of one is."""
+    return folder / file_name(result.study.name)
+
+
+def write_folder(result: StudyResult, folder: Path, *, command: str = "") -> list[str]:
+    """Write ``points.parquet``, ``points.csv``, pictures and ``index.html`` into a folder.
+
+    Args:
+        result: what the study found.
+        folder: made where there is none.
+        command: what was typed, for the page to say how to run it again.
+
+    Returns:
+        A sentence for each thing that could not be written or drawn. What was there before stays
+        where it cannot be replaced.
+    """
+    made = list(trying(folder, lambda: folder.mkdir(parents=True, exist_ok=True)))
+    if made:
+        return made
+    pictures = drawn(result)
+    page = page_html(result, pictures, command)
+    writers = {
+        "points": lambda: write_points(result, folder),
+        "pictures": lambda: write_pictures(folder / "pictures", pictures.made),
+        "index.html": lambda: write_whole(folder / "index.html", page),
+    }
+    troubles = [each for name, write in writers.items() for each in trying(folder / name, write)]
+    return [*pictures.troubles, *troubles]
+
+
+def write_overview(results: Sequence[StudyResult], folder: Path) -> list[str]:
+    """Write ``index.html`` on several studies, each of which has its ``study_folder`` there.
+
+    Returns:
+        A sentence for each thing that could not be written.
+    """
+    file = folder / "index.html"
+    folders = [study_folder(each, folder) for each in results]
+    return list(
+        trying(
+            file,
+            lambda: write_whole(
+                file,
+                overview_html(
+                    results,
+                    [each.name for each in folders],
+                    [
+                        first_pictures(result, own)
+                        for result, own in zip(results, folders, strict=True)
+                    ],
+                ),
+            ),
+        )
+    )
+
+
+_FAILURES: Final = 5
+
+
+def overview_html(
+    results: Sequence[StudyResult], folders: Sequence[str], pictures: Sequence[Sequence[Shown]]
+) -> str:
+    """Return the page.
+
+    Args:
+        results: of the studies, in the order in which they are shown.
+        folders: where the page of each study is, beside this one.
+        pictures: of each study.
+    """
+    claims = [each.judged_claims for each in results]
+    verdicts = verdict_counts(row for rows in claims for row in rows)
+    points = sum(len(each.study.space) for each in results)
+    several = "study" if len(results) == 1 else "studies"
+    told = f"{len(results):,} {several}, {counted(points, 'point')}"
+    if verdicts:
+        every = [row for rows in claims for row in rows]
+        told += f". Of {counted(len(every), 'claim')}: {verdicts_text(every)}"
+    studies = [
+        _study(result, number, folder, shown)
+        for number, (result, folder, shown) in enumerate(
+            zip(results, folders, pictures, strict=True), 1
+        )
+    ]
+    return filled(
+        own_part("overview.html"),
+        {
+            "head": head("Studies", style(), "style-src 'unsafe-inline'; img-src data:"),
+            "title": "Studies",
+            "answer": text(f"{told}."),
+            "summary": section("All studies", _summary(results, claims, list(verdicts)), "summary"),
+            "studies": "\n".join(studies),
+        },
+    )
+
+
+def _summary(
+    results: Sequence[StudyResult], claims: Sequence[Sequence[Judged]], verdicts: Sequence[str]
+) -> str:
+    columns = ("study", "question", "points", "ran", "proved away", "failed", *verdicts)
+    rows: list[Sequence[object]] = []
+    for number, (result, judgements) in enumerate(zip(results, claims, strict=True), 1):
+        of = verdict_counts(judgements)
+        here = result.counts
+        completed = sum(each.status == "completed" for each in result.outcomes)
+        rows.append(
+            (
+                Markup(f'<a href="#study-{number}">{text(result.study.name)}</a>'),
+                result.study.question,
+                here["total"],
+                completed,
+                here["pruned"],
+                here["failed"],
+                *(of.get(name) for name in verdicts),
+            )
+        )
+    sums = [sum(int(row[n] or 0) for row in rows) for n in range(2, len(columns))]  # type: ignore[call-overload]
+    rows.append(("all", "", *sums))
+    return table(columns, rows, [*[""] * len(results), "total"])
+
+
+def _study(result: StudyResult, number: int, folder: str, pictures: Sequence[Shown]) -> str:
+    study = result.study
+    link = f'<a href="{text(folder)}/index.html">all points, front and pictures</a>'
+    question = f"<p><b>{text(study.question)}</b></p>" if study.question else ""
+    notes = [*caveats(result), *failures(result)[:_FAILURES]]
+    images = "\n".join(f"<h3>{text(each.title)}</h3>{image(each)}" for each in pictures)
+    published = beside_html(result)
+    parts = (
+        question,
+        f"<p>{text(answer(result))}</p>",
+        f'<p class="quiet">{text(counts(result))} {link}</p>',
+        "".join(f'<p class="quiet">{text(each)}</p>' for each in notes),
+        images,
+        f"<details><summary>{counted(len(study.known), 'published value')} beside ours</summary>"
+        f"{published}</details>"
+        if published
+        else "",
+        f"<h3>Claims</h3>{claims_html(result)}" if study.claims else "",
+    )
+    return section(study.name, "\n".join(filter(None, parts)), f"study-{number}")
+
+
+_FORMS: Final = {
+    "parquet": "FORMAT parquet, COMPRESSION zstd",
+    "csv": "FORMAT csv, HEADER",
+}
+
+
+_KNOWN: Final = {
+    **{each.name: "DOUBLE" if "float" in each.type else "BIGINT" for each in fields(Report)},
+    "pruned_by": "VARCHAR",
+    "reason": "VARCHAR",
+}
+"""Types of columns that every study has, whatever is in them."""
+
+
+_LARGEST: Final = 2**63
+
+
+_DECIMALS: Final = 10**38
+
+
+Column = tuple[str, str, list[object]]
+"""Its name, its type in SQL, and a value for each point."""
+
+
+def write_points(result: StudyResult, folder: Path) -> None:
+    """Write the points into ``folder``, which exists: one row each, in the order of the space.
+
+    Columns: ``index``, every axis, ``status``, ``pruned_by``, ``reason``, ``wall_seconds``, every
+    number of the report, ``extra.NAME``, and ``bound.NAME`` for what was known before the run. An
+    axis that is called as another column is ``axis.NAME``: names are told apart by more than case.
+    Of designs over inputs there are their statistics, and ``runs.parquet`` and ``runs.csv`` have a
+    row for each run, with its ``design`` and whether its input was ``held_out``.
+
+    Raises:
+        OSError: a file cannot be written; what was there before stays.
+    """
+    tables = {"points": columns_of(result)}
+    if result.study.has_inputs:
+        tables["runs"] = columns_of_runs(result)
+    for name, columns in tables.items():
+        _write(columns, folder / name)
+
+
+def _write(columns: Sequence[Column], path: Path) -> None:
+    import duckdb
+
+    lists = ", ".join(
+        f"unnest(${number}::{kind}[]) AS {_quoted(name)}"
+        for number, (name, kind, _) in enumerate(columns, 1)
+    )
+    with duckdb.connect(config={"threads": 1}) as database:
+        database.execute(f"CREATE TABLE points AS SELECT {lists}", [each[2] for each in columns])
+        for suffix, form in _FORMS.items():
+            _copy(database, path.with_name(f"{path.name}.{suffix}"), form)
+
+
+def columns_of(result: StudyResult) -> list[Column]:
+    """Return the columns, each with a value for each point that was dealt with."""
+    metrics = () if result.study.has_inputs else METRICS
+    return _columns(result.outcomes, list(result.study.space.values), metrics, {})
+
+
+def columns_of_runs(result: StudyResult) -> list[Column]:
+    """Return the columns of the runs of designs over inputs, each with a value for each run."""
+    study, runs = result.study, result.runs
+    own: dict[str, list[object]] = {
+        "design": [study.design_of(each.index) for each in runs],
+        "held_out": [study.is_held_out(each.index) for each in runs],
+    }
+    return _columns(runs, list(study.runs.values), METRICS, own)
+
+
+def _columns(
+    outcomes: Sequence[Outcome],
+    axes: Sequence[str],
+    metrics: Sequence[str],
+    own: Mapping[str, list[object]],
+) -> list[Column]:
+    """Return the columns of outcomes; ``own`` are those that stand before all others."""
+    extra = dict.fromkeys(name for each in outcomes for name in each.numbers if name not in metrics)
+    bounds = dict.fromkeys(name for each in outcomes for name in each.bounds)
+    rest: list[Column] = [("status", "VARCHAR", [each.status for each in outcomes])]
+    rest += [
+        _column(name, [getattr(each, name) for each in outcomes])
+        for name in ("pruned_by", "reason", "wall_seconds")
+    ]
+    rest += [
+        _column(name, [each.numbers.get(name) for each in outcomes]) for name in (*metrics, *extra)
+    ]
+    rest += [
+        _column(f"bound.{name}", [each.bounds.get(name) for each in outcomes]) for name in bounds
+    ]
+    taken = {"index", *own, *(name.casefold() for name, _, _ in rest)}
+    found: list[Column] = [("index", "BIGINT", [each.index for each in outcomes])]
+    found += [_column(name, values) for name, values in own.items()]
+    for axis in axes:
+        name = axis
+        while name.casefold() in taken:
+            name = f"axis.{name}"
+        taken.add(name.casefold())
+        found.append(_column(name, [each.setting.get(axis) for each in outcomes]))
+    return [*found, *rest]
+
+
+def _column(name: str, values: list[object]) -> Column:
+    """Return a column with the narrowest type that holds all of its values exactly."""
+    there = [each for each in values if each is not None]
+    kind = _KNOWN.get(name) if not there or name in ("pruned_by", "reason") else _type_of(there)
+    if kind is None:
+        kind = "VARCHAR"
+    return name, kind, [_text(each) for each in values] if kind == "VARCHAR" else values
+
+
+def _type_of(values: Sequence[object]) -> str:
+    kinds = set(map(type, values))
+    if kinds == {bool}:
+        return "BOOLEAN"
+    whole = [each for each in values if isinstance(each, int)]
+    largest = max(map(abs, whole), default=0)
+    if kinds == {int}:
+        if largest < _LARGEST:
+            return "BIGINT"
+        return "DECIMAL(38, 0)" if largest < _DECIMALS else "VARCHAR"
+    exact = all(float(each) == each for each in whole) if largest < _DECIMALS else False
+    return "DOUBLE" if kinds <= {int, float} and exact else "VARCHAR"
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        value = json.dumps(as_json(value))
+    # Half of a character, as in a path that is not UTF-8, is no text for the database.
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _copy(database: duckdb.DuckDBPyConnection, path: Path, form: str) -> None:
+    with beside(path) as other, plain(path.parent) as folder, system_errors():
+        file = literal(folder / other.name)
+        database.execute(f"COPY points TO {file} ({form}, USE_TMP_FILE false)")
+
+
+def _quoted(name: str) -> str:
+    """Return a name of a column as SQL has it."""
+    text = name.encode("utf-8", "backslashreplace").decode("utf-8").replace('"', '""')
+    return f'"{text}"'
+
+
+def write_pictures(folder: Path, pictures: Sequence[Drawn]) -> None:
+    """Write each picture as SVG and PNG."""
+    folder.mkdir(exist_ok=True)
+    for picture in pictures:
+        write_whole(folder / f"{picture.name}.svg", picture.svg)
+        with beside(folder / f"{picture.name}.png") as other:
+            other.write_bytes(picture.png)
+
+
+def trying(path: Path, write: Callable[[], object]) -> Iterator[str]:
+    """Yield why something could not be written; ``path`` is where, if the system does not say."""
+    try:
+        write()
+    except OSError as error:
+        yield f"{error.filename or path}: {error.strerror or error}"

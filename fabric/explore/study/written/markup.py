@@ -1,0 +1,133 @@
+"""Pieces of pages: texts and tables as HTML, in which nothing that users write is markup."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fabric.analysis.trace.pages.parts import part
+from fabric.explore.study.written.words import number_text
+from fabric.messages.telling.plain import plain
+from fabric.messages.telling.sheet import is_number
+from fabric.messages.telling.wording import visible
+
+if TYPE_CHECKING:
+    from fabric.explore.study.written.pictures import Drawn, Shown
+
+__all__ = [
+    "Markup",
+    "image",
+    "own_part",
+    "script_data",
+    "section",
+    "style",
+    "table",
+    "text",
+    "titled",
+]
+
+_FOLDER: Final = Path(__file__).parent
+
+_BREAK: Final = re.compile(r"(?<=\.)(?=\w)")
+"""Where a long name such as ``hardware.hbm.channels`` may go to a further line."""
+
+
+class Markup(str):
+    """Text of a page that is markup already."""
+
+    __slots__ = ()
+
+
+def text(value: object) -> str:
+    """Return a value as the text of an element or an attribute."""
+    # Half of a character, as in a path that is not UTF-8, stands in no file of text.
+    shown = visible(str(value)).encode("utf-8", "backslashreplace").decode("utf-8")
+    return escape(shown)
+
+
+def own_part(name: str) -> str:
+    """Return what stands in a file of this folder."""
+    return part(name, _FOLDER)
+
+
+def style() -> str:
+    """Return the style of pages: that of pages of runs, and what studies have beside it."""
+    return part("style.css") + own_part("study.css")
+
+
+def section(title: str, body: str, name: str = "") -> str:
+    """Return a section with a title; none where there is nothing in it."""
+    if not body:
+        return ""
+    of_name = f' id="{name}"' if name else ""
+    return f"<section{of_name}><h2>{text(title)}</h2>\n{body}\n</section>"
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], classes: Sequence[str] = ()
+) -> str:
+    """Return a table; numbers stand right and have thousands separators.
+
+    Args:
+        columns: their titles.
+        rows: a cell for each column; None is empty.
+        classes: of each row; none where empty.
+    """
+    rows = [list(row) for row in rows]
+    right = [
+        all(row[n] == "" or (not isinstance(row[n], Markup) and is_number(row[n])) for row in rows)
+        for n in range(len(columns))
+    ]
+    heads = [_BREAK.sub("<wbr>", text(each)) for each in columns]
+    head = "".join(f"<th{_right(right[n])}>{each}</th>" for n, each in enumerate(heads))
+    lines = []
+    for at, row in enumerate(rows):
+        of_class = f' class="{classes[at]}"' if classes and classes[at] else ""
+        cells = "".join(f"<td{_right(right[n])}>{_cell(each)}</td>" for n, each in enumerate(row))
+        lines.append(f"<tr{of_class}>{cells}</tr>")
+    body = "\n".join(lines)
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def image(picture: Shown) -> str:
+    """Return a picture with its caption; as an image it can do nothing to the page."""
+    data = base64.b64encode(picture.svg.encode("utf-8")).decode("ascii")
+    alternative = text(picture.title)
+    caption = f"<figcaption>{text(picture.caption)}</figcaption>" if picture.caption else ""
+    return (
+        f'<figure><img alt="{alternative}" src="data:image/svg+xml;base64,{data}">'
+        f"{caption}</figure>"
+    )
+
+
+def titled(picture: Drawn) -> str:
+    """Return a picture that has files, below its title and links to them."""
+    file = f"pictures/{text(picture.name)}"
+    links = f'<a href="{file}.svg">SVG</a> <a href="{file}.png">PNG</a>'
+    return f'<h3>{text(picture.title)} <span class="quiet how">{links}</span></h3>{image(picture)}'
+
+
+def script_data(value: object) -> str:
+    """Return a value as JSON that no markup can be in."""
+    told = json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
+    return told.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _right(is_right: bool) -> str:
+    return ' class="n"' if is_right else ""
+
+
+def _cell(value: object) -> str:
+    if value is None or isinstance(value, Markup):
+        return value or ""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number_text(value)
+    return text(value)

@@ -1,0 +1,154 @@
+"""How pictures of studies are made: their style, their axes, the same bytes for the same points."""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from fabric.explore.study.written.words import label, number_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import Locator
+
+__all__ = [
+    "FRONT",
+    "OTHERS",
+    "PUBLISHED",
+    "RASTER_POINTS",
+    "is_wide",
+    "locator",
+    "metric_axis",
+    "painted",
+    "shared_legend",
+]
+
+# Okabe and Ito, "Color universal design": told apart whatever colours somebody sees.
+FRONT: Final = "#0072b2"
+PUBLISHED: Final = "#d55e00"
+OTHERS: Final = "#8a96a3"
+_CYCLE: Final = (FRONT, PUBLISHED, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+
+RASTER_POINTS: Final = 2000
+"""More points than this are one image in an SVG."""
+
+_DPI: Final = 144
+_STYLE: Final[dict[str, object]] = {
+    "figure.figsize": (7.2, 4.5),
+    "figure.dpi": _DPI,
+    "figure.constrained_layout.use": True,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "step-fabric",
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#7d7d7d",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,
+    "grid.color": "#e3e7eb",
+    "grid.linewidth": 0.8,
+    "xtick.color": "#7d7d7d",
+    "ytick.color": "#7d7d7d",
+    "xtick.labelcolor": "#1c1c1c",
+    "ytick.labelcolor": "#1c1c1c",
+    "text.color": "#1c1c1c",
+    "axes.labelcolor": "#1c1c1c",
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "lines.markersize": 5,
+}
+_WIDE: Final = 8.0
+"""Values of which the largest is so many times the smallest are shown by their logarithms."""
+
+_DECADES_IN_FOURS: Final = 1.3
+_DECADES_IN_THREES: Final = 3
+"""Over so many decades 1, 2 and 4 or 1 and 3 of each are written beside an axis."""
+
+
+def painted(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, bytes]:
+    """Return what ``draw`` draws as SVG and as PNG.
+
+    Args:
+        draw: draws it.
+        formulas: whether texts between dollars are formulas.
+
+    Raises:
+        Exception: whatever ``draw`` raises.
+    """
+    from cycler import cycler
+    from matplotlib import style
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    # What somebody's matplotlibrc says does not count.
+    chosen = {**_STYLE, "axes.prop_cycle": cycler(color=_CYCLE), "text.parse_math": formulas}
+    with style.context(["default", chosen]), warnings.catch_warnings():
+        # A letter that the font has not is a box; nobody can do anything about it.
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
+        figure = Figure()
+        canvas = FigureCanvasAgg(figure)
+        draw(figure)
+        svg, png = io.StringIO(), io.BytesIO()
+        canvas.print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
+        # Where everything stands is known now, and takes longer to find than to draw.
+        figure.set_layout_engine("none")
+        plain = FigureCanvasSVG(figure)
+        plain.print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
+    # What editors and git strip otherwise.
+    text = "\n".join(line.rstrip() for line in svg.getvalue().splitlines())
+    return text + "\n", png.getvalue()
+
+
+def is_wide(values: Sequence[float]) -> bool:
+    """Say whether values span so much that their logarithms are shown."""
+    return bool(values) and min(values) > 0 and max(values) / min(values) >= _WIDE
+
+
+def metric_axis(axis: Axis, metric: str, values: Sequence[float]) -> None:
+    """Label an axis with a metric and its unit, and scale it to the metric's values."""
+    from matplotlib import ticker
+
+    axis.set_label_text(str(label(metric)))
+    horizontal = axis is axis.axes.xaxis
+    if is_wide(values):
+        if horizontal:
+            axis.axes.set_xscale("log")
+        else:
+            axis.axes.set_yscale("log")
+        axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_locator(locator(values, few=horizontal))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(round(value, 12))))
+
+
+def locator(values: Sequence[float], *, few: bool) -> Locator:
+    """Return what finds round values to write beside an axis.
+
+    Args:
+        values: on the axis.
+        few: they stand beside each other, where numbers of many digits need room.
+    """
+    from matplotlib import ticker
+
+    if not is_wide(values):
+        return ticker.MaxNLocator(4 if few else 6, steps=[1, 2, 2.5, 5, 10])
+    decades = math.log10(max(values) / min(values))
+    if decades <= _DECADES_IN_FOURS:
+        return ticker.LogLocator(subs=(1.0, 2.0, 4.0), numticks=20)
+    if decades <= _DECADES_IN_THREES - few:
+        return ticker.LogLocator(subs=(1.0, 3.0), numticks=20)
+    return ticker.LogLocator(subs=(1.0,), numticks=4 if few else 8)
+
+
+def shared_legend(figure: Figure, axes: Axes) -> None:
+    """Put one legend for all panels above them."""
+    handles, names = axes.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper left", ncols=len(names))

@@ -1,0 +1,515 @@
+"""The pictures of a study: of its front, its effects, all runs in parallel; and its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from fabric.explore.study.outcome import Outcome, metric, values_of
+from fabric.explore.study.written.answer import metrics_shown
+from fabric.explore.study.written.painting import (
+    FRONT,
+    OTHERS,
+    RASTER_POINTS,
+    is_wide,
+    locator,
+    metric_axis,
+    painted,
+    shared_legend,
+)
+from fabric.explore.study.written.words import axis_values, label, number_text, varying
+from fabric.messages.telling.errors import FabricError, said
+from fabric.messages.telling.place import raising_place
+from fabric.messages.telling.users_code import pass_signals
+from fabric.messages.telling.wording import counted, file_name, visible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from fabric.explore.study.result import StudyResult
+    from fabric.explore.study.space import Scalar
+
+__all__ = [
+    "Drawn",
+    "Pictures",
+    "Shown",
+    "draw_effects",
+    "draw_front",
+    "draw_parallel",
+    "drawn",
+    "first_pictures",
+]
+
+_NAMED: Final = 12
+"""So many points of a front are told apart by their numbers."""
+
+_PAIRS_APART: Final = 36.0
+"""Pixels between points that both have a number."""
+
+_PAIR_INCHES: Final = 3.6
+"""Of each of several pairs."""
+
+_PANEL_INCHES: Final = (3.1, 2.6)
+
+_ABREAST: Final = 4
+"""So many parameters stand beside each other."""
+
+_LETTERS: Final = 9
+"""Labels longer than this are slanted."""
+
+_AXIS_INCHES: Final = 1.7
+
+_APART: Final = 0.06
+"""So far from the ends of an axis stand the values between them."""
+
+_VALUES: Final = 12
+"""So many values of a parameter are written beside its axis."""
+
+
+def front_caption(result: StudyResult) -> str:
+    """Return what to see in the picture."""
+    proved = sum(each.status == "pruned" for each in result.outcomes)
+    named = (
+        " Numbers are those of points, where there is room." if len(result.front) <= _NAMED else ""
+    )
+    crosses = (
+        f" Crosses stand at the lower bounds of what was proved to be dominated and did not run, "
+        f"{counted(proved, 'point')}."
+        if any(_bounds(each, result.study.minimize) for each in result.outcomes)
+        else ""
+    )
+    return f"Less is better on all axes.{named}{crosses}"
+
+
+def draw_front(result: StudyResult, figure: Figure) -> None:
+    """Draw one panel for each pair of what is minimised: two metrics or more."""
+    names = result.study.minimize
+    pairs = list(combinations(names, 2))
+    if len(pairs) == 1:
+        first = figure.subplots()
+        _pair_panel(result, first, *pairs[0])
+    else:
+        size = len(names) - 1
+        side = max(7.2, _PAIR_INCHES * size)
+        figure.set_size_inches(side, 0.8 * side)
+        panels = figure.subplots(size, size, squeeze=False, sharex="col", sharey="row")
+        for row in range(size):
+            for column in range(size):
+                if column > row:
+                    panels[row][column].remove()
+                    continue
+                _pair_panel(result, panels[row][column], names[column], names[row + 1])
+                panels[row][column].label_outer()
+        first = panels[0][0]
+    shared_legend(figure, first)
+
+
+def _pair_panel(result: StudyResult, axes: Axes, across: str, up: str) -> None:
+    front = set(result.front)
+    kept = {each.index for each in result.kept()}
+    runs = {
+        each.index: found
+        for each in result.outcomes
+        if (found := values_of(each, (across, up))) is not None
+    }
+    proved = [found for each in result.outcomes if (found := _bounds(each, (across, up)))]
+    _dots(axes, proved, "proved dominated, at its bounds", marker="x", s=16, c=OTHERS)
+    broken = [found for index, found in runs.items() if index not in kept]
+    _dots(
+        axes, broken, "breaks a condition", marker="s", s=14, facecolors="none", edgecolors=OTHERS
+    )
+    dominated = [found for index, found in runs.items() if index in kept - front]
+    _dots(axes, dominated, "dominated", s=16, c=OTHERS)
+    on_front = {index: runs[index] for index in result.front if index in runs}
+    _dots(axes, list(on_front.values()), "front", s=36, c=FRONT, edgecolors="white", zorder=3)
+    if len(result.study.minimize) == 2:
+        xs, ys = zip(*sorted(on_front.values()), strict=True)
+        axes.step(xs, ys, where="post", color=FRONT, linewidth=1, alpha=0.6, zorder=1)
+    shown = [*runs.values(), *proved]
+    metric_axis(axes.xaxis, across, [each[0] for each in shown])
+    metric_axis(axes.yaxis, up, [each[1] for each in shown])
+    axes.margins(x=0.06, y=0.08)
+    if len(on_front) <= _NAMED:
+        _name(axes, on_front)
+
+
+def _name(axes: Axes, points: Mapping[int, Sequence[float]]) -> None:
+    """Write the numbers of points beside them, where they do not stand on each other."""
+    axes.autoscale_view()
+    named: list[Sequence[float]] = []
+    for index, (x, y) in points.items():
+        place = axes.transData.transform((x, y)).tolist()
+        if all(math.dist(place, other) > _PAIRS_APART for other in named):
+            named.append(place)
+            axes.annotate(
+                str(index),
+                (x, y),
+                xytext=(5, 4),
+                textcoords="offset points",
+                fontsize=9,
+                color=FRONT,
+            )
+
+
+# Any: what matplotlib takes.
+def _dots(axes: Axes, places: Sequence[Sequence[float]], name: str, **settings: Any) -> None:
+    """Draw a group of points, as one image where they are many; nothing where there are none."""
+    if places:
+        settings = {"linewidths": 0.8, "rasterized": len(places) > RASTER_POINTS} | settings
+        xs, ys = zip(*places, strict=True)
+        axes.scatter(xs, ys, label=name, **settings)
+
+
+def _bounds(outcome: Outcome, names: Sequence[str]) -> tuple[float, ...] | None:
+    """Return the bounds of a point that was proved to be dominated."""
+    if outcome.status != "pruned" or any(name not in outcome.bounds for name in names):
+        return None
+    return tuple(outcome.bounds[name] for name in names)
+
+
+def effects_caption(result: StudyResult) -> str:
+    """Return what to see in the picture."""
+    completed = sum(each.status == "completed" for each in result.outcomes)
+    rest = len(result.study.space) - completed
+    without = ""
+    if rest:
+        lacks = "has no run and is" if rest == 1 else "have no run and are"
+        if result.study.has_inputs:
+            lacks = "did not run on all inputs and " + ("is" if rest == 1 else "are")
+        every = len(result.study.space)
+        without = f" {rest:,} of {counted(every, 'point')} {lacks} not in it."
+    if any(each.status == "pruned" for each in result.outcomes):
+        without += (
+            " Points that were proved to be dominated are left out: medians are of the better."
+        )
+    what = "a point over its inputs" if result.study.has_inputs else "a run"
+    return (
+        f"Each dot is {what}; the line joins the medians over all other parameters, the band goes "
+        f"from the least to the most.{without}"
+    )
+
+
+def draw_effects(result: StudyResult, figure: Figure) -> None:
+    """Draw a panel for each parameter that varies and each metric that is minimised."""
+    names = varying(result.study.space.values)
+    metrics = result.study.objectives
+    blocks = [names[at : at + _ABREAST] for at in range(0, len(names), _ABREAST)]
+    rows = [(name, block) for block in blocks for name in metrics]
+    width, height = _PANEL_INCHES
+    across = len(blocks[0])
+    figure.set_size_inches(max(6.0, width * across + 0.8), height * len(rows) + 0.7)
+    panels = figure.subplots(len(rows), across, squeeze=False, sharey="row")
+    for row, (name, block) in enumerate(rows):
+        for column, axes in enumerate(panels[row]):
+            if column >= len(block):
+                axes.remove()
+                continue
+            _panel(result, axes, block[column], name)
+            if column:
+                axes.tick_params(labelleft=False)
+                axes.set_ylabel("")
+            if name != metrics[-1]:
+                axes.tick_params(labelbottom=False)
+                axes.set_xlabel("")
+    shared_legend(figure, panels[0][0])
+
+
+def _panel(result: StudyResult, axes: Axes, axis: str, name: str) -> None:
+    values = result.study.space.values[axis]
+    places = _places(axes, values)
+    runs = [each for each in result.outcomes if metric(each, name) is not None]
+    by_place: dict[float, list[float]] = {}
+    for each in runs:
+        if axis in each.setting:
+            place = places[_key(each.setting[axis])]
+            by_place.setdefault(place, []).append(_number(each, name))
+    xs = sorted(by_place)
+    axes.scatter(
+        [x for x in xs for _ in by_place[x]], [y for x in xs for y in by_place[x]],
+        s=9, c=OTHERS, alpha=0.7, linewidths=0,
+        label="point" if result.study.has_inputs else "run",
+        rasterized=len(runs) > RASTER_POINTS,
+    )  # fmt: skip
+    axes.fill_between(
+        xs, [min(by_place[x]) for x in xs], [max(by_place[x]) for x in xs],
+        color=FRONT, alpha=0.12, linewidth=0, label="least to most",
+    )  # fmt: skip
+    axes.plot(xs, [median(by_place[x]) for x in xs], "o-", color=FRONT, label="median")
+    axes.set_xlabel(visible(axis))
+    metric_axis(axes.yaxis, name, [_number(each, name) for each in runs])
+
+
+def _places(axes: Axes, values: tuple[Scalar, ...]) -> dict[object, float]:
+    """Return where the values of a parameter stand, and label the axis with them.
+
+    Numbers stand where they are, far apart ones by their logarithms; everything else side by side.
+    """
+    numbers = [each for each in values if isinstance(each, int | float) and each is not True]
+    if len(numbers) < len(values) or any(isinstance(each, bool) for each in values):
+        numbers = []
+    if is_wide(numbers):
+        axes.set_xscale("log")
+    places = [float(each) for each in numbers] or [float(place) for place in range(len(values))]
+    texts = axis_values(values)
+    axes.set_xticks(places, texts)
+    axes.minorticks_off()
+    axes.margins(x=0.1)
+    if max(map(len, texts)) > _LETTERS:
+        axes.tick_params(axis="x", rotation=30)
+    return dict(zip(map(_key, values), places, strict=True))
+
+
+def _key(value: Scalar) -> object:
+    return type(value), value
+
+
+def _number(outcome: Outcome, name: str) -> float:
+    return metric(outcome, name) or 0.0
+
+
+@dataclass(frozen=True)
+class _Coordinate:
+    """One of the parallel axes.
+
+    Attributes:
+        title: above it.
+        heights: from 0 to 1, by run.
+        ticks: heights and what stands at them.
+    """
+
+    title: str
+    heights: dict[int, float]
+    ticks: list[tuple[float, str]]
+
+
+def draw_parallel(result: StudyResult, figure: Figure) -> None:
+    """Draw a line for each run that has all metrics; those of the front above the others."""
+    from matplotlib.collections import LineCollection
+
+    metrics = metrics_shown(result)
+    names = varying(result.study.space.values)
+    runs = [
+        each
+        for each in result.outcomes
+        if all(metric(each, name) is not None for name in metrics)
+        and all(name in each.setting for name in names)
+    ]
+    coordinates = [_parameter(result, runs, name) for name in names]
+    coordinates += [_metric(runs, name) for name in metrics]
+    figure.set_size_inches(max(5.0, _AXIS_INCHES * len(coordinates)), 4.5)
+    axes = figure.subplots()
+    front = set(result.front)
+    for chosen, colour, width, alpha in (
+        (False, OTHERS, 0.8, 0.5),
+        (True, FRONT, 1.6, 0.9),
+    ):
+        lines = [
+            [(at, each.heights[run.index]) for at, each in enumerate(coordinates)]
+            for run in runs
+            if (run.index in front) is chosen
+        ]
+        axes.add_collection(LineCollection(lines, colors=colour, linewidths=width, alpha=alpha))
+    for at, each in enumerate(coordinates):
+        axes.axvline(at, color="#1c1c1c", linewidth=0.9)
+        for height, text in each.ticks:
+            axes.annotate(
+                text, (at, height), xytext=(4, 0), textcoords="offset points", fontsize=8.5,
+                va="center", bbox={"boxstyle": "square,pad=0.1", "fc": "#ffffffcc", "ec": "none"},
+            )  # fmt: skip
+    axes.set_xlim(-0.1, len(coordinates) - 0.4)
+    axes.set_ylim(-0.04, 1.04)
+    axes.set_xticks(range(len(coordinates)), [each.title for each in coordinates])
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.set_yticks([])
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+
+
+def _parameter(result: StudyResult, runs: Sequence[Outcome], name: str) -> _Coordinate:
+    """Return a parameter's values, side by side in their order."""
+    values = result.study.space.values[name]
+    keys = {(type(each), each): place for place, each in enumerate(values)}
+    most = len(values) - 1
+    heights = {run.index: keys[type(run.setting[name]), run.setting[name]] / most for run in runs}
+    step = -(-len(values) // _VALUES)
+    ticks = [(place / most, text) for place, text in enumerate(axis_values(values))]
+    return _Coordinate(_broken(visible(name), "._"), heights, ticks[::step])
+
+
+def _metric(runs: Sequence[Outcome], name: str) -> _Coordinate:
+    """Return a metric's values from its least to its most, by their logarithms where far apart."""
+    values = {run.index: metric(run, name) or 0.0 for run in runs}
+    least, most = min(values.values(), default=0.0), max(values.values(), default=0.0)
+    wide = is_wide(list(values.values()))
+
+    def height(value: float) -> float:
+        if least == most:
+            return 0.5
+        if wide:
+            return math.log(value / least) / math.log(most / least)
+        return (value - least) / (most - least)
+
+    ends = sorted({least, most})
+    between = [
+        each for each in locator(ends, few=False).tick_values(least, most) if least < each < most
+    ]
+    apart = [each for each in between if _APART < height(each) < 1 - _APART]
+    ticks = [(height(value), number_text(value)) for value in (*ends, *map(float, apart))]
+    heights = {index: height(value) for index, value in values.items()}
+    return _Coordinate(_broken(str(label(name)), " "), heights, ticks)
+
+
+def _broken(title: str, at: str) -> str:
+    """Return a long title in two lines."""
+    middle = len(title) // 2
+    places = [place + 1 for place, letter in enumerate(title) if letter in at]
+    if len(title) <= 12 or not places:
+        return title
+    best = min(places, key=lambda place: abs(place - middle))
+    return f"{title[:best].rstrip()}\n{title[best:]}"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A picture as a page has it.
+
+    Attributes:
+        name: of its files, without a suffix.
+        title: above it.
+        caption: what to see in it.
+        svg: what one of the files has.
+    """
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Drawn(Shown):
+    """A picture that was drawn.
+
+    Attributes:
+        png: what the other file has.
+    """
+
+    png: bytes
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """What could be drawn.
+
+    Attributes:
+        made: the study's own first.
+        troubles: a sentence for each picture that could not be drawn.
+    """
+
+    made: tuple[Drawn, ...]
+    troubles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[Figure], object]
+    own: bool = False
+
+
+def drawn(result: StudyResult) -> Pictures:
+    """Draw the pictures of a study. One that fails says so; the others are drawn all the same."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return Pictures((), ("there are no pictures: expected matplotlib, of the extra study",))
+    made: dict[str, Drawn] = {}
+    troubles = []
+    own = list(_own(result))
+    # Where nothing is looked for, and the study has pictures of its own, these tell it.
+    wanted = own if own and not result.study.minimize else [*own, *_of_all(result)]
+    for each in wanted:
+        name = file_name(each.name)
+        if name in made:
+            troubles.append(f"picture {visible(each.name)}: there is one already of that name")
+            continue
+        try:
+            svg, png = painted(each.draw, formulas=each.own)
+        except BaseException as error:  # noqa: BLE001 - the study's own code
+            pass_signals(error)
+            troubles.append(f"picture {visible(each.name)}: {_told(error)}")
+            continue
+        made[name] = Drawn(name, visible(each.title), visible(each.caption), svg, png)
+    return Pictures(tuple(made.values()), tuple(troubles))
+
+
+def first_pictures(result: StudyResult, folder: Path) -> list[Shown]:
+    """Return the pictures that tell a study best, as they were written into its folder.
+
+    They are the study's own; of a study that has none, the first of those of every study. A file
+    that is not there is left out: why it is not was told when it could not be written.
+    """
+    wanted = list(_own(result)) or list(_of_all(result))[:1]
+    found = []
+    for each in wanted:
+        name = file_name(each.name)
+        file = folder / "pictures" / f"{name}.svg"
+        if file.is_file():
+            svg = file.read_text(encoding="utf-8")
+            found.append(Shown(name, visible(each.title), visible(each.caption), svg))
+    return found
+
+
+def _own(result: StudyResult) -> Iterator[_Wanted]:
+    for picture in result.study.pictures:
+        draw = partial(_titled, picture.title, partial(picture.draw, result))
+        yield _Wanted(picture.name, picture.title, picture.caption, draw, own=True)
+
+
+def _of_all(result: StudyResult) -> Iterator[_Wanted]:
+    """Yield the pictures that say something of a study."""
+    study = result.study
+    runs = [each for each in result.outcomes if metric(each, study.objectives[0]) is not None]
+    if not runs:
+        return
+    if len(study.minimize) > 1:
+        yield _Wanted(
+            "front", "The front", front_caption(result), lambda figure: draw_front(result, figure)
+        )
+    what = "point" if study.has_inputs else "run"
+    if varying(study.space.values):
+        yield _Wanted(
+            "effects",
+            "What each parameter does",
+            effects_caption(result),
+            lambda figure: draw_effects(result, figure),
+        )
+        yield _Wanted(
+            "parallel",
+            f"All {what}s",
+            f"Each line is a {what}, from its parameters to what it came to"
+            + ("; the front in blue." if result.front else "."),
+            lambda figure: draw_parallel(result, figure),
+        )
+
+
+def _titled(title: str, draw: Callable[[Figure], object], figure: Figure) -> None:
+    draw(figure)
+    figure.suptitle(visible(title), fontsize=11, parse_math=False)
+
+
+def _told(error: BaseException) -> str:
+    """Return what went wrong, and where in the study's file."""
+    if isinstance(error, FabricError):
+        return str(error)
+    place = raising_place(error)
+    return f"{said(error)}, raised at {place}" if place else said(error)

@@ -1,0 +1,155 @@
+"""What metrics, settings and their values are called where people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final
+
+from fabric.explore.study.conditions import split_metric
+from fabric.explore.study.space import Scalar, Setting, Space
+from fabric.messages.telling.wording import visible
+
+__all__ = [
+    "Label",
+    "axis_values",
+    "label",
+    "listed_points",
+    "number_text",
+    "rounded",
+    "scalar_text",
+    "setting_names",
+    "setting_text",
+    "varying",
+]
+
+_LABELS: Final[Mapping[str, tuple[str, str]]] = {
+    "cycles": ("cycles", ""),
+    "off_chip_traffic_bytes": ("off-chip traffic", "bytes"),
+    "on_chip_requirement_bytes": ("on-chip requirement", "bytes"),
+    "off_chip_traffic_artifact_bytes": ("off-chip traffic as the artifact counts", "bytes"),
+    "on_chip_requirement_artifact_bytes": ("on-chip requirement as the artifact counts", "bytes"),
+    "hbm_bytes_moved": ("moved by the HBM", "bytes"),
+    "flops": ("FLOPs", ""),
+    "allocated_flops_per_cycle": ("allocated compute", "FLOPs/cycle"),
+    "compute_utilization": ("compute utilisation", "fraction"),
+    "off_chip_bandwidth_utilization": ("off-chip bandwidth used", "fraction"),
+    "on_chip_peak_bytes": ("on chip at the peak", "bytes"),
+    "on_chip_peak_pages": ("pages at the peak", ""),
+    "on_chip_map_bytes": ("map of the pages at the peak", "bytes"),
+    "on_chip_peak_empty_bytes": ("empty in pages at the peak", "bytes"),
+    "on_chip_wait_cycles": ("waited for pages, all units", "cycles"),
+    "spilled_bytes": ("spilled to the HBM", "bytes"),
+    "fetched_bytes": ("read back of what was spilled", "bytes"),
+    "channel_bytes": ("slots of channels", "bytes"),
+    "area_mm2": ("area, between low and high", "mm\N{SUPERSCRIPT TWO}"),
+    "area_low_mm2": ("area, low", "mm\N{SUPERSCRIPT TWO}"),
+    "area_high_mm2": ("area, high", "mm\N{SUPERSCRIPT TWO}"),
+    "seconds": ("time", "s"),
+    "joules": ("energy", "J"),
+    "tokens_per_second": ("tokens per second", "1/s"),
+    "tokens_per_joule": ("tokens per joule", "1/J"),
+    "time_to_first_token_seconds": ("time to first token", "s"),
+    "wall_seconds": ("time to simulate", "s"),
+}
+_EXTRA: Final = "extra."
+_DIGITS: Final = 6
+_POINTS: Final = 6
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a metric is called.
+
+    Attributes:
+        name: without its unit.
+        unit: empty where it is a plain number.
+    """
+
+    name: str
+    unit: str
+
+    def __str__(self) -> str:
+        """Return both, as beside an axis."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+
+def label(metric: str) -> Label:
+    """Return what a metric is called; of what a program adds, its own name."""
+    statistic, metric = split_metric(metric)
+    if statistic:
+        inner = label(metric)
+        return Label(f"{statistic} {inner.name}", inner.unit)
+    if metric in _LABELS:
+        return Label(*_LABELS[metric])
+    name = visible(metric.removeprefix(_EXTRA)).replace("_", " ")
+    return Label(name.removesuffix(" bytes"), "bytes" if name.endswith(" bytes") else "")
+
+
+def number_text(value: float) -> str:
+    """Return a number with thousands separators; what is no whole number has six digits."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value.is_integer() and abs(value) < 10**15:
+        return f"{int(value):,}"
+    return f"{value:,.{_DIGITS}g}"
+
+
+def rounded(value: float | None) -> float | None:
+    """Return a statistic as it is shown: of large numbers fractions say nothing."""
+    return round(value) if isinstance(value, float) and abs(value) >= 10 ** (_DIGITS - 1) else value
+
+
+def scalar_text(value: Scalar) -> str:
+    """Return a value of a setting as ``--vary`` takes it."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return visible(str(value))
+
+
+def axis_values(values: Sequence[Scalar]) -> list[str]:
+    """Return the values of an axis as text, files without folders where that tells them apart."""
+    texts = [scalar_text(value) for value in values]
+    paths = map(PurePath, texts)
+    names = [
+        path.name if path.suffix[1:].isalpha() else text
+        for path, text in zip(paths, texts, strict=True)
+    ]
+    return names if len(set(names)) == len(set(texts)) else texts
+
+
+def varying(settings: Mapping[str, Sequence[Scalar]]) -> list[str]:
+    """Return the names that have several values."""
+    return [name for name, values in settings.items() if len(values) > 1]
+
+
+def setting_text(setting: Setting, names: Sequence[str]) -> str:
+    """Return the values of some axes in a sentence: ``tile_n=8, regions=4``."""
+    told = [f"{visible(name)}={scalar_text(setting[name])}" for name in names if name in setting]
+    return ", ".join(told)
+
+
+def setting_names(space: Space) -> list[str]:
+    """Return what tells the settings of a space apart; files without folders where that does."""
+    short: dict[str, dict[tuple[type, Scalar], str]] = {}
+    for name, values in space.values.items():
+        keys = [(type(value), value) for value in values]
+        short[name] = dict(zip(keys, axis_values(values), strict=True))
+    return [
+        setting_text(
+            {name: short[name][type(value), value] for name, value in setting.items()},
+            list(setting),
+        )
+        for setting in space
+    ]
+
+
+def listed_points(indices: Sequence[int]) -> str:
+    """Return ``point 3``, ``points 3, 4 and 9``, or a few and how many more."""
+    if len(indices) == 1:
+        return f"point {indices[0]}"
+    shown = [str(index) for index in indices[:_POINTS]]
+    rest = len(indices) - len(shown)
+    last = f"{rest:,} more" if rest else shown.pop()
+    return f"points {', '.join(shown)} and {last}"

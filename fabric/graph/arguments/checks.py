@@ -1,0 +1,359 @@
+"""What a value has to be, as annotations of fields and parameters say, and what it is turned into.
+
+A check is of a class, of one of several, of a tuple of such, of numbers within bounds; it is told
+in words and settles a value. An integer of numpy's becomes Python's, a list a tuple; a truth value
+is no integer.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
+
+from typing_extensions import override
+
+from fabric.messages.telling.wording import a_or_an
+
+__all__ = ["Bounds", "Check", "Instance", "Unfit", "check_of", "several"]
+
+
+class Unfit(Exception):  # noqa: N818 - an answer, turned into an error by who asked
+    """The value is not what the annotation says."""
+
+
+class Check:
+    """What a value has to be.
+
+    Attributes:
+        text: in words, one of them: ``an integer``.
+        plural: several of them: ``integers``.
+    """
+
+    text: str
+    plural: str
+
+    def settle(self, value: object) -> object:
+        """Return ``value`` as the fabric goes on with it.
+
+        Raises:
+            Unfit: it is something else.
+        """
+        raise NotImplementedError
+
+    def hint(self, value: object) -> str:  # noqa: ARG002 - a default
+        """Return what to say besides of a value that does not fit; nothing by default."""
+        return ""
+
+
+class Bounds(NamedTuple):
+    """The range of a number, as in ``Annotated[int, Bounds(1)]``.
+
+    Attributes:
+        least, most: the range, both included; without an upper end where None.
+    """
+
+    least: int
+    most: int | None = None
+
+    @property
+    def text(self) -> str:
+        """What follows ``an integer``."""
+        upper = "" if self.most is None else f" to {self.most}"
+        return f"from {self.least}{upper}" if upper else f"of at least {self.least}"
+
+
+_NAMES: Final = {"ndarray": "array", "dtype": "element type", "type": "class"}
+"""What the classes of others are called in messages."""
+
+
+class Anything(Check):
+    """What cannot be told from an annotation."""
+
+    text, plural = "anything", "anything"
+
+    @override
+    def settle(self, value: object) -> object:
+        return value
+
+
+class Plain(Check):
+    """A value of one of Python's own types."""
+
+    def __init__(
+        self, kind: type, text: str, plural: str, convert: Callable[[object], object]
+    ) -> None:
+        """Take a ``kind``, and what ``convert`` can make one of; it raises where it cannot."""
+        self.text, self.plural = text, plural
+        self._kind = kind
+        self._convert = convert
+
+    @override
+    def settle(self, value: object) -> object:
+        if value.__class__ is self._kind:
+            return value
+        try:
+            return self._convert(value)
+        except (TypeError, ValueError, OverflowError, AttributeError):
+            raise Unfit from None
+
+
+class Instance(Check):
+    """An instance of a class.
+
+    Attributes:
+        kind: the class.
+    """
+
+    def __init__(self, kind: type) -> None:
+        """Take instances of ``kind``."""
+        self.kind = kind
+        name = _NAMES.get(kind.__name__, kind.__name__)
+        self.text, self.plural = a_or_an(name), f"{name}s"
+
+    @override
+    def settle(self, value: object) -> object:
+        if not isinstance(value, self.kind):
+            raise Unfit
+        return value
+
+    @override
+    def hint(self, value: object) -> str:
+        if isinstance(value, type) and issubclass(value, self.kind):
+            return f", such as {value.__name__}()"
+        if inspect.isfunction(value) and value.__name__.isidentifier():
+            return f" (is {value.__name__}() meant?)"
+        if self.kind.__name__ == "dtype":
+            return ", such as dtype_named('bfloat16')"
+        duties = getattr(self.kind, "duties", ())
+        return f", which defines {', '.join(duties)}" if duties else ""
+
+
+class Capable(Check):
+    """Something with the methods of a protocol."""
+
+    def __init__(self, protocol: type) -> None:
+        """Take what has the methods of ``protocol``."""
+        self._methods = [name for name in vars(protocol) if not name.startswith("_")]
+        methods = " and ".join(f"{name}()" for name in self._methods)
+        self.text = f"{a_or_an(protocol.__name__)}, with {methods}"
+        self.plural = f"{protocol.__name__}s, with {methods}"
+
+    @override
+    def settle(self, value: object) -> object:
+        if isinstance(value, type) or not all(hasattr(value, name) for name in self._methods):
+            raise Unfit
+        return value
+
+
+class OneOf(Check):
+    """A value that fits one of several checks, the first of them where there are more."""
+
+    def __init__(self, options: Sequence[Check]) -> None:
+        """Take what one of ``options`` takes."""
+        self._options = options
+        self._takes_none = any(each.text == "None" for each in options)
+        self.text = " or ".join(each.text for each in options)
+        self.plural = " or ".join(each.plural for each in options)
+
+    @override
+    def settle(self, value: object) -> object:
+        if value is None and self._takes_none:
+            return None
+        for option in self._options:
+            try:
+                return option.settle(value)
+            except Unfit:
+                continue
+        raise Unfit
+
+    @override
+    def hint(self, value: object) -> str:
+        return next(filter(None, (each.hint(value) for each in self._options)), "")
+
+
+class Items(Check):
+    """A tuple of so many items, or of any number where ``count`` is None."""
+
+    def __init__(self, items: Sequence[Check], count: int | None) -> None:
+        """Take ``count`` items, each with its check; any number of the first kind where None."""
+        self._items = items
+        self._count = count
+        many = "" if count is None else f"{count} "
+        self.text = f"a tuple of {many}{items[0].plural}"
+        self.plural = f"tuples of {many}{items[0].plural}"
+
+    @override
+    def settle(self, value: object) -> object:
+        if not isinstance(value, (tuple, list)) or self._count not in (None, len(value)):
+            raise Unfit
+        if self._count is None:
+            settle = self._items[0].settle
+            settled = [settle(item) for item in value]
+        else:
+            settled = [check.settle(item) for check, item in zip(self._items, value, strict=True)]
+        alike = value.__class__ is tuple and all(map(operator.is_, settled, value))
+        return value if alike else tuple(settled)
+
+
+class Entries(Check):
+    """A mapping."""
+
+    def __init__(self, keys: Check, values: Check) -> None:
+        """Take keys and values that fit."""
+        self._keys, self._values = keys, values
+        self.text = f"a dict from {keys.plural} to {values.plural}"
+        self.plural = f"dicts from {keys.plural} to {values.plural}"
+
+    @override
+    def settle(self, value: object) -> object:
+        if not isinstance(value, Mapping):
+            raise Unfit
+        return {self._keys.settle(key): self._values.settle(each) for key, each in value.items()}
+
+
+class Choice(Check):
+    """One of a few values."""
+
+    def __init__(self, values: tuple[object, ...]) -> None:
+        """Take one of ``values``."""
+        self._values = values
+        self.text = self.plural = f"one of {', '.join(map(str, values))}"
+
+    @override
+    def settle(self, value: object) -> object:
+        if not any(value.__class__ is each.__class__ and value == each for each in self._values):
+            raise Unfit
+        return value
+
+
+class Called(Check):
+    """Something that can be called."""
+
+    text, plural = "a function", "functions"
+
+    @override
+    def settle(self, value: object) -> object:
+        if not callable(value):
+            raise Unfit
+        return value
+
+
+class Bounded(Check):
+    """A number within bounds."""
+
+    def __init__(self, inner: Check, bounds: Bounds) -> None:
+        """Take what ``inner`` takes, within ``bounds``."""
+        self._inner, self._bounds = inner, bounds
+        self.text = f"{inner.text} {bounds.text}"
+        self.plural = f"{inner.plural} {bounds.text}"
+
+    @override
+    def settle(self, value: object) -> object:
+        settled = self._inner.settle(value)
+        least, most = self._bounds
+        assert isinstance(settled, int | float)
+        # A NaN is within no bounds.
+        if not settled >= least or (most is not None and not settled <= most):
+            raise Unfit
+        return settled
+
+
+def _truth(value: object) -> bool:
+    if value.__class__.__module__ != "numpy" or str(getattr(value, "dtype", None)) != "bool":
+        raise TypeError
+    return bool(value)
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)  # type: ignore[arg-type]
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise TypeError
+    return value if isinstance(value, int) else float(value)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return str(value)
+
+
+def _none(_value: object) -> None:
+    raise TypeError
+
+
+_ANYTHING: Final = Anything()
+_NONE: Final = Plain(type(None), "None", "None", _none)
+_PLAIN: Final[dict[object, Check]] = {
+    int: Plain(int, "an integer", "integers", _integer),
+    float: Plain(float, "a number", "numbers", _number),
+    bool: Plain(bool, "True or False", "truth values", _truth),
+    str: Plain(str, "text", "texts", _text),
+    type(None): _NONE,
+    None: _NONE,
+    Callable: Called(),
+    Any: _ANYTHING,
+}
+
+
+def check_of(annotation: object) -> Check:
+    """Return the check for an annotation; what it cannot tell is not checked."""
+    kind = typing.get_origin(annotation) or annotation
+    if kind in _COMPOSED:
+        return _COMPOSED[kind](typing.get_args(annotation))
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if isinstance(kind, type) and getattr(kind, "_is_protocol", False):
+        return Capable(kind)
+    # What goes for a Sequence, say, is left to who uses it.
+    return Instance(kind) if isinstance(kind, type) and not inspect.isabstract(kind) else _ANYTHING
+
+
+def several(check: Check) -> Check:
+    """Return the check for a tuple of any number of what ``check`` lets pass."""
+    return Items([check], None)
+
+
+def _tuple_of(arguments: tuple[object, ...]) -> Check:
+    if not arguments:
+        return Instance(tuple)
+    variable = arguments[-1] is Ellipsis
+    items = [check_of(each) for each in arguments if each is not Ellipsis]
+    return Items(items, None if variable else len(items))
+
+
+def _union_of(arguments: tuple[object, ...]) -> Check:
+    return OneOf([check_of(each) for each in arguments])
+
+
+def _mapping_of(arguments: tuple[object, ...]) -> Check:
+    return Entries(*map(check_of, arguments))
+
+
+def _annotated(arguments: tuple[object, ...]) -> Check:
+    check = check_of(arguments[0])
+    for each in arguments[1:]:
+        if isinstance(each, Check):
+            check = each
+        elif isinstance(each, Bounds):
+            check = Bounded(check, each)
+    return check
+
+
+_COMPOSED: Final[dict[object, Callable[[tuple[object, ...]], Check]]] = {
+    Annotated: _annotated,
+    ClassVar: lambda arguments: check_of(arguments[0]),
+    Literal: Choice,
+    Mapping: _mapping_of,
+    tuple: _tuple_of,
+    types.UnionType: _union_of,
+    typing.Union: _union_of,
+}

@@ -1,0 +1,309 @@
+"""The hardware description: a TOML file read into a frozen, checked value.
+
+On-chip memory may have pages; tensors are laid out in off-chip memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
+
+from typing_extensions import override
+
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import refuse
+from fabric.graph.arguments.sections import Section
+from fabric.graph.hardware.mesh import Mesh
+from fabric.graph.hardware.prices import AreaDescription, ClockDescription, EnergyDescription
+from fabric.messages.telling.errors import ConfigurationError
+
+__all__ = [
+    "ChannelDescription",
+    "ComputeDescription",
+    "DtypeName",
+    "FlatDescription",
+    "Hardware",
+    "OffChipDescription",
+    "OnChipDescription",
+    "Pages",
+    "PlacementDescription",
+    "TileDescription",
+    "UnitKind",
+]
+
+UnitKind: TypeAlias = Literal["compute", "memory", "routing"]
+"""What an operator is placed on."""
+
+Gap: TypeAlias = Annotated[int, Bounds(0, 2**30)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementDescription(Section):
+    """Where tensors lie in memory, and the order of their bytes.
+
+    Attributes:
+        tiles: ``row-major``: the rows of a tile are as far apart as those of its tensor;
+            ``contiguous``: each tile's rows are one behind the other, and the next tile behind
+            them, where all operators on a tensor cut it into the same tiles.
+        alignment_bytes: tensors begin at multiples of so many.
+        stagger_bytes: the tensor with i others before it begins i times so many further.
+        row_padding_bytes: left free behind each row of a row-major tensor whose rows have a power
+            of two of bytes, more than these, where all operators read it with rows of that length.
+    """
+
+    tiles: Literal["row-major", "contiguous"] = "row-major"
+    alignment_bytes: Annotated[int, Bounds(1, 2**30)] = 4096
+    stagger_bytes: Gap = 0
+    row_padding_bytes: Gap = 0
+
+    @override
+    def _stated(self) -> dict[str, object]:
+        """Return its keys; nothing where tensors are as they are without the section."""
+        return {} if self == PlacementDescription() else super()._stated()
+
+
+Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
+Cycles: TypeAlias = Annotated[int, Bounds(0, 2**31 - 1)]
+Channels: TypeAlias = Annotated[int, Bounds(1, 2**20)]
+Bundle: TypeAlias = Annotated[int, Bounds(1, 2**16)]
+Bytes: TypeAlias = Annotated[int, Bounds(1, 2**62)]
+DtypeName: TypeAlias = Literal[
+    "float32",
+    "float16",
+    "bfloat16",
+    "float8_e4m3",
+    "float8_e5m2",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffChipDescription(Section):
+    """A model of off-chip memory: the base of what the section ``[hbm]`` may describe.
+
+    Subclasses are frozen dataclasses; their fields, every one with a default, are the keys of the
+    section. ``fabric.register_memory`` makes them known.
+    """
+
+    duties: ClassVar[tuple[str, ...]] = ("model", "request_bytes", "peak_bytes_per_cycle")
+
+    model: ClassVar[str]
+    """What ``[hbm] model`` says."""
+
+    joins_rows: ClassVar[bool] = False
+    """Whether one request may move the end of a row and the beginning of the next one."""
+
+    @property
+    def request_bytes(self) -> int:
+        """Moved by one request; unless it ``joins_rows`` a row is moved in whole requests."""
+        raise NotImplementedError
+
+    @property
+    def peak_bytes_per_cycle(self) -> int | Fraction:
+        """What it can move at most in one cycle, on the average."""
+        raise NotImplementedError
+
+    def peak_for(self, clients: int) -> Fraction:  # noqa: ARG002 - a default
+        """Return what it can move at most in one cycle for ``clients`` operators, at least 1."""
+        return Fraction(self.peak_bytes_per_cycle)
+
+    @override
+    def _stated(self) -> dict[str, object]:
+        """Return the model and its keys; what is left to a preset has none."""
+        return {"model": self.model, **super()._stated()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatDescription(OffChipDescription):
+    """The flat model of HBM: channels without banks, which always deliver their peak.
+
+    Attributes:
+        channels: served side by side.
+        request_bytes: moved by one request.
+        latency_cycles: from the start of a request to its response, after the start-up.
+        initiation_interval_cycles: between two requests on one channel.
+        startup_cycles: paid by every request.
+        requests_per_bundle: what one client hands over in one cycle.
+    """
+
+    model: ClassVar[str] = "flat"
+
+    channels: Channels = 32
+    request_bytes: Count = 64
+    latency_cycles: Cycles = 2
+    initiation_interval_cycles: Count = 2
+    startup_cycles: Cycles = 14
+    requests_per_bundle: Bundle = 1
+
+    @property
+    @override
+    def peak_bytes_per_cycle(self) -> Fraction:
+        return Fraction(self.channels * self.request_bytes, self.initiation_interval_cycles)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnChipDescription(Section):
+    """The on-chip memory units.
+
+    Attributes:
+        bytes_per_cycle: between one memory unit and its reader or writer.
+        capacity_bytes: of all memory units together; None for unlimited.
+        page_bytes: where stated, each allocation takes whole pages of so many bytes, of its own.
+        unit_bytes: of a memory unit, in which a page has a number.
+        spill: what of a buffer finds no room goes to off-chip memory, and does not wait.
+    """
+
+    bytes_per_cycle: Count = 64
+    capacity_bytes: Bytes | None = None
+    page_bytes: Bytes | None = None
+    unit_bytes: Bytes = 524_288
+    spill: bool = False
+
+    @override
+    def __post_init__(self) -> None:
+        """Refuse pages that are larger than a memory unit.
+
+        Raises:
+            ConfigurationError: they are, or a value is out of its bounds.
+        """
+        super().__post_init__()
+        if self.page_bytes is not None and self.page_bytes > self.unit_bytes:
+            refuse(
+                f"OnChipDescription: page_bytes is {self.page_bytes}: expected at most unit_bytes, "
+                f"{self.unit_bytes}",
+                ConfigurationError,
+            )
+
+    @property
+    def pages(self) -> Pages | None:
+        """The pages that allocations take; None where they take bytes."""
+        return None if self.page_bytes is None else Pages(self.page_bytes, self.unit_bytes)
+
+    @override
+    def _stated(self) -> dict[str, object]:
+        """Return its keys, the capacity also where it is unlimited; pages where there are any."""
+        hidden = set() if self.page_bytes else {"page_bytes", "unit_bytes"}
+        hidden |= set() if self.spill else {"spill"}
+        return {key: value for key, value in asdict(self).items() if key not in hidden}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelDescription(Section):
+    """Channels whose depth the program leaves open.
+
+    Attributes:
+        depth: in elements.
+        interval_cycles: between two elements that a channel takes, and two that it gives; 1 is what
+            wires can do, 0 sets no limit.
+    """
+
+    depth: Count = 2
+    interval_cycles: Annotated[int, Bounds(0, 1)] = 0
+
+    @override
+    def _stated(self) -> dict[str, object]:
+        """Return the depth, and the interval where there is one."""
+        return {key: value for key, value in super()._stated().items() if key == "depth" or value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputeDescription(Section):
+    """Compute units whose throughput the program leaves open.
+
+    Attributes:
+        flops_per_cycle: of one unit.
+    """
+
+    flops_per_cycle: Count = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileDescription(Section):
+    """Tiles whose element type the program leaves open.
+
+    Attributes:
+        dtype: the name of the element type.
+    """
+
+    dtype: DtypeName = "bfloat16"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware(Section):
+    """A fabric, with one description per part. The default is the paper's evaluation fabric.
+
+    Without a ``network`` every channel is one hop, wherever its units are.
+    """
+
+    hbm: OffChipDescription = FlatDescription()
+    on_chip: OnChipDescription = OnChipDescription()
+    channel: ChannelDescription = ChannelDescription()
+    compute: ComputeDescription = ComputeDescription()
+    tile: TileDescription = TileDescription()
+    clock: ClockDescription = ClockDescription()  # noqa: RUF009 - it cannot be changed
+    energy: EnergyDescription = EnergyDescription()  # noqa: RUF009 - the same
+    area: AreaDescription = AreaDescription()  # noqa: RUF009 - the same
+    placement: PlacementDescription = PlacementDescription()
+    network: Mesh | None = None
+
+    def placed(self, placement: PlacementDescription | None) -> Hardware:
+        """Return it with tensors placed so; as it is where that is None."""
+        return self if placement is None else replace(self, placement=placement)
+
+    def of_wires(self) -> Hardware:
+        """Return it with channels that take one element a cycle and give one."""
+        return replace(self, channel=replace(self.channel, interval_cycles=1))
+
+    def as_dict(self) -> dict[str, dict[str, object]]:
+        """Return every key with its value, as a hardware file would state them.
+
+        Each section says which of its keys are stated.
+        """
+        sections = {
+            name: part._stated() for name, part in vars(self).items() if isinstance(part, Section)
+        }
+        return {name: keys for name, keys in sections.items() if keys}
+
+
+class Pages(NamedTuple):
+    """Memory units that give room in whole pages.
+
+    The pages of an allocation may lie in any memory units, and no page lies in two of them. An
+    allocation shares no page with another one.
+
+    Attributes:
+        page_bytes: of each page.
+        unit_bytes: of a memory unit, at least ``page_bytes``.
+    """
+
+    page_bytes: int
+    unit_bytes: int
+
+    def of(self, size_bytes: int) -> int:
+        """Return how many pages an allocation takes."""
+        return -(-size_bytes // self.page_bytes)
+
+    def within(self, capacity_bytes: int) -> int:
+        """Return how many pages there are in memory units, of which the last may be smaller."""
+        units, rest_bytes = divmod(capacity_bytes, self.unit_bytes)
+        return units * (self.unit_bytes // self.page_bytes) + rest_bytes // self.page_bytes
+
+    def capacity_bytes(self, pages: int) -> int:
+        """Return the least capacity with so many pages."""
+        units, rest = divmod(pages, self.unit_bytes // self.page_bytes)
+        if units and not rest:
+            # What is behind the last page of the last unit is not needed.
+            units, rest = units - 1, self.unit_bytes // self.page_bytes
+        return units * self.unit_bytes + rest * self.page_bytes
+
+    @property
+    def number_bits(self) -> int:
+        """The bits of a page's number in its memory unit."""
+        return (-(-self.unit_bytes // self.page_bytes) - 1).bit_length()

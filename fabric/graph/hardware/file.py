@@ -1,0 +1,118 @@
+"""Hardware files: their sections, read into descriptions, and the errors of what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final, get_args, get_type_hints
+
+from fabric.graph.arguments.described import checked
+from fabric.graph.arguments.sections import Section, described_section
+from fabric.graph.hardware.description import Hardware, OffChipDescription
+from fabric.graph.hardware.memory_models import MODELS
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.read_files import hardware_file, line_in, read_toml
+from fabric.messages.telling.wording import found_text, one_of
+
+__all__ = ["load_hardware", "varied_hardware"]
+
+_EXPECTED: Final = "a hardware description in TOML"
+
+
+@checked
+def load_hardware(path: Path | str) -> Hardware:
+    """Read a hardware description from a TOML file, or from one that comes with the fabric.
+
+    Those are the files of ``programs/hardware``, named without folder and suffix:
+    ``"paper_priced"``. ``[hbm] model`` says which memory there is, and with it which other keys
+    the section has.
+
+    Raises:
+        ConfigurationError: the file cannot be read, is not TOML, or has a section, a key or a value
+            that is not known.
+    """
+    file = hardware_file(path)
+    return _described(read_toml(file, _EXPECTED), str(file))
+
+
+def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
+    """Return a hardware description in which some keys are others.
+
+    Args:
+        path: of the TOML file, or the name of one that comes with us; the paper's hardware where
+            None.
+        keys: values by ``SECTION.KEY``, as ``hbm.channels``.
+
+    Raises:
+        ConfigurationError: as ``load_hardware``; or a key does not say its section.
+    """
+    file = None if path is None else hardware_file(path)
+    sections = {} if file is None else read_toml(file, _EXPECTED)
+    for name, value in keys.items():
+        section, point, key = name.partition(".")
+        if not point or not section or not key:
+            raise ConfigurationError(
+                f"hardware.{name} names no key: expected hardware.SECTION.KEY, as in "
+                "hardware.hbm.channels"
+            )
+        table = sections.setdefault(section, {})
+        if isinstance(table, dict):
+            table[key] = value
+    try:
+        return _described(sections, None if file is None else str(file))
+    except ConfigurationError as error:
+        # A line of the file may say something else than the keys.
+        line = None if keys else error.line
+        raise ConfigurationError(error.message, file=error.file, line=line) from None
+
+
+def _described(sections: dict[str, object], file: str | None) -> Hardware:
+    known = _sections()
+    read: dict[str, Any] = {}  # keys are those of Hardware, values its parts
+    for name, table in sections.items():
+        if name not in known:
+            raise ConfigurationError(
+                f"[{name}] is not a section: expected {one_of(list(known), name)}",
+                file=file,
+                line=line_in(file, name),
+            )
+        if not isinstance(table, dict):
+            raise ConfigurationError(
+                f"{name} is {found_text(table)}: expected a section, [{name}] with keys",
+                file=file,
+                line=line_in(file, name),
+            )
+        section = _model(table, file) if name == "hbm" else known[name]
+        read[name] = _section(section, name, table, file)
+    return Hardware(**read)
+
+
+def _sections() -> dict[str, type[Section]]:
+    """Return the sections that a file may have, by name: the fields of ``Hardware``."""
+    hints = get_type_hints(Hardware)
+    # Of ``Mesh | None`` it is Mesh.
+    return {
+        each.name: (*get_args(hints[each.name]), hints[each.name])[0] for each in fields(Hardware)
+    }
+
+
+def _model(table: dict[str, object], file: str | None) -> type[OffChipDescription]:
+    """Return the description that ``[hbm] model`` names; the first one where it names none."""
+    names = list(MODELS)
+    name = table.get("model", names[0])
+    if name not in names:
+        raise ConfigurationError(
+            f"[hbm] model is {found_text(name)}: expected {one_of(names, found_text(name))}",
+            file=file,
+            line=line_in(file, "hbm", "model"),
+        )
+    return MODELS[str(name)]
+
+
+def _section(
+    section: type[Section], name: str, table: dict[str, object], file: str | None
+) -> Section:
+    # The model has been read: it is a key like the others, and no field.
+    tags = ["model"] if issubclass(section, OffChipDescription) else []
+    return described_section(section, name, table, file, tags)

@@ -1,0 +1,382 @@
+"""Models of off-chip memory, as ``[hbm] model`` in a hardware file names and describes them.
+
+Besides the flat one there are a memory without queues (``fixed``), memories behind an arbiter
+(``arbitrated``), and HBM with banks (``banked``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields, replace
+from fractions import Fraction
+from typing import Annotated, ClassVar, Final, Literal, NoReturn, TypeAlias, TypeVar
+
+from typing_extensions import override
+
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import refuse
+from fabric.graph.hardware.address_bits import Widths, address_bits
+from fabric.graph.hardware.description import FlatDescription, OffChipDescription
+from fabric.graph.hardware.dram_timing import PRESETS, DramOrganization, DramTiming
+from fabric.messages.telling.errors import ConfigurationError
+
+__all__ = [
+    "MODELS",
+    "ArbitratedBanksDescription",
+    "ArbitratedDescription",
+    "BankedDescription",
+    "FixedDescription",
+    "PortDescription",
+    "add_model",
+]
+
+BytesInCycle: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedDescription(OffChipDescription):
+    """A memory that answers a burst after the same time, whoever else asks.
+
+    Attributes:
+        request_bytes: moved by one request.
+        latency_cycles: of every burst, beside its bytes.
+        bytes_per_cycle: between the memory and one client, whole requests.
+    """
+
+    model: ClassVar[str] = "fixed"
+
+    request_bytes: BytesInCycle = 64
+    latency_cycles: Annotated[int, Bounds(0, 2**31 - 1)] = 100
+    bytes_per_cycle: BytesInCycle = 64
+
+    @property
+    @override
+    def peak_bytes_per_cycle(self) -> int:
+        return self.bytes_per_cycle
+
+    @override
+    def peak_for(self, clients: int) -> Fraction:
+        return Fraction(clients * self.bytes_per_cycle)
+
+    def burst_cycles(self, requests: int) -> int:
+        """Return the cycles from handing a burst over to seeing it complete."""
+        return self.latency_cycles - (-requests * self.request_bytes // self.bytes_per_cycle)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortDescription(OffChipDescription):
+    """Readers that ask for all they will need, an arbiter, and one port to a memory.
+
+    A reader asks for its whole stream, one request a cycle, and is answered in the order in which
+    the arbiter sent the requests of all. Only units that announce what they read have more than one
+    burst asked for. What a client reads or writes is stored in the order in which it does. A burst
+    that is read is there with the answer that reaches its first byte, and of a stream the last
+    request is left out: so does the hardware that this is taken from.
+
+    Attributes:
+        request_bytes: moved by one request.
+        tag_bytes: stored with each burst.
+        reads_in_flight: of all readers together.
+        answers: that wait for one reader before its requests lose their turn.
+    """
+
+    joins_rows: ClassVar[bool] = True
+
+    request_bytes: Count = 512
+    tag_bytes: Annotated[int, Bounds(0, 2**20)] = 0
+    reads_in_flight: Count = 64
+    answers: Count = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArbitratedDescription(PortDescription):
+    """An arbiter in front of a memory without banks.
+
+    Attributes:
+        interval_cycles: between the starts of two requests.
+        latency_cycles: from the start of a read to its answer.
+    """
+
+    model: ClassVar[str] = "arbitrated"
+
+    interval_cycles: Count = 2
+    latency_cycles: Count = 30
+
+    @property
+    @override
+    def peak_bytes_per_cycle(self) -> Fraction:
+        return Fraction(self.request_bytes, self.interval_cycles)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArbitratedBanksDescription(PortDescription):
+    """An arbiter in front of one channel with banks, which takes one command a cycle.
+
+    A request is one burst. Addresses have the column of a row in their lowest bits, above it the
+    pseudo channel, the bank group, the bank and the row; all clients begin in row 0 of bank 0.
+
+    Attributes:
+        pseudo_channels: with a data bus each.
+        bank_groups: of a pseudo channel.
+        banks: of a bank group.
+        rows: of a bank; addresses begin again after the last one.
+        row_bytes: of the addresses in one row.
+        window_requests: reads among which the channel chooses, and as many writes.
+        write_high_requests: so many that wait let it turn to writing; it does if no read waits.
+        write_low_requests: fewer let it turn back.
+        burst_cycles: a data bus carries a request.
+        cl_cycles, cwl_cycles: from a read, or a write, to its data.
+        rcd_read_cycles, rcd_write_cycles: from an activation to a read or a write.
+        rp_cycles: from a precharge to an activation in the bank.
+        ras_cycles: from an activation to a precharge of the bank.
+        rc_cycles: between two activations in one bank.
+        wr_cycles: from the end of written data to a precharge of the bank.
+        rtp_cycles: from a read to a precharge of the bank.
+        ccd_l_cycles: between two reads, or two writes, in one bank group; in one pseudo channel the
+            data bus decides.
+        rrd_s_cycles, rrd_l_cycles: between two activations in one pseudo channel; in one group.
+        wtr_s_cycles, wtr_l_cycles: from the end of written data to a read, likewise.
+        faw_cycles: in which a pseudo channel activates four rows at most.
+    """
+
+    model: ClassVar[str] = "arbitrated banks"
+
+    pseudo_channels: Count = 2
+    bank_groups: Count = 4
+    banks: Count = 2
+    rows: Count = 2**14
+    row_bytes: Count = 4096
+    window_requests: Count = 33
+    write_high_requests: Count = 26
+    write_low_requests: Count = 7
+    burst_cycles: Count = 4
+    cl_cycles: Cycles = 7
+    cwl_cycles: Cycles = 2
+    rcd_read_cycles: Cycles = 7
+    rcd_write_cycles: Cycles = 7
+    rp_cycles: Cycles = 7
+    ras_cycles: Cycles = 17
+    rc_cycles: Cycles = 19
+    wr_cycles: Cycles = 8
+    rtp_cycles: Cycles = 3
+    ccd_l_cycles: Cycles = 2
+    rrd_s_cycles: Cycles = 2
+    rrd_l_cycles: Cycles = 3
+    wtr_s_cycles: Cycles = 3
+    wtr_l_cycles: Cycles = 4
+    faw_cycles: Cycles = 15
+
+    @property
+    @override
+    def peak_bytes_per_cycle(self) -> Fraction:
+        apart = max(Fraction(self.burst_cycles, self.pseudo_channels), Fraction(1))
+        return self.request_bytes / apart
+
+
+Count: TypeAlias = Annotated[int, Bounds(1, 2**20)]
+Channels: TypeAlias = Annotated[int, Bounds(1, 2**16)]
+Banks: TypeAlias = Annotated[int, Bounds(1, 2**5)]
+Cycles: TypeAlias = Annotated[int, Bounds(0, 2**20)]
+PresetName: TypeAlias = Literal[
+    "HBM2 1600 Mbps", "HBM2 2000 Mbps", "HBM2 2400 Mbps", "HBM3 6400 Mbps"
+]
+Part = TypeVar("Part", DramOrganization, DramTiming)
+Percent: TypeAlias = Annotated[int, Bounds(0, 100)]
+
+_POWERS: Final = (
+    "channels",
+    "pseudo_channels",
+    "bank_groups",
+    "banks",
+    "row_bytes",
+    "request_bytes",
+    "burst_bytes",
+)
+
+_AT_LEAST: Final = {
+    "request_bytes": ("burst_bytes",),
+    "row_bytes": ("request_bytes",),
+    "rc_cycles": ("ras_cycles", "rp_cycles"),
+    "cl_cycles": ("cwl_cycles",),
+    "ccd_l_cycles": ("ccd_s_cycles",),
+    "rrd_l_cycles": ("rrd_s_cycles",),
+    "wtr_l_cycles": ("wtr_s_cycles",),
+    "faw_cycles": ("rrd_s_cycles",),
+    "write_high_percent": ("write_low_percent",),
+}
+"""What each is no less than: others together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BankedDescription(OffChipDescription):
+    """HBM with channels, pseudo channels, bank groups, banks and rows.
+
+    A cycle of its clock is one of the fabric's. What is None is that of the preset.
+
+    Attributes:
+        preset: timing and organization.
+        channels: served side by side, each with a command slot for rows and one for columns.
+        request_bytes: moved by one request, all of it in one row: one burst or several.
+        requests_per_bundle: what one client hands over in one cycle.
+        mapping: which bits of an address say what, by name or as a list of fields from the lowest
+            bit on; see ``fabric.graph.hardware.address_bits``.
+        scheduler: which request of the window has its turn: the one whose next command can go
+            first (first ready, first come: FR-FCFS), or the oldest one.
+        refreshes: whether rows are refreshed.
+        read_window_bursts, write_window_bursts: of a channel, among which it chooses; others
+            wait behind these.
+        write_high_percent, write_low_percent: a channel turns to writing when its write window is
+            filled above the one, or when no read waits, and back when it is below the other.
+        prefetch_requests: what is fetched of the tiles that a linear load will ask for, beyond the
+            one that it has asked for.
+    """
+
+    model: ClassVar[str] = "banked"
+
+    preset: PresetName = "HBM2 2000 Mbps"
+    channels: Channels = 32
+    request_bytes: Count = 64
+    requests_per_bundle: Annotated[int, Bounds(1, 2**16)] = 1
+    mapping: str | tuple[str, ...] = "interleaved with hash"
+    scheduler: Literal["first ready", "first come"] = "first ready"
+    refreshes: bool = True
+    read_window_bursts: Annotated[int, Bounds(1, 256)] = 32
+    write_window_bursts: Annotated[int, Bounds(1, 256)] = 32
+    write_high_percent: Percent = 80
+    write_low_percent: Percent = 20
+    prefetch_requests: Annotated[int, Bounds(0, 2**10)] = 0
+    pseudo_channels: Banks | None = None
+    bank_groups: Banks | None = None
+    banks: Banks | None = None
+    row_bytes: Count | None = None
+    burst_bytes: Count | None = None
+    burst_cycles: Count | None = None
+    cl_cycles: Cycles | None = None
+    cwl_cycles: Cycles | None = None
+    rcd_read_cycles: Cycles | None = None
+    rcd_write_cycles: Cycles | None = None
+    rp_cycles: Cycles | None = None
+    ras_cycles: Cycles | None = None
+    rc_cycles: Cycles | None = None
+    wr_cycles: Cycles | None = None
+    rtp_cycles: Cycles | None = None
+    ccd_s_cycles: Count | None = None
+    ccd_l_cycles: Count | None = None
+    rrd_s_cycles: Count | None = None
+    rrd_l_cycles: Count | None = None
+    wtr_s_cycles: Cycles | None = None
+    wtr_l_cycles: Cycles | None = None
+    faw_cycles: Cycles | None = None
+    rfc_cycles: Cycles | None = None
+    refi_cycles: Count | None = None
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            self._check()
+        except ConfigurationError as error:
+            refuse(f"{type(self).__name__}: {error.message}", ConfigurationError)
+
+    @property
+    def organization(self) -> DramOrganization:
+        """What a channel is made of."""
+        return _stated(PRESETS[self.preset].organization, self)
+
+    @property
+    def timing(self) -> DramTiming:
+        """The cycles between commands."""
+        return _stated(PRESETS[self.preset].timing, self)
+
+    @property
+    def widths(self) -> Widths:
+        """The bits of each field of an address but the row; a column is a request in a row."""
+        made_of = self.organization
+        counts = {
+            "channel": self.channels,
+            "pseudo_channel": made_of.pseudo_channels,
+            "bank_group": made_of.bank_groups,
+            "bank": made_of.banks,
+            "column": made_of.row_bytes // self.request_bytes,
+        }
+        return {field: count.bit_length() - 1 for field, count in counts.items()}
+
+    @property
+    @override
+    def peak_bytes_per_cycle(self) -> Fraction:
+        made_of, timing = self.organization, self.timing
+        # A channel has a bus for each pseudo channel, and one slot for column commands.
+        apart = Fraction(max(timing.burst_cycles, timing.ccd_s_cycles), made_of.pseudo_channels)
+        return self.channels * made_of.burst_bytes / max(apart, Fraction(1))
+
+    def _check(self) -> None:
+        """Refuse values that fit their keys, and not each other."""
+        values = {**vars(self), **vars(self.organization), **vars(self.timing)}
+        for key in _POWERS:
+            if values[key] & (values[key] - 1):
+                raise ConfigurationError(f"{key} is {values[key]}: expected a power of two")
+        for key, others in _AT_LEAST.items():
+            least = sum(values[each] for each in others)
+            if values[key] < least:
+                raise ConfigurationError(
+                    f"{key} is {values[key]}: expected at least {least}, {' + '.join(others)}"
+                )
+        bursts = self.request_bytes // values["burst_bytes"]
+        for key in ("read_window_bursts", "write_window_bursts"):
+            if values[key] < bursts:
+                raise ConfigurationError(
+                    f"{key} is {values[key]}: expected at least {bursts}, those of a request"
+                )
+        columns = (bursts - 1) * max(values["ccd_l_cycles"], values["burst_cycles"])
+        opened = max(values["rcd_read_cycles"], values["rcd_write_cycles"]) + columns
+        closed = values["rfc_cycles"] + max(1, values["rp_cycles"])
+        least = closed + max(values["ras_cycles"], opened) + 2
+        if self.refreshes and values["refi_cycles"] < least:
+            raise ConfigurationError(
+                f"refi_cycles is {values['refi_cycles']}: expected at least {least}, in which a "
+                "refresh and a request to a closed row fit"
+            )
+        address_bits(self.mapping, self.widths)
+
+
+def _stated(part: Part, stated: BankedDescription) -> Part:
+    """Return ``part`` of a preset with what is stated in the place of its own."""
+    own = {key: value for key in vars(part) if (value := getattr(stated, key)) is not None}
+    return replace(part, **own)
+
+
+_OWN: Final = (
+    FlatDescription,
+    BankedDescription,
+    FixedDescription,
+    ArbitratedDescription,
+    ArbitratedBanksDescription,
+)
+
+MODELS: Final[dict[str, type[OffChipDescription]]] = {each.model: each for each in _OWN}
+"""Each model's description; the first one is where a file names none."""
+
+
+def add_model(description: type[OffChipDescription]) -> None:
+    """Let hardware files choose ``description`` by its name.
+
+    Raises:
+        ConfigurationError: it is none, has no name or that of one of the fabric's own models, or a
+            field without a default.
+    """
+    if not issubclass(description, OffChipDescription):
+        _refuse(description, "is no OffChipDescription", "a subclass of it")
+    name = getattr(description, "model", None)
+    if not isinstance(name, str) or not name:
+        _refuse(description, f"has the model {name!r}", "what [hbm] model says")
+    if MODELS.get(name) in _OWN:
+        _refuse(description, f"has the model {name!r}, one of the fabric's own", "another name")
+    open_fields = [each.name for each in fields(description) if each.default is MISSING]
+    if open_fields:
+        _refuse(description, f"has no default for {', '.join(open_fields)}", "one for each field")
+    MODELS[name] = description
+
+
+def _refuse(description: type[OffChipDescription], found: str, expected: str) -> NoReturn:
+    refuse(
+        f"register_memory: {description.__name__} {found}: expected {expected}", ConfigurationError
+    )

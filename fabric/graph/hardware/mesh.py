@@ -1,0 +1,228 @@
+"""A mesh of sites: which links a transfer takes, and how long its head is under way.
+
+Routes are dimension-ordered: along the row to the right column, then along the column. That cannot
+deadlock, and says of two sites alone which links lie between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, NamedTuple
+
+from typing_extensions import override
+
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import refuse
+from fabric.graph.arguments.sections import Section
+from fabric.messages.telling.errors import ConfigurationError
+
+__all__ = ["Mesh", "Route", "Site"]
+
+
+class Site(NamedTuple):
+    """A place for units on the mesh: its column and its row.
+
+    Attributes:
+        column: from 0 on, from the left.
+        row: from 0 on, from the top.
+    """
+
+    column: int
+    row: int
+
+
+class Route(NamedTuple):
+    """The way of a transfer, or of a tree of them.
+
+    Attributes:
+        links: by number, each once: injection, links between sites, absorption.
+        cycles: until the head is there; of a tree until the last one is.
+    """
+
+    links: tuple[int, ...]
+    cycles: int
+
+
+_WAYS = ((1, 0), (-1, 0), (0, 1), (0, -1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mesh(Section):
+    """Sites in columns and rows, each with a link to its neighbours and one in each direction.
+
+    Attributes:
+        columns, rows: of sites, at least two of each.
+        link_bytes_per_cycle: of a link between two sites of a die; None for any number.
+        injection_bytes_per_cycle: what a site sends, and what it takes; None for any number.
+        hop_cycles: from a site to its neighbour.
+        ends_cycles: of the way from a unit into the network and out of it, together.
+        die_columns, die_rows: of a die; None where all sites are on one.
+        crossing_cycles: from a site to its neighbour on another die.
+        crossing_bytes_per_cycle: of such a link; None for any number.
+        units_per_site: the most that a site has room for; None for any number.
+        site_bytes: on-chip memory of a site, which its units need together at most; None for any.
+    """
+
+    columns: Annotated[int, Bounds(2, 1024)]
+    rows: Annotated[int, Bounds(2, 1024)]
+    link_bytes_per_cycle: Annotated[int, Bounds(1, 2**20)] | None = None
+    injection_bytes_per_cycle: Annotated[int, Bounds(1, 2**20)] | None = None
+    hop_cycles: Annotated[int, Bounds(1, 2**20)] = 1
+    ends_cycles: Annotated[int, Bounds(0, 2**20)] = 0
+    die_columns: Annotated[int, Bounds(1, 1024)] | None = None
+    die_rows: Annotated[int, Bounds(1, 1024)] | None = None
+    crossing_cycles: Annotated[int, Bounds(1, 2**20)] | None = None
+    crossing_bytes_per_cycle: Annotated[int, Bounds(1, 2**20)] | None = None
+    units_per_site: Annotated[int, Bounds(1, 2**20)] | None = None
+    site_bytes: Annotated[int, Bounds(1, 2**62)] | None = None
+
+    @override
+    def __post_init__(self) -> None:
+        """Refuse dies that do not divide the mesh, and dies without a crossing.
+
+        Raises:
+            ConfigurationError: a value is out of its bounds, or does not fit the others.
+        """
+        super().__post_init__()
+        for along, of_die in (("columns", self.die_columns), ("rows", self.die_rows)):
+            sites = self.columns if along == "columns" else self.rows
+            if of_die is not None and sites % of_die:
+                refuse(
+                    f"Mesh: die_{along} is {of_die}: expected a divisor of {along}, {sites}",
+                    ConfigurationError,
+                )
+        if self._dies > 1 and self.crossing_cycles is None:
+            refuse(
+                f"Mesh: crossing_cycles is missing: expected cycles from die to die, of which "
+                f"there are {self._dies}",
+                ConfigurationError,
+            )
+        if self._dies == 1 and (
+            self.crossing_cycles is not None or self.crossing_bytes_per_cycle is not None
+        ):
+            refuse(
+                "Mesh: a crossing is described, and all sites are on one die: expected "
+                "die_columns or die_rows",
+                ConfigurationError,
+            )
+
+    @property
+    def limits(self) -> bool:
+        """Whether what is under way may have to wait for a link."""
+        return any(capacity is not None for capacity in self.capacities)
+
+    @cached_property
+    def sites(self) -> tuple[Site, ...]:
+        """All sites, row by row."""
+        columns = range(self.columns)
+        return tuple(Site(column, row) for row in range(self.rows) for column in columns)
+
+    @cached_property
+    def edge(self) -> tuple[Site, ...]:
+        """The sites where off-chip ports may be, row by row."""
+        return tuple(
+            site
+            for site in self.sites
+            if site.column in (0, self.columns - 1) or site.row in (0, self.rows - 1)
+        )
+
+    @cached_property
+    def capacities(self) -> tuple[int | None, ...]:
+        """Bytes a cycle of each link by its number; None for any number."""
+        return tuple(
+            self.injection_bytes_per_cycle
+            if ends is None
+            else self.crossing_bytes_per_cycle
+            if self.crosses(*ends)
+            else self.link_bytes_per_cycle
+            for ends in self.link_ends
+        )
+
+    @cached_property
+    def link_ends(self) -> tuple[tuple[Site, Site] | None, ...]:
+        """Where each link by its number comes from and leads to; None inside of a site.
+
+        Link ``6 * n + way`` leaves site n to the right, to the left, down or up; 4 is what the
+        site injects, and 5 what it absorbs. Links that would leave the mesh are never taken.
+        """
+        found: list[tuple[Site, Site] | None] = []
+        for site in self.sites:
+            found += [(site, Site(site.column + right, site.row + down)) for right, down in _WAYS]
+            found += [None, None]
+        return tuple(found)
+
+    def crosses(self, site: Site, next_site: Site) -> bool:
+        """Whether the second of two sites is on another die than the first."""
+        return self._die(site) != self._die(next_site)
+
+    def link_name(self, link: int) -> str:
+        """Return what a link is called: ``0,0 -> 1,0``, ``out of 0,0`` or ``into 0,0``."""
+        ends = self.link_ends[link]
+        if ends is None:
+            number, way = divmod(link, 6)
+            column, row = self.sites[number]
+            return f"{'out of' if way == 4 else 'into'} {column},{row}"
+        source, target = ends
+        return f"{source.column},{source.row} -> {target.column},{target.row}"
+
+    def route(self, source: Site, target: Site) -> Route:
+        """Return the way from ``source`` to ``target``.
+
+        Raises:
+            ConfigurationError: a site is not on the mesh.
+        """
+        return self.tree(source, [target])
+
+    def tree(self, source: Site, targets: Iterable[Site]) -> Route:
+        """Return the ways from ``source`` to ``targets`` as one tree: each link is taken once.
+
+        Raises:
+            ConfigurationError: a site is not on the mesh.
+        """
+        start, columns, link_cycles = self._number(source), self.columns, self._link_cycles
+        links: dict[int, None] = {6 * start + 4: None}
+        latest = 0
+        for target in targets:
+            absorbs = 6 * self._number(target) + 5
+            cycles, at = self.ends_cycles, start
+            right, down = target.column - source.column, target.row - source.row
+            legs = ((right < 0, 1, abs(right)), (2 + (down < 0), columns, abs(down)))
+            for way, apart, hops in legs:
+                step = -apart if way % 2 else apart
+                for link in range(6 * at + way, 6 * (at + hops * step) + way, 6 * step):
+                    links[link] = None
+                    cycles += link_cycles[link]
+                at += hops * step
+            links[absorbs] = None
+            latest = max(latest, cycles)
+        return Route(tuple(links), latest)
+
+    @cached_property
+    def _link_cycles(self) -> tuple[int, ...]:
+        """From one end of each link by its number to the other; 0 inside of a site."""
+        crossing = self.hop_cycles if self.crossing_cycles is None else self.crossing_cycles
+        return tuple(
+            0 if ends is None else crossing if self.crosses(*ends) else self.hop_cycles
+            for ends in self.link_ends
+        )
+
+    def _number(self, site: Site) -> int:
+        if not (0 <= site.column < self.columns and 0 <= site.row < self.rows):
+            raise ConfigurationError(
+                f"site {site.column},{site.row}: expected a column below {self.columns} and a row "
+                f"below {self.rows}"
+            )
+        return site.row * self.columns + site.column
+
+    def _die(self, site: Site) -> tuple[int, int]:
+        return (
+            site.column // (self.die_columns or self.columns),
+            site.row // (self.die_rows or self.rows),
+        )
+
+    @property
+    def _dies(self) -> int:
+        across = self.columns // (self.die_columns or self.columns)
+        return across * (self.rows // (self.die_rows or self.rows))

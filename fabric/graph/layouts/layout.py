@@ -1,0 +1,296 @@
+"""Layout: which coordinates of a tensor each tile of a stream holds, and in which order.
+
+It is a nest of loops that move along the dimensions of the tensor, in a normal form.
+
+Source: StreamTensor, arXiv 2509.13694v2, the itensor type; here a stream keeps it beside its type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import Described, checked, refuse
+from fabric.messages.telling.errors import FabricError, ShapeError
+from fabric.messages.telling.wording import counted
+
+__all__ = ["Laid", "Layout", "Loop", "ends", "merged"]
+
+
+@dataclass(frozen=True)
+class Layout(Described):
+    """The tiles of a tensor in the order in which a stream carries them.
+
+    Loops walk over the tensor, the outermost first, and each of their rounds is one tile of the
+    stream. Several loops may move along one dimension.
+
+    Attributes:
+        shape: of the tensor, in elements.
+        tile: of one element of the stream, with as many dimensions as the tensor. As a tile of
+            rows and columns it has its last dimension in the columns, all others in the rows.
+        trips: how often each loop goes round, outermost first.
+        steps: elements that a trip moves along.
+        map: the dimension of the tensor that each loop moves along; None where everything inside
+            the loop is read again.
+        start: the first element; zeros where not given.
+
+    Example:
+        >>> by_columns = Layout.tiled((8, 8), tile=(4, 2), order=(1, 0))
+        >>> print(by_columns)
+        8x8 in tiles of 4x2, [4, 2] steps [2, 4] -> (1, 0)
+        >>> by_columns.offsets()[:3].tolist()
+        [[0, 0], [4, 0], [0, 2]]
+    """
+
+    refusal: ClassVar[type[FabricError]] = ShapeError
+
+    shape: tuple[Annotated[int, Bounds(1)], ...]
+    tile: tuple[Annotated[int, Bounds(1)], ...]
+    trips: tuple[Annotated[int, Bounds(1)], ...]
+    steps: tuple[Annotated[int, Bounds(1)], ...]
+    map: tuple[Annotated[int, Bounds(0)] | None, ...]
+    start: tuple[Annotated[int, Bounds(0)], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that the loops stay inside of the tensor.
+
+        Raises:
+            ShapeError: they do not, or the parts do not belong together.
+        """
+        super().__post_init__()
+        rank = len(self.shape)
+        if not self.start:
+            object.__setattr__(self, "start", (0,) * rank)
+        if len(self.tile) != rank or len(self.start) != rank:
+            refuse(
+                f"Layout of {_sizes(self.shape)} has tiles of {_sizes(self.tile)} and starts at "
+                f"{self.start}: expected {counted(rank, 'dimension')} in each",
+                ShapeError,
+            )
+        if not len(self.trips) == len(self.steps) == len(self.map):
+            refuse(
+                f"Layout has trips {list(self.trips)}, steps {list(self.steps)} and map "
+                f"{self.map}: expected one of each for every loop",
+                ShapeError,
+            )
+        if any(dim is not None and dim >= rank for dim in self.map):
+            refuse(
+                f"Layout of {_sizes(self.shape)} has the map {self.map}: "
+                f"expected dimensions below {rank}",
+                ShapeError,
+            )
+        for dim, (end, size) in enumerate(
+            zip(ends(rank, self.tile, self.start, self.loops), self.shape, strict=True)
+        ):
+            if end > size:
+                refuse(
+                    f"Layout ({self}) ends behind element {end - 1} of dimension {dim}: "
+                    f"expected at most {size - 1}",
+                    ShapeError,
+                )
+
+    @classmethod
+    @checked
+    def tiled(
+        cls, shape: tuple[int, ...], tile: tuple[int, ...], order: tuple[int, ...] | None = None
+    ) -> Layout:
+        """Return all tiles of a tensor, each once.
+
+        Args:
+            shape: of the tensor.
+            tile: of an element of the stream; it divides the shape.
+            order: the dimensions that the loops move along, outermost first; as they are where
+                None.
+
+        Raises:
+            ShapeError: the tiles do not divide the tensor, or ``order`` is no order of its
+                dimensions.
+        """
+        dims = tuple(range(len(shape))) if order is None else tuple(order)
+        if len(tile) != len(shape) or any(a % b for a, b in zip(shape, tile, strict=False)):
+            refuse(
+                f"Layout.tiled: {_sizes(shape)} in tiles of {_sizes(tile)}: "
+                "expected tiles that divide the shape",
+                ShapeError,
+            )
+        if sorted(dims) != list(range(len(shape))):
+            refuse(
+                f"Layout.tiled: order is {list(dims)}: "
+                f"expected each dimension of {_sizes(shape)} once",
+                ShapeError,
+            )
+        trips = tuple(shape[dim] // tile[dim] for dim in dims)
+        return cls(tuple(shape), tuple(tile), trips, tuple(tile[dim] for dim in dims), dims)
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The loops, outermost first."""
+        return tuple(map(Loop, self.trips, self.steps, self.map))
+
+    @property
+    def count(self) -> int:
+        """Tiles in the stream."""
+        return math.prod(self.trips)
+
+    @property
+    def rereads(self) -> bool:
+        """Whether tiles are read again by a loop of more than one trip."""
+        return any(loop.dim is None and loop.trips > 1 for loop in self.loops)
+
+    @property
+    def rows(self) -> int:
+        """Of one tile."""
+        return math.prod(self.tile[:-1])
+
+    @property
+    def cols(self) -> int:
+        """Of one tile."""
+        return math.prod(self.tile[-1:])
+
+    def offsets(self) -> NDArray[np.int64]:
+        """Return the first element of each tile: [count, dimensions]."""
+        found = np.array([self.start], np.int64)
+        for trips, step, dim in self.loops:
+            moves = np.zeros((trips, len(self.shape)), np.int64)
+            if dim is not None:
+                moves[:, dim] = np.arange(trips) * step
+            found = (found[:, None] + moves).reshape(-1, len(self.shape))
+        return found
+
+    def nested(self, loops: Sequence[Loop], tile: tuple[int, ...] | None = None) -> Layout:
+        """Return the layout with other loops over the same tensor, and other tiles if given."""
+        return replace(
+            self,
+            tile=self.tile if tile is None else tile,
+            trips=tuple(loop.trips for loop in loops),
+            steps=tuple(loop.step for loop in loops),
+            map=tuple(loop.dim for loop in loops),
+        )
+
+    def canonical(self) -> Layout:
+        """Return the layout with the fewest loops that gives the same tiles in the same order.
+
+        There is only one: two layouts of one tensor in one tile have the same order where these
+        are equal, and only there.
+        """
+        return self.nested(merged(self.loops))
+
+    def same_order(self, other: Layout) -> bool:
+        """Whether ``other`` has the same tiles of a tensor of the same shape, in the same order."""
+        return self.canonical() == other.canonical()
+
+    def cut(self, inside: int) -> tuple[tuple[Loop, ...], tuple[Loop, ...]] | None:
+        """Return the loops in two nests, of which the inner one has ``inside`` tiles.
+
+        None where no loop, and no part of one, begins there.
+        """
+        return cut(self.loops, inside)
+
+    def again(self, times: int) -> Layout:
+        """Return the layout with each tile so many times."""
+        return self if times == 1 else self.nested((*self.loops, Loop(times, 1, None)))
+
+    def __str__(self) -> str:
+        """As messages show it."""
+        steps = [step if dim is not None else 1 for _, step, dim in self.loops]
+        again = ["again" if trips > 1 else "-" for trips in self.trips]
+        dims = ", ".join(
+            word if dim is None else str(dim) for dim, word in zip(self.map, again, strict=True)
+        )
+        from_start = f" from {self.start}" if any(self.start) else ""
+        return (
+            f"{_sizes(self.shape)} in tiles of {_sizes(self.tile)}, "
+            f"{list(self.trips)} steps {steps} -> ({dims}){from_start}"
+        )
+
+
+def _sizes(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "one element"
+
+
+class Laid(NamedTuple):
+    """The layout of a stream, or why there is none.
+
+    Attributes:
+        layout: of its tiles; None where it is not known.
+        reason: why it is not, in words.
+    """
+
+    layout: Layout | None
+    reason: str = ""
+
+    @property
+    def known(self) -> Layout | str:
+        """The layout, or the reason."""
+        return self.reason if self.layout is None else self.layout
+
+
+class Loop(NamedTuple):
+    """One loop of a nest.
+
+    Attributes:
+        trips: how often it goes round.
+        step: elements that a trip moves along; without meaning where ``dim`` is None.
+        dim: the dimension of the tensor; None where everything inside is read again.
+    """
+
+    trips: int
+    step: int
+    dim: int | None
+
+
+def merged(loops: Iterable[Loop]) -> tuple[Loop, ...]:
+    """Return the one nest that visits the same places in the same order with the fewest loops.
+
+    It is the only one: how many places the innermost loop visits before something else than its
+    step happens is seen in the places, and so on outwards.
+    """
+    found: list[Loop] = []
+    for trips, step, dim in loops:
+        if trips == 1:
+            continue
+        inner = Loop(trips, 1 if dim is None else step, dim)
+        while found and _continues(found[-1], inner):
+            inner = inner._replace(trips=inner.trips * found.pop().trips)
+        found.append(inner)
+    return tuple(found)
+
+
+def _continues(outer: Loop, inner: Loop) -> bool:
+    """Whether ``outer`` goes on where ``inner`` ends."""
+    if outer.dim is None or inner.dim is None:
+        return outer.dim is inner.dim
+    return outer.dim == inner.dim and outer.step == inner.trips * inner.step
+
+
+def cut(loops: Sequence[Loop], inside: int) -> tuple[tuple[Loop, ...], tuple[Loop, ...]] | None:
+    """Return a nest in two, the inner one of ``inside`` rounds; None where no loop ends there."""
+    inner: tuple[Loop, ...] = ()
+    for at in reversed(range(len(loops))):
+        if inside == 1:
+            return tuple(loops[: at + 1]), inner
+        trips, step, dim = loops[at]
+        if trips % inside == 0 and trips > inside:
+            step_outside = 1 if dim is None else step * inside
+            outer = (*loops[:at], Loop(trips // inside, step_outside, dim))
+            return outer, (Loop(inside, step, dim), *inner)
+        if inside % trips:
+            return None
+        inner = (loops[at], *inner)
+        inside //= trips
+    return None if inside > 1 else ((), inner)
+
+
+def ends(rank: int, tile: Sequence[int], start: Sequence[int], loops: Iterable[Loop]) -> list[int]:
+    """Return for each dimension the element behind the last one that is visited."""
+    found = [start[dim] + tile[dim] for dim in range(rank)]
+    for trips, step, dim in loops:
+        if dim is not None:
+            found[dim] += (trips - 1) * step
+    return found

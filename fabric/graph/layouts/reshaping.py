@@ -1,0 +1,368 @@
+"""Layouts through calls that reshape, permute, slice or expand a tensor, as PyTorch's.
+
+Each function of the last three takes the layout of one side and returns the other side's, so that
+one stream is both; None where no layout says it. A reshape splits and merges dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fabric.graph.arguments.described import checked, refuse
+from fabric.graph.layouts.layout import Layout, Loop, ends, merged
+from fabric.messages.telling.errors import ShapeError
+
+__all__ = ["Viewed", "counted", "expanded_back", "permuted", "reshaped", "sliced", "sliced_back"]
+
+
+@checked
+def reshaped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
+    """Return the layout of ``x.reshape(shape)``, given that of ``x``.
+
+    A tile has the same elements in the same order; where its rows and columns are others it has to
+    be reshaped, too. Loops that carry from one dimension to the next are split.
+
+    Args:
+        layout: of a tensor.
+        shape: with as many elements.
+
+    Raises:
+        ShapeError: the number of elements differs.
+    """
+    if math.prod(shape) != math.prod(layout.shape) or min(shape, default=1) < 1:
+        refuse(
+            f"reshaped: shape is {list(shape)}: "
+            f"expected as many elements as {layout} has, {math.prod(layout.shape)}",
+            ShapeError,
+        )
+    groups = list(_groups(layout.shape, shape))
+    widths = [_flat_tile(layout, old) for old, _ in groups]
+    tile, start = [1] * len(shape), [0] * len(shape)
+    for (old, new), width in zip(groups, widths, strict=True):
+        if width is None:
+            return None
+        left = width
+        strides = _strides(layout.shape, old)
+        first = sum(layout.start[dim] * strides[dim] for dim in old)
+        for dim in reversed(new):
+            tile[dim] = min(left, shape[dim])
+            left, rest = divmod(left, tile[dim])
+            first, start[dim] = divmod(first, shape[dim])
+            if rest:
+                return None
+    loops = _flat_loops(layout, [old for old, _ in groups])
+    targets = [_strides(shape, new) for _, new in groups]
+    # Merged loops may be split where the loops they were cannot.
+    for nest in (loops, merged(loops)):
+        split = _split(nest, targets, shape)
+        if split is not None and _fits(shape, ends(len(shape), tile, start, split)):
+            return Layout(
+                tuple(shape),
+                tuple(tile),
+                tuple(loop.trips for loop in split),
+                tuple(loop.step for loop in split),
+                tuple(loop.dim for loop in split),
+                tuple(start),
+            )
+    return None
+
+
+@checked
+def counted(
+    shape: tuple[int, ...], trips: tuple[int, ...], strides: tuple[int, ...], offset: int
+) -> Layout | None:
+    """Return loops over a tensor that count through its elements, which are numbered row-major.
+
+    Args:
+        shape: of the tensor.
+        trips: of the loops, outermost first.
+        strides: elements, counted row-major, that a trip moves on; 0 for the same ones again.
+        offset: the first element.
+
+    Returns:
+        The layout, in tiles of one element; None where no loops along its dimensions go so.
+
+    Raises:
+        ShapeError: the tensor has not all these elements.
+    """
+    if len(trips) != len(strides):
+        refuse(
+            f"counted: trips are {list(trips)} and strides {list(strides)}: "
+            "expected one stride for each loop",
+            ShapeError,
+        )
+    if any(stride < 0 and count > 1 for count, stride in zip(trips, strides, strict=True)):
+        return None
+    moving = [stride > 0 and count > 1 for count, stride in zip(trips, strides, strict=True)]
+    flat = Layout(
+        (math.prod(shape),),
+        (1,),
+        trips,
+        tuple(stride if moves else 1 for stride, moves in zip(strides, moving, strict=True)),
+        tuple(0 if moves else None for moves in moving),
+        (offset,),
+    )
+    return reshaped(flat, shape)
+
+
+def _fits(shape: Sequence[int], found: Sequence[int]) -> bool:
+    """Whether no place is behind the end of a dimension: there it would carry into the next."""
+    return all(end <= size for end, size in zip(found, shape, strict=True))
+
+
+def _groups(
+    old: Sequence[int], new: Sequence[int]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield the smallest groups of dimensions with as many elements, those of size 1 left out."""
+    left = [dim for dim, size in enumerate(old) if size > 1]
+    right = [dim for dim, size in enumerate(new) if size > 1]
+    while left:
+        here, there = [left.pop(0)], [right.pop(0)]
+        while True:
+            elements = math.prod(old[dim] for dim in here), math.prod(new[dim] for dim in there)
+            if elements[0] == elements[1]:
+                break
+            if elements[0] < elements[1]:
+                here.append(left.pop(0))
+            else:
+                there.append(right.pop(0))
+        yield tuple(here), tuple(there)
+
+
+def _strides(shape: Sequence[int], dims: Sequence[int]) -> dict[int, int]:
+    """Return for each of ``dims`` the elements of the group that a move along it passes."""
+    return {dim: math.prod(shape[inner] for inner in dims[at + 1 :]) for at, dim in enumerate(dims)}
+
+
+def _flat_tile(layout: Layout, dims: Sequence[int]) -> int | None:
+    """Return the elements of a tile in a group of dimensions; None where there are gaps."""
+    parts = [layout.tile[dim] for dim in dims]
+    first = next((at for at, part in enumerate(parts) if part > 1), len(parts))
+    if any(layout.tile[dim] != layout.shape[dim] for dim in dims[first + 1 :]):
+        return None
+    return math.prod(parts)
+
+
+def _flat_loops(layout: Layout, groups: Sequence[tuple[int, ...]]) -> list[Loop]:
+    """Return the loops with groups in place of dimensions; those of one trip are along none."""
+    along = {
+        dim: (number, stride)
+        for number, dims in enumerate(groups)
+        for dim, stride in _strides(layout.shape, dims).items()
+    }
+    found = []
+    for trips, step, dim in layout.loops:
+        if dim is None or trips == 1:
+            found.append(Loop(trips, 1, None))
+        else:
+            group, stride = along[dim]
+            found.append(Loop(trips, step * stride, group))
+    return found
+
+
+def _split(
+    loops: Sequence[Loop], targets: Sequence[dict[int, int]], shape: Sequence[int]
+) -> list[Loop] | None:
+    """Return loops along groups as loops along the dimensions with strides in ``targets``."""
+    found: list[Loop] = []
+    for loop in loops:
+        pieces: list[Loop] | None = [loop]
+        if loop.dim is not None:
+            pieces = _split_loop(loop.trips, loop.step, targets[loop.dim], shape)
+        if pieces is None:
+            return None
+        found += pieces
+    return found
+
+
+def _split_loop(
+    trips: int, step: int, strides: dict[int, int], shape: Sequence[int]
+) -> list[Loop] | None:
+    """Return the loops of a group that go where one does that moves along ``step`` elements."""
+    found: list[Loop] = []
+    for dim in reversed(strides):
+        room = strides[dim] * shape[dim]
+        if step >= room:
+            continue
+        if step % strides[dim]:
+            return None
+        inner = min(trips, -(-room // step))
+        if inner < trips and (room % step or trips % inner):
+            return None
+        found.insert(0, Loop(inner, step // strides[dim], dim))
+        trips //= inner
+        if trips == 1:
+            break
+        step = room
+    return found
+
+
+class Viewed(NamedTuple):
+    """A layout of the other side.
+
+    Attributes:
+        layout: of the tensor as it is viewed.
+        transposed: whether rows and columns of each tile have changed places.
+    """
+
+    layout: Layout
+    transposed: bool
+
+
+@checked
+def permuted(layout: Layout, dims: tuple[int, ...]) -> Viewed | None:
+    """Return the layout of ``x.permute(dims)``, given that of ``x``.
+
+    None where the elements of a tile change places in another way than rows with columns.
+
+    Args:
+        layout: of a tensor.
+        dims: the dimensions in their new order.
+
+    Raises:
+        ShapeError: ``dims`` is no order of the dimensions.
+    """
+    rank = len(layout.shape)
+    if sorted(dims) != list(range(rank)):
+        refuse(
+            f"permuted: dims is {list(dims)}: expected each dimension of the layout once, "
+            f"0 to {rank - 1}",
+            ShapeError,
+        )
+    tile = layout.tile
+    rows, cols = _in_tile(tile, range(rank))
+    new_rows, new_cols = _in_tile(tile, dims)
+    transposed = (rows, cols) != (new_rows, new_cols)
+    if transposed and (rows, cols) != (new_cols, new_rows):
+        return None
+    at = {old: new for new, old in enumerate(dims)}
+    return Viewed(
+        Layout(
+            tuple(layout.shape[dim] for dim in dims),
+            tuple(tile[dim] for dim in dims),
+            layout.trips,
+            layout.steps,
+            tuple(None if dim is None else at[dim] for dim in layout.map),
+            tuple(layout.start[dim] for dim in dims),
+        ),
+        transposed,
+    )
+
+
+def _in_tile(tile: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return which dimensions are in a tile's rows and which in its columns, larger than 1."""
+    rows = [dim for dim in dims[:-1] if tile[dim] > 1]
+    return rows, [dim for dim in dims[-1:] if tile[dim] > 1]
+
+
+@checked
+def sliced_back(layout: Layout, shape: tuple[int, ...], dim: int, first: int) -> Layout:
+    """Return the layout of ``x``, given that of a slice of it along one dimension.
+
+    Args:
+        layout: of the slice.
+        shape: of ``x``.
+        dim: the dimension.
+        first: the slice's first element.
+
+    Raises:
+        ShapeError: such a tensor has no such slice.
+    """
+    _check_dim("sliced_back", layout, dim)
+    size = layout.shape[dim]
+    expected = (*layout.shape[:dim], *shape[dim : dim + 1], *layout.shape[dim + 1 :])
+    if tuple(shape) != expected or not 0 <= first <= shape[dim] - size:
+        refuse(
+            f"sliced_back: elements {first} to {first + size - 1} of dimension {dim} of "
+            f"{list(shape)} are given the layout {layout}: expected a slice of its shape",
+            ShapeError,
+        )
+    start = list(layout.start)
+    start[dim] += first
+    return Layout(tuple(shape), layout.tile, layout.trips, layout.steps, layout.map, tuple(start))
+
+
+@checked
+def sliced(layout: Layout, dim: int, first: int, count: int) -> Layout | None:
+    """Return the layout of a slice along one dimension, given that of the tensor.
+
+    None where the stream has tiles outside of the slice.
+
+    Args:
+        layout: of a tensor.
+        dim: the dimension.
+        first: the slice's first element.
+        count: its elements.
+
+    Raises:
+        ShapeError: the tensor has no such slice.
+    """
+    _check_dim("sliced", layout, dim)
+    size = layout.shape[dim]
+    if first < 0 or count < 1 or first + count > size:
+        refuse(
+            f"sliced: elements {first} to {first + count - 1} of dimension {dim} of {layout}: "
+            f"expected some of 0 to {size - 1}",
+            ShapeError,
+        )
+    end = ends(len(layout.shape), layout.tile, layout.start, layout.loops)[dim]
+    if layout.start[dim] < first or end > first + count:
+        return None
+    shape, start = list(layout.shape), list(layout.start)
+    shape[dim] = count
+    start[dim] -= first
+    return Layout(tuple(shape), layout.tile, layout.trips, layout.steps, layout.map, tuple(start))
+
+
+def _check_dim(who: str, layout: Layout, dim: int) -> None:
+    if not 0 <= dim < len(layout.shape):
+        refuse(
+            f"{who}: dim is {dim}: expected a dimension of {layout}",
+            ShapeError,
+        )
+
+
+@checked
+def expanded_back(layout: Layout, base_shape: tuple[int, ...]) -> Layout:
+    """Return the layout of ``x``, given that of ``x.expand(...)``.
+
+    Along a dimension that was expanded ``x`` has one element: loops read it again, and tiles are 1
+    along it, so that they are broadcast to the tiles of the expanded tensor.
+
+    Args:
+        layout: of the expanded tensor.
+        base_shape: of ``x``; its dimensions are the last ones.
+
+    Raises:
+        ShapeError: such a tensor does not expand to that one.
+    """
+    new = len(layout.shape) - len(base_shape)
+    if new < 0 or any(
+        base not in (1, size) for base, size in zip(base_shape, layout.shape[new:], strict=True)
+    ):
+        refuse(
+            f"expanded_back: base_shape is {list(base_shape)}: "
+            f"expected a shape that expands to that of {layout}",
+            ShapeError,
+        )
+
+    def kept(dim: int | None) -> bool:
+        return dim is not None and dim >= new and base_shape[dim - new] == layout.shape[dim]
+
+    loops = [
+        loop._replace(dim=loop.dim - new)
+        if loop.dim is not None and kept(loop.dim)
+        else Loop(loop.trips, 1, None)
+        for loop in layout.loops
+    ]
+    own = range(new, len(layout.shape))
+    return Layout(
+        tuple(base_shape),
+        tuple(layout.tile[dim] if kept(dim) else 1 for dim in own),
+        tuple(loop.trips for loop in loops),
+        tuple(loop.step for loop in loops),
+        tuple(loop.dim for loop in loops),
+        tuple(layout.start[dim] if kept(dim) else 0 for dim in own),
+    )

@@ -1,0 +1,52 @@
+"""Roundings of sizes as functions of sympy that print as people write, and long sums folded.
+
+sympy's own ``ceiling`` and ``Min`` reason about real numbers and take milliseconds each, and print
+what nobody would write. Importing sympy takes a third of a second: only what shows symbolic sizes
+imports this.
+"""
+
+from __future__ import annotations
+
+import sympy
+from sympy.printing.str import StrPrinter
+
+from fabric.messages.telling.wording import folded_sum
+
+__all__ = ["AtLeastOne", "CeilDiv", "folded_text"]
+
+
+class CeilDiv(sympy.Function):  # type: ignore[misc]
+    """``ceil(dim / divisor)``."""
+
+    nargs = 2
+    is_integer = True
+    is_nonnegative = True
+
+    def _sympystr(self, printer: StrPrinter) -> str:
+        dim, divisor = self.args
+        text = printer._print(dim)
+        return f"ceil(({text})/{divisor})" if dim.is_Add else f"ceil({text}/{divisor})"
+
+
+class AtLeastOne(sympy.Function):  # type: ignore[misc]
+    """1 where its argument is positive, else 0."""
+
+    nargs = 1
+    is_integer = True
+    is_nonnegative = True
+
+    def _sympystr(self, printer: StrPrinter) -> str:
+        return f"min(1, {printer._print(self.args[0])})"
+
+
+def folded_text(value: sympy.Expr) -> str:
+    """Return ``value`` as text with long sums folded: ``sum(ceil(D_route[0..31]/16))``."""
+    if value.is_Add:
+        return folded_sum([folded_text(term) for term in value.as_ordered_terms()])
+    if value.is_Mul and any(factor.is_Add for factor in value.args):
+        factors = [
+            f"({folded_text(factor)})" if factor.is_Add else str(factor)
+            for factor in value.as_ordered_factors()
+        ]
+        return "*".join(factors)
+    return str(value)

@@ -1,0 +1,187 @@
+"""Arrays as another element type: rounding is allowed, another value is not.
+
+A floating-point type rounds what it holds. That an integer is not exact in it, that a number
+does not fit, or that a fraction is cut off, changes a value: that is refused.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+# Any: ml_dtypes has no types.
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.graph.values.block_scaled import block_format, blocks_of
+from fabric.graph.values.value import dtype_name
+
+__all__ = ["ValueChangedError", "check_converts", "converted", "filled", "holds_integers", "limits"]
+
+_NUMPYS: Final = "biuf"
+"""Kinds of real numbers that numpy computes with; those of ml_dtypes have a kind of none."""
+
+
+@lru_cache
+def limits(dtype: np.dtype) -> tuple[int, int] | None:
+    """Return the least and the largest number of a type that holds whole numbers only.
+
+    Booleans are 0 and 1. None of any other type.
+    """
+    if dtype.kind == "b":
+        return 0, 1
+    try:
+        info: Any = vars(ml_dtypes)["iinfo"](dtype)
+    except ValueError:
+        return None
+    return int(info.min), int(info.max)
+
+
+def holds_integers(dtype: np.dtype) -> bool:
+    """Whether a type holds integers only."""
+    return dtype.kind != "b" and limits(dtype) is not None
+
+
+class ValueChangedError(ValueError):
+    """A value would change by more than rounding; the message says which, and where.
+
+    Attributes:
+        number: as it was.
+        place: of the number; empty where no element is a number.
+    """
+
+    def __init__(self, what: str, number: object = None, place: tuple[int, ...] = ()) -> None:
+        """Say ``what`` changes."""
+        super().__init__(what)
+        self.number = number
+        self.place = place
+
+
+def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return a copy of ``array`` as ``dtype``.
+
+    Raises:
+        ValueChangedError: a value changes by more than the rounding of a floating-point number; it
+            says which, where and to what.
+    """
+    if array.dtype == dtype:
+        return array.copy()
+    if _stays(array, dtype):
+        return array.astype(dtype)
+    source = _numbers(array, dtype)
+    if block_format(dtype) is not None:
+        return _in_blocks(source, dtype)
+    with np.errstate(all="ignore"):
+        result = source.astype(dtype)
+        changed = _changed(source, result)
+    if not changed.any():
+        return result
+    place = tuple(np.argwhere(changed)[0].tolist())
+    number, became = source[place], result[place]
+    what = f"{number} at {list(place)}, which is {became} as {dtype_name(dtype)}"
+    raise ValueChangedError(what, number, place)
+
+
+def _in_blocks(source: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    wrong = ~np.isfinite(source)
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        number = source[place]
+        what = f"{number} at {list(place)}, which no block of {dtype_name(dtype)} holds"
+        raise ValueChangedError(what, number, place)
+    return blocks_of(source, dtype)
+
+
+def filled(shape: tuple[int, ...], number: float, dtype: np.dtype) -> np.ndarray:
+    """Return an array that has one number everywhere, which ``dtype`` holds."""
+    if block_format(dtype) is not None:
+        return blocks_of(np.full(shape, number, np.float64), dtype)
+    return np.full(shape, number, dtype)
+
+
+def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
+    """Refuse what ``converted`` refuses.
+
+    Raises:
+        ValueChangedError: a value changes.
+    """
+    if array.dtype != dtype and not _stays(array, dtype):
+        converted(array, dtype)
+
+
+def _stays(array: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether one look at the extremes is enough to know that no value changes."""
+    if _is_small(array.dtype):
+        array = array.astype(np.float32)  # exact
+    kind = array.dtype.kind
+    if block_format(dtype) is not None:
+        return False
+    if kind not in _NUMPYS or (kind == "f" and limits(dtype) is not None) or dtype.kind == "b":
+        return False
+    if not array.size:
+        return True
+    least, most = _range(kind != "f", dtype)
+    # A NaN is beyond both.
+    with np.errstate(invalid="ignore"):
+        return bool(least <= array.min().item() and array.max().item() <= most)
+
+
+def _is_small(dtype: np.dtype) -> bool:
+    """Whether it is one of ml_dtypes' real numbers, all of which have at most 16 bits."""
+    return dtype.itemsize <= 2 and dtype.type.__module__.startswith("ml_dtypes")
+
+
+def _range(whole: bool, dtype: np.dtype) -> tuple[float, float]:
+    """Return between which numbers nothing changes: all that are ``whole``, or all."""
+    ends = limits(dtype)
+    if ends is not None:
+        return ends
+    finfo: Any = vars(ml_dtypes)["finfo"]
+    info = finfo(dtype)
+    most = float(2 ** (int(info.nmant) + 1)) if whole else float(info.max)
+    return -most, most
+
+
+def _numbers(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return ``array`` as a type that numpy computes with."""
+    if array.dtype.kind in _NUMPYS:
+        return array
+    if _is_small(array.dtype):
+        return array.astype(np.float64)
+    raise ValueChangedError(
+        f"elements of {array.dtype}, which are no numbers for {dtype_name(dtype)}"
+    )
+
+
+def _changed(source: np.ndarray, result: np.ndarray) -> NDArray[np.bool_]:
+    """Return where ``result`` has another value than ``source``."""
+    from_whole, to_whole = source.dtype.kind != "f", limits(result.dtype) is not None
+    changed: NDArray[np.bool_]
+    if to_whole and result.dtype.kind not in _NUMPYS:
+        result = result.astype(np.int64)  # numpy's: it compares them
+    if from_whole and to_whole:
+        changed = source != result
+    elif from_whole:
+        changed = _differ(source, result.astype(np.float64))
+    elif to_whole:
+        changed = _differ(result, source.astype(np.float64))
+    else:
+        known = np.isfinite(result)
+        changed = ~known
+        if changed.any():
+            changed &= np.isfinite(source) | (np.isinf(source) & np.isnan(result))
+    return changed
+
+
+def _differ(whole: np.ndarray, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return where ``numbers`` are not exactly those of ``whole``."""
+    if whole.dtype.kind == "b":
+        return np.asarray(numbers != whole)
+    # Beyond the type's ends the way back says nothing; between them it cuts off fractions only.
+    info = np.iinfo(whole.dtype)
+    inside = (numbers >= float(info.min)) & (numbers < float(int(info.max) + 1))
+    alike: NDArray[np.bool_] = inside & (numbers.astype(whole.dtype) == whole)
+    alike &= np.trunc(numbers) == numbers
+    return ~alike

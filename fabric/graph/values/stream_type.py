@@ -1,0 +1,220 @@
+"""Types of streams: the shape, outermost dimension first, and what an element is.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar, Final, TypeAlias
+
+import numpy as np
+
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import Described
+from fabric.graph.values.dims import Dim, is_ragged, product, short_text
+from fabric.graph.values.value import dtype_name, row_bytes
+from fabric.messages.telling.errors import FabricError, ShapeError
+
+__all__ = [
+    "BoolType",
+    "BufferType",
+    "SelectorType",
+    "StreamType",
+    "TileType",
+    "TupleType",
+    "ValueType",
+    "holds_buffers",
+    "kind_of",
+    "shape_text",
+    "with_dims",
+    "without_ragged",
+]
+
+
+class _Type(Described):
+    refusal: ClassVar[type[FabricError]] = ShapeError
+
+
+@dataclass(frozen=True)
+class TileType(_Type):
+    """A tile of rows x cols; either may be decided by data."""
+
+    rows: Dim
+    cols: Dim
+    dtype: np.dtype
+
+    @property
+    def size_bytes(self) -> Dim:
+        """Bytes of one tile, padding included."""
+        return self.rows * row_bytes(self.cols, self.dtype)
+
+    @property
+    def size_elements(self) -> Dim:
+        """Numbers in one tile, padding included."""
+        return self.rows * self.cols
+
+    def __str__(self) -> str:
+        """As shape comments write it: ``16x64 bfloat16``."""
+        return f"{_factor(self.rows)}x{_factor(self.cols)} {dtype_name(self.dtype)}"
+
+
+@dataclass(frozen=True)
+class SelectorType(_Type):
+    """A multi-hot vector over ``width`` streams.
+
+    Attributes:
+        width: how many streams there are.
+        hits: how many every selector names, where that is known.
+    """
+
+    width: Annotated[int, Bounds(0)]
+    hits: Annotated[int, Bounds(0)] | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """One byte per stream."""
+        return self.width
+
+    def __str__(self) -> str:
+        """``selector of 8``."""
+        return f"selector of {self.width}"
+
+
+@dataclass(frozen=True)
+class BoolType(_Type):
+    """A truth value: an acknowledgement, or whether an element is padding."""
+
+    @property
+    def size_bytes(self) -> int:
+        """One byte."""
+        return 1
+
+    def __str__(self) -> str:
+        """``bool``."""
+        return "bool"
+
+
+@dataclass(frozen=True)
+class BufferType(_Type):
+    """A reference to an on-chip buffer of tiles, ``shape`` outermost first."""
+
+    shape: tuple[Dim, ...]
+    tile: TileType
+
+    @property
+    def size_bytes(self) -> Dim:
+        """Bytes of the buffer the reference stands for."""
+        return product(self.shape) * self.tile.size_bytes
+
+    def __str__(self) -> str:
+        """``buffer [2, 3] of 16x64 bfloat16``."""
+        return f"buffer {shape_text(self.shape)} of {self.tile}"
+
+
+@dataclass(frozen=True)
+class TupleType(_Type):
+    """Several values that travel together."""
+
+    items: tuple[ValueType, ...]
+
+    @cached_property
+    def count(self) -> int:
+        """How many values that are no tuples it has; whatever looks at each takes that long."""
+        return sum(item.count if isinstance(item, TupleType) else 1 for item in self.items)
+
+    @property
+    def size_bytes(self) -> Dim:
+        """Bytes of all values together."""
+        return sum(item.size_bytes for item in self.items)
+
+    def __str__(self) -> str:
+        """``(16x64 bfloat16, bool)``."""
+        return f"({', '.join(map(str, self.items))})"
+
+
+ValueType: TypeAlias = TileType | SelectorType | BoolType | BufferType | TupleType
+
+
+@dataclass(frozen=True)
+class StreamType:
+    """The shape of a stream, outermost dimension first, and the type of its elements.
+
+    The operators of a program make them by the thousand: what a user's operator makes is checked
+    where it is promised.
+    """
+
+    shape: tuple[Dim, ...]
+    value: ValueType
+
+    @property
+    def rank(self) -> int:
+        """Dimensions minus one: a bare sequence has rank 0."""
+        return len(self.shape) - 1
+
+    @property
+    def count(self) -> Dim:
+        """How many elements the stream carries."""
+        return product(self.shape)
+
+    def __str__(self) -> str:
+        """``[1, 10] of 1x64 bfloat16``."""
+        return f"{shape_text(self.shape)} of {self.value}"
+
+
+def shape_text(dims: tuple[Dim, ...]) -> str:
+    """Return ``[1, ceil(D_route[3]/16)]``: dimensions as types show them."""
+    return f"[{', '.join(map(short_text, dims))}]"
+
+
+def _factor(dim: Dim) -> str:
+    """In front of and behind the x of a tile a sum stands in brackets."""
+    text = short_text(dim)
+    return f"({text})" if " + " in text or " - " in text else text
+
+
+def holds_buffers(value: ValueType) -> bool:
+    """Whether elements of this type are, or contain, references to buffers."""
+    if isinstance(value, TileType):
+        return False
+    if isinstance(value, TupleType):
+        return any(map(holds_buffers, value.items))
+    return isinstance(value, BufferType)
+
+
+def with_dims(value: ValueType, change: Callable[[Dim], Dim]) -> ValueType:
+    """Return ``value`` with what ``change`` makes of each of its sizes."""
+    if isinstance(value, TileType):
+        rows, cols = change(value.rows), change(value.cols)
+        if rows is value.rows and cols is value.cols:
+            return value
+        return TileType(rows, cols, value.dtype)
+    if isinstance(value, BufferType):
+        tile = with_dims(value.tile, change)
+        assert isinstance(tile, TileType)
+        return BufferType(tuple(map(change, value.shape)), tile)
+    if isinstance(value, TupleType):
+        return TupleType(tuple(with_dims(item, change) for item in value.items))
+    return value
+
+
+def without_ragged(value: ValueType) -> ValueType:
+    """Return ``value`` without its ragged sizes, which two streams need not have alike."""
+    return with_dims(value, lambda dim: 0 if is_ragged(dim) else dim)
+
+
+_KINDS: Final[dict[type[ValueType], str]] = {
+    TileType: "tile",
+    SelectorType: "selector",
+    BoolType: "bool",
+    BufferType: "buffer",
+    TupleType: "tuple",
+}
+
+
+def kind_of(value: ValueType) -> str:
+    """Return what kind of value it is: tile, selector, buffer, bool or tuple."""
+    found = _KINDS.get(value.__class__)
+    return found or next(name for kind, name in _KINDS.items() if isinstance(value, kind))

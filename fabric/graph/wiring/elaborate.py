@@ -1,0 +1,380 @@
+"""From a wired program to nodes in their final order and the edges between them.
+
+The order of the nodes breaks ties and orders the ports of the HBM: operators in wiring order, a
+source when its first consumer is wired, inferred Broadcasts last. A Broadcast is inferred where a
+stream is read more than once.
+
+Source of Broadcast: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; timing as the
+authors' simulator: one hop more, and an element leaves when every output has a slot.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+from numbers import Rational
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+from typing_extensions import override
+
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import refuse
+from fabric.graph.hardware.description import OffChipDescription
+from fabric.graph.layouts.layout import Layout
+from fabric.graph.values.dims import Claim, dim_text
+from fabric.graph.values.expression import Symbol
+from fabric.graph.values.stream_type import StreamType, holds_buffers
+from fabric.graph.values.value import share
+from fabric.graph.wiring.costs import Costs, Rates, Work
+from fabric.graph.wiring.initial import in_front
+from fabric.graph.wiring.memory_map import MemoryMap, memory_map_of
+from fabric.graph.wiring.operator import Node, Operator, Wiring
+from fabric.graph.wiring.program import Program
+from fabric.graph.wiring.sites import Floor
+from fabric.graph.wiring.stream import Assumed, Feedback, Stream
+from fabric.messages.telling.errors import ConfigurationError, ProgramError
+from fabric.messages.telling.place import is_own
+from fabric.messages.telling.wording import close_to, found_text
+from fabric.timing.engine.ports import Ports
+
+__all__ = ["Broadcast", "Edge", "Plan", "elaborate"]
+
+
+class Edge(NamedTuple):
+    """One channel to be: from an output port to an input port."""
+
+    producer: Node
+    output: int
+    consumer: Node
+    input: int
+    claims: tuple[Claim, ...] = ()
+    """What the program says of its shape, besides what the producer does."""
+
+    @property
+    def name(self) -> str:
+        """``producer.output -> consumer.input``."""
+        return f"{self.producer.name}.{self.output} -> {self.consumer.name}.{self.input}"
+
+    @property
+    def key(self) -> str:
+        """``consumer.input``, which no other channel has: what ``--depth`` is given."""
+        return f"{self.consumer.name}.{self.input}"
+
+    @property
+    def type(self) -> StreamType:
+        """What the producer says it carries."""
+        return self.producer.outputs[self.output].type
+
+
+class Plan(NamedTuple):
+    """A program that is complete.
+
+    Attributes:
+        floor: where its units are; None where the hardware has no network, or it is not to be run.
+    """
+
+    program: Program
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    memory_map: MemoryMap
+    floor: Floor | None = None
+
+    @property
+    def shares_links(self) -> bool:
+        """Whether elements may have to wait for links that others use, too."""
+        return self.floor is not None and self.floor.mesh.limits
+
+    @property
+    def peak_bytes_per_cycle(self) -> Fraction:
+        """What the off-chip memory can move at most in one cycle for these operators."""
+        return self.program.hardware.hbm.peak_for(max(len(self.clients), 1))
+
+    @property
+    def clients(self) -> dict[int, Literal["read", "write"]]:
+        """The nodes that the off-chip memory serves, by number, each with its side."""
+        spills = self.program.hardware.on_chip.spill
+        sides = (
+            (node.index, node.operator.off_chip or (node.operator.spills if spills else None))
+            for node in self.nodes
+        )
+        return {index: side for index, side in sides if side is not None}
+
+
+def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -> Plan:
+    """Order the nodes, resolve feedback, check that all is read, infer Broadcasts, place tensors.
+
+    Args:
+        program: wired.
+        initial: sub-tensors to put in front of feedbacks, besides those that the program does.
+
+    Raises:
+        ProgramError: the program is empty, reads a stream of another program, leaves a primary
+            output unread or a feedback unconnected, expects what nobody stores or reads, has the
+            name of an inferred Broadcast, deepens a channel that there is not, or binds a size that
+            it says to be another.
+    """
+    if not program.nodes:
+        raise ProgramError(
+            f"program {program.name!r} has no operators: expected at least one",
+            file=program.place.file,
+            line=program.place.line,
+        )
+    _check_memory(program.hardware.hbm)
+    _check_expected(program)
+    fronts = _fronts(program, initial or {})
+    nodes = [*_ordered(program), *fronts.values()]
+    readers = _readers(program, nodes, fronts)
+    edges: list[Edge] = []
+    for node in tuple(nodes):
+        _check_useful(node, readers)
+        for port, stream in enumerate(node.outputs):
+            found = readers[node, port]
+            if not found and port not in node.operator.secondary_outputs:
+                raise ProgramError(
+                    f"{node.name}: output {port} ({stream.type}) is read by no operator: "
+                    "expected a reader, such as a store",
+                    file=node.place.file,
+                    line=node.place.line,
+                )
+            if len(found) > 1:
+                broadcast = _broadcast(node, stream, len(found))
+                program.names.refuse_taken(
+                    f"the Broadcast inferred behind {node.name}", broadcast.name, node.place
+                )
+                nodes.append(broadcast)
+                edges.append(Edge(node, port, broadcast, 0))
+                edges += [
+                    Edge(broadcast, k, *reader, _claims(reader, fronts))
+                    for k, reader in enumerate(found)
+                ]
+            elif found:
+                edges.append(Edge(node, port, *found[0], _claims(found[0], fronts)))
+            elif port in node.expected:
+                place = node.expected[port].place
+                raise ProgramError(
+                    f"expect is told what {stream} carries, which is read by no operator: expected "
+                    "a reader",
+                    file=place.file,
+                    line=place.line,
+                )
+    for index, node in enumerate(nodes):
+        node.index = index
+    _check_said(program, edges)
+    memory_map = memory_map_of(nodes, program.hardware.placement)
+    return Plan(program, tuple(nodes), tuple(edges), memory_map)
+
+
+def _check_memory(description: OffChipDescription) -> None:
+    """Refuse a user's memory that moves nothing, by what it says of itself."""
+    if is_own(description):
+        return
+    for name in ("request_bytes", "peak_bytes_per_cycle"):
+        found = getattr(description, name)
+        if not isinstance(found, Rational) or found <= 0:
+            refuse(
+                f"hbm: {type(description).__name__}.{name} is {found_text(found)}: expected a "
+                "number above 0",
+                ConfigurationError,
+            )
+
+
+def _check_expected(program: Program) -> None:
+    """Refuse outputs that are expected and not stored, unless a user's operator may do so."""
+    stored = program.names.outputs
+    if any(
+        node.operator.is_users and (not node.outputs or node.operator.off_chip == "write")
+        for node in program.nodes
+    ):
+        return
+    for name, expectation in program.expected.items():
+        if name not in stored:
+            raise expectation.without_output(program.name, name, stored)
+
+
+def _claims(reader: tuple[Node, int], fronts: Mapping[Feedback, Node]) -> tuple[Claim, ...]:
+    """Return what the program says of the shape that ``reader`` gets."""
+    node, port = reader
+    stream = node.inputs[port]
+    # Of what is put in front of a stream its program says nothing.
+    return () if stream in fronts else stream.claims
+
+
+def _check_said(program: Program, edges: Sequence[Edge]) -> None:
+    """Refuse what the program says of channels that there are not, and of sizes in two ways."""
+    if program.deepened:
+        known = {edge.key for edge in edges}
+        for option, place in program.deepened.items():
+            if option not in known:
+                raise ProgramError(
+                    f"deepen is given {option!r}, no channel's name: expected OPERATOR.INPUT, "
+                    f"{close_to(sorted(known), option)}",
+                    file=place.file,
+                    line=place.line,
+                )
+    for edge in edges:
+        for claim in edge.claims:
+            bound = program.sizes.get(claim.found) if isinstance(claim.found, Symbol) else None
+            if isinstance(claim.assumed, int) and bound not in (None, claim.assumed):
+                raise ProgramError(
+                    f"{claim.stream}: dimension {claim.dimension} ({dim_text(claim.found)}) is "
+                    f"bound to {bound}: expected {claim.assumed}, as the program assumes",
+                    file=claim.place.file,
+                    line=claim.place.line,
+                )
+
+
+def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> None:
+    """Refuse an operator none of whose secondary outputs is read, unless it stores something."""
+    ports = range(len(node.outputs))
+    if (
+        len(ports) > 1
+        and node.operator.off_chip != "write"
+        and not any(readers.get((node, port)) for port in ports)
+        and set(node.operator.secondary_outputs).issuperset(ports)
+    ):
+        raise ProgramError(
+            f"{node.name}: none of its {len(ports)} outputs is read by an operator: "
+            "expected a reader of one of them",
+            file=node.place.file,
+            line=node.place.line,
+        )
+
+
+def _fronts(program: Program, initial: Mapping[Feedback, int]) -> dict[Feedback, Node]:
+    """Return nodes that put elements in front of feedbacks, named as the program would do."""
+    taken = {node.name for node in program.nodes}
+    names = (name for number in count(1) if (name := f"initial_{number}") not in taken)
+    return {
+        feedback: in_front(program, feedback, elements, next(names))
+        for feedback, elements in initial.items()
+        if elements
+    }
+
+
+def _source(stream: Stream, fronts: Mapping[Feedback, Node]) -> Stream:
+    """Return what an operator reads that was given ``stream``."""
+    if isinstance(stream, Feedback):
+        front = fronts.get(stream)
+        return _source(stream.connected, fronts) if front is None else front.outputs[0]
+    return stream.resolve()
+
+
+def _readers(
+    program: Program, nodes: list[Node], fronts: Mapping[Feedback, Node]
+) -> dict[tuple[Node, int], list[tuple[Node, int]]]:
+    known = {*program.nodes, *fronts.values()}
+    readers: dict[tuple[Node, int], list[tuple[Node, int]]] = defaultdict(list)
+    for node in nodes:
+        for port, stream in enumerate(node.inputs):
+            source = _source(stream, fronts)
+            if isinstance(stream, Assumed):
+                stream.note_reader()
+            if not isinstance(source.node, Node) or source.node not in known:
+                raise ProgramError(
+                    f"{node.name} reads {source}, a stream of another program: "
+                    f"expected one made in {program.name!r}",
+                    file=node.place.file,
+                    line=node.place.line,
+                )
+            readers[source.node, source.port].append((node, port))
+    return readers
+
+
+def _ordered(program: Program) -> list[Node]:
+    ordered: dict[Node, None] = {}
+    for node in program.nodes:
+        if not node.inputs:
+            continue
+        for stream in node.inputs:
+            producer = stream.resolve().node
+            if isinstance(producer, Node) and not producer.inputs:
+                ordered.setdefault(producer)
+        ordered.setdefault(node)
+    for node in program.nodes:
+        ordered.setdefault(node)
+    return list(ordered)
+
+
+def _broadcast(node: Node, stream: Stream, readers: int) -> Node:
+    broadcast = Node(
+        Broadcast(readers), f"broadcast_{node.name}_{stream.port}", node.place, (stream,)
+    )
+    broadcast.outputs = tuple(Stream(broadcast, port, stream.type) for port in range(readers))
+    return broadcast
+
+
+@dataclass(frozen=True)
+class Broadcast(Operator):
+    """Repeat a stream on ``readers`` outputs.
+
+    Shapes:
+        source and every output: [D_a, ..., D_0].
+
+    Timing:
+        No cycles. An element waits for a slot in each output, in order.
+
+    Memory:
+        None.
+
+    Attributes:
+        readers: how many outputs there are, at least 1.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     rows = LinearOffChipLoad(np.ones((4, 64)), tile=(1, 64))()
+        ...     one, other = Broadcast(2)(rows)
+        ...     LinearOffChipStore("y")(Map(Mul())(one, other))
+        >>> print(one.type)
+        [1, 4, 1] of 1x64 bfloat16
+        >>> print(simulate(program).cycles)
+        110
+    """
+
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
+
+    readers: Annotated[int, Bounds(1)]
+
+    def __call__(self, source: Stream) -> tuple[Stream, ...]:
+        """Return the outputs."""
+        return self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (inputs[0].type,) * self.readers
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(passes=True, in_memory=rates.in_memory[0])
+
+    @override
+    def layouts(
+        self,
+        inputs: tuple[Layout | str, ...],
+        types: tuple[StreamType, ...],
+        outputs: tuple[StreamType, ...],
+    ) -> tuple[Layout | str, ...]:
+        return inputs * len(outputs)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sinks = ports.source, ports.outputs
+        buffers = holds_buffers(ports.input_types[0].value)
+        while (element := await source.receive()) is not None:
+            if buffers:
+                share(element[0], len(sinks) - 1)
+            for sink in sinks:
+                await sink.reserve()
+            for sink in sinks:
+                sink.put(element)
+            ports.turn()

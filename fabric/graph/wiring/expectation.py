@@ -1,0 +1,102 @@
+"""What a program expects of an output or a stream: who computes it, and how close is enough."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
+from typing import NamedTuple
+
+from fabric.messages.telling.errors import ProgramError
+from fabric.messages.telling.place import Place
+
+__all__ = ["Expectation", "Tolerance", "expectations"]
+
+
+class Tolerance(NamedTuple):
+    """How close is close enough: ``|found - wanted| <= atol + rtol * |wanted|``.
+
+    Attributes:
+        rtol, atol: what the program gives; what follows from the roundings on the way where None.
+        equal_nan: a NaN is right where one is expected.
+    """
+
+    rtol: float | None
+    atol: float | None
+    equal_nan: bool
+
+    @classmethod
+    def of(cls, rtol: object, atol: object, equal_nan: object, place: Place) -> Tolerance:
+        """Return what ``expect`` was told at ``place``.
+
+        Raises:
+            ProgramError: it is no tolerance.
+        """
+        if equal_nan not in (True, False):
+            raise _refused(f"equal_nan is {_kind(equal_nan)}: expected True or False", place)
+        return cls(_bound("rtol", rtol, place), _bound("atol", atol, place), bool(equal_nan))
+
+
+class Expectation(NamedTuple):
+    """An output or a stream as it should be.
+
+    Attributes:
+        compute: returns the array, or the tiles.
+        tolerance: of its elements.
+        place: where the program says so.
+    """
+
+    compute: Callable[[], object]
+    tolerance: Tolerance
+    place: Place
+
+    def without_output(self, program: str, name: str, stored: Iterable[str]) -> ProgramError:
+        """Return the error that ``program`` expects an output that is none of those ``stored``."""
+        known = ", ".join(sorted(stored)) or "nothing"
+        return ProgramError(
+            f"program {program!r} expects an output {name!r}, but stores {known}",
+            file=self.place.file,
+            line=self.place.line,
+        )
+
+
+def expectations(
+    outputs: Mapping[str, object], tolerance: Tolerance, place: Place
+) -> dict[str, Expectation]:
+    """Return what ``expect`` was told at ``place``, by the name of the output.
+
+    Raises:
+        ProgramError: no output, or something that cannot be called.
+    """
+    if not outputs:
+        raise _refused("no output is named: expected one, such as y=lambda: x @ w", place)
+    found = {}
+    for name, compute in outputs.items():
+        if not callable(compute):
+            raise _refused(
+                f"{name} is {_kind(compute)}: expected a function that returns the array, such as "
+                f"{name}=lambda: array",
+                place,
+            )
+        found[name] = Expectation(compute, tolerance, place)
+    return found
+
+
+def _bound(name: str, given: object, place: Place) -> float | None:
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, Real):
+        called = f"; an output cannot be called {name}" if callable(given) else ""
+        raise _refused(f"{name} is {_kind(given)}: expected a number from 0 on{called}", place)
+    value = float(given)
+    if not (math.isfinite(value) and value >= 0):
+        raise _refused(f"{name} is {value:g}: expected a number from 0 on", place)
+    return value
+
+
+def _kind(given: object) -> str:
+    return "a function" if callable(given) else f"of type {type(given).__name__}"
+
+
+def _refused(message: str, place: Place) -> ProgramError:
+    return ProgramError(f"expect: {message}", file=place.file, line=place.line)

@@ -1,0 +1,265 @@
+"""Initial: elements in front of a stream, so that a loop has something to begin with.
+
+Not in the paper. It is the delay of synchronous dataflow: E. Lee and D. Messerschmitt, Synchronous
+Data Flow, Proceedings of the IEEE, 1987.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from fabric.graph.values.conversion import ValueChangedError, converted
+from fabric.graph.values.dims import Dim, is_static
+from fabric.graph.values.fit import kept_as
+from fabric.graph.values.stream_type import (
+    BoolType,
+    SelectorType,
+    StreamType,
+    TileType,
+    TupleType,
+    ValueType,
+)
+from fabric.graph.values.value import ADDRESS_DTYPE, Empty, Selector, Tile, Value, dtype_name
+from fabric.graph.wiring.costs import Costs, Rates, Work
+from fabric.graph.wiring.operator import Node, Operator, Wiring
+from fabric.graph.wiring.stream import Feedback, Stream
+from fabric.messages.telling.errors import ShapeError
+from fabric.timing.engine.ports import Ports
+
+if TYPE_CHECKING:
+    from fabric.graph.wiring.program import Program
+
+__all__ = ["Initial", "any_value", "beginning", "in_front"]
+
+
+@dataclass(frozen=True)
+class Initial(Operator):
+    """Put ``count`` sub-tensors in front of a stream; each of their elements is ``value``.
+
+    In a loop, every operator waits for the output of another one.
+    ``loop.connect(Initial(0, keep_length=True)(stream))`` gives the loop an element to begin with,
+    and drops the last one, which does not go round. Without ``keep_length`` the loop ends when one
+    of its operators ends, for instance a Reassemble that has used all its selectors.
+
+    Shapes:
+        source: [D_a, D_a-1, ..., D_0], all but D_a numbers of at least 1; output:
+        [D_a + count, D_a-1, ..., D_0]; with ``keep_length``, where D_a is a number of at least
+        ``count``, that of the source. Of rank 0, ``count`` elements without stops come first; of a
+        higher rank, whole sub-tensors [D_a-1, ..., D_0] with the stops that close them.
+
+    Timing:
+        No cycles. The elements in front leave at cycle 0 if the channel has slots for them. They
+        are not in memory.
+
+    Memory:
+        None.
+
+    Attributes:
+        value: a number, or rows x cols of them, for a tile; an index, or several, for a selector;
+            a truth value; a tuple of these for a tuple.
+        count: at least 1.
+        keep_length: drop as many sub-tensors at the end as there are in front, so that the stream
+            is delayed and as long as before.
+
+    Example:
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((2, 4)), tile=(1, 4))())
+        ...     longer = Initial(0)(rows)
+        ...     LinearOffChipStore("y")(Promote(0)(longer))
+        >>> program.expect(y=lambda: np.array([0, 1, 1])[:, None] * np.ones((3, 4)))
+        >>> print(longer.type)
+        [3] of 1x4 bfloat16
+        >>> print(simulate(program).verified)
+        True
+    """
+
+    conducted: ClassVar[bool] = True
+
+    value: Any
+    count: int = 1
+    keep_length: bool = False
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the stream with its new beginning."""
+        (result,) = self.wire(source)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        outer, *inner = source.shape
+        if self.count < 1:
+            raise ShapeError(
+                f"Initial puts {self.count} sub-tensors in front of {source}: expected at least 1"
+            )
+        if self.keep_length and not (isinstance(outer, int) and outer >= self.count):
+            raise ShapeError(
+                f"Initial drops the last {self.count} of {source}: expected an outermost dimension "
+                f"that is a number, at least {self.count}"
+            )
+        if not all(isinstance(dim, int) and dim > 0 for dim in inner):
+            raise ShapeError(
+                f"Initial puts {self.value!r} in front of {source}: expected inner dimensions that "
+                "are numbers above 0"
+            )
+        try:
+            _made(self.value, source.value, functional=True)
+        except ValueError as error:
+            raise ShapeError(
+                f"Initial puts {self.value!r} in front of {source}: expected {error}"
+            ) from None
+        if self.keep_length:
+            return (source.type,)
+        front = wiring.absorb(outer + self.count, ragged=False)
+        return (StreamType((front, *inner), source.value),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(needs="none")
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink = ports.source, ports.sink
+        type_ = ports.input_types[0]
+        value = _made(self.value, type_.value, functional=ports.functional)
+        rank, expected = type_.rank, type_.shape[0]
+        kept = expected - self.count if self.keep_length and isinstance(expected, int) else None
+        for left in reversed(range(ports.repeats)):
+            for _ in range(self.count):
+                for stop in _stops(type_.shape[1:]):
+                    await sink.send((value, stop))
+            # The next input begins with what this one began with. Where it ends is not known of
+            # one whose length is not. In a loop nobody ends before the last has gone by here.
+            counts = isinstance(expected, int) and (left or kept is not None)
+            groups = expected if counts else -1
+            passed = 0
+            while groups and (element := await source.receive()) is not None:
+                groups -= element[1] >= rank
+                is_kept = kept is None or passed < kept
+                passed += element[1] >= rank
+                if not is_kept:
+                    continue
+                if isinstance(element[0], Empty):
+                    await sink.send_bare(element[1], element[0].dimension)
+                else:
+                    await sink.send(element)
+            if groups < 0:
+                break
+
+
+def any_value(type_: ValueType) -> object:
+    """Return some value of ``type_`` as ``Initial`` is given it; None where there is none."""
+    match type_:
+        case BoolType():
+            return True
+        case SelectorType(hits=1 | None):
+            return 0
+        case SelectorType():
+            return tuple(range(type_.hits or 0))
+        case TileType() if is_static(type_.rows) and is_static(type_.cols):
+            return 0
+        case TupleType():
+            items = tuple(map(any_value, type_.items))
+            return None if None in items else items
+        case _:
+            return None
+
+
+def beginning(feedback: Feedback, count: int) -> Initial:
+    """Return what puts ``count`` sub-tensors of any value in front of ``feedback``.
+
+    A stream whose length is a number was promised to be as long: it keeps that.
+    """
+    stream = feedback.connected
+    return Initial(any_value(stream.value), count, isinstance(stream.shape[0], int))
+
+
+def in_front(program: Program, feedback: Feedback, count: int, name: str) -> Node:
+    """Return the node of ``feedback.connect(...)`` with what ``beginning`` says in front.
+
+    Raises:
+        ShapeError: there is no value of its type, or sub-tensors have no certain size.
+    """
+    stream, place = feedback.connected, feedback.connected_at or feedback.place
+    node = Node(beginning(feedback, count), name, place, (stream,))
+    types = node.operator.infer(Wiring(program, name), stream)
+    node.outputs = tuple(Stream(node, port, each) for port, each in enumerate(types))
+    return node
+
+
+def _stops(shape: Sequence[Dim]) -> Iterator[int]:
+    """Yield the stops of a tensor, in row-major order."""
+    sizes = [math.prod(shape[-dims:]) for dims in range(1, len(shape) + 1)]
+    for number in range(1, math.prod(shape) + 1):
+        yield sum(number % size == 0 for size in sizes)
+
+
+def _made(given: object, type_: ValueType, *, functional: bool) -> Value:
+    """Return ``given`` as a value of ``type_``.
+
+    Raises:
+        ValueError: it cannot be one; says what would do.
+    """
+    match type_:
+        case BoolType():
+            if not isinstance(given, bool):
+                raise ValueError("True or False")
+            return given
+        case SelectorType():
+            return _selector(given, type_)
+        case TileType():
+            return _tile(given, type_, functional=functional)
+        case TupleType():
+            items = type_.items
+            if not isinstance(given, tuple) or len(given) != len(items):
+                raise ValueError(f"a tuple of {len(items)}")
+            made = zip(given, items, strict=True)
+            return tuple(_made(each, item, functional=functional) for each, item in made)
+        case _:
+            raise ValueError("a stream without buffers, for which nobody has asked room")
+
+
+def _selector(given: Any, type_: SelectorType) -> Selector:
+    try:
+        hits = {index(hit) for hit in (given if isinstance(given, Iterable) else (given,))}
+    except TypeError:
+        hits = {-1}
+    known = type_.hits is None or type_.hits == len(hits)
+    if not known or not hits <= set(range(type_.width)):
+        number = {None: "indices", 1: "1 index"}.get(type_.hits, f"{type_.hits} indices")
+        raise ValueError(f"{number} from 0 to {type_.width - 1}")
+    return Selector(tuple(sorted(hits)), type_.width)
+
+
+def _tile(given: object, type_: TileType, *, functional: bool) -> Tile:
+    rows, cols = type_.rows, type_.cols
+    if not isinstance(rows, int) or not isinstance(cols, int):
+        raise ValueError("tiles whose rows and columns are numbers")
+    array = np.asarray(given)
+    numbers = f"a number, or {rows}x{cols} of them"
+    if array.shape not in ((), (rows, cols)):
+        raise ValueError(numbers)
+    try:
+        data = converted(array, type_.dtype)
+    except ValueChangedError as error:
+        held = f"numbers that {dtype_name(type_.dtype)} can hold"
+        raise ValueError(numbers if error.number is None else held) from None
+    # Addresses and lengths are real in both modes.
+    real = functional or type_.dtype == ADDRESS_DTYPE
+    if not real:
+        return Tile(rows, cols, type_.dtype)
+    data = data if data.dtype == kept_as(type_.dtype) else array.astype(kept_as(type_.dtype))
+    return Tile(rows, cols, type_.dtype, np.broadcast_to(data, (rows, cols)))

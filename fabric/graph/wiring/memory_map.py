@@ -1,0 +1,203 @@
+"""Where the tensors of a program are in off-chip memory: one address space for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from fabric.graph.hardware.address_space import Region
+from fabric.graph.hardware.description import PlacementDescription
+from fabric.graph.values.dims import is_static, product
+from fabric.graph.values.value import row_bytes
+from fabric.graph.wiring.costs import OffChipTensor
+from fabric.graph.wiring.mistakes import off_chip_tensor_of
+from fabric.graph.wiring.operator import Node
+
+__all__ = ["MemoryMap", "Placed", "memory_map_of"]
+
+
+class TensorLayout(NamedTuple):
+    """Of a tensor.
+
+    Attributes:
+        contiguous: each of its tiles is in one piece; else it is row-major.
+        padding_bytes: behind each row of a row-major one.
+        reason: why it is row-major where tiles are to be contiguous; None where they are, or need
+            not be.
+    """
+
+    contiguous: bool = False
+    padding_bytes: int = 0
+    reason: str | None = None
+
+    def size_bytes(self, tensor: OffChipTensor | None) -> int | None:
+        """Return what ``tensor`` takes; None where data decide, or nothing is said."""
+        size_bytes = None if tensor is None else tensor.size_bytes
+        if tensor is None or not isinstance(size_bytes, int):
+            return None
+        if not self.padding_bytes:
+            return size_bytes
+        rows: int = product(tensor.shape) // max(1, tensor.columns)
+        return size_bytes + rows * self.padding_bytes
+
+    def cut(self, region: Region, tensor: OffChipTensor | None) -> Region:
+        """Return ``region`` with the tiles that an operator says of its ``tensor``."""
+        if tensor is None or tensor.tile is None:
+            return region
+        rows, cols = tensor.tile
+        rows = rows if is_static(rows) else 1
+        width_bytes = row_bytes(cols, tensor.dtype)
+        if self.contiguous:
+            return region._replace(band_pitch_bytes=rows * width_bytes, row_pitch_bytes=width_bytes)
+        pitch_bytes = row_bytes(tensor.columns, tensor.dtype) + self.padding_bytes
+        return region._replace(
+            tiles_across=max(1, tensor.columns // cols),
+            tile_pitch_bytes=width_bytes,
+            band_pitch_bytes=rows * pitch_bytes,
+            row_pitch_bytes=pitch_bytes,
+        )
+
+
+def layout_of(
+    said: Sequence[OffChipTensor | None], placement: PlacementDescription
+) -> TensorLayout:
+    """Return the layout of one tensor.
+
+    Args:
+        said: of it by each operator that uses it; at least one.
+        placement: what the hardware wants.
+    """
+    reason = None
+    if placement.tiles == "contiguous":
+        reason = _row_major_reason(said)
+        if reason is None:
+            return TensorLayout(contiguous=True)
+    return TensorLayout(False, _padding_bytes(said, placement.row_padding_bytes), reason)
+
+
+def _row_major_reason(said: Sequence[OffChipTensor | None]) -> str | None:
+    """Return why tiles cannot be contiguous."""
+    tiles: set[tuple[int, int, int]] = set()
+    for each in said:
+        if each is None or each.tile is None:
+            return "its operator names bytes, not tiles"
+        rows, cols = each.tile
+        if not is_static(rows):
+            return "data decide how many rows its tiles have"
+        if each.columns // cols * row_bytes(cols, each.dtype) != row_bytes(
+            each.columns, each.dtype
+        ):
+            return "its tiles begin in the middle of a byte"
+        elements = product(each.shape)
+        if is_static(elements) and elements % (rows * each.columns):
+            return "its tiles do not divide its rows"
+        tiles.add((each.columns, rows, cols))
+    if len(tiles) == 1:
+        return None
+    cut = [f"{rows}x{cols} of rows of {width:,}" for width, rows, cols in sorted(tiles)]
+    return f"it is cut into tiles of {' and '.join(cut)}"
+
+
+def _padding_bytes(said: Sequence[OffChipTensor | None], padding_bytes: int) -> int:
+    pitches = {
+        row_bytes(each.columns, each.dtype)
+        for each in said
+        if each is not None and each.tile is not None
+    }
+    if (
+        not padding_bytes
+        or len(pitches) != 1
+        or any(each is None or each.tile is None for each in said)
+    ):
+        return 0
+    (pitch_bytes,) = pitches
+    is_power = pitch_bytes & (pitch_bytes - 1) == 0
+    return padding_bytes if is_power and pitch_bytes > padding_bytes else 0
+
+
+_ROOM_BYTES: Final = 1 << 50
+"""For a tensor whose size data decide: more than a run of a day moves."""
+
+
+class Placed(NamedTuple):
+    """A tensor in its place.
+
+    Attributes:
+        nodes: the operators that read or write it, in node order.
+        tensor: what they say of it; None where an operator says nothing.
+        first_address: of its first byte.
+        size_bytes: that it takes; None where data decide.
+        layout: what is behind what in it.
+    """
+
+    nodes: tuple[Node, ...]
+    tensor: OffChipTensor | None
+    first_address: int
+    size_bytes: int | None
+    layout: TensorLayout
+
+
+class MemoryMap:
+    """The off-chip tensors of a program, those whose size data decide behind all others.
+
+    Attributes:
+        tensors: by address; of each kind in the order of the first node that uses it.
+        placement: what the hardware says of their places.
+        end_address: behind all of them.
+    """
+
+    def __init__(
+        self,
+        tensors: Sequence[Placed],
+        regions: Mapping[Node, Region],
+        placement: PlacementDescription,
+        end_address: int,
+    ) -> None:
+        """Know where each of ``tensors`` is, and its tiles by who uses them."""
+        self.tensors: Final = tuple(tensors)
+        self.placement: Final = placement
+        self.end_address: Final = end_address
+        self._regions: Final = regions
+
+    def region(self, node: Node) -> Region | None:
+        """Return where the tensor of ``node`` is; None where it is no off-chip operator."""
+        return self._regions.get(node)
+
+
+def memory_map_of(nodes: Sequence[Node], placement: PlacementDescription) -> MemoryMap:
+    """Return where the tensors of ``nodes``, all those of a program in their order, are."""
+    found: dict[object, dict[Node, OffChipTensor | None]] = {}
+    for node in nodes:
+        if node.operator.off_chip is not None:
+            tensor = off_chip_tensor_of(node)
+            found.setdefault(_key(node, tensor), {})[node] = tensor
+    unplaced = []
+    for users in found.values():
+        said = tuple(users.values())
+        layout = layout_of(said, placement)
+        unplaced.append((users, layout, layout.size_bytes(said[0])))
+    tensors, regions = [], {}
+    end_address = 0
+    alignment_bytes = placement.alignment_bytes
+    for number, (users, layout, size_bytes) in enumerate(
+        sorted(unplaced, key=lambda each: each[-1] is None)
+    ):
+        room_bytes = _ROOM_BYTES if size_bytes is None else size_bytes
+        address = end_address + number * placement.stagger_bytes
+        first = next(iter(users.values()))
+        tensors.append(Placed(tuple(users), first, address, size_bytes, layout))
+        for node, tensor in users.items():
+            region = Region(address, room_bytes, node.operator.off_chip == "write")
+            regions[node] = layout.cut(region, tensor)
+        end_address += -(-room_bytes // alignment_bytes) * alignment_bytes
+    behind = end_address + len(unplaced) * placement.stagger_bytes
+    return MemoryMap(tensors, regions, placement, behind)
+
+
+def _key(node: Node, tensor: OffChipTensor | None) -> object:
+    """Return what two operators that use one tensor have in common."""
+    if tensor is None:
+        return node
+    if tensor.output is not None:
+        return tensor.output
+    return id(tensor.source), tensor.shape, tensor.dtype

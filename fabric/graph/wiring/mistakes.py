@@ -1,0 +1,221 @@
+"""What operators say and are given while a program is wired, and whose mistake it is."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Real
+from typing import Final
+
+from fabric.graph.arguments.described import Described, called_wrongly, settle
+from fabric.graph.values.expression import Expression
+from fabric.graph.values.stream_type import StreamType, TileType, ValueType
+from fabric.graph.wiring.costs import NEEDS, WORK_NUMBERS, Costs, OffChipTensor, Rates, Work
+from fabric.graph.wiring.operator import Node, Operator
+from fabric.graph.wiring.stream import Stream
+from fabric.messages.telling.errors import FabricError, ProgramError, ShapeError, said
+from fabric.messages.telling.place import Place, defining_place, is_own, raising_place
+from fabric.messages.telling.users_code import pass_signals
+from fabric.messages.telling.wording import found_text, one_of
+
+__all__ = [
+    "costs_of",
+    "failed_in",
+    "no_stream",
+    "off_chip_tensor_of",
+    "outputs_of",
+    "rounded_in",
+    "work_of",
+]
+
+_EXPECTED: Final = "a tuple of StreamTypes, one for each output"
+
+_VALUE_TYPES: Final = frozenset(typing.get_args(ValueType))
+
+
+def no_stream(operator: Operator, position: int, found: object, place: Place) -> ProgramError:
+    """Return the error for an input that is no stream."""
+    hint = ""
+    if isinstance(found, Operator):
+        hint = f", such as {type(found).__name__}(...)(...)"
+    elif isinstance(found, tuple | list) and any(isinstance(each, Stream) for each in found):
+        hint = ", such as one of them"
+    return ProgramError(
+        f"{type(operator).__name__} input {position} is {found_text(found)}: "
+        f"expected a stream{hint}",
+        file=place.file,
+        line=place.line,
+    )
+
+
+def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
+    """Return the streams that ``infer`` promises.
+
+    Raises:
+        ProgramError: it returned something else than types of streams, or has no output that the
+            class calls secondary.
+        ShapeError: a shape or an element type is none.
+    """
+    operator = node.operator
+    if not isinstance(types, tuple | list):
+        raise _returned(operator, "infer", types, _EXPECTED)
+    outputs = []
+    for port, each in enumerate(types):
+        if each.__class__ is not StreamType:
+            raise _returned(operator, "infer", types, _EXPECTED)
+        if each.value.__class__ not in _VALUE_TYPES or operator.is_users:
+            settle(each, ShapeError, f"{type(operator).__name__} output {port}")
+        outputs.append(Stream(node, port, each))
+    known = range(len(outputs))
+    if operator.is_users and not set(operator.secondary_outputs).issubset(known):
+        numbers = ", ".join(map(str, known)) or "no number"
+        raise ProgramError(
+            f"{type(operator).__name__}: secondary_outputs is "
+            f"{found_text(operator.secondary_outputs)}: expected a tuple of {numbers}",
+            file=node.place.file,
+            line=node.place.line,
+        )
+    return tuple(outputs)
+
+
+def failed_in(
+    operator: Operator, method: str, error: BaseException, place: Place | None = None
+) -> ProgramError | None:
+    """Return the error for what a user's code raised in ``method``; None for our own.
+
+    What a user's function has other parameters for, or returns, may be raised in ours: it is told
+    at ``place``.
+    """
+    where = raising_place(error) or (place if _has_users_part(operator) else None)
+    if where is None or isinstance(error, FabricError):
+        return None
+    return called_wrongly(error) or ProgramError(
+        f"{type(operator).__name__}: {method}() raised {said(error)}",
+        file=where.file,
+        line=where.line,
+    )
+
+
+def costs_of(node: Node, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    """Return what the operator of ``node`` costs.
+
+    Raises:
+        ProgramError: its ``costs`` raised, or returned something else.
+    """
+    operator = node.operator
+    with _failing(operator, "costs", node.place):
+        costs = operator.costs(inputs, outputs)
+    if not isinstance(costs, Costs):
+        raise _returned(operator, "costs", costs, "Costs")
+    for name, amount in vars(costs).items() if operator.is_users else ():
+        if not isinstance(amount, Real | Expression):
+            raise _returned(
+                operator, "costs", amount, f"a number or an expression of symbols as {name}"
+            )
+        if isinstance(amount, Real) and amount < 0:
+            raise _returned(operator, "costs", amount, f"a number of at least 0 as {name}")
+    return costs
+
+
+def work_of(
+    operator: Operator,
+    inputs: tuple[StreamType, ...],
+    outputs: tuple[StreamType, ...],
+    rates: Rates,
+) -> Work | None:
+    """Return the least that ``operator`` does; None where nothing is known.
+
+    Raises:
+        ProgramError: its ``work`` raised, or returned something else.
+    """
+    with _failing(operator, "work"):
+        work: object = operator.work(inputs, outputs, rates)
+    if work is not None and not isinstance(work, Work):
+        raise _returned(operator, "work", work, "Work or None")
+    if work is not None and not is_own(operator):
+        _check_work(
+            operator, work, {"closing": len(inputs), "sees": len(inputs), "late": len(outputs)}
+        )
+    return work
+
+
+def _check_work(operator: Operator, work: Work, ports: dict[str, int]) -> None:
+    for name in WORK_NUMBERS:
+        amount = getattr(work, name)
+        if not isinstance(amount, Real | Expression):
+            raise _returned(
+                operator, "work", amount, f"a number or an expression of symbols as {name}"
+            )
+    for name, count in ports.items():
+        listed: object = getattr(work, name)
+        known = isinstance(listed, tuple) and all(port in range(count) for port in listed)
+        if listed is not None and not known:
+            numbers = ", ".join(map(str, range(count))) or "no number"
+            raise _returned(operator, "work", listed, f"a tuple of {numbers} as {name}, or None")
+    needs = typing.get_args(NEEDS)
+    if work.needs not in needs:
+        raise _returned(
+            operator, "work", work.needs, f"{one_of(list(needs), str(work.needs))} as needs"
+        )
+    if not isinstance(work.tile, TileType | None):
+        raise _returned(operator, "work", work.tile, "the type of a tile as tile, or None")
+
+
+def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
+    """Return what the operator of ``node`` says of its off-chip tensor.
+
+    Raises:
+        ProgramError: its ``off_chip_tensor`` raised, or returned something else.
+    """
+    operator = node.operator
+    with _failing(operator, "off_chip_tensor", node.place):
+        tensor: object = operator.off_chip_tensor(node.input_types, node.output_types)
+    if tensor is not None and not isinstance(tensor, OffChipTensor):
+        raise _returned(operator, "off_chip_tensor", tensor, "an OffChipTensor or None")
+    return tensor
+
+
+def rounded_in(operator: Operator) -> int:
+    """Return how many roundings in a row a number goes through in ``operator``.
+
+    Raises:
+        ProgramError: its ``roundings`` raised, or is something else.
+    """
+    with _failing(operator, "roundings"):
+        count: object = operator.roundings
+    if not isinstance(count, int) or count < 0:
+        raise _returned(operator, "roundings", count, "an integer of at least 0")
+    return count
+
+
+@contextmanager
+def _failing(operator: Operator, method: str, place: Place | None = None) -> Iterator[None]:
+    """Tell what a user's ``method`` raises at its line; what is ours goes on as it is."""
+    try:
+        yield
+    except FabricError as error:
+        if error.file is None and place is not None:
+            error.file, error.line = place
+        raise
+    except BaseException as error:
+        pass_signals(error)
+        failure = failed_in(operator, method, error, place)
+        if failure is None:
+            raise
+        raise failure from error
+
+
+def _has_users_part(operator: Operator) -> bool:
+    """Whether ``operator`` is a user's, or a function that it was given."""
+    given = (each for each in vars(operator).values() if isinstance(each, Described))
+    return not all(map(is_own, (operator, *given)))
+
+
+def _returned(operator: Operator, method: str, found: object, expected: str) -> ProgramError:
+    file, line = defining_place(getattr(type(operator), method)) or (None, None)
+    return ProgramError(
+        f"{type(operator).__name__}: {method}() returned {found_text(found)}: expected {expected}",
+        file=file,
+        line=line,
+    )

@@ -1,0 +1,140 @@
+"""Names that a program gives once: those of operators, of stored outputs and of extra fields."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+from typing_extensions import override
+
+from fabric.messages.telling.errors import ProgramError
+from fabric.messages.telling.place import Place, calling_place
+from fabric.messages.telling.wording import visible
+
+__all__ = ["Extra", "Names"]
+
+_WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z](?:[a-z]|$))|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where a word of a class's name begins; capitals in a row are one."""
+
+
+class Names:
+    """The names of a program's operators and stored outputs, and who has them."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, Place] = {}
+        self._counts: defaultdict[str, int] = defaultdict(int)
+        self._outputs: dict[str, tuple[str, object, object]] = {}
+        self._stores: defaultdict[str, dict[str, None]] = defaultdict(dict)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The stored outputs that operators have told of, in wiring order."""
+        return tuple(self._outputs)
+
+    def stored_by(self, node_name: str) -> tuple[str, ...]:
+        """Return the outputs that an operator has told of."""
+        return tuple(self._stores.get(node_name, ()))
+
+    def take(self, kind: str, name: str | None, place: Place, does: str) -> str:
+        """Return ``name``, or where None one made of ``does``, which nobody else has.
+
+        Args:
+            kind: the operator's class.
+            name: that the program gives it.
+            place: where it is wired.
+            does: the class of the function that it applies, or its own.
+
+        Raises:
+            ProgramError: the name is empty, or in use.
+        """
+        if name is None:
+            base = _base(does)
+            while name is None or name in self._places:
+                self._counts[base] += 1
+                name = f"{base}_{self._counts[base]}"
+        elif not name:
+            raise _error(f"{kind} is named '': expected a name of at least one character", place)
+        name = visible(name)
+        self.refuse_taken(kind, name, place)
+        self._places[name] = place
+        return name
+
+    def refuse_taken(self, kind: str, name: str, place: Place) -> None:
+        """Refuse a ``name`` that an operator has.
+
+        Raises:
+            ProgramError: one has.
+        """
+        if name in self._places:
+            first = self._places[name]
+            raise _error(
+                f"{kind} is named {name!r}, as the operator at {first} is: "
+                "expected a name not in use yet",
+                place,
+            )
+
+    def store(self, node_name: str, output: str, tensor: object, tiles: object) -> None:
+        """Let the operator ``node_name`` store ``output``.
+
+        Args:
+            node_name: the operator.
+            output: the name of what it stores.
+            tensor: what it writes to; operators that give the same object and ``tiles`` share the
+                output. None shares it with nobody.
+            tiles: the type of what it writes.
+
+        Raises:
+            ProgramError: the name is empty, or another operator stores something else under it.
+        """
+        place = self._places[node_name]
+        if not output:
+            raise _error(f"{node_name} stores an output named '': expected a name", place)
+        self._stores[node_name][output] = None
+        first, shared, types = self._outputs.setdefault(output, (node_name, tensor, tiles))
+        if first == node_name or (tensor is not None and tensor is shared and tiles == types):
+            return
+        expected = "a name of its own"
+        if tensor is not None and shared is not None:
+            expected = f"the same tensor object and tiles as there, or {expected}"
+        raise _error(
+            f"{node_name} stores an output {output!r}, as {first} does at {self._places[first]}: "
+            f"expected {expected}",
+            place,
+        )
+
+
+class Extra(dict[str, Callable[[], object]]):
+    """Callables that compute further fields of the report, by name, each given once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._places: dict[str, Place] = {}
+
+    @override
+    def __setitem__(self, name: str, compute: Callable[[], object]) -> None:
+        place = calling_place()
+        if name in self:
+            raise _error(
+                f"extra[{name!r}] is given a second time, the first is at {self._places[name]}: "
+                "expected a name not in use yet",
+                place,
+            )
+        self._places[name] = place
+        super().__setitem__(name, compute)
+
+    def place(self, name: str) -> Place:
+        """Return where ``name`` was given."""
+        return self._places[name]
+
+
+@lru_cache
+def _base(kind: str) -> str:
+    """Return the name of a class in small letters: ``row_sum``, ``silu``, ``rms_norm``."""
+    return _WORDS.sub("_", kind.lstrip("_")).lower()
+
+
+def _error(message: str, place: Place) -> ProgramError:
+    return ProgramError(message, file=place.file, line=place.line)

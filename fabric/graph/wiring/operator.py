@@ -1,0 +1,548 @@
+"""Operators as frozen descriptions, and the nodes of a program they become.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple, Protocol
+
+from typing_extensions import override
+
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import Described, field_checks
+from fabric.graph.hardware.description import UnitKind
+from fabric.graph.layouts.layout import Laid, Layout
+from fabric.graph.values.dims import Dim
+from fabric.graph.values.stream_type import StreamType, ValueType, with_dims
+from fabric.graph.wiring.expectation import Expectation
+from fabric.graph.wiring.stream import Assumed, Stream, unfit
+from fabric.messages.telling.errors import ProgramError
+from fabric.messages.telling.place import Place, calling_place, defining_place, is_own
+from fabric.messages.telling.wording import counted, found_text
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from fabric.graph.hardware.description import Hardware
+    from fabric.graph.wiring.costs import Costs, OffChipTensor, Rates, Work
+    from fabric.graph.wiring.names import Names
+    from fabric.timing.engine.ports import Ports
+
+__all__ = [
+    "ComputeOperator",
+    "Node",
+    "Operator",
+    "Wiring",
+    "applied_by",
+    "behaving_as",
+    "current_program",
+    "is_conducted",
+]
+
+
+class Wired(Protocol):
+    """The program that operators are wired into, as far as they know it."""
+
+    @property
+    def name(self) -> str:
+        """Of the program."""
+        ...
+
+    @property
+    def hardware(self) -> Hardware:
+        """What the program leaves open."""
+        ...
+
+    @property
+    def names(self) -> Names:
+        """Of its operators and stored outputs."""
+        ...
+
+    def add(
+        self, operator: Operator, inputs: tuple[Stream, ...], place: Place
+    ) -> tuple[Stream, ...]:
+        """Wire ``operator`` behind ``inputs`` and return its outputs."""
+        ...
+
+    def symbol(
+        self,
+        name: str,
+        *,
+        ragged: bool = False,
+        shared_by: tuple[object, ...] = (),
+        size: int | Fraction | None = None,
+    ) -> Dim:
+        """See ``Wiring.symbol``."""
+        ...
+
+    def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
+        """See ``Wiring.absorb``."""
+        ...
+
+    def renew(self, dim: Dim, name: str) -> Dim:
+        """See ``Wiring.renewed``."""
+        ...
+
+    def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
+        """See ``Wiring.mixture``."""
+        ...
+
+
+current_program: ContextVar[Wired | None] = ContextVar("program", default=None)
+"""The program whose ``with`` block is open."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator(Described):
+    """The description of an operator: parameters, types, costs and behaviour.
+
+    Subclasses are frozen dataclasses that define ``infer``, ``costs``, ``run`` and a ``__call__``
+    whose parameters name the input streams and which returns ``self.wire(...)``. Each field is
+    checked against its annotation when an operator is made; ``Annotated[int, Bounds(1)]`` says
+    more.
+
+    Operators you write may await only their channels, in a single task. Unless a class is
+    ``conducted``, what it does in ``run`` is checked, and a violation is an error that names the
+    line. The rules are:
+
+    * an element is a tuple of a value of the output's type and the level of its stop, from 0 to the
+      rank; where a tensor is empty, ``Empty(dimension)`` stands for the value: such a bare stop
+      closes nothing that is open inside; the last element closes all dimensions;
+    * tiles have data in functional mode, none in timing mode (integers may); a tile that was sent
+      or received is not written any more;
+    * ``send``, ``send_at``, ``send_bare``, ``reserve``, ``receive`` and ``peek`` are awaited at
+      once, in the operator's own task; ``put`` follows ``reserve``, ``take`` follows ``peek``;
+    * its unit's clock and counters move by ``charge`` and by waiting, and are not set; charging on
+      and on without an element between is a livelock.
+
+    Reading on after the end is allowed: ``receive`` and ``peek`` return None again.
+
+    A class that states ``conducted = True`` promises to keep these rules. Nothing is checked then,
+    and its operators cost as much as the fabric's own. It also promises that ``run`` awaits only
+    its channels, its ports and their clock, swallows nothing that these raise, and shares no value
+    that it goes on changing. If a class breaks the promise, the result is wrong cycles, an error in
+    another operator, or a run without end. A subclass inherits the statement if it overrides only
+    ``infer``, ``costs``, ``work``, ``__call__``, how an operator is made, or defaults of its
+    fields. A subclass that overrides anything else is checked, unless it states it again.
+
+    A conducted class may also state ``turns = True``. In timing mode its operators then run in
+    compiled code, many times faster. ``run`` is called only to find out what it does in each
+    situation, on ports that note the answer, and it must have no other effects. It therefore calls
+    ``ports.turn(...)`` each time it has dealt with an element or a group, and passes everything
+    that it keeps: numbers, values, tuples of these. What it does next may depend only on that and
+    on what it receives. Write a loop that does the same a number of times over
+    ``ports.times(count)``. ``carries_numbers = True`` also says that it passes on the numbers in
+    tiles without looking at them, except addresses (``ports.number``). Subclasses inherit these
+    statements as they inherit ``conducted``. If a situation cannot be written down like this, the
+    operator continues as a task from where it stands: ``run`` is called once more and gets there
+    unnoticed.
+
+    Attributes:
+        name: its name in reports; if it has none, its function or class with a number: ``exp_1``.
+
+    Family:
+        Beyond the paper's tables.
+    """
+
+    duties: ClassVar[tuple[str, ...]] = ("infer", "costs", "run", "__call__")
+
+    conducted: ClassVar[bool] = False
+    """Whether ``run`` keeps to the rules without being looked at, as its class promises."""
+
+    turns: ClassVar[bool] = False
+    """Whether ``run`` goes on as its last ``turn`` said, so that it need be asked only once."""
+
+    carries_numbers: ClassVar[bool] = False
+    """Of an operator that turns: whether it passes numbers in tiles on without a look at them."""
+
+    kind: ClassVar[UnitKind] = "routing"
+    off_chip: ClassVar[Literal["read", "write"] | None] = None
+    """Whether the operator is a client of the HBM, and on which side it is served."""
+
+    spills: ClassVar[Literal["read", "write"] | None] = None
+    """Whether it writes to off-chip memory what finds no room on chip, or reads that back."""
+
+    updates: ClassVar[tuple[int, ...]] = ()
+    """Inputs of a memory unit for each tile of which it reads one and writes it back, changed."""
+
+    secondary_outputs: ClassVar[tuple[int, ...]] = ()
+    """Outputs that may stay unread and are then not produced."""
+
+    no_order: ClassVar[str] = "it does not say which tiles it makes"
+    """Why its outputs have no layouts, unless ``layouts`` says more."""
+
+    is_users: ClassVar[bool]
+    """Whether its types are a user's word, which is looked at."""
+
+    name: str | None = None
+
+    @override
+    def __init_subclass__(cls, **options: object) -> None:
+        """Note whose operators ``cls`` describes."""
+        super().__init_subclass__(**options)
+        cls.is_users = defining_place(cls.infer) is not None
+
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        """Return the types of the outputs.
+
+        Raises:
+            ShapeError: the inputs do not fit; a whole sentence, the place is added later.
+        """
+        raise NotImplementedError
+
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        """Return what the operator costs for streams of these types."""
+        raise NotImplementedError
+
+    def off_chip_tensor(
+        self,
+        inputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
+        outputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
+    ) -> OffChipTensor | None:
+        """Return what an operator whose ``off_chip`` is set reads or writes.
+
+        Where it is None, the operator's bursts have a place of their own that is large enough.
+        """
+        return None
+
+    def work(
+        self,
+        inputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
+        outputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
+        rates: Rates,  # noqa: ARG002 - a default
+    ) -> Work | None:
+        """Return the least that the operator does in any run that completes.
+
+        Lower bounds of a program rest on it. Where it is None nothing is known, not even how many
+        elements come out. A class that overrides ``infer`` or ``run`` says it anew.
+        """
+        return None
+
+    @property
+    def roundings(self) -> Annotated[int, Bounds(0)]:
+        """How many roundings in a row a number goes through from its inputs to its outputs.
+
+        What its numbers can be off by follows from that. Operators of the fabric that only move
+        data have none, those that compute and those of users one, unless they say otherwise.
+        """
+        return int(self.is_users)
+
+    @property
+    def joins_elements(self) -> bool:
+        """Whether it puts together elements of its inputs that have the same place in a tensor."""
+        return False
+
+    def layouts(
+        self,
+        inputs: tuple[Layout | str, ...],  # noqa: ARG002 - a default
+        types: tuple[StreamType, ...],  # noqa: ARG002 - a default
+        outputs: tuple[StreamType, ...],
+    ) -> tuple[Layout | str, ...]:
+        """Return the layout of each output, or in words why there is none.
+
+        Args:
+            inputs: layouts of the inputs, or why there are none; a reason may be passed on.
+            types: of the inputs.
+            outputs: types of the outputs.
+        """
+        return (self.no_order,) * len(outputs)
+
+    async def run(self, ports: Ports) -> None:
+        """Read the inputs and write the outputs until the inputs end; await nothing else.
+
+        Of an operator without inputs it is called again for each input more that the program is
+        given; ``ports.now`` and ``send_at`` then count from where the call before has got to.
+        """
+        raise NotImplementedError
+
+    def wire(self, *inputs: Stream) -> tuple[Stream, ...]:
+        """Add this operator to the program being wired and return its outputs."""
+        place = calling_place()
+        program = current_program.get()
+        if program is None:
+            raise ProgramError(
+                f"{type(self).__name__} is called outside a program: expected `with Program(...)`",
+                file=place.file,
+                line=place.line,
+            )
+        return program.add(self, inputs, place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputeOperator(Operator):
+    """An operator that runs on a compute unit.
+
+    Attributes:
+        flops_per_cycle: compute bandwidth; the program's where None.
+    """
+
+    kind: ClassVar[UnitKind] = "compute"
+
+    flops_per_cycle: Annotated[int, Bounds(1)] | None = None
+
+    @property
+    def has_arithmetic(self) -> bool:
+        """Whether it needs compute bandwidth: retiling and bookkeeping do not."""
+        return True
+
+    @property
+    @override
+    def roundings(self) -> int:
+        return 1
+
+
+def applied_by(operator: Operator) -> list[str]:
+    """Return the classes of the functions that an operator applies."""
+    values = [getattr(operator, name) for name, _ in field_checks(type(operator))]
+    # Data are dataclasses, too, but have a shape.
+    return [
+        type(each).__name__
+        for each in values
+        if hasattr(each, "__dataclass_fields__") and not hasattr(each, "shape")
+    ]
+
+
+class Node:
+    """An operator at its place in a program.
+
+    Attributes:
+        operator: the description.
+        name: unique in the program.
+        place: where it was wired.
+        inputs, outputs: its streams.
+        assumed: its outputs with shapes that the program has stated.
+        expected: how its outputs shall be where the program says so, by port.
+        index: its place in the order that breaks ties, once the program is finished.
+        is_laid_out: the program states a layout of a stream in front of it.
+    """
+
+    def __init__(
+        self, operator: Operator, name: str, place: Place, inputs: tuple[Stream, ...]
+    ) -> None:
+        """Place ``operator`` behind ``inputs``; the outputs follow from its types."""
+        self.operator = operator
+        self.name: Final = name
+        self.place: Final = place
+        self.inputs: tuple[Stream, ...] = inputs
+        self.outputs: tuple[Stream, ...] = ()
+        self.assumed: list[Assumed] = []
+        self.expected: dict[int, Expectation] = {}
+        self.index = -1
+        self.is_laid_out: Final = any(stream.is_laid_out for stream in inputs)
+        self._laid: tuple[Laid, ...] | None = None
+
+    @property
+    def laid(self) -> tuple[Laid, ...]:
+        """The layouts of the outputs; worked out when they are first asked for."""
+        waiting = [self]
+        while waiting:
+            node = waiting[-1]
+            if node._laid is not None:
+                waiting.pop()
+                continue
+            # One after the other: a chain of operators may be longer than Python's stack is deep.
+            missing = [
+                stream.node
+                for stream in node.inputs
+                if isinstance(stream.node, Node) and stream.node._laid is None
+            ]
+            waiting += missing
+            if not missing:
+                node._laid = node._lay()
+        assert self._laid is not None
+        return self._laid
+
+    def _lay(self) -> tuple[Laid, ...]:
+        found = self.operator.layouts(
+            tuple(stream.laid.known for stream in self.inputs), self.input_types, self.output_types
+        )
+        if not is_own(self.operator):
+            self._check_laid(found)
+        return tuple(map(self._laid_as, found, self.output_types))
+
+    def _check_laid(self, found: object) -> None:
+        count = len(self.outputs)
+        given = list(found) if isinstance(found, tuple | list) else []
+        if len(given) != count or not all(isinstance(each, Layout | str) for each in given):
+            file, line = defining_place(type(self.operator).layouts) or self.place
+            raise ProgramError(
+                f"{type(self.operator).__name__}: layouts() returned {found_text(found)}: expected "
+                f"a tuple of {counted(count, 'layout')}, or in words why there is none",
+                file=file,
+                line=line,
+            )
+
+    def _laid_as(self, layout: Layout | str, stream: StreamType) -> Laid:
+        if isinstance(layout, str):
+            passed_on = any(layout == each.laid.reason for each in self.inputs)
+            return Laid(None, layout if passed_on else f"{self.name}: {layout}")
+        misfit = unfit(layout, stream)
+        return Laid(layout) if misfit is None else Laid(None, f"{self.name}: {misfit}")
+
+    @property
+    def input_types(self) -> tuple[StreamType, ...]:
+        """Types of the inputs, in port order."""
+        return tuple(stream.type for stream in self.inputs)
+
+    @property
+    def output_types(self) -> tuple[StreamType, ...]:
+        """Types of the outputs, in port order."""
+        return tuple(stream.type for stream in self.outputs)
+
+
+class Wiring(NamedTuple):
+    """What ``infer`` may ask of the program it is wired into.
+
+    Attributes:
+        program: the program.
+        node_name: the name of the node being wired.
+        is_inner: whether a dimension that is worked out stands inside of others, where the
+            operator knows and who works it out does not; None elsewhere.
+    """
+
+    program: Wired
+    node_name: str
+    is_inner: bool | None = None
+
+    @property
+    def hardware(self) -> Hardware:
+        """What the program leaves open comes from here."""
+        return self.program.hardware
+
+    def symbol(
+        self,
+        name: str,
+        *,
+        ragged: bool | None = None,
+        shared_by: tuple[object, ...] = (),
+        size: int | Fraction | None = None,
+    ) -> Dim:
+        """Return a symbol for a dimension that data decide.
+
+        Args:
+            name: readable, such as ``D_route[3]``; made unique where it is taken.
+            ragged: it has a value of its own for every outer element. Where it is None, it has
+                for the parts that a FlatMap makes inside of other dimensions, and else it has not.
+            shared_by: operators that give the same key get the same symbol.
+            size: what a list that the operator is given makes it; ``check --data`` substitutes
+                it where ``Program.bind`` says nothing. Of a ragged symbol it is the mean.
+        """
+        ragged = bool(self.is_inner) if ragged is None else ragged
+        return self.program.symbol(name, ragged=ragged, shared_by=shared_by, size=size)
+
+    def store(self, output: str, tensor: object = None, tiles: object = None) -> None:
+        """Say that the operator stores ``output``; to be asked last, when nothing else is wrong.
+
+        Args:
+            output: the name of what is stored.
+            tensor: what it writes to; operators that give the same object and ``tiles`` share the
+                output. None shares it with nobody.
+            tiles: the type of what it writes.
+
+        Raises:
+            ProgramError: the name is empty, or another operator stores something else under it.
+        """
+        self.program.names.store(self.node_name, output, tensor, tiles)
+
+    def mixture(self, label: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
+        """Return the size of elements that come from several streams, in any order.
+
+        Args:
+            label: what is measured, such as ``rows``.
+            counts: how many elements each stream has.
+            sizes: the size of each stream's elements.
+
+        Returns:
+            The size they share; else a ragged symbol that stands for it. Its mean counts in
+            traffic and FLOPs, the largest size on chip.
+        """
+        if all(size == sizes[0] for size in sizes):
+            return sizes[0]
+        return self.program.mixture(f"D_{self.node_name}_{label}", counts, sizes)
+
+    def renewed(self, dims: Sequence[Dim]) -> tuple[Dim, ...]:
+        """Return ``dims`` of a stream that has some of another's groups, or some of them often.
+
+        Ragged ones get new symbols: the groups that are there have a mean of their own.
+        """
+        return tuple(map(self._renewed, dims))
+
+    def renewed_value(self, value: ValueType) -> ValueType:
+        """Return the type of some of the elements of a stream, or of some of them often.
+
+        Its ragged sizes get new symbols, as those of ``renewed`` do.
+        """
+        return with_dims(value, self._renewed)
+
+    def _renewed(self, dim: Dim) -> Dim:
+        return self.program.renew(dim, f"D_{self.node_name}")
+
+    def absorb(self, dim: Dim, *, ragged: bool | None = None) -> Dim:
+        """Return ``dim``; where it has a ragged symbol in it, a new symbol that stands for it.
+
+        Args:
+            dim: of a stream, computed from other dimensions.
+            ragged: the new symbol is ragged, too; else it is the outermost dimension. None: it
+                is, but for the parts that a FlatMap makes of a stream's only group.
+        """
+        ragged = self.is_inner is not False if ragged is None else ragged
+        return self.program.absorb(dim, f"D_{self.node_name}", ragged=ragged)
+
+
+def is_conducted(kind: type[Operator]) -> bool:
+    """Whether operators of class ``kind`` are conducted; see ``Operator.conducted``."""
+    return bool(vars(behaving_as(kind)).get("conducted", False))
+
+
+def behaving_as(kind: type[Operator]) -> type[Operator]:
+    """Return the class whose ``run`` does the same as that of ``kind``, all it may use included.
+
+    It is one that states whether its operators are conducted: ``kind`` itself, or a base of which
+    ``kind`` overrides nothing but how an operator is made, its types, its costs and what is said
+    of it. Where there is none, it is ``kind``.
+    """
+    for base in kind.__mro__:
+        if not issubclass(base, Operator) or "conducted" not in vars(base):
+            continue
+        if base is kind or _is_unchanged(kind, base):
+            return base
+    return kind
+
+
+def _is_unchanged(kind: type[Operator], base: type[Operator]) -> bool:
+    defaults = {field.name for field in fields(base)}
+    besides = _besides()
+    for name in type.__dir__(base):  # all of it: dir() lists what users need
+        if name in besides:
+            continue
+        found = _found(kind, name)
+        # Instances have their own values of fields; a property in the place of one is code.
+        if found is not _found(base, name) and (
+            name not in defaults or hasattr(type(found), "__get__")
+        ):
+            return False
+    return True
+
+
+def _found(kind: type, name: str) -> object:
+    """Return what ``kind`` has under ``name``, as it stands there: no descriptor is asked."""
+    return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
+
+
+@cache
+def _besides() -> frozenset[str]:
+    """Return the names of what ``run`` does not use."""
+
+    @dataclass(frozen=True)
+    class Plain(Described):
+        """Has what Python and ``dataclass`` give every description, and nothing else."""
+
+        field: int = 0
+
+    others = ("__post_init__", "__call__", "infer", "costs", "work", "duties", "refusal")
+    return frozenset((*vars(Plain), *others, "is_users"))

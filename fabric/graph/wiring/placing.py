@@ -1,0 +1,142 @@
+"""Put the units of a program on the sites of a mesh: as is said, or row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from fabric.graph.hardware.mesh import Mesh, Site
+from fabric.graph.wiring.elaborate import Plan
+from fabric.graph.wiring.sites import Floor
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.wording import close_to, counted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fabric.graph.wiring.operator import Node
+    from fabric.graph.wiring.sites import Placement
+
+__all__ = ["placed"]
+
+_NAMED: Final = 5
+"""Units that a message names at most."""
+
+
+def placed(plan: Plan, placement: Path | str | None) -> Plan:
+    """Return ``plan`` with a site for each unit, where its hardware has a network.
+
+    Args:
+        plan: a program; one that has sites already keeps them.
+        placement: a file with the sites; those that the program says where None, and by the rule
+            of ``by_rows`` where it says none.
+
+    Raises:
+        ConfigurationError: there is no network, the mesh has too little room, or the file cannot be
+            read, is of another program, leaves out a unit, or puts one where it cannot be.
+    """
+    mesh = plan.program.hardware.network
+    if plan.floor is not None:
+        return plan
+    if mesh is None:
+        if placement is None:
+            return plan
+        raise ConfigurationError(
+            f"placement {placement}: the hardware has no sites: expected [network] in its file"
+        )
+    stated = plan.program.placement
+    if placement is not None:
+        from fabric.graph.wiring.sites import read_placement
+
+        stated = read_placement(placement)
+    if stated is None:
+        by_rule = by_rows(mesh, plan.nodes, frozenset(plan.program.nodes))
+        return plan._replace(floor=Floor(mesh, by_rule, None, {}))
+    _check(stated, mesh, plan)
+    return plan._replace(floor=Floor(mesh, stated.units, stated.file, stated.lines))
+
+
+def by_rows(mesh: Mesh, nodes: Sequence[Node], named: frozenset[Node]) -> dict[str, Site]:
+    """Return the sites of units that nobody places, by name: row by row, in node order.
+
+    Off-chip operators come first, evenly on the edge; then all others, as many on a site as it
+    takes so that all sites have room for all.
+
+    Raises:
+        ConfigurationError: there are more than the sites have room for.
+    """
+    units = [node for node in nodes if node in named]
+    ports = [node for node in units if node.operator.off_chip is not None]
+    others = [node for node in units if node.operator.off_chip is None]
+    edge, sites = mesh.edge, mesh.sites
+    found: dict[str, Site] = {}
+    for number, node in enumerate(ports):
+        found[node.name] = edge[number * len(edge) // max(len(ports), len(edge))]
+    held = Counter(found.values())
+    most = max([-(-len(units) // len(sites)), *held.values()])
+    while sum(max(0, most - held[site]) for site in sites) < len(others):
+        most += 1
+    room = mesh.units_per_site
+    if room is not None and most > room:
+        raise ConfigurationError(
+            f"[network] units_per_site is {room}: expected at least {most}, for "
+            f"{counted(len(ports), 'off-chip operator')} on the {counted(len(edge), 'site')} of "
+            f"the edge and {counted(len(others), 'other unit')} on {counted(len(sites), 'site')}"
+        )
+    free = (site for site in sites for _ in range(most - held[site]))
+    for node in others:
+        found[node.name] = next(free)
+    return found
+
+
+def _check(placement: Placement, mesh: Mesh, plan: Plan) -> None:
+    """Refuse a placement that does not put the units of ``plan`` on ``mesh``."""
+    program = plan.program
+    if placement.program != program.name:
+        raise placement.refuse(
+            f"a placement of program {placement.program!r}: expected one of {program.name!r}",
+            "program",
+        )
+    nodes = {node.name: node for node in plan.nodes}
+    for name, site in placement.units.items():
+        if name not in nodes:
+            raise placement.refuse(
+                f"{name} is no unit of {program.name!r}: expected {close_to(sorted(nodes), name)}",
+                name,
+            )
+        if site not in mesh.sites:
+            raise placement.refuse(
+                f"{name} is at {[*site]}: expected a column below {mesh.columns} and a row below "
+                f"{mesh.rows}",
+                name,
+            )
+        if nodes[name].operator.off_chip is not None and site not in mesh.edge:
+            raise placement.refuse(
+                f"{name} is at {[*site]}: expected a site of the edge for an off-chip operator",
+                name,
+            )
+    missing = [node.name for node in program.nodes if node.name not in placement.units]
+    if missing:
+        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+        raise placement.refuse(
+            f"{', '.join(missing[:_NAMED])}{more} of {program.name!r}: expected a site, "
+            "[column, row], for each unit"
+        )
+    if mesh.units_per_site is not None:
+        _check_room(placement, mesh.units_per_site, program.nodes)
+
+
+def _check_room(placement: Placement, room: int, nodes: Sequence[Node]) -> None:
+    """Refuse a site with more units than it has room for; inferred ones take none."""
+    at: dict[Site, list[str]] = {}
+    for node in nodes:
+        names = at.setdefault(placement.units[node.name], [])
+        names.append(node.name)
+        if len(names) > room:
+            raise placement.refuse(
+                f"{node.name} is at {[*placement.units[node.name]]}, where "
+                f"{', '.join(names[:room][:_NAMED])} {'is' if room == 1 else 'are'}: expected at "
+                f"most {counted(room, 'unit')}, as [network] units_per_site says",
+                node.name,
+            )

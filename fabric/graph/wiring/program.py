@@ -1,0 +1,535 @@
+"""Programs: dataflow graphs of operators, checked while they are wired."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import TracebackType
+from typing import Annotated, Final, Literal, Self, TypeAlias, TypeVar
+
+from typing_extensions import override
+
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import called_wrongly, checked, refuse
+from fabric.graph.hardware.description import Hardware, PlacementDescription
+from fabric.graph.hardware.hop import Hop
+from fabric.graph.hardware.mesh import Site
+from fabric.graph.values.dims import (
+    Dim,
+    dim_text,
+    free_symbols,
+    is_polynomial_in,
+    is_ragged,
+    is_total,
+    symbol,
+    undecided_in,
+)
+from fabric.graph.values.expression import Expression, Symbol
+from fabric.graph.wiring.collector import only_young_garbage
+from fabric.graph.wiring.expectation import Expectation, Tolerance, expectations
+from fabric.graph.wiring.mistakes import failed_in, no_stream, outputs_of
+from fabric.graph.wiring.names import Extra, Names
+from fabric.graph.wiring.operator import (
+    ComputeOperator,
+    Node,
+    Operator,
+    Wiring,
+    applied_by,
+    current_program,
+)
+from fabric.graph.wiring.sites import Placement
+from fabric.graph.wiring.stream import Stream, check_orders
+from fabric.messages.telling.errors import ConfigurationError, ProgramError, ShapeError, said
+from fabric.messages.telling.place import Place, calling_place, raising_place
+from fabric.messages.telling.sheet import in_short, shown
+from fabric.messages.telling.users_code import pass_signals
+from fabric.messages.telling.wording import counted, visible
+
+__all__ = ["Program", "TokenPhase", "hardware_scope"]
+
+Answer = TypeVar("Answer")
+
+
+_hardware: ContextVar[Hardware | None] = ContextVar("hardware", default=None)
+
+
+@checked
+@contextlib.contextmanager
+def hardware_scope(hardware: Hardware) -> Iterator[None]:
+    """Use ``hardware`` for every program that is made inside this ``with`` statement."""
+    token = _hardware.set(hardware)
+    try:
+        yield
+    finally:
+        _hardware.reset(token)
+
+
+class Program:
+    """A dataflow graph of operators.
+
+    Use it in a ``with`` statement: operators that are called inside are added to it.
+
+    Attributes:
+        name: the program's name.
+        hardware: supplies what the program leaves open, and says where its tensors lie.
+        channel_depth: the depth of channels that are given none.
+        leaves_depth_open: whether that depth is the hardware's.
+        depths: the depths of single channels that need another one, by ``consumer.input``.
+        hops: the latencies of single channels that the program states, by ``consumer.input``.
+        deepened: where the program sets these.
+        placement: on which sites of a mesh its units are; None where it does not say.
+        flops_per_cycle: the compute bandwidth of operators that are given none.
+        mode: ``timing`` or ``functional``, if the caller does not say.
+        nodes: the operators in wiring order.
+        expected: what the stored outputs should be, by name.
+        extra: callables that compute further fields of the report, by name.
+        names: the names of its operators and stored outputs.
+        token_count: how many tokens of a language model a run processes; None if unknown.
+        stands_for_runs: how many equal runs the program stands for.
+        sizes: of symbols, as the program binds them.
+        listed_sizes: of symbols, as lists that its operators are given decide them.
+        totals: of sums of sizes that are not known one by one.
+        absorbed: what ragged symbols stand for, where their sum over a stream is that of it.
+        mixtures: symbols for the size of elements from several streams: their counts and sizes.
+        renewed: ragged sizes of which a stream has some, or some often, by the symbol it has there.
+        undecided: dimensions an operator expects to be equal, which nobody can tell.
+    """
+
+    @checked
+    def __init__(
+        self,
+        name: str,
+        *,
+        mode: str = "timing",
+        channel_depth: int | None = None,
+        flops_per_cycle: int | None = None,
+        placement: PlacementDescription | None = None,
+    ) -> None:
+        """Start an empty program on the hardware in scope.
+
+        Raises:
+            ProgramError: a value of another type.
+            ConfigurationError: another mode, a depth or a bandwidth below 1.
+        """
+        if mode not in ("timing", "functional"):
+            refuse(
+                f"program {name!r}: mode is {mode!r}: expected timing or functional",
+                ConfigurationError,
+            )
+        self.name: Final = visible(name)
+        self.mode: Final = mode
+        self.hardware: Final = (_hardware.get() or Hardware()).placed(placement)
+        self.place: Final = calling_place()
+        self.leaves_depth_open: Final = channel_depth is None
+        depth = self.hardware.channel.depth
+        self.channel_depth: Final = self._at_least_one("channel_depth", channel_depth, depth)
+        self.flops_per_cycle: Final = self._at_least_one(
+            "flops_per_cycle", flops_per_cycle, self.hardware.compute.flops_per_cycle
+        )
+        self.depths: Final[dict[str, int]] = {}
+        self.hops: Final[dict[str, Hop]] = {}
+        self.deepened: Final[dict[str, Place]] = {}
+        self.placement: Placement | None = None
+        self.nodes: list[Node] = []
+        self.expected: dict[str, Expectation] = {}
+        self.extra: Final = Extra()
+        self.names: Final = Names()
+        self.token_count: TokenCount | None = None
+        self.stands_for_runs = 1
+        self.sizes: dict[Symbol, int | Fraction] = {}
+        self.listed_sizes: dict[Symbol, int | Fraction] = {}
+        self.totals: dict[Expression, int] = {}
+        self.absorbed: dict[Symbol, Dim] = {}
+        self.renewed: dict[Symbol, Dim] = {}
+        self.mixtures: dict[Symbol, tuple[tuple[Dim, Dim], ...]] = {}
+        self.undecided: list[tuple[Node, Dim, Dim]] = []
+        self._symbols: set[Symbol] = set()
+        self._symbol_names: set[str] = set()
+        self._shared: dict[tuple[object, ...], Symbol] = {}
+        self._pairs: list[tuple[Dim, Dim]] = []
+        self._wiring = contextlib.ExitStack()
+
+    def _at_least_one(self, name: str, given: int | None, default: int) -> int:
+        if given is None:
+            return default
+        if given < 1:
+            raise ConfigurationError(
+                f"program {self.name!r}: {name} is {given}: expected at least 1",
+                file=self.place.file,
+                line=self.place.line,
+            )
+        return given
+
+    def __enter__(self) -> Self:
+        """Collect the operators that are called from here on.
+
+        Raises:
+            ProgramError: a program is being wired already.
+        """
+        other = current_program.get()
+        if other is not None:
+            refuse(
+                f"program {self.name!r} is opened inside of program {other.name!r}: "
+                "expected one `with Program(...)` at a time"
+            )
+        token = current_program.set(self)
+        self._wiring.callback(current_program.reset, token)
+        self._pairs = self._wiring.enter_context(undecided_in())
+        self._wiring.enter_context(only_young_garbage())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop collecting.
+
+        Raises:
+            ProgramError: a description was called with other parameters than it takes.
+        """
+        self._wiring.close()
+        mistake = None if error is None else called_wrongly(error)
+        if mistake is not None:
+            raise mistake from error
+
+    def __repr__(self) -> str:
+        """Its name and how large it is."""
+        return in_short(self)
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """What rich shows of it."""
+        yield "name", self.name
+        yield "operators", len(self.nodes)
+        yield "symbols", len(self._symbols)
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it: the graph, once it is complete, and its operators."""
+        return shown(self)
+
+    def _repr_svg_(self) -> str | None:
+        """The graph alone, once it is complete."""
+        return shown(self, "svg")
+
+    def expect(
+        self,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        equal_nan: bool = False,
+        **outputs: Callable[[], object],
+    ) -> None:
+        """Say what stored outputs shall be; functional mode compares them element by element.
+
+        Two things have to hold. No element may be off by more than roundings explain: the graph
+        says how many lie between the loads and the store, the narrowest type among them how large
+        each is, and the root mean square of the expected row is the scale. And the root mean square
+        of the errors, of every row and of the whole, may not be more than roundings leave of it,
+        which is a few times less: what is rounded averages out, a mistake does not. In a run that
+        is exact 1e-9 takes the place of the roundings. Integers and booleans are equal or wrong.
+
+        Where a tolerance is given, an element is right where ``|found - wanted| <= atol + rtol *
+        |wanted|``, as ``numpy.testing.assert_allclose`` has it, and nothing else is asked; what is
+        not given follows from the roundings.
+
+        Args:
+            rtol: relative tolerance of the outputs of this call, from 0 on.
+            atol: absolute tolerance, in the outputs' own unit, from 0 on.
+            equal_nan: a NaN is right where one is expected.
+            outputs: functions that return the array, by the name of the output.
+
+        Raises:
+            ProgramError: an output that is expected already, or not by a function; no tolerance.
+        """
+        place = calling_place()
+        tolerance = Tolerance.of(rtol, atol, equal_nan, place)
+        for name, expectation in expectations(outputs, tolerance, place).items():
+            if name in self.expected:
+                raise ProgramError(
+                    f"expect: {name} is expected at {self.expected[name].place} already: "
+                    "expected one function for each output",
+                    file=place.file,
+                    line=place.line,
+                )
+            self.expected[name] = expectation
+
+    @checked
+    def bind(self, dim: Dim, size: int | Fraction) -> None:
+        """Say what size the program's control data (routing, lengths) give to a symbol.
+
+        ``check --data`` substitutes it, and a run is compared with it. Where a run decides how
+        elements are shared among streams, what these have together may be known all the same:
+        ``bind(a.type.count + b.type.count, 8)``. Lower bounds rest on it, and a run is compared
+        with it.
+
+        Args:
+            dim: a symbol of a stream's shape, or what several streams have together, as the sum of
+                their counts; a number has to be ``size`` already.
+            size: elements, at least 0; of a ragged symbol the mean over its groups.
+
+        Raises:
+            ProgramError: ``dim`` is neither, is another program's, or has another size.
+        """
+        bound = self.sizes if isinstance(dim, Symbol) else self.totals
+        known = dim if isinstance(dim, int) else bound.get(dim, size)
+        expected = None
+        if size < 0:
+            expected = "a size of at least 0"
+        elif not isinstance(dim, int | Symbol) and not is_total(dim):
+            expected = "a symbol, or a sum of streams' counts"
+        elif isinstance(dim, Symbol) and not self._has(dim):
+            expected = f"a symbol of program {self.name!r}"
+        elif is_total(dim) and not isinstance(dim, Symbol) and not isinstance(size, int):
+            expected = "a whole number of elements"
+        elif isinstance(size, Fraction) and size.denominator > 1 and not is_ragged(dim):
+            expected = "an integer: only sizes of many groups have a mean"
+        elif known != size:
+            expected = f"{known}, which it has already"
+        if expected is not None:
+            place = calling_place()
+            raise ProgramError(
+                f"bind gives {dim_text(dim)} the size {size}: expected {expected}",
+                file=place.file,
+                line=place.line,
+            )
+        if isinstance(dim, int):
+            return
+        if isinstance(dim, Symbol):
+            self.sizes[dim] = size
+        else:
+            self.totals[dim] = int(size)
+
+    @checked
+    def tokens(self, count: Annotated[int, Bounds(1)], *, phase: TokenPhase = "decode") -> None:
+        """Say how many tokens of a language model a run is about.
+
+        Reports then give tokens per second and per joule, where the hardware file has a clock and
+        prices.
+
+        Args:
+            count: of all requests together.
+            phase: ``decode``: the run makes these tokens, one for each request; ``prefill``: it
+                reads them, and a request has its first token when the run ends.
+
+        Raises:
+            ProgramError: no integer of at least 1, another phase, or other tokens than before.
+        """
+        given = TokenCount(count, phase)
+        if self.token_count not in (None, given):
+            refuse(f"tokens says {given}: expected {self.token_count}, as it says already")
+        self.token_count = given
+
+    @checked
+    def stands_for(self, runs: Annotated[int, Bounds(1)]) -> None:
+        """Say that a run is one of so many equal ones, one after the other: a layer of a model.
+
+        The run itself is measured as ever; reports multiply what they say of tokens, and
+        ``Cost.of`` what it adds up.
+
+        Args:
+            runs: this one included.
+
+        Raises:
+            ProgramError: no integer of at least 1, or another number than before.
+        """
+        if self.stands_for_runs not in (1, runs):
+            known = self.stands_for_runs
+            refuse(
+                f"stands_for says {counted(runs, 'run')}: expected {known:,}, as it says already"
+            )
+        self.stands_for_runs = runs
+
+    def _has(self, symbol: Symbol) -> bool:
+        """Whether it is the program's own, or one that a stream has from a user."""
+        return symbol in self._symbols or any(
+            symbol in free_symbols(dim)
+            for node in self.nodes
+            for stream in node.outputs
+            for dim in stream.type.shape
+        )
+
+    @checked
+    def deepen(self, option: str, depth: Annotated[int, Bounds(1)]) -> None:
+        """Say that one channel is as deep as the program knows it has to be.
+
+        A run that is given another depth for it takes that.
+
+        Args:
+            option: ``consumer.input``, the operator that reads and which of its inputs.
+            depth: in elements.
+
+        Raises:
+            ProgramError: no depth.
+        """
+        self.depths[option] = depth
+        self.deepened[option] = calling_place()
+
+    @checked
+    def allot(self, flops_per_cycle: Mapping[str, Annotated[int, Bounds(1)]]) -> None:
+        """Say which compute bandwidth operators have, instead of what they were given.
+
+        Args:
+            flops_per_cycle: of the unit of each, by the operator's name.
+
+        Raises:
+            ProgramError: no compute operator, or no bandwidth.
+        """
+        nodes = {node.name: node for node in self.nodes}
+        for name, share in flops_per_cycle.items():
+            node = nodes.get(name)
+            if node is None or not isinstance(node.operator, ComputeOperator):
+                refuse(f"allot gives bandwidth to {name!r}: expected a compute operator's name")
+            node.operator = replace(node.operator, flops_per_cycle=share)
+
+    @checked
+    def put(self, sites: Mapping[str, tuple[int, int]]) -> None:
+        """Say on which sites of a mesh the units are.
+
+        A run that is given a placement takes that. Without a mesh in the hardware nothing has a
+        site.
+
+        Args:
+            sites: column and row of each unit, by the operator's name.
+
+        Raises:
+            ProgramError: what is no site.
+        """
+        file, line = calling_place()
+        units = {name: Site(*site) for name, site in sites.items()}
+        self.placement = Placement(file, self.name, units, dict.fromkeys(["", *units], line))
+
+    @property
+    def expects(self) -> bool:
+        """Whether it says how an output or a stream shall be."""
+        return bool(self.expected) or any(node.expected for node in self.nodes)
+
+    def depth_of(self, option: str) -> int:
+        """Return the depth of channel ``option``, in elements, where a run is given none."""
+        return self.depths.get(option, self.channel_depth)
+
+    def ask(self, what: str, question: Callable[[], Answer]) -> Answer:
+        """Call what the program was given, after the run.
+
+        Raises:
+            ProgramError: it raised.
+        """
+        try:
+            return question()
+        except BaseException as error:
+            pass_signals(error)
+            file, line = raising_place(error) or self.place
+            raise ProgramError(f"{what} raised {said(error)}", file=file, line=line) from error
+
+    def add(
+        self, operator: Operator, inputs: tuple[Stream, ...], place: Place
+    ) -> tuple[Stream, ...]:
+        """Wire ``operator`` behind ``inputs`` and return its outputs.
+
+        Raises:
+            ShapeError: the operator refuses the inputs; it names ``place``.
+            ProgramError: an input is no stream, or the name is taken.
+        """
+        for position, stream in enumerate(inputs):
+            if not isinstance(stream, Stream):
+                raise no_stream(operator, position, stream, place)
+        kind = type(operator).__name__
+        # What it does says how it is called, where the program does not.
+        does = kind if operator.name else next(iter(applied_by(operator)), kind)
+        name = self.names.take(kind, operator.name, place, does)
+        node = Node(operator, name, place, inputs)
+        pairs = self._pairs
+        pairs.clear()
+        try:
+            types = operator.infer(Wiring(self, node.name), *inputs)
+        except ShapeError as error:
+            if error.file is None:
+                error.file, error.line = place
+            raise
+        except BaseException as error:
+            pass_signals(error)
+            failure = failed_in(operator, "infer", error, place)
+            if failure is None:
+                raise
+            raise failure from error
+        if pairs:
+            self.undecided += [(node, left, right) for left, right in pairs]
+        node.outputs = outputs_of(node, types)
+        if node.is_laid_out and operator.joins_elements:
+            check_orders(node.name, inputs, place)
+        self.nodes.append(node)
+        return node.outputs
+
+    def symbol(
+        self,
+        name: str,
+        *,
+        ragged: bool = False,
+        shared_by: tuple[object, ...] = (),
+        size: int | Fraction | None = None,
+    ) -> Symbol:
+        """See ``Wiring.symbol``."""
+        if shared_by and shared_by in self._shared:
+            return self._shared[shared_by]
+        unique = name
+        number = 1
+        while unique in self._symbol_names:
+            number += 1
+            unique = f"{name}_{number}"
+        self._symbol_names.add(unique)
+        result = symbol(unique, ragged=ragged)
+        self._symbols.add(result)
+        if shared_by:
+            self._shared[shared_by] = result
+        if size is not None:
+            self.listed_sizes[result] = size
+        return result
+
+    def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
+        """See ``Wiring.absorb``."""
+        if not is_ragged(dim) or (ragged and isinstance(dim, Symbol)):
+            return dim
+        result = self.symbol(name, ragged=ragged, shared_by=())
+        assert not isinstance(dim, int)
+        # Sums of products keep their total when every group is counted at its mean.
+        if is_polynomial_in(dim, frozenset(filter(is_ragged, dim.free_symbols))):
+            self.absorbed[result] = dim
+        return result
+
+    def renew(self, dim: Dim, name: str) -> Dim:
+        """See ``Wiring.renewed``."""
+        if not is_ragged(dim):
+            return dim
+        result = self.symbol(name, ragged=True)
+        self.renewed[result] = dim
+        return result
+
+    def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
+        """See ``Wiring.mixture``."""
+        result = self.symbol(name, ragged=True)
+        self.mixtures[result] = tuple(zip(counts, sizes, strict=True))
+        return result
+
+
+TokenPhase: TypeAlias = Literal["decode", "prefill"]
+
+
+@dataclass(frozen=True)
+class TokenCount:
+    """Tokens of a run.
+
+    Attributes:
+        count: of all requests together.
+        phase: ``decode``: the run makes them, one for each request; ``prefill``: it reads them, and
+            a request has its first token when the run ends.
+    """
+
+    count: int
+    phase: TokenPhase
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.count:,} of {self.phase}"

@@ -1,0 +1,118 @@
+"""Where the units of a program are on a mesh, and which way an element goes between them.
+
+A file of TOML or the program says on which site each unit is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fabric.graph.hardware.mesh import Site
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.read_files import lines_in, read_toml
+from fabric.messages.telling.wording import found_text
+
+if TYPE_CHECKING:
+    from fabric.graph.hardware.mesh import Mesh
+    from fabric.graph.wiring.operator import Node
+    from fabric.graph.wiring.stream import Producer
+
+__all__ = ["Floor", "Placement", "read_placement"]
+
+
+class Floor(NamedTuple):
+    """Sites of units.
+
+    A unit that the program does not name, as an inferred Broadcast, is where its producer is
+    unless it has a site of its own.
+
+    Attributes:
+        mesh: of sites.
+        sites: of units, by name.
+        file: that says so; None where it is the rule for what nobody places.
+        lines: of that file, by the names of units; see ``Placement``.
+    """
+
+    mesh: Mesh
+    sites: Mapping[str, Site]
+    file: str | None
+    lines: Mapping[str, int]
+
+    def site_of(self, node: Node) -> Site:
+        """Return the site of a unit of the program, or of one that was inferred."""
+        at: Producer = node
+        while at.name not in self.sites:
+            producer = at.inputs[0].resolve().node
+            assert producer is not None
+            at = producer
+        return self.sites[at.name]
+
+    def units_at(self, nodes: Sequence[Node]) -> Iterator[tuple[Site, list[Node]]]:
+        """Yield the sites, row by row, and which of ``nodes`` are there."""
+        found: dict[Site, list[Node]] = {site: [] for site in self.mesh.sites}
+        for node in nodes:
+            found[self.site_of(node)].append(node)
+        yield from found.items()
+
+
+_EXPECTED: Final = "a placement: the program's name, and [units] with a site for each unit"
+
+
+class Placement(NamedTuple):
+    """What a file says, of TOML or of the program itself.
+
+    Attributes:
+        file: which.
+        program: the name of the program that it is for.
+        units: their sites, by name.
+        lines: of the file, by what they say: ``program``, and where a unit is; the whole of it is
+            ``""``, where it has a line.
+    """
+
+    file: str
+    program: str
+    units: Mapping[str, Site]
+    lines: Mapping[str, int]
+
+    def refuse(self, what: str, about: str | None = None) -> ConfigurationError:
+        """Return the error that says ``what`` of the line that begins with ``about``."""
+        return ConfigurationError(what, file=self.file, line=self.lines.get(about or ""))
+
+
+def read_placement(path: Path | str) -> Placement:
+    """Read the placement in the TOML file at ``path``.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is no such file.
+    """
+    file = Path(path)
+    found = read_toml(file, _EXPECTED)
+    placed = Placement(str(file), "", {}, _lines(file))
+    for key in found:
+        if key not in ("program", "units"):
+            raise placed.refuse(f"{key} is given: expected {_EXPECTED}", key)
+    program, units = found.get("program"), found.get("units")
+    if not isinstance(program, str):
+        given = "missing" if program is None else found_text(program)
+        raise placed.refuse(f"program is {given}: expected the name of a program", "program")
+    if not isinstance(units, dict):
+        given = "missing" if units is None else found_text(units)
+        raise placed.refuse(f"units is {given}: expected a table, [units], of sites", "units")
+    sites = {}
+    for name, site in units.items():
+        if not (
+            isinstance(site, list) and len(site) == 2 and all(type(each) is int for each in site)
+        ):
+            raise placed.refuse(f"{name} is {found_text(site)}: expected [column, row]", name)
+        sites[name] = Site(*site)
+    return placed._replace(program=program, units=sites)
+
+
+def _lines(path: Path) -> dict[str, int]:
+    """Return the line of each key; what is missing among units is about that table."""
+    found = lines_in(path)
+    lines = {names[-1]: line for names, line in found.items() if len(names) == 1}
+    lines |= {names[1]: line for names, line in found.items() if names[:-1] == ("units",)}
+    return lines | ({"": lines["units"]} if "units" in lines else {})

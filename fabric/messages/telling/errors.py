@@ -1,0 +1,149 @@
+"""Errors a user of the fabric can meet: who, what was found, what was expected, and where."""
+
+from __future__ import annotations
+
+# Any: reports of errors are JSON, which users index.
+from typing import TYPE_CHECKING
+
+from fabric.messages.telling.plain import JsonObject
+from fabric.messages.telling.wording import legible
+
+if TYPE_CHECKING:
+    from fabric.messages.telling.place import Place
+
+__all__ = [
+    "CapacityError",
+    "ConfigurationError",
+    "Deadlock",
+    "FabricError",
+    "OperatorError",
+    "ProgramError",
+    "Refusal",
+    "ShapeError",
+    "VerificationError",
+    "said",
+]
+
+
+class FabricError(Exception):
+    """Base of every error the fabric raises on purpose.
+
+    Attributes:
+        message: the sentence, without the place; names and texts in it are as users gave them.
+        file: the user's file the error points at, where one is known.
+        line: the line in it.
+    """
+
+    def __init__(self, message: str, *, file: str | None = None, line: int | None = None) -> None:
+        """Keep the sentence and the place apart, so that reports can show either."""
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.line = line
+
+    def __str__(self) -> str:
+        """The place, where one is known, and the sentence, as a terminal may have them.
+
+        Whoever prints an error, a traceback or a line of a log does not ask whose names are in it.
+        """
+        if self.file is None:
+            return legible(self.message)
+        if self.line is None:
+            return legible(f"{self.file}: {self.message}")
+        # Most runs have no error to tell; what looks for places takes a while to import.
+        from fabric.messages.telling.place import Place
+
+        return legible(f"{Place(self.file, self.line)}: {self.message}")
+
+
+class ConfigurationError(FabricError):
+    """A hardware description, a depth or an option that cannot be used."""
+
+
+class ProgramError(FabricError):
+    """A program file or a graph that cannot be run."""
+
+
+class ShapeError(ProgramError):
+    """Streams whose shapes or element types do not fit the operator they are wired to."""
+
+
+class CapacityError(FabricError):
+    """A buffer that can never fit in the on-chip memory."""
+
+
+class OperatorError(FabricError):
+    """An operator, or a function a user gave it, that failed while the program ran.
+
+    Attributes:
+        operator: the unit's name in reports.
+        cycle: the unit's clock.
+        element: how many elements the unit had taken.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        operator: str,
+        cycle: int,
+        element: int,
+        file: str | None = None,
+        line: int | None = None,
+    ) -> None:
+        """Keep the operator, the cycle and the element beside the sentence."""
+        super().__init__(message, file=file, line=line)
+        self.operator = operator
+        self.cycle = cycle
+        self.element = element
+
+
+class Refusal(Exception):  # noqa: N818 - what is done, not what went wrong
+    """What a user's operator or function did that the fabric does not take; an OperatorError then.
+
+    Attributes:
+        place: the line that did it; None where the traceback has it.
+        counted: the message says which element it was.
+    """
+
+    def __init__(self, message: str, *, place: Place | None = None, counted: bool = False) -> None:
+        """Say what was found and what was expected; who, where and when is added later."""
+        super().__init__(message)
+        self.place = place
+        self.counted = counted
+
+
+class Deadlock(FabricError):  # noqa: N818 - the word users search for
+    """A program that stopped moving.
+
+    Attributes:
+        report: what ``run --json`` prints under ``deadlock``.
+    """
+
+    def __init__(self, message: str, *, report: JsonObject) -> None:
+        """Keep the report beside its one-line form."""
+        super().__init__(message)
+        self.report = report
+
+
+class VerificationError(FabricError):
+    """A program that completed with other outputs than it expects.
+
+    Attributes:
+        verification: what ``run --json`` prints under ``verification``.
+    """
+
+    def __init__(self, message: str, *, verification: JsonObject) -> None:
+        """Keep the numbers beside the sentences."""
+        super().__init__(message)
+        self.verification = verification
+
+
+def said(error: BaseException) -> str:
+    """Return the type of ``error`` and its text, which users' classes may fail to give."""
+    name = type(error).__name__
+    try:
+        text = str(error).strip()
+    except BaseException as inner:  # noqa: BLE001 - whatever the user's code raises
+        return f"{name}, whose text raised {type(inner).__name__}"
+    return f"{name}: {text}" if text else name

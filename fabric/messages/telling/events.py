@@ -1,0 +1,102 @@
+"""Where events are told: structlog's loggers, whose processors are ours or the user's.
+
+Nothing here reads or changes structlog's global configuration; a user's logger brings its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TextIO, TypeAlias
+
+import structlog
+from structlog.typing import BindableLogger, Processor
+
+from fabric.messages.telling.errors import ConfigurationError, said
+from fabric.messages.telling.place import calling_place
+from fabric.messages.telling.users_code import pass_signals, users_code
+from fabric.messages.telling.vocabulary import LEVELS
+from fabric.messages.telling.wording import found_text
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict
+
+__all__ = ["Log", "line_logger", "logger_of", "tell_event", "tell_user"]
+
+Log: TypeAlias = BindableLogger | Sequence[Processor]
+"""What users may have events told to: a logger of structlog, or its processors."""
+
+
+def _named_first(_logger: object, _method: str, line: EventDict) -> EventDict:
+    return {"event": line.pop("event"), "level": line.pop("level"), **line}
+
+
+_JSON: Final[tuple[Processor, ...]] = (
+    structlog.processors.add_log_level,
+    _named_first,
+    structlog.processors.JSONRenderer(),
+)
+
+
+def line_logger(
+    file: TextIO, processors: Iterable[Processor] = _JSON, *, level: str = "notset"
+) -> BindableLogger:
+    """Return a logger that writes what ``processors`` make of events into ``file``, a line each.
+
+    Args:
+        file: each line is flushed.
+        processors: by default one JSON object an event.
+        level: what is below it is not told.
+    """
+    logger: BindableLogger = structlog.wrap_logger(
+        structlog.WriteLogger(file),
+        processors=list(processors),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        context_class=dict,
+    )
+    return logger
+
+
+def logger_of(log: Log, who: str, run: str) -> BindableLogger:
+    """Return the logger that a user has given, bound to the run of the program ``run``.
+
+    Args:
+        log: a logger, or processors; what these make of events goes to standard error.
+        who: was given it, for the error.
+        run: the program's name.
+
+    Raises:
+        ConfigurationError: it is something else, or cannot be bound.
+    """
+    found, wrong = found_text(log), ": expected a logger of structlog, or a list of its processors"
+    if isinstance(log, BindableLogger) and not isinstance(log, type):
+        try:
+            bound = log.bind(run=run)
+        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+            pass_signals(error)
+            wrong = f", whose bind() raised {said(error)}"
+        else:
+            if not inspect.iscoroutinefunction(getattr(bound, "info", None)):
+                return bound
+            wrong = ", whose methods are awaited: expected one whose methods are called"
+    elif isinstance(log, list | tuple) and log and all(map(callable, log)):
+        return line_logger(sys.stderr, log).bind(run=run)
+    file, line = calling_place()
+    raise ConfigurationError(f"{who}: log is {found}{wrong}", file=file, line=line)
+
+
+def tell_event(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
+    """Tell ``logger`` of an event of ``fabric.messages.telling.vocabulary``, at its level."""
+    method: Callable[..., object] = getattr(logger, LEVELS[event])
+    method(event, **fields)
+
+
+def tell_user(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
+    """Tell the logger of a user, whose processors may drop the event.
+
+    Raises:
+        ProgramError: they raised something else than structlog's DropEvent.
+    """
+    with users_code("log", when=f", at event {event} of cycle {fields['cycle']}"):
+        tell_event(logger, event, fields)

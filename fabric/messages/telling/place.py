@@ -1,0 +1,185 @@
+"""Places in the user's program: where an operator was wired, and where user code raised."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Iterable
+from functools import lru_cache
+from types import CodeType, FrameType
+from typing import Final, NamedTuple
+
+from fabric.messages.telling.wording import visible
+
+__all__ = [
+    "Place",
+    "blamed_place",
+    "calling_place",
+    "deepest_place",
+    "defining_place",
+    "is_installed",
+    "is_ours",
+    "is_own",
+    "line_in",
+    "raising_place",
+    "users_fault",
+    "written_by_us",
+]
+
+_ROOT: Final = os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+)
+_OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
+# Not asked of sysconfig, which may be half imported when a signal's handler wants to know.
+_LIBRARIES: Final = (
+    os.path.dirname(os.__file__) + os.sep,
+    os.path.join(sys.prefix, "Scripts" if os.name == "nt" else "bin") + os.sep,
+)
+_PACKAGES: Final = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+_BETWEEN: Final = {
+    ("<string>", "__init__"),
+    *((contextlib.__file__, name) for name in ("inner", "__enter__", "__exit__")),
+}
+"""Where Python's library stands between us: in a dataclass, or a context."""
+
+
+class Place(NamedTuple):
+    """A line of the user's program.
+
+    Attributes:
+        file: as the program was named on the command line, else as Python knows it.
+        line: starting at 1.
+    """
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        """``file:line``, as editors and terminals link it; a cell by its number: ``In[3]:5``."""
+        return f"{_cell(self.file) or self.file}:{self.line}"
+
+    @property
+    def brief(self) -> str:
+        """The same without folders."""
+        return f"{_cell(self.file) or os.path.basename(self.file)}:{self.line}"
+
+
+def _cell(file: str) -> str | None:
+    """Return what a notebook calls the cell that Python knows as ``file``, where it is one."""
+    # Imported by whoever runs notebooks, never for this.
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    told = None if shell is None else shell.compile.format_code_name(file)
+    return None if told is None else str(told[1])
+
+
+def calling_place() -> Place:
+    """Return the innermost place on the stack outside the fabric and its operators.
+
+    The ``__call__`` of an operator that a user wrote is not it either, but where that is called.
+    """
+    frame = sys._getframe(2)  # who asks is one of us
+    code = frame.f_code
+    while code.co_filename.startswith(_OWN) or (code.co_filename, code.co_name) in _BETWEEN:
+        behind = frame.f_back
+        if behind is None:
+            break
+        frame, code = behind, behind.f_code
+    if code.co_name == "__call__" and frame.f_back is not None:
+        frame = frame.f_back
+    return _place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def blamed_place() -> Place | None:
+    """Return the innermost place on the stack in a user's file; None where only the shell asked.
+
+    A library that stands between, as ``dataclasses.replace`` does, is not to blame.
+    """
+    for frame, line in traceback.walk_stack(sys._getframe(2)):
+        code = frame.f_code
+        file = code.co_filename
+        between = (file, code.co_name) in _BETWEEN or code.co_name == "__call__"
+        if not (between or file.startswith((*_OWN, "<frozen ")) or is_installed(file)):
+            return _place(file, line)
+    return None
+
+
+@lru_cache(maxsize=1 << 10)
+def _place(file: str, line: int) -> Place:
+    """Return a place; a line in a loop is that of thousands of operators."""
+    return Place(visible(file), line)
+
+
+def raising_place(error: BaseException) -> Place | None:
+    """Return the deepest line of the user's code in the traceback of ``error``, if any."""
+    return deepest_place(traceback.walk_tb(error.__traceback__))
+
+
+def deepest_place(frames: Iterable[tuple[FrameType, int]]) -> Place | None:
+    """Return the last line of the user's code among ``frames``, outermost first, if any."""
+    place = None
+    for frame, line in frames:
+        file = frame.f_code.co_filename
+        # Compiled libraries name sources that are not there.
+        if os.path.isfile(file) and not file.startswith(_OWN) and not is_installed(file):
+            place = Place(visible(file), line)
+    return place
+
+
+def users_fault(error: BaseException) -> Place | None:
+    """Return the line of the user's code that raised ``error``; None where one of ours did.
+
+    What libraries raise is the fault of who called them.
+    """
+    ours = False
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if file.startswith(_OWN):
+            ours = True
+        elif os.path.isfile(file) and not is_installed(file):
+            ours = False
+    return None if ours else raising_place(error)
+
+
+def is_installed(file: str) -> bool:
+    """Whether ``file`` was installed, here or in an environment that this one shares."""
+    return file.startswith(_LIBRARIES) or any(part in file for part in _PACKAGES)
+
+
+def line_in(code: CodeType, instruction: int) -> Place | None:
+    """Return the line of ``instruction``, an offset in bytes, where ``code`` is a user's."""
+    if written_by_us(code):
+        return None
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return Place(visible(code.co_filename), line)
+    return Place(visible(code.co_filename), code.co_firstlineno)
+
+
+def defining_place(function: object) -> Place | None:
+    """Return where ``function`` begins, if it is a user's and written in Python."""
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    if code is None or written_by_us(code):
+        return None
+    return Place(visible(code.co_filename), code.co_firstlineno)
+
+
+def written_by_us(code: CodeType) -> bool:
+    """Whether ``code`` stands in the fabric or its operators, not in a user's program."""
+    return code.co_filename.startswith(_OWN)
+
+
+def is_own(thing: object) -> bool:
+    """Whether the class of ``thing`` is one of the fabric's or its operators', not a user's.
+
+    What extends one of them is the user's: whatever it overrides may have changed what it does.
+    """
+    return is_ours(type(thing))
+
+
+def is_ours(kind: type) -> bool:
+    """Whether the class ``kind`` is one of the fabric's or its operators', not a user's."""
+    return kind.__module__.startswith(("fabric.", "operators."))

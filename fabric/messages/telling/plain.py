@@ -1,0 +1,117 @@
+"""Values as JSON has them: one form for what is printed and for what a run's folder keeps."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final, TypeAlias
+
+from msgspec import DecodeError
+from msgspec import json as msgspec_json
+
+from fabric.messages.telling.wording import a_or_an
+
+__all__ = ["JsonObject", "counts_lines", "json_text", "plain", "untellable"]
+
+JsonObject: TypeAlias = dict[str, Any]
+"""An object of JSON, which its readers index without asking what is in it."""
+
+_DEEPEST: Final = 64
+_MOST_VALUES: Final = 1_000_000
+_MOST_DIGITS: Final = 4300
+"""Python turns no longer integer into text, nor text into one."""
+
+
+def json_text(value: object) -> str:
+    """Return ``value`` as indented JSON that every reader takes."""
+    try:
+        text = json.dumps(value, default=plain, allow_nan=False)
+    except (TypeError, ValueError):
+        # An infinity, a NaN or a name that is no text: these are rare, and looking for them takes
+        # as long as writing.
+        text = json.dumps(plain(value), allow_nan=False)
+    # Python writes numbers and letters; its own indentation is in Python, and ten times slower.
+    try:
+        return msgspec_json.format(text, indent=2) + "\n"
+    except DecodeError:
+        # Half of a character that is no text, as in a path that is not UTF-8.
+        return json.dumps(json.loads(text), indent=2) + "\n"
+
+
+def counts_lines(value: object) -> tuple[bytes, ...]:
+    """Return the ``json_text`` of names, integers and truth values, in a tenth of its time.
+
+    There must be no fractions in it: not all of them are spelled as Python does. It comes in parts
+    to be written one after the other, since a copy of a megabyte takes as long as its text does.
+    """
+    try:
+        encoded = msgspec_json.encode(value)
+    except (TypeError, UnicodeEncodeError):
+        return (json_text(value).encode(),)
+    # Python spells out the letters that not everybody has.
+    if b"\x7f" in encoded or not encoded.isascii():
+        return (json_text(value).encode(),)
+    return msgspec_json.format(encoded, indent=2), b"\n"
+
+
+def plain(value: object) -> object:
+    """Return ``value`` in JSON's own types.
+
+    JSON knows no infinity and no NaN: such numbers become text. numpy's numbers become numbers,
+    everything else text, names of dictionaries included.
+    """
+    if isinstance(value, dict):
+        return {
+            name if isinstance(name, str) else str(name): plain(each)
+            for name, each in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, str | int):
+        return value
+    number = _number_in(value)
+    return str(value) if number is None else plain(number)
+
+
+def untellable(value: object) -> str | None:
+    """Return why a user's ``value`` cannot be turned into JSON; None where it can.
+
+    ``value`` may contain itself, or the same part so often that nobody lives to see its end: it is
+    walked through without recursion, and no further than the limits.
+    """
+    waiting = [(value, 0)]
+    seen = 0
+    while waiting:
+        each, depth = waiting.pop()
+        seen += 1
+        if depth > _DEEPEST or seen > _MOST_VALUES:
+            return (
+                f"{a_or_an(type(value).__name__)} that contains itself, is more than {_DEEPEST} "
+                f"deep or has more than {_MOST_VALUES:,} values"
+            )
+        if isinstance(each, dict):
+            if len(set(map(str, each))) < len(each):
+                return f"{a_or_an(type(value).__name__)} with two names that are one as text"
+            waiting += [(part, depth + 1) for part in each.values()]
+        elif isinstance(each, list | tuple):
+            waiting += [(part, depth + 1) for part in each]
+        elif isinstance(each, int):
+            if each.bit_length() > _MOST_DIGITS * math.log2(10):
+                return f"an integer of more than {_MOST_DIGITS:,} digits"
+        elif not isinstance(each, str | float | None):
+            number = _number_in(each)
+            if number is None:
+                str(each)  # whose text it is, says so himself
+            else:
+                waiting.append((number, depth + 1))
+    return None
+
+
+def _number_in(value: object) -> object:
+    """Return what one of numpy's numbers is in Python; None where it is none."""
+    item = getattr(value, "item", None)
+    number = item() if callable(item) and getattr(value, "shape", None) == () else None
+    # A long double stays one.
+    return None if type(number) is type(value) else number

@@ -1,0 +1,211 @@
+"""Files that are read: those that somebody has given, and those that come with the fabric.
+
+Given ones are opened without waiting for anybody. JSON in the folder of a run may have come from
+anywhere, TOML is from users: both are read within limits, and TOML is refused with a sentence.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.plain import JsonObject
+from fabric.messages.telling.wording import counted, found_text, one_of
+
+__all__ = [
+    "hardware_file",
+    "limited",
+    "line_in",
+    "lines_in",
+    "open_given",
+    "programs",
+    "read_json",
+    "read_toml",
+]
+
+
+def open_given(path: Path) -> BufferedReader:
+    """Open a file to read its bytes.
+
+    Only what is a file is read: a pipe may never be written to, a device never end, and neither
+    says the same again to whoever asks later (a worker, an error's line, a digest).
+
+    Raises:
+        OSError: it cannot be opened, or is a pipe, a socket or a device.
+    """
+    opened = open(path, "rb", opener=_at_once)  # noqa: SIM115 - for the caller
+    if stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        return opened
+    opened.close()
+    raise OSError(errno.EINVAL, "it is a pipe or a device", str(path))
+
+
+def _at_once(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NONBLOCK)
+
+
+_MOST_BYTES_OF_JSON: Final = 128_000_000
+
+
+def read_json(path: Path) -> JsonObject:
+    """Return the object in a file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no object of JSON, or is larger or deeper than what a run writes.
+    """
+    try:
+        found = json.loads(limited(path))
+    except RecursionError:
+        raise ValueError("its lists and objects are too deep") from None
+    if not isinstance(found, dict):
+        raise ValueError("it is no object")
+    return found
+
+
+def limited(path: Path) -> bytes:
+    """Return what is in a file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is larger than what a run writes.
+    """
+    with open_given(path) as opened:
+        content = opened.read(_MOST_BYTES_OF_JSON + 1)
+    if len(content) > _MOST_BYTES_OF_JSON:
+        raise ValueError(f"it has more than {_MOST_BYTES_OF_JSON:,} bytes")
+    return content
+
+
+_MOST_BYTES: Final = 4_000_000
+_LONGEST_LINE: Final = 1_000
+"""The time for a name of many parts, ``a.a.a``, grows with the square of their number."""
+
+_AT_LINE: Final = re.compile(r" \(at line (?P<line>\d+), column \d+\)$")
+
+
+_NAME: Final = r"""(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)"""
+_NAMES: Final = re.compile(_NAME)
+_KEY: Final = re.compile(rf"\s*(?P<key>{_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
+_TABLE: Final = re.compile(rf"\s*\[\s*(?P<key>{_NAME}(?:\s*\.\s*{_NAME})*)\s*\]")
+
+
+def read_toml(path: Path, expected: str) -> dict[str, Any]:
+    """Return what is in a file of TOML.
+
+    Args:
+        path: of the file.
+        expected: what it should be, for messages.
+
+    Raises:
+        ConfigurationError: it cannot be read, is larger than any such file, or is not TOML.
+    """
+    file = str(path)
+    try:
+        with open_given(path) as opened:
+            content = opened.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot be read ({error.strerror or error}): expected {expected}", file=file
+        ) from error
+    if len(content) > _MOST_BYTES:
+        _refuse(f"it has more than {_MOST_BYTES:,} bytes", file)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        _refuse("it is not UTF-8 text", file)
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > _LONGEST_LINE and line.count(".") + line.count("[") > _LONGEST_LINE // 10:
+            _refuse(f"a line has {counted(len(line), 'character')}", file, number)
+    import tomllib  # no run without such a file needs it
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = _AT_LINE.search(str(error))
+        _refuse(_AT_LINE.sub("", str(error)), file, int(place["line"]) if place else None)
+    except RecursionError:
+        _refuse("its lists and tables are too deep", file)
+    except ValueError as error:  # an integer of thousands of digits
+        _refuse(str(error).partition(";")[0], file)
+
+
+def lines_in(path: Path) -> Mapping[tuple[str, ...], int]:
+    """Return the line of each table and of each key in a file that ``read_toml`` has read.
+
+    By names from the outermost table on. Keys inside of values have none.
+    """
+    with open_given(path) as opened:
+        text = opened.read(_MOST_BYTES).decode("utf-8")
+    lines: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.split("\n"), 1):
+        header, key = _TABLE.match(line), _KEY.match(line)
+        if header is not None:
+            table = _names(header["key"])
+            lines.setdefault(table, number)
+        elif key is not None:
+            lines.setdefault((*table, *_names(key["key"])), number)
+    return lines
+
+
+def line_in(file: str | None, *names: str) -> int | None:
+    """Return the line of a key, or else of the innermost table around it that has a line.
+
+    Args:
+        file: that ``read_toml`` has read; None for none.
+        names: from the outermost table on.
+    """
+    if file is None:
+        return None
+    try:
+        lines = lines_in(Path(file))
+    except (OSError, ValueError):  # it is another one by now
+        return None
+    places = (lines.get(names[:count]) for count in range(len(names), 0, -1))
+    return next((line for line in places if line is not None), None)
+
+
+def _names(key: str) -> tuple[str, ...]:
+    return tuple(name.strip("\"'") for name in _NAMES.findall(key))
+
+
+def _refuse(reason: str, file: str, line: int | None = None) -> NoReturn:
+    raise ConfigurationError(f"not a TOML file: {reason}", file=file, line=line) from None
+
+
+_PACKAGE: Final = Path(__file__).parents[2]
+
+
+def programs() -> Path:
+    """Return the folder of the example programs: an installed fabric has its own copy of it."""
+    installed = _PACKAGE / "programs"
+    return installed if installed.is_dir() else _PACKAGE.parent / "programs"
+
+
+def hardware_file(named: Path | str) -> Path:
+    """Return the hardware file that is named: a path, or the name of one that comes with us.
+
+    A file of that name in the current folder goes first.
+
+    Raises:
+        ConfigurationError: it is a name, without a folder or a suffix, of no such file.
+    """
+    path = Path(named)
+    if path.suffix or len(path.parts) != 1 or path.exists():
+        return path
+    files = {each.stem: each for each in sorted((programs() / "hardware").glob("*.toml"))}
+    if path.name not in files:
+        known = one_of(list(files), path.name)
+        raise ConfigurationError(
+            f"the hardware is {found_text(path.name)}: expected a file, FILE.toml, or {known}"
+        )
+    return files[path.name]

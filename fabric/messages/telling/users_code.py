@@ -1,0 +1,154 @@
+"""The door to users' code: what it raises is its own error, whatever that is; a signal's is not.
+
+Python lets everybody raise everything: SystemExit, KeyboardInterrupt, a BaseException of one's own.
+Whoever calls a user's code does so inside of ``users_code``, or catches BaseException and makes
+``raised`` of it: that says who raised what, and where. What users' values raise, ``users_values``
+says. ``tests/fabric/users/test_doors.py`` knows
+all the doors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from fabric.messages.telling.errors import FabricError, ProgramError, said
+
+if TYPE_CHECKING:
+    from fabric.messages.telling.place import Place
+
+__all__ = [
+    "Handler",
+    "Interrupted",
+    "first_of",
+    "notifying",
+    "pass_signals",
+    "raised",
+    "users_code",
+    "users_values",
+]
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal has asked for the end.
+
+    Attributes:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int = signal.SIGINT) -> None:
+        """Stand for the signal ``number``."""
+        super().__init__()
+        self.number: Final = number
+
+
+class Handler:
+    """Handles signals with its methods, which raise ``Interrupted`` and no KeyboardInterrupt."""
+
+
+def pass_signals(error: BaseException) -> None:
+    """Raise ``error`` again where a signal raised it, and not the code in which it came.
+
+    A KeyboardInterrupt is Ctrl-C's where Python's own handler, or a user's, may have raised it.
+    """
+    if isinstance(error, Interrupted):
+        raise error
+    if (
+        isinstance(error, KeyboardInterrupt)
+        and threading.current_thread() is threading.main_thread()
+        and callable(handler := signal.getsignal(signal.SIGINT))
+        and not isinstance(getattr(handler, "__self__", None), Handler)
+    ):
+        raise error
+
+
+def first_of(error: BaseException) -> BaseException:
+    """Return the first error of a group, as a nursery raises it, or what a coroutine hid."""
+    while isinstance(error, BaseExceptionGroup):
+        group, error = error, error.exceptions[0]
+        if error.__traceback__ is None:
+            error.__traceback__ = group.__traceback__
+    cause = error.__cause__
+    # Python lets no coroutine raise these, and says RuntimeError in their place.
+    if isinstance(error, RuntimeError) and isinstance(cause, StopIteration | StopAsyncIteration):
+        return cause
+    return error
+
+
+def raised(
+    who: str, error: BaseException, place: Place | None = None, when: str = ""
+) -> FabricError:
+    """Return the error for what a user's code raised; one of the fabric's is it already.
+
+    Args:
+        who: raised it.
+        error: what was raised; a signal's is raised again.
+        place: to blame where no line of a user's raised it.
+        when: that was, as the end of the sentence.
+    """
+    pass_signals(error)
+    # Most runs have no error to tell; what looks for places takes a while to import.
+    from fabric.messages.telling.place import raising_place
+
+    file, line = raising_place(error) or place or (None, None)
+    if not isinstance(error, FabricError):
+        return ProgramError(f"{who} raised {said(error)}{when}", file=file, line=line)
+    if error.file is None:
+        error.file, error.line = file, line
+    return error
+
+
+@contextlib.contextmanager
+def users_code(who: str, place: Place | None = None, when: str = "") -> Iterator[None]:
+    """Wrap a call of a user's code: what it raises becomes an error that says who and where.
+
+    Args:
+        who: is called.
+        place: to blame where no line of a user's raised it.
+        when: that was, as the end of the sentence.
+
+    Raises:
+        FabricError: it raised something.
+    """
+    try:
+        yield
+    except BaseException as error:
+        failure = raised(who, error, place, when)
+        if failure is error:
+            raise
+        raise failure from error
+
+
+@contextlib.contextmanager
+def users_values() -> Iterator[None]:
+    """Look at what users have given inside of this, or on a function that does.
+
+    Values are hashed, compared, asked for attributes and told in too many places for a door each.
+    What we raise ourselves goes on as it is.
+
+    Raises:
+        FabricError: a line of a user's raised something.
+    """
+    try:
+        yield
+    except BaseException as error:
+        from fabric.messages.telling.place import users_fault
+
+        first = first_of(error)
+        pass_signals(first)
+        if isinstance(first, FabricError) or users_fault(first) is None:
+            raise
+        raise raised("a value that was given", first) from error
+
+
+def notifying(notify: Callable[[str], object]) -> Callable[[str], object]:
+    """Return what gives sentences to a user's ``notify``."""
+
+    def tell(sentence: str) -> None:
+        with users_code("notify"):
+            notify(sentence)
+
+    return tell

@@ -1,0 +1,228 @@
+"""The one vocabulary of the run log and the event trace: tables, columns, events, units.
+
+A field has one name, one unit and one meaning wherever it appears: in ``events.jsonl``, in the
+segments, in the tables ``trace query`` offers and in the JSON lines of ``trace export``.
+Every event has a ``level``, too, and ``run``, the name of the program.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from fabric.messages.telling.causes import COUNTED, PARKED, WAITS, Step
+from fabric.messages.telling.wording import listed
+
+__all__ = ["EVENTS", "FIELDS", "LEVELS", "SCHEMA_VERSION", "TABLES", "Field"]
+
+SCHEMA_VERSION: Final = 5
+"""Of the trace folder; a reader refuses newer and older ones."""
+
+
+class Field(NamedTuple):
+    """What a field means.
+
+    Attributes:
+        unit: of the number; empty for names and texts.
+        meaning: one sentence, for people.
+    """
+
+    unit: str
+    meaning: str
+
+
+FIELDS: Final[dict[str, Field]] = {
+    "absolute_error": Field("", "largest difference between an output and what is expected"),
+    "any_of": Field("", "whether one of the channels that a unit waits for is enough"),
+    "backward_cycles": Field("cycles", "from a dequeue until its credit is usable"),
+    "awaited_stop": Field("", "lowest level that would close a sub-tensor whose stream has ended"),
+    "bare": Field("", "whether the element is a bare stop, which carries no value"),
+    "bytes": Field("bytes", "moved, whole requests each"),
+    "carries": Field("", "what a channel carries: tile, selector, buffer, bool or tuple"),
+    "cause": Field("", f"of a wait: {listed(WAITS)}"),
+    "channel": Field("", "a channel, by its number in edge order; by its name in JSON lines"),
+    "channels": Field("", "how many channels the program has"),
+    "consumer": Field("", "the unit that reads a channel"),
+    "closed_cycle": Field("cycles", "the producer ended the stream; null while it is open"),
+    "code": Field("", "class of a deadlock, such as FAB-D001"),
+    "compared": Field("elements", "of an output, those that were compared"),
+    "cycle": Field(
+        "cycles",
+        "when it happened, on the clock of the unit it happened to; null of what is said of a run "
+        "after it was stopped while units went on",
+    ),
+    "cycles": Field("cycles", "how long it took"),
+    "depth": Field("elements", "slots of a channel"),
+    "depths": Field("elements", "slots of channels that have others now, by the names of --depth"),
+    "element": Field("", "number of the element in its channel, bare stops included, from 0"),
+    "elements": Field("elements", "values dequeued; bare stops are not counted"),
+    "end_cycle": Field("cycles", "the first cycle after it; of an open one, the run's cycles"),
+    "expected": Field("elements", "of the whole stream by its shape; null where data decide"),
+    "family": Field("", "what units of one operator and place share, or channels between these"),
+    "feedback": Field("", "file:line of the Feedback that a channel of a loop closes, if it does"),
+    "file": Field("", "the user's file in which the operator was wired"),
+    "finished": Field("", "whether the unit's operator has ended"),
+    "flops": Field("FLOPs", "floating-point operations done"),
+    "flops_per_cycle": Field("FLOPs/cycle", "compute bandwidth; 0 for a unit without arithmetic"),
+    "forward_cycles": Field("cycles", "from the sending of an element until it is visible"),
+    "held": Field("elements", "sent and not dequeued, bare stops included"),
+    "held_bytes": Field("bytes", "on chip, allocated by the unit and not released"),
+    "in_all": Field(
+        "elements", "of a stream in a loop, from end to end: a number or an expression"
+    ),
+    "hint": Field("", "where something is missing, of a loop that no depth releases"),
+    "kind": Field("", "of a unit: compute, memory or routing"),
+    "left_over": Field("elements", "values that came after their reader had ended"),
+    "line": Field("", "the line in the user's file"),
+    "loop": Field("", "units that can never go on: each waits for the next, or for what has ended"),
+    "message": Field("", "a sentence, as the report has it"),
+    "mismatched": Field("elements", "of an output, those that are wrong"),
+    "mode": Field("", "timing or functional"),
+    "name": Field("", "unique in the program"),
+    "needs": Field("", "what would let a unit go on, in words"),
+    "on": Field("", "channels that a unit waits for, by name"),
+    "operation": Field("", listed(tuple(Step))),
+    "operator": Field("", "class of an operator; of one that has finished, the unit's name"),
+    "operators": Field("", "how many operators the program has"),
+    "open": Field("", "whether it had not ended when the run stopped: then it ends with the run"),
+    "order": Field("", "place in the unit's own sequence of operations, from 0"),
+    "output": Field("", "name of an output"),
+    "parameters": Field("", "of the program's build()"),
+    "peak_bytes_per_cycle": Field("bytes/cycle", "that the HBM moves at most"),
+    "peers": Field("", "units that could let a unit go on"),
+    "per_output": Field(
+        "elements", "of a stream in a loop, for one output of its reader, if over 1"
+    ),
+    "producer": Field("", "the unit that writes a channel"),
+    "program": Field("", "the program's file"),
+    "reader": Field("", "a channel as --depth names it: consumer.input"),
+    "receive_wait_cycles": Field("cycles", "the consumer waited for the element"),
+    "remedy": Field("", "with what the program completes, as in deadlock.json"),
+    "requests": Field("requests", "of one burst to the HBM; of one under way, those served"),
+    "reserved_cycle": Field("cycles", "the producer had its credit; its clock after the wait"),
+    "root": Field("", "why units can never go on, in sentences"),
+    "seen_cycle": Field("cycles", "the consumer first saw the element; its clock after the wait"),
+    "seen_stop": Field("", "level of the last stop of a stream that ended inside a sub-tensor"),
+    "send_wait_cycles": Field("cycles", "the producer waited for a slot and for its credit"),
+    "sent_cycle": Field("cycles", "the producer put the element into the channel"),
+    "shape": Field("", "of a stream in a loop, outermost dimension first"),
+    "since_cycle": Field(
+        "cycles", "when a unit that still waits, or the last of several, began to"
+    ),
+    "start_cycle": Field("cycles", "the first cycle of it"),
+    "status": Field(
+        "", "completed, deadlock, livelock, error or interrupted; of a trace, killed, too"
+    ),
+    "stop": Field("", "level of the stop that rides on the element, 0 for none"),
+    "submitted_cycle": Field("cycles", "the unit handed its burst to the HBM"),
+    "summary": Field("", "a deadlock in one line"),
+    "taken_cycle": Field("cycles", "the consumer dequeued the element; null while it is held"),
+    "unit": Field("", "a unit, by its number in node order; by its name in JSON lines"),
+    "links_cycles": Field("cycles", "of these, shared links held an element up"),
+    "until_cycle": Field("cycles", "when the other end did what ended the wait"),
+    "verified": Field("", "whether the outputs are as expected; null where nobody looked"),
+    "visible_cycle": Field("cycles", "from when on the consumer can see the element"),
+    "waiting": Field("", "how many units wait"),
+    "wanted_bytes": Field("bytes", "on chip, that the unit waits for"),
+    "wait_cycles": Field("cycles", "waited at this operation"),
+    "waits_for": Field(
+        "", f"what a unit waits to do: {listed(PARKED)}; in a livelock it may be moving or circling"
+    ),
+    "work_cycles": Field("cycles", "worked since its previous operation, before any wait"),
+    **{cause.column: Field("cycles", cause.meaning) for cause in COUNTED},
+}
+
+_COUNTERS: Final = tuple(cause.column for cause in COUNTED)
+_BLOCKED: Final = (
+    "cycle", "unit", "operator", "waits_for", "on", "any_of", "peers", "since_cycle", "needs",
+    "seen_stop", "awaited_stop", "file", "line",
+)  # fmt: skip
+
+EVENTS: Final[dict[str, tuple[str, ...]]] = {
+    "run_started": ("cycle", "program", "parameters", "mode", "operators", "channels"),
+    "operator_finished": ("cycle", "operator", "elements", *_COUNTERS),
+    "heartbeat": ("cycle", "elements", "waiting"),
+    "long_stall": ("cycle", "unit", "waits_for", "on", "peers", "since_cycle", "cycles"),
+    "partial_deadlock": ("cycle", "loop", "on", "since_cycle"),
+    "stopped": ("cycle", "status", "waiting", "since_cycle"),
+    "stuck_loop": ("cycle", "code", "loop", "root", "hint"),
+    "blocked": _BLOCKED,
+    "blocked_behind": _BLOCKED,
+    "deadlock": ("cycle", "code", "summary", "remedy"),
+    "livelock": ("cycle", "code", "summary", "remedy"),
+    "run_again": ("cycle", "depths"),
+    "left_over": ("cycle", "code", "channel", "unit", "left_over"),
+    "warning": ("cycle", "message"),
+    "wrong_output": ("cycle", "output", "compared", "mismatched", "absolute_error", "message"),
+    "failure": ("cycle", "message", "file", "line"),
+    "run_ended": ("cycle", "status", "verified", "cycles", "elements"),
+    "transfer": (
+        "cycle", "channel", "element", "stop", "bare", "reserved_cycle", "sent_cycle",
+        "visible_cycle", "seen_cycle", "send_wait_cycles", "receive_wait_cycles",
+    ),
+    "burst": ("cycle", "unit", "submitted_cycle", "requests", "bytes"),
+    "allocate": ("cycle", "unit", "wait_cycles", "bytes"),
+    "end": ("cycle", "unit", "channel", "wait_cycles"),
+    "reserve": ("cycle", "unit", "channel", "wait_cycles"),
+    "idle": ("cycle", "unit", "channel", "wait_cycles"),
+    "held": (
+        "cycle", "channel", "element", "stop", "bare", "reserved_cycle", "visible_cycle",
+        "seen_cycle", "send_wait_cycles", "receive_wait_cycles",
+    ),
+    "open_wait": ("cycle", "unit", "cause", "channel", "start_cycle", "wait_cycles", "bytes"),
+}  # fmt: skip
+"""Events and their fields. Those up to ``run_ended`` are in the run log, the others in the event
+trace; ``cycle`` of a transfer is its dequeue, of a burst its completion; ``held`` is an element
+that was sent in that cycle and never dequeued; ``reserve`` is a reservation that
+nothing was put into, ``idle`` a wait for an element that is looked at later, ``open_wait`` a wait
+that had not ended in the run's last cycle, with the bytes that its burst had moved.
+
+A ``long_stall`` is a wait of a million cycles that goes on. ``heartbeat``, ``long_stall`` and
+``partial_deadlock`` are told about every million cycles, of how far the units have got then, which
+is the schedule's and the engine's choice; all other events are those of the program."""
+
+_LEVELS: Final = {
+    "info": ("run_started", "heartbeat", "run_again", "run_ended"),
+    "warning": ("long_stall", "blocked_behind", "left_over", "warning"),
+    "error": (
+        "partial_deadlock", "stopped", "stuck_loop", "blocked", "deadlock", "livelock",
+        "wrong_output", "failure",
+    ),
+}  # fmt: skip
+
+LEVELS: Final[dict[str, str]] = dict.fromkeys(EVENTS, "debug") | {
+    event: level for level, events in _LEVELS.items() for event in events
+}
+"""At which level each event is told: single operations and ends of operators at ``debug``."""
+
+TABLES: Final[dict[str, tuple[str, ...]]] = {
+    "units": ("unit", "name", "operator", "kind", "file", "line", "flops_per_cycle", "family"),
+    "channels": (
+        "channel", "name", "reader", "depth", "forward_cycles", "backward_cycles", "producer",
+        "consumer", "expected", "carries", "family",
+    ),
+    "transfers": (
+        "channel", "element", "stop", "bare", "reserved_cycle", "sent_cycle", "visible_cycle",
+        "seen_cycle", "taken_cycle", "send_wait_cycles", "receive_wait_cycles",
+    ),
+    "bursts": ("unit", "submitted_cycle", "end_cycle", "cycles", "requests", "bytes", "open"),
+    "operations": (
+        "unit", "order", "operation", "cycle", "work_cycles", "wait_cycles", "channel", "element",
+    ),
+    "waits": (
+        "unit", "start_cycle", "end_cycle", "cycles", "cause", "channel", "until_cycle",
+        "links_cycles", "open",
+    ),
+    "run": ("status", "cycles", "peak_bytes_per_cycle"),
+    "states": (
+        "unit", "cycle", "busy_cycles", "flops", "finished", "waits_for", "any_of",
+        "wanted_bytes", "held_bytes", "since_cycle",
+    ),
+    "waiting": (
+        "unit", "channel", "elements", "held", "closed_cycle", "in_all", "shape", "per_output",
+        "feedback", "seen_stop", "awaited_stop",
+    ),
+}  # fmt: skip
+"""The tables of ``trace query``: a row of ``operations`` for every step of a unit, of ``waits``
+for every wait longer than 0 cycles or open, of ``states`` for every unit at the end of the
+recording, of ``waiting`` for every channel such a unit then waits for; its columns from ``in_all``
+to ``feedback`` are null for units that are in no loop. ``run`` has one row."""

@@ -1,0 +1,151 @@
+"""Standard output: reports as text or JSON, also where nobody reads them to the end."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, cast
+
+import click
+
+from fabric.messages.telling.wording import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+__all__ = [
+    "PIPED_COLUMNS",
+    "flush_stdout",
+    "print_line",
+    "print_text",
+    "printed",
+    "program_prints",
+    "tell",
+    "terminal_columns",
+]
+
+_NARROW: Final = 100
+"""On wider consoles a line is printed whole, however long it is."""
+
+PIPED_COLUMNS: Final = 10_000
+"""What is read by another program is not folded."""
+
+_CONTROL: Final = re.compile(
+    "\x1b(?!\\[[0-9;]*m)|"
+    "[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""What moves a terminal's cursor, its title or the order of its letters; colours do not."""
+
+
+def program_prints(*, as_json: bool) -> contextlib.AbstractContextManager[object]:
+    """Where standard output is for one object, send what the user's code prints to stderr."""
+    return contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
+
+
+def print_text(text: str) -> None:
+    """Print ``text``; a reader that has gone away is no error.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    text = harmless(text)
+    encoding = sys.stdout.encoding or "utf-8"
+    with _stdout():
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        sys.stdout.flush()
+
+
+def flush_stdout() -> None:
+    """Write what users have printed, and what cannot be said any more when the interpreter ends.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with _stdout():
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _stdout() -> Iterator[None]:
+    """Let nothing more go to standard output once something could not."""
+    try:
+        yield
+    except OSError as error:
+        # The interpreter flushes once more when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            error.filename = "standard output"
+            raise
+
+
+def tell(text: str) -> None:
+    """Say ``text`` on standard error, where somebody listens."""
+    with contextlib.suppress(OSError):
+        click.echo(harmless(text), err=True)
+
+
+def harmless(text: str) -> str:
+    """Return ``text`` as it may go to a terminal, whatever files and users' errors have in it."""
+    return _CONTROL.sub(lambda found: visible(found[0]), text)
+
+
+def printed(
+    show: Callable[[Console], object], *, columns: int | None = None, plain: bool = False
+) -> str:
+    """Return what ``show`` prints on a console like standard output.
+
+    It is as wide as the terminal; lines that are piped are not broken. What is printed is text,
+    whatever brackets and colons users have put into names.
+
+    Args:
+        show: prints.
+        columns: of the console; None for as many as standard output has.
+        plain: without colours, whatever standard output is.
+    """
+    from rich.console import Console
+
+    terminal = sys.stdout.isatty()
+    console = Console(
+        file=io.StringIO(),
+        force_terminal=terminal and not plain,
+        width=columns or _columns(),
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    show(console)
+    return cast("io.StringIO", console.file).getvalue()
+
+
+def _columns() -> int:
+    """Return how wide standard output is."""
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return shutil.get_terminal_size().columns
+    return PIPED_COLUMNS
+
+
+def terminal_columns(console: Console) -> int | None:
+    """Return how wide a console is; None where what is printed is piped, and is not folded."""
+    return None if console.width == PIPED_COLUMNS else console.width
+
+
+def print_line(console: Console, text: Text, indent: int = 2) -> None:
+    """Print a line however long; a narrow console gets it in parts, broken between words.
+
+    Args:
+        console: where to.
+        text: the line.
+        indent: of all parts but the first.
+    """
+    if console.width >= _NARROW:
+        console.print(text, soft_wrap=True)
+        return
+    for number, part in enumerate(text.wrap(console, console.width - indent)):
+        part.rstrip()
+        console.print(" " * indent if number else "", part, sep="")

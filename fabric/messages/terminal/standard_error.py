@@ -1,0 +1,110 @@
+"""What goes to standard error: live progress of a run, and events as people read them."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TextIO, cast
+
+import click
+import structlog
+import trio
+from typing_extensions import override
+
+from fabric.messages.telling.wording import counted
+from fabric.messages.terminal.output import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+    from rich.text import Text
+    from structlog.typing import Processor
+
+__all__ = ["Progress", "Snapshot", "console_processors", "standard_error"]
+
+_REFRESH_SECONDS: Final = 0.2
+_RATE_OVER: Final = 10
+"""The rate is taken over this many refreshes."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Where a run is.
+
+    Attributes:
+        cycle: of the fabric.
+        elements: delivered so far.
+        running: tasks that can go on.
+        waiting: tasks that wait for a channel or a cycle.
+    """
+
+    cycle: int
+    elements: int
+    running: int
+    waiting: int
+
+
+class Progress:
+    """One line at the bottom of a terminal, gone when the run is over."""
+
+    def __init__(
+        self, console: Console, *, seconds: Callable[[], float] = time.perf_counter
+    ) -> None:
+        """Show progress on ``console``, timed by the clock ``seconds``."""
+        self._console = console
+        self._seconds = seconds
+
+    async def run(self, snapshot: Callable[[], Snapshot]) -> None:
+        """Show what ``snapshot`` returns, several times a second, until cancelled."""
+        from rich.live import Live
+
+        seen: deque[tuple[float, int]] = deque(maxlen=_RATE_OVER)
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            while True:
+                now = snapshot()
+                seen.append((self._seconds(), now.cycle))
+                live.update(_line(now, _rate(seen)), refresh=True)
+                await trio.sleep(_REFRESH_SECONDS)
+
+
+def _rate(seen: deque[tuple[float, int]]) -> float:
+    (start, first), (end, last) = seen[0], seen[-1]
+    return (last - first) / (end - start) if end > start else 0.0
+
+
+def _line(now: Snapshot, rate: float) -> Text:
+    from rich.text import Text
+
+    return Text(
+        f"cycle {now.cycle:,}, {rate:,.0f} cycles/s, {counted(now.elements, 'element')}, "
+        f"{now.running:,} running, {now.waiting:,} waiting"
+    )
+
+
+class _StandardError(io.TextIOBase):
+    """Whatever standard error is when something is written: progress that is shown replaces it."""
+
+    @override
+    def write(self, text: str) -> int:
+        click.echo(harmless(text), nl=False, err=True)
+        return len(text)
+
+
+def standard_error() -> TextIO:
+    """Return a file whose lines go to standard error, without what moves a terminal's cursor."""
+    return cast("TextIO", _StandardError())
+
+
+def console_processors() -> Sequence[Processor]:
+    """Return structlog's processors for people; in colour on a terminal that wants it."""
+    colors = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    return (
+        structlog.processors.add_log_level,
+        structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False),
+    )

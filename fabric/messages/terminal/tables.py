@@ -1,0 +1,88 @@
+"""Sheets and tables on a console."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from fabric.messages.telling.columns import aligned_rows, width_of
+from fabric.messages.telling.sheet import Block, Line, Part, Rows, Title, cell_text, is_number
+from fabric.messages.terminal.output import print_line, printed, terminal_columns
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["print_sheet", "print_table", "printed_sheet"]
+
+_PIECES: Final = re.compile(r"[^-._/ ]*[-._/ ]?")
+"""What a title is broken into if its table is too wide."""
+
+_TITLE: Final = 10
+"""A title of so many letters is not broken."""
+
+
+def printed_sheet(sheet: Iterable[Part], *, columns: int | None = None, plain: bool = False) -> str:
+    """Return what ``sheet`` is on a console like standard output.
+
+    Args:
+        sheet: the parts.
+        columns: of the console; None for as many as standard output has.
+        plain: without colours, whatever standard output is.
+    """
+    text = printed(lambda console: print_sheet(sheet, console), columns=columns, plain=plain)
+    return "".join(f"{line.rstrip()}\n" for line in text.strip("\n").splitlines())
+
+
+def print_sheet(sheet: Iterable[Part], console: Console) -> None:
+    """Print the parts of ``sheet``, a title behind an empty line."""
+    for part in sheet:
+        match part:
+            case Title(title, note):
+                console.print()
+                print_line(console, Text.assemble((title, "bold"), note))
+            case Line(pieces, indent):
+                print_line(console, Text.assemble(*pieces), indent)
+            case Block(lines):
+                for each in lines(terminal_columns(console)):
+                    console.print(Text(each), soft_wrap=True)
+            case Rows():
+                print_table(part, console)
+
+
+def print_table(table: Rows, console: Console) -> None:
+    """Print ``table``; whole numbers get thousands separators, and numbers stand right.
+
+    Where it is too wide, its titles are broken; then columns at the end go to further lines of
+    their rows. None is left out.
+    """
+    cells = [[cell_text(value) for value in row] for row in table.rows[: table.shown]]
+    right = table.right | {
+        number
+        for number in range(len(table.columns))
+        if all(is_number(row[number]) for row in table.rows)
+    }
+    titles = list(table.columns)
+    if width_of([titles, *cells]) > console.width:
+        longest = [max((len(row[n]) for row in cells), default=0) for n in range(len(titles))]
+        titles = list(map(_broken, titles, longest))
+    head = [titles] if any(titles) else []
+    for number, lines in enumerate(aligned_rows([*head, *cells], console.width, right=right)):
+        for each in lines:
+            console.print(Text(each, "dim" if number < len(head) else ""), soft_wrap=True)
+    if len(table.rows) > len(cells):
+        console.print(f"and {len(table.rows) - len(cells):,} more", style="dim")
+
+
+def _broken(title: str, width: int) -> str:
+    """Return ``title`` in lines as wide as its column, or as the longest piece of it."""
+    pieces = _PIECES.findall(title)
+    width = max(width, _TITLE, *(len(piece.rstrip()) for piece in pieces))
+    lines = [""]
+    for piece in pieces:
+        if len((lines[-1] + piece).rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)

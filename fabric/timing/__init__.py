@@ -1,0 +1,1 @@
+"""What decides cycles: channels, clock, units, memories, links, and the log of a run."""

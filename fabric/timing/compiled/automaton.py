@@ -1,0 +1,265 @@
+"""What an operator does, as states and transitions that are found out by asking its own ``run``.
+
+A state is what the operator waits for, with what it said it keeps when its last turn ended, and
+the elements it has been handed since. Operators that are alike share one automaton. The tables of
+all automata of a run are arrays, which the compiled loop reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.messages.telling.users_code import pass_signals
+from fabric.timing.compiled import columns as c
+from fabric.timing.compiled.codes import Codes
+from fabric.timing.compiled.kernel_stages import entry_of
+from fabric.timing.compiled.stand_ins import Awaited, Recording, UnfitError, recorded_ports
+
+if TYPE_CHECKING:
+    from fabric.graph.wiring.operator import Operator
+    from fabric.timing.engine.ports import Ports
+
+__all__ = ["Array", "Automaton", "Rows", "Tables"]
+
+_LONGEST_TURN: Final = 4096
+"""Elements; an operator that does not end its turns would have a state for every element."""
+
+
+class Automaton:
+    """The behaviour of an operator in timing mode.
+
+    Attributes:
+        first_state: it begins with; before, it does ``first_stretch``.
+        first_stretch: where these operations begin and end.
+        carries_numbers: see ``Operator``.
+    """
+
+    def __init__(self, operator: Operator, ports: Ports, codes: Codes, tables: Tables) -> None:
+        """Ask what it does before its first element.
+
+        Raises:
+            UnfitError: something that cannot be written down.
+        """
+        self._operator: Final = operator
+        self._real_ports: Final = ports
+        self._codes: Final = codes
+        self._tables: Final = tables
+        self.carries_numbers: Final = bool(operator.carries_numbers)
+        self._numbers: dict[object, int] = {}
+        self._reached: dict[int, tuple[int, int] | None] = {}
+        self._keys: dict[int, tuple[object, tuple[int, ...]]] = {}
+        self._awaited: dict[int, Awaited] = {}
+        self._live: dict[int, _Run] = {}
+        run = _Run(operator, ports, codes)
+        awaited, operations = run.start()
+        self.first_stretch = tables.stretch(operations)
+        self.first_state = self._state(run, awaited, None, ((), ()))
+
+    def awaited(self, state: int) -> Awaited | None:
+        """Return what is waited for in ``state``; None where it is another automaton's."""
+        return self._awaited.get(state)
+
+    def ask(self, state: int, code: int) -> None:
+        """Find out what follows ``code`` in ``state``.
+
+        Raises:
+            UnfitError: something that cannot be written down.
+        """
+        run = self._live.pop(state, None) or self._replayed(state)
+        awaited, operations = run.hand(self._awaited[state], code)
+        self._tables.steps += 1
+        after = self._state(run, awaited, (state, code), self._keys[state])
+        self._tables.transition(state, code, operations, after)
+
+    def path(self, state: int) -> list[tuple[Awaited, int]]:
+        """Return one way to ``state``: what was waited for, and the codes it was answered with."""
+        path: list[tuple[Awaited, int]] = []
+        step = self._reached[state]
+        while step is not None:
+            path.append((self._awaited[step[0]], step[1]))
+            step = self._reached[step[0]]
+        return path[::-1]
+
+    def close(self) -> None:
+        """Let nothing go on."""
+        for run in self._live.values():
+            run.close()
+        self._live.clear()
+
+    def _state(
+        self,
+        run: _Run,
+        awaited: Awaited,
+        reached: tuple[int, int] | None,
+        before: tuple[object, tuple[int, ...]],
+    ) -> int:
+        memory, codes = before
+        kept = run.turned()
+        if kept is not None:
+            memory, codes = kept, ()
+        elif reached is not None:
+            codes = (*codes, reached[1])
+        if len(codes) > _LONGEST_TURN:
+            raise UnfitError
+        key = (memory, codes, awaited)
+        try:
+            number = self._numbers.get(key)
+        except TypeError as error:
+            raise UnfitError from error
+        if number is None:
+            carries = self.carries_numbers and awaited.kind == c.PEEK
+            number = self._tables.state(awaited.kind, awaited.port, carries=carries)
+            self._numbers[key] = number
+            self._reached[number] = reached
+            self._keys[number] = memory, codes
+            self._awaited[number] = awaited
+        if awaited.kind in (c.PEEK, c.POP):
+            old = self._live.pop(number, None)
+            if old is not None:
+                old.close()
+            self._live[number] = run
+        else:
+            run.close()
+        return number
+
+    def _replayed(self, state: int) -> _Run:
+        """Return a run that has come to ``state``, from where one stands on the way, or anew."""
+        path: list[tuple[int, int]] = []
+        run, step = None, self._reached[state]
+        while step is not None and run is None:
+            path.append(step)
+            run = self._live.pop(step[0], None)
+            step = self._reached[step[0]]
+        if run is None:
+            run = _Run(self._operator, self._real_ports, self._codes)
+            run.start()
+            run.turned()
+        for before, code in reversed(path):
+            run.hand(self._awaited[before], code)
+            # What it reads of the clock is numbered from where its turn began.
+            run.turned()
+        self._tables.steps += len(path)
+        return run
+
+
+class _Run:
+    """One run of an operator on what is noted."""
+
+    def __init__(self, operator: Operator, ports: Ports, codes: Codes) -> None:
+        self._recording = Recording(codes)
+        self._codes = codes
+        self._carries = operator.carries_numbers
+        self._going: Coroutine[Awaited, object, None] = operator.run(
+            recorded_ports(self._recording, ports)
+        )
+
+    def start(self) -> tuple[Awaited, list[list[int]]]:
+        return self._send(None)
+
+    def hand(self, awaited: Awaited, code: int) -> tuple[Awaited, list[list[int]]]:
+        if awaited.kind == c.POP:
+            return self._send(code)
+        if self._carries:
+            return self._send(self._codes.opaque(code, awaited.port))
+        return self._send(self._codes.element(code))
+
+    def turned(self) -> tuple[object, ...] | None:
+        return self._recording.turned()
+
+    def close(self) -> None:
+        self._going.close()
+
+    def _send(self, answer: object) -> tuple[Awaited, list[list[int]]]:
+        try:
+            awaited = self._going.send(answer)
+        except StopIteration:
+            awaited = Awaited(c.END)
+        except BaseException as error:
+            pass_signals(error)
+            raise UnfitError from error
+        return awaited, self._recording.stretch()
+
+
+Array = NDArray[np.int64]
+
+
+_KNOWN: Final = 1 << 14
+"""Room for transitions at first; to hash them anew takes as long as to find them out."""
+
+
+class Rows:
+    """Rows of an array that grows.
+
+    Attributes:
+        array: with room for more.
+        count: how many there are.
+    """
+
+    def __init__(self, columns: int, room: int = 64) -> None:
+        self.array: Array = np.zeros((room, columns), np.int64)
+        self.count = 0
+
+    def extend(self, rows: list[list[int]]) -> int:
+        """Add ``rows`` and return the number of the first."""
+        first = self.reserve(len(rows))
+        if len(rows) == 1:
+            self.array[first] = rows[0]
+        elif rows:
+            self.array[first : first + len(rows)] = rows
+        return first
+
+    def reserve(self, rows: int) -> int:
+        """Add so many rows of zeros and return the number of the first."""
+        first = self.count
+        while first + rows > len(self.array):
+            self.array = np.concatenate([self.array, np.zeros_like(self.array)])
+        self.count += rows
+        return first
+
+
+class Tables:
+    """States, transitions and operations of all automata.
+
+    Attributes:
+        states, transitions, operations: see ``columns``.
+        known: transitions, hashed by state and code.
+        steps: elements that operators have been handed to find all that out.
+    """
+
+    def __init__(self) -> None:
+        self.states: Final = Rows(c.STATE_COLUMNS)
+        self.transitions: Final = Rows(c.TRANSITION_COLUMNS)
+        self.operations: Final = Rows(c.OPERATION_COLUMNS, 1024)
+        self.steps = 0
+        self.known: Array = np.zeros((_KNOWN, c.KNOWN_COLUMNS), np.int64)
+
+    def state(self, kind: int, port: int, *, carries: bool) -> int:
+        """Add a state and return its number."""
+        return self.states.extend([[kind, port, int(carries), 0, -1]])
+
+    def stretch(self, operations: list[list[int]]) -> tuple[int, int]:
+        """Add a stretch of operations and return where it begins and ends."""
+        start = self.operations.extend(operations)
+        return start, start + len(operations)
+
+    def transition(self, state: int, code: int, operations: list[list[int]], after: int) -> None:
+        """Say what follows ``code`` in ``state``."""
+        start, stop = self.stretch(operations)
+        number = self.transitions.extend([[start, stop, after]])
+        if 2 * self.transitions.count > len(self.known):
+            entries = self.known[self.known[:, 0] != 0].tolist()
+            self.known = np.zeros((2 * len(self.known), c.KNOWN_COLUMNS), np.int64)
+            for follower, its_code, its_number in entries:
+                self._put(follower - 1, its_code, its_number)
+        self._put(state, code, number)
+
+    def _put(self, state: int, code: int, number: int) -> None:
+        entries = len(self.known)
+        at = entry_of(state, code, entries)
+        while self.known[at, 0]:
+            at = (at + 1) & (entries - 1)
+        self.known[at] = (state + 1, code, number)

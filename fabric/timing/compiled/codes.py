@@ -1,0 +1,250 @@
+"""Elements as integers: what a value is, the number in a tile of one, and the stop."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from operator import index
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from typing_extensions import override
+
+from fabric.graph.values.fit import SentTile
+from fabric.graph.values.value import Element, Empty, Selector, Tile, Value, items_of, size_bytes
+from fabric.timing.compiled.columns import (
+    BARE,
+    ENDED_CODE,
+    KIND_SHIFT,
+    LEVEL_BITS,
+    NUMBER_BITS,
+    NUMBER_MASK,
+    NUMBER_SHIFT,
+)
+
+__all__ = ["Codes", "LookedError", "OpaqueNumber", "OpaqueTile", "UncodedError"]
+
+Key: TypeAlias = Hashable
+"""What equal values share; a nest of tuples that can be hashed."""
+
+_LEVELS: Final = (1 << LEVEL_BITS) - 1
+
+_MOST_KEPT: Final = 1 << 12
+"""Values that are found again at once; of a stream of new ones most are seen no more."""
+
+_TILES: Final = frozenset({Tile, SentTile})
+
+_KINDS: Final = _TILES | {Selector, Empty, bool, tuple}
+"""What has a number; a user's own kind of tile may say more than a tile does."""
+
+
+class UncodedError(Exception):
+    """An element cannot be written as an integer."""
+
+
+class LookedError(Exception):
+    """An operator that says it passes numbers on has looked at one."""
+
+
+class OpaqueTile(Tile):
+    """A tile of one number that nobody may look at: it is any number."""
+
+    __slots__ = ("looked", "port")
+
+    def __init__(self, like: Tile, port: int, looked: object = None) -> None:
+        """Stand for what is in input ``port``, a tile like ``like``.
+
+        Args:
+            like: the tile.
+            port: where it is.
+            looked: what tells this look at the input from others; a new one where None.
+        """
+        self.rows, self.cols, self.dtype = like.rows, like.cols, like.dtype
+        self.in_memory = like.in_memory
+        self.valid_rows, self.valid_cols = like.valid_rows, like.valid_cols
+        self.port = port
+        self.looked = looked or object()
+
+    @override
+    def placed(self, *, in_memory: bool) -> Tile:
+        moved = OpaqueTile(self, self.port, self.looked)
+        moved.in_memory = in_memory
+        return moved
+
+    @property
+    def data(self) -> Any:  # type: ignore[override]
+        """Refuse to be looked at."""
+        raise LookedError("it is asked for a number that it has carried for too long to be known")
+
+
+class OpaqueNumber:
+    """The number in a tile that nobody may look at."""
+
+    __slots__ = ("tile",)
+
+    def __init__(self, tile: OpaqueTile) -> None:
+        """Stand for the number in ``tile``."""
+        self.tile: Final = tile
+
+    def _refuse(self, _: object = None) -> bool:
+        """Refuse to be compared: it is any number."""
+        raise LookedError
+
+    __eq__ = __bool__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Codes:
+    """A number for every kind of value that a run has.
+
+    Attributes:
+        empties: by kind, which dimension a bare stop stands for.
+        sizes: by kind, bytes of a value.
+        bursts: rows and bytes of each, of tiles that are moved to and from the HBM; by number.
+    """
+
+    def __init__(self) -> None:
+        self.empties = np.zeros(64, np.int64)
+        self.sizes = np.zeros(64, np.int64)
+        self.bursts: list[tuple[int, int]] = []
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._kinds: dict[Key, int] = {}
+        self._values: list[Value] = []
+        self._made: dict[int, Value] = {}
+        self._coded: dict[int, tuple[Value, int]] = {}
+        self._of_numbers: dict[Key, int] = {}
+
+    def code(self, element: Element) -> int:
+        """Return the number for ``element``.
+
+        Raises:
+            UncodedError: it has none.
+        """
+        value, level = element
+        if not 0 <= level <= _LEVELS:
+            raise UncodedError
+        known = self._coded.get(id(value))
+        if known is not None:
+            return known[1] | level
+        if value.__class__ in _TILES and (number := _number(value)) is not None:
+            shape = _shape(value)
+            kind = self._of_numbers.get(shape)
+            if kind is None:
+                self._of_numbers[shape] = kind = self._kind(value)
+            return kind << KIND_SHIFT | number << NUMBER_SHIFT | level
+        bare = BARE if value.__class__ is Empty else 0
+        code = self._kind(value) << KIND_SHIFT | bare
+        if len(self._coded) == _MOST_KEPT:
+            self._coded.clear()
+        # The value is kept, so that its identity stays its own.
+        self._coded[id(value)] = value, code
+        return code | level
+
+    def element(self, code: int) -> Element | None:
+        """Return the element of ``code``; None for the end of a stream."""
+        if code == ENDED_CODE:
+            return None
+        what = code >> NUMBER_SHIFT
+        value = self._made.get(what)
+        if value is None:
+            if len(self._made) == _MOST_KEPT:
+                self._made.clear()
+            self._made[what] = value = self._make(code)
+        return value, code & _LEVELS
+
+    def opaque(self, code: int, port: int) -> Element | None:
+        """Return the element in input ``port``, with any number in it."""
+        element = self.element(code)
+        if element is None or not isinstance(element[0], Tile) or _number(element[0]) is None:
+            return element
+        return OpaqueTile(element[0], port), element[1]
+
+    def key(self, tile: Tile) -> Key:
+        """Return what stands for ``tile`` where an operator keeps it."""
+        if isinstance(tile, OpaqueTile):
+            return ("any", tile.port, *_shape(tile))
+        return self.code((tile, 0))
+
+    def burst(self, rows: int, row_bytes: int) -> int:
+        """Return a number for bursts of this size; see ``bursts``."""
+        burst = index(rows), index(row_bytes)
+        number = self._numbers.setdefault(burst, len(self.bursts))
+        if number == len(self.bursts):
+            self.bursts.append(burst)
+        return number
+
+    def same_kind(self, tile: OpaqueTile, level: int) -> int:
+        """Return the code of a tile such as ``tile``, but for its number."""
+        return self.code((_numbered(tile, 0), level))
+
+    def _key(self, value: Value) -> Key:
+        if type(value) not in _KINDS:
+            raise UncodedError
+        if isinstance(value, Tile):
+            return _tile_key(value)
+        if isinstance(value, Selector | Empty):
+            return (type(value), *value)
+        if isinstance(value, bool):
+            return (bool, value)
+        return (tuple, *(self.code((item, 0)) for item in items_of(value)))
+
+    def _kind(self, value: Value) -> int:
+        key = self._key(value)
+        kind = self._kinds.get(key)
+        if kind is None:
+            self._kinds[key] = kind = len(self._values)
+            self._values.append(value)
+            if kind == len(self.empties):
+                self.empties = np.concatenate([self.empties, np.zeros_like(self.empties)])
+                self.sizes = np.concatenate([self.sizes, np.zeros_like(self.sizes)])
+            self.empties[kind] = value.dimension if isinstance(value, Empty) else 0
+            self.sizes[kind] = size_bytes(value)
+        return kind
+
+    def _make(self, code: int) -> Value:
+        value = self._values[code >> KIND_SHIFT]
+        if isinstance(value, Tile) and _number(value) is not None:
+            number = (code & NUMBER_MASK) >> NUMBER_SHIFT
+            return _numbered(value, number)
+        return value
+
+
+def _numbered(like: Tile, number: int) -> Tile:
+    """Return a tile like ``like`` with a number of its own."""
+    return Tile(
+        like.rows,
+        like.cols,
+        like.dtype,
+        np.full((1, 1), number, like.dtype),
+        in_memory=like.in_memory,
+        valid_rows=like.valid_rows,
+        valid_cols=like.valid_cols,
+    )
+
+
+def _number(tile: Tile) -> int | None:
+    """Return the number of a 1x1 tile that fits beside its kind; None for other tiles."""
+    data = tile.data
+    if data is None or data.size != 1 or data.dtype.kind not in "iu":
+        return None
+    number: int = data.item()
+    return number if 0 <= number < 1 << NUMBER_BITS else None
+
+
+def _tile_key(tile: Tile) -> Key:
+    shape = _shape(tile)
+    if tile.data is None:
+        return ("tile", *shape)
+    if _number(tile) is not None:
+        return ("number", *shape)
+    return ("data", *shape, tile.data.tobytes())
+
+
+def _shape(tile: Tile) -> tuple[object, ...]:
+    return (
+        tile.rows,
+        tile.cols,
+        tile.dtype,
+        tile.in_memory,
+        tile.valid_rows,
+        tile.valid_cols,
+    )

@@ -1,0 +1,307 @@
+"""The compiled loop: stages go on, one after the other, until each of them waits.
+
+It does what channels of tasks do, to the cycle, the credit and the counter; what an operator does
+is in the tables. ``columns`` says what stands where: a table is one array, row after row.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fabric.timing.compiled import columns as c
+from fabric.timing.compiled import kernel_channels, kernel_stages
+from fabric.timing.compiled.kernel_channels import (
+    arrive,
+    head_shown,
+    take,
+    wake_reader,
+    wake_writer,
+)
+from fabric.timing.compiled.kernel_stages import (
+    carried,
+    drain,
+    earliest,
+    finish,
+    forget,
+    hold,
+    look,
+    look_up,
+    mark,
+    note_outward,
+    remember,
+    requested,
+    see,
+    send,
+    submit,
+    work,
+    write,
+)
+from fabric.timing.engine import channel_rule
+from fabric.timing.engine.machine_code import Counters, MachineCode
+from fabric.timing.network import carrying
+from fabric.timing.network import columns as n
+from fabric.timing.network.carrying import carry_on, next_cycle
+
+__all__ = ["go_on"]
+
+
+@partial(
+    MachineCode,
+    uses=(
+        c,
+        channel_rule,
+        kernel_channels,
+        kernel_stages,
+        n,
+        carrying,
+    ),
+)
+def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is elsewhere
+    stages: Counters,
+    channels: Counters,
+    slots: Counters,
+    dimensions: Counters,
+    inputs: Counters,
+    outputs: Counters,
+    seen: Counters,
+    looks: Counters,
+    stamps: Counters,
+    marks: Counters,
+    states: Counters,
+    known: Counters,
+    transitions: Counters,
+    operations: Counters,
+    empties: Counters,
+    sizes: Counters,
+    ready: Counters,
+    ledger: Counters,
+    submitted: Counters,
+    journal: Counters,
+    control: Counters,
+    ends: Counters,
+    flows: Counters,
+    waiting: Counters,
+    taken: Counters,
+    links: Counters,
+    members: Counters,
+    live: Counters,
+    arrived: Counters,
+    marked: Counters,
+    touched: Counters,
+    differing: Counters,
+    notes: Counters,
+    pace: int,
+    horizon: int,
+    budget: int,
+) -> tuple[int, int]:
+    """Let every stage that is ready go on until it waits.
+
+    Args:
+        stages: where each is; as the other tables, see ``columns``.
+        channels: with their counters.
+        slots: of all channels.
+        dimensions: of streams whose shape the program has stated.
+        inputs: channel of each port; of stage s, from its FIRST_INPUT on.
+        outputs: likewise.
+        seen: by input, the code of the element that was looked at last.
+        looks: by input, how many elements were looked at, and the codes of the last ones.
+        stamps: clock readings of each stage, from its FIRST_STAMP on.
+        marks: by input, arrivals that were noted: cycle and port.
+        states: of all automata.
+        known: hashed by state and code: state + 1, code, transition.
+        transitions: of all automata.
+        operations: likewise.
+        empties: by kind of value, which dimension a bare stop stands for.
+        sizes: by kind of value, its bytes.
+        ready: a ring of the stages that can go on.
+        ledger: filled with the changes of on-chip use: cycle and bytes.
+        submitted: filled with stages, and with size and tile of the burst that each waits for.
+        journal: filled with the transitions that stages take; of no size where nobody records.
+        control: see ``columns``.
+        ends: from where to where the channels of a flow are in it, and the channels.
+        flows: of the links that channels share; for these and what follows see ``carrying``.
+        waiting: see there.
+        taken: see there.
+        links: see there.
+        members: see there.
+        live: see there.
+        arrived: see there.
+        marked: see there.
+        touched: see there.
+        differing: see there.
+        notes: see there.
+        pace: a stage whose clock is so far does not send.
+        horizon: up to which cycle links go on while every stage waits, unless one waits for what
+            is outside.
+        budget: about how many operations, before it comes back.
+
+    Returns:
+        Why it comes back, and whom or what that is about: AT_REST where every stage waits; ASKS
+        where a stage has come to what is not known, in ASKED_STATE and ASKED_CODE; TIRED; GROWS
+        where a channel has no slot left below its depth; CROWDS where its flow has no place left
+        for what waits; RECORDS where the ledger or the journal is
+        full; FAILS where something is wrong.
+    """
+    while True:
+        while control[c.READY_COUNT] > 0:
+            s = ready[control[c.READY_HEAD]]
+            stage = s * c.STAGE_COLUMNS
+            now = stages[stage + c.NOW]
+            state = stages[stage + c.STATE]
+            pc = stages[stage + c.PC]
+            end = stages[stage + c.PC_END]
+            first = stages[stage + c.FIRST_INPUT]
+            status = stages[stage + c.STATUS]
+            reason, about = c.AT_REST, s
+            while status == c.READY and reason == c.AT_REST:
+                budget -= 1
+                if budget < 0:
+                    reason = c.TIRED
+                elif now > c.FAR or stages[stage + c.FLOPS] > c.FAR:
+                    reason = c.FAILS
+                elif pc < end:
+                    row = pc * c.OPERATION_COLUMNS
+                    what = operations[row + c.WHAT]
+                    port = operations[row + c.AT]
+                    amount = operations[row + c.AMOUNT]
+                    if what == c.TAKE:
+                        take(inputs[first + port], now, channels, slots)
+                        wake_writer(inputs[first + port], channels, stages, ready, control)
+                    elif what <= c.LAST_WORK:
+                        now = work(stage, row, now, stages, operations, stamps)
+                    elif what <= c.LAST_SEND:
+                        ch = outputs[stages[stage + c.FIRST_OUTPUT] + port]
+                        if ch >= 0:
+                            asked = requested(stage, row, now, stages, operations, stamps)
+                            code = carried(first, row, operations, seen)
+                            now, status, reason = send(
+                                ch,
+                                row,
+                                now,
+                                pace,
+                                asked,
+                                code,
+                                channels,
+                                slots,
+                                dimensions,
+                                operations,
+                                empties,
+                                sizes,
+                                flows,
+                                waiting,
+                                live,
+                                notes,
+                            )
+                            if status == c.READY and reason == c.AT_REST and what != c.RESERVE:
+                                wake_reader(ch, channels, stages, ready, control)
+                            elif status != c.READY:
+                                stages[stage + c.WAIT] = ch
+                                note_outward(ch, status, channels, control)
+                            elif reason != c.AT_REST:
+                                about = ch
+                    elif what == c.REPEAT:
+                        stages[stage + c.TIMES] += 1
+                        if stages[stage + c.TIMES] < amount:
+                            pc -= port + 1
+                        else:
+                            stages[stage + c.TIMES] = 0
+                    elif what == c.MARK:
+                        came = head_shown(inputs[first + port], channels, slots)
+                        mark(first, stages[stage + c.MARKS], came, port, marks)
+                        stages[stage + c.MARKS] += 1
+                    elif what == c.CHECK:
+                        number = (seen[first + port] & c.NUMBER_MASK) >> c.NUMBER_SHIFT
+                        reason = c.AT_REST if number < amount else c.FAILS
+                    elif what == c.HOLD:
+                        reason = hold(now, amount, ledger, control)
+                    else:
+                        submit(s, first, row, operations, seen, submitted, control)
+                        status = c.OFF_CHIP
+                    if reason == c.AT_REST and status in (c.READY, c.OFF_CHIP):
+                        pc += 1
+                else:
+                    row = state * c.STATE_COLUMNS
+                    kind = states[row + c.KIND]
+                    code = shown = c.ENDED_CODE
+                    arrival = 0
+                    if kind == c.PEEK:
+                        at = first + states[row + c.PORT]
+                        status, shown = look(inputs[at], channels, slots)
+                        code = shown
+                        if status != c.READY:
+                            stages[stage + c.WAIT] = inputs[at]
+                            note_outward(inputs[at], status, channels, control)
+                        elif states[row + c.CARRIES] and code >= 0:
+                            code &= ~c.NUMBER_MASK
+                    elif kind == c.POP:
+                        arrival = earliest(first, stages[stage + c.MARKS], marks)
+                        code = marks[(first + arrival) * 2 + 1]
+                    elif kind == c.END:
+                        finish(s, now, stages, channels, outputs, ready, control)
+                        status = c.DRAINING
+                    else:
+                        status = c.STUCK
+                    if status == c.READY:
+                        number = look_up(state, code, states, known)
+                        if number < 0:
+                            control[c.ASKED_STATE] = state
+                            control[c.ASKED_CODE] = code
+                            reason = c.ASKS
+                        else:
+                            reason = write(s, number, journal, control)
+                        # What is asked for, or cannot be noted, has not been seen.
+                        if reason == c.AT_REST:
+                            if kind == c.PEEK:
+                                at = first + states[row + c.PORT]
+                                now = see(inputs[at], now, channels, slots)
+                                if shown >= 0:
+                                    seen[at] = shown
+                                    if states[row + c.CARRIES]:
+                                        remember(at, shown, looks)
+                            elif kind == c.POP:
+                                if stages[stage + c.MARKS] > 1:
+                                    stages[stage + c.CHOSE] = 1
+                                stages[stage + c.ARRIVAL] = marks[(first + arrival) * 2]
+                                forget(first, stages[stage + c.MARKS], arrival, marks)
+                                stages[stage + c.MARKS] -= 1
+                            transition = number * c.TRANSITION_COLUMNS
+                            stages[stage + c.BEFORE] = state
+                            stages[stage + c.HANDED] = code
+                            stages[stage + c.BEGAN] = transitions[transition + c.START]
+                            pc = transitions[transition + c.START]
+                            end = transitions[transition + c.STOP]
+                            state = transitions[transition + c.NEXT]
+            stages[stage + c.STATE] = state
+            stages[stage + c.PC] = pc
+            stages[stage + c.PC_END] = end
+            if reason != c.AT_REST:
+                stages[stage + c.NOW] = now
+                return reason, about
+            stages[stage + c.STATUS] = status
+            if status == c.DRAINING:
+                now = drain(s, now, stages, channels, slots, inputs, ready, control)
+            stages[stage + c.NOW] = now
+            control[c.READY_HEAD] = (control[c.READY_HEAD] + 1) & (ready.size - 1)
+            control[c.READY_COUNT] -= 1
+        outward = (
+            control[c.TOUCHED] + control[c.SUBMITTED] + control[c.OUTWARD] + control[c.TOO_FAR]
+        )
+        if outward or next_cycle(notes) > horizon:
+            return c.AT_REST, 0
+        budget -= 1
+        if budget < 0:
+            return c.TIRED, 0
+        cycle = carry_on(
+            flows,
+            waiting,
+            taken,
+            links,
+            members,
+            live,
+            arrived,
+            marked,
+            touched,
+            differing,
+            notes,
+        )
+        arrive(cycle, channels, slots, stages, ready, control, ends, flows, arrived, notes)

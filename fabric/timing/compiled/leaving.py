@@ -1,0 +1,486 @@
+"""The operators of a region go on as tasks, from where the compiled loop has left them.
+
+What is in the arrays goes to units and channels. The ``run`` of an operator is called on its own
+ports, as that of any task, and is handed what brings it to where the operator stands. So long, what
+it asks its ports for is done by the stand-ins that are there for operators that are asked: they
+note it, and nothing comes of it a second time. Then the ports are themselves again. That takes no
+turn of the scheduler: nobody else comes upon ports in their past.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from fabric.messages.telling.causes import Operation
+from fabric.timing.compiled import columns as c
+from fabric.timing.compiled.boundary import publish
+from fabric.timing.compiled.stand_ins import Recording, recorded_ports
+from fabric.timing.engine.channel import Discard
+from fabric.timing.engine.ports import Arrivals, Ports
+from fabric.timing.engine.unit import Wait
+
+if TYPE_CHECKING:
+    from fabric.graph.wiring.operator import Operator
+    from fabric.timing.compiled.arrays import Arrays, Joint
+    from fabric.timing.compiled.boundary import Boundary
+    from fabric.timing.compiled.codes import Codes
+    from fabric.timing.compiled.stand_ins import Awaited
+    from fabric.timing.engine.channel import Channel
+
+__all__ = ["Leaving", "Standing", "leave"]
+
+
+def leave(arrays: Arrays, boundary: Boundary, open_channel: Callable[[Channel], object]) -> None:
+    """Let units and channels stand where the loop has brought them, as those of tasks.
+
+    Args:
+        arrays: of the loop.
+        boundary: of the region.
+        open_channel: makes room in a channel that was not opened.
+    """
+    boundary.emit()
+    for joint in arrays.joints:
+        if joint.producer >= 0 and joint.consumer >= 0:
+            open_channel(joint.channel)
+    publish(arrays, boundary)
+    for number, (joint, row) in enumerate(
+        zip(arrays.joints, arrays.channels.tolist(), strict=True)
+    ):
+        if joint.producer >= 0:
+            joint.channel.next_send_cycle = row[c.NEXT_SEND]
+            _resume_sending(arrays, number, joint, row)
+        if joint.consumer >= 0:
+            joint.channel.next_take_cycle = row[c.NEXT_TAKE]
+            taken, peak = row[c.TAKEN], row[c.PEAK]
+            recent = _usable_cycles(arrays, number, max(0, taken - peak), taken)
+            recent = [0] * (peak - len(recent)) + recent
+            joint.channel.resume_receiving(recent if peak < row[c.DEPTH] else ())
+
+
+def _resume_sending(arrays: Arrays, number: int, joint: Joint, row: list[int]) -> None:
+    used = row[c.SENT] + row[c.RESERVED]
+    depth, taken = row[c.DEPTH], row[c.TAKEN]
+    unspent = _usable_cycles(arrays, number, max(0, used - depth), taken)
+    joint.channel.resume_sending(max(0, depth - used), unspent, row[c.RESERVED])
+
+
+def _usable_cycles(arrays: Arrays, number: int, first: int, end: int) -> list[int]:
+    """Return when the credits of elements ``first`` to ``end`` - 1 of a channel are usable."""
+    base, mask = arrays.place(number)
+    slots = arrays.slots.array
+    return [slots.item(base + (index & mask), c.USABLE) for index in range(first, end)]
+
+
+class Leaving:
+    """Where the operators stand when they leave the region."""
+
+    def __init__(
+        self,
+        arrays: Arrays,
+        *,
+        asked: Mapping[int, tuple[int, int, int]],
+        refused: Mapping[int, BaseException],
+        answered: Collection[int],
+    ) -> None:
+        """Look at ``arrays``.
+
+        Args:
+            arrays: of the loop.
+            asked: bursts of stages that have not been submitted: rows, bytes, number of the tile.
+            refused: stages whose bursts the memory would not take, with what it raised.
+            answered: stages whose burst is complete.
+        """
+        self._arrays: Final = arrays
+        self._asked: Final = asked
+        self._refused: Final = refused
+        self._answered: Final = answered
+
+    def place(self, number: int) -> Place:
+        """Return where stage ``number`` stands."""
+        arrays = self._arrays
+        stage = arrays.stages[number]
+        row = arrays.rows[number].tolist()
+        status, codes = row[c.STATUS], arrays.codes
+        done, rounds = self._done(row)
+        first, stamps = row[c.FIRST_INPUT], row[c.FIRST_STAMP]
+        path: list[tuple[Awaited, int]] = []
+        if row[c.BEFORE] >= 0:
+            awaited = stage.automaton.awaited(row[c.BEFORE])
+            assert awaited is not None
+            path = [*stage.automaton.path(row[c.BEFORE]), (awaited, row[c.HANDED])]
+        looks = None
+        if stage.automaton.carries_numbers:
+            looks = [arrays.last_looks(first + port) for port in range(row[c.INPUTS])]
+        is_all_done = row[c.PC] == row[c.PC_END] and status != c.OFF_CHIP
+        return Place(
+            answers=_answers(path, looks, codes),
+            done=None if is_all_done else done,
+            rounds=rounds,
+            stamps=arrays.stamps[stamps : stamps + c.STAMPS].tolist(),
+            arrivals=[
+                (cycle, port) for cycle, port in arrays.marks[first : first + row[c.MARKS]].tolist()
+            ],
+            arrival=row[c.ARRIVAL],
+            ended=status == c.DRAINING,
+            burst=self._asked.get(number),
+            moving=status == c.OFF_CHIP and number not in self._answered,
+            error=self._refused.get(number),
+        )
+
+    def _done(self, row: list[int]) -> tuple[int, int]:
+        """Return how many operations of its stretch a stage has done, and rounds of a loop.
+
+        Those of a loop count as of one round.
+        """
+        operations = self._arrays.tables.operations.array
+        pc, rounds = row[c.PC], row[c.TIMES]
+        if rounds:
+            repeat = pc
+            while operations[repeat, c.WHAT] != c.REPEAT:
+                repeat += 1
+            if pc == repeat - operations[repeat, c.AT]:
+                # Before a round is as good as behind the one before.
+                pc, rounds = repeat, rounds - 1
+        kinds = operations[row[c.BEGAN] : pc, c.WHAT].tolist()
+        return sum(kind not in EFFECTLESS for kind in kinds), rounds
+
+
+def _answers(
+    path: list[tuple[Awaited, int]], looks: list[list[int]] | None, codes: Codes
+) -> list[object]:
+    """Return what an operator was handed on its ``path``.
+
+    Args:
+        path: what it waited for, and the codes of what came.
+        looks: of one that carries numbers, which the path is without: by input, what was looked at
+            last with them, the latest first.
+        codes: of elements.
+    """
+    answers: list[object] = []
+    for (kind, port, _), code in reversed(path):
+        if kind == c.POP:
+            answers.append(code)
+        elif code < 0 or looks is None:
+            answers.append(codes.element(code))
+        else:
+            known = looks[port].pop(0) if looks[port] else c.ENDED_CODE
+            is_it = known >= 0 and code & ~c.NUMBER_MASK == known & ~c.NUMBER_MASK
+            answers.append(codes.element(known) if is_it else codes.opaque(code, port))
+    return answers[::-1]
+
+
+EFFECTLESS: Final = frozenset({c.NOTE, c.CHECK})
+"""Operations that an operator may do once more."""
+
+# Any: parts of ports, of several classes.
+_Part = Any
+
+
+class Place(NamedTuple):
+    """Where an operator stands.
+
+    Attributes:
+        answers: what it was handed, each where it waited for it; the last one began its stretch.
+        done: operations of that stretch; None for all, until it waits for what it is handed next.
+        rounds: of the loop that it is in, those that are over.
+        stamps: readings of the clock that it may keep.
+        arrivals: cycles and ports of inputs that it is to read in their order.
+        arrival: the cycle of the one that it has read last.
+        ended: it has done its work.
+        burst: rows, bytes and number of the tile that it is about to move.
+        moving: it waits for a tile.
+        error: that the memory raised when it was asked for one.
+    """
+
+    answers: Sequence[object]
+    done: int | None
+    rounds: int
+    stamps: Sequence[int]
+    arrivals: Sequence[tuple[int, int]]
+    arrival: int
+    ended: bool
+    burst: tuple[int, int, int] | None
+    moving: bool
+    error: BaseException | None
+
+
+class Standing:
+    """An operator that has no task yet, and from where it goes on in one."""
+
+    def __init__(self, operator: Operator, ports: Ports, codes: Codes, place: Place) -> None:
+        """Let ``operator`` stand at ``place``."""
+        self._operator: Final = operator
+        self._ports: Final = ports
+        self._codes: Final = codes
+        self._place: Final = place
+
+    async def run(self) -> None:
+        """Go on until the operator has done its work."""
+        place, ports = self._place, self._ports
+        if place.error is not None:
+            raise place.error
+        if place.burst is not None:
+            await ports.burst(*place.burst)
+        elif place.moving:
+            await ports.clock.park(ports.unit, Wait(Operation.OFF_CHIP, (), ports.unit.now))
+        if place.ended:
+            return
+        past = _Past(ports, self._codes, place)
+        try:
+            past.begin()
+            going = self._operator.run(ports)
+            last = past.bring(going)
+            await _going_on(going, last)
+        finally:
+            past.end()
+
+
+@types.coroutine
+def _going_on(
+    going: Coroutine[object, object, None], answer: object
+) -> Generator[object, object, None]:
+    """Go on with a coroutine that has begun elsewhere and is handed ``answer`` first."""
+    try:
+        while True:
+            answer = yield going.send(answer)
+    except StopIteration:
+        return
+    finally:
+        going.close()
+
+
+class _Past:
+    """Stand-ins in the place of all that is in the ports of one operator."""
+
+    now: _Past | None = None
+    """That of the operator which is being brought to its place."""
+
+    def __init__(self, ports: Ports, codes: Codes, place: Place) -> None:
+        self.place: Final = place
+        self.is_last = False
+        self.ports: Final = ports
+        self.recording: Final = Recording(codes)
+        self.stands: Final = recorded_ports(self.recording, ports)
+        self.arrivals: list[tuple[Arrivals, Arrivals]] = []
+        self._left = place.done or 0
+        self._counted = 0
+        self._looked: dict[int, _Part] = {}
+        sinks = zip(ports.outputs, self.stands.outputs, strict=True)
+        self._sinks: dict[int, _Part] = {
+            id(sink): stand for sink, stand in sinks if not isinstance(sink, Discard)
+        }
+        sources = zip(ports.inputs, self.stands.inputs, strict=True)
+        self._sources: dict[int, _Part] = {id(source): stand for source, stand in sources}
+        self._real: dict[int, _Part] = {
+            id(stand): source
+            for source, stand in zip(ports.inputs, self.stands.inputs, strict=True)
+        }
+        parts: list[_Part] = [ports, ports.unit, ports.on_chip, ports.clock, *ports.inputs]
+        parts += [sink for sink in ports.outputs if not isinstance(sink, Discard)]
+        self._parts: Final = {id(part): (part, part.__class__) for part in parts}
+
+    def begin(self) -> None:
+        """Let the parts of the ports do nothing but note what they are asked for."""
+        _Past.now = self
+        for part, kind in self._parts.values():
+            object.__setattr__(part, "__class__", _past_of(kind))
+
+    def end(self) -> None:
+        """Let them be themselves again, where they are not: the operator is where it stands."""
+        if _Past.now is not self:
+            return
+        _Past.now = None
+        for part, kind in self._parts.values():
+            object.__setattr__(part, "__class__", kind)
+        place, inputs = self.place, self.ports.inputs
+        shown = [(cycle, inputs[port]) for cycle, port in place.arrivals]
+        for arrivals, _ in self.arrivals:
+            arrivals.__class__ = Arrivals
+            arrivals.resume(shown, place.arrival)
+        for source in self._looked.values():
+            source.looked()
+
+    def bring(self, going: Coroutine[object, object, None]) -> object:
+        """Hand the operator all but the last answer, which is returned: it may go on with that."""
+        *before, last = None, *self.place.answers
+        for answer in before:
+            going.send(answer)
+            self.recording.stretch()
+            self.recording.turned()
+        self.is_last = True
+        if self.place.done == 0:
+            self.end()
+        return last
+
+    def count(self) -> None:
+        """Be over where the last operation that was done has been noted."""
+        operations = self.recording.operations
+        if self.is_last and self.place.done is not None:
+            new = operations[self._counted :]
+            self._counted = len(operations)
+            self._left -= sum(row[c.WHAT] not in EFFECTLESS for row in new)
+            if self._left <= 0:
+                self.end()
+
+    def stand_in(self, part: _Part, *, sends: bool) -> _Part:
+        """Return what stands for a ``part``."""
+        stands = self.stands
+        if part is self.ports:
+            return stands
+        if part is self.ports.unit:
+            return stands.unit
+        if part is self.ports.on_chip:
+            return stands.on_chip
+        for arrivals, stand in self.arrivals:
+            if part is arrivals:
+                return stand
+        return (self._sinks if sends else self._sources)[id(part)]
+
+    def source_of(self, stand: _Part) -> _Part:
+        """Return the input for which ``stand`` stands."""
+        return self._real[id(stand)]
+
+    def looks(self, source: _Part, *, stays: bool) -> None:
+        """Know whether the next element of ``source`` was looked at."""
+        if stays:
+            self._looked[id(source)] = source
+        else:
+            self._looked.pop(id(source), None)
+
+
+_SENDING: Final = frozenset({"send", "send_bare", "reserve", "put"})
+
+
+def _at_once(name: str) -> Callable[..., object]:
+    """Return what notes a call of ``name`` in the past, and calls ``name`` where it is over."""
+
+    def noted(part: _Part, *arguments: object, **named: object) -> object:
+        past = _Past.now
+        if past is None:
+            return getattr(part, name)(*arguments, **named)
+        stand = past.stand_in(part, sends=name in _SENDING)
+        found: object = getattr(stand, name)(*arguments, **named)
+        if name == "take":
+            past.looks(part, stays=False)
+        past.count()
+        return found
+
+    return noted
+
+
+def _in_time(name: str) -> Callable[..., Coroutine[object, object, object]]:
+    """Return the same for what is awaited; where it is the next thing to wait for, it is done."""
+
+    async def noted(part: _Part, *arguments: _Part, **named: object) -> object:
+        past = _Past.now
+        # What is looked at after its last answer has not been handed to the operator before.
+        if past is None or (name in _LOOKS and past.is_last):
+            if past is not None:
+                past.end()
+            return await getattr(part, name)(*arguments, **named)
+        source = arguments[0] if name == "show" else part
+        given = (past.stand_in(source, sends=False),) if name == "show" else arguments
+        found = await getattr(past.stand_in(part, sends=False), name)(*given, **named)
+        if name == "earliest":
+            return past.source_of(found)
+        if name in _LOOKS:
+            if _Past.now is not past:
+                # It has looked, and no more than that.
+                if found:
+                    source.looked()
+                return await getattr(part, name)(*arguments)
+            past.looks(source, stays=name != "receive" and bool(found))
+        past.count()
+        return found
+
+    return noted
+
+
+_LOOKS: Final = frozenset({"peek", "receive", "show", "earliest"})
+
+
+def _send_at(sink: _Part, element: object, requested_cycle: int) -> object:
+    past = _Past.now
+    if past is None:
+        return sink.send_at(element, requested_cycle)
+    found: object = past.stand_in(sink, sends=True).send(element)
+    past.count()
+    return found
+
+
+def _release(memory: _Part, owner: object, size_bytes: int, cycle: int) -> None:
+    past = _Past.now
+    if past is None:
+        memory.release(owner, size_bytes, cycle)
+        return
+    past.recording.note(c.HOLD, amount=-size_bytes)
+    past.count()
+
+
+def _times(ports: _Part, count: int) -> Iterator[int]:
+    past = _Past.now
+    if past is None:
+        yield from ports.times(count)
+        return
+    yield from past.stands.times(count)
+    if _Past.now is past:
+        past.count()
+        return
+    # It stands in the middle of this loop.
+    yield from range(past.place.rounds + 1, count)
+
+
+def _arrivals(ports: _Part) -> Arrivals:
+    past = _Past.now
+    if past is None:
+        found: Arrivals = ports.arrivals()
+        return found
+    arrivals = Arrivals(ports)
+    arrivals.__class__ = _past_of(Arrivals)
+    past.arrivals.append((arrivals, past.stands.arrivals()))
+    return arrivals
+
+
+def _park(clock: _Part, unit: object, wait: object) -> object:
+    past = _Past.now
+    if past is not None:
+        past.end()
+    return clock.park(unit, wait)
+
+
+def _now(_: _Part) -> int:
+    past = _Past.now
+    assert past is not None
+    # Any: what stands in for a cycle.
+    noted: Any = past.stands.unit.now
+    number: int = noted.reading.number
+    return past.place.stamps[number]
+
+
+_PAST: Final[dict[str, object]] = {
+    **{name: _at_once(name) for name in (*_SENDING, "take", "turn", "announce", "number")},
+    **{name: _at_once(name) for name in ("charge", "compute", "busy_until")},
+    **{name: _in_time(name) for name in (*_LOOKS, "burst", "allocate")},
+    "send_at": _send_at,
+    "release": _release,
+    "times": _times,
+    "arrivals": _arrivals,
+    "park": _park,
+    "now": property(_now),
+}
+"""By what an operator asks for, what is done instead."""
+
+_NOT_OF_PORTS: Final = frozenset({"now"})
+"""Of them they read the unit's."""
+
+
+@cache
+def _past_of(kind: type) -> type:
+    """Return the class of what stands where an object of class ``kind`` does, in its past."""
+    left_out = _NOT_OF_PORTS if issubclass(kind, Ports) else frozenset()
+    left_out |= frozenset(name for name in _PAST if not hasattr(kind, name))
+    found = {name: each for name, each in _PAST.items() if name not in left_out}
+    return type(f"Past{kind.__name__}", (kind,), {"__slots__": (), **found})

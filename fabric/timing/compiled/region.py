@@ -1,0 +1,406 @@
+"""The operators of a run whose behaviour is a table: they go on in one compiled loop.
+
+To the clock and to the channels at its boundary each of them is a unit like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import trio
+
+from fabric.messages.telling.causes import Operation
+from fabric.messages.telling.users_code import pass_signals
+from fabric.timing.compiled import columns as c
+from fabric.timing.compiled.arrays import Arrays
+from fabric.timing.compiled.boundary import Boundary, publish
+from fabric.timing.compiled.codes import UncodedError
+from fabric.timing.compiled.leaving import Leaving, Standing, leave
+from fabric.timing.compiled.stand_ins import UnfitError
+from fabric.timing.engine.channel import Channel
+from fabric.timing.engine.conductor import Strand
+from fabric.timing.engine.unit import Wait
+from fabric.timing.network.columns import NEVER
+
+if TYPE_CHECKING:
+    from fabric.timing.compiled.arrays import Journal
+    from fabric.timing.compiled.likeness import Likeness
+    from fabric.timing.compiled.port_views import Views
+    from fabric.timing.network.links import Links
+
+__all__ = ["Region"]
+
+
+class Carrier:
+    """Lets the loop go on with the links: it does what comes of that, too.
+
+    Attributes:
+        links: they.
+        horizon_cycle: up to which cycle the loop may go on with them while all its stages wait; -1
+            where it may not.
+    """
+
+    def __init__(self, links: Links, wake: Callable[[], None]) -> None:
+        """Carry over ``links``.
+
+        Args:
+            links: see above.
+            wake: lets the loop go on.
+        """
+        self.links: Final = links
+        self.horizon_cycle = -1
+        self._wake: Final = wake
+
+    @property
+    def next_cycle(self) -> int:
+        """See ``Network``."""
+        return self.links.next_cycle
+
+    def advance(self, horizon_cycle: int) -> None:
+        """See ``Network``."""
+        self.horizon_cycle = min(max(horizon_cycle, self.next_cycle), NEVER - 1)
+        self._wake()
+
+    def rest(self) -> int:
+        """Know that nothing in the loop can go on; return the cycle up to which links have."""
+        self.links.see()
+        return self.links.cycle
+
+
+_BUDGET: Final = 2_000_000
+"""Operations after which Python looks whether there was a signal."""
+
+_ASKED: Final = 1_000
+"""Operators asked after which others have their turn, as they have after so many operations."""
+
+
+class _Woken(Strand):
+    """Tells the region that a unit in it has been woken."""
+
+    __slots__ = ("_number", "_woken")
+
+    def __init__(self, woken: Callable[[int], None], number: int) -> None:
+        """Stand for stage ``number``, which waits to be woken."""
+        self.task = None
+        self.parked = True
+        self.cancelled = False
+        self.suspension = None
+        self._woken = woken
+        self._number = number
+
+    def step(self, _: object) -> None:
+        """Go on: the conductor does that."""
+        self._woken(self._number)
+
+    def interrupt(self, error: BaseException) -> None:
+        """Do nothing: there is no task."""
+
+
+class Region:
+    """Runs stages.
+
+    Attributes:
+        has_left: it came upon something that cannot be written down, and its operators are tasks.
+        may_leave: they may go on as such; else the run is given up, to begin again.
+        gave_up: it was.
+        indices: of the nodes whose operators are in it.
+        likeness: what has told the program's operators apart.
+        journal: what they do, where the run is recorded.
+    """
+
+    def __init__(
+        self,
+        arrays: Arrays,
+        likeness: Likeness,
+        views: Views,
+        journal: Journal | None = None,
+    ) -> None:
+        """Let the stages of ``arrays`` stand before their first elements.
+
+        Args:
+            arrays: of the stages.
+            likeness: see above.
+            views: what each node sees.
+            journal: see above.
+        """
+        self._views: Final = views
+        self._clock: Final = views.clock
+        self._on_chip: Final = views.on_chip
+        self._off_chip: Final = views.off_chip
+        self._arrays: Final = arrays
+        self._boundary: Final = Boundary(arrays)
+        self.likeness: Final = likeness
+        self.journal: Final = journal
+        self.has_left = self.gave_up = False
+        self.may_leave = True
+        self._is_over = False
+        self.indices: Final = frozenset(stage.unit.index for stage in arrays.stages)
+        self._over: Final = trio.Event()
+        self._woken = list(range(len(arrays.stages)))
+        self._touched: list[int] = []
+        self._scheduled = False
+        self._pacing: set[int] = set()
+        self._unsubmitted: list[list[int]] = []
+        self._refused: dict[int, BaseException] = {}
+        self._standing: dict[int, Standing] = {}
+        self._is_published = True
+        network = arrays.network
+        self._carrier: Final = None if network is None else Carrier(network, self._carry)
+        if self._carrier is not None:
+            self._clock.network = self._carrier
+        self._carries = 0
+        self._waiting: Final = Wait(Operation.RECEIVE, (), 0)
+        self._strand: Final = Strand()
+        self._strand.step = self._go
+        touch = self._touch
+        for number, stage in enumerate(arrays.stages):
+            stage.unit.strand = _Woken(touch, number)
+
+    async def run(self) -> None:
+        """Let the stages go on, as the conductor does, until all of them have ended or left."""
+        self._schedule()
+        await self._over.wait()
+
+    @property
+    def left(self) -> Iterable[int]:
+        """The nodes whose operators have left it, and are to go on as tasks."""
+        return tuple(self._standing)
+
+    def standing(self, index: int) -> Standing | None:
+        """Return from where the operator of node ``index`` goes on; None where it has not begun."""
+        return self._standing.pop(index, None)
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            # What others are about to send need not be fetched one by one.
+            self._clock.conductor.resume_last(self._strand)
+
+    def _carry(self) -> None:
+        """Go on with the links that channels share, as a unit that can run."""
+        self._carries += 1
+        self._clock.come()
+        self._schedule()
+
+    def _rest_links(self) -> int:
+        """Know how far links have gone on; return how often they were to."""
+        carrier, carries = self._carrier, self._carries
+        if carrier is not None:
+            self._clock.now = max(self._clock.now, carrier.rest())
+        self._carries = 0
+        return carries
+
+    def _touch(self, stage: int) -> None:
+        """Know that ``stage`` was woken."""
+        self._woken.append(stage)
+        self._touched.append(stage)
+        self._schedule()
+
+    def _go(self, _: object) -> None:
+        """Let the stages go on until all of them wait."""
+        self._scheduled = False
+        clock = self._clock
+        if clock.stopped or self.has_left:
+            return
+        self._is_published = False
+        try:
+            self._absorb_touched()
+            while True:
+                self._arrays.link()
+                if not self._run():
+                    self._boundary.disarm()
+                    clock.conductor.pause()
+                    self._schedule()
+                    return
+                self._submit()
+                self._boundary.emit()
+                if not self._boundary.arm():
+                    break
+        except (UnfitError, UncodedError, OverflowError):
+            if self.may_leave:
+                self._leave()
+            else:
+                self._give_up()
+        else:
+            self._rest()
+
+    def _absorb_touched(self) -> None:
+        absorbed = 0
+        try:
+            for stage in self._touched:
+                self._absorb(stage)
+                absorbed += 1
+        finally:
+            del self._touched[:absorbed]
+
+    def _absorb(self, stage: int) -> None:
+        """Let a stage that was woken go on, where what it waited for is there."""
+        arrays = self._arrays
+        row = arrays.rows[stage]
+        status = row.item(c.STATUS)
+        if status == c.PACED:
+            self._pacing.discard(stage)
+        elif status == c.OFF_CHIP:
+            row[c.NOW] = arrays.stages[stage].unit.now
+        elif not self._boundary.is_there(stage):
+            return
+        arrays.wake(stage)
+
+    def _run(self) -> bool:
+        """Run the loop until all stages wait; False where it came back early."""
+        arrays, asked = self._arrays, 0
+        control = arrays.control
+        while asked < _ASKED and not self._clock.stopped:
+            horizon = -1 if self._carrier is None else self._carrier.horizon_cycle
+            reason, about = arrays.go_on(self._clock.pace_cycle, horizon, _BUDGET)
+            if control[c.LEDGER]:
+                changes = arrays.ledger[: control[c.LEDGER]].tolist()
+                self._on_chip.record(zip(changes[::2], changes[1::2], strict=True))
+                control[c.LEDGER] = 0
+            if reason == c.FAILS:
+                raise UnfitError
+            if reason in (c.AT_REST, c.TIRED):
+                # What comes of rest may be earlier than what links would do next.
+                if self._carrier is not None and reason == c.AT_REST:
+                    self._carrier.horizon_cycle = -1
+                return bool(reason == c.AT_REST)
+            if reason == c.ASKS:
+                self._ask(about)
+                asked += 1
+            elif reason == c.GROWS:
+                arrays.grow(about)
+            elif reason == c.CROWDS:
+                arrays.crowd(about)
+            else:
+                self.keep_journal()
+            arrays.link()
+        return False
+
+    def _ask(self, stage: int) -> None:
+        """Ask an operator what it does where its table does not say."""
+        arrays = self._arrays
+        state, code = arrays.control[[c.ASKED_STATE, c.ASKED_CODE]].tolist()
+        arrays.stages[stage].automaton.ask(state, code)
+        arrays.link()
+        if not arrays.pays():
+            raise UnfitError
+
+    def _submit(self) -> None:
+        """Hand bursts to the memory off chip."""
+        arrays = self._arrays
+        asked = self._asked_for()
+        bursts, rows = arrays.codes.bursts, arrays.rows
+        for at, (number, size, tile) in enumerate(asked):
+            assert self._off_chip is not None
+            stage = arrays.stages[number]
+            unit, region = stage.unit, stage.region
+            assert region is not None
+            burst = region.burst(*bursts[size], tile)
+            unit.now = rows.item(number, c.NOW)
+            try:
+                self._off_chip.submit(unit, burst)
+            except BaseException as error:
+                pass_signals(error)
+                # Its task says whose it is.
+                self._refused[number] = error
+                self._unsubmitted = asked[at + 1 :]
+                raise UnfitError from error
+            unit.off_chip_bytes += burst.rows * burst.row_bytes
+
+    def _asked_for(self) -> list[list[int]]:
+        """Return which stages wait for bursts that were not submitted, their sizes and tiles."""
+        arrays = self._arrays
+        count = int(arrays.control[c.SUBMITTED])
+        if not count:
+            return []
+        arrays.control[c.SUBMITTED] = 0
+        asked: list[list[int]] = arrays.submitted[:count].tolist()
+        return asked
+
+    def _leave(self) -> None:
+        """Let all operators go on as tasks, from where they stand."""
+        arrays, clock, views = self._arrays, self._clock, self._views
+        bursts = arrays.codes.bursts
+        asked = {
+            number: (*bursts[size], tile)
+            for number, size, tile in (*self._unsubmitted, *self._asked_for())
+        }
+        self.keep_journal()
+        observation = views.observation
+        leave(arrays, self._boundary, Channel.open if observation is None else observation.open)
+        leaving = Leaving(
+            arrays, asked=asked, refused=self._refused, answered=frozenset(self._touched)
+        )
+        nodes = views.nodes
+        left = [number for number, stage in enumerate(arrays.stages) if not stage.unit.finished]
+        units = {arrays.stages[number].unit for number in left}
+        for number in left:
+            unit = arrays.stages[number].unit
+            unit.wait, unit.strand = None, Strand()
+            ports = views[unit.index]
+            self._standing[unit.index] = Standing(
+                nodes[unit.index].operator, ports, arrays.codes, leaving.place(number)
+            )
+        clock.forget_pacing(units)
+        # Those that were woken count as running already.
+        clock.leave(len(self._woken) + self._rest_links() - len(left))
+        if self._carrier is not None:
+            clock.network = self._carrier.links
+        self.has_left = True
+        self._end()
+        self._over.set()
+
+    def _give_up(self) -> None:
+        """Let nothing go on here."""
+        self.publish()
+        self.keep_journal()
+        self.has_left = self.gave_up = True
+        self._end()
+        self._over.set()
+
+    def _rest(self) -> None:
+        """Count the stages that were woken as waiting."""
+        woken, self._woken = self._woken, []
+        arrays, clock = self._arrays, self._clock
+        for number in woken:
+            unit = arrays.stages[number].unit
+            unit.wait = self._waiting
+            unit.strand.parked = True
+        if arrays.control[c.TOO_FAR]:
+            arrays.control[c.TOO_FAR] = 0
+            for number in np.flatnonzero(arrays.rows[:, c.STATUS] == c.PACED).tolist():
+                if number in self._pacing:
+                    continue
+                self._pacing.add(number)
+                unit = arrays.stages[number].unit
+                unit.now = int(arrays.rows[number, c.NOW])
+                clock.note_pacing(unit)
+        clock.leave(len(woken) + self._rest_links())
+        if not arrays.control[c.LIVE]:
+            self._over.set()
+
+    def publish(self) -> None:
+        """Let units and channels say how far they are."""
+        if not self._is_published:
+            self._is_published = True
+            publish(self._arrays, self._boundary)
+
+    def keep_journal(self) -> None:
+        """Let the journal, where there is one, have all that was done so far."""
+        if self.journal is not None and not self._is_over:
+            self.journal.keep(self._arrays)
+
+    def close(self) -> None:
+        """Forget all but what was published: the run is over."""
+        if self.has_left:
+            return
+        self.keep_journal()
+        self._end()
+
+    def _end(self) -> None:
+        for automaton in {stage.automaton for stage in self._arrays.stages}:
+            automaton.close()
+        self._is_published = self._is_over = True
+        del self._arrays, self._boundary

@@ -1,0 +1,324 @@
+"""Bounded channels between units, with time stamps and credits; ``channel_rule`` says when.
+
+Where the element or the credit is there, an operation completes without suspending: units run
+ahead in their own time, and the stamps are the same under every schedule. Where nobody reads, a
+``Discard`` takes the place of a channel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from fabric.graph.values.value import Element, Empty, drop
+from fabric.timing.engine.channel_counters import GRANT, NOTHING, ChannelCounters
+from fabric.timing.engine.channel_rule import (
+    closed_from,
+    credit_part,
+    dropped_at,
+    next_from,
+    set_out_at,
+    shown_from,
+    spent_at,
+    usable_from,
+    visible_from,
+)
+
+if TYPE_CHECKING:
+    from fabric.timing.engine.conductor import Switching
+
+__all__ = ["DONE", "Channel", "Discard"]
+
+
+class Channel(ChannelCounters):
+    """A FIFO of ``depth`` elements from one unit to another."""
+
+    __slots__ = ()
+
+    def send(self, element: Element) -> Awaitable[None]:
+        """Append ``element``, after a wait for a credit where the channel is full."""
+        ready_credits = self.credits
+        if not ready_credits:
+            return self._with_more_credits(self.send, element)
+        self._spend(ready_credits.popleft())
+        self._append(element)
+        return DONE
+
+    def _spend(self, usable_cycle: int) -> None:
+        """Let the producer's clock come to a credit that is usable then."""
+        unit = self.producer
+        spent_cycle = spent_at(unit.now, usable_cycle, self.next_send_cycle)
+        waited = spent_cycle - unit.now
+        if waited:
+            returning = credit_part(waited, self.backward_cycles)
+            self.full_cycles += waited - returning
+            self.credit_cycles += returning
+            unit.now = spent_cycle
+
+    def _append(self, element: Element, requested_cycle: int = 0) -> None:
+        """Append ``element`` at the producer's clock, on a credit that was spent before."""
+        now = self.producer.now
+        self.queue.append((visible_from(now, self.forward_cycles, requested_cycle), element))
+        if self.interval_cycles:
+            self.next_send_cycle = next_from(now, self.interval_cycles)
+        if self.reader is not None:
+            self._wake_reader()
+
+    async def send_at(self, element: Element, requested_cycle: int) -> None:
+        """Like ``send``, visible no earlier than ``requested_cycle``.
+
+        Where that counts from the unit's clock it is given as ``ports.now`` and so many cycles:
+        then a record of the run knows that it moves with the clock under other depths.
+        """
+        await self.reserve()
+        self._append(element, requested_cycle)
+
+    def reserve(self) -> Awaitable[None]:
+        """Wait for a credit and take it; ``put`` spends it."""
+        ready_credits = self.credits
+        if not ready_credits:
+            return self._with_more_credits(Channel.reserve, self)
+        self._spend(ready_credits.popleft())
+        return DONE
+
+    def put(self, element: Element) -> None:
+        """Append ``element`` at the producer's clock, on a credit reserved before."""
+        if element[0].__class__ is Empty:
+            self._bare_stops += 1
+        self._append(element)
+
+    def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
+        """Send a bare stop: an empty tensor closes ``level`` dimensions."""
+        if not self.credits:
+            return self._with_more_credits(self.send_bare, level, empty_dimension)
+        self._bare_stops += 1
+        return self.send((Empty(empty_dimension), level))
+
+    async def receive(self) -> Element | None:
+        """Dequeue the next element; None at the end of the stream."""
+        queue = self.queue
+        if not queue:
+            await self._arrival()
+            if not queue:
+                self.see_end()
+                return None
+        visible, element = queue.popleft()
+        unit = self.consumer
+        shown = shown_from(visible, self.next_take_cycle)
+        if shown > unit.now:
+            self.empty_cycles += shown - unit.now
+            unit.now = shown
+        self._free(visible, unit.now)
+        return element
+
+    async def peek(self) -> Element | None:
+        """Wait for the next element and leave it where it is; None at the end of the stream."""
+        queue = self.queue
+        if not queue:
+            await self._arrival()
+            if not queue:
+                self.see_end()
+                return None
+        visible, element = queue[0]
+        shown = shown_from(visible, self.next_take_cycle)
+        unit = self.consumer
+        if shown > unit.now:
+            self.empty_cycles += shown - unit.now
+            unit.now = shown
+        return element
+
+    def take(self) -> Element:
+        """Dequeue the element that ``peek`` showed."""
+        visible, element = self.queue.popleft()
+        self._free(visible, self.consumer.now)
+        return element
+
+    def hear(self) -> Element:
+        """Dequeue what is there in the cycle in which it is shown, behind the consumer's clock.
+
+        For what a unit hears of while it does something else; all before that has been dequeued.
+        """
+        cycle = self.head_cycle
+        visible, element = self.queue.popleft()
+        self._free(visible, cycle)
+        return element
+
+    def _free(self, visible_cycle: int, now: int) -> None:
+        """Give back in cycle ``now`` the slot of an element that was visible then."""
+        if self.interval_cycles:
+            self.next_take_cycle = next_from(now, self.interval_cycles)
+        usable = usable_from(now, self.backward_cycles)
+        recent = self._recent
+        if not recent:
+            self._last_usable_cycle = usable
+        elif recent[0] <= set_out_at(visible_cycle, self.forward_cycles):
+            recent.popleft()
+            recent.append(usable)
+        else:
+            self._use_one_more(usable)
+        self._returned.append(usable)
+        if self.writer is not None:
+            self._wake_writer()
+
+    def _use_one_more(self, usable_cycle: int) -> None:
+        """Know that more slots were in use at once than ever before."""
+        self._peak_slots += 1
+        if self._peak_slots < self.depth:
+            self._recent.append(usable_cycle)
+        else:
+            self._recent.clear()
+            self._last_usable_cycle = usable_cycle
+
+    def close(self) -> None:
+        """End the stream at the producer's clock."""
+        self.closed_cycle = closed_from(
+            self.producer.now, self.forward_cycles, self.interval_cycles
+        )
+        if self.reader is not None:
+            self._wake_reader()
+
+    def hand_over(self, sent: Iterable[tuple[int, Element]], closed_cycle: int | None) -> None:
+        """Append what the producer has sent elsewhere, visible in these cycles, and its end."""
+        self.queue.extend(sent)
+        self.closed_cycle = closed_cycle
+        if self.reader is not None:
+            self._wake_reader()
+
+    def fetch(self) -> Sequence[tuple[int, Element]]:
+        """Return what was sent and is dequeued elsewhere, and the cycles it is visible in."""
+        fetched, self.queue = self.queue, deque()
+        return fetched
+
+    def give_back(self, usable_cycles: Iterable[int]) -> None:
+        """Return the credits of elements that the consumer has dequeued elsewhere."""
+        self._returned.extend(usable_cycles)
+        if self.writer is not None:
+            self._wake_writer()
+
+    @property
+    def returned_cycles(self) -> Iterable[int]:
+        """When each credit is usable that the producer has not been given so far."""
+        return self._returned
+
+    def collect(self) -> None:
+        """Know that the producer has been given them elsewhere."""
+        self._spent += len(self._returned)
+        self._returned = deque()
+
+    def grow(self, slots: int) -> None:
+        """Add ``slots``, also while the producer waits for one."""
+        self.depth += slots
+        self._returned.extend([0] * slots)
+        self._spent -= slots
+        if self.writer is not None:
+            self._wake_writer()
+
+    def discard(self, cycle: int) -> None:
+        """Dequeue what is there: the consumer's operator has ended at ``cycle``."""
+        while self.queue:
+            visible, element = self.queue.popleft()
+            taken_cycle = dropped_at(visible, cycle)
+            self._returned.append(usable_from(taken_cycle, self.backward_cycles))
+            drop(element[0], taken_cycle)
+            self.left_over += element[0].__class__ is not Empty
+            if self.writer is not None:
+                self._wake_writer()
+
+    def stop(self) -> None:
+        """Carry nothing more and wake nobody: the run is over."""
+        self.reader = self.writer = None
+        self._spent += len(self._returned)
+        self._ungranted = 0
+        self._returned = self.credits = NOTHING
+
+    def see_end(self) -> None:
+        """Let the consumer's clock move to the end of the stream, which is there."""
+        assert self.closed_cycle is not None
+        unit = self.consumer
+        if not self.ended:
+            self.ended = True
+            if self.closed_cycle > unit.now:
+                self.empty_cycles += self.closed_cycle - unit.now
+                unit.now = self.closed_cycle
+
+    def idle(self, cycle: int) -> None:
+        """Let the consumer's clock come to ``cycle``, waiting for an element."""
+        unit = self.consumer
+        if cycle > unit.now:
+            self.empty_cycles += cycle - unit.now
+            unit.now = cycle
+
+    def _arrival(self) -> Awaitable[None]:
+        """Wait until there is an element, or the stream has ended."""
+        if self.closed_cycle is not None:
+            return DONE
+        unit = self.consumer
+        self.reader = unit
+        wait = self._receiving
+        wait.since_cycle = unit.now
+        return self.clock.park(unit, wait)
+
+    @types.coroutine
+    def _with_more_credits(
+        self, go_on: Callable[..., object], *arguments: object
+    ) -> Switching[None]:
+        """Wait until there are credits, and then ``go_on``."""
+        unit, clock = self.producer, self.clock
+        if unit.now >= clock.pace_cycle:
+            yield from clock.keep_pace(unit)
+        if self._ungranted:
+            grant = min(self._ungranted, GRANT)
+            self._ungranted -= grant
+            self.credits.extend([0] * grant)
+            yield from clock.conductor.give_way(unit.strand)
+        else:
+            if not self._returned:
+                self.writer = unit
+                wait = self._sending
+                wait.since_cycle = unit.now
+                yield from clock.park(unit, wait)
+            batch = self._returned
+            self._spent += len(batch)
+            self._returned = self.credits
+            self.credits = batch
+        go_on(*arguments)
+
+    def _wake_reader(self) -> None:
+        self.reader = None
+        self.clock.wake(self.consumer)
+
+    def _wake_writer(self) -> None:
+        self.writer = None
+        self.clock.wake(self.producer)
+
+
+@types.coroutine
+def _nothing() -> Generator[None, None, None]:
+    """Wait for nothing: once it has ended it can be awaited again and again, and is at once."""
+    yield from ()
+
+
+DONE: Final = _nothing()
+"""What ``send`` returns where it did not have to wait."""
+
+with contextlib.suppress(StopIteration):
+    DONE.send(None)
+
+
+class Discard:
+    """Stands where nobody reads a secondary output: what is sent there is not produced."""
+
+    def send(self, *_: object) -> Awaitable[None]:
+        """Do nothing."""
+        return DONE
+
+    send_at = reserve = send_bare = send
+
+    def put(self, element: Element) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""

@@ -1,0 +1,483 @@
+"""What a checked operator has: a unit and ends of channels that look at what it does.
+
+Its unit is set by the fabric alone, and its work leads somewhere. It asks for one thing at a time,
+in its own task. What it reads stays as others see it; a channel that it reads gets another class,
+with the same attributes, and whose elements a ``peek`` has shown is noted at the unit. What it
+sends is what it promised.
+
+Source of the nesting rule: Streaming Tensor Programs, section 3.1; bare stops are this project's.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from operator import index
+from types import CodeType
+from typing import Any, Final, TypeAlias, TypeVar
+
+from trio.lowlevel import current_task
+from typing_extensions import override
+
+from fabric.graph.values.fit import MOST_CYCLES, described, element_misfit, freeze, whole
+from fabric.graph.values.stream_type import StreamType
+from fabric.graph.values.value import Element, Empty
+from fabric.messages.telling.errors import Refusal
+from fabric.messages.telling.place import line_in, written_by_us
+from fabric.timing.engine.assumed_sink import AssumedSink
+from fabric.timing.engine.channel import Channel, Discard
+from fabric.timing.engine.unit import Unit, as_cycle
+
+__all__ = [
+    "Calls",
+    "CheckedSink",
+    "CheckedUnit",
+    "Circling",
+    "LaterSink",
+    "check_reads",
+    "unit_class",
+]
+
+Result = TypeVar("Result")
+
+
+class _Stray(Refusal, SystemExit):
+    """Ends a thread without a word: the operator is told."""
+
+
+class Calls:
+    """The operations of one unit on its channels: each is awaited before the next one."""
+
+    __slots__ = ("_code", "_held", "_instruction", "_operation", "_stray", "_unit")
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit: Final = unit
+        self._operation: str | None = None
+        self._code: CodeType | None = None
+        self._instruction = 0
+        self._held: Coroutine[object, None, object] | None = None
+        self._stray: Refusal | None = None
+
+    def begin(self, operation: str) -> None:
+        """Note that the caller's caller asks for ``operation``, which it has to await.
+
+        Raises:
+            Refusal: what was asked for before has not been awaited.
+        """
+        if self._operation is not None or self._stray is not None:
+            self.end()
+        frame = sys._getframe(2)
+        self._operation = operation
+        self._code = frame.f_code
+        self._instruction = frame.f_lasti
+
+    def hold(self, call: Coroutine[object, None, Result]) -> Coroutine[object, None, Result]:
+        """Return ``call``, the coroutine of what was asked for last."""
+        self._held = call
+        return call
+
+    def awaited(self) -> None:
+        """Note that the operation is awaited.
+
+        Raises:
+            Refusal: not by the operator's own task.
+        """
+        self._operation = self._held = None
+        self.check_task()
+
+    def check_task(self) -> None:
+        """Refuse what another thread or task does in the unit's name.
+
+        Raises:
+            Refusal: it is not the unit's own task that asks.
+        """
+        try:
+            asking = current_task()
+        except RuntimeError:
+            asking = None
+        if asking is not self._unit.strand.task:
+            who = "a thread" if asking is None else "a task"
+            # Who has started it may never hear of what it raises.
+            self._stray = _Stray(
+                f"{who} of its own uses its channels: expected the operator, which awaits in turn"
+            )
+            raise self._stray
+
+    def end(self) -> None:
+        """Look whether all that was asked for has been awaited, by the operator itself.
+
+        Raises:
+            Refusal: it has not.
+        """
+        if self._stray is not None:
+            raise self._stray
+        if self._operation is not None:
+            operation = self._operation
+            self.drop()
+            assert self._code is not None
+            raise Refusal(
+                f"{operation}() is not awaited: expected `await` at once",
+                place=line_in(self._code, self._instruction),
+            )
+
+    def drop(self) -> None:
+        """Forget what was asked for, so that Python does not speak of it."""
+        self._operation = None
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+
+AnyUnit = TypeVar("AnyUnit", bound=Unit)
+
+_LOOKS: Final = 10
+"""How many times in a row nothing has to have moved."""
+
+_REACH_STEPS: Final = 10
+"""A wait for a cycle takes as long as ten charges on the host."""
+
+_ours: Final[set[CodeType]] = set()
+"""Functions of the fabric that have set something."""
+
+_set: Final = object.__setattr__
+_set_now: Final[Callable[[Unit, int], None]] = vars(Unit)["now"].__set__
+_set_busy_cycles: Final[Callable[[Unit, int], None]] = vars(Unit)["busy_cycles"].__set__
+
+
+class Circling(BaseException):
+    """Ends an operator that charges, or waits for cycles, on and on: a livelock of one unit."""
+
+
+class CheckedUnit(Unit):
+    """What the units of checked operators have more; see ``unit_class`` for those that are made.
+
+    Attributes:
+        calls: what it has asked its channels for.
+        shown: channels whose next element ``peek`` has shown.
+        reads, writes: its channels.
+        most_steps: charges, or a tenth as many waits for a cycle, that it may do in a row.
+        steps_left: before the next look; what had moved at the last; looks that saw the same.
+    """
+
+    __slots__ = ()
+
+    calls: Calls
+    shown: set[Channel]
+    reads: Sequence[Channel]
+    writes: Sequence[Channel]
+    most_steps: int
+    steps_left: list[int]
+
+    @override
+    def __setattr__(self, name: str, value: object) -> None:
+        code = sys._getframe(1).f_code
+        if code not in _ours:
+            if not written_by_us(code):
+                raise Refusal(
+                    f"{name} of its unit is set to {described(value)}: expected charge(cycles) "
+                    "for work; waits are counted by themselves"
+                )
+            _ours.add(code)
+        _set(self, name, value)
+
+    @override
+    def charge(self, cycles: int) -> None:
+        if type(cycles) is not int or not 0 <= cycles < MOST_CYCLES - self.now:
+            cycles = self._cycles(cycles)
+        _set_now(self, self.now + cycles)
+        _set_busy_cycles(self, self.busy_cycles + cycles)
+        self.steps_left[0] = left = self.steps_left[0] - 1
+        if left < 0:
+            self._look()
+
+    @override
+    def reached(self) -> None:
+        self.steps_left[0] -= _REACH_STEPS
+        if self.steps_left[0] < 0:
+            self._look()
+
+    def _cycles(self, cycles: object) -> int:
+        result = whole(cycles, "cycles are charged")
+        if result >= MOST_CYCLES - self.now:
+            raise Refusal(
+                f"{described(result)} cycles are charged: expected a clock that stays below 2**60"
+            )
+        return result
+
+    def let_go(self) -> None:
+        """Count no more steps and wait for no call: the operator has failed."""
+        self.calls.drop()
+        self.steps_left[0] = MOST_CYCLES
+
+    def _look(self) -> None:
+        """See whether an element was received or sent, or a tile moved, since the last look."""
+        moved = self.off_chip_bytes
+        moved += sum(channel.taken for channel in self.reads)
+        moved += sum(channel.sent for channel in self.writes)
+        _, before, looks = self.steps_left
+        if moved == before and looks == _LOOKS:
+            raise Circling
+        self.steps_left[:] = self.most_steps // _LOOKS, moved, looks + 1 if moved == before else 1
+
+
+def unit_class(kind: type[AnyUnit], *, checked: bool) -> type[AnyUnit]:
+    """Return the class of units of this kind, with checks where its operator is ``checked``."""
+    if not checked:
+        return kind
+    if kind not in _checked:
+        slots = ("calls", "most_steps", "reads", "shown", "steps_left", "writes")
+        _checked[kind] = type(f"Checked{kind.__name__}", (CheckedUnit, kind), {"__slots__": slots})
+    made = _checked[kind]
+    assert issubclass(made, kind)
+    return made
+
+
+_checked: Final[dict[type[Unit], type]] = {}
+"""By class of units, the one with checks."""
+
+
+Reading: TypeAlias = Any
+"""A channel whose consumer is a ``CheckedUnit``, and its class: known when it is made."""
+
+
+def check_reads(channel: Channel) -> None:
+    """Check what is done at the reading end of ``channel``, whose consumer is a ``CheckedUnit``."""
+    kind = channel.__class__
+    if kind not in _channel_classes:
+        _channel_classes[kind] = _with_checked_reads(kind)
+    channel.__class__ = _channel_classes[kind]
+
+
+_channel_classes: Final[dict[type, Reading]] = {}
+"""By class of channels, the one with checks."""
+
+
+def _with_checked_reads(kind: Reading) -> Reading:
+    def receive(self: Reading) -> object:
+        calls = self.consumer.calls
+        calls.begin("receive")
+        return calls.hold(received(self))
+
+    async def received(self: Reading) -> Element | None:
+        unit = self.consumer
+        unit.calls.awaited()
+        element: Element | None = await kind.receive(self)
+        unit.shown.discard(self)
+        if element is not None:
+            freeze(element[0])
+        return element
+
+    def peek(self: Reading) -> object:
+        calls = self.consumer.calls
+        calls.begin("peek")
+        return calls.hold(peeked(self))
+
+    async def peeked(self: Reading) -> Element | None:
+        unit = self.consumer
+        unit.calls.awaited()
+        element: Element | None = await kind.peek(self)
+        if element is not None:
+            unit.shown.add(self)
+            freeze(element[0])
+        return element
+
+    def take(self: Reading) -> Element:
+        unit = self.consumer
+        unit.calls.check_task()
+        if self not in unit.shown:
+            raise Refusal(f"{self.name} is taken from unseen: expected `await peek()` before")
+        unit.shown.discard(self)
+        element: Element = kind.take(self)
+        return element
+
+    def hear(self: Reading) -> Element:
+        self.consumer.calls.check_task()
+        # What is there by now hangs on the host, but for who has waited for the cycle.
+        raise Refusal(f"{self.name} is heard of: expected `await peek()` and take()")
+
+    body = {"__slots__": (), "hear": hear, "peek": peek, "receive": receive, "take": take}
+    return type(f"Read{kind.__name__}", (kind,), body)
+
+
+class CheckedSink:
+    """Stands before a channel and refuses what is no element of its stream.
+
+    Elements are numbered from 0, bare stops among them.
+    """
+
+    __slots__ = (
+        "_calls",
+        "_functional",
+        "_last",
+        "_name",
+        "_reserved",
+        "_sent",
+        "_sink",
+        "_type",
+    )
+
+    def __init__(
+        self,
+        sink: Channel | AssumedSink | Discard,
+        name: str,
+        stream_type: StreamType,
+        calls: Calls,
+        *,
+        functional: bool,
+    ) -> None:
+        """Stand before ``sink``, called ``name``; ``calls`` are those of its unit."""
+        self._sink: Final = sink
+        self._name: Final = name
+        self._type: Final = stream_type
+        self._calls: Final = calls
+        self._functional: Final = functional
+        self._sent = 0
+        self._reserved = 0
+        # The level of the last stop: nothing is open below it. Before the first element nothing is.
+        self._last = stream_type.rank
+
+    def send(self, element: Element) -> Awaitable[None]:
+        """See ``Channel.send``."""
+        self._calls.begin("send")
+        return self._calls.hold(self._send(element))
+
+    async def _send(self, element: object) -> None:
+        self._calls.awaited()
+        element = self._checked(element)
+        value, stop = element
+        if isinstance(value, Empty):
+            await self._sink.send_bare(stop, value.dimension)
+        else:
+            await self._sink.send(element)
+
+    def send_at(self, element: Element, requested_cycle: int) -> Awaitable[None]:
+        """See ``Channel.send_at``."""
+        self._calls.begin("send_at")
+        return self._calls.hold(self._send_at(element, requested_cycle))
+
+    async def _send_at(self, element: object, requested_cycle: object) -> None:
+        self._calls.awaited()
+        try:
+            cycle = as_cycle(requested_cycle)
+        except TypeError:
+            raise self._refusal(
+                f"is asked for at cycle {described(requested_cycle)}: expected an integer"
+            ) from None
+        element = self._checked(element)
+        if isinstance(element[0], Empty):
+            raise Refusal(f"a bare stop is sent on {self._name} by send_at: expected send_bare")
+        await self._sink.send_at(element, cycle)
+
+    def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
+        """See ``Channel.send_bare``."""
+        self._calls.begin("send_bare")
+        return self._calls.hold(self._send((Empty(empty_dimension), level)))
+
+    def reserve(self) -> Awaitable[None]:
+        """See ``Channel.reserve``."""
+        self._calls.begin("reserve")
+        return self._calls.hold(self._reserve())
+
+    async def _reserve(self) -> None:
+        self._calls.awaited()
+        await self._sink.reserve()
+        self._reserved += 1
+
+    def put(self, element: Element) -> None:
+        """See ``Channel.put``."""
+        self._calls.end()
+        self._calls.check_task()
+        if not self._reserved:
+            raise self._refusal("is put without a slot: expected `await reserve()` before")
+        element = self._checked(element)
+        self._reserved -= 1
+        self._sink.put(element)
+
+    def close(self) -> None:
+        """Refuse: a stream ends where its operator does.
+
+        Raises:
+            Refusal: always.
+        """
+        raise Refusal(f"{self._name} is closed by its operator: expected the end of run() to do so")
+
+    def finish(self) -> None:
+        """Close the channel: the operator has ended.
+
+        Raises:
+            Refusal: a dimension is still open.
+        """
+        rank = self._type.rank
+        if self._last != rank:
+            raise Refusal(
+                f"{self._name} ends after element {self._sent - 1:,}, which has a stop of level "
+                f"{self._last}: expected level {rank}, which closes the dimensions of "
+                f"{self._type}",
+                counted=True,
+            )
+        self._sink.close()
+
+    def _checked(self, element: object) -> Element:
+        """Return ``element``, which nobody changes any more and which fits.
+
+        Raises:
+            Refusal: it does not.
+        """
+        if type(element) is not tuple or len(element) != 2:
+            raise self._refusal(
+                f"is {described(element)}: expected a tuple (value, level of the stop)"
+            )
+        value, stop = element
+        if type(stop) is not int:
+            stop = self._level(stop)
+        element = value, stop
+        wrong = element_misfit(element, self._last, self._type, self._functional)
+        if wrong is not None:
+            raise self._refusal(wrong)
+        freeze(value, sent=True)
+        self._last = stop
+        self._sent += 1
+        return value, stop
+
+    def _level(self, stop: object) -> int:
+        if not isinstance(stop, bool):
+            try:
+                return operator.index(stop)  # type: ignore[arg-type]
+            except TypeError:
+                pass
+        raise self._refusal(f"has a stop of level {described(stop)}: expected an integer")
+
+    def _refusal(self, what: str) -> Refusal:
+        return Refusal(f"element {self._sent:,} of {self._name} {what}", counted=True)
+
+
+class LaterSink:
+    """Stands before a sink; cycles that ``send_at`` asks for count from a later one than 0.
+
+    Attributes:
+        next_cycle: after the last one asked for, or the one they count from.
+    """
+
+    __slots__ = (
+        "_since_cycle", "_sink", "close", "next_cycle", "put", "reserve", "send", "send_bare"
+    )  # fmt: skip
+
+    def __init__(
+        self, sink: Channel | AssumedSink | CheckedSink | Discard, since_cycle: int
+    ) -> None:
+        """Stand before ``sink`` and count from ``since_cycle``."""
+        self._sink: Final = sink
+        self._since_cycle: Final = since_cycle
+        self.next_cycle = since_cycle
+        self.send: Final = sink.send
+        self.send_bare: Final = sink.send_bare
+        self.reserve: Final = sink.reserve
+        self.put: Final = sink.put
+        self.close: Final = sink.close
+
+    def send_at(self, element: Element, requested_cycle: int) -> Awaitable[None]:
+        """See ``Channel.send_at``."""
+        cycle = requested_cycle + self._since_cycle
+        self.next_cycle = max(self.next_cycle, index(cycle) + 1)
+        return self._sink.send_at(element, cycle)

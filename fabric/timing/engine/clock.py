@@ -1,0 +1,366 @@
+"""The global virtual clock: counts the units that can run, and orders what must be ordered.
+
+Units run ahead in their own time. Only when none of them can run does the clock advance: to the
+first completion of an off-chip burst, or to the earliest cycle a unit asked to reach. When there
+is neither, the program is over or deadlocked, and that is known at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import types
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from fabric.graph.values.fit import whole
+from fabric.messages.telling.causes import Operation
+from fabric.messages.telling.errors import ProgramError
+from fabric.timing.engine.conductor import WOKEN, Conductor, Switching
+from fabric.timing.engine.off_chip import Foreseeing, OffChip
+from fabric.timing.engine.unit import Unit, Wait, Watched
+
+if TYPE_CHECKING:
+    from fabric.graph.values.value import Element
+
+__all__ = ["Arriving", "Stopped", "VirtualClock", "Way"]
+
+_REACH: Final = Operation.REACH
+"""Looked up once: a member of an enumeration takes as long to find as a wait to make."""
+
+_NEVER: Final = 1 << 62
+
+
+class Stopped(BaseException):
+    """Ends an operator that goes on although the run has stopped."""
+
+
+class VirtualClock:
+    """Parks and wakes units, and advances when none of them can run.
+
+    Attributes:
+        now: every event before this cycle has happened.
+        running: units that can run.
+        conductor: lets units that were woken go on.
+        memory: advanced only while nothing else can run.
+        foresees: the same, where it knows how long it will be silent.
+        network: likewise; None where every channel has its elements to itself.
+        stopping: let what can run come to rest, then stop instead of advancing.
+        stopped: the run is over; what operators do while they are cancelled does not count.
+        pace_cycle: a unit whose clock is past it waits for the others to come to rest.
+        chose: told of units that wait for a cycle, and may do what that depends on.
+    """
+
+    def __init__(
+        self, on_quiescence: Callable[[], None], on_heartbeat: Callable[[], None], beat_cycles: int
+    ) -> None:
+        """Start at cycle 0.
+
+        Args:
+            on_quiescence: called when nothing can happen any more.
+            on_heartbeat: called about every ``beat_cycles``, while nothing can run.
+            beat_cycles: cycles between two heartbeats.
+        """
+        self.now = 0
+        self.running = 0
+        self.stopping = False
+        self.stopped = False
+        self.conductor: Final = Conductor()
+        self.memory: OffChip | None = None
+        self.foresees: Foreseeing | None = None
+        self.network: Network | None = None
+        self.chose: Callable[[Unit], object] | None = None
+        self._on_quiescence: Final = on_quiescence
+        self._on_heartbeat: Final = on_heartbeat
+        self._beat_cycles: Final = beat_cycles
+        self._next_beat = beat_cycles
+        # A wait that an element has ended stays until it comes up; the number parts equal cycles.
+        self._reaching: list[tuple[int, int, int, Unit, Wait]] = []
+        self._numbers: Final = itertools.count()
+        self.pace_cycle = self._watch_cycle = self._bound_cycle = _NEVER
+        self._pace_cycles = 0
+        self._pacing: list[Unit] = []
+        self._on_pace: Callable[[], None] | None = None
+
+    def watch(self, on_pace: Callable[[], None], pace_cycles: int) -> None:
+        """Call ``on_pace`` about every ``pace_cycles`` also where units never come to rest.
+
+        It changes no clock: units that are that far ahead stop until the others rest too.
+        """
+        self._on_pace = on_pace
+        self._pace_cycles = self._watch_cycle = pace_cycles
+        self.bound(None)
+
+    def bound(self, cycle: int | None) -> None:
+        """Let no unit whose clock is at ``cycle`` or past it run ahead; None takes that back.
+
+        It changes no clock either.
+        """
+        self._bound_cycle = _NEVER if cycle is None else cycle
+        self.pace_cycle = pace_cycle = min(self._watch_cycle, self._bound_cycle)
+        behind = [unit for unit in self._pacing if unit.now < pace_cycle]
+        self._pacing = [unit for unit in self._pacing if unit.now >= pace_cycle]
+        for unit in behind:
+            self.wake(unit)
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing will happen any more, but for what units that can run still do."""
+        pending = self.memory is not None and self.memory.pending
+        carries = self.network is not None and self.network.next_cycle <= _NEVER
+        return not (pending or carries or self._pacing or self._next_reach())
+
+    def pace_after(self, cycle: int) -> int:
+        """Return the first cycle after ``cycle`` up to which units keep pace.
+
+        A unit whose clock is past it was stopped there by the schedule, not by its channels.
+        """
+        return (cycle // self._pace_cycles + 1) * self._pace_cycles if self._on_pace else _NEVER
+
+    def keep_pace(self, unit: Unit) -> Switching[None]:
+        """Wait until no other unit can run."""
+        self.note_pacing(unit)
+        return self.park(unit, Wait(_REACH, (), unit.now))
+
+    @types.coroutine
+    def park(self, unit: Unit, wait: Wait) -> Switching[None]:
+        """Suspend ``unit`` until somebody wakes it; the last unit to park advances the clock.
+
+        Raises:
+            ProgramError: the operator has cancelled itself.
+        """
+        unit.wait = wait
+        self.running = running = self.running - 1
+        # Once the run is over nobody is woken: an operator may shield itself and wait again.
+        if not running or self.stopped:
+            self._rest()
+        if unit.wait is not None:
+            strand = unit.strand
+            strand.parked = True
+            outcome = yield strand.suspension
+            if outcome is not WOKEN:
+                self._cancelled(unit)
+                outcome.unwrap()
+
+    def _cancelled(self, unit: Unit) -> None:
+        """Refuse a cancellation that is the operator's own: the units that can run are counted."""
+        if not self.stopped:
+            self.wake(unit)
+            raise ProgramError(
+                f"{unit.name} has cancelled a wait of its own: expected none, such as by a "
+                "timeout: the host's time says nothing about cycles"
+            )
+
+    def _rest(self) -> None:
+        if not self.stopped:
+            self._settle()
+        if self.stopped:
+            # Whoever parks from here on comes here, too.
+            self.running = 1
+            raise Stopped
+
+    def wake(self, unit: Unit) -> None:
+        """Let ``unit`` run again; nothing happens where it runs already."""
+        if unit.wait is None:
+            return
+        unit.wait = None
+        self.running += 1
+        strand = unit.strand
+        if strand.parked:
+            strand.parked = False
+            self.conductor.resume(strand)
+
+    def note_pacing(self, unit: Unit) -> None:
+        """Wake ``unit``, which is too far ahead, when no other unit can run."""
+        self._pacing.append(unit)
+
+    def forget_pacing(self, units: Collection[Unit]) -> None:
+        """Wake none of ``units`` that were too far ahead: they go on."""
+        self._pacing = [unit for unit in self._pacing if unit not in units]
+
+    def leave(self, units: int = 1) -> None:
+        """Count so many units less that can run."""
+        self.running -= units
+        if not self.running:
+            self._settle()
+
+    def come(self) -> None:
+        """Count one unit more that can run."""
+        self.running += 1
+
+    async def reach(self, unit: Unit, cycle: int, watching: Sequence[Watched] = ()) -> None:
+        """Wait until no event before ``cycle`` can happen any more.
+
+        Units that ask for one cycle go on one after the other, in node order. An element that
+        arrives in a channel of ``watching`` ends the wait early: then the caller looks again.
+        """
+        if cycle.__class__ is not int:
+            cycle = whole(cycle, "is a cycle to reach")
+        if self.chose is not None:
+            self.chose(unit)
+        wait = Wait(_REACH, tuple(watching), unit.now, any_of=True)
+        heapq.heappush(self._reaching, (cycle, unit.index, next(self._numbers), unit, wait))
+        for channel in watching:
+            channel.reader = unit
+        await self.park(unit, wait)
+        for channel in watching:
+            channel.reader = None
+        unit.reached()
+
+    def _settle(self) -> None:
+        if self.stopping:
+            self._on_quiescence()
+            return
+        reaching = self._next_reach()
+        if self.now >= self._next_beat:
+            self._next_beat = (self.now // self._beat_cycles + 1) * self._beat_cycles
+            self._on_heartbeat()
+        # What is too far ahead goes on when all that can happen before it has happened.
+        horizon = self.pace_cycle if self._pacing else _NEVER
+        reached = bool(reaching) and (not self._pacing or reaching[0][0] < horizon)
+        if reached:
+            horizon = min(horizon, reaching[0][0])
+        if self._carried(horizon) or self._answered(horizon):
+            return
+        if reached:
+            cycle, _, _, unit, _ = heapq.heappop(reaching)
+            self.now = max(self.now, cycle)
+            self.wake(unit)
+        elif self._pacing:
+            self._let_pace()
+        else:
+            self._on_quiescence()
+
+    def _answered(self, horizon: int) -> bool:
+        """Let the off-chip memory go on up to ``horizon``; whether it has woken somebody."""
+        memory = self.memory
+        if memory is None or not memory.pending:
+            return False
+        done = memory.advance(horizon)
+        if done:
+            self.now = max(self.now, min(horizon, *(unit.now for unit in done)))
+            for unit in done:
+                self.wake(unit)
+        return bool(done)
+
+    def _carried(self, horizon: int) -> bool:
+        """Let the network go on, event by event, and the memory with it, up to ``horizon``.
+
+        Whether somebody was woken. What an event of the network lets units do has later stamps than
+        the cycle by which it has happened, and an answer of the memory none before its cycle: so
+        the one that comes first goes first.
+        """
+        network = self.network
+        while network is not None and (cycle := network.next_cycle) <= horizon:
+            foresees = self.foresees
+            is_silent = foresees is not None and cycle <= foresees.silent_until
+            if not is_silent and self._answered(cycle):
+                return True
+            self.now = max(self.now, cycle)
+            network.advance(self._quiet_until(horizon))
+            if self.running:
+                return True
+        return False
+
+    def _quiet_until(self, horizon: int) -> int:
+        """Return up to which cycle nothing but the network goes on by itself."""
+        quiet = min(horizon, self.pace_cycle, self._next_beat - 1)
+        memory, foresees = self.memory, self.foresees
+        if memory is None or not memory.pending:
+            return quiet
+        return 0 if foresees is None else min(quiet, foresees.silent_until)
+
+    def _next_reach(self) -> list[tuple[int, int, int, Unit, Wait]]:
+        """Return the heap of who waits for a cycle, without waits at its head that have ended."""
+        reaching = self._reaching
+        while reaching and reaching[0][3].wait is not reaching[0][4]:
+            heapq.heappop(reaching)
+        return reaching
+
+    def _let_pace(self) -> None:
+        """Let the units that are far ahead go on, unless whoever watches wants to stop."""
+        if self._on_pace is not None:
+            self._on_pace()
+        if self.stopping:
+            self._on_quiescence()
+            return
+        self.now = max(self.now, self.pace_cycle)
+        pacing, self._pacing = self._pacing, []
+        self._watch_cycle = self.pace_after(min(unit.now for unit in pacing))
+        self.pace_cycle = min(self._watch_cycle, self._bound_cycle)
+        for unit in pacing:
+            self.wake(unit)
+
+
+class Arriving(Protocol):
+    """The end of a channel, as the network knows it."""
+
+    def arrive(self, cycle: int) -> None:
+        """Hand over the oldest element under way: all of it is through the links at ``cycle``."""
+        ...
+
+
+class Flow(Protocol):
+    """What one unit sends along one route, or one tree of routes: one thing after the other."""
+
+    @property
+    def number(self) -> int:
+        """Its place among all."""
+        ...
+
+    def begin(self, cycle: int, size_bytes: int) -> None:
+        """Send so much on one of the channels, not before ``cycle``.
+
+        What goes to several begins once it has been sent on all of them.
+        """
+        ...
+
+
+class Network(Protocol):
+    """Links that channels share.
+
+    It is told to go on only when no unit can run, and then to its next event: what units send
+    because of that has later stamps.
+    """
+
+    @property
+    def next_cycle(self) -> int:
+        """By when something begins or is through, unless more is sent; 1 << 63 if nothing.
+
+        Nothing that comes of it has a stamp before that, and what arrives has a later one.
+        """
+        ...
+
+    def advance(self, horizon_cycle: int) -> None:
+        """Go on to the next event, and hand over what is through.
+
+        It may do what comes of that itself, and go on to further events that are not later than
+        ``horizon_cycle``, as long as that concerns nobody else.
+        """
+        ...
+
+
+class Way:
+    """What of a channel is on the network.
+
+    Attributes:
+        flow: takes what is sent.
+        sent: the oldest first, of each element: the producer's clock, a cycle that was requested,
+            and the element itself.
+        arrived: of elements that have arrived and were not dequeued, when each was sent, and for
+            how many of the last cycles before it is visible links held it up.
+        links_cycles: for so many of such cycles the consumer waited.
+        bytes_sent: so far.
+        closed_cycle: the producer has ended; known to the consumer once all has arrived.
+    """
+
+    __slots__ = ("arrived", "bytes_sent", "closed_cycle", "flow", "links_cycles", "sent")
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow: Final = flow
+        self.sent: Final[deque[tuple[int, int, Element]]] = deque()
+        self.arrived: Final[deque[tuple[int, int]]] = deque()
+        self.links_cycles = 0
+        self.bytes_sent = 0
+        self.closed_cycle: int | None = None

@@ -1,0 +1,169 @@
+"""Loops over integers, compiled by numba once for all runs; later ones link their machine code.
+
+Importing numba and loading what it caches of one function takes 0.6 seconds of every run; linking
+two kilobytes with LLVM alone takes a twelfth of that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from importlib.util import cache_from_source
+from pathlib import Path
+from types import ModuleType
+
+# Any: what llvmlite gives has no types.
+from typing import Any, Final, TypeAlias, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Counters", "Loop", "MachineCode", "was_compiled_now"]
+
+Counters: TypeAlias = NDArray[np.int64]
+"""Integers [size], one beside the other."""
+
+Loop: TypeAlias = Callable[..., tuple[int, ...]]
+"""It takes integers and returns some; the arrays it knows."""
+
+_DIGEST_BYTES: Final = 32
+
+_COMPILER: Final = ("compiling",)
+
+_engines: Final[list[Any]] = []
+"""Their code is there as long as they are."""
+
+_compiled: Final[list[str]] = []
+
+
+def was_compiled_now() -> bool:
+    """Whether this process had to compile a loop, rather than link what another one had left."""
+    return bool(_compiled)
+
+
+class MachineCode:
+    """A function of integers and of arrays of integers as machine code; decorates it.
+
+    Parameters are ``int`` or ``Counters``, and it returns a tuple of ``int``. What it uses of its
+    own module counts as part of it, functions included, and of the modules that it names.
+
+    Attributes:
+        function: the same in Python.
+    """
+
+    def __init__(self, function: Loop, uses: Sequence[ModuleType] = ()) -> None:
+        """Stand for ``function``; nothing is compiled or linked before it is to be called.
+
+        Args:
+            function: the loop.
+            uses: other modules of which it makes use.
+        """
+        self.function: Final = function
+        self._uses: Final = uses
+        hints = get_type_hints(function)
+        self._results: Final = len(get_args(hints.pop("return")))
+        self._is_array: Final = {name: kind is not int for name, kind in hints.items()}
+
+    def over(self, **arrays: Counters) -> Loop:
+        """Return the loop over these ``arrays``, to be called with the integers in their order."""
+        fixed: list[int] = []
+        for name, is_array in self._is_array.items():
+            if is_array:
+                array = arrays[name]
+                assert array.dtype == np.int64, name
+                assert array.flags.c_contiguous, name
+                fixed += [array.ctypes.data, array.size]
+        frame = np.array([*fixed, *[0] * self._results], np.int64)
+        native, results, at = self._native, frame[len(fixed) :], frame.ctypes.data
+
+        def call(*integers: int, _alive: object = (arrays, frame)) -> tuple[int, ...]:
+            native(at, *integers)
+            return tuple(results.tolist())
+
+        return call
+
+    @cached_property
+    def _native(self) -> Callable[..., None]:
+        """The function at its address: of a frame, as ``compiled`` has it, and the integers."""
+        integers = [ctypes.c_int64 for array in self._is_array.values() if not array]
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p, *integers)(self.link())
+
+    def link(self) -> int:
+        """Return where the machine code is, which is compiled where no process has left it."""
+        # Loading LLVM takes 50 milliseconds, which a run without off-chip memory can do without.
+        from llvmlite import binding as llvm
+
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        target = llvm.Target.from_default_triple().create_target_machine(
+            cpu=llvm.get_host_cpu_name(),
+            features=llvm.get_host_cpu_features().flatten(),
+            opt=3,
+            codemodel="jitdefault",
+            jit=True,
+        )
+        source = Path(self.function.__code__.co_filename)
+        used = [Path(module.__file__) for module in self._uses if module.__file__]
+        name = f"{source.stem}.{self.function.__name__}-{_key(source, *used)}.o"
+        code = next(_kept(name, source), None)
+        if code is None:
+            # Where there is machine code, the compiler is not imported.
+            from fabric.timing.engine.compiling import compiled
+
+            _compiled.append(name)
+            names = [module.__name__ for module in self._uses]
+            code = compiled(self.function, self._is_array, names, target)
+            _keep(code, name, source)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        _engines.append(engine)
+        address: int = engine.get_function_address(self.function.__name__)
+        return address
+
+
+def _key(*sources: Path) -> str:
+    """Return what tells the machine code of these texts and one machine from all others."""
+    import llvmlite
+    from llvmlite import binding as llvm
+
+    parts = (
+        *(source.read_text(encoding="utf-8") for source in sources),
+        *(Path(__file__).with_name(f"{name}.py").read_text("utf-8") for name in _COMPILER),
+        llvmlite.__version__,
+        llvm.get_process_triple(),
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+    )
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _folders(source: Path) -> Iterator[Path]:
+    """Where machine code is kept: beside Python's own of the source, or in the user's folder."""
+    yield Path(cache_from_source(str(source))).parent
+    yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "step-fabric"
+
+
+def _kept(name: str, source: Path) -> Iterator[bytes]:
+    """Yield the machine code that another process has left; half a file is none."""
+    for folder in _folders(source):
+        with contextlib.suppress(OSError):
+            kept = (folder / name).read_bytes()
+            digest, code = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
+            if hashlib.sha256(code).digest() == digest:
+                yield code
+
+
+def _keep(code: bytes, name: str, source: Path) -> None:
+    """Leave machine code for other processes; where nothing can be written they compile, too."""
+    for folder in _folders(source):
+        beside = folder / f"{name}.{os.getpid()}"
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            beside.write_bytes(hashlib.sha256(code).digest() + code)
+            beside.replace(folder / name)
+            return

@@ -1,0 +1,328 @@
+"""On-chip memory: one capacity that all memory units allocate from, and its use over time.
+
+What does not fit waits, served by (cycle, node); what can never fit is an error. Where there are
+pages, room is given in whole ones: then what counts as free, wanted and held is bytes of pages.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from fabric.messages.telling.causes import Operation
+from fabric.messages.telling.errors import CapacityError
+from fabric.messages.telling.wording import counted
+from fabric.timing.engine.unit import Unit, Wait
+
+if TYPE_CHECKING:
+    from fabric.graph.hardware.description import Pages
+    from fabric.timing.engine.clock import VirtualClock
+
+__all__ = ["Allocation", "OnChipMemory"]
+
+
+class Allocation:
+    """The on-chip memory of a buffer, until the last reader of the buffer is done.
+
+    Attributes:
+        memory: where the room is.
+        owner: the unit that asked for it.
+        size_bytes: how much.
+        holders: references that are not done yet.
+        spilled: elements of the buffer in off-chip memory, by number, and their addresses there.
+    """
+
+    __slots__ = ("_done_cycle", "holders", "memory", "owner", "size_bytes", "spilled")
+
+    def __init__(
+        self,
+        memory: OnChipMemory,
+        owner: Unit,
+        size_bytes: int,
+        spilled: dict[int, int] | None = None,
+    ) -> None:
+        """Stand for room that was allocated, with one holder."""
+        self.memory: Final = memory
+        self.owner: Final = owner
+        self.size_bytes: Final = size_bytes
+        self.holders = 1
+        self.spilled: Final = spilled or {}
+        self._done_cycle = 0
+
+    def share(self, more: int) -> None:
+        """Count ``more`` holders."""
+        self.holders += more
+
+    def done(self, cycle: int) -> None:
+        """Count one holder less; the last gives the room back at the latest of their cycles."""
+        self._done_cycle = max(self._done_cycle, cycle)
+        self.holders -= 1
+        if not self.holders:
+            self.memory.release(self.owner, self.size_bytes, self._done_cycle)
+
+
+class OnChipMemory:
+    """Room for tiles and buffers.
+
+    Attributes:
+        capacity_bytes: None for unlimited.
+        held_by: bytes, by the unit that asked for them, where the capacity is limited.
+        pages: in which room is given; None where it is given in bytes.
+        spill_address: of what is spilled next in off-chip memory; None where nothing is. Addresses
+            are not used again.
+        reserved_bytes: that what may be spilled leaves to all others.
+    """
+
+    def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
+        self.capacity_bytes: Final = capacity_bytes
+        self._clock = clock
+        self._used_bytes = 0
+        self.held_by: defaultdict[Unit, int] = defaultdict(int)
+        self._releases: list[tuple[int, int]] = []
+        self._waiting: list[tuple[int, int, Unit, int]] = []
+        self.pages: Pages | None = None
+        self.spill_address: int | None = None
+        self.reserved_bytes = 0
+        self._spilling: set[Unit] = set()
+        self._spillable_bytes = 0
+        self._spillable_releases: list[tuple[int, int]] = []
+        self._bytes: Final = AmountOverTime(lambda: clock.now)
+        self._paged_bytes: Final = AmountOverTime(lambda: clock.now)
+        self._empty_bytes: Final = AmountOverTime(lambda: clock.now)
+
+    async def allocate(
+        self, unit: Unit, size_bytes: int, what: str, *, held_bytes: int = 0, spills: bool = False
+    ) -> bool:
+        """Take ``size_bytes`` at the unit's clock, or wait until they are free.
+
+        Args:
+            unit: who asks; cycles it waits are counted as ``capacity_cycles``.
+            size_bytes: how much.
+            what: names the buffer in an error.
+            held_bytes: what the buffer has already, where it grows.
+            spills: do not wait, where the hardware spills.
+
+        Returns:
+            Whether there is room; else it is to be spilled.
+
+        Raises:
+            CapacityError: the buffer is larger than the whole capacity.
+        """
+        room_bytes = self.room_bytes(size_bytes, held_bytes)
+        if self.capacity_bytes is not None:
+            spills = spills and self.spill_address is not None
+            if spills and room_bytes and not await self._finds_room(unit, room_bytes):
+                return False
+            if not spills and self._room(held_bytes + size_bytes) > self._limit_bytes:
+                # Others may be behind in their own time: what is free is known when they are not.
+                await self._clock.reach(unit, unit.now)
+                raise self._never_fits(unit, held_bytes + size_bytes, what)
+            if room_bytes and not spills:
+                await self._wait_for_room(unit, room_bytes)
+            self.held_by[unit] += room_bytes
+        self._bytes.record(unit.now, size_bytes)
+        self._record_pages(unit.now, room_bytes, size_bytes)
+        return True
+
+    def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
+        """Give back at ``cycle`` a whole allocation of ``size_bytes`` that ``owner`` asked for."""
+        room_bytes = self._room(size_bytes)
+        self._bytes.record(cycle, -size_bytes)
+        self._record_pages(cycle, -room_bytes, -size_bytes)
+        if self.capacity_bytes is not None:
+            self.held_by[owner] -= room_bytes
+            heapq.heappush(self._releases, (cycle, room_bytes))
+            if owner in self._spilling:
+                heapq.heappush(self._spillable_releases, (cycle, room_bytes))
+            self._wake_first()
+
+    def room_bytes(self, size_bytes: int, held_bytes: int = 0) -> int:
+        """Return what ``size_bytes`` more take, of which ``held_bytes`` has a part of a page."""
+        return self._room(held_bytes + size_bytes) - self._room(held_bytes)
+
+    def record(self, changes: Iterable[tuple[int, int]]) -> None:
+        """Count what was allocated and given back elsewhere: cycles and bytes."""
+        self._bytes.extend(changes)
+
+    @property
+    def requests(self) -> list[tuple[Unit, int]]:
+        """Units that wait for room and the bytes they want, in the order they are served."""
+        return [(unit, size_bytes) for _, _, unit, size_bytes in self._waiting]
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes held in any cycle so far."""
+        return self._bytes.peak
+
+    @property
+    def peak_pages(self) -> int | None:
+        """The most pages held in any cycle so far; None where there are none."""
+        return None if self.pages is None else self._paged_bytes.peak // self.pages.page_bytes
+
+    @property
+    def peak_empty_bytes(self) -> int | None:
+        """The most bytes that were empty in held pages in any cycle; None where there are none."""
+        return None if self.pages is None else self._empty_bytes.peak
+
+    @property
+    def enough_bytes(self) -> int:
+        """The least capacity with which nothing so far would have waited."""
+        if self.pages is None or self.peak_pages is None:
+            return self.peak_bytes
+        return self.pages.capacity_bytes(self.peak_pages)
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes held after all that was allocated and given back so far."""
+        return self._bytes.level
+
+    async def _finds_room(self, unit: Unit, room_bytes: int) -> bool:
+        """Take what is free at the unit's clock and not reserved, unless others wait for it."""
+        await self._clock.reach(unit, unit.now)
+        self._spilling.add(unit)
+        releases = self._spillable_releases
+        while releases and releases[0][0] <= unit.now:
+            self._spillable_bytes -= heapq.heappop(releases)[1]
+        most_bytes = self._limit_bytes - self.reserved_bytes
+        is_behind = self._waiting and self._waiting[0][:2] < (unit.now, unit.index)
+        if (
+            is_behind
+            or self._spillable_bytes + room_bytes > most_bytes
+            or self._fits_at(room_bytes, unit.now) != unit.now
+        ):
+            return False
+        self._used_bytes += room_bytes
+        self._spillable_bytes += room_bytes
+        return True
+
+    async def _wait_for_room(self, unit: Unit, size_bytes: int) -> None:
+        request = (unit.now, unit.index, unit, size_bytes)
+        bisect.insort(self._waiting, request, key=lambda entry: entry[:2])
+        clock = self._clock
+        while True:
+            first = self._waiting[0] is request
+            target = self._fits_at(size_bytes, unit.now) if first else None
+            if target is None:
+                await clock.park(unit, Wait(Operation.CAPACITY, (), unit.now))
+                continue
+            await clock.reach(unit, target)
+            first = self._waiting[0] is request
+            if first and clock.now >= target == self._fits_at(size_bytes, unit.now):
+                break
+        self._waiting.pop(0)
+        unit.capacity_cycles += target - unit.now
+        unit.now = target
+        self._used_bytes += size_bytes
+        self._wake_first()
+
+    def _free_bytes(self, cycle: int) -> int:
+        """Return how much is free at ``cycle``, before which nothing can happen any more."""
+        released_bytes = sum(size_bytes for when, size_bytes in self._releases if when <= cycle)
+        return self._limit_bytes - self._used_bytes + released_bytes
+
+    def _fits_at(self, size_bytes: int, cycle: int) -> int | None:
+        """Return the first cycle from ``cycle`` on with room, by what is known so far."""
+        cycle = max(cycle, self._clock.now)
+        releases = self._releases
+        while releases and releases[0][0] <= self._clock.now:
+            self._used_bytes -= heapq.heappop(releases)[1]
+        missing = self._used_bytes + size_bytes - self._limit_bytes
+        for released_cycle, released_bytes in sorted(releases):
+            if missing <= 0 and released_cycle > cycle:
+                break
+            missing -= released_bytes
+            cycle = max(cycle, released_cycle)
+        return cycle if missing <= 0 else None
+
+    def _wake_first(self) -> None:
+        if self._waiting:
+            self._clock.wake(self._waiting[0][2])
+
+    def _record_pages(self, cycle: int, room_bytes: int, size_bytes: int) -> None:
+        if self.pages is not None:
+            self._paged_bytes.record(cycle, room_bytes)
+            self._empty_bytes.record(cycle, room_bytes - size_bytes)
+
+    def _room(self, size_bytes: int) -> int:
+        """Return the bytes that an allocation takes: those of its pages, where there are any."""
+        pages = self.pages
+        return size_bytes if pages is None else pages.of(size_bytes) * pages.page_bytes
+
+    @property
+    def _limit_bytes(self) -> int:
+        """The bytes that there are, in pages where there are any; the capacity is limited."""
+        capacity_bytes, pages = self.capacity_bytes, self.pages
+        assert capacity_bytes is not None
+        return capacity_bytes if pages is None else pages.within(capacity_bytes) * pages.page_bytes
+
+    def _never_fits(self, unit: Unit, size_bytes: int, what: str) -> CapacityError:
+        """Return the error of a buffer that is larger than the whole capacity."""
+        assert self.capacity_bytes is not None
+        free_bytes, pages = self._free_bytes(unit.now), self.pages
+        takes, room = counted(size_bytes, "byte"), counted(self.capacity_bytes, "byte")
+        if pages is not None:
+            number = pages.within(self.capacity_bytes)
+            takes = (
+                f"{counted(pages.of(size_bytes), 'page')} of {counted(pages.page_bytes, 'byte')}"
+            )
+            room = f"{counted(number, 'page')} in {room}"
+            free_bytes //= pages.page_bytes
+        return CapacityError(
+            f"{unit.name}: {what} takes {takes}: expected at most the on-chip capacity of {room}, "
+            f"of which {free_bytes:,} are free",
+            file=unit.place.file,
+            line=unit.place.line,
+        )
+
+
+_FOLD: Final = 1 << 17
+"""Changes after which the past is folded into one level and one peak."""
+
+
+class AmountOverTime:
+    """An amount over time, of which the most in any cycle is asked for."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        """Begin with nothing; before the cycle ``now`` nothing is recorded any more."""
+        self._now: Final = now
+        self._changes: list[tuple[int, int]] = []
+        self._fold_at = _FOLD
+        self._level = 0
+        self._peak = 0
+
+    def record(self, cycle: int, change: int) -> None:
+        """Count a change."""
+        self._changes.append((cycle, change))
+        if len(self._changes) >= self._fold_at:
+            self._fold(before=self._now())
+
+    def extend(self, changes: Iterable[tuple[int, int]]) -> None:
+        """Count changes: cycles and amounts."""
+        self._changes.extend(changes)
+        if len(self._changes) >= self._fold_at:
+            self._fold(before=self._now())
+
+    @property
+    def peak(self) -> int:
+        """The most in any cycle so far."""
+        self._fold(before=None)
+        return self._peak
+
+    @property
+    def level(self) -> int:
+        """What is left after all changes so far."""
+        return self._level + sum(change for _, change in self._changes)
+
+    def _fold(self, before: int | None) -> None:
+        changes = sorted(self._changes)
+        end = len(changes) if before is None else bisect.bisect_left(changes, (before,))
+        levels = list(accumulate((change for _, change in changes[:end]), initial=self._level))
+        self._peak = max(self._peak, *levels)
+        self._level = levels[-1]
+        self._changes = changes[end:]
+        # What is ahead of the clock stays: it is sorted again when there is twice as much.
+        self._fold_at = max(_FOLD, 2 * len(self._changes))

@@ -1,0 +1,335 @@
+"""What an operator has while it runs: channel ends, its unit, the clock and the memories."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from fabric.graph.hardware.address_space import Burst
+from fabric.graph.values.value import Element, Tile, Value, number_in, row_bytes
+from fabric.messages.telling.causes import Operation
+from fabric.messages.telling.errors import OperatorError
+from fabric.timing.engine import results
+from fabric.timing.engine.assumed_sink import AssumedSink
+from fabric.timing.engine.channel import Channel, Discard
+from fabric.timing.engine.checked_operator import CheckedSink, LaterSink
+from fabric.timing.engine.off_chip import prefetching
+from fabric.timing.engine.unit import START, ComputeUnit, Unit, Wait
+
+if TYPE_CHECKING:
+    from fabric.graph.hardware.address_space import Region
+    from fabric.graph.values.stream_type import StreamType
+    from fabric.messages.telling.place import Place
+    from fabric.timing.engine.clock import VirtualClock
+    from fabric.timing.engine.observation import Observation
+    from fabric.timing.engine.off_chip import OffChip
+    from fabric.timing.engine.on_chip import OnChipMemory
+
+__all__ = ["Arrivals", "Ports", "Sink", "Source", "Stored"]
+
+_OFF_CHIP: Final = Operation.OFF_CHIP
+_RECEIVE: Final = Operation.RECEIVE
+
+Source: TypeAlias = Channel
+"""The end of a channel that an operator reads."""
+
+Sink: TypeAlias = Channel | AssumedSink | CheckedSink | LaterSink | Discard
+"""The end of a channel that an operator writes."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """An operator's view of the machine.
+
+    Attributes:
+        unit: where it runs; its clock and counters.
+        inputs, outputs: channel ends in port order.
+        input_types, output_types: what they carry.
+        functional: tiles have data.
+        clock: the global virtual clock.
+        off_chip: the memory behind the chip's pins, where the program uses it.
+        region: of that memory, where the operator's tensor is; None where it is no client.
+        on_chip: the on-chip memory.
+        stored: what stores have written, by name.
+        observation: of the run, where it is watched.
+        repeats: inputs that the program is given, one after the other.
+        interval_cycles: between two elements of a channel, at least.
+        since_cycle: from which on the operator counts; after 0 where it runs again.
+    """
+
+    unit: Unit
+    inputs: tuple[Source, ...]
+    outputs: tuple[Sink, ...]
+    input_types: tuple[StreamType, ...]
+    output_types: tuple[StreamType, ...]
+    functional: bool
+    clock: VirtualClock
+    off_chip: OffChip | None
+    region: Region | None
+    on_chip: OnChipMemory
+    stored: Stored
+    observation: Observation | None = None
+    repeats: int = 1
+    interval_cycles: int = 0
+    since_cycle: int = 0
+
+    @property
+    def now(self) -> int:
+        """The unit's clock, for a ``send_at``: who watches learns since when the cycles count.
+
+        ``ports.now + 3`` is 3 cycles after this reading, however deep the channels are;
+        ``ports.unit.now + 3`` and other integers are nothing that a record can count from.
+        """
+        unit, observation = self.unit, self.observation
+        now = unit.now if observation is None else observation.reading(unit)
+        return now - self.since_cycle if self.since_cycle else now
+
+    @property
+    def start(self) -> int:
+        """Cycle 0, for a ``send_at``: who watches learns that the cycles count from no clock."""
+        return 0 if self.observation is None else START
+
+    @property
+    def source(self) -> Source:
+        """The first input."""
+        return self.inputs[0]
+
+    @property
+    def sink(self) -> Sink:
+        """The first output."""
+        return self.outputs[0]
+
+    @property
+    def compute_unit(self) -> ComputeUnit:
+        """The unit of an operator whose kind is ``compute``."""
+        assert isinstance(self.unit, ComputeUnit)
+        return self.unit
+
+    async def burst(self, rows: int, row_bytes: int, number: int = 0) -> None:
+        """Move a tile to or from off-chip memory; the unit's clock ends when all is answered.
+
+        Args:
+            rows: of the tile; nothing is moved where there are none, or none with bytes.
+            row_bytes: of one row.
+            number: of the tile in the operator's tensor; of its first byte where the operator's
+                ``off_chip_tensor`` does not say which tiles there are.
+
+        Raises:
+            Refusal: the memory cannot serve it.
+        """
+        if not rows or not row_bytes:
+            return
+        assert self.region is not None
+        await self._move(self.region.burst(rows, row_bytes, number))
+
+    async def spill(self, tile: Tile) -> int:
+        """Move a tile that found no room on chip to off-chip memory; return its address there."""
+        address = self.on_chip.spill_address
+        assert address is not None
+        self.on_chip.spill_address = address + tile.size_bytes
+        await self._move_spilled(tile, address, write=True)
+        return address
+
+    async def fetch(self, tile: Tile, address: int) -> None:
+        """Read a tile from ``address``, where it was spilled."""
+        await self._move_spilled(tile, address, write=False)
+
+    async def _move_spilled(self, tile: Tile, address: int, *, write: bool) -> None:
+        width_bytes = row_bytes(tile.cols, tile.dtype)
+        if tile.rows and width_bytes:
+            await self._move(Burst(address, tile.rows, width_bytes, width_bytes, write))
+
+    async def _move(self, burst: Burst) -> None:
+        off_chip, unit = self.off_chip, self.unit
+        assert off_chip is not None
+        off_chip.submit(unit, burst)
+        unit.off_chip_bytes += burst.rows * burst.row_bytes
+        await self.clock.park(unit, Wait(_OFF_CHIP, (), unit.now))
+
+    def announce(self, rows: int, row_bytes: int, numbers: Iterable[int]) -> None:
+        """Say which tiles are asked for next, each in a ``burst``: the memory may fetch ahead.
+
+        Args:
+            rows: of each tile.
+            row_bytes: of one row.
+            numbers: of the tiles; see ``burst``.
+        """
+        memory, region = prefetching(self.off_chip), self.region
+        if memory is not None and region is not None and rows and row_bytes:
+            memory.announce(
+                self.unit, (region.burst(rows, row_bytes, number) for number in numbers)
+            )
+
+    def turn(self, *memory: object) -> None:
+        """Say that all the operator will do follows from ``memory`` and what it receives next.
+
+        An operator of a class that states ``turns`` says it each time it has dealt with an element
+        or a group; see ``Operator``.
+        """
+
+    def times(self, count: int) -> Iterable[int]:
+        """Yield ``count`` times; what is done each time is the same, whatever was yielded."""
+        return range(count)
+
+    def arrivals(self) -> Arrivals:
+        """Return an empty list of inputs that are to be read in the order they came."""
+        return Arrivals(self)
+
+    def number(self, tile: Tile, below: int) -> int | None:
+        """Return the number in ``tile`` where it is from 0 to ``below`` - 1; else None.
+
+        Who asks is to use it for an address, and nothing else.
+
+        Raises:
+            ValueError: it carries none, since it was computed without data.
+        """
+        number = number_in(tile)
+        return number if 0 <= number < below else None
+
+    def failure(
+        self, what: str, place: Place | None = None, *, counted: bool = False
+    ) -> OperatorError:
+        """Return the error of an operator that does ``what`` at its clock: ``X: expected Y``.
+
+        Args:
+            what: it does.
+            place: the line of the user's code in which it does.
+            counted: ``what`` says at which element; else how many it has taken is added.
+        """
+        unit = self.unit
+        element = self.inputs[0].elements if self.inputs else 0
+        where = "" if place is None else f" ({place})"
+        number = "" if counted else f", element {element:,}"
+        return OperatorError(
+            f"{unit.name}: {what}{where}, at cycle {unit.now:,}{number}",
+            operator=unit.name,
+            cycle=unit.now,
+            element=element,
+            file=unit.place.file,
+            line=unit.place.line,
+        )
+
+    async def first_of(self, sources: tuple[Source, ...]) -> None:
+        """Park until an element or an end arrives in one of ``sources``, all of them empty."""
+        unit = self.unit
+        if self.observation is not None and not unit.drains:
+            self.observation.chose(unit)
+        for source in sources:
+            source.reader = unit
+        await self.clock.park(unit, Wait(_RECEIVE, sources, unit.now, any_of=True))
+        for source in sources:
+            source.reader = None
+
+    def values_of(self, function: object, method: str) -> Callable[..., Value]:
+        """Return ``function.method``; what a user's returns has to be a value of the output."""
+        return results.values_of(function, method, self.output_types[0].value, self.functional)
+
+    def parts_of(self, split: results.Splitting) -> Callable[[Any], Sequence[Element]]:
+        """Return ``split.apply``; what a user's returns has to be parts of the output."""
+        return results.parts_of(split, self.output_types[0].value, self.functional)
+
+    update_of = staticmethod(results.update_of)
+    numbers_of = staticmethod(results.numbers_of)
+
+    def finish(self) -> None:
+        """End the outputs: the operator has ended."""
+        for sink in self.outputs:
+            sink.close()
+        if self.observation is not None:
+            self.observation.finished(self.unit)
+
+    async def drain(self) -> None:
+        """Discard what comes after the operator has ended, until all producers have ended.
+
+        No input waits for another one's end, and the clock moves only when all have ended.
+        """
+        cycle = self.unit.now
+        self.unit.drains = True
+        while True:
+            for source in self.inputs:
+                source.discard(cycle)
+            going_on = tuple(source for source in self.inputs if source.closed_cycle is None)
+            if not going_on:
+                break
+            await self.first_of(going_on)
+        for source in self.inputs:
+            source.see_end()
+
+    async def starve(self, source: Source, seen_stop: int, awaited_stop: int) -> None:
+        """Wait for an element of a stream that has ended: the program will be found stuck.
+
+        Args:
+            source: the stream.
+            seen_stop: level of its last stop, 0 for none.
+            awaited_stop: the lowest level that would do, 0 where no stop is needed.
+        """
+        unit = self.unit
+        stops = (seen_stop, awaited_stop) if awaited_stop else None
+        await self.clock.park(unit, Wait(_RECEIVE, (source,), unit.now, stops=stops))
+
+
+class Arrivals:
+    """Inputs in the order in which their next elements became visible."""
+
+    __slots__ = ("_cycle", "_observation", "_shown", "_unit")
+
+    def __init__(self, ports: Ports) -> None:
+        self._unit: Final = ports.unit
+        self._observation: Final = ports.observation
+        self._shown: list[tuple[int, Source]] = []
+        self._cycle = 0
+
+    async def show(self, source: Source) -> bool:
+        """Wait for the next element of ``source``; False where its stream has ended."""
+        if await source.peek() is None:
+            return False
+        self._shown.append((source.head_cycle, source))
+        return True
+
+    async def earliest(self) -> Source:
+        """Return the input that came first, of equal ones the first shown, and forget it."""
+        number = min(range(len(self._shown)), key=lambda each: self._shown[each][0])
+        self._cycle, source = self._shown.pop(number)
+        if self._observation is not None:
+            if self._shown:
+                self._observation.chose(self._unit)
+            self._observation.arrived(source, source.taken)
+        return source
+
+    def resume(self, shown: list[tuple[int, Source]], cycle: int) -> None:
+        """List ``shown``, with the cycles they came in; the one returned last came in ``cycle``."""
+        self._shown, self._cycle = shown, cycle
+
+    def busy_until(self, cycles: int) -> None:
+        """Let the unit be busy until ``cycles`` after the arrival of the input returned last."""
+        charged_cycles = max(0, self._cycle + cycles - self._unit.now)
+        self._unit.charge(charged_cycles)
+        if self._observation is not None:
+            self._observation.was_busy(self._unit, charged_cycles, cycles)
+
+
+class Stored(dict[str, Any]):
+    """Arrays by the name of the output.
+
+    Attributes:
+        scratch: arrays that are no outputs, but read again in the run, by what they are of.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scratch: Final[dict[object, Any]] = {}
+        self._last: defaultdict[object, dict[int, tuple[int, int]]] = defaultdict(dict)
+
+    def stays(self, output: object, place: int, unit: Unit) -> bool:
+        """Whether what ``unit`` writes to ``place`` at its clock is the latest so far.
+
+        Units that share an output run in any order of the host; what they leave is that of their
+        clocks. Of two in one cycle the higher node comes later, as the memory serves them.
+        """
+        last, now = self._last[output], (unit.now, unit.index)
+        if now < last.get(place, now):
+            return False
+        last[place] = now
+        return True

@@ -1,0 +1,193 @@
+"""What happens in a run as rows of integers, in buffers that are emptied when full, or kept.
+
+An element that is sent and received by one operation each, the usual case, takes a short row; one
+whose slot was reserved or requested for later, or which was looked at before, takes a long one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from mmap import mmap
+from struct import calcsize
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fabric.messages.telling.causes import Step
+
+if TYPE_CHECKING:
+    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.engine.observer import Stamp
+
+__all__ = [
+    "ALLOCATE",
+    "ARRIVAL",
+    "BURST",
+    "CHOICE",
+    "END",
+    "FINISH",
+    "IDLE",
+    "LATE",
+    "LEFT_OVER",
+    "LINKS",
+    "LONG_COLUMNS",
+    "NUMBERED",
+    "OPERATION_COLUMNS",
+    "RESERVE",
+    "SHORT_COLUMNS",
+    "SIZE",
+    "UNKNOWN",
+    "UNTIL",
+    "KeptRows",
+    "Packed",
+    "Rows",
+    "as_long",
+]
+
+SHORT_COLUMNS: Final = (
+    "channel", "element", "stop",
+    "taken_order", "taken_cycle", "receive_wait_cycles",
+    "sent_order", "sent_cycle", "send_wait_cycles",
+)  # fmt: skip
+"""Columns of a usual transfer; ``stop`` of a bare stop of level n is ~n."""
+
+LONG_COLUMNS: Final = (
+    *SHORT_COLUMNS,
+    "requested_cycle", "reserved_order", "reserved_cycle", "seen_order", "seen_cycle",
+)  # fmt: skip
+"""Columns of the others; -1 is what has not happened."""
+
+_LONG_OF_SHORT: Final = [
+    SHORT_COLUMNS.index(name) for name in (
+        *SHORT_COLUMNS, "channel", "sent_order", "sent_cycle", "taken_order", "taken_cycle"
+    )
+]  # fmt: skip
+"""In short rows, what is in the columns of long ones; nobody requested a cycle."""
+
+OPERATION_COLUMNS: Final = (
+    "operation", "unit", "order", "cycle", "wait_cycles", "channel", "amount"
+)  # fmt: skip
+"""Columns of everything else: amount is requests of a burst, bytes of an allocation,
+the sending cycle of the element that was waited for."""
+
+NUMBERED: Final = (Step.BURST, Step.ALLOCATE, Step.END, Step.RESERVE, Step.IDLE)
+"""Operations that are no transfers; a row has the place of its operation here."""
+
+BURST, ALLOCATE, END, RESERVE, IDLE = range(len(NUMBERED))
+
+LATE, ARRIVAL, UNTIL, FINISH, CHOICE, SIZE, LINKS = range(len(NUMBERED), len(NUMBERED) + 7)
+"""Not operations of their own, but what follows from other stamps than the clock before it. Of
+LATE, ``wait_cycles`` is the number of the reading the amount counts from, -1 for cycle 0, UNKNOWN
+for an integer that may be anything, and the cycle is the clock that was read; the amount of ARRIVAL
+is an element, of UNTIL and LATE cycles. SIZE has the bytes of elements that shared links carry,
+from the one on whose number stands in the place of an order until the next such row. LINKS has the
+cycles, of the wait that ends in its cycle, in which shared links held an element up."""
+
+UNKNOWN: Final = -2
+"""Stands for the number of the reading that a cycle counts from."""
+
+LEFT_OVER: Final = -2
+"""Stands for the order of a dequeue after the consumer's operator had ended."""
+
+_ROWS: Final = 1 << 17
+"""In a full segment."""
+
+
+def as_long(table: Counters) -> Counters:
+    """Return rows as long ones; ``table`` has short or long ones."""
+    if table.shape[1] == len(LONG_COLUMNS):
+        return table
+    found: Counters = table[:, _LONG_OF_SHORT]
+    found[:, LONG_COLUMNS.index("requested_cycle")] = -1
+    return found
+
+
+class Packed:
+    """A buffer of rows of 64-bit integers.
+
+    Attributes:
+        columns: of a row.
+        buffer: the rows.
+        offset: where the next one goes.
+        limit: where the buffer is full.
+        written: up to where the rows are on disk.
+    """
+
+    __slots__ = ("buffer", "columns", "limit", "offset", "written")
+
+    def __init__(self, columns: tuple[str, ...], rows: int) -> None:
+        """Start empty, with room for ``rows``."""
+        self.columns: Final = columns
+        self.limit: Final = rows * calcsize(f"={len(columns)}q")
+        # Memory that is not touched before it is used.
+        self.buffer = memoryview(mmap(-1, self.limit))
+        self.offset = 0
+        self.written = 0
+
+    def release(self) -> None:
+        """Give the memory back at once; channels that are garbage may live on for a while."""
+        self.buffer = memoryview(b"")
+
+
+class Rows:
+    """What has been recorded since the buffers were last full.
+
+    Attributes:
+        short, long: transfers.
+        operations: everything else.
+        flush: writes what is new and starts over.
+    """
+
+    def __init__(self, flush: Callable[[], None]) -> None:
+        self.short: Final = Packed(SHORT_COLUMNS, _ROWS)
+        self.long: Final = Packed(LONG_COLUMNS, _ROWS)
+        self.operations: list[tuple[int, int, int, int, int, int, int]] = []
+        self.flush: Final = flush
+
+    def operation(
+        self,
+        operation: int,
+        unit: int,
+        stamp: Stamp,
+        channel: int = -1,
+        amount: int = 0,
+    ) -> None:
+        """Record what is no transfer."""
+        order, cycle, wait_cycles = stamp
+        self.operations.append((operation, unit, order, cycle, wait_cycles, channel, amount))
+        if len(self.operations) >= _ROWS:
+            self.flush()
+
+
+class KeptRows:
+    """What has been recorded and not been asked for.
+
+    Attributes:
+        rows: where it is recorded.
+    """
+
+    def __init__(self) -> None:
+        self.rows: Final = Rows(self._empty)
+        self._transfers: list[Counters] = []
+        self._operations: list[Counters] = []
+
+    def take(self) -> tuple[list[Counters], Counters]:
+        """Return tables of short and of long rows, and operations; they are not kept any more."""
+        self._empty()
+        found = self._transfers, np.concatenate(self._operations)
+        self._transfers, self._operations = [], []
+        return found
+
+    def _empty(self) -> None:
+        rows = self.rows
+        self._transfers += [_table(rows.short), _table(rows.long)]
+        operations = np.array(rows.operations, np.int64)
+        self._operations.append(operations.reshape(-1, len(OPERATION_COLUMNS)))
+        rows.operations.clear()
+
+
+def _table(packed: Packed) -> Counters:
+    """Return the rows of a buffer, which has none of them afterwards."""
+    table = np.frombuffer(packed.buffer[: packed.offset], np.int64)
+    packed.offset = 0
+    return table.reshape(-1, len(packed.columns)).copy()

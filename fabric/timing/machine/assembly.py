@@ -1,0 +1,340 @@
+"""From a plan to a machine: units, channels, memories, and what each operator sees of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+# Any: the inputs of a node, until all of them are known.
+from typing import TYPE_CHECKING, Any, Final
+
+from fabric.graph.hardware.hop import ONE_CYCLE, Hop
+from fabric.graph.wiring.elaborate import Plan
+from fabric.graph.wiring.mistakes import costs_of
+from fabric.graph.wiring.operator import ComputeOperator, Node, Operator, is_conducted
+from fabric.messages.telling.errors import ConfigurationError, FabricError
+from fabric.messages.telling.place import is_own
+from fabric.messages.telling.users_code import users_code
+from fabric.messages.telling.wording import close_to
+from fabric.timing.compiled.choice import region_of
+from fabric.timing.compiled.port_views import Views
+from fabric.timing.engine.assumed_sink import AssumedSink
+from fabric.timing.engine.channel import Channel, Discard
+from fabric.timing.engine.checked_operator import CheckedUnit, unit_class
+from fabric.timing.engine.clock import VirtualClock, Way
+from fabric.timing.engine.networked_channel import NetworkedChannel
+from fabric.timing.engine.observer import Observer
+from fabric.timing.engine.off_chip import OffChip, foreseeing
+from fabric.timing.engine.on_chip import OnChipMemory
+from fabric.timing.engine.ports import Sink, Stored
+from fabric.timing.engine.unit import ComputeUnit, MemoryUnit, Unit
+from fabric.timing.machine.failures import Failures
+from fabric.timing.machine.machine import Machine, Routes, routes_of
+from fabric.timing.memories.registry import memory_of
+
+if TYPE_CHECKING:
+    from fabric.timing.compiled.region import Region
+    from fabric.timing.engine.observation import Observation
+
+__all__ = ["assemble"]
+
+_DISCARD: Final = Discard()
+"""Of every output that nobody reads."""
+
+
+def assemble(
+    plan: Plan,
+    clock: VirtualClock,
+    *,
+    functional: bool,
+    depths: Mapping[str, int],
+    hops: Mapping[str, Hop],
+    capacity_bytes: int | None,
+    observers: Sequence[Observer] = (),
+    compiles: bool = False,
+    repeats: int = 1,
+) -> Machine:
+    """Build the machine for a program.
+
+    Args:
+        plan: the program.
+        clock: at cycle 0.
+        functional: tiles have data.
+        depths: of single channels, by ``consumer.input``.
+        hops: likewise.
+        capacity_bytes: of the on-chip memory; None for no limit.
+        observers: watch the run; one that nobody watches costs nothing.
+        compiles: let operators go on without tasks where that is possible.
+        repeats: inputs to give it, one after the other; see ``rounds``.
+
+    Raises:
+        ConfigurationError: a depth or a hop names no channel, a depth is below 1, a hop is given
+            where routes say what it is, or the memory is not known.
+    """
+    # The compiled loop does not tell what it allocates for which.
+    compiles = compiles and plan.program.hardware.on_chip.pages is None
+    kinds = {type(node.operator) for node in plan.nodes}
+    conducted = {kind for kind in kinds if is_conducted(kind)}
+    units = tuple(
+        _unit(node, plan, checked=type(node.operator) not in conducted) for node in plan.nodes
+    )
+    failures = Failures()
+    observation = _observation(observers, units, clock, failures)
+    assert (plan.floor is None) == (plan.program.hardware.network is None)
+    routes = None if plan.floor is None else routes_of(plan, plan.floor)
+    clock.network = links = None if routes is None else routes.network
+    # What happened on links cannot be derived from the journal of the loop.
+    as_tasks = any(links is not None or observer.needs_tasks for observer in observers)
+    may_compile = compiles and not (as_tasks or functional) and capacity_bytes is None
+    channels = _channels(
+        plan, units, clock, depths, hops, routes, observation, opened=not may_compile
+    )
+    on_chip = _on_chip(plan, clock, capacity_bytes, observation)
+    clock.memory = off_chip = _off_chip(plan, units, failures, observation)
+    clock.foresees = foreseeing(off_chip)
+    clock.chose = None if observation is None else observation.chose
+    inputs, outputs, assumed = _ends(plan, channels)
+    stored = Stored()
+    views = Views(
+        plan,
+        units,
+        inputs,
+        outputs,
+        functional=functional,
+        clock=clock,
+        off_chip=off_chip,
+        on_chip=on_chip,
+        stored=stored,
+        observation=observation,
+        repeats=repeats,
+    )
+    region = None
+    if may_compile:
+        region = region_of(plan, views, channels, _may_compile(plan, conducted, repeats), links)
+        _open_others(plan, channels, region, observation)
+    if len(conducted) < len(kinds):
+        _check(plan, views)
+    return Machine(
+        plan=plan,
+        clock=clock,
+        units=units,
+        channels=channels,
+        assumed=assumed,
+        off_chip=off_chip,
+        on_chip=on_chip,
+        ports=views,
+        stored=stored,
+        failures=failures,
+        region=region,
+        routes=routes,
+    )
+
+
+def _on_chip(
+    plan: Plan, clock: VirtualClock, capacity_bytes: int | None, observation: Observation | None
+) -> OnChipMemory:
+    make = OnChipMemory if observation is None else observation.on_chip_memory
+    on_chip = make(capacity_bytes, clock)
+    on_chip.pages = plan.program.hardware.on_chip.pages
+    if plan.program.hardware.on_chip.spill:
+        on_chip.spill_address = plan.memory_map.end_address
+        on_chip.reserved_bytes = sum(map(on_chip.room_bytes, unspilled_bytes(plan)))
+    return on_chip
+
+
+def _ends(
+    plan: Plan, channels: Sequence[Channel]
+) -> tuple[list[tuple[Any, ...]], list[tuple[Sink, ...]], tuple[AssumedSink, ...]]:
+    """Return what each node reads from and sends to, and the ends that check assumptions."""
+    assumed: list[AssumedSink] = []
+    inputs: list[list[Any]] = [[None] * len(node.inputs) for node in plan.nodes]
+    outputs: list[list[Sink]] = [[_DISCARD] * len(node.outputs) for node in plan.nodes]
+    for edge, channel in zip(plan.edges, channels, strict=True):
+        sink: Sink = channel
+        if edge.claims:
+            sink = AssumedSink(channel, edge.claims, edge.type.rank)
+            assumed.append(sink)
+        inputs[edge.consumer.index][edge.input] = channel
+        outputs[edge.producer.index][edge.output] = sink
+    return list(map(tuple, inputs)), list(map(tuple, outputs)), tuple(assumed)
+
+
+def _may_compile(plan: Plan, conducted: set[type[Operator]], repeats: int) -> list[bool]:
+    """Return which nodes may go on without a task; a table ends where one run of its does."""
+    return [
+        type(node.operator) in conducted and (repeats == 1 or bool(node.inputs))
+        for node in plan.nodes
+    ]
+
+
+def _open_others(
+    plan: Plan,
+    channels: Sequence[Channel],
+    region: Region | None,
+    observation: Observation | None,
+) -> None:
+    """Open the channels that the compiled loop does not have to itself."""
+    inner = frozenset() if region is None else region.indices
+    open_ = Channel.open if observation is None else observation.open
+    for edge, channel in zip(plan.edges, channels, strict=True):
+        if edge.producer.index not in inner or edge.consumer.index not in inner:
+            open_(channel)
+
+
+def _unit(node: Node, plan: Plan, *, checked: bool) -> Unit:
+    program = plan.program
+    bytes_per_cycle = program.hardware.on_chip.bytes_per_cycle
+    operator = node.operator
+    if isinstance(operator, ComputeOperator):
+        flops_per_cycle = operator.flops_per_cycle or program.flops_per_cycle
+        return unit_class(ComputeUnit, checked=checked)(
+            node.name,
+            node.index,
+            node.place,
+            flops_per_cycle=flops_per_cycle if operator.has_arithmetic else 0,
+            bytes_per_cycle=bytes_per_cycle,
+        )
+    of_kind = MemoryUnit if operator.kind == "memory" else Unit
+    return unit_class(of_kind, checked=checked)(
+        node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle
+    )
+
+
+def _channels(
+    plan: Plan,
+    units: Sequence[Unit],
+    clock: VirtualClock,
+    depths: Mapping[str, int],
+    hops: Mapping[str, Hop],
+    routes: Routes | None,
+    observation: Observation | None,
+    *,
+    opened: bool,
+) -> tuple[Channel, ...]:
+    program = plan.program
+    _check_names("--depth", depths, plan)
+    _check_names("hops", hops, plan)
+    if routes is not None:
+        _refuse_hops(hops, program.hops)
+    is_said = depths or program.depths or hops or program.hops
+    channels = []
+    for number, edge in enumerate(plan.edges):
+        depth, hop = program.channel_depth, ONE_CYCLE
+        if is_said:
+            key = edge.key
+            depth = depths.get(key) or program.depth_of(key)
+            hop = hops.get(key) or program.hops.get(key, ONE_CYCLE)
+        ends = units[edge.producer.index], units[edge.consumer.index]
+        flow = None
+        if routes is not None:
+            hop, flow = routes.hops[number], routes.flows[number]
+        if observation is not None:
+            channel = observation.channel(
+                number, edge.name, depth, *ends, clock, hop, opened=opened, shared=flow is not None
+            )
+        else:
+            kind = Channel if flow is None else NetworkedChannel
+            channel = kind(edge.name, depth, *ends, clock, hop, opened=opened)
+        if flow is not None:
+            assert isinstance(channel, NetworkedChannel)
+            channel.way = Way(flow)
+            flow.lead_to(channel)
+        channel.interval_cycles = program.hardware.channel.interval_cycles
+        channels.append(channel)
+    return tuple(channels)
+
+
+def _refuse_hops(hops: Mapping[str, Hop], of_program: Mapping[str, Hop]) -> None:
+    """Refuse what is said of a hop that its route decides."""
+    for what, said in ("hops", hops), ("the program's hops", of_program):
+        for key in said:
+            raise ConfigurationError(
+                f"{what} {key}: the hardware has [network], so that the cycles of a channel follow "
+                "from its route: expected none of a single channel"
+            )
+
+
+def _observation(
+    observers: Sequence[Observer], units: tuple[Unit, ...], clock: VirtualClock, failures: Failures
+) -> Observation | None:
+    if not observers:
+        return None
+
+    def fail(cycle: int, error: FabricError) -> None:
+        failures.keep_at(cycle, error)
+        # What can run comes to rest first: who called the observer goes on as ever.
+        clock.stopping = True
+
+    # Most runs are not watched.
+    from fabric.timing.engine.observation import Observation
+    from fabric.timing.machine.users_parts import CheckedObserver
+
+    return Observation(
+        [each if is_own(each) else CheckedObserver(each, fail) for each in observers], units
+    )
+
+
+def _check_names(what: str, keys: Collection[str], plan: Plan) -> None:
+    """Refuse what is said of a channel that there is not."""
+    known = {edge.key for edge in plan.edges} if keys else set()
+    for key in keys:
+        if key not in known:
+            raise ConfigurationError(
+                f"{what} {key}: no channel has that name: expected OPERATOR.INPUT, "
+                f"{close_to(sorted(known), key)}"
+            )
+
+
+def _off_chip(
+    plan: Plan, units: Sequence[Unit], failures: Failures, observation: Observation | None
+) -> OffChip | None:
+    readers = [units[index] for index, side in plan.clients.items() if side == "read"]
+    writers = [units[index] for index, side in plan.clients.items() if side == "write"]
+    if not readers and not writers:
+        return None
+    description = plan.program.hardware.hbm
+    if is_own(description):
+        memory = memory_of(description, readers, writers)
+    else:
+        with users_code(f"memory {description.model!r}: making it"):
+            memory = memory_of(description, readers, writers)
+    if not is_own(memory):
+        from fabric.timing.machine.users_parts import CheckedMemory
+
+        memory = CheckedMemory(memory, description.model, len(units), failures.keep_at)
+    if observation is None:
+        return memory
+    return observation.off_chip(memory, description.request_bytes)
+
+
+def _check(plan: Plan, views: Views) -> None:
+    """Have a look at what the operators do that are not conducted."""
+    names = {(edge.producer.index, edge.output): edge.name for edge in plan.edges}
+    for node, unit in zip(plan.nodes, views.units, strict=True):
+        if isinstance(unit, CheckedUnit):
+            from fabric.timing.machine.users_parts import checked_ports
+
+            ports = checked_ports(views[node.index], _names(node, names))
+            views.replace(node.index, ports)
+
+
+def _names(node: Node, edges: Mapping[tuple[int, int], str]) -> tuple[str, ...]:
+    """Return what the outputs of ``node`` are called: as their channels, where they are read."""
+    return tuple(
+        edges.get((node.index, port), f"{node.name}.{port}") for port in range(len(node.outputs))
+    )
+
+
+def unspilled_bytes(plan: Plan) -> list[int]:
+    """Return room for what cannot be spilled, as far as shapes say how much before a run.
+
+    An accumulator keeps its room until its group ends. A tile on its way to or from off-chip
+    memory gives its own back soon: room for the largest one lets all of them through.
+    """
+    kept: list[int] = []
+    passing = [0]
+    for node in plan.nodes:
+        if node.operator.spills is None:
+            found = costs_of(node, node.input_types, node.output_types).on_chip_bytes
+            if isinstance(found, int):
+                (kept if node.operator.off_chip is None else passing).append(found)
+    return [*kept, max(passing)]

@@ -1,0 +1,129 @@
+"""Ctrl-C, SIGTERM and SIGHUP: the run is asked to end.
+
+What goes on computing all the same is ended a moment later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Final
+
+import trio
+
+from fabric.messages.telling.place import deepest_place
+from fabric.messages.telling.users_code import Handler, Interrupted
+from fabric.timing.machine.terminations import SIGNALS, free_ones, handling, terminations
+
+__all__ = ["Interrupts"]
+
+_GRACE_SECONDS: Final = 0.4
+
+_PATIENCE_SECONDS: Final = 1.0
+_MOST_ALARMS: Final = 3
+"""How often a user's code may catch the interrupt and go on, and how soon the next comes."""
+
+
+class Interrupts(Handler):
+    """What SIGINT, SIGTERM and SIGHUP do while a run goes on.
+
+    The first one cancels the run, which writes what it has. Where a user's function computes and
+    does not let trio run anything else, Interrupted is raised in it a moment later, or at the
+    second signal.
+
+    Attributes:
+        seen: there was one.
+        number: of the signal that came first.
+    """
+
+    def __init__(self) -> None:
+        self.seen = False
+        self.number: int = signal.SIGINT
+        self._alarms = 0
+        self._end: Callable[[], object] | None = None
+
+    def ends(self, cancel: Callable[[], object], abandon: Callable[[], object]) -> None:
+        """At the first signal from here on, ``abandon`` and ``cancel``; called inside trio.
+
+        ``abandon`` is called at once, also while trio has no turn.
+        """
+        token = trio.lowlevel.current_trio_token()
+
+        def end() -> None:
+            abandon()
+            token.run_sync_soon(cancel)
+
+        self._end = end
+        if self.seen:
+            end()
+
+    def come(self) -> bool:
+        """Do what the first signal does, from any thread; return whether the run still goes on."""
+        self.seen = True
+        if self._end is None:
+            return False
+        try:
+            self._end()
+        except trio.RunFinishedError:
+            return False
+        return True
+
+    def again(self) -> None:
+        """Let the signal that was seen do what it does where no run goes on."""
+        signal.raise_signal(self.number)
+
+    @contextlib.contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handle the signals; what is raised after the first one is only what comes of it.
+
+        Interrupted in the middle of what it did, trio may complain about anything.
+        """
+        try:
+            with self._taken():
+                yield
+        except BaseException:
+            if not self.seen:
+                raise
+
+    @contextlib.contextmanager
+    def _taken(self) -> Iterator[None]:
+        """Take the signals that nobody else does, where this is the main thread."""
+        taken = free_ones(SIGNALS)
+        if not taken:
+            yield
+            return
+        before = terminations()
+        with handling((signal.SIGALRM,), self._late), handling(taken, self._interrupt):
+            try:
+                if before.waits:
+                    # It came while something was imported: its alarm is not for the run.
+                    before.waits = False
+                    signal.raise_signal(before.number)
+                yield
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _interrupt(self, number: int, _frame: object) -> None:
+        if self.seen:
+            raise Interrupted(self.number)
+        self.seen = True
+        self.number = number
+        if self._end is not None:
+            self._end()
+        signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)
+
+    def _late(self, _number: int, frame: FrameType | None) -> None:
+        """End what goes on computing; leave the process where a user's code lets nothing end it."""
+        signal.setitimer(signal.ITIMER_REAL, _PATIENCE_SECONDS)
+        self._alarms += 1
+        stack = [] if frame is None else list(traceback.walk_stack(frame))
+        place = deepest_place(reversed(stack))
+        if place is not None and self._alarms > _MOST_ALARMS:
+            os.write(2, f"fabric: {place} lets nothing end it: left without a report\n".encode())
+            os._exit(128 + self.number)
+        if place is not None or self._alarms == 1:
+            raise Interrupted(self.number)

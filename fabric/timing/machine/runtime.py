@@ -1,0 +1,311 @@
+"""Runs the operators of a machine as trio tasks, and stops them.
+
+An operator awaits nothing but the fabric: where it awaits an event of trio's, say, it counts as
+running, and nothing ever comes to rest. It does so in one task: its unit waits for one thing at a
+time. Operators that break this are found without slowing those that keep to it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import trio
+from trio import Cancelled, CancelScope, current_effective_deadline, open_nursery
+from typing_extensions import override
+
+from fabric.messages.telling.place import Place, deepest_place, raising_place
+from fabric.messages.telling.users_code import first_of, pass_signals
+from fabric.timing.engine.checked_operator import CheckedUnit, Circling, LaterSink
+from fabric.timing.engine.clock import Stopped
+from fabric.timing.machine.failures import users_among
+from fabric.timing.machine.watchdog import Watched
+
+if TYPE_CHECKING:
+    from trio import Nursery
+    from trio.lowlevel import Task
+
+    from fabric.graph.wiring.operator import Node
+    from fabric.timing.compiled.region import Region
+    from fabric.timing.engine.ports import Ports
+    from fabric.timing.engine.unit import Unit, Wait
+    from fabric.timing.machine.machine import Machine
+
+__all__ = ["Foreign", "Runtime"]
+
+
+def rounds(ports: Ports) -> Iterator[Ports]:
+    """Yield what an operator without inputs sees in each run of it.
+
+    Cycles that it asks for with ``send_at`` go on where those of the run before ended: what it
+    wants visible in cycles 0 to 9 is to be so in cycles 10 to 19 the second time.
+    """
+    if ports.repeats == 1:
+        yield ports
+        return
+    since_cycle = 0
+    for _ in range(ports.repeats):
+        sinks = tuple(
+            LaterSink(sink, since_cycle)
+            for sink in ports.outputs
+            if not isinstance(sink, LaterSink)
+        )
+        yield replace(ports, outputs=sinks, since_cycle=since_cycle)
+        since_cycle = max((sink.next_cycle for sink in sinks), default=0)
+
+
+class Runtime:
+    """One trio task for each operator.
+
+    Attributes:
+        machine: whose operators run.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine: Final = machine
+        self._scope: Final = CancelScope()
+        self._unit_of: dict[Task, Unit] = {}
+        self._abandoned = False
+        self._at_rest: list[tuple[Unit, Wait | None, int]] = []
+
+    async def run(self) -> None:
+        """Let the operators run until all have ended, or until they are cancelled."""
+        machine = self.machine
+        machine.clock.running += len(machine.units)
+        async with open_nursery() as host:
+            host.start_soon(machine.clock.conductor.run)
+            with self._scope:
+                async with open_nursery() as nursery:
+                    if machine.region is not None:
+                        nursery.start_soon(self._compiled, machine.region, nursery)
+                    for node in machine.plan.nodes:
+                        if not machine.is_compiled(node):
+                            nursery.start_soon(self.operate, node, name=node.name)
+            host.cancel_scope.cancel()
+        machine.publish()
+        for unit, wait, now in self._at_rest:
+            unit.wait, unit.now = wait, now
+
+    async def _compiled(self, region: Region, nursery: Nursery) -> None:
+        """Let a region go on, and its operators as tasks where they leave it."""
+        await region.run()
+        if region.gave_up:
+            self.abandon()
+            self.cancel()
+        for index in region.left:
+            node = self.machine.plan.nodes[index]
+            nursery.start_soon(self.operate, node, name=node.name)
+
+    def abandon(self) -> None:
+        """Start no operator any more; those that have started are about to be cancelled."""
+        self._abandoned = True
+        self.machine.clock.stopped = True
+
+    def cancel(self) -> None:
+        """Cancel the operators."""
+        self._scope.cancel()
+
+    def stop(self) -> None:
+        """Cancel the operators; the machine stays as it is, whatever they still do.
+
+        They may send in a ``finally``, or shield themselves: those are ended, too.
+        """
+        machine = self.machine
+        machine.publish()
+        self._at_rest = [(unit, unit.wait, unit.now) for unit in machine.units]
+        for channel in machine.channels:
+            channel.stop()
+        machine.clock.stopped = True
+        self._scope.cancel()
+        for unit in machine.units:
+            unit.strand.interrupt(Stopped())
+
+    @property
+    def over(self) -> bool:
+        """Whether the run was abandoned or stopped."""
+        return self._abandoned or self._scope.cancel_called
+
+    def unit_of(self, task: Task) -> Unit | None:
+        """Return the unit whose operator runs in ``task``, if one does."""
+        return self._unit_of.get(task)
+
+    def refuse(self, unit: Unit, what: str, place: Place | None) -> None:
+        """Keep that the operator of ``unit`` did ``what`` in line ``place`` of the user's code."""
+        machine = self.machine
+        node, ports = machine.plan.nodes[unit.index], machine.ports[unit.index]
+        machine.failures.keep(ports.failure(what, place), node, ports)
+
+    @property
+    def watched(self) -> Watched:
+        """What a watchdog looks at."""
+        machine = self.machine
+        users = users_among(node.operator for node in machine.plan.nodes)
+        return Watched(machine.units, users, machine.channels, Runtime._operate)
+
+    async def operate(self, node: Node) -> None:
+        """Run one operator until it ends; an error ends it too and is kept."""
+        ports = self.machine.ports[node.index]
+        unit = ports.unit
+        task = unit.strand.begin(conducted=not isinstance(unit, CheckedUnit))
+        self._unit_of[task] = unit
+        await self._operate(node, ports, unit)
+        await self.machine.clock.conductor.end(unit.strand)
+
+    async def _operate(self, node: Node, ports: Ports, unit: Unit) -> None:
+        if self._abandoned:
+            return
+        clock, failures = self.machine.clock, self.machine.failures
+        try:
+            await self._run(node, ports)
+            if clock.stopped:
+                return
+            ports.finish()
+            await ports.drain()
+        except BaseException as error:
+            if isinstance(error, Cancelled) and current_effective_deadline() == -math.inf:
+                raise
+            first = first_of(error)
+            pass_signals(first)
+            if clock.stopped:
+                return
+            if isinstance(unit, CheckedUnit):
+                unit.let_go()
+            if isinstance(first, Circling):
+                failures.circling.append((unit, raising_place(first)))
+            else:
+                failures.keep(first, node, ports)
+            await self._stop_in_turn(unit)
+        else:
+            unit.finished = True
+            clock.leave()
+
+    async def _run(self, node: Node, ports: Ports) -> None:
+        region = self.machine.region
+        standing = None if region is None else region.standing(node.index)
+        if standing is not None:
+            await standing.run()
+            return
+        for each in rounds(ports) if not node.inputs else (ports,):
+            await node.operator.run(each)
+
+    async def _stop_in_turn(self, unit: Unit) -> None:
+        """Stop the run once no unit that is behind ``unit`` can fail at an earlier cycle."""
+        clock = self.machine.clock
+        with suppress(Stopped):
+            clock.bound(None)
+            await clock.reach(unit, unit.now)
+            clock.stopping = True
+            clock.leave()
+
+
+class _IdleClock(trio.abc.Clock):
+    """Wall time for trio, which asks for it before it sleeps: then no task can run."""
+
+    def __init__(self, on_idle: Callable[[], bool]) -> None:
+        """Call ``on_idle`` where no task can run; it says whether it changed that."""
+        self._on_idle: Final = on_idle
+
+    @override
+    def start_clock(self) -> None:
+        pass
+
+    current_time = staticmethod(time.perf_counter)
+
+    @override
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        if self._on_idle():
+            return 0
+        return deadline if math.isinf(deadline) else deadline - time.perf_counter()
+
+
+class _ChildTasks(trio.abc.Instrument):
+    """Sees tasks start: a unit has one task, and waits for one thing at a time."""
+
+    def __init__(self, on_start: Callable[[trio.lowlevel.Task], object]) -> None:
+        """Call ``on_start`` with the task that started another one."""
+        self._on_start: Final = on_start
+
+    @override
+    def task_spawned(self, task: trio.lowlevel.Task) -> None:
+        if task.parent_nursery is not None:
+            self._on_start(task.parent_nursery.parent_task)
+
+
+class Foreign:
+    """Refuses what operators do besides awaiting their channels, and ends the run.
+
+    Attributes:
+        clock: for trio.
+        tasks: an instrument for trio.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Look at the operators of ``runtime``."""
+        self._runtime: Final = runtime
+        self.clock: Final = _IdleClock(self._idle)
+        self.tasks: Final = _ChildTasks(self._started)
+
+    def _idle(self) -> bool:
+        """End a run whose units wait for what no unit, memory or clock will ever bring.
+
+        While no task can run, a unit that counts as running waits for something outside of the
+        fabric.
+
+        Returns:
+            Whether there were any, and the run was stopped.
+        """
+        runtime = self._runtime
+        machine = runtime.machine
+        if runtime.over or not machine.clock.running:
+            return False
+        failed = machine.failures.nodes
+        outside = [
+            unit
+            for unit in machine.units
+            if unit.wait is None and not unit.finished and unit.index not in failed
+        ]
+        for unit in outside:
+            task = unit.strand.task
+            assert task is not None
+            what = "awaits something outside of the fabric: expected its channels only"
+            runtime.refuse(unit, what, deepest_place(task.iter_await_frames()))
+        if outside:
+            runtime.stop()
+        return bool(outside)
+
+    def _started(self, parent: trio.lowlevel.Task) -> None:
+        """End the run where ``parent``, which has just started a task, is that of an operator."""
+        unit = self._runtime.unit_of(parent)
+        if unit is not None:
+            what = "starts a task of its own: expected one that awaits its channels in turn"
+            self._runtime.refuse(unit, what, _line_now())
+            self._runtime.stop()
+
+    def dropped(self, name: str) -> bool:
+        """Note that an operator has dropped the coroutine ``name``, which it did not await.
+
+        Returns:
+            Whether it was an operator.
+        """
+        runtime, task = self._runtime, None
+        if trio.lowlevel.in_trio_task():
+            task = trio.lowlevel.current_task()
+        unit = None if task is None else runtime.unit_of(task)
+        if unit is None:
+            return False
+        if not runtime.machine.clock.stopped:
+            what = (
+                f"{name.rpartition('.')[2].lstrip('_')}() is not awaited: expected `await` at once"
+            )
+            runtime.refuse(unit, what, _line_now())
+        return True
+
+
+def _line_now() -> Place | None:
+    """Return the deepest line of the user's code that is being run."""
+    return deepest_place(reversed(list(traceback.walk_stack(None))))

@@ -1,0 +1,304 @@
+"""What users have made of a machine: their operators' ports, their memory, their observer.
+
+Each is the same as any other, with a look at what it does and answers; an observer that fails ends
+the run with its error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from typing_extensions import override
+
+from fabric.graph.hardware.address_space import Burst
+from fabric.graph.values.fit import MOST_CYCLES, described, whole
+from fabric.messages.telling.errors import FabricError, ProgramError, Refusal, said
+from fabric.messages.telling.place import defining_place, raising_place
+from fabric.messages.telling.users_code import pass_signals, raised
+from fabric.messages.telling.wording import counted, found_text
+from fabric.timing.engine.assumed_sink import AssumedSink
+from fabric.timing.engine.channel import Channel, Discard
+from fabric.timing.engine.checked_operator import (
+    Calls,
+    CheckedSink,
+    CheckedUnit,
+    LaterSink,
+    check_reads,
+)
+from fabric.timing.engine.observer import Observer, Transferred, Watched
+from fabric.timing.engine.off_chip import MemoryCounters, OffChip, StandIn
+from fabric.timing.engine.ports import Ports
+from fabric.timing.engine.unit import Unit
+from fabric.timing.state.resource_use import as_document, counters_in
+
+__all__ = ["CheckedMemory", "CheckedObserver", "CheckedPorts", "checked_ports"]
+
+
+@dataclass(frozen=True)
+class CheckedPorts(Ports):
+    """Ports that look at what their operator does.
+
+    Attributes:
+        calls: what the operator has asked its channels for.
+    """
+
+    calls: Calls = field(kw_only=True)
+
+    @override
+    async def burst(self, rows: int, row_bytes: int, number: int = 0) -> None:
+        self.calls.check_task()
+        region = self.region
+        if region is None:
+            raise Refusal(
+                "a burst is asked for: expected an operator whose off_chip is 'read' or 'write'"
+            )
+        rows = whole(rows, "rows are moved")
+        row_bytes = whole(row_bytes, "bytes of a row are moved")
+        number = whole(number, "is the number of what is moved")
+        burst = region.burst(rows, row_bytes, number)
+        begin = burst.address - region.first_address
+        end = begin + (rows - 1) * burst.pitch_bytes + row_bytes
+        if rows and row_bytes and end > region.size_bytes:
+            raise Refusal(
+                f"bytes {begin:,} to {end - 1:,} of its tensor are moved: "
+                f"expected a burst inside of its {counted(region.size_bytes, 'byte')}"
+            )
+        await super().burst(rows, row_bytes, number)
+
+    @override
+    def finish(self) -> None:
+        self.calls.end()
+        for sink in self.outputs:
+            assert isinstance(sink, CheckedSink)
+            sink.finish()
+        if self.observation is not None:
+            self.observation.finished(self.unit)
+
+
+def checked_ports(ports: Ports, names: Sequence[str]) -> CheckedPorts:
+    """Return ``ports`` with a look at what their operator does.
+
+    Args:
+        ports: of a conducted operator in its place.
+        names: of what it writes, in port order.
+    """
+    unit = ports.unit
+    assert isinstance(unit, CheckedUnit)
+    unit.calls = calls = Calls(unit)
+    unit.shown, unit.steps_left = set(), [0, -1, 0]
+    # As many as it likes, where nobody watches for livelocks.
+    unit.most_steps = MOST_CYCLES
+    unit.reads = ports.inputs
+    bare = [sink for sink in ports.outputs if not isinstance(sink, CheckedSink | LaterSink)]
+    unit.writes = [_channel(sink) for sink in bare if not isinstance(sink, Discard)]
+    for source in ports.inputs:
+        check_reads(source)
+    outputs = tuple(
+        CheckedSink(sink, name, each, calls, functional=ports.functional)
+        for sink, name, each in zip(bare, names, ports.output_types, strict=True)
+    )
+    fields = {name: getattr(ports, name) for name in Ports.__dataclass_fields__}
+    return CheckedPorts(**(fields | {"outputs": outputs}), calls=calls)
+
+
+def _channel(sink: Channel | AssumedSink) -> Channel:
+    return sink if isinstance(sink, Channel) else sink.channel
+
+
+Said = TypeVar("Said")
+
+
+class CheckedMemory(StandIn):
+    """Stands for a memory until it fails; then nothing is answered any more, and the run ends."""
+
+    def __init__(
+        self, memory: OffChip, model: str, units: int, keep: Callable[[int, FabricError], None]
+    ) -> None:
+        """Stand for ``memory`` of a program of so many units.
+
+        ``keep`` is told at which cycle what went wrong.
+        """
+        super().__init__(memory)
+        self._model: Final = model
+        self._units: Final = units
+        self._keep: Final = keep
+        self._asked: dict[Unit, tuple[int, int]] = {}
+        self._answered_cycle = 0
+        self._failed = False
+
+    @property
+    @override
+    def pending(self) -> bool:
+        """See ``OffChip``, as all others; here it is known without asking."""
+        return bool(self._asked) and not self._failed
+
+    def submit(self, unit: Unit, burst: Burst) -> None:
+        """See ``OffChip``; what is raised here is told of the operator."""
+        self.memory.submit(unit, burst)
+        self._asked[unit] = unit.now, unit.off_chip_cycles
+
+    def advance(self, horizon_cycle: int) -> list[Unit]:
+        """Let the memory advance and look at whom it has answered, and when."""
+        cycle = min(since for since, _ in self._asked.values())
+        try:
+            done = list(self.memory.advance(horizon_cycle))
+            if not done and horizon_cycle >= MOST_CYCLES:
+                raise Refusal(
+                    f"advance() answers none of {counted(len(self._asked), 'burst')}, and nothing "
+                    "else goes on: expected at least one"
+                )
+            for unit in done:
+                self._check(unit)
+        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+            self._fail(error, "advance", cycle)
+            return []
+        return done
+
+    @property
+    @override
+    def bytes_moved(self) -> int:
+        """See ``OffChip``, as the next two; where the memory cannot say it, the run ends."""
+        return self._said("bytes_moved", lambda: self.memory.bytes_moved, 0)
+
+    @property
+    @override
+    def final_cycle(self) -> int | None:
+        return self._said("final_cycle", lambda: self.memory.final_cycle, None)
+
+    @override
+    def served(self, unit: Unit) -> int:
+        return self._said("served", lambda: self.memory.served(unit), 0)
+
+    @override
+    def counters(self) -> MemoryCounters | None:
+        """Return what the memory says; None where that cannot be, and the run ends."""
+        return self._said("counters", self._counters, None)
+
+    def _counters(self) -> MemoryCounters | None:
+        found = super().counters()
+        if found is None:
+            return None
+        if not isinstance(found, MemoryCounters):
+            raise Refusal(f"counters() returns {described(found)}: expected MemoryCounters or None")
+        return counters_in(as_document(found), self._units)
+
+    def _said(self, method: str, say: Callable[[], Said], unknown: Said) -> Said:
+        """Return what the memory says of itself, or ``unknown`` once it has failed."""
+        if self._failed:
+            return unknown
+        try:
+            return say()
+        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+            self._fail(error, method, self._answered_cycle)
+            return unknown
+
+    def _check(self, unit: object) -> None:
+        if not isinstance(unit, Unit) or unit not in self._asked:
+            name = unit.name if isinstance(unit, Unit) else described(unit)
+            raise Refusal(
+                f"advance() answers {name}: expected units that have a burst under way, once each"
+            )
+        since, waited_cycles = self._asked.pop(unit)
+        answered, unit.now, unit.off_chip_cycles = unit.now, since, waited_cycles
+        cycle = whole(answered, f"is the cycle in which {unit.name} is answered")
+        if cycle < since:
+            raise Refusal(
+                f"{unit.name} is answered in cycle {cycle:,}: expected {since:,}, in which it "
+                "asked, or a later one"
+            )
+        unit.answered(cycle)
+        self._answered_cycle = max(self._answered_cycle, cycle)
+
+    def _fail(self, error: BaseException, method: str, cycle: int) -> None:
+        pass_signals(error)
+        self._failed = True
+        self._keep(cycle, self._error(error, method, cycle))
+
+    def _error(self, error: BaseException, method: str, cycle: int) -> ProgramError:
+        what = str(error) if isinstance(error, Refusal) else said(error)
+        place = raising_place(error) or defining_place(getattr(type(self.memory), method, None))
+        file, line = place or (None, None)
+        return ProgramError(
+            f"memory {self._model!r}: {what}, at cycle {cycle:,}", file=file, line=line
+        )
+
+
+_TOLD: Final = tuple(
+    name
+    for name, method in vars(Observer).items()
+    if callable(method) and not name.startswith("_") and name not in ("begin", "watch")
+)
+"""The methods that are called while a run goes on."""
+
+
+class CheckedObserver(Observer):
+    """Tells a user's observer what it is told, up to the first thing that the user's code raises.
+
+    What is raised before the run is raised; what is raised while it goes on is kept, and ends it.
+    """
+
+    def __init__(self, observer: Observer, fail: Callable[[int, FabricError], object]) -> None:
+        """Stand for ``observer``; ``fail`` is told in which cycle it raised what."""
+        self._observer: Final = observer
+        self._fail: Final = fail
+        self._failed = False
+        for method in _TOLD:
+            setattr(self, method, self._guarded(method, getattr(observer, method), _unit_of))
+
+    @override
+    def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
+        try:
+            self._observer.begin(units, next_order)
+        except BaseException as error:
+            raise self._error("begin", error) from error
+
+    @override
+    def watch(self, channel: Watched) -> Transferred | None:
+        try:
+            tell: object = self._observer.watch(channel)
+        except BaseException as error:
+            raise self._error("watch", error) from error
+        if tell is None:
+            return None
+        if not callable(tell):
+            file, line = defining_place(self._observer.watch) or (None, None)
+            raise ProgramError(
+                f"observer {self._name}: watch() returned {found_text(tell)}: expected a function, "
+                "or None",
+                file=file,
+                line=line,
+            )
+        return self._guarded("watch", tell, lambda *_: channel.consumer)
+
+    def _guarded(
+        self, method: str, tell: Callable[..., object], unit_of: Callable[..., Unit]
+    ) -> Callable[..., None]:
+        """Return what calls ``tell`` of the observer's ``method`` until the observer has failed."""
+
+        def told(*arguments: Any) -> None:
+            if self._failed:
+                return
+            try:
+                tell(*arguments)
+            except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+                cycle = unit_of(*arguments).now
+                failure = self._error(method, error, f", at cycle {cycle:,}")
+                self._failed = True
+                self._fail(cycle, failure)
+
+        return told
+
+    def _error(self, method: str, error: BaseException, when: str = "") -> FabricError:
+        place = defining_place(getattr(self._observer, method))
+        return raised(f"observer {self._name}: {method}()", error, place, when)
+
+    @property
+    def _name(self) -> str:
+        return type(self._observer).__name__
+
+
+def _unit_of(about: Unit | Watched, *_: object) -> Unit:
+    """Return the unit that a method of an observer is told of, which gets it first."""
+    return about if isinstance(about, Unit) else about.consumer

@@ -1,0 +1,504 @@
+"""The arbitrated memory, cycle by cycle: FIFOs whose guards see the start of a cycle.
+
+Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
+
+Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval, and the
+generic controller of Ramulator 2.0 (CMU-SAFARI), which it contains.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import deque
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from fabric.graph.hardware.memory_models import ArbitratedBanksDescription, ArbitratedDescription
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fabric.graph.hardware.address_space import Burst
+    from fabric.graph.hardware.memory_models import PortDescription
+    from fabric.timing.engine.unit import Unit
+
+__all__ = ["ArbitratedMemory"]
+
+T = TypeVar("T")
+
+REORDER_CYCLES: Final = 2
+"""From an answer of the memory to the cycle in which it can leave the buffer that orders them."""
+
+
+class _Fifo(Generic[T]):
+    """A queue that takes and gives by what it held at the start of a cycle."""
+
+    def __init__(self, every: list[_Fifo[object]], room: int = 2) -> None:
+        self.items: Final[deque[T]] = deque()
+        self.held = 0
+        self._room: Final = room
+        every.append(self)  # type: ignore[arg-type]  # its items are not looked at there
+
+    @property
+    def full(self) -> bool:
+        """Whether it took nothing in this cycle, whatever it gives."""
+        return self.held >= self._room
+
+
+class _Client:
+    """A port: what was asked for, what came, and the burst under way.
+
+    Attributes:
+        unit: whose it is.
+        total_bytes: to ask for.
+        last_bytes: of the last burst of these.
+        asked_bytes: have been asked for.
+        seen_bytes: have been answered, and are not looked at any more.
+        before_bytes: of all bursts that are complete: the one under way begins there.
+        since_cycle: from which the burst under way waits; None where there is none.
+        burst_bytes: of the burst under way.
+    """
+
+    def __init__(self, unit: Unit, every: list[_Fifo[object]], answers: int) -> None:
+        self.unit: Final = unit
+        self.requests: Final[_Fifo[Request]] = _Fifo(every)
+        self.buffer: Final[_Fifo[None]] = _Fifo(every, answers)
+        self.answers: Final[_Fifo[None]] = _Fifo(every, answers)
+        self.response: Final[_Fifo[None]] = _Fifo(every)
+        self.total_bytes = self.last_bytes = 0
+        self.asked_bytes = self.seen_bytes = self.before_bytes = 0
+        self.since_cycle: int | None = None
+        self.write = False
+        self.burst_bytes = 0
+
+
+class ArbitratedMemory:
+    """Ports, an arbiter, and what is behind them.
+
+    Attributes:
+        final_cycle: it does not outlast its clients.
+        bytes_moved: see ``OffChip``.
+    """
+
+    final_cycle: Final = None
+    prefetches: Final = True
+
+    def __init__(
+        self, description: PortDescription, readers: list[Unit], writers: list[Unit]
+    ) -> None:
+        """Serve ``readers`` and ``writers``, whose ports are in this order."""
+        self._description: Final = description
+        self._behind: Final = behind_arbiter(description)
+        self._fifos: Final[list[_Fifo[object]]] = []
+        self._clients: Final = [
+            _Client(unit, self._fifos, description.answers) for unit in (*readers, *writers)
+        ]
+        self._of_unit: Final = {client.unit.index: client for client in self._clients}
+        self._sent: Final[_Fifo[Request]] = _Fifo(self._fifos)
+        self._into: Final[_Fifo[Request]] = _Fifo(self._fifos)
+        self._last: Final[_Fifo[Request]] = _Fifo(self._fifos)
+        self._flying: Final[_Fifo[Request]] = _Fifo(self._fifos, description.reads_in_flight)
+        self._out: Final[_Fifo[Request]] = _Fifo(self._fifos)
+        self._back: Final[_Fifo[Request]] = _Fifo(self._fifos)
+        self._cycle = self._first = self._bursts = 0
+        self.bytes_moved = 0
+
+    @property
+    def pending(self) -> bool:
+        """Whether a burst is under way that was asked for."""
+        return self._bursts > 0
+
+    def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
+        """Ask for all ``bursts`` of a reader, from now on."""
+        tag_bytes = self._description.tag_bytes
+        client = self._of_unit[unit.index]
+        for each in bursts:
+            client.last_bytes = each.rows * each.row_bytes + tag_bytes
+            client.total_bytes += client.last_bytes
+
+    def submit(self, unit: Unit, burst: Burst) -> None:
+        """Take a burst at the unit's clock."""
+        client = self._of_unit[unit.index]
+        client.since_cycle = unit.now
+        client.write = burst.write
+        client.burst_bytes = burst.rows * burst.row_bytes + self._description.tag_bytes
+        if client.total_bytes <= client.before_bytes:
+            client.last_bytes = client.burst_bytes  # what was not announced is asked for now
+            client.total_bytes += client.burst_bytes
+        self._bursts += 1
+
+    def served(self, unit: Unit) -> int:
+        """Return how many requests of the unit's burst under way have been taken."""
+        client = self._of_unit[unit.index]
+        ahead_bytes = max(0, client.asked_bytes - client.before_bytes)
+        return ahead_bytes // self._description.request_bytes
+
+    def advance(self, horizon_cycle: int) -> list[Unit]:
+        """Go on to the first completion, or up to ``horizon_cycle``."""
+        done: list[_Client] = []
+        while not done and self._cycle <= horizon_cycle:
+            done = self._step(self._cycle)
+            for fifo in self._fifos:
+                fifo.held = len(fifo.items)
+            self._cycle += 1
+        self._bursts -= len(done)
+        for client in done:
+            client.since_cycle = None
+            client.unit.answered(self._cycle - 1)
+        return [client.unit for client in done]
+
+    def _step(self, cycle: int) -> list[_Client]:
+        """Do what one cycle does; return who has what was asked for."""
+        self._choose()
+        self._send(cycle)
+        self._answer(cycle)
+        return [client for client in self._clients if self._serve(client, cycle)]
+
+    def _choose(self) -> None:
+        """Let the next port with a request have its turn, which passes where it has no room."""
+        count = len(self._clients)
+        for step in range(count):
+            number = (self._first + step) % count
+            client = self._clients[number]
+            if client.requests.held:
+                self._first = (number + 1) % count
+                if not self._sent.full and not client.answers.full:
+                    self._sent.items.append(client.requests.items.popleft())
+                return
+
+    def _send(self, cycle: int) -> None:
+        """Let requests go on to the memory."""
+        if self._sent.held and not self._into.full:
+            self._into.items.append(self._sent.items.popleft())
+        if self._into.held and not self._last.full:
+            request = self._into.items[0]
+            if request.write or not self._flying.full:
+                self._last.items.append(self._into.items.popleft())
+                if not request.write:
+                    self._flying.items.append(request)
+        if self._last.held and self._behind.take(self._last.items[0], cycle):
+            self._last.items.popleft()
+            self.bytes_moved += self._description.request_bytes
+
+    def _answer(self, cycle: int) -> None:
+        """Let answers go back, in the order of sending."""
+        answered = self._behind.step(cycle)
+        if answered is not None:
+            answered.back_cycle = cycle + REORDER_CYCLES
+        if self._flying.held and not self._out.full:
+            back_cycle = self._flying.items[0].back_cycle
+            if back_cycle is not None and back_cycle <= cycle:
+                self._out.items.append(self._flying.items.popleft())
+        if self._out.held and not self._back.full:
+            self._back.items.append(self._out.items.popleft())
+        if self._back.held:
+            client = self._clients[self._back.items[0].port]
+            if not client.buffer.full:
+                self._back.items.popleft()
+                client.buffer.items.append(None)
+        for client in self._clients:
+            if client.buffer.held and not client.answers.full:
+                client.answers.items.append(client.buffer.items.popleft())
+
+    def _ask(self, client: _Client, *, write: bool) -> None:
+        """Let a port ask for what is next, where there is room."""
+        if not client.requests.full:
+            port = self._clients.index(client)
+            client.requests.items.append(Request(port, client.asked_bytes, write))
+            client.asked_bytes += self._description.request_bytes
+
+    def _serve(self, client: _Client, cycle: int) -> bool:
+        """Let a port ask and be answered; return whether its burst is complete."""
+        size = self._description.request_bytes
+        waits = client.since_cycle is not None and client.since_cycle <= cycle
+        if client.write:
+            if not waits:
+                return False
+            if client.asked_bytes + size >= client.before_bytes + client.burst_bytes:
+                client.before_bytes += client.burst_bytes
+                return True
+            self._ask(client, write=True)
+            return False
+        # The last request is left out where all bursts begin before it.
+        if client.asked_bytes < client.total_bytes - min(size, client.last_bytes):
+            self._ask(client, write=False)
+        took = client.response.held > 0
+        done = False
+        if took:
+            end = client.seen_bytes + size
+            if end >= client.before_bytes and waits:
+                done = True
+                client.before_bytes += client.burst_bytes
+            if end < client.before_bytes:
+                client.response.items.popleft()
+                client.seen_bytes += size
+        if client.answers.held and not client.response.full:
+            client.response.items.append(client.answers.items.popleft())
+        return done
+
+
+ACTIVATE, PRECHARGE, READ, WRITE = range(4)
+
+
+class Request:
+    """A request on its way.
+
+    Attributes:
+        port: that asks.
+        address: counted from the beginning of the port's stream.
+        write: else it reads.
+        back_cycle: from which its answer can go back; None before it is answered.
+    """
+
+    __slots__ = ("address", "back_cycle", "port", "write")
+
+    def __init__(self, port: int, address: int, write: bool) -> None:
+        """Have it wait to be served."""
+        self.port: Final = port
+        self.address: Final = address
+        self.write: Final = write
+        self.back_cycle: int | None = None
+
+
+class Behind(Protocol):
+    """What serves the requests that the arbiter lets through."""
+
+    def take(self, request: Request, cycle: int) -> bool:
+        """Take a request before anything else happens in ``cycle``; return whether it has room."""
+        ...
+
+    def step(self, cycle: int) -> Request | None:
+        """Do what ``cycle`` does; return the read that is answered then."""
+        ...
+
+
+def behind_arbiter(description: PortDescription) -> Behind:
+    """Return what ``description`` puts behind the arbiter."""
+    if isinstance(description, ArbitratedBanksDescription):
+        return _Channel(description)
+    assert isinstance(description, ArbitratedDescription)
+    return _Steady(description)
+
+
+class _Steady:
+    """Starts a request every so many cycles; answers reads so many cycles later, in order."""
+
+    def __init__(self, description: ArbitratedDescription) -> None:
+        self._description: Final = description
+        self._free_cycle = 0
+        self._due: Final[deque[tuple[int, Request]]] = deque()
+
+    def take(self, request: Request, cycle: int) -> bool:
+        start = max(cycle, self._free_cycle)
+        self._free_cycle = start + self._description.interval_cycles
+        if not request.write:
+            # The answer is there in the last of the cycles, to be seen in the one after it.
+            self._due.append((start + self._description.latency_cycles - 1, request))
+        return True
+
+    def step(self, cycle: int) -> Request | None:
+        if self._due and self._due[0][0] <= cycle:
+            return self._due.popleft()[1]
+        return None
+
+
+class _Waiting:
+    """A request in the channel: where it is, and since when.
+
+    Attributes:
+        since_cycle: the cycle in which it came; no two come in one.
+        command: its next one.
+    """
+
+    __slots__ = ("bank", "command", "request", "row", "since_cycle")
+
+    def __init__(self, request: Request, bank: _Bank, row: int, since_cycle: int) -> None:
+        self.request: Final = request
+        self.bank: Final = bank
+        self.row: Final = row
+        self.since_cycle: Final = since_cycle
+        self.command = ACTIVATE
+
+
+class _Level:
+    """A bank, or what has banks: the first cycle in which each command can go.
+
+    Attributes:
+        ready: by command.
+    """
+
+    __slots__ = ("_after", "ready")
+
+    def __init__(self, after: dict[int, list[tuple[int, int]]]) -> None:
+        """Have all commands go at once.
+
+        Args:
+            after: of each command, what has to wait for it, and for how long.
+        """
+        self.ready: Final = [0, 0, 0, 0]
+        self._after: Final = after
+
+    def issue(self, command: int, cycle: int) -> None:
+        """Let others wait for ``command``."""
+        for other, cycles in self._after.get(command, ()):
+            self.ready[other] = max(self.ready[other], cycle + cycles)
+
+
+class _Bank(_Level):
+    """A bank and what it is in.
+
+    Attributes:
+        levels: it, its bank group, its pseudo channel and the channel.
+        activated: cycles of the latest four activations in the pseudo channel.
+        row: that is open; None where none is.
+        opening: a request for which its row was opened waits.
+    """
+
+    __slots__ = ("activated", "levels", "opening", "row")
+
+    def __init__(
+        self,
+        after: dict[int, list[tuple[int, int]]],
+        above: tuple[_Level, ...],
+        activated: deque[int],
+    ) -> None:
+        super().__init__(after)
+        self.levels: Final = (self, *above)
+        self.activated: Final = activated
+        self.row: int | None = None
+        self.opening = False
+
+
+class _Channel:
+    """One channel that issues one command a cycle, the oldest one of those that can go.
+
+    Requests whose row was opened for them go first, then the reads or the writes.
+    """
+
+    def __init__(self, description: ArbitratedBanksDescription) -> None:
+        self._description: Final = description
+        self._banks: Final = _banks_of(description)
+        self._opened: Final[list[_Waiting]] = []
+        self._reads: Final[list[_Waiting]] = []
+        self._writes: Final[list[_Waiting]] = []
+        self._writing = False
+        self._data: Final[deque[tuple[int, Request]]] = deque()
+
+    def take(self, request: Request, cycle: int) -> bool:
+        window = self._writes if request.write else self._reads
+        if len(window) == self._description.window_requests:
+            return False
+        made_of = self._description
+        number, _ = divmod(request.address, made_of.row_bytes)
+        number, pseudo_channel = divmod(number, made_of.pseudo_channels)
+        number, group = divmod(number, made_of.bank_groups)
+        number, bank = divmod(number, made_of.banks)
+        place = (pseudo_channel * made_of.bank_groups + group) * made_of.banks + bank
+        window.append(_Waiting(request, self._banks[place], number % made_of.rows, cycle))
+        return True
+
+    def step(self, cycle: int) -> Request | None:
+        answered = None
+        if self._data and self._data[0][0] <= cycle:
+            answered = self._data.popleft()[1]
+        window = self._opened
+        chosen = _first_ready(window, cycle)
+        if chosen is None:
+            self._turn()
+            window = self._writes if self._writing else self._reads
+            chosen = _first_ready(window, cycle)
+        # A row that was opened for a request is not closed before it.
+        if chosen is not None and not (chosen.command == PRECHARGE and chosen.bank.opening):
+            self._issue(chosen, window, cycle)
+        return answered
+
+    def _turn(self) -> None:
+        """Turn to writing, or back."""
+        writes = len(self._writes)
+        if not self._writing:
+            self._writing = writes >= self._description.write_high_requests or not self._reads
+        elif writes < self._description.write_low_requests and self._reads:
+            self._writing = False
+
+    def _issue(self, chosen: _Waiting, window: list[_Waiting], cycle: int) -> None:
+        """Issue the next command of a request."""
+        bank, command = chosen.bank, chosen.command
+        for level in bank.levels:
+            level.issue(command, cycle)
+        if command == PRECHARGE:
+            bank.row = None
+            return
+        window.remove(chosen)
+        if command == ACTIVATE:
+            bank.row = chosen.row
+            bank.opening = True
+            bisect.insort(self._opened, chosen, key=lambda each: each.since_cycle)
+            self._limit_activations(bank, cycle)
+            return
+        if window is self._opened:
+            bank.opening = False
+        if command == READ:
+            made_of = self._description
+            self._data.append((cycle + made_of.cl_cycles + made_of.burst_cycles, chosen.request))
+
+    def _limit_activations(self, bank: _Bank, cycle: int) -> None:
+        """Let the fourth activation from the latest one on wait."""
+        pseudo_channel = bank.levels[2]
+        bank.activated.append(cycle)
+        if len(bank.activated) == 4:
+            first_cycle = bank.activated.popleft()
+            ready = pseudo_channel.ready
+            ready[ACTIVATE] = max(ready[ACTIVATE], first_cycle + self._description.faw_cycles)
+
+
+def _first_ready(window: list[_Waiting], cycle: int) -> _Waiting | None:
+    """Return the oldest request, the first one, whose next command can go in ``cycle``."""
+    for waiting in window:
+        bank = waiting.bank
+        if bank.row is None:
+            command = ACTIVATE
+        elif bank.row != waiting.row:
+            command = PRECHARGE
+        else:
+            command = WRITE if waiting.request.write else READ
+        if all(level.ready[command] <= cycle for level in bank.levels):
+            waiting.command = command
+            return waiting
+    return None
+
+
+def _banks_of(made_of: ArbitratedBanksDescription) -> list[_Bank]:
+    """Return the banks of a channel, by pseudo channel, bank group and bank."""
+    written = made_of.cwl_cycles + made_of.burst_cycles
+    turned = made_of.cl_cycles + made_of.burst_cycles + 2 - made_of.cwl_cycles
+    of_channel = {ACTIVATE: [(ACTIVATE, 2), (PRECHARGE, 2)]}
+    of_pseudo_channel = {
+        ACTIVATE: [(ACTIVATE, made_of.rrd_s_cycles)],
+        READ: [(READ, made_of.burst_cycles), (WRITE, turned)],
+        WRITE: [(WRITE, made_of.burst_cycles), (READ, written + made_of.wtr_s_cycles)],
+    }
+    of_group = {
+        ACTIVATE: [(ACTIVATE, made_of.rrd_l_cycles)],
+        READ: [(READ, made_of.ccd_l_cycles)],
+        WRITE: [(WRITE, made_of.ccd_l_cycles), (READ, written + made_of.wtr_l_cycles)],
+    }
+    of_bank = {
+        ACTIVATE: [
+            (ACTIVATE, made_of.rc_cycles),
+            (READ, made_of.rcd_read_cycles),
+            (WRITE, made_of.rcd_write_cycles),
+            (PRECHARGE, made_of.ras_cycles),
+        ],
+        PRECHARGE: [(ACTIVATE, made_of.rp_cycles)],
+        READ: [(PRECHARGE, made_of.rtp_cycles)],
+        WRITE: [(PRECHARGE, written + made_of.wr_cycles)],
+    }
+    channel = _Level(of_channel)
+    banks = []
+    for _ in range(made_of.pseudo_channels):
+        pseudo_channel = _Level(of_pseudo_channel)
+        activated: deque[int] = deque()
+        for _ in range(made_of.bank_groups):
+            group = _Level(of_group)
+            above = (group, pseudo_channel, channel)
+            banks += [_Bank(of_bank, above, activated) for _ in range(made_of.banks)]
+    return banks

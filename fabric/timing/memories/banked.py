@@ -1,0 +1,376 @@
+"""HBM with banks: which row is open, what else is on the bus and who came first decide.
+
+Its loop is compiled (``banked_kernel``) and stops at the first completed burst.
+
+A client hands over one tile after the other, and not more requests beyond the tile that it has
+asked for than may be fetched ahead: the next part of a tile begins when there is room for it. To
+the loop a client has a port for each part that may be under way at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fabric.graph.hardware.address_space import Burst
+from fabric.graph.hardware.memory_models import BankedDescription
+from fabric.messages.telling.errors import ConfigurationError, Refusal
+from fabric.messages.telling.wording import counted
+from fabric.timing.engine.off_chip import BusCycles, ChannelTraffic, ClientTraffic, MemoryCounters
+from fabric.timing.engine.unit import Unit
+from fabric.timing.memories import banked_columns as c
+from fabric.timing.memories.banked_kernel import advance, settle
+from fabric.timing.memories.banked_tables import Tables, table
+
+__all__ = ["BankedMemory"]
+
+REQUESTS_PER_CALL: Final = 1 << 17
+"""Some 50 milliseconds of the host's time."""
+
+_GROWTH: Final = 8
+"""Of what has no room: to copy it takes longer than to have too much."""
+
+MOST_REQUESTS: Final = 1 << 28
+"""Of one tile: more than ten gigabytes of the host's memory while they wait."""
+
+
+class BankedMemory:
+    """Channels with banks behind one port per client, or several where it fetches ahead.
+
+    Attributes:
+        requests: that are or will be handed over, of what has been asked for or is fetched ahead.
+        requests_per_call: after about so many the loop comes back from compiled code.
+        log: the latest commands; see ``banked_columns``. None are kept where it has no row.
+    """
+
+    def __init__(
+        self,
+        description: BankedDescription,
+        readers: list[Unit],
+        writers: list[Unit],
+        *,
+        logged: int = 0,
+    ) -> None:
+        """Serve ``readers`` before ``writers`` in every cycle, each in the order given.
+
+        Args:
+            description: of the memory.
+            readers: units that read.
+            writers: units that write.
+            logged: so many commands are kept.
+
+        Raises:
+            ConfigurationError: it fetches ahead for more of them than have room in its tables.
+        """
+        self._description: Final = description
+        each = most_ports(description)
+        count = len(readers) * each + len(writers)
+        if count > c.CLIENT_MASK:
+            raise ConfigurationError(
+                f"prefetch_requests is {description.prefetch_requests} in a program with "
+                f"{counted(len(readers), 'reading operator')}: expected at most "
+                f"{(c.CLIENT_MASK - len(writers)) // len(readers) - 2:,}"
+            )
+        starts = range(0, len(readers) * each, each)
+        ports = [range(start, start + each) for start in starts]
+        ports += [range(port, port + 1) for port in range(len(readers) * each, count)]
+        self._clients: Final = [
+            Client(unit, its, description)
+            for unit, its in zip((*readers, *writers), ports, strict=True)
+        ]
+        self._of_unit: Final = {client.unit.index: client for client in self._clients}
+        self._of_port: Final = [client for client in self._clients for _ in client.ports]
+        made = Tables(description, count, logged)
+        self._state: Final = made.state
+        self._queues = made.queues
+        self._ports: Final = made.clients
+        self._channels: Final = made.channels
+        self._done: Final = made.done
+        self.log: Final = made.log
+        self._link()
+        self._bursts = 0
+        self._fetched: list[Client] = []
+        self.requests = 0
+        self.requests_per_call = REQUESTS_PER_CALL
+
+    def _link(self) -> None:
+        """Let the loop work on the tables as they are."""
+        self._advance = advance.over(m=self._state, queues=self._queues)
+
+    @property
+    def pending(self) -> bool:
+        """Whether a burst is under way that was asked for."""
+        return self._bursts > 0
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of all requests that the memory has taken, whole requests each."""
+        taken = self.requests - int(self._ports[:, c.LEFT].sum())
+        return taken * self._description.request_bytes
+
+    final_cycle = None
+    """It does not outlast its clients."""
+
+    @property
+    def prefetches(self) -> bool:
+        """See ``Prefetching``."""
+        return self._description.prefetch_requests > 0
+
+    def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
+        """Begin to fetch what a unit that reads asks for next."""
+        for part in self._of_unit[unit.index].announce(bursts):
+            self._begin(part)
+
+    def served(self, unit: Unit) -> int:
+        """Return how many requests of the unit's burst under way have been taken."""
+        asked = self._of_unit[unit.index].asked
+        if asked is None:
+            return 0
+        return asked.requests - int(self._ports[asked.ports, c.LEFT].sum())
+
+    def submit(self, unit: Unit, burst: Burst) -> None:
+        """Take a burst at the unit's clock.
+
+        Raises:
+            Refusal: it has more requests than the host has room for, or another was announced.
+        """
+        requests = burst.requests(self._description.request_bytes)
+        if requests > MOST_REQUESTS:
+            raise Refusal(
+                f"a tile of {counted(burst.rows, 'row')} of "
+                f"{counted(burst.row_bytes, 'byte')} takes "
+                f"{counted(requests, 'request')} to the HBM: expected at most {MOST_REQUESTS:,}"
+            )
+        client = self._of_unit[unit.index]
+        for part in client.ask(burst):
+            self._begin(part)
+        self._bursts += 1
+        if self._is_complete(client):
+            self._fetched.append(client)
+
+    def _begin(self, part: Part) -> None:
+        """Let a port hand over its part of a tile."""
+        burst, row = part.tile.burst, self._ports[part.port]
+        row_requests = -(-burst.row_bytes // self._description.request_bytes)
+        rows, in_row = divmod(part.first, row_requests)
+        row[c.NEXT_BUNDLE] = part.cycle
+        row[c.LEFT] = row[c.OPEN] = part.requests
+        row[c.READY] = 0
+        row[c.WRITE] = burst.write
+        row[c.ROW_ADDRESS] = burst.address + rows * burst.pitch_bytes
+        row[c.PITCH] = burst.pitch_bytes
+        row[c.ROW_REQUESTS] = row_requests
+        row[c.IN_ROW] = in_row
+        self.requests += part.requests
+
+    def _is_complete(self, client: Client) -> bool:
+        """Whether all of the tile that is asked for, if one is, is known to come."""
+        asked = client.asked
+        if asked is None:
+            return False
+        return not any(self._ports.item(port, c.OPEN) for port in asked.ports)
+
+    def advance(self, horizon_cycle: int) -> list[Unit]:
+        """Go on to the first completion of what was asked for, or up to ``horizon_cycle``."""
+        done, self._fetched = self._fetched, []
+        while not done and self._state[c.CYCLE] < horizon_cycle:
+            ports = self._completed(horizon_cycle)
+            clients = dict.fromkeys(self._of_port[port] for port in ports)
+            done = [client for client in clients if self._is_complete(client)]
+        done.sort(key=lambda client: client.ports.start)
+        self._bursts -= len(done)
+        for client in done:
+            asked, client.asked = client.asked, None
+            assert asked is not None
+            ready = max(self._ports.item(port, c.READY) for port in asked.ports)
+            client.unit.answered(max(ready, client.unit.now) + 1)
+        return [client.unit for client in done]
+
+    def _completed(self, horizon_cycle: int) -> list[int]:
+        """Go on to the first completion, or up to ``horizon_cycle``; return the ports."""
+        state = self._state
+        while state[c.CYCLE] < horizon_cycle:
+            # Between two calls Python looks whether there was a signal.
+            (horizon_cycle,) = self._advance(horizon_cycle, self.requests_per_call)
+            if state[c.SHORT]:
+                self._grow()
+        ports: list[int] = self._done[: state[c.FINISHED]].tolist()
+        state[c.FINISHED] = 0
+        return ports
+
+    def _grow(self) -> None:
+        """Make room for more requests that wait outside of a window."""
+        room = int(self._state[c.ROOM])
+        old = self._queues.reshape(-1, room, c.QUEUED_COLUMNS)
+        new = np.zeros((len(old), _GROWTH * room, c.QUEUED_COLUMNS), np.int64)
+        heads = self._channels[:, [c.READ_HEAD, c.WRITE_HEAD]].reshape(-1)
+        for queue, head in enumerate(heads.tolist()):
+            new[queue, :room] = np.roll(old[queue], -(head % room), axis=0)
+        self._channels[:, [c.READ_HEAD, c.WRITE_HEAD]] = 0
+        self._queues = new.reshape(-1)
+        self._state[c.ROOM] = _GROWTH * room
+        self._state[c.SHORT] = 0
+        self._link()
+
+    def counters(self) -> MemoryCounters:
+        """Return what became of the bandwidth so far, up to the end of the last data."""
+        # The last burst that is written is on the bus for longer than its command takes.
+        latest = int(self._ports[:, c.READY].max(initial=0)) + int(self._state[c.BURST_CYCLES])
+        cycle = max(latest, int(self._state[c.CYCLE]))
+        # Settled is a copy: commands of a run that goes on may still come in cycles before.
+        state = self._state.copy()
+        (cycle,) = settle.over(m=state)(cycle)
+        channels = table(state, c.CHANNELS_AT, int(state[c.CHANNELS]), c.CHANNEL_COLUMNS)
+        period_bits = int(state[c.PERIOD_BITS])
+        periods = table(state, c.PERIODS_AT, -(-cycle >> period_bits) or 1, c.FATES)
+        return MemoryCounters(
+            tuple(_channel(row) for row in channels.tolist()),
+            tuple(map(self._traffic, self._clients)),
+            1 << period_bits,
+            tuple(BusCycles(*row) for row in periods.tolist()),
+        )
+
+    def _traffic(self, client: Client) -> ClientTraffic:
+        row = self._ports[client.ports.start : client.ports.stop].sum(axis=0).tolist()
+        return ClientTraffic(
+            client.unit.index,
+            row[c.HITS] + row[c.MISSES] + row[c.CONFLICTS],
+            row[c.HITS],
+            row[c.MISSES],
+            row[c.CONFLICTS],
+            row[c.QUEUED],
+            row[c.WAITED],
+            row[c.SERVED],
+        )
+
+
+def _channel(row: list[int]) -> ChannelTraffic:
+    return ChannelTraffic(
+        row[c.SERVED_READS],
+        row[c.SERVED_WRITES],
+        row[c.ROW_HITS],
+        row[c.ROW_MISSES],
+        row[c.ROW_CONFLICTS],
+        BusCycles(*row[c.BUS : c.BUS + c.FATES]),
+    )
+
+
+def most_ports(description: BankedDescription) -> int:
+    """Return how many parts a unit that reads has under way at most.
+
+    Of those fetched ahead each has a request at least. The tile that is asked for has one, or two
+    where room ended within it.
+    """
+    ahead_requests = description.prefetch_requests
+    return ahead_requests + 2 if ahead_requests else 1
+
+
+class Tile:
+    """A burst that has begun.
+
+    Attributes:
+        burst: that it is.
+        requests: of the burst.
+        begun: as many of them have a port.
+        ports: of its parts.
+    """
+
+    def __init__(self, burst: Burst, requests: int) -> None:
+        self.burst: Final = burst
+        self.requests: Final = requests
+        self.begun = 0
+        self.ports: Final[list[int]] = []
+
+
+class Part(NamedTuple):
+    """Consecutive requests of a tile.
+
+    Attributes:
+        port: that hands them over.
+        tile: whose they are.
+        first: how many of the tile's are before them.
+        requests: how many they are.
+        cycle: in which the first bundle of them is handed over.
+    """
+
+    port: int
+    tile: Tile
+    first: int
+    requests: int
+    cycle: int
+
+
+class Client:
+    """A unit and its ports.
+
+    Attributes:
+        unit: the client.
+        ports: of the loop.
+        asked: the tile that it waits for.
+    """
+
+    def __init__(self, unit: Unit, ports: range, description: BankedDescription) -> None:
+        self.unit: Final = unit
+        self.ports: Final = ports
+        self.asked: Tile | None = None
+        self._description: Final = description
+        self._announced: Iterator[Burst] = iter(())
+        self._ahead: Final[deque[Tile]] = deque()
+        self._room_requests = 0
+        self._parts = 0
+        self._free_cycle = 0
+
+    def announce(self, bursts: Iterator[Burst]) -> list[Part]:
+        """Know which bursts are asked for next; return the parts that begin now.
+
+        All that was announced before has been asked for.
+        """
+        self._announced = bursts
+        self._room_requests = self._description.prefetch_requests
+        return list(self._begin_ahead())
+
+    def ask(self, burst: Burst) -> list[Part]:
+        """Ask for ``burst``, and return the parts that begin now.
+
+        Raises:
+            Refusal: another one was announced.
+        """
+        requests = burst.requests(self._description.request_bytes)
+        if not self._ahead:
+            # Nothing was announced: there is always room for a part of what was.
+            self.asked = Tile(burst, requests)
+            return [self._begin(self.asked, requests)]
+        expected = self._ahead[0].burst
+        if burst != expected:
+            raise Refusal(f"{burst} is asked for: expected {expected}, as announced")
+        self._room_requests += requests
+        begun = list(self._begin_ahead())
+        self.asked = self._ahead.popleft()
+        return begun
+
+    def _begin_ahead(self) -> Iterator[Part]:
+        """Begin what there is room for."""
+        while self._room_requests:
+            if not self._ahead or self._ahead[-1].begun == self._ahead[-1].requests:
+                burst = next(self._announced, None)
+                if burst is None:
+                    return
+                self._ahead.append(Tile(burst, burst.requests(self._description.request_bytes)))
+            tile = self._ahead[-1]
+            requests = min(self._room_requests, tile.requests - tile.begun)
+            self._room_requests -= requests
+            yield self._begin(tile, requests)
+
+    def _begin(self, tile: Tile, requests: int) -> Part:
+        """Begin so many requests of a tile, behind all that have begun before."""
+        port = self.ports[self._parts % len(self.ports)]
+        self._parts += 1
+        cycle = max(self.unit.now + 1, self._free_cycle)
+        self._free_cycle = cycle - (-requests // self._description.requests_per_bundle)
+        part = Part(port, tile, tile.begun, requests, cycle)
+        tile.begun += requests
+        tile.ports.append(port)
+        return part

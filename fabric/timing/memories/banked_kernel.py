@@ -1,0 +1,295 @@
+"""The loop of the banked memory, compiled: clients hand over, channels choose.
+
+In every cycle each client with a burst under way hands over one bundle, in client order. A channel
+does what goes by a cycle when it knows who has come before: cuts between two calls change nothing.
+
+Of the commands that the requests in its windows want next a channel takes the one that can go
+first, of those the one of a request for which a row was opened, of those that of the oldest: so it
+goes on from command to command, not from cycle to cycle.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fabric.timing.engine.machine_code import Counters, MachineCode
+from fabric.timing.memories import banked_columns as c
+from fabric.timing.memories import banked_commands
+from fabric.timing.memories.banked_commands import (
+    account,
+    activate,
+    admit,
+    coming,
+    keep_up,
+    precharge,
+    read_or_write,
+    refresh,
+    retire,
+    take,
+)
+
+__all__ = ["advance", "settle"]
+
+
+@partial(MachineCode, uses=(c, banked_commands))
+def advance(horizon: int, budget: int, m: Counters, queues: Counters) -> tuple[int]:
+    """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
+
+    It may return earlier, between two cycles: after so many requests that the host's signals have
+    waited long enough, or where queues need more room.
+
+    Args:
+        horizon: the last cycle in which bundles are handed over.
+        budget: about so many requests before it returns.
+        m: see ``banked_columns``.
+        queues: rings of the requests that wait outside of the windows, of reads and of writes of
+            each channel.
+
+    Returns:
+        The last cycle to process: while less than that has been processed, there is more to do.
+    """
+    count = 0
+    for client in range(m[c.CLIENTS]):
+        if m[m[c.CLIENTS_AT] + client * c.CLIENT_COLUMNS + c.LEFT] > 0:
+            m[m[c.ACTIVE_AT] + count] = client
+            count += 1
+    while m[c.CYCLE] < horizon and budget > 0 and not m[c.SHORT]:
+        cycle = m[c.CYCLE]
+        idle, unanswered = _ahead(count, m)
+        if m[c.UNSERVED] == 0:
+            cycle = max(cycle, min(idle, horizon))
+        end = min(horizon, cycle + unanswered)
+        before = m[c.UNSERVED]
+        m[c.LONGEST] = 0
+        first = m[c.CHANNELS_AT]
+        last = first + m[c.CHANNELS] * c.CHANNEL_COLUMNS
+        for ch in range(first, last, c.CHANNEL_COLUMNS):
+            m[c.LONGEST] = max(m[c.LONGEST], m[ch + c.QUEUED_READS], m[ch + c.QUEUED_WRITES])
+        while cycle < end and not m[c.SHORT]:
+            cycle += 1
+            count = _gather(count, cycle, m, queues)
+        # Whoever had no room hands over in the same cycle when there is.
+        cycle -= m[c.SHORT]
+        budget -= max(1, m[c.UNSERVED] - before)
+        for ch in range(first, last, c.CHANNEL_COLUMNS):
+            if m[ch + c.NEXT] <= cycle + 2:
+                budget -= 1
+                serve(ch, cycle + 2, m, queues)
+        for at in range(m[c.DONE_AT], m[c.DONE_AT] + m[c.FINISHED]):
+            ready = m[m[c.CLIENTS_AT] + m[at] * c.CLIENT_COLUMNS + c.READY]
+            horizon = min(horizon, ready + 1)
+        m[c.CYCLE] = cycle
+    return (horizon,)
+
+
+def _ahead(count: int, m: Counters) -> tuple[int, int]:
+    """Return the cycle before that of the next bundle, and how many cycles have no answer.
+
+    In so many cycles no client sees its burst complete by a command that is yet to go. Data that
+    are read come later than their command; of a write the last request has to be handed over.
+    """
+    before = c.FAR
+    cycles = c.LEAST_ANSWER + m[c.CL] + m[c.BURST_CYCLES]
+    ending = m[c.UNSERVED_WRITES]
+    for at in range(m[c.ACTIVE_AT], m[c.ACTIVE_AT] + count):
+        client = m[c.CLIENTS_AT] + m[at] * c.CLIENT_COLUMNS
+        before = min(before, m[client + c.NEXT_BUNDLE] - 1)
+        if m[client + c.WRITE]:
+            ending -= m[client + c.OPEN] - m[client + c.LEFT]
+            cycles = min(cycles, c.LEAST_ANSWER + m[client + c.LEFT] // m[c.PER_BUNDLE])
+    return before, c.LEAST_ANSWER if ending else cycles
+
+
+def _gather(count: int, cycle: int, m: Counters, queues: Counters) -> int:
+    """Let each of ``count`` active clients hand over; return how many have more to hand over."""
+    kept = 0
+    active = m[c.ACTIVE_AT]
+    for at in range(active, active + count):
+        client = m[at]
+        row = m[c.CLIENTS_AT] + client * c.CLIENT_COLUMNS
+        if m[c.LONGEST] + m[c.PER_BUNDLE] > m[c.ROOM]:
+            m[c.SHORT] = 1
+        elif m[row + c.NEXT_BUNDLE] <= cycle:
+            _hand_over(client, row, cycle, m, queues)
+        m[active + kept] = client
+        if m[row + c.LEFT] > 0:
+            kept += 1
+    return kept
+
+
+def _hand_over(client: int, row: int, cycle: int, m: Counters, queues: Counters) -> None:
+    """Let a client hand over a bundle."""
+    write = m[row + c.WRITE]
+    requests = min(m[c.PER_BUNDLE], m[row + c.LEFT])
+    m[row + c.LEFT] -= requests
+    m[row + c.NEXT_BUNDLE] = cycle + 1
+    for _ in range(requests):
+        number = (m[row + c.ROW_ADDRESS] >> m[c.REQUEST_BITS]) + m[row + c.IN_ROW]
+        m[row + c.IN_ROW] += 1
+        if m[row + c.IN_ROW] == m[row + c.ROW_REQUESTS]:
+            m[row + c.IN_ROW] = 0
+            m[row + c.ROW_ADDRESS] += m[row + c.PITCH]
+        place = 0
+        table = m[c.MAPPING_AT]
+        while number > 0:
+            place ^= m[table + (number & 255)]
+            number >>= 8
+            table += 256
+        ch = m[c.CHANNELS_AT] + (place & c.CHANNEL_MASK) * c.CHANNEL_COLUMNS
+        take(ch, cycle + 1, place, client, write, m, queues)
+
+
+@partial(MachineCode, uses=(c, banked_commands))
+def settle(cycle: int, m: Counters) -> tuple[int]:
+    """Account for all cycles before ``cycle``, or as far as some channel has got: once, at last."""
+    first = m[c.CHANNELS_AT]
+    last = first + m[c.CHANNELS] * c.CHANNEL_COLUMNS
+    for ch in range(first, last, c.CHANNEL_COLUMNS):
+        cycle = max(cycle, m[ch + c.CLOCKED])
+    word = cycle & -c.WORD
+    for ch in range(first, last, c.CHANNEL_COLUMNS):
+        account(ch, cycle, m)
+        if word < cycle:
+            retire(ch, word, cycle, m)
+    return (cycle,)
+
+
+def serve(ch: int, until: int, m: Counters, queues: Counters) -> None:
+    """Let a channel go on up to ``until``: who has come before is known."""
+    row, column = m[ch + c.ROW_KEY], m[ch + c.COLUMN_KEY]
+    while m[ch + c.NEXT] <= until:
+        due = m[ch + c.NEXT_REFRESH]
+        if m[ch + c.NEXT] >= due and not _active(ch, m):
+            refresh(ch, m)
+            row, column = c.EMPTY, c.EMPTY
+            continue
+        known = min(row, column)
+        if known == c.EMPTY or known >> c.CYCLE_SHIFT >= due:
+            row, column = _next(ch, m)
+        comes, write = coming(ch, m)
+        # Who comes in before may go before.
+        while comes < min(min(row, column) >> c.CYCLE_SHIFT, until) and (
+            comes + 1 < due or _active(ch, m)
+        ):
+            mode = m[ch + c.MODE]
+            age = m[ch + c.SEQUENCE]
+            slot = admit(ch, comes, write, m, queues)
+            # A key is worth nothing where a channel has turned, or counts ages anew.
+            if m[ch + c.MODE] != mode or m[ch + c.SEQUENCE] <= age or m[c.FIRST_COME]:
+                row, column = _next(ch, m)
+            elif write == mode:
+                row, column = _with(ch, slot, row, column, m)
+            comes, write = coming(ch, m)
+        cycle = min(row, column) >> c.CYCLE_SHIFT
+        m[ch + c.NEXT] = min(cycle, comes + 1)
+        if cycle <= until and (cycle < due or _active(ch, m)):
+            keep_up(ch, cycle, m)
+            mode = m[ch + c.MODE]
+            row, column = _go(ch, row, column, m)
+            if m[ch + c.MODE] != mode:
+                row, column = c.EMPTY, c.EMPTY
+    m[ch + c.ROW_KEY], m[ch + c.COLUMN_KEY] = row, column
+
+
+def _go(ch: int, row: int, column: int, m: Counters) -> tuple[int, int]:
+    """Let the command go that goes first; return the keys of what goes next, where that is known.
+
+    Row commands and columns have slots of their own: what would go before the next one of the kind
+    that has gone, for another bank, goes next. The keys are EMPTY where it is not known.
+    """
+    if column < row:
+        bank = read_or_write(ch, column & c.SLOT_MASK, column >> c.CYCLE_SHIFT, m)
+        follows = row >> c.CYCLE_SHIFT < m[ch + c.COLUMNS_FROM] and _bank(ch, row, m) != bank
+        return (row if follows else c.EMPTY), c.EMPTY
+    bank = _open_or_close(ch, row & c.SLOT_MASK, row >> c.CYCLE_SHIFT, m)
+    follows = column >> c.CYCLE_SHIFT < m[ch + c.ROWS_FROM] and _bank(ch, column, m) != bank
+    return c.EMPTY, (column if follows else c.EMPTY)
+
+
+def _active(ch: int, m: Counters) -> int:
+    """Return how many requests have a row that was opened for them."""
+    return m[ch + c.ACTIVE_READS] + m[ch + c.ACTIVE_WRITES]  # type: ignore[no-any-return]
+
+
+def _bank(ch: int, key: int, m: Counters) -> int:
+    """Return the bank of the request with a key."""
+    slot = key & c.SLOT_MASK
+    return m[m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS + c.BANK]  # type: ignore[no-any-return]
+
+
+def _next(ch: int, m: Counters) -> tuple[int, int]:
+    """Return the keys of those whose row command and whose column go first, in the cycles they say.
+
+    Those for which a row was opened have a turn even when the others have to wait: for a refresh
+    that is due, or since the channel has turned.
+    """
+    writes = m[ch + c.MODE]
+    row, column = _least(ch, writes, 0, m)
+    if m[ch + c.ACTIVE_WRITES - writes]:
+        other_row, other_column = _least(ch, 1 - writes, c.INACTIVE, m)
+        row, column = min(row, other_row), min(column, other_column)
+    if min(row, column) >> c.CYCLE_SHIFT >= m[ch + c.NEXT_REFRESH] and _active(ch, m):
+        row, column = _least(ch, 0, c.INACTIVE, m)
+        other_row, other_column = _least(ch, 1, c.INACTIVE, m)
+        row, column = min(row, other_row), min(column, other_column)
+    return row, column
+
+
+def _with(ch: int, slot: int, row: int, column: int, m: Counters) -> tuple[int, int]:
+    """Return the keys of who goes first where a request has come in."""
+    new_row, new_column = _of_slot(ch, slot, m)
+    if min(new_row, new_column) >> c.CYCLE_SHIFT >= m[ch + c.NEXT_REFRESH] and _active(ch, m):
+        return row, column
+    return min(row, new_row), min(column, new_column)
+
+
+def _of_slot(ch: int, slot: int, m: Counters) -> tuple[int, int]:
+    """Return the key of a request, of a row command or of a column."""
+    at = m[ch + c.SLOTS_AT] + slot
+    gate = m[at + m[c.SLOTS]]
+    since = m[ch + c.MODE_FROM]
+    cycle = max(m[at], m[gate], since)
+    order = m[at + 2 * m[c.SLOTS]]
+    if gate < m[ch + c.GATES_AT] + 2 * m[c.CHANNEL_GROUPS]:
+        return c.EMPTY, max(cycle, m[ch + c.COLUMNS_FROM]) << c.CYCLE_SHIFT | order
+    return max(cycle, m[ch + c.ROWS_FROM]) << c.CYCLE_SHIFT | order, c.EMPTY
+
+
+def _least(ch: int, write: int, barred: int, m: Counters) -> tuple[int, int]:
+    """Return the least keys in a window; of those alone that have not the bit ``barred``."""
+    slots = m[c.SLOTS]
+    first = m[ch + c.SLOTS_AT] + write * m[c.READ_SLOTS]
+    last = first + m[c.READ_SLOTS + write]
+    if m[c.FIRST_COME]:
+        least = c.EMPTY
+        for at in range(first, last):
+            order = m[at + 2 * slots]
+            least = min(least, order | (order & barred) << c.BARRED_SHIFT)
+        return (c.EMPTY, c.EMPTY) if least >= c.BARRED else _of_slot(ch, least & c.SLOT_MASK, m)
+    since = 0 if barred else m[ch + c.MODE_FROM]
+    columns = m[ch + c.GATES_AT] + 2 * m[c.CHANNEL_GROUPS]
+    rows_from = max(since, m[ch + c.ROWS_FROM])
+    columns_from = max(since, m[ch + c.COLUMNS_FROM])
+    row = c.EMPTY
+    column = c.EMPTY
+    # Every request is looked at for every command: without branches, eight at a time.
+    for at in range(first, last):
+        gate = m[at + slots]
+        cycle = max(m[at], m[gate])
+        order = m[at + 2 * slots]
+        order |= (order & barred) << c.BARRED_SHIFT
+        row_key = max(cycle, rows_from) << c.CYCLE_SHIFT | order
+        column_key = max(cycle, columns_from) << c.CYCLE_SHIFT | order
+        row = min(row, c.EMPTY if gate < columns else row_key)
+        column = min(column, column_key if gate < columns else c.EMPTY)
+    return row, column
+
+
+def _open_or_close(ch: int, slot: int, cycle: int, m: Counters) -> int:
+    """Open the row that a request is for, or close the one that is; return the bank."""
+    bank: int = m[m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS + c.BANK]
+    if m[bank + c.OPEN_ROW] == c.NONE:
+        activate(ch, slot, cycle, m)
+    else:
+        precharge(ch, slot, cycle, m)
+    return bank

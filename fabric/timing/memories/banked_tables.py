@@ -1,0 +1,221 @@
+"""The array that the banked memory's compiled loop works on, as it is in cycle 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fabric.timing.memories import banked_columns as c
+from fabric.timing.memories.address_mapping import AddressMapping
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fabric.graph.hardware.memory_models import BankedDescription
+    from fabric.timing.engine.machine_code import Counters
+
+__all__ = ["Tables", "table"]
+
+_ROOM: Final = 256
+"""For requests that wait outside of a window, at first."""
+
+_LINE: Final = 8
+"""Integers in a cache line of most hosts."""
+
+_TIMING: Final = (
+    "cl",
+    "cwl",
+    "rcd_read",
+    "rcd_write",
+    "rp",
+    "ras",
+    "rc",
+    "wr",
+    "rtp",
+    "rrd_s",
+    "rrd_l",
+    "wtr_s",
+    "wtr_l",
+    "faw",
+    "rfc",
+)
+"""Settings that are cycles of the description."""
+
+
+class Tables:
+    """Settings and tables for a memory.
+
+    Attributes:
+        state: all of it; see ``banked_columns``.
+        queues: of requests that wait outside of the windows.
+        clients, channels, done, log: the parts of ``state`` that are looked at from outside.
+    """
+
+    def __init__(self, description: BankedDescription, clients: int, logged: int) -> None:
+        """Have nothing under way.
+
+        Args:
+            description: of the memory.
+            clients: how many there are.
+            logged: so many commands are kept.
+        """
+        header = _header(description, clients, logged)
+        self._parts: list[Counters] = [header]
+        self._end = _lines(c.HEADER)
+        channels = _channels(description, header)
+        header[c.CHANNELS_AT] = self._add(channels)
+        channels[:, c.BANKS_AT :] = self._end + channels[:, c.BANKS_AT :]
+        blocks = _blocks(description, header, channels)
+        self._add(blocks)
+        header[c.CLIENTS_AT] = self._add(np.zeros((clients, c.CLIENT_COLUMNS), np.int64))
+        header[c.PERIODS_AT] = self._add(np.zeros((c.PERIODS, c.FATES), np.int64))
+        header[c.MAPPING_AT] = self._add(AddressMapping(description).tables)
+        header[c.ACTIVE_AT] = self._add(np.zeros(clients, np.int64))
+        header[c.DONE_AT] = self._add(np.zeros(clients, np.int64))
+        header[c.LOG_AT] = self._add(np.zeros((max(1, logged), c.LOG_COLUMNS), np.int64))
+        self.state: Final = _aligned(self._parts)
+        room = int(header[c.ROOM])
+        self.queues: Final = np.zeros(len(channels) * 2 * room * c.QUEUED_COLUMNS, np.int64)
+        self.clients: Final = table(self.state, c.CLIENTS_AT, clients, c.CLIENT_COLUMNS)
+        self.channels: Final = table(self.state, c.CHANNELS_AT, len(channels), c.CHANNEL_COLUMNS)
+        self.done: Final = table(self.state, c.DONE_AT, clients, 1)[:, 0]
+        self.log: Final = table(self.state, c.LOG_AT, max(1, logged), c.LOG_COLUMNS)
+
+    def _add(self, part: Counters) -> int:
+        """Add a part and return where it begins."""
+        start = self._end
+        self._parts.append(part)
+        self._end += _lines(part.size)
+        return start
+
+
+def table(state: Counters, begins: int, rows: int, columns: int) -> Counters:
+    """Return the rows of the table whose place is at ``begins`` in the header of ``state``."""
+    start = int(state[begins])
+    return state[start : start + rows * columns].reshape(rows, columns)
+
+
+def _lines(size: int) -> int:
+    """Return in how many integers of whole cache lines so many have room."""
+    return -(-size // _LINE) * _LINE
+
+
+def _aligned(parts: Sequence[Counters]) -> Counters:
+    """Return the parts one behind the other, each at the beginning of a cache line.
+
+    What lies across two lines takes half as long again to read: slots are read by whole lines.
+    """
+    room = np.zeros(sum(_lines(part.size) for part in parts) + _LINE, np.int64)
+    start = -(room.ctypes.data // room.itemsize) % _LINE
+    state = room[start:]
+    end = 0
+    for part in parts:
+        state[end : end + part.size] = part.reshape(-1)
+        end += _lines(part.size)
+    return state[:end]
+
+
+def _header(description: BankedDescription, clients: int, logged: int) -> Counters:
+    """Return the settings, and what is kept between two calls."""
+    made_of, timing = description.organization, description.timing
+    bursts = description.request_bytes // made_of.burst_bytes
+    header = np.zeros(c.HEADER, np.int64)
+    for key in _TIMING:
+        header[getattr(c, key.upper())] = getattr(timing, f"{key}_cycles")
+    # A command goes later than the one that it waits for.
+    for column in (c.RP, c.RTP, c.RCD_READ, c.RCD_WRITE):
+        header[column] = max(1, header[column])
+    header[c.BURSTS] = bursts
+    header[c.BURST_CYCLES] = timing.burst_cycles
+    header[c.PSEUDO_GAP] = max(timing.ccd_s_cycles, timing.burst_cycles)
+    header[c.GROUP_GAP] = max(timing.ccd_l_cycles, timing.burst_cycles)
+    header[c.REFI] = timing.refi_cycles if description.refreshes else c.FAR
+    entries = description.read_window_bursts, description.write_window_bursts
+    header[c.READ_ENTRIES], header[c.WRITE_ENTRIES] = entries
+    # A request of one burst has no entry any more while its row is being opened.
+    slots = [number * (2 if bursts == 1 else 1) for number in entries]
+    header[c.READ_SLOTS], header[c.WRITE_SLOTS] = slots
+    header[c.SLOTS] = sum(slots)
+    high = description.write_high_percent * description.write_window_bursts
+    low = description.write_low_percent * description.write_window_bursts
+    header[c.WRITE_HIGH], header[c.WRITE_LOW] = high // 100, -(-low // 100)
+    header[c.FIRST_COME] = description.scheduler == "first come"
+    header[c.CHANNELS] = description.channels
+    header[c.GROUPS] = made_of.bank_groups
+    header[c.PSEUDO_CHANNELS] = made_of.pseudo_channels
+    header[c.CHANNEL_GROUPS] = made_of.pseudo_channels * made_of.bank_groups
+    header[c.CHANNEL_BANKS] = header[c.CHANNEL_GROUPS] * made_of.banks
+    header[c.LANES] = c.CHANNEL_LANES + made_of.pseudo_channels * c.PSEUDO_LANES
+    # Farthest ahead of what is accounted for is the cycle in which a bus has turned.
+    ahead = timing.cl_cycles + timing.cwl_cycles + timing.burst_cycles + timing.wtr_l_cycles
+    header[c.RING_WORDS] = 1 << (ahead // c.WORD + 3).bit_length()
+    header[c.PER_BUNDLE] = description.requests_per_bundle
+    header[c.REQUEST_BITS] = description.request_bytes.bit_length() - 1
+    header[c.LOGS] = logged
+    header[c.CLIENTS] = clients
+    header[c.PERIOD_BITS] = c.WORD_BITS
+    header[c.ROOM] = max(_ROOM, 1 << (2 * description.requests_per_bundle).bit_length())
+    return header
+
+
+def _channels(description: BankedDescription, header: Counters) -> Counters:
+    """Return the rows of channels; where their parts are is counted from the first block on."""
+    made_of = description.organization
+    channels = np.zeros((description.channels, c.CHANNEL_COLUMNS), np.int64)
+    channels[:, [c.NEXT, c.WAITS_SINCE, c.QUEUES_SINCE, c.READ_COMES, c.WRITE_COMES]] = c.FAR
+    channels[:, [c.ROW_KEY, c.COLUMN_KEY]] = c.EMPTY
+    channels[:, c.NEXT_REFRESH] = header[c.REFI]
+    channels[:, c.FREE_WRITE_SLOT] = header[c.READ_SLOTS]
+    number = np.arange(description.channels)
+    channels[:, c.NUMBER] = number
+    slots = int(header[c.SLOTS])
+    sizes = {
+        c.BANKS_AT: int(header[c.CHANNEL_BANKS]) * c.BANK_COLUMNS,
+        c.PSEUDOS_AT: made_of.pseudo_channels * c.PSEUDO_COLUMNS,
+        c.GATES_AT: 4 * int(header[c.CHANNEL_GROUPS]),
+        c.SLOTS_AT: 3 * slots,
+        c.REQUESTS_AT: slots * c.REQUEST_COLUMNS,
+        c.BUSES_AT: int(header[c.RING_WORDS] * header[c.LANES]),
+    }
+    at = number * sum(map(_lines, sizes.values()))
+    for column, size in sizes.items():
+        channels[:, column] = at
+        at = at + _lines(size)
+    channels[:, c.ENDS_AT] = at
+    return channels
+
+
+def _blocks(description: BankedDescription, header: Counters, channels: Counters) -> Counters:
+    """Return what channels are made of, a block for each."""
+    made_of = description.organization
+    first = channels[0]
+    blocks = np.zeros((len(channels), int(first[c.ENDS_AT] - first[c.BANKS_AT])), np.int64)
+
+    def part(column: int, rows: int, columns: int) -> Counters:
+        """Return a part of each channel, in rows of so many columns; a view."""
+        start = int(first[column] - first[c.BANKS_AT])
+        its = blocks[:, start : start + rows * columns]
+        return its.reshape(len(channels), rows, columns, copy=False)
+
+    slots = int(header[c.SLOTS])
+    pseudos = part(c.PSEUDOS_AT, made_of.pseudo_channels, c.PSEUDO_COLUMNS)
+    pseudos[:] = c.NEVER
+    pseudo = np.arange(made_of.pseudo_channels)
+    pseudos[:, :, c.PSEUDO_LANE] = c.CHANNEL_LANES + pseudo * c.PSEUDO_LANES
+    pseudos[:, :, c.FIRST_GROUP] = pseudo * made_of.bank_groups
+    ready, gates, order = np.moveaxis(part(c.SLOTS_AT, 3, slots), 1, 0)
+    ready[:] = c.BLOCKED
+    gates[:] = channels[:, [c.GATES_AT]]
+    order[:] = c.EMPTY
+    following = part(c.REQUESTS_AT, slots, c.REQUEST_COLUMNS)[:, :, c.FOLLOWING]
+    following[:] = np.arange(1, slots + 1)
+    following[:, [header[c.READ_SLOTS] - 1, -1]] = c.NONE
+    banks = part(c.BANKS_AT, int(header[c.CHANNEL_BANKS]), c.BANK_COLUMNS)
+    banks[:, :, [c.OPEN_ROW, c.FIRST]] = c.NONE
+    group = np.arange(int(header[c.CHANNEL_BANKS])) // made_of.banks
+    banks[:, :, c.PSEUDO] = (
+        channels[:, [c.PSEUDOS_AT]] + group // made_of.bank_groups * c.PSEUDO_COLUMNS
+    )
+    banks[:, :, c.GATE_OF] = channels[:, [c.GATES_AT]] + group
+    return blocks

@@ -1,0 +1,316 @@
+"""The record of a run: what each unit did, in its order, and how long it worked before.
+
+Stamps are not in it: they follow from it under any depths. It is made of parts, each in the order
+of its units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.messages.telling.families import families
+from fabric.timing.engine.machine_code import Counters
+from fabric.timing.retiming import events as e
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Events", "Record", "RecordedChannel", "RecordedLinks", "assembled"]
+
+
+class RecordedChannel(NamedTuple):
+    """A channel of the recorded run.
+
+    Attributes:
+        option: what ``--depth`` calls it, ``consumer.input``.
+        name: ``producer.output -> consumer.input``.
+        producer, consumer: numbers of the units at its ends.
+        depth: in the recorded run.
+        forward_cycles: from the sending of an element until it is visible.
+        backward_cycles: from a dequeue until its credit is usable.
+        elements: sent on it, bare stops included.
+        unused: slots that were reserved and never put into.
+        element_bytes: of the largest one; 0 where that was not recorded.
+    """
+
+    option: str
+    name: str
+    producer: int
+    consumer: int
+    depth: int
+    forward_cycles: int
+    backward_cycles: int
+    elements: int = 0
+    element_bytes: int = 0
+    unused: int = 0
+
+
+class RecordedLinks(NamedTuple):
+    """Links that channels of the recorded run shared, and what they carried.
+
+    Attributes:
+        capacities: bytes a cycle of each.
+        flows: of each route or tree of routes, its links and the channels that it leads to.
+        sizes_bytes: of the elements of each of these channels.
+    """
+
+    capacities: tuple[int, ...]
+    flows: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    sizes_bytes: Mapping[int, Counters] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What happened in one run that completed.
+
+    Attributes:
+        program: its name.
+        units: their names.
+        channels: in edge order.
+        first: by unit, its first event; and behind the last unit, how many events there are.
+        events: [events, 2]; see ``events``.
+        cycles: of the run.
+        clients: units that the off-chip memory serves.
+        shutdown_cycles: it stops so long after the last of them.
+        choosers: units that did what came first among their inputs asked for.
+        shares_off_chip: the off-chip memory served bursts, and others would meet in it elsewhere.
+        shares_on_chip: there is only so much room on chip.
+        unread: units that sent for cycles that count neither from a reading of their clock nor from
+            the start of the run.
+        interval_cycles: of all channels; see ``fabric.timing.engine.channel_rule``.
+        shares_links: elements may have waited for links of a network.
+        links: these links; None where there are none, or where the record does not have them: then
+            nothing waits for links when it is timed.
+    """
+
+    program: str
+    units: tuple[str, ...]
+    channels: tuple[RecordedChannel, ...] = field(repr=False)
+    first: Counters = field(repr=False)
+    events: Counters = field(repr=False)
+    cycles: int
+    clients: tuple[int, ...] = field(default=(), repr=False)
+    shutdown_cycles: int = 0
+    choosers: tuple[str, ...] = ()
+    shares_off_chip: bool = False
+    shares_on_chip: bool = False
+    unread: tuple[str, ...] = ()
+    interval_cycles: int = 0
+    shares_links: bool = False
+    links: RecordedLinks | None = field(default=None, repr=False)
+
+    @property
+    def orders_are_fixed(self) -> bool:
+        """Whether under other depths every unit does the same, only when is not known.
+
+        Then whether a run ends can be told from the record, whatever the memories do.
+        """
+        return not (self.choosers or self.shares_on_chip)
+
+    @property
+    def determinate(self) -> bool:
+        """Whether other depths change nothing but when, and that can be told from the record."""
+        return not self.arbitrated
+
+    @cached_property
+    def arbitrated(self) -> tuple[str, ...]:
+        """Sentences: why other depths may change more than can be told from the record."""
+        sentences = [
+            f"{title} {'take' if len(units) > 1 else 'takes'} whichever input comes first"
+            for title, units in families(self.choosers, str)
+        ]
+        if self.shares_off_chip:
+            sentences.append("the HBM serves bursts as they come")
+        if self.shares_on_chip:
+            sentences.append("the on-chip memory serves units as they ask")
+        if self.shares_links and self.links is None:
+            sentences.append("links of the network carry what is sent at a time")
+        sentences += [f"{unit} sends for cycles that count from no reading" for unit in self.unread]
+        return tuple(sentences)
+
+    @cached_property
+    def depths(self) -> Counters:
+        """Those of the recorded run, in edge order."""
+        return np.array([channel.depth for channel in self.channels], np.int64)
+
+    @cached_property
+    def elements(self) -> Counters:
+        """How many were sent on each channel."""
+        return np.array([channel.elements for channel in self.channels], np.int64)
+
+    @cached_property
+    def base(self) -> Counters:
+        """By channel, where its slots begin among those of all; and how many there are."""
+        slots = [channel.elements + channel.unused for channel in self.channels]
+        return np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
+
+    @cached_property
+    def unit_of(self) -> Counters:
+        """By event, the unit whose it is."""
+        return np.repeat(np.arange(len(self.units)), np.diff(self.first))
+
+    @cached_property
+    def element_of(self) -> Counters:
+        """By event on a channel, the number of its element there; 0 for other events."""
+        found = np.zeros(len(self.events), np.int64)
+        kinds = self.events[:, 0] & e.KIND
+        for its, counted in (
+            ((e.PUT, e.SEND), (e.PUT, e.SEND)),
+            ((e.RESERVE, e.SEND), (e.RESERVE, e.SEND)),
+            # What looks at an element has the number of the dequeue that follows.
+            ((e.TAKE, e.HEAR, e.SEE, e.IDLE), (e.TAKE, e.HEAR)),
+        ):
+            of_these = np.flatnonzero(np.isin(kinds, its))
+            found[of_these] = self._before(of_these, np.isin(kinds[of_these], counted))
+        return found
+
+    def places(self, *kinds: int) -> Counters:
+        """By slot, the event of these ``kinds`` that is about it; -1 where none is."""
+        found = np.full(max(1, int(self.base[-1])), e.NONE)
+        its = np.flatnonzero(np.isin(self.events[:, 0] & e.KIND, kinds))
+        channel = self.events[its, 0] >> e.SHIFT
+        found[self.base[channel] + self._before(its, np.ones(len(its), np.bool_))] = its
+        return found
+
+    def _before(self, its: Counters, counted: NDArray[np.bool_]) -> Counters:
+        """Return for events, in their order, how many on the same channel counted before them."""
+        channel = self.events[its, 0] >> e.SHIFT
+        ordered = np.argsort(channel, kind="stable")
+        counts: Counters = np.cumsum(counted[ordered]) - counted[ordered]
+        begins = np.searchsorted(channel[ordered], np.arange(len(self.channels)))
+        before = np.zeros(len(its), np.int64)
+        before[ordered] = counts - np.append(counts, 0)[begins][channel[ordered]]
+        return before
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """Channels by what ``--depth`` calls them."""
+        return {channel.option: at for at, channel in enumerate(self.channels)}
+
+    def with_work(self, units: Iterable[int], factor: float) -> Record:
+        """Return the same with all work of ``units`` taking ``factor`` as long.
+
+        What a unit's work takes from the first on is rounded to cycles, so that all of it is
+        scaled.
+        """
+        events = self.events.copy()
+        for unit in units:
+            self._scale_work(events, unit, factor)
+        return replace(self, events=events)
+
+    def with_pace(self, units: Sequence[int], factor: float) -> Record:
+        """Return the same with work of ``units`` and their waits for memories so much longer."""
+        slower = self.with_waits(units, factor)
+        for unit in units:
+            self._scale_work(slower.events, unit, factor)
+        return slower
+
+    def _scale_work(self, events: Counters, unit: int, factor: float) -> None:
+        """Let the work of ``unit`` in ``events`` take ``factor`` as long."""
+        its = events[self.first[unit] : self.first[unit + 1]]
+        kinds = its[:, 0] & e.KIND
+        worked = (kinds <= e.LAST_WORKED) | (kinds == e.WORK)
+        ends = np.rint(np.cumsum(its[worked, 1]) * factor).astype(np.int64)
+        its[worked, 1] = np.diff(ends, prepend=0)
+        until = kinds == e.UNTIL
+        its[until, 1] = np.rint(its[until, 1] * factor).astype(np.int64)
+
+    def with_links(self, times: float) -> Record:
+        """Return the same with links that carry so many ``times`` as much; inf for any number.
+
+        What a link carries stays a whole number of bytes, and at least one.
+        """
+        links = self.links
+        if links is None or math.isinf(times):
+            return replace(self, links=None, shares_links=self.shares_links and links is None)
+        wider = tuple(max(1, round(each * times)) for each in links.capacities)
+        return replace(self, links=links._replace(capacities=wider))
+
+    def with_waits(self, units: Sequence[int], factor: float) -> Record:
+        """Return the same with waits of ``units`` for memories that take ``factor`` as long."""
+        events = self.events.copy()
+        its = ((events[:, 0] & e.KIND) == e.WAIT) & np.isin(self.unit_of, units)
+        events[its, 1] = np.rint(events[its, 1] * factor).astype(np.int64)
+        return replace(self, events=events)
+
+
+class Events(NamedTuple):
+    """Events in the order of units and of each unit's own, one array a column.
+
+    Attributes:
+        unit: whose it is.
+        code: channel and kind.
+        work: cycles of work since the event before.
+        amount: where it is no work; see ``events``.
+        since: of a request, the place here of the reading that it counts from.
+    """
+
+    unit: Counters
+    code: Counters
+    work: Counters
+    amount: Counters
+    since: Counters
+
+
+def assembled(parts: Iterable[Events], units: int) -> tuple[Counters, Counters]:
+    """Return where each unit's events begin, and the events; see ``Record``.
+
+    Args:
+        parts: all events; what a unit did first is in no later part than what it did then, and
+            what it asked for in the same part as the reading it counts from.
+        units: how many there are.
+    """
+    paired = [_paired(part, units) for part in parts]
+    counts = np.array([count for count, _ in paired])
+    first = np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).astype(np.int64)
+    events = np.empty((int(first[-1]), 2), np.int64)
+    # Parts are given back as soon as they are copied: together they are as large as the whole.
+    paired.reverse()
+    begin = first[:-1].copy()
+    while paired:
+        count, pairs = paired.pop()
+        _place(events, begin, count, pairs)
+        begin += count
+    return first, events
+
+
+def _place(events: Counters, first: Counters, count: Counters, pairs: Counters) -> None:
+    """Copy a part, of which each unit has ``count``, to where those of its units begin."""
+    its = np.flatnonzero(count)
+    ends = np.cumsum(count)[its]
+    begins = ends - count[its]
+    shift = first[its] - begins
+    # Units that follow each other here and there are copied at once.
+    apart = np.flatnonzero(np.diff(shift, prepend=-1, append=-1))
+    for start, stop in zip(apart[:-1].tolist(), apart[1:].tolist(), strict=True):
+        source = slice(int(begins[start]), int(ends[stop - 1]))
+        to = int(first[its[start]])
+        events[to : to + source.stop - source.start] = pairs[source]
+
+
+def _paired(events: Events, units: int) -> tuple[Counters, Counters]:
+    """Return how many each unit has, and them; work that one has no place for stands before it."""
+    unit, code, work, amount, since = events
+    kinds = code & e.KIND
+    own = kinds <= e.LAST_WORKED
+    amount = np.where(own, work, amount)
+    apart = ~own & (work > 0)
+    at = np.flatnonzero(apart)
+    late = np.flatnonzero(kinds == e.LATE)
+    if len(late):
+        place = np.arange(len(code)) + np.cumsum(apart)
+        code[late] = (place[late] - place[since[late]]) << e.SHIFT | e.LATE
+    count = np.bincount(unit, minlength=units) + np.bincount(unit[at], minlength=units)
+    pairs = np.empty((len(code) + len(at), 2), np.int64)
+    if len(at):
+        code, amount = np.insert(code, at, e.WORK), np.insert(amount, at, work[at])
+    pairs[:, 0], pairs[:, 1] = code, amount
+    return count, pairs

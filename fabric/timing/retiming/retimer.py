@@ -1,0 +1,308 @@
+"""A record, timed again under other depths, and how long its units waited for channels then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from fabric.timing.network.links import NO_LINKS, Links
+from fabric.timing.retiming import events as e
+from fabric.timing.retiming.critical_path import blame
+from fabric.timing.retiming.timing_loop import retime
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.retiming.record import Record, RecordedLinks
+
+__all__ = ["NO_LIMIT", "Blocked", "Retimer", "Waits", "waits_of"]
+
+NO_LIMIT: Final = 1 << 61
+"""Later than any cycle of a run."""
+
+
+class Blocked(NamedTuple):
+    """A unit that can never go on.
+
+    Attributes:
+        unit: its number.
+        channel: which it waits for.
+        full: for a slot; else for an element or the end.
+    """
+
+    unit: int
+    channel: int
+    full: bool
+
+
+class Retimed(NamedTuple):
+    """How a record went under some depths.
+
+    Attributes:
+        cycles: of the run; None where units block each other, or it was given up.
+        blocked: units that can never go on.
+        passed: the event at which the limit was passed; None where it was not.
+    """
+
+    cycles: int | None
+    blocked: tuple[Blocked, ...] = ()
+    passed: int | None = None
+
+
+class Retimer:
+    """Times one record under depths, as often as asked; the stamps of the last time stay.
+
+    Attributes:
+        record: which.
+        base: by channel, where the stamps of its slots begin; and how many there are.
+        issued: by slot, one for each element and each that was never put into, when it was taken.
+        visible: by slot, when its element was visible.
+        usable: by slot, when its credit was usable again; those never put into stay NO_LIMIT.
+        clocks: the unit's clock after each event.
+        timed: how often a record was timed so far.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self.record: Final = record
+        channels = record.channels
+        self.base: Final = record.base
+        size = max(1, int(self.base[-1]))
+        self.issued: Final = np.zeros(size, np.int64)
+        self.visible: Final = np.zeros(size, np.int64)
+        self.usable: Final = np.full(size, NO_LIMIT)
+        self.clocks: Final = np.zeros(max(1, len(record.events)), np.int64)
+        self.timed = 0
+        self._begun_units: Final = np.full((len(record.units), e.UNIT_COLUMNS), e.NONE)
+        self._begun_units[:, e.NOW] = 0
+        self._begun_units[:, e.PC] = record.first[:-1]
+        self._begun_units[:, e.LAST] = record.first[1:]
+        self._begun_channels: Final = np.zeros((len(channels), e.CHANNEL_COLUMNS), np.int64)
+        begun = self._begun_channels
+        begun[:, e.CLOSED] = begun[:, e.DRAINED] = e.NONE
+        begun[:, e.FORWARD] = [channel.forward_cycles for channel in channels]
+        begun[:, e.BACKWARD] = [channel.backward_cycles for channel in channels]
+        begun[:, e.INTERVAL] = record.interval_cycles
+        begun[:, e.BASE] = self.base[:-1]
+        begun[:, e.PRODUCER] = [channel.producer for channel in channels]
+        begun[:, e.CONSUMER] = [channel.consumer for channel in channels]
+        begun[:, e.FLOW] = e.NONE
+        self._shared: Final = None if record.links is None else _Shared(record, record.links)
+        if self._shared is not None:
+            begun[:, e.FLOW] = self._shared.flow_of
+        self._units: Final = self._begun_units.copy()
+        self._channels: Final = begun.copy()
+        self._ready: Final = np.zeros(len(record.units) + 1, np.int64)
+        outputs, first_output = _grouped(begun[:, e.PRODUCER], len(record.units))
+        inputs, first_input = _grouped(begun[:, e.CONSUMER], len(record.units))
+        self._go: Final = retime.over(
+            events=record.events.reshape(-1),
+            units=self._units.reshape(-1),
+            channels=self._channels.reshape(-1),
+            outputs=outputs,
+            first_output=first_output,
+            inputs=inputs,
+            first_input=first_input,
+            issued=self.issued,
+            visible=self.visible,
+            usable=self.usable,
+            clocks=self.clocks,
+            ready=self._ready,
+            **(_NOT_SHARED if self._shared is None else self._shared.arrays),
+        )
+
+    def time(self, depths: Counters | Sequence[int], limit: int = NO_LIMIT) -> Retimed:
+        """Return how the record goes under ``depths``, given in edge order.
+
+        Args:
+            depths: at least 1 each.
+            limit: given up in the first cycle after it.
+        """
+        self.timed += 1
+        np.copyto(self._units, self._begun_units)
+        np.copyto(self._channels, self._begun_channels)
+        self._channels[:, e.DEPTH] = depths
+        if self._shared is not None:
+            self._shared.begin()
+        count = len(self.record.units)
+        # The first unit is on top of the stack.
+        self._ready[:count] = np.arange(count - 1, -1, -1)
+        live, passed = self._go(count, limit)
+        if passed >= 0:
+            return Retimed(None, passed=passed)
+        if live:
+            return Retimed(None, blocked=tuple(self._blocked()))
+        cycles = self._cycles()
+        return Retimed(cycles if cycles <= limit else None, passed=None)
+
+    def blamed(self, retimed: Retimed) -> frozenset[int]:
+        """Return channels, one of which has to be deeper for the last timing to end otherwise.
+
+        Where units block each other, those that are full in a loop they are in; where a limit
+        was passed, those whose slots were waited for on the way to the event that passed it; and
+        where neither is so, those on the way to the last cycle. None, and no depths help.
+
+        Nothing is known of records with links, on which other channels may have been in the way.
+        """
+        assert self._shared is None
+        if retimed.blocked:
+            loop = self.loop_of(retimed.blocked)
+            return frozenset(each.channel for each in loop if each.full)
+        record = self.record
+        pc = self._last_event() if retimed.passed is None else retimed.passed
+        self._blamed[:] = 0
+        self._go_back(pc, int(record.unit_of[pc]))
+        return frozenset(np.flatnonzero(self._blamed).tolist())
+
+    def loop_of(self, blocked: Iterable[Blocked]) -> tuple[Blocked, ...]:
+        """Return units that wait for each other, each for the next and the last for the first."""
+        awaits = {each.unit: each for each in blocked}
+        done: set[int] = set()
+        for start in awaits:
+            way: list[int] = []
+            unit = start
+            while unit in awaits and unit not in done:
+                done.add(unit)
+                way.append(unit)
+                wait = awaits[unit]
+                channel = self.record.channels[wait.channel]
+                unit = channel.consumer if wait.full else channel.producer
+            if unit in way:
+                return tuple(awaits[each] for each in way[way.index(unit) :])
+        return ()
+
+    def _last_event(self) -> int:
+        """Return the event after which the run was over."""
+        now = self._units[:, e.NOW].copy()
+        clients = list(self.record.clients)
+        now[clients] += self.record.shutdown_cycles
+        return int(self.record.first[int(now.argmax()) + 1]) - 1
+
+    @cached_property
+    def _blamed(self) -> Counters:
+        return np.zeros(len(self.record.channels), np.int64)
+
+    @cached_property
+    def _go_back(self) -> Callable[..., tuple[int, ...]]:
+        record = self.record
+        finishes = np.flatnonzero((record.events[:, 0] & e.KIND) == e.FINISH)
+        finish = np.full(len(record.units), e.NONE)
+        finish[record.unit_of[finishes]] = finishes
+        return blame.over(
+            events=record.events.reshape(-1),
+            first=record.first,
+            channels=self._channels.reshape(-1),
+            element=record.element_of,
+            put=record.places(e.SEND, e.PUT),
+            taken=record.places(e.TAKE, e.HEAR),
+            finish=finish,
+            visible=self.visible,
+            clocks=self.clocks,
+            blamed=self._blamed,
+        )
+
+    def _cycles(self) -> int:
+        now = self._units[:, e.NOW]
+        cycles = int(now.max())
+        clients = self.record.clients
+        if clients:
+            cycles = max(cycles, int(now[list(clients)].max()) + self.record.shutdown_cycles)
+        return cycles
+
+    def _blocked(self) -> list[Blocked]:
+        found = []
+        for unit in np.flatnonzero(self._units[:, e.AWAITS] >= 0).tolist():
+            kind = int(self.record.events[self._units[unit, e.PC], 0]) & e.KIND
+            channel = int(self._units[unit, e.AWAITS])
+            found.append(Blocked(unit, channel, kind in (e.SEND, e.RESERVE)))
+        return found
+
+
+class _Shared:
+    """Links that channels of a record share, on which nothing is under way when a timing begins.
+
+    Attributes:
+        arrays: see ``kernel.retime``.
+        flow_of: by channel, the flow that leads to it; NONE where none does.
+    """
+
+    def __init__(self, record: Record, shared: RecordedLinks) -> None:
+        """Have places for all elements of ``record``, whose channels share links so."""
+        sizes = np.zeros(max(1, int(record.base[-1])), np.int64)
+        for channel, sizes_bytes in shared.sizes_bytes.items():
+            begin, end = record.base[channel], record.base[channel + 1]
+            count = min(len(sizes_bytes), int(end - begin))
+            sizes[begin : begin + count] = sizes_bytes[:count]
+            # What a unit waited to send when the run stopped is taken to be as large as the last.
+            sizes[begin + count : end] = sizes_bytes[-1] if len(sizes_bytes) else 0
+        links = Links(shared.capacities, [links for links, _ in shared.flows])
+        self.flow_of: Final = np.full(len(record.channels), e.NONE)
+        most = []
+        for flow, (_, channels) in enumerate(shared.flows):
+            self.flow_of[list(channels)] = flow
+            for _ in channels:
+                links.count_end(flow)
+            slots = max(int(np.diff(record.base)[list(channels)].max()), 1)
+            most.append(1 << (slots - 1).bit_length())
+        links.reserve(np.array(most))
+        starts = np.cumsum([len(shared.flows) + 1, *(len(each) for _, each in shared.flows)])
+        numbers = [channel for _, channels in shared.flows for channel in channels]
+        ends = np.array([*starts.tolist(), *numbers], np.int64)
+        self.arrays: Final[Mapping[str, Counters]] = {
+            **links.arrays, "sizes": sizes, "ends": ends
+        }  # fmt: skip
+        self._begun: Final = {name: array.copy() for name, array in links.arrays.items()}
+
+    def begin(self) -> None:
+        """Let nothing be under way."""
+        for name, array in self._begun.items():
+            np.copyto(self.arrays[name], array)
+
+
+_NOT_SHARED: Final[Mapping[str, Counters]] = {
+    **NO_LINKS, "sizes": np.zeros(1, np.int64), "ends": np.zeros(1, np.int64)
+}  # fmt: skip
+
+
+def _grouped(unit_of: Counters, units: int) -> tuple[Counters, Counters]:
+    """Return channels by unit, one after the other, and where those of each unit begin."""
+    ordered = np.argsort(unit_of, kind="stable")
+    first = np.searchsorted(unit_of[ordered], np.arange(units + 1))
+    return ordered.astype(np.int64), first.astype(np.int64)
+
+
+class Waits(NamedTuple):
+    """Of a record that came to its end.
+
+    Attributes:
+        ends: by unit, its final clock.
+        empty: by channel, cycles its consumer waited for an element or the end.
+        full: by channel, cycles its producer waited for a slot, credits on their way back included.
+    """
+
+    ends: Counters
+    empty: Counters
+    full: Counters
+
+
+def waits_of(retimer: Retimer) -> Waits:
+    """Return how long units waited in the last timing, which came to its end."""
+    record, clocks = retimer.record, retimer.clocks
+    code, amount = record.events.T
+    before = np.append(0, clocks[:-1])[: len(code)]
+    # Every unit has an event: its end.
+    before[record.first[:-1]] = 0
+    kind, channel = code & e.KIND, code >> e.SHIFT
+    worked = np.where(kind == e.IDLE, 0, amount)
+    waited = clocks[: len(code)] - before - worked
+
+    def of(*kinds: int) -> Counters:
+        its = np.isin(kind, kinds)
+        found = np.bincount(channel[its], waited[its], len(record.channels))
+        return found.astype(np.int64)
+
+    ends: Counters = clocks[record.first[1:] - 1].copy()
+    return Waits(ends, of(e.SEE, e.TAKE, e.HEAR, e.END, e.IDLE), of(e.SEND, e.RESERVE))

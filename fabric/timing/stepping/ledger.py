@@ -1,0 +1,339 @@
+"""What units of a held run have told: what happened up to its cycle, and later; its state then.
+
+Units run ahead in their own time; their stamps say what belongs to a cycle. The state is counted as
+that of a recorded run (``fabric.timing.log.tally``): all that bears a stamp up to the cycle has
+happened, and nothing later, however far units have run ahead.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from typing_extensions import override
+
+from fabric.messages.telling.causes import WAITS, Cause, Operation
+from fabric.timing.engine.channel_rule import visible_from
+from fabric.timing.engine.networked_channel import NetworkedChannel
+from fabric.timing.log import columns as c
+from fabric.timing.log.log_rows import BURST, LONG_COLUMNS, OPERATION_COLUMNS, KeptRows, as_long
+from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
+from fabric.timing.log.watcher import Watcher
+from fabric.timing.state.run_state import OnChipState, RunState, WaitState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from fabric.graph.values.value import Element
+    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.engine.observed_channel import ObservedChannel
+    from fabric.timing.engine.observer import Sent, Stamp, Taken, Transferred, Watched
+    from fabric.timing.engine.unit import Unit, Wait
+    from fabric.timing.machine.machine import Machine
+
+__all__ = ["Held", "Ledger", "state_at"]
+
+_CYCLE, _AMOUNT = OPERATION_COLUMNS.index("cycle"), OPERATION_COLUMNS.index("amount")
+
+
+class Held(NamedTuple):
+    """An element that was sent and not dequeued.
+
+    Attributes:
+        number: of it in its stream, from 0 on, bare stops included, as in traces.
+        value: a tile, say; ``Empty`` where it is a bare stop.
+        stop: the level of the stop that rides on it; 0 for none.
+        sent_cycle: the producer's clock when it was sent.
+        visible_cycle: from which on the consumer can see it; None while it is on links that others
+            use, too: what is sent later may delay it.
+    """
+
+    number: int
+    value: object
+    stop: int
+    sent_cycle: int
+    visible_cycle: int | None
+
+
+class Ledger(Watcher):
+    """Keeps the rows of a run; those up to a cycle that only moves forward are counted and gone.
+
+    Attributes:
+        requests: of bursts that were answered by the cycle.
+    """
+
+    def __init__(self) -> None:
+        self._kept: Final = KeptRows()
+        super().__init__(self._kept.rows)
+        self._clear()
+
+    @override
+    def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
+        super().begin(units, next_order)
+        self._clear()
+
+    def _clear(self) -> None:
+        """Have been told nothing: a run may start again."""
+        self._kept.take()
+        self.requests = 0
+        # Of each channel as many that were dequeued and counted as it has slots, and all later.
+        self._moved = np.zeros((0, c.ROW), np.int64)
+        self._operations = np.zeros((0, len(OPERATION_COLUMNS)), np.int64)
+        self._dequeued: list[deque[tuple[Element, Sent]]] = []
+        self._tally: Tally
+
+    @override
+    def watch(self, channel: Watched) -> Transferred | None:
+        told = super().watch(channel)
+        assert told is not None
+        dequeued: deque[tuple[Element, Sent]] = deque()
+        self._dequeued.append(dequeued)
+
+        def transferred(element: Element, sent: Sent, seen: Stamp, taken: Taken | None) -> None:
+            dequeued.append((element, sent))
+            told(element, sent, seen, taken)
+
+        return transferred
+
+    @override
+    def left_over(
+        self, channel: Watched, element: Element, sent: Sent, seen: Stamp | None, cycle: int
+    ) -> None:
+        self._dequeued[channel.number].append((element, sent))
+        super().left_over(channel, element, sent, seen, cycle)
+
+    def open(self, machine: Machine) -> None:
+        """Begin with a run on ``machine``, of which nothing was told yet."""
+        ways = [
+            (
+                each.producer.index,
+                each.consumer.index,
+                each.forward_cycles,
+                each.backward_cycles,
+                isinstance(each, NetworkedChannel),
+            )
+            for each in machine.channels
+        ]
+        self._tally = Tally(len(machine.units), np.array(ways, np.int64))
+
+    def go_to(self, cycle: int, machine: Machine) -> None:
+        """Count what had happened by ``cycle``: all of it has been told."""
+        self._take()
+        rows, operations = self._moved, self._operations
+        channel, element, taken = rows[:, c.CHANNEL], rows[:, c.ELEMENT], rows[:, c.TAKEN]
+        next_element = self._tally.carried[:, c.NEXT].copy()
+        gone = taken <= cycle
+        over = operations[:, _CYCLE] <= cycle
+        new = rows[gone & (element >= next_element[channel])]
+        waits = waits_of(new, operations[over], self._tally.ways)
+        self._tally.count(rows[gone], waits, cycle)
+        bursts = operations[over & (operations[:, 0] == BURST)]
+        self.requests += int(bursts[:, _AMOUNT].sum())
+        self._operations = operations[~over]
+        after = self._tally.carried[:, c.NEXT]
+        counted = after - next_element
+        for number in np.flatnonzero(counted).tolist():
+            dequeued = self._dequeued[number]
+            for _ in range(counted[number]):
+                dequeued.popleft()
+        slots = np.array([each.depth for each in machine.channels], np.int64)
+        self._moved = rows[element >= (after - slots)[channel]]
+
+    def counted(
+        self, cycle: int, more: Iterable[Sequence[int]]
+    ) -> tuple[Tally, dict[int, Counters]]:
+        """Return what had happened by the cycle that it has gone to, and waits under way in it.
+
+        Args:
+            cycle: that one.
+            more: waits that nobody has told of; see ``fabric.timing.log.columns``.
+        """
+        tally = self._tally.copy()
+        rows = self._all_rows()
+        later = rows[rows[:, c.ELEMENT] >= tally.carried[rows[:, c.CHANNEL], c.NEXT]]
+        reserved = _table(self.reserved, len(OPERATION_COLUMNS))
+        waits = waits_of(later, np.concatenate([self._operations, reserved]), tally.ways)
+        waits = np.concatenate([waits, _table(more, c.WAIT)])
+        return tally, tally.count(rows, waits, cycle)
+
+    def held_of(self, channel: ObservedChannel, cycle: int) -> list[Held]:
+        """Return what ``channel`` held in the cycle that it has gone to, oldest first."""
+        sent = [*self._dequeued[channel.number], *(each[:2] for each in channel.held)]
+        number = int(self._tally.carried[channel.number, c.NEXT])
+        found = []
+        for place, ((value, stop), stamps) in enumerate(sent):
+            if stamps[1] > cycle:
+                break
+            requested_cycle = stamps[3] if len(stamps) > 3 else -1
+            visible = visible_from(stamps[1], channel.forward_cycles, requested_cycle)
+            arrived = place < len(sent) - channel.under_way
+            found.append(Held(number + place, value, stop, stamps[1], visible if arrived else None))
+        return found
+
+    def sent_cycle(self, channel: int, values: int) -> int | None:
+        """Return when value number ``values``, from 1 on, was sent, if it was."""
+        counts = self._tally.carried[channel]
+        return self._cycle_of(c.SENT, channel, values - int(counts[c.TAKEN_VALUES]))
+
+    def taken_cycle(self, channel: int, values: int) -> int | None:
+        """Return when the operator dequeued its value number ``values``, from 1 on, if it did."""
+        counts = self._tally.carried[channel]
+        count = int(counts[c.TAKEN_VALUES] - counts[c.LEFT_OVER_VALUES])
+        return self._cycle_of(c.TAKEN, channel, values - count)
+
+    def _cycle_of(self, column: int, channel: int, value: int) -> int | None:
+        """Return the cycle in which a value, the how many-th of those to come, was moved."""
+        rows = self._all_rows()
+        rows = rows[(rows[:, c.CHANNEL] == channel) & (rows[:, c.STOP] >= 0)]
+        rows = rows[rows[:, c.ELEMENT] >= self._tally.carried[channel, c.NEXT]]
+        if column == c.TAKEN:
+            rows = rows[(rows[:, column] >= 0) & (rows[:, c.TAKEN_ORDER] >= 0)]
+        return int(rows[value - 1, column]) if 0 < value <= len(rows) else None
+
+    def next_cycle(self, after: int) -> int | None:
+        """Return the first cycle after ``after`` in which something is known to have happened.
+
+        That is: an element was sent or dequeued, or the off-chip memory has answered.
+        """
+        rows = self._all_rows()
+        bursts = self._operations[self._operations[:, 0] == BURST, _CYCLE]
+        cycles = np.concatenate([rows[:, c.SENT], rows[:, c.TAKEN], bursts])
+        later = cycles[cycles > after]
+        return int(later.min()) if later.size else None
+
+    def _take(self) -> None:
+        """Put what was told since to the rest."""
+        transfers, operations = self._kept.take()
+        tables = [as_long(table) for table in transfers if len(table)]
+        if tables:
+            self._moved = _in_order(np.concatenate([self._moved, *tables]))
+        self._operations = np.concatenate([self._operations, operations])
+
+    def _all_rows(self) -> Counters:
+        """Return rows of what is held, too."""
+        self._take()
+        return _in_order(np.concatenate([self._moved, _table(self.pending, len(LONG_COLUMNS))]))
+
+
+def _in_order(rows: Counters) -> Counters:
+    return rows[np.lexsort((rows[:, c.ELEMENT], rows[:, c.CHANNEL]))]
+
+
+def _table(rows: Iterable[Sequence[int]], columns: int) -> Counters:
+    return np.array(list(rows), np.int64).reshape(-1, columns)
+
+
+def state_at(ledger: Ledger, machine: Machine, cycle: int) -> RunState:
+    """Return the state in ``cycle``: the one that ``ledger`` has gone to.
+
+    A unit that works has come to ``cycle``; one that waits stands where it began to, and the wait
+    counts once it is over. What is to come is not known: a unit that takes what comes first, of
+    several streams, waits for all that are open; who holds room on chip is not known in between,
+    nor what a unit has computed before it has ended, nor what the HBM has counted.
+    """
+    return _Moment(ledger, machine, cycle).state()
+
+
+class _Moment:
+    """One cycle of a run, and what units wait for in it."""
+
+    def __init__(self, ledger: Ledger, machine: Machine, cycle: int) -> None:
+        self._ledger: Final = ledger
+        self._machine: Final = machine
+        self._cycle: Final = cycle
+        self._number: Final[dict[object, int]] = {
+            channel: number for number, channel in enumerate(machine.channels)
+        }
+        self._wants_room: Final = {unit.index for unit, _ in machine.on_chip.requests}
+        self._parked: Final = [
+            unit for unit in machine.units if unit.wait is not None and unit.now <= cycle
+        ]
+
+    def state(self) -> RunState:
+        """Return it."""
+        machine, cycle = self._machine, self._cycle
+        waits: dict[int, WaitState] = {}
+        seen: list[tuple[int, ...]] = []
+        for unit in self._parked:
+            if unit.drains:
+                self._drain(unit, waits, seen)
+        tally, under_way = self._ledger.counted(cycle, seen)
+        for unit in self._parked:
+            if unit.wait is not None and not unit.drains:
+                waits[unit.index] = self._wait(unit, unit.wait, tally)
+        for number, row in under_way.items():
+            wait = wait_state(row)
+            if row[c.CHOSE]:
+                channels = self._open_inputs(number, tally)
+                wait = wait._replace(channels=channels, any_of=len(channels) > 1)
+            waits[number] = wait
+        on_chip = machine.on_chip
+        stems = [
+            (*fixed, channel.depth, channel.forward_cycles, channel.backward_cycles)
+            for fixed, channel in zip(machine.fixed.channels, machine.channels, strict=True)
+        ]
+        return RunState(
+            program=machine.plan.program.name,
+            cycles=cycle,
+            units=tally.units(machine.fixed.units, waits, self._ends(waits), cycle),
+            channels=tally.channels(stems, self._closed(), {}),
+            on_chip=OnChipState(
+                on_chip.capacity_bytes,
+                tuple((unit.index, size) for unit, size in on_chip.requests if unit.now <= cycle),
+                () if on_chip.capacity_bytes is None else None,
+                on_chip.pages,
+            ),
+            hbm_bytes_moved=self._ledger.requests * machine.plan.program.hardware.hbm.request_bytes,
+            # The memory has gone on with what units handed over later.
+            hbm=None,
+        )
+
+    def _ends(self, waits: dict[int, WaitState]) -> dict[int, UnitEnd]:
+        """Return what units came to that have ended."""
+        return {
+            unit.index: UnitEnd(unit.now, finished=True, busy_cycles=None, flops=unit.flops)
+            for unit in self._machine.units
+            if unit.finished and unit.now <= self._cycle and unit.index not in waits
+        }
+
+    def _closed(self) -> dict[int, int]:
+        """Return when streams were ended, by the numbers of their channels."""
+        return {
+            number: channel.closed_cycle
+            for number, channel in enumerate(self._machine.channels)
+            if channel.closed_cycle is not None and channel.closed_cycle <= self._cycle
+        }
+
+    def _wait(self, unit: Unit, wait: Wait, tally: Tally) -> WaitState:
+        """Return what ``unit`` is parked for since a cycle up to this one."""
+        operation = wait.operation
+        channels = tuple(self._number[channel] for channel in wait.channels)
+        if channels and wait.any_of:
+            operation, channels = Operation.RECEIVE, self._open_inputs(unit.index, tally)
+        elif operation is Operation.REACH and unit.index in self._wants_room:
+            operation = Operation.CAPACITY
+        return WaitState(operation, channels, unit.now, len(channels) > 1, wait.stops)
+
+    def _drain(self, unit: Unit, waits: dict[int, WaitState], seen: list[tuple[int, ...]]) -> None:
+        """Let ``unit``, whose operator has done its work, see the ends of its inputs in turn."""
+        now = unit.now
+        for source in self._machine.ports[unit.index].inputs:
+            number, closed_cycle = self._number[source], source.closed_cycle
+            if closed_cycle is None or closed_cycle > self._cycle:
+                waits[unit.index] = WaitState(
+                    Operation.RECEIVE, (number,), now, any_of=False, stops=None
+                )
+                return
+            if closed_cycle > now and not source.ended:
+                waited = closed_cycle - now
+                seen.append((unit.index, WAITS.index(Cause.EMPTY), number, closed_cycle, waited, 0))
+                now = closed_cycle
+
+    def _open_inputs(self, unit: int, tally: Tally) -> tuple[int, ...]:
+        """Return the inputs of a unit from which an element may come."""
+        closed = self._closed()
+        numbers = (self._number[source] for source in self._machine.ports[unit].inputs)
+        return tuple(
+            number for number in numbers if number not in closed or tally.carried[number, c.HELD]
+        )

@@ -1,0 +1,196 @@
+"""Holds a run: the thread in which it goes on waits until another one says how far.
+
+The run's clock serves it as it serves a merge: it asks for its turn at a cycle, and has it when
+nothing before that cycle can happen any more. Then everything up to the cycle before is known, and
+nobody's clock was touched.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Final
+
+import trio
+from typing_extensions import override
+
+from fabric.messages.telling.place import Place
+from fabric.timing.engine.observed_channel import ObservedChannel
+from fabric.timing.engine.unit import Unit
+from fabric.timing.machine.machine import Companion
+from fabric.timing.machine.state_of import cycles_of, state_of
+from fabric.timing.stepping.ledger import Ledger, state_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fabric.timing.machine.machine import Machine
+    from fabric.timing.state.run_state import RunState
+    from fabric.timing.stepping.goals import Goal
+    from fabric.timing.stepping.ledger import Held
+
+__all__ = ["FINISH", "Stepper"]
+
+FINISH: Final = "finish"
+"""Asked for in the place of a goal: go on to the end, and be held nowhere."""
+
+_NEVER: Final = 1 << 62
+
+_LOOK_SECONDS: Final = 0.1
+"""So often does who waits for a run look whether a signal came."""
+
+_FIRST_CYCLES: Final = 64
+_CHUNK_CYCLES: Final = 1_024
+_SHORT_SECONDS: Final = 0.02
+_LONG_SECONDS: Final = 0.1
+"""So long should the machine run before it is looked whether somebody wants it to pause."""
+
+
+class Stepper(Ledger, Companion):
+    """Runs beside a machine and lets it go on as far as it is asked to.
+
+    Between two goals the machine's thread waits, and another one may look.
+
+    Attributes:
+        cycle: in which the run is held.
+        over: nothing will happen any more, or the run has failed.
+        pausing: set from outside, it lets the run be held soon, wherever it is.
+        machine: that is held; None before the run.
+        interrupt: abandons the run, from any thread; says whether it still goes on.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cycle = 0
+        self.over = False
+        self.pausing = False
+        self.machine: Machine | None = None
+        self.interrupt: Callable[[], bool] = lambda: False
+        self._known_cycle = -1
+        self._chunk_cycles = _CHUNK_CYCLES
+        self._let_go = False
+        self._asked: Final[SimpleQueue[Goal | str | None]] = SimpleQueue()
+        self._resting: Final = threading.Event()
+
+    def ask(self, goal: Goal | str | None) -> None:
+        """Let the run go on to ``goal``, to the end with ``FINISH``; None abandons it."""
+        self._resting.clear()
+        self._asked.put(goal)
+
+    def wait(self) -> None:
+        """Wait until the run is held, or has ended; a wait that was interrupted can be repeated."""
+        # A signal that comes just before a thread goes to sleep does not wake it: Ctrl-C would wait
+        # for the run, and an endless one for ever.
+        while not self._resting.wait(_LOOK_SECONDS):
+            pass
+
+    def rest(self) -> None:
+        """Let who waits go on: the run is held, or has ended."""
+        self._resting.set()
+
+    @override
+    def attach(self, machine: Machine, interrupt: Callable[[], bool]) -> None:
+        self.machine = machine
+        self.interrupt = interrupt
+        self.open(machine)
+        # The clock does not advance before ``run`` has asked for its turn.
+        machine.clock.running += 1
+
+    @override
+    async def run(self) -> None:
+        machine = self.machine
+        assert machine is not None
+        clock = machine.clock
+        unit = Unit("", -1, Place("", 0), bytes_per_cycle=1)
+        unit.strand.begin(conducted=False)
+        while not self._let_go:
+            goal = self._asked.get()
+            if goal is None:
+                self.interrupt()
+                await trio.sleep_forever()
+            elif isinstance(goal, str):
+                self._let_go = True
+            else:
+                await self._go(goal, machine, unit)
+                self.rest()
+        clock.bound(None)
+        clock.leave()
+
+    async def _go(self, goal: Goal, machine: Machine, unit: Unit) -> None:
+        clock = machine.clock
+        spent = clock.spent and self._known_cycle >= 0
+        chunk = _FIRST_CYCLES
+        while True:
+            found = goal.cycle(self, self.cycle)
+            last = cycles_of(machine) if spent else None
+            if last is not None:
+                self._view(last if found is None else min(found, last), machine)
+                self.over = self.cycle == last
+                return
+            if found is not None and found <= self._known_cycle:
+                self._view(found, machine)
+                return
+            if self._known_cycle >= 0:
+                self._view(self._known_cycle, machine)
+            if self.pausing:
+                return
+            cycle = self._known_cycle + chunk
+            chunk = min(2 * chunk, self._chunk_cycles)
+            await self._advance(cycle if found is None else min(found, cycle), machine, unit)
+            spent = clock.spent
+
+    async def _advance(self, cycle: int, machine: Machine, unit: Unit) -> None:
+        """Let everything up to ``cycle`` happen."""
+        start = time.perf_counter()
+        clock = machine.clock
+        if machine.failures.first_cycle is None and not machine.failures.circling:
+            # Elements that are sent or taken far ahead take room.
+            clock.bound(cycle + 2)
+        await clock.reach(unit, cycle + 1)
+        self._known_cycle = cycle
+        seconds = time.perf_counter() - start
+        if seconds > _LONG_SECONDS:
+            self._chunk_cycles = max(1, self._chunk_cycles // 2)
+        elif seconds < _SHORT_SECONDS:
+            self._chunk_cycles *= 2
+
+    def _view(self, cycle: int, machine: Machine) -> None:
+        self.cycle = cycle
+        self.go_to(cycle, machine)
+
+    def end(self) -> None:
+        """Look at the run where it has ended: at its failure, where it has failed."""
+        machine = self.machine
+        assert machine is not None
+        cycle = machine.failures.first_cycle
+        if cycle is None:
+            circling = [unit.now for unit, _ in machine.failures.circling]
+            moving = [] if machine.clock.spent else [machine.clock.pace_cycle - 1]
+            cycle = min(circling or moving, default=cycles_of(machine))
+        self.over = True
+        self._view(max(cycle, self.cycle), machine)
+
+    def state(self) -> RunState:
+        """Return the state in the cycle in which the run is held."""
+        machine = self.machine
+        assert machine is not None
+        return state_of(machine) if self._at_end else state_at(self, machine, self.cycle)
+
+    def held(self, channel: int) -> list[Held]:
+        """Return what a channel holds, oldest first."""
+        machine = self.machine
+        assert machine is not None
+        if self._at_end:
+            self.go_to(_NEVER, machine)
+        watched = machine.channels[channel]
+        assert isinstance(watched, ObservedChannel)
+        return self.held_of(watched, self.cycle)
+
+    @property
+    def _at_end(self) -> bool:
+        """Whether the run has come to its last state: what nobody dequeues is dequeued, too."""
+        machine = self.machine
+        assert machine is not None
+        failed = machine.failures.first_cycle is not None
+        return self.over and not failed and self.cycle == cycles_of(machine)
