@@ -1,4 +1,4 @@
-"""Whether depths for some inputs back to back are those for ever more of them."""
+"""What sizing found: depths with their reasons, and how far they are proved."""
 
 from __future__ import annotations
 

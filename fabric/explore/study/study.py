@@ -1,4 +1,4 @@
-"""Inputs that are kept apart, to try on them what was found with the others."""
+"""A study: a program, its space of designs, the inputs, what is minimized, and conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies between units: a mesh of sites, routes over it, and the fair shares of its links."""
+"""What lies between units: flows over links, and the fair shares of them."""
 
 from __future__ import annotations
 
