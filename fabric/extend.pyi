@@ -5,7 +5,7 @@ from .analysis.trace.analysis.moment import Moment as Moment
 from .analysis.trace.analysis.stalled import Stalls as Stalls
 from .analysis.trace.analysis.summary import TraceSummary as TraceSummary
 from .analysis.trace.export import export_form as export_form
-from .analysis.trace.reading.queries import Table as Table
+from .analysis.trace.reading.table import Table as Table
 from .graph.arguments.checks import Bounds as Bounds
 from .graph.arguments.described import Described as Described
 from .graph.arguments.described import checked as checked

@@ -23,7 +23,7 @@ from fabric.analysis.trace.printing import (
     summary_sheet,
     what_if_sheet,
 )
-from fabric.analysis.trace.reading.queries import Table
+from fabric.analysis.trace.reading.table import Table
 from fabric.explore.serving.measures import Measures
 from fabric.explore.serving.printing import serving_sheet
 from fabric.explore.serving.result import ServingResult

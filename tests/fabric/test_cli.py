@@ -470,11 +470,12 @@ class TestHost:
         assert str(threads) == counted.read_text()
 
     def test_help_imports_nothing_large(self) -> None:
-        """``--help`` answers at once: no runtime, no numbers, no compiler, no database."""
+        """What is only told is told at once: no runtime, no numbers, no compiler, no database."""
         large = ["duckdb", "networkx", "numba", "numpy", "rich", "structlog", "sympy", "trio"]
         large += ["fabric.runs.report"]  # a tenth of the time
 
         assert "[] 0" == _imported(large, "run", "--help")
+        assert "[] 0" == _imported(large, "trace", "query", "--list")
 
     def test_run_imports_what_it_needs(self, tmp_path: Path) -> None:
         """A run that completes on the default hardware reads no TOML and looks for no deadlock."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from typing_extensions import override
 
-from fabric.analysis.trace.reading.queries import QUERIES, Table
+from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.analysis.trace.reading.reader import RecordedRun
+from fabric.analysis.trace.reading.table import Table
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import checked
 from fabric.messages.telling.events import Log

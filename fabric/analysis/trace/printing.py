@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.stalled import ChargedRoot, SlowMemory, StalledUnit, Stalls
     from fabric.analysis.trace.analysis.summary import TraceSummary, UnitLeft
     from fabric.analysis.trace.analysis.what_if import BlockedUnit, ChannelWaits, Gain, WhatIf
-    from fabric.analysis.trace.reading.queries import Table
+    from fabric.analysis.trace.reading.table import Table
     from fabric.timing.state.run_state import ChannelState
 
 __all__ = [

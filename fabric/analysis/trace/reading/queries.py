@@ -1,33 +1,15 @@
-"""Queries for the usual questions, the schema for others, and rows of a trace as columns."""
+"""Queries for the usual questions, and the schema for those that they do not answer."""
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-# Any: rows are what the database gives; pandas has no types.
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
-
-import duckdb
-from typing_extensions import override
-
-from fabric.analysis.trace.reading.reader import refused
-from fabric.messages.telling.errors import FabricError
-from fabric.messages.telling.sheet import shown
 from fabric.messages.telling.vocabulary import FIELDS, TABLES
-from fabric.messages.telling.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-
-__all__ = ["QUERIES", "Table", "describe"]
-
-Answer = TypeVar("Answer")
-
-_READING: Final = {"SELECT", "EXPLAIN", "MULTI"}
-"""Statements that have rows and change nothing; PIVOT is made of several."""
+__all__ = ["QUERIES", "describe"]
 
 
 class Query(NamedTuple):
@@ -176,108 +158,3 @@ def describe() -> Iterator[str]:
             field = FIELDS[column]
             unit = f" [{field.unit}]" if field.unit else ""
             yield f"  {column:22}{field.meaning}{unit}"
-
-
-class Database(Protocol):
-    """Where the rows are."""
-
-    def cursor(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection of its own, which only reads."""
-        ...
-
-
-class Table:
-    """The rows of a query, which is executed whenever they are asked for.
-
-    It has Arrow's stream of columns (``__arrow_c_stream__``): ``pyarrow.table(table)`` and
-    ``polars.DataFrame(table)`` take it as it is, ``table.df()`` is a DataFrame of pandas, where
-    these are installed. Cycles and counts are 64-bit integers; what is not there is null.
-
-    Attributes:
-        name: of the table, or the query.
-        columns: their names.
-    """
-
-    def __init__(self, database: Database, name: str, sql: str) -> None:
-        """Stand for the rows of ``sql``.
-
-        Raises:
-            ConfigurationError: the database refuses it: it is no SQL, or does not only read.
-        """
-        self.name: Final = name
-        self._database: Final = database
-        self._sql: Final = sql
-        self._asked(self._check)
-        self.columns: Final[tuple[str, ...]] = tuple(self._asked(self._relation).columns)
-
-    def rows(self, first: int | None = None) -> list[tuple[Any, ...]]:
-        """Return all rows, or the ``first``, in Python's own numbers and texts; null is None."""
-        if first is None:
-            return self._asked(lambda: self._relation().fetchall())
-        return self._asked(lambda: self._relation().limit(first).fetchall())
-
-    def numpy(self) -> dict[str, np.ndarray]:
-        """Return the columns as numpy arrays; one with nulls is masked."""
-        return self._asked(lambda: self._relation().fetchnumpy())
-
-    def df(self) -> Any:
-        """Return the columns as a DataFrame of pandas.
-
-        Raises:
-            ConfigurationError: pandas is not installed.
-        """
-        if importlib.util.find_spec("pandas") is None:
-            raise refused(
-                "df() needs pandas, which is not installed: expected `pip install pandas`"
-            )
-        return self._asked(lambda: self._relation().df())
-
-    def __len__(self) -> int:
-        """How many rows there are."""
-        return self._asked(lambda: len(self._relation()))
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the columns for Arrow's readers; see Arrow's PyCapsule interface."""
-        return self._asked(lambda: self._relation().__arrow_c_stream__(requested_schema))
-
-    @override
-    def __repr__(self) -> str:
-        return f"Table({self.name!r}, columns={list(self.columns)})"
-
-    @override
-    def __str__(self) -> str:
-        """Its first rows, as ``trace query`` prints them; its name where the trace is closed."""
-        try:
-            return shown(self, "text") or repr(self)
-        except FabricError:
-            return repr(self)
-
-    def _repr_html_(self) -> str | None:
-        """What a notebook shows of it: its first rows."""
-        return shown(self)
-
-    def _relation(self) -> duckdb.DuckDBPyRelation:
-        found = self._database.cursor().sql(self._sql)
-        assert found is not None  # statements without rows were refused
-        return found
-
-    def _check(self) -> None:
-        """Refuse what does not only read."""
-        found = [statement.type.name for statement in duckdb.extract_statements(self._sql)]
-        if len(found) != 1:
-            raise duckdb.Error(
-                f"{counted(len(found), 'statement')} are found where one is expected"
-            )
-        if found[0] not in _READING:
-            what = found[0].replace("_", " ")
-            raise duckdb.Error(f"{what} asks for no rows, and a trace is only read")
-
-    def _asked(self, ask: Callable[[], Answer]) -> Answer:
-        """Ask the database, and say what it refuses."""
-        try:
-            return ask()
-        except duckdb.Error as error:
-            raise refused(
-                f"query {self.name!r}: {str(error).splitlines()[0]}: expected SQL over the tables "
-                f"{', '.join(TABLES)}, or one of {', '.join(QUERIES)}"
-            ) from None
