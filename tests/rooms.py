@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import textwrap
+import tomllib
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -24,8 +26,6 @@ PICTURE: Final = ROOT / "ARCHITECTURE.svg"
 
 _ABOVE: Final = ("programs", "operators")
 _FACADE: Final = "fabric"
-_WIRING: Final = "fabric.graph.wiring."
-_PORTS: Final = "fabric.timing.engine.ports"
 _LETTERS: Final = 46
 _TITLE, _SMALL = 8.4, 6.1
 _MARGIN: Final = 16.0
@@ -39,17 +39,20 @@ _STYLE: Final = (
 def wings() -> dict[str, set[str]]:
     """Return for each wing those it imports: folders of ``fabric``, and what stands above it.
 
-    What wires operators knows the type of the ports that their runs are given: that is left out.
+    Imports that go up, which the layers of ``pyproject.toml`` name, are left out.
     """
     found: dict[str, set[str]] = {}
     imports = imports_under(ROOT, (_FACADE, *_ABOVE))
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wings, _ = settings["tool"]["importlinter"]["contracts"][-2:]
+    upward: list[str] = wings["ignore_imports"]
     for module, others in imports.items():
         if (wing := _wing(module)) is not None:
             found.setdefault(wing, set()).update(
                 other
                 for each in others
                 if (other := _wing(each)) not in (None, wing)
-                and (each != _PORTS or not module.startswith(_WIRING))
+                and not any(fnmatchcase(f"{module} -> {each}", known) for known in upward)
             )
     return found
 
