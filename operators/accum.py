@@ -26,11 +26,17 @@ from fabric.extend import (
     product,
     without_ragged,
 )
-from operators.functions.base import check_flops
-from operators.functions.reduction import Reduction
-from operators.streams.operands import check_inputs, load_cycles, placed, unpacked_types
-from operators.streams.orders import Orders, Types
-from operators.streams.reading import Lockstep, send
+from operators.functions.base import Reduction, check_flops
+from operators.streams.reading import (
+    Lockstep,
+    Orders,
+    Types,
+    check_inputs,
+    load_cycles,
+    placed,
+    send,
+    unpacked_types,
+)
 
 __all__ = ["Accum", "Scan"]
 

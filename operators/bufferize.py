@@ -39,9 +39,8 @@ from fabric.extend import (
     product,
     same,
 )
-from operators.streams.orders import Orders, Types
-from operators.streams.reading import Guided, Lockstep, Track, Values, differ
-from operators.tiles.row_major import LISTED, numbers_below, positions, reach, walk
+from operators.streams.reading import Guided, Lockstep, Orders, Track, Types, Values, differ
+from operators.tiles.grid import LISTED, numbers_below, positions, reach, walk
 
 __all__ = ["Bufferize", "Streamify"]
 

@@ -31,7 +31,7 @@ from fabric.extend import (
 from operators.accum import Accum
 from operators.bufferize import Bufferize, Streamify
 from operators.flat_map import FlatMap
-from operators.functions.reduction import SignalAllRead
+from operators.functions.base import SignalAllRead
 from operators.functions.retile import RetileCol, RetileRow, SplitTiles
 from operators.off_chip_load import LinearOffChipLoad
 from operators.off_chip_store import RandomOffChipStore

@@ -29,8 +29,7 @@ from fabric.extend import (
     same,
     share,
 )
-from operators.streams.orders import Orders, Types
-from operators.streams.reading import Guided, Track, Values
+from operators.streams.reading import Guided, Orders, Track, Types, Values
 
 __all__ = ["Expand", "Repeat"]
 

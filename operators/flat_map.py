@@ -14,8 +14,7 @@ from fabric import Stream, StreamType, Tile, TileType
 from fabric.extend import Costs, Operator, Ports, Rates, Wiring, Work, product
 from operators.functions.base import tile_types
 from operators.functions.retile import Split
-from operators.streams.orders import Orders, Types
-from operators.streams.reading import Values, send
+from operators.streams.reading import Orders, Types, Values, send
 
 __all__ = ["FlatMap"]
 

@@ -22,9 +22,16 @@ from fabric.extend import (
     artifact_bytes,
 )
 from operators.functions.base import Function, check_flops
-from operators.streams.operands import check_inputs, load_cycles, placed, size_bytes, unpacked_types
-from operators.streams.orders import Orders, Types
-from operators.streams.reading import Lockstep
+from operators.streams.reading import (
+    Lockstep,
+    Orders,
+    Types,
+    check_inputs,
+    load_cycles,
+    placed,
+    size_bytes,
+    unpacked_types,
+)
 
 __all__ = ["Map"]
 

@@ -33,9 +33,17 @@ from fabric.extend import (
     row_bytes,
 )
 from operators.streams.reading import Values
-from operators.tiles.grid import Grid, Tiles
+from operators.tiles.grid import (
+    LISTED,
+    Grid,
+    Tiles,
+    Viewed,
+    numbers_below,
+    reach,
+    row_major_strides,
+    walk,
+)
 from operators.tiles.integers import check_integers
-from operators.tiles.row_major import LISTED, Viewed, numbers_below, reach, row_major_strides, walk
 from operators.tiles.tensor import Tensor
 
 __all__ = ["LinearOffChipLoad", "Load", "RandomOffChipLoad"]

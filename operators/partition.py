@@ -33,8 +33,7 @@ from fabric.extend import (
 )
 from operators.shape import Flatten, Promote
 from operators.sources import Selectors
-from operators.streams.operands import load_cycles, placed
-from operators.streams.reading import Guided, Track, differ
+from operators.streams.reading import Guided, Track, differ, load_cycles, placed
 
 __all__ = ["Parallelize", "Partition"]
 

@@ -32,8 +32,7 @@ from fabric.extend import (
     same,
     without_ragged,
 )
-from operators.streams.operands import load_cycles, placed
-from operators.streams.reading import Values
+from operators.streams.reading import Values, load_cycles, placed
 
 __all__ = ["EagerMerge", "Reassemble"]
 

@@ -42,8 +42,7 @@ from fabric.extend import (
     product,
 )
 from operators.functions.arithmetic import narrow, plus, wide
-from operators.streams.operands import load_cycles
-from operators.streams.reading import Lockstep
+from operators.streams.reading import Lockstep, load_cycles
 from operators.tiles.integers import check_integers, is_integer
 
 __all__ = ["Scatter"]

@@ -36,8 +36,7 @@ from fabric.extend import (
     product,
     refuse,
 )
-from operators.streams.orders import Orders, Types
-from operators.streams.reading import send
+from operators.streams.reading import Orders, Types, send
 
 __all__ = ["Flatten", "Promote", "Reshape", "redimensioned"]
 

@@ -19,8 +19,8 @@ from typing_extensions import override
 
 from fabric import Selector, SelectorType, ShapeError, Stream, StreamType
 from fabric.extend import Bounds, Costs, Empty, Operator, Ports, Rates, Wiring, Work, drop
+from operators.tiles.grid import positions
 from operators.tiles.integers import INTEGER, integer
-from operators.tiles.row_major import positions
 
 __all__ = ["Consumer", "Metadata", "RaggedIntegers", "Selectors", "mean_of_metadata"]
 

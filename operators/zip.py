@@ -12,9 +12,7 @@ from typing_extensions import override
 
 from fabric import Layout, ShapeError, Stream, StreamType, TupleType
 from fabric.extend import Costs, Operator, Ports, Rates, Value, Wiring, Work
-from operators.streams.operands import check_inputs
-from operators.streams.orders import Orders, Types
-from operators.streams.reading import Lockstep
+from operators.streams.reading import Lockstep, Orders, Types, check_inputs
 
 __all__ = ["Zip"]
 

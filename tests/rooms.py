@@ -16,7 +16,7 @@ from typing import Final
 
 import networkx as nx
 
-from fabric.analysis.drawing.layout import Curve, Layout, layered
+from fabric.analysis.drawing.lines import Curve, Layout, layered
 from tests.circles import imports_under
 
 __all__ = ["PICTURE", "picture", "wings"]

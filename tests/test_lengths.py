@@ -14,7 +14,7 @@ LINES: Final = 60
 LOOPS: Final = {
     "fabric/timing/compiled/kernel.py:go_on",
     "fabric/analysis/placing/annealing_loop.py:anneal",
-    "fabric/timing/retiming/critical_path.py:blame",
+    "fabric/timing/retiming/timing_loop.py:blame",
     "fabric/timing/retiming/timing_loop.py:retime",
 }
 """Their cases share thirty local variables, which a function of its own would have to be given."""
@@ -24,7 +24,7 @@ HARDWARE: Final = {
     "operators/rtl/routing.py:intersect",
     "operators/rtl/routing.py:reassemble",
     "operators/rtl/routing.py:step",
-    "operators/rtl/shapes.py:reshape",
+    "operators/rtl/sequences.py:reshape",
     "operators/rtl/verilog.py:testbench",
 }
 """A module's registers and what each is in the next cycle, or the text of a testbench."""

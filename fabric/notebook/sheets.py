@@ -24,11 +24,9 @@ from fabric.analysis.trace.printing import (
     what_if_sheet,
 )
 from fabric.analysis.trace.reading.table import Table
-from fabric.explore.serving.measures import Measures
-from fabric.explore.serving.printing import serving_sheet
-from fabric.explore.serving.result import ServingResult
-from fabric.explore.sizing.printing import sizing_sheet
-from fabric.explore.sizing.result import Sizing
+from fabric.explore.serving.result import ServingResult, serving_sheet
+from fabric.explore.serving.served import Measures
+from fabric.explore.sizing.result import Sizing, sizing_sheet
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written.terminal import study_sheet
 from fabric.messages.telling.sheet import Rows, Sheet, Title, line

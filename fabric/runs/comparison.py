@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fabric.graph.wiring.elaborate import Plan
     from fabric.graph.wiring.program import Program
-    from fabric.timing.engine.assumed_sink import AssumedSink
+    from fabric.timing.engine.channel import AssumedSink
     from fabric.timing.state.resource_use import MemoryUse
     from fabric.timing.state.run_state import RunState
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from fabric.messages.telling.families import Family, families
-from fabric.messages.telling.wording import counted
+from fabric.messages.telling.wording import Family, counted, families
 from fabric.timing.state.run_state import OpenWait, open_waits
 
 if TYPE_CHECKING:

@@ -28,12 +28,16 @@ from fabric.messages.telling.wording import counted
 from fabric.runs import counters
 from fabric.runs.expected_tiles import SentTiles
 from fabric.runs.story import HEARTBEAT_CYCLES, RunLog, tell_waits
-from fabric.timing.machine.failures import users_among
 from fabric.timing.machine.interrupts import Interrupts
-from fabric.timing.machine.machine import Companion, Machine
+from fabric.timing.machine.machine import (
+    Companion,
+    Machine,
+    shutdown_cycles_of,
+    state_of,
+    users_among,
+)
 from fabric.timing.machine.runner import Runner
-from fabric.timing.machine.state_of import shutdown_cycles_of, state_of
-from fabric.timing.machine.watchdog import watched
+from fabric.timing.machine.runtime import watched
 from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:

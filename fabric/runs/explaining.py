@@ -11,11 +11,11 @@ from fabric.analysis.deadlock.describe import cured, describe_deadlock, explain_
 from fabric.analysis.deadlock.document import NOT_ENDED, NOT_SOUGHT, DeadlockReport
 from fabric.analysis.deadlock.livelock import Circling, Livelock
 from fabric.analysis.deadlock.picture import write_files
-from fabric.analysis.deadlock.search import EFFORT_ELEMENTS
+from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.runs.story import tell_blocked, tell_deadlock
-from fabric.timing.state.expected import UNTOLD, expected_of
+from fabric.timing.state.run_state import UNTOLD, expected_of
 
 __all__ = ["explain", "grown_settings"]
 

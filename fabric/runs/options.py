@@ -15,7 +15,7 @@ from fabric.analysis.deadlock.livelock import LIVELOCK_CYCLES
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.graph.arguments.checks import Bounds, check_of
 from fabric.graph.arguments.described import Described, refuse
-from fabric.graph.hardware.hop import Hop
+from fabric.graph.hardware.latency import Hop
 from fabric.messages.telling.errors import ConfigurationError, FabricError
 from fabric.messages.telling.events import Log
 from fabric.messages.telling.wording import found_text

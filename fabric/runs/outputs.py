@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from fabric.graph.arguments.described import checked, refuse
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.whole_file import output_file
+from fabric.messages.telling.files import output_file
 from fabric.messages.telling.wording import one_of, visible
 
 __all__ = ["OutputShape", "Outputs"]

@@ -21,8 +21,7 @@ from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.program import TokenPhase
 
 if TYPE_CHECKING:
-    from fabric.graph.hardware.description import Hardware
-    from fabric.graph.hardware.prices import EnergyDescription
+    from fabric.graph.hardware.description import EnergyDescription, Hardware
     from fabric.graph.values.dims import Dim
     from fabric.graph.wiring.elaborate import Edge, Plan
     from fabric.timing.state.resource_use import MemoryUse

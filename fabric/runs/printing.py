@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.deadlock.text import deadlock_sheet
 from fabric.messages.telling.causes import Cause
-from fabric.messages.telling.families import Family, Spread, absent_line, spread, those
 from fabric.messages.telling.place import Place
 from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.sheet import Rows, Sheet, Title, line
-from fabric.messages.telling.wording import counted, outcome, visible
+from fabric.messages.telling.wording import (
+    Family,
+    Spread,
+    absent_line,
+    counted,
+    outcome,
+    spread,
+    those,
+    visible,
+)
 from fabric.runs.counters import UnitCounters, unit_families
 from fabric.runs.report import Report
 from fabric.timing.state.resource_use import bus_shares, row_outcomes, uneven_channels

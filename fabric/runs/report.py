@@ -25,8 +25,8 @@ from fabric.messages.telling.errors import (
 )
 from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.sheet import in_short, shown
+from fabric.messages.terminal.output import ExitStatus
 from fabric.runs.counters import ChannelCounters, Comparison, UnitCounters
-from fabric.runs.exit_status import ExitStatus
 from fabric.runs.outputs import Outputs
 from fabric.runs.pricing import Spending
 from fabric.runs.verification import Verification

@@ -42,7 +42,7 @@ from fabric.runs.report import Failure, Report, RunFolder, passing_folder
 from fabric.runs.story import RunLog, new_run_folder, tell_end
 from fabric.runs.verification import Verification
 from fabric.runs.verify import noise_of, verify
-from fabric.timing.machine.state_of import memory_use, network_use
+from fabric.timing.machine.machine import memory_use, network_use
 from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:

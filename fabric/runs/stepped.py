@@ -25,16 +25,17 @@ from fabric.messages.telling.wording import counted
 from fabric.runs.options import Settings
 from fabric.runs.simulation import simulated
 from fabric.timing.machine.terminations import free_ones, handling
-from fabric.timing.stepping.goals import (
+from fabric.timing.stepping.stepper import (
+    FINISH,
     AtCycle,
     AtElement,
     AtNext,
     Goal,
+    Stepper,
     channel_number,
     element_goal,
     unit_number,
 )
-from fabric.timing.stepping.stepper import FINISH, Stepper
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -18,8 +18,8 @@ from structlog.typing import BindableLogger
 from fabric.messages.telling.causes import COUNTED
 from fabric.messages.telling.errors import ConfigurationError, ProgramError
 from fabric.messages.telling.events import line_logger, tell_event, tell_user
+from fabric.messages.telling.files import write_parts, write_whole
 from fabric.messages.telling.plain import counts_lines, json_text, plain
-from fabric.messages.telling.whole_file import write_parts, write_whole
 from fabric.messages.telling.wording import file_name
 from fabric.runs import counters
 from fabric.runs.counters import UnitCounters

@@ -18,12 +18,11 @@ from fabric.graph.values.value import Element, dtype_name
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.expectation import Tolerance
 from fabric.graph.wiring.mistakes import off_chip_tensor_of
-from fabric.graph.wiring.roundings import EXACT, Roundings, least_unit, roundings_of, worse
 from fabric.graph.wiring.stream import Stream
 from fabric.messages.telling.errors import ProgramError
 from fabric.messages.telling.place import Place, raising_place
 from fabric.messages.telling.users_code import raised, users_code
-from fabric.runs.expected_tiles import tiles_of
+from fabric.runs.expected_tiles import EXACT, Roundings, least_unit, roundings_of, tiles_of, worse
 from fabric.runs.verification import Errors, Mismatch, Number, OutputVerification, Verification
 
 __all__ = ["noise_of", "verify"]

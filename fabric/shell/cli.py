@@ -23,8 +23,7 @@ from typing_extensions import override
 from fabric.messages.telling.errors import Deadlock, FabricError, said
 from fabric.messages.telling.place import raising_place
 from fabric.messages.telling.users_code import Interrupted, users_values
-from fabric.messages.terminal.output import flush_stdout, tell
-from fabric.runs.exit_status import ExitStatus
+from fabric.messages.terminal.output import ExitStatus, flush_stdout, tell
 from fabric.shell.groups import Group
 from fabric.shell.json_object import (
     check_object,

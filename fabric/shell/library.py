@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fabric.graph.arguments.described import Described, lacks
-from fabric.graph.arguments.documented import (
+from fabric.graph.arguments.keywords import (
     Documentation,
     Parameter,
     documentation,

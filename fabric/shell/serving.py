@@ -1,29 +1,89 @@
-"""What the command serve does: questions one after the other, what is said, what is kept."""
+"""What the command serve does: questions one after the other, how far they are, what is kept."""
 
 from __future__ import annotations
 
 import importlib.util
 import shlex
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
+from typing_extensions import override
+
+from fabric.explore.serving.conducting import Watching
 from fabric.explore.serving.question import open_servings
+from fabric.explore.study.written.terminal import Watch, progress_line
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.wording import file_name
-from fabric.messages.terminal.output import print_text, tell
-from fabric.runs.exit_status import ExitStatus
+from fabric.messages.telling.wording import file_name, visible
+from fabric.messages.terminal.output import ExitStatus, print_text, tell
 from fabric.shell.json_object import print_json
 from fabric.timing.machine.terminations import ending_signal, uninterrupted
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+
     from fabric.explore.serving.question import Serving
     from fabric.explore.serving.result import ServingResult
+    from fabric.explore.study.session import StudySession
 
 __all__ = ["Serves"]
 
+_OVER_SECONDS: Final = 30.0
+"""The estimate is taken from what was served in this time."""
+
 _NEEDED: Final = ("optuna", "matplotlib")
+
+
+class ServingWatch(Watching):
+    """One line at the bottom of a terminal, gone when all is done; elsewhere nothing."""
+
+    def __init__(self, console: Console, *, seconds: Callable[[], float] = time.monotonic) -> None:
+        """Show how far it is on ``console``, timed by the clock ``seconds``."""
+        self._progress: Final = progress_line(
+            console, "requests", seconds, over_seconds=_OVER_SECONDS
+        )
+        self._console: Final = console
+        self._seconds: Final = seconds
+        self._task: TaskID | None = None
+        self._of_study: Watch | None = None
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Take the line away."""
+        self._end_study()
+        self._progress.stop()
+
+    @override
+    def situations(self, session: StudySession) -> None:
+        """Show how far the situations of a design are; one terminal has one such line."""
+        if self._of_study is None:
+            self._progress.stop()
+            self._of_study = Watch(self._console, seconds=self._seconds).__enter__()
+        self._of_study(session)
+
+    @override
+    def requests(self, design: str, rate: float | None, done: int, all_runs: int) -> None:
+        """Show how many requests have their last token."""
+        if self._progress.disable:
+            return
+        self._end_study()
+        at = "" if rate is None else f" {rate:g}/s"
+        told = visible(f"{design}{at}".strip() or "serving")
+        if self._task is None:
+            self._task = self._progress.add_task(told, total=all_runs)
+        self._progress.start()
+        self._progress.update(self._task, description=told, completed=done)
+
+    def _end_study(self) -> None:
+        if self._of_study is not None:
+            self._of_study.__exit__()
+            self._of_study = None
 
 
 class Serves:
@@ -55,8 +115,7 @@ class Serves:
         from rich.console import Console
 
         from fabric.explore.serving.conducting import conduct_serving
-        from fabric.explore.serving.printing import serving_sheet
-        from fabric.explore.serving.watch import ServingWatch
+        from fabric.explore.serving.result import serving_sheet
         from fabric.explore.study.workers import LocalWorkers, available_cores
         from fabric.messages.terminal.tables import printed_sheet
 

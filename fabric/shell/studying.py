@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.explore.study.opening import Asked, open_study
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.terminal.output import print_text, tell
-from fabric.runs.exit_status import ExitStatus
+from fabric.messages.terminal.output import ExitStatus, print_text, tell
 from fabric.shell.json_object import print_json
 from fabric.timing.machine.terminations import ending_signal
 
@@ -77,8 +76,7 @@ class Studying:
 
         from fabric.explore.study.conducting import conduct
         from fabric.explore.study.store import Store
-        from fabric.explore.study.written.terminal import study_sheet
-        from fabric.explore.study.written.watch import Watch
+        from fabric.explore.study.written.terminal import Watch, study_sheet
         from fabric.messages.terminal.tables import printed_sheet
 
         for study in self._studies:

@@ -1,6 +1,9 @@
 from .arithmetic import narrow as narrow
 from .arithmetic import wide as wide
 from .base import Function as Function
+from .base import Reduction as Reduction
+from .base import SignalAllRead as SignalAllRead
+from .base import Sum as Sum
 from .choosing import OneHot as OneHot
 from .elementwise import Add as Add
 from .elementwise import AsType as AsType
@@ -19,9 +22,6 @@ from .matmul import LeadingCols as LeadingCols
 from .matmul import Matmul as Matmul
 from .matmul import MatmulSum as MatmulSum
 from .matmul import ScaledAdd as ScaledAdd
-from .reduction import Reduction as Reduction
-from .reduction import SignalAllRead as SignalAllRead
-from .reduction import Sum as Sum
 from .retile import RetileCol as RetileCol
 from .retile import RetileRow as RetileRow
 from .retile import Split as Split

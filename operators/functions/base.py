@@ -1,34 +1,55 @@
-"""What a hardware function is: tiles in, a tile out, and the work that takes.
+"""What a hardware function is, tiles in and a tile out, and what a reduction is, which accumulates.
 
 Users write their own the same way: a frozen dataclass with ``infer``, ``flops`` and ``apply``.
 Source: cycle counts as the authors' simulator; Streaming Tensor Programs, section 3.2.
+
+Two of them are here: the sum of a group's tiles, and a signal that all were read.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Rational
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from fabric import Dim, ProgramError, ShapeError, Tile, TileType
+import numpy as np
+from typing_extensions import override
+
+from fabric import Dim, Layout, ProgramError, ShapeError, Tile, TileType
 from fabric.extend import (
     Bounds,
     ComputeUnit,
     Described,
+    Loop,
     Value,
     ValueType,
     block_format,
+    kept_as,
     limits,
 )
-from operators.functions.arithmetic import Array
+from operators.functions.arithmetic import narrow, plus, wide
+from operators.tiles.integers import INTEGER, integer
 
-__all__ = ["Array", "Function", "Operand", "Shaped", "check_flops", "tile_types"]
+__all__ = [
+    "Function",
+    "Operand",
+    "Reduction",
+    "Shaped",
+    "SignalAllRead",
+    "State",
+    "Sum",
+    "check_flops",
+    "tile_types",
+]
 
 Operand: TypeAlias = Any
 """What a function is given: each says of which types, and ``check`` sees to it."""
 
 Shaped: TypeAlias = Tile | TileType
 """What has rows and columns: integers those of a tile, dimensions those of a type."""
+
+State: TypeAlias = Any
+"""What a reduction remembers: each has its own, which only it looks at."""
 
 
 @dataclass(frozen=True)
@@ -157,3 +178,236 @@ def tile_types(
                 "Map(AsType(...)) makes of them"
             )
     return tiles
+
+
+@dataclass(frozen=True)
+class Reduction(Described):
+    """A function that an Accum or a Scan applies to the elements of a group.
+
+    The state is whatever ``start`` and ``update`` return; ``finish`` turns it into a value and may
+    be called more than once (Scan). Unless it says otherwise (``check``) its operands are tiles of
+    one element type.
+
+    Attributes:
+        operands: how many it takes; None for any number.
+        floats: they are floating-point numbers: integers have no exact result.
+
+    Family:
+        Functions of Accum and Scan.
+    """
+
+    duties: ClassVar[tuple[str, ...]] = (
+        "infer",
+        "flops or fixed_cycles",
+        "start",
+        "update",
+        "finish",
+    )
+
+    operands: ClassVar[int | None] = None
+    floats: ClassVar[bool] = False
+
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+        """Return the types of the operands, which are those that ``name`` can take.
+
+        Raises:
+            ShapeError: another number, or other types.
+        """
+        count = self.operands or max(1, len(operands))
+        return tile_types(name, operands, count, floats=self.floats)
+
+    @property
+    def fixed_cycles(self) -> Annotated[int, Bounds(0)] | None:
+        """Cycles per element whatever its size; None where ``flops`` decides."""
+        return None
+
+    @property
+    def keeps_placement(self) -> bool:
+        """The result is where the inputs were (the flag ``in_memory``), not where Accum says."""
+        return False
+
+    @property
+    def roundings(self) -> Annotated[int, Bounds(0)]:
+        """How many roundings in a row a number goes through; 0 where data are only moved."""
+        return 1
+
+    def infer(self, group: Dim, *inputs: Operand) -> ValueType:
+        """Return the type of the result for groups of ``group`` elements.
+
+        Raises:
+            ShapeError: the inputs do not fit.
+        """
+        raise NotImplementedError
+
+    def flops(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
+        """Return the operations for one element, from rows and cols of tiles or tile types."""
+        return 0  # of a function with fixed cycles: others say how many
+
+    def operand_bytes(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
+        """Return the bytes of operands it holds on chip (the paper's equations)."""
+        return 0
+
+    def start(self, result: Operand, functional: bool) -> State:
+        """Return the state before the first element."""
+        raise NotImplementedError
+
+    def start_bytes(self, result: Operand) -> int:
+        """Return the bytes of the fresh accumulator, 0 where its size is decided by data."""
+        return result.size_bytes if isinstance(result.size_bytes, int) else 0
+
+    def growth_bytes(self, state: State, *inputs: Operand) -> int:  # noqa: ARG002 - a default
+        """Return the bytes by which an update makes an accumulator larger than its start."""
+        return 0
+
+    def update(self, state: State, *inputs: Operand) -> State:
+        """Return the state after one more element."""
+        raise NotImplementedError
+
+    def finish(self, state: State, result: Operand, functional: bool) -> Value:
+        """Return the value for ``state``."""
+        raise NotImplementedError
+
+    def layout(
+        self,
+        layout: Layout,  # noqa: ARG002 - a default
+        outer: tuple[Loop, ...],  # noqa: ARG002 - a default
+        inner: tuple[Loop, ...],  # noqa: ARG002 - a default
+    ) -> Layout | str:
+        """Return the layout of the results for groups of tiles, or why there is none.
+
+        Args:
+            layout: of the tiles.
+            outer: its loops over the groups.
+            inner: its loops over the tiles of one group.
+        """
+        return f"{type(self).__name__} makes another tensor"
+
+    def cycles(self, unit: ComputeUnit, *inputs: Operand) -> int:
+        """Count the work on ``unit`` and return the cycles it takes there."""
+        fixed = self.fixed_cycles
+        return unit.compute(self.flops(*inputs)) if fixed is None else fixed
+
+
+@dataclass(frozen=True)
+class Sum(Reduction):
+    """The sum of the tiles of a group, one operation per element; in float32 until it is emitted.
+
+    Shapes:
+        tiles of a group: R x C; result: R x C.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = LinearOffChipLoad(x, tile=(1, 4))()
+        ...     LinearOffChipStore("y")(Accum(Sum(), rank=2)(rows))
+        >>> program.expect(y=lambda: x.sum(axis=0, keepdims=True))
+        >>> print(simulate(program).verified)
+        True
+    """
+
+    operands: ClassVar = 1
+
+    @override
+    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+        return inputs[0]
+
+    @override
+    def flops(self, *inputs: Shaped) -> Dim:
+        return inputs[0].rows * inputs[0].cols
+
+    @override
+    def start(self, result: TileType, functional: bool) -> State:
+        return None
+
+    @override
+    def growth_bytes(self, state: State, *inputs: Tile) -> int:
+        return inputs[0].size_bytes if state is None else 0
+
+    @override
+    def update(self, state: State, *inputs: Tile) -> State:
+        (tile,) = inputs
+        if state is None:
+            return tile, None if tile.data is None else wide(tile.data)
+        _, total = state
+        return tile, None if tile.data is None else plus(total, wide(tile.data))
+
+    @override
+    def finish(self, state: State, result: TileType, functional: bool) -> Tile:
+        if state is None:
+            rows = result.rows if isinstance(result.rows, int) else 0
+            cols = result.cols if isinstance(result.cols, int) else 0
+            zeros = np.zeros((rows, cols), kept_as(result.dtype)) if functional else None
+            return Tile(rows, cols, result.dtype, zeros)
+        tile, total = state
+        data = None if total is None else narrow(total, result.dtype, "Sum")
+        return Tile(tile.rows, tile.cols, result.dtype, data)
+
+    @override
+    def layout(
+        self, layout: Layout, outer: tuple[Loop, ...], inner: tuple[Loop, ...]
+    ) -> Layout | str:
+        shape = list(layout.shape)
+        for dim in {loop.dim for loop in inner if loop.trips > 1}:
+            if dim is None:
+                continue
+            along = layout.nested([loop for loop in inner if loop.dim == dim])
+            whole = [Loop(shape[dim] // layout.tile[dim], layout.tile[dim], dim)]
+            moves = any(loop.dim == dim and loop.trips > 1 for loop in outer)
+            uneven = layout.start[dim] or shape[dim] % layout.tile[dim]
+            if list(along.canonical().loops) != whole or moves or uneven:
+                return "its groups are parts of a dimension"
+            shape[dim] = layout.tile[dim]
+        return replace(layout.nested(outer), shape=tuple(shape))
+
+
+@dataclass(frozen=True)
+class SignalAllRead(Reduction):
+    """The number 1 when all values of a group have come; one cycle per value.
+
+    Shapes:
+        values of a group: any, acknowledgements of stores, too; result: 1 x 1, an integer.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     rows = LinearOffChipLoad(np.ones((4, 64)), tile=(1, 64))()
+        ...     signal = Accum(SignalAllRead(), rank=2)(rows)
+        ...     Consumer()(signal)
+        >>> print(signal.type)
+        [1] of 1x1 uint64
+        >>> print(simulate(program).cycles)
+        85
+    """
+
+    operands: ClassVar = 1
+
+    @override
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+        if len(operands) != 1:
+            found = ", ".join(map(str, operands)) or "nothing"
+            raise ShapeError(f"{name} is given {found}: expected 1 value")
+        return operands
+
+    @property
+    @override
+    def fixed_cycles(self) -> int | None:
+        return 1
+
+    @override
+    def infer(self, group: Dim, *inputs: Operand) -> TileType:
+        return INTEGER
+
+    @override
+    def flops(self, *inputs: Operand) -> Dim:
+        return 0
+
+    @override
+    def start(self, result: TileType, functional: bool) -> State:
+        return None
+
+    @override
+    def update(self, state: State, *inputs: Value) -> State:
+        return None
+
+    @override
+    def finish(self, state: State, result: TileType, functional: bool) -> Tile:
+        return integer(1)

@@ -18,8 +18,8 @@ from typing_extensions import override
 
 from fabric import Dim, Selector, SelectorType, ShapeError, Tile, TileType
 from fabric.extend import Bounds, ValueType
-from operators.functions.arithmetic import is_whole
-from operators.functions.base import Array, Function
+from operators.functions.arithmetic import Array, is_whole
+from operators.functions.base import Function
 from operators.functions.steps import Shape, Step
 from operators.tiles.integers import count_in, is_integer
 

@@ -19,8 +19,8 @@ from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, dtype_named
 from fabric.extend import block_format, limits, same
-from operators.functions.arithmetic import divided, is_whole, narrow, plus, times, wide
-from operators.functions.base import Array, Function, Shaped
+from operators.functions.arithmetic import Array, divided, is_whole, narrow, plus, times, wide
+from operators.functions.base import Function, Shaped
 
 __all__ = ["NUMBERS", "Add", "AsType", "Div", "Exp", "Maximum", "Mul", "SiLU"]
 

@@ -16,10 +16,9 @@ from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, TupleType, dtype_named
 from fabric.extend import ValueType, kept_as, limits, same
-from operators.functions.arithmetic import divided, narrow, wide
-from operators.functions.base import Array, Function, Operand, Shaped, tile_types
+from operators.functions.arithmetic import Array, divided, narrow, wide
+from operators.functions.base import Function, Operand, Reduction, Shaped, State, tile_types
 from operators.functions.matmul import Matmul, padded, product
-from operators.functions.reduction import Reduction, State
 
 __all__ = [
     "AttentionScores",

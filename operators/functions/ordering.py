@@ -16,8 +16,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Dim
-from operators.functions.arithmetic import is_whole, largest, roomy
-from operators.functions.base import Array
+from operators.functions.arithmetic import Array, is_whole, largest, roomy
 from operators.functions.steps import Shape, Step
 
 __all__ = [

@@ -22,8 +22,7 @@ from fabric.extend import (
     kept_as,
     product,
 )
-from operators.functions.base import Shaped
-from operators.functions.reduction import Reduction, State
+from operators.functions.base import Reduction, Shaped, State
 
 __all__ = ["RetileCol", "RetileRow", "Split", "SplitCols", "SplitRows", "SplitTiles"]
 

@@ -15,8 +15,8 @@ from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, dtype_named
 from fabric.extend import kept_as, limits, same
-from operators.functions.arithmetic import is_whole, largest, narrow, roomy, wide
-from operators.functions.base import Array, Function, Shaped
+from operators.functions.arithmetic import Array, is_whole, largest, narrow, roomy, wide
+from operators.functions.base import Function, Shaped
 from operators.functions.elementwise import NUMBERS
 
 __all__ = [

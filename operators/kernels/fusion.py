@@ -17,11 +17,10 @@ from fabric.extend import refuse
 from operators.bufferize import Bufferize
 from operators.functions.steps import Chain, Step, renumbered
 from operators.kernels.kernel import Kernel, Operand, may_be_spilled
-from operators.kernels.model import Model
+from operators.kernels.model import Model, wire
 from operators.kernels.row_local import RowLocal, same_operand
 from operators.kernels.schedule import number_of
 from operators.kernels.tensors import Computed, Source, Stored
-from operators.kernels.wiring import wire
 
 __all__ = ["Buffer", "Fusion", "Needs", "buffer_bytes", "fused", "merge_chains", "needs_of"]
 

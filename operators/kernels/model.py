@@ -1,20 +1,28 @@
-"""A model as kernels in an order in which each finds what it reads.
+"""A model as kernels in order, and from there to the operators of the program that is open.
 
 A model may have loops; the kernels of each have to take one step after the other.
+
+What comes between kernels is wired, too: loads of stored tensors, converters, ways through memory.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from math import gcd
+from typing import Final
 
-from fabric import ProgramError
-from operators.kernels.kernel import Kernel, joint_of
+from fabric import Layout, Program, ProgramError, ShapeError, Stream
+from operators.convert import Convert, loaded, matrix_of, through_memory
+from operators.kernels.kernel import Joint, Kernel, Operand, Streams, joint_of
 from operators.kernels.recurrence import Recurrence, is_by_steps
-from operators.kernels.tensors import Computed, Source, View
+from operators.kernels.row_local import rearranged
+from operators.kernels.schedule import number_of
+from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored, View
+from operators.shape import redimensioned
 
-__all__ = ["Model", "OutOfStepError", "check_loops"]
+__all__ = ["Model", "OutOfStepError", "Wired", "check_loops", "spill", "times_loaded", "wire"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,3 +154,246 @@ def _is_by_steps(kernel: Kernel, around: tuple[Kernel, ...], loop: Recurrence) -
         isinstance(each, Computed) and is_by_steps(each.layout, loop.steps)
         for each in kernel.results
     )
+
+
+def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> Wired:
+    """Wire the kernels of ``model`` in ``program``, which is open.
+
+    Args:
+        program: that is wired.
+        model: what it computes.
+        spilled: operands that come from off-chip memory each time they are read: what a kernel
+            gives goes there first, whether a converter could do it or not.
+
+    Returns:
+        Which operators are whose.
+    """
+    wired = Wired()
+    joints = _Joints(program, wired, frozenset(spilled))
+    for kernel in model.kernels:
+        inputs = [joints.joined(kernel, index) for index in range(len(kernel.operands))]
+        first = len(program.nodes)
+        given = kernel.wire(inputs)
+        wired.kernels[kernel] = range(first, len(program.nodes))
+        kernel.tell(program, given)
+        joints.streams.update(zip(kernel.results, given, strict=True))
+    _deepen_forks(program)
+    return wired
+
+
+class _Joints:
+    """How what kernels give comes to those that read it.
+
+    Attributes:
+        streams: what has been given so far.
+    """
+
+    def __init__(self, program: Program, wired: Wired, spilled: Collection[Operand]) -> None:
+        """Begin with nothing; ``spilled`` operands come through off-chip memory."""
+        self.streams: Final[dict[Source, Streams]] = {}
+        self._program: Final = program
+        self._wired: Final = wired
+        self._spilled: Final = spilled
+        self._converted: Final[dict[tuple[Source, Layout, bool], tuple[Stream, range]]] = {}
+
+    def joined(self, kernel: Kernel, index: int) -> Streams:
+        """Return an operand as its kernel reads it."""
+        operand = kernel.operands[index]
+        nodes = self._program.nodes
+        first = len(nodes)
+        result = self._joined(kernel, index, operand)
+        made = self._wired.operands[operand] = range(first, len(nodes))
+        self._wired.bringing.setdefault(operand, made)
+        return result
+
+    def _joined(self, kernel: Kernel, index: int, operand: Operand) -> Streams:
+        view, layout = operand.view, operand.layout
+        match view.source:
+            case Opaque():
+                return self.streams[view.source]
+            case Stored():
+                resident = operand.resident and operand not in self._spilled
+                return load(_load_name(kernel, index), replace(operand, resident=resident))
+            case Computed():
+                assert layout is not None
+                joint = joint_of(operand)
+                stream = self._as_pulled(view.source, operand, joint)
+                if not operand.rearranges:
+                    stream = rearranged(stream, joint.pulled.places, broadcasts=operand.broadcasts)
+                return redimensioned(stream, (1, *layout.trips))
+            case _:
+                raise TypeError(f"{view.source} of {kernel.name}, operand {index}")
+
+    def _as_pulled(self, source: Computed, operand: Operand, joint: Joint) -> Stream:
+        """Return a source in another layout: readers that want the same one share a converter.
+
+        Not where it reads tiles again: each reader may have to wait with all that it has read, and
+        that once is better kept in a buffer of its own than often in a channel.
+        """
+        pulled = joint.pulled
+        through = operand in self._spilled or not joint.convertible
+        stream = self.streams[source]
+        assert isinstance(stream, Stream)
+        if pulled.layout.same_order(source.layout) and not through:
+            return stream
+        key = source, pulled.layout.canonical(), through
+        if key in self._converted:
+            result, self._wired.bringing[operand] = self._converted[key]
+            return result
+        nodes = self._program.nodes
+        first = len(nodes)
+        result = _converted(stream, source, pulled, through=through)
+        self._wired.bringing[operand] = range(first, len(nodes))
+        if not pulled.layout.rereads:
+            self._converted[key] = result, self._wired.bringing[operand]
+        return result
+
+
+def _load_name(kernel: Kernel, index: int) -> str:
+    """Return a name for what loads an operand; with a number where two parts of one are read."""
+    names = [each.view.source.name for each in kernel.operands]
+    name = f"{kernel.name}_load_{names[index]}"
+    return name if names.count(names[index]) == 1 else f"{name}_{index}"
+
+
+def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
+    if through:
+        return spill(stream, source.layout, pulled.layout)
+    return Convert(pulled.layout)(stream.laid_out(source.layout))
+
+
+def _deepen_forks(program: Program) -> None:
+    """Give channels behind a fork room for all that passes, so that no branch holds up another.
+
+    Where two branches of a program meet again, the shorter one waits until the longer one has its
+    first result; the fork must not wait with it. What the channels need is ``size``'s to find.
+    """
+    readers = Counter(
+        (source.node, source.port)
+        for node in program.nodes
+        for source in (each.resolve() for each in node.inputs)
+    )
+    for node in program.nodes:
+        for index, stream in enumerate(node.inputs):
+            source = stream.resolve()
+            if readers[source.node, source.port] < 2:
+                continue
+            count = number_of(program, source.type.count)
+            if count is not None:
+                program.deepen(f"{node.name}.{index}", max(1, count))
+
+
+def spill(stream: Stream, written: Layout, read: Layout) -> Stream:
+    """Return what ``stream`` carries in another order, through off-chip memory.
+
+    Tiles that are no rectangles there, such as heads of several tokens, pass in smaller ones.
+    """
+    before, behind = _in_rectangles(written), _in_rectangles(read)
+    if before != written:
+        stream = Convert(before)(stream.laid_out(written))
+    stream = through_memory(stream, before, behind)
+    return stream if behind == read else Convert(read)(stream)
+
+
+def _in_rectangles(layout: Layout) -> Layout:
+    """Return the same tiles, cut until memory has such: to rows, and to parts of rows.
+
+    A part is as wide as rows can be cut from the tensor's edge on.
+    """
+    smaller, last = layout, len(layout.tile) - 1
+    for dim in range(last):
+        if _is_rectangle(smaller):
+            return smaller
+        smaller = _cut(smaller, dim, 1)
+    if last < 0 or _is_rectangle(smaller):
+        return smaller
+    along = [loop.step for loop in layout.loops if loop.dim == last and loop.trips > 1]
+    return _cut(
+        smaller, last, gcd(layout.shape[last], layout.tile[last], layout.start[last], *along)
+    )
+
+
+def _cut(layout: Layout, dim: int, size: int) -> Layout:
+    """Return parts of tiles, ``size`` along one dimension, in place of the tiles."""
+    parts = layout.tile[dim] // size
+    if parts == 1:
+        return layout
+    return Layout(
+        layout.shape,
+        (*layout.tile[:dim], size, *layout.tile[dim + 1 :]),
+        (*layout.trips, parts),
+        (*layout.steps, size),
+        (*layout.map, dim),
+        layout.start,
+    )
+
+
+def _is_rectangle(layout: Layout) -> bool:
+    try:
+        matrix_of(layout)
+    except ShapeError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Wired:
+    """Operators by what they were wired for, as places in ``Program.nodes``.
+
+    Attributes:
+        kernels: the operators of each kernel.
+        operands: what was wired to bring each operand; nothing where another one's is shared.
+        bringing: as ``operands``, but for operands that share them the same operators.
+    """
+
+    kernels: dict[Kernel, range] = field(default_factory=dict)
+    operands: dict[Operand, range] = field(default_factory=dict)
+    bringing: dict[Operand, range] = field(default_factory=dict)
+
+
+def load(name: str, operand: Operand) -> Stream:
+    """Return a stored operand as its kernel reads it, ``[1, *layout.trips]`` of tiles."""
+    source, layout = operand.view.source, operand.layout
+    assert isinstance(source, Stored)
+    assert layout is not None
+    pulled = operand.pulled()
+    once = _loaded(operand, pulled.layout)
+    stream = loaded(source.tensor, once, name=name)
+    if once != pulled.layout:
+        stream = Convert(pulled.layout)(stream)
+    if not operand.rearranges:
+        stream = rearranged(stream, pulled.places, broadcasts=operand.broadcasts)
+    return redimensioned(stream, (1, *layout.trips))
+
+
+def times_loaded(operand: Operand, *, spilled: bool) -> int:
+    """Return how often the tiles of a stored operand are loaded.
+
+    Args:
+        operand: of a kernel.
+        spilled: there is no room to keep it.
+    """
+    layout = operand.pulled().layout
+    loaded = _loaded(replace(operand, resident=operand.resident and not spilled), layout)
+    return loaded.count // _once(layout).count
+
+
+def _loaded(operand: Operand, layout: Layout) -> Layout:
+    """Return the walk of what an operand is loaded of, which is read in ``layout``."""
+    return _once(layout) if operand.resident else _innermost_once(layout)
+
+
+def _once(layout: Layout) -> Layout:
+    """Return the layout without the loops that read again."""
+    return _without(layout, lambda loop: layout.map[loop] is None)
+
+
+def _innermost_once(layout: Layout) -> Layout:
+    """Return the layout without the loops that read the same tile again at once."""
+    last = max((loop for loop, dim in enumerate(layout.map) if dim is not None), default=-1)
+    return _without(layout, lambda loop: loop > last)
+
+
+def _without(layout: Layout, dropped: Callable[[int], bool]) -> Layout:
+    kept = [loop for loop in range(len(layout.trips)) if not dropped(loop)]
+    return layout.nested([layout.loops[loop] for loop in kept])

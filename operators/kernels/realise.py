@@ -1,19 +1,267 @@
-"""From a model and a schedule to a program."""
+"""From a model and a schedule to a program, and what its report says of the fusion."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple
 
-from fabric import ConfigurationError, Program
-from fabric.extend import ComputeOperator, refuse
-from operators.kernels.fusion import Fusion, fused, needs_of
-from operators.kernels.model import Model
+import numpy as np
+
+from fabric import ConfigurationError, Program, Stream, TileType
+from fabric.extend import BufferType, ComputeOperator, refuse
+from operators.kernels.fusion import Fusion, buffer_bytes, fused, needs_of
+from operators.kernels.kernel import Kernel, Operand, joint_of
+from operators.kernels.model import Model, Wired, times_loaded, wire
+from operators.kernels.product import Product
 from operators.kernels.schedule import Schedule, number_of
-from operators.kernels.summary import summarise
-from operators.kernels.wiring import wire
+from operators.kernels.tensors import Source, Stored
+from operators.off_chip_load import RandomOffChipLoad
+from operators.tiles.tensor import Tensor
 
 __all__ = ["Demand", "demands_of", "realised", "share_out", "shares"]
+
+
+def summarise(program: Program, model: Model, wired: Wired, fusion: Fusion) -> None:
+    """Let the report of ``program`` say what stays on chip, and what that takes.
+
+    Intermediate tensors are what kernels give to kernels. Unfused, each of them is there as a
+    whole, once. Fused, there are the buffers of converters, both of each, and the channels between
+    kernels, as deep as the program has them. What goes through off-chip memory is traffic. What
+    moves there more than once is told with its reason. What hangs on sizes that the program does
+    not bind is left out.
+    """
+    of = _Summary(program, model, wired, fusion)
+    program.extra["kernels"] = lambda: len(model.kernels)
+    program.extra["kernel_groups"] = lambda: len(fusion.groups)
+    program.extra["largest_group_buffer_bytes"] = of.largest_group_bytes
+    program.extra["edges_on_chip"] = lambda: len(of.edges) - len(of.through)
+    program.extra["edges_through_memory"] = lambda: len(of.through)
+    program.extra["spilled_traffic_bytes"] = of.spilled_bytes
+    program.extra["intermediate_unfused_bytes"] = of.unfused_bytes
+    program.extra["intermediate_buffer_bytes"] = of.converter_bytes
+    program.extra["intermediate_channel_bytes"] = of.channel_bytes
+    program.extra["intermediate_fused_percent"] = of.fused_percent
+    again = partial(moved_again, program, model, wired, fusion)
+    program.extra["moved_again_bytes"] = lambda: sum(each.size_bytes for each in again())
+    program.extra["moved_again"] = lambda: [str(each) for each in again()]
+
+
+class _Summary:
+    """Reads off a program what became of a model's edges.
+
+    Attributes:
+        edges: operands that are read of another kernel.
+        through: those of them that come through off-chip memory.
+    """
+
+    def __init__(self, program: Program, model: Model, wired: Wired, fusion: Fusion) -> None:
+        self._program: Final = program
+        self._wired: Final = wired
+        self._fusion: Final = fusion
+        self.edges: Final = [edge.consumer.operands[edge.operand] for edge in model.edges()]
+        last = [kernel for kernel in model.kernels if not kernel.results]
+        self._outputs: Final = {*last, *(each for kernel in last for each in kernel.operands)}
+        self._between: Final = [each for each in self.edges if each not in self._outputs]
+        self.through: Final = [each for each in self.edges if self._stores(wired.bringing[each])]
+        self._part: Final = dict(self._parts())
+
+    def _stores(self, operators: range) -> bool:
+        return any(self._program.nodes[place].operator.off_chip == "write" for place in operators)
+
+    def _parts(self) -> Iterator[tuple[int, Kernel | Operand]]:
+        """Yield for what each operator was wired."""
+        for operand, operators in self._wired.operands.items():
+            yield from dict.fromkeys(operators, operand).items()
+        for kernel, operators in self._wired.kernels.items():
+            yield from dict.fromkeys(operators, kernel).items()
+
+    def largest_group_bytes(self) -> int:
+        """What the buffers of the group that has most of them take."""
+        return max(map(self._group_bytes, self._fusion.groups), default=0)
+
+    def _group_bytes(self, group: tuple[Kernel, ...]) -> int:
+        its = [self._wired.kernels[kernel] for kernel in group]
+        its += [self._wired.operands[each] for kernel in group for each in kernel.operands]
+        return sum(buffer_bytes(self._program, each) for each in its)
+
+    def unfused_bytes(self) -> int:
+        """All intermediate tensors as a whole."""
+        return sum(_whole_bytes(each) for each in {each.view.source for each in self._between})
+
+    def converter_bytes(self) -> int:
+        """The buffers of the converters between kernels."""
+        its = [self._wired.operands[each] for each in self._between]
+        return sum(buffer_bytes(self._program, each) for each in its)
+
+    def channel_bytes(self) -> int:
+        """The channels between kernels, and those of the converters."""
+        places = {node.name: place for place, node in enumerate(self._program.nodes)}
+        forks: Counter[str] = Counter()
+        total = 0
+        for place, node in enumerate(self._program.nodes):
+            for index, stream in enumerate(node.inputs):
+                source = stream.resolve()
+                if source.node is None:
+                    continue
+                name = source.node.name
+                giving, reading = self._part[places[name]], self._part[place]
+                inside = giving is reading and isinstance(giving, Kernel)
+                if inside or _is_load(giving) or reading in self._outputs:
+                    continue
+                fork = f"broadcast_{name}_{source.port}.0"
+                forks[fork] += 1
+                total += self._bytes_of(f"{node.name}.{index}", source)
+                if forks[fork] == 2:
+                    total += self._bytes_of(fork, source)
+        return total
+
+    def _bytes_of(self, channel: str, stream: Stream) -> int:
+        """What a channel takes; buffers that pass as references are counted where they are."""
+        if isinstance(stream.value, BufferType):
+            return 0
+        size_bytes = number_of(self._program, stream.value.size_bytes) or 0
+        return self._program.depth_of(channel) * size_bytes
+
+    def fused_percent(self) -> float | None:
+        """What intermediate tensors take fused, of what they take unfused."""
+        unfused = self.unfused_bytes()
+        fused = self.converter_bytes() + self.channel_bytes()
+        return round(100 * fused / unfused, 1) if unfused else None
+
+    def spilled_bytes(self) -> int:
+        """Traffic of what goes through off-chip memory, stores and loads together."""
+        nodes = [
+            self._program.nodes[place]
+            for each in self.through
+            for place in self._wired.operands[each]
+        ]
+        costs = [node.operator.costs(node.input_types, node.output_types) for node in nodes]
+        total = [number_of(self._program, each.load_bytes + each.store_bytes) for each in costs]
+        return sum(each or 0 for each in total)
+
+
+def _whole_bytes(source: Source) -> int:
+    return math.prod(source.shape) * source.dtype.itemsize
+
+
+def _is_load(part: Kernel | Operand) -> bool:
+    return isinstance(part, Operand) and isinstance(part.view.source, Stored)
+
+
+@dataclass(frozen=True)
+class Again:
+    """What moves once more than it has to.
+
+    Attributes:
+        tensor: its name.
+        size_bytes: beyond those of moving it once; where it has to stay on chip, all of them.
+        why: in words.
+    """
+
+    tensor: str
+    size_bytes: int
+    why: str
+
+    def __str__(self) -> str:
+        """The tensor, the bytes and the reason."""
+        return f"{self.tensor} (bytes: {self.size_bytes:,}): {self.why}"
+
+
+def moved_again(program: Program, model: Model, wired: Wired, fusion: Fusion) -> list[Again]:
+    """Return what the operators of ``program`` move beyond each tensor once.
+
+    A tensor in memory is to be read once, however many read it, and what a kernel gives to another
+    is not to be there at all. Tiles that are named during a run count where they are more than
+    their whole tensor. What hangs on sizes that the program does not bind is left out.
+    """
+    found = [*_read(program, model, wired, fusion), *_through(program, wired, fusion)]
+    found += _named(program, model, wired)
+    return sorted((each for each in found if each.size_bytes), key=lambda each: -each.size_bytes)
+
+
+def _read(program: Program, model: Model, wired: Wired, fusion: Fusion) -> Iterator[Again]:
+    """Yield the tensors in memory that kernels read as operands."""
+    readings: dict[Source, list[tuple[str, int]]] = defaultdict(list)
+    for kernel in model.kernels:
+        for operand in kernel.operands:
+            source = operand.view.source
+            if not isinstance(source, Stored) or operand.layout is None:
+                continue
+            spilled = operand in fusion.spilled
+            times = times_loaded(operand, spilled=spilled)
+            size_bytes = _bytes(program, wired.operands[operand])
+            readings[source.base or source].append((kernel.name, size_bytes // times))
+            if times > 1:
+                why = f"read {times} times by {kernel.name}, {_reason(kernel, spilled=spilled)}"
+                yield Again(source.name, size_bytes - size_bytes // times, why)
+    for source, each in readings.items():
+        yield _side_by_side(source, each)
+
+
+def _reason(kernel: Kernel, *, spilled: bool) -> str:
+    """Return why a kernel reads tiles again."""
+    if spilled:
+        return "as on_chip_bytes leaves no room to keep it"
+    assert isinstance(kernel, Product)
+    return f"as other tiles stay in the order {kernel.nest.order}"
+
+
+def _side_by_side(source: Source, readings: Sequence[tuple[str, int]]) -> Again:
+    """Return what readings of one tensor, each of which is loaded by itself, are beyond its size.
+
+    A reading may have more than the tensor: what is repeated for each of its neighbours.
+    """
+    sizes = [size_bytes for _, size_bytes in readings]
+    again = sum(sizes) - max(_tensor_bytes(source.shape, source.dtype), *sizes, 0)
+    names = ", ".join(dict.fromkeys(name for name, _ in readings))
+    return Again(source.name, max(0, again), f"loaded {len(sizes)} times, by itself for {names}")
+
+
+def _through(program: Program, wired: Wired, fusion: Fusion) -> Iterator[Again]:
+    """Yield what kernels give to kernels through memory: it is written, and read."""
+    for operand, places in wired.operands.items():
+        source = operand.view.source
+        if isinstance(source, Stored) or operand.layout is None:
+            continue
+        size_bytes = _bytes(program, places)
+        if operand in fusion.spilled:
+            why = "through memory, as on_chip_bytes leaves no room for it"
+        elif size_bytes:
+            wanted = joint_of(operand).pulled.layout
+            why = f"through memory, as no converter makes {wanted} of its tiles"
+        else:
+            continue
+        yield Again(source.name, size_bytes, why)
+
+
+def _named(program: Program, model: Model, wired: Wired) -> Iterator[Again]:
+    """Yield the tiles that kernels name themselves: rows of a table, keys that queries see."""
+    for kernel in model.kernels:
+        for place in wired.kernels[kernel]:
+            load = program.nodes[place].operator
+            if isinstance(load, RandomOffChipLoad):
+                size_bytes = _bytes(program, [place])
+                (stream,) = program.nodes[place].output_types
+                assert isinstance(stream.value, TileType)
+                whole = _tensor_bytes(Tensor.of(load.tensor).shape, stream.value.dtype)
+                why = f"tiles of which {kernel.name} names some more than once"
+                yield Again(program.nodes[place].name, max(0, size_bytes - whole), why)
+
+
+def _tensor_bytes(shape: Sequence[int], dtype: np.dtype) -> int:
+    """Return what a tensor takes in memory."""
+    return TileType(math.prod(shape[:-1]), math.prod(shape[-1:]), dtype).size_bytes
+
+
+def _bytes(program: Program, places: Iterable[int]) -> int:
+    """Return what operators move."""
+    nodes = [program.nodes[place] for place in places]
+    costs = [node.operator.costs(node.input_types, node.output_types) for node in nodes]
+    return sum(number_of(program, each.load_bytes + each.store_bytes) or 0 for each in costs)
 
 
 def realised(name: str, model: Model, schedule: Schedule) -> Program:

@@ -36,26 +36,23 @@ from operators.functions import Matmul, MatmulSum
 from operators.map import Map
 from operators.off_chip_load import LinearOffChipLoad
 from operators.off_chip_store import LinearOffChipStore
-from operators.pieces.buffers import (
+from operators.pieces.units import (
     FREED,
     MOST_PIECES,
     PIECES_OF_A_SET,
-    ReadPieces,
-    TokenPieces,
-    token_type,
-)
-from operators.pieces.units import (
     AccumPieces,
     BigTile,
     BroadcastPieces,
     MapPieces,
     Pieces,
     PromotePieces,
+    ReadPieces,
     RepeatPieces,
+    TokenPieces,
+    token_type,
 )
 from operators.shape import Reshape
-from operators.tiles.grid import Grid
-from operators.tiles.row_major import positions, row_major_strides, walk
+from operators.tiles.grid import Grid, positions, row_major_strides, walk
 from operators.tiles.tensor import Tensor
 
 __all__ = ["in_pieces"]

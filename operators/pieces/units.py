@@ -1,14 +1,22 @@
-"""Operators on pieces, as the paper's hardware has them: each fires at most once a cycle.
+"""Operators on pieces and buffers of pieces, as the paper's hardware has them.
 
 A unit takes its inputs and gives its outputs in one cycle, in which all of them are ready.
+
+Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
+
+A buffer has sets of pieces, and is read when a token of pieces is complete. A cycle lies between
+the choice of a set that is free and the first piece that is stored in it. A token is a tile of all
+its pieces, one below the other.
 
 Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
 """
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
@@ -18,17 +26,36 @@ from fabric.extend import ComputeOperator, Costs, Operator, Ports, Wiring
 from operators.functions.arithmetic import narrow
 from operators.functions.base import Function
 from operators.functions.matmul import summed
+from operators.tiles.grid import positions
 
 __all__ = [
+    "FREED",
+    "MOST_PIECES",
+    "PIECES_OF_A_SET",
     "AccumPieces",
     "BigTile",
     "BroadcastPieces",
-    "ComputePieces",
     "MapPieces",
     "Pieces",
     "PromotePieces",
+    "ReadPieces",
     "RepeatPieces",
+    "TokenPieces",
+    "token_type",
 ]
+
+SETS: Final = 32
+
+PIECES_OF_A_SET: Final = 8
+
+MOST_PIECES: Final = SETS * PIECES_OF_A_SET
+
+IDLE_CYCLES: Final = 256
+
+FREED: Final = TileType(1, 1, np.dtype(np.uint8))
+"""What says that a set is free; its stop, that the token is forgotten."""
+
+_FREED: Final = Tile(1, 1, FREED.dtype)
 
 
 @dataclass(frozen=True)
@@ -283,3 +310,228 @@ def _sum(total: np.ndarray | None, value: object) -> np.ndarray:
     """Return a sum with one piece more."""
     data = _data(value)
     return data if total is None else summed(total, data)
+
+
+class _Filling:
+    """How far the set is filled into which the next piece goes.
+
+    Attributes:
+        pieces: are in it; 0 where the next one takes a new set.
+    """
+
+    def __init__(self) -> None:
+        self.pieces = 0
+
+    def store(self, *, ends: bool) -> bool:
+        """Store a piece; return whether its set is left then.
+
+        The end of a token leaves a set, unless its only piece there is the first one.
+        """
+        left = self.pieces > 0 and (ends or self.pieces + 1 == PIECES_OF_A_SET)
+        self.pieces = 0 if left else self.pieces + 1
+        return left
+
+
+class _Sets:
+    """Which sets are free, and which one is chosen.
+
+    Attributes:
+        forgotten_cycle: the latest one in which a token was forgotten.
+    """
+
+    def __init__(self, cycle: int) -> None:
+        """Have all free, and choose one in ``cycle``."""
+        self.forgotten_cycle = -1
+        self._free: Final = set(range(SETS))
+        self._chosen: int | None = None
+        self._cycle = cycle  # in which one is chosen, if one is free
+        self._latest = -1
+        self._held: Final[deque[int]] = deque()
+
+    @property
+    def held(self) -> bool:
+        """Whether tokens are stored that will be forgotten."""
+        return bool(self._held)
+
+    def ready_cycle(self, cycle: int) -> int | None:
+        """Return when the next set is ready, as is known in ``cycle``; None where none is free."""
+        self._choose(cycle)
+        return None if self._chosen is None else self._cycle + 1
+
+    def take(self, cycle: int) -> None:
+        """Begin to store in the set that is chosen."""
+        assert self._chosen is not None
+        self._latest = self._chosen
+        self._held.append(self._latest)
+        self._chosen, self._cycle = None, cycle + 1
+
+    def share(self) -> None:
+        """Let a token begin in the set in which the one before it ended."""
+        self._held.append(self._latest)
+
+    def free(self, cycle: int, *, forgets: bool) -> None:
+        """Free the first set that is held, from ``cycle`` on."""
+        self._choose(cycle - 1)
+        if not self._free:
+            self._cycle = max(self._cycle, cycle)
+        self._free.add(self._held.popleft())
+        if forgets:
+            self.forgotten_cycle = cycle
+
+    def _choose(self, cycle: int) -> None:
+        """Choose the highest one, if that was due up to ``cycle``."""
+        if self._chosen is None and self._free and self._cycle <= cycle:
+            self._chosen = max(self._free)
+            self._free.remove(self._chosen)
+
+
+def token_type(piece: TileType, inner: tuple[int, ...]) -> TileType:
+    """Return the type of tokens of so many pieces."""
+    return TileType(math.prod(inner) * piece.rows, piece.cols, piece.dtype)
+
+
+def _token(kind: object, data: np.ndarray | None = None) -> Tile:
+    """Return a token."""
+    assert isinstance(kind, TileType)
+    rows, cols = kind.rows, kind.cols
+    assert isinstance(rows, int)
+    assert isinstance(cols, int)
+    return Tile(rows, cols, kind.dtype, data)
+
+
+@dataclass(frozen=True)
+class TokenPieces(Pieces):
+    """The half of a buffer that stores: takes pieces, and hears of sets that are free again.
+
+    Nothing is stored in the cycle in which a token is forgotten, and in the first 256.
+
+    Attributes:
+        inner: dimensions of a token.
+    """
+
+    conducted: ClassVar[bool] = True
+    kind: ClassVar = "memory"
+
+    inner: tuple[int, ...] = ()
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return tuple(StreamType(shape, token_type(self.piece, self.inner)) for shape in self.shapes)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs(on_chip_bytes=MOST_PIECES * self.piece.size_bytes)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        unit, sink = ports.unit, ports.sink
+        data = ports.source
+        rank, filling, begins = len(self.inner), _Filling(), True
+        room = MOST_PIECES * self.tile().size_bytes
+        await ports.on_chip.allocate(unit, room, "a buffer")
+        unit.charge(IDLE_CYCLES)
+        sets = _Sets(unit.now)
+        token, kept = _token(ports.output_types[0].value), list[np.ndarray]()
+        while (element := await data.peek()) is not None:
+            value, stop = element
+            if ports.functional:
+                assert isinstance(value, Tile)
+                assert value.data is not None
+                kept.append(value.data)
+            ends = stop >= rank
+            if ends:
+                await sink.reserve()
+            await _until_room(ports, sets, new=not filling.pieces)
+            if not filling.pieces:
+                sets.take(unit.now)
+            elif begins:
+                sets.share()
+            filling.store(ends=ends)
+            if ends:
+                if ports.functional:
+                    token, kept = _token(ports.output_types[0].value, np.concatenate(kept)), []
+                sink.put((token, stop - rank))
+            begins = ends
+            data.take()
+            unit.charge(1)
+        await _hear(ports, sets)
+        while sets.held:
+            await ports.inputs[1].peek()
+            await _hear(ports, sets)
+        ports.on_chip.release(unit, room, unit.now)
+
+
+async def _until_room(ports: Ports, sets: _Sets, *, new: bool) -> None:
+    """Wait until a piece can be stored, in a ``new`` set or in that of the last one."""
+    unit, freed = ports.unit, ports.inputs[1]
+    while True:
+        await _hear(ports, sets)
+        if new:
+            ready_cycle = sets.ready_cycle(unit.now)
+            if ready_cycle is None:
+                await freed.peek()
+                continue
+            if ready_cycle > unit.now:
+                unit.charge(ready_cycle - unit.now)
+                continue
+        if sets.forgotten_cycle != unit.now:
+            return
+        unit.charge(1)
+
+
+async def _hear(ports: Ports, sets: _Sets) -> None:
+    """Take what was freed up to now, each set in the cycle in which that is known."""
+    unit, freed = ports.unit, ports.inputs[1]
+    while sets.held:
+        if not freed.queue:
+            await ports.clock.reach(unit, unit.now, watching=(freed,))
+        if not freed.queue or freed.head_cycle > unit.now:
+            return
+        cycle = freed.head_cycle
+        _, stop = freed.hear()
+        sets.free(cycle, forgets=stop > 0)
+
+
+@dataclass(frozen=True)
+class ReadPieces(Pieces):
+    """The half of a buffer that reads: n + 1 cycles a token of n pieces; frees its sets.
+
+    Attributes:
+        inner: dimensions of a token.
+        times: how often each is read; the last reading frees it.
+    """
+
+    conducted: ClassVar[bool] = True
+    kind: ClassVar = "memory"
+
+    inner: tuple[int, ...] = ()
+    times: int = 1
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        pieces, freed = self.shapes
+        return StreamType(pieces, self.piece), StreamType(freed, FREED)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        unit, source = ports.unit, ports.source
+        sink, freed = ports.outputs
+        rank, number = len(self.inner), 0
+        filling = _Filling()
+        while (token := await source.receive()) is not None:
+            value, stop = token
+            assert isinstance(value, Tile)
+            tile = self.tile()
+            unit.charge(1)
+            number += 1
+            frees = number % self.times == 0
+            for at, (_, level, _) in enumerate(positions(self.inner)):
+                await sink.reserve()
+                if value.data is not None:
+                    tile = self.tile(value.data[at * tile.rows : (at + 1) * tile.rows])
+                last = level == rank
+                left = frees and filling.store(ends=last)
+                if frees and (left or last):
+                    await freed.send((_FREED, int(last)))
+                sink.put((tile, rank + stop if last else level))
+                unit.charge(1)

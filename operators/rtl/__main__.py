@@ -15,11 +15,10 @@ from amaranth import Module, Signal
 from typing_extensions import override
 
 from fabric import ConfigurationError, FabricError
-from operators.rtl import compute, memory, routing, sequences, shapes, tools
-from operators.rtl.blocks import Unit
-from operators.rtl.channel import channel
-from operators.rtl.cost import cost_of
+from operators.rtl import compute, memory, routing, sequences, tools
+from operators.rtl.blocks import Unit, channel
 from operators.rtl.netlist import Channel, Instance, Netlist
+from operators.rtl.tools import cost_of
 from operators.rtl.verilog import channel_module, modules_of
 
 __all__ = ["builders", "main"]
@@ -88,8 +87,8 @@ def _tied_channel(*, has_sizes: bool, has_credits: bool) -> Unit:
 
 
 _TIED: Final[dict[str, tuple[Build, dict[str, int]]]] = {
-    "Flatten": (shapes.flatten, {"inner": 0, "outer": 1}),
-    "Broadcast_2": (partial(shapes.broadcast, 2), {}),
+    "Flatten": (sequences.flatten, {"inner": 0, "outer": 1}),
+    "Broadcast_2": (partial(sequences.broadcast, 2), {}),
     "Partition_2": (partial(routing.partition, 2), {"rank": 1, "bytes_0": 2, "bandwidth": 64}),
     "Reassemble_2": (partial(routing.reassemble, 2), {"rank": 1, "bytes_0": 2, "bandwidth": 64}),
     "Accum_RetileRow": (
@@ -116,18 +115,18 @@ def builders() -> dict[str, Build]:
         "Bufferize": memory.bufferize,
         **{f"Streamify_{number}": partial(memory.streamify, number) for number in (1, 2)},
         **{f"Scatter_{banks}": partial(memory.scatter, banks) for banks in (1, 2, 4)},
-        "Zip": shapes.zip_,
+        "Zip": sequences.zip_,
         "Zip_numbers": routing.zip_numbers,
         "Intersect_01_11": partial(routing.intersect, (0, 1), (1, 1)),
         "Intersect_12_22": partial(routing.intersect, (1, 2), (2, 2)),
-        "Initial": shapes.initial,
-        "Flatten": shapes.flatten,
-        "Promote": shapes.promote,
-        "Repeat": shapes.repeat,
-        "Expand": shapes.expand,
-        "Consumer": shapes.consumer,
-        **{f"Reshape_{number}": partial(shapes.reshape, number) for number in (1, 2)},
-        "ReshapeOuter_1": partial(shapes.reshape_outer, 1),
+        "Initial": sequences.initial,
+        "Flatten": sequences.flatten,
+        "Promote": sequences.promote,
+        "Repeat": sequences.repeat,
+        "Expand": sequences.expand,
+        "Consumer": sequences.consumer,
+        **{f"Reshape_{number}": partial(sequences.reshape, number) for number in (1, 2)},
+        "ReshapeOuter_1": partial(sequences.reshape_outer, 1),
         "FlatMap_SplitRows": partial(sequences.flat_map, "SplitRows"),
         "FlatMap_SplitCols": partial(sequences.flat_map, "SplitCols"),
         "FlatMap_SplitTiles": sequences.split_tiles,
@@ -143,7 +142,7 @@ def builders() -> dict[str, Build]:
             items = [1] * each.operands
             found[f"{kind}_{name}"] = partial(compute.fold, each, items, every=every)
     for ways in _WAYS:
-        found[f"Broadcast_{ways}"] = partial(shapes.broadcast, ways)
+        found[f"Broadcast_{ways}"] = partial(sequences.broadcast, ways)
         found[f"Partition_{ways}"] = partial(routing.partition, ways)
         found[f"Parallelize_{ways}"] = partial(routing.parallelize, ways)
         found[f"EagerMerge_{ways}_ds"] = partial(routing.eager_merge, ways, "ds")
@@ -153,7 +152,9 @@ def builders() -> dict[str, Build]:
         found[f"{name}_static"] = partial(_tied, build, values, is_static=True)
     for outer in (2, 3):
         values = {"inner": 0, "outer": outer}
-        found[f"Flatten_0_{outer}_tied"] = partial(_tied, shapes.flatten, values, is_static=False)
+        found[f"Flatten_0_{outer}_tied"] = partial(
+            _tied, sequences.flatten, values, is_static=False
+        )
     found["Channel_2_1_tied"] = partial(_tied_channel, has_sizes=True, has_credits=True)
     found["Channel_2_1_no_credits"] = partial(_tied_channel, has_sizes=True, has_credits=False)
     found["Channel_2_1_static"] = partial(_tied_channel, has_sizes=False, has_credits=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from operators.rtl import tools
-from operators.rtl.channel import BITS, LEVEL_BITS
+from operators.rtl.blocks import BITS, LEVEL_BITS
 from operators.rtl.netlist import Netlist
 from operators.rtl.verilog import Written, channel_module
 

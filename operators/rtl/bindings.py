@@ -27,7 +27,6 @@ from operators.merge_join import Intersect
 from operators.off_chip_load import LinearOffChipLoad, Load, RandomOffChipLoad
 from operators.off_chip_store import LinearOffChipStore, RandomOffChipStore
 from operators.partition import Parallelize, Partition
-from operators.pieces.buffers import ReadPieces, TokenPieces
 from operators.pieces.lowering import LoadPieces, StorePieces
 from operators.pieces.units import (
     AccumPieces,
@@ -35,7 +34,9 @@ from operators.pieces.units import (
     BroadcastPieces,
     MapPieces,
     PromotePieces,
+    ReadPieces,
     RepeatPieces,
+    TokenPieces,
 )
 from operators.reassemble import EagerMerge, Reassemble
 from operators.rtl import (
@@ -45,9 +46,8 @@ from operators.rtl import (
     pieces,
     routing,
     sequences,
-    shapes,
 )
-from operators.rtl.channel import CONTROL_BITS
+from operators.rtl.blocks import CONTROL_BITS
 from operators.rtl.own import Binding, Place, is_tile, stated
 from operators.scatter import Scatter
 from operators.shape import Flatten, Promote, Reshape
@@ -227,7 +227,7 @@ def _bind_zip(place: Place) -> Binding:
         raise place.refused(
             f" for {place.outputs[0].value}: expected tuples of two tiles, or of two numbers"
         )
-    return "Zip", shapes.zip_, {}
+    return "Zip", sequences.zip_, {}
 
 
 def _bind_intersect(place: Place) -> Binding:
@@ -262,7 +262,7 @@ def _bind_initial(place: Place) -> Binding:
             parameters["control"] = int(np.asarray(operator.value).reshape(-1)[0])
     elif isinstance(value, TupleType):
         raise place.refused(f" for {value}")
-    return "Initial", shapes.initial, parameters
+    return "Initial", sequences.initial, parameters
 
 
 def _bind_random_store(place: Place) -> Binding:
@@ -296,14 +296,14 @@ def _bind_flat_map(place: Place) -> Binding:
 
 def _bind_flatten(place: Place) -> Binding:
     operator = place.operator
-    return "Flatten", shapes.flatten, {"inner": operator.inner, "outer": operator.outer}
+    return "Flatten", sequences.flatten, {"inner": operator.inner, "outer": operator.outer}
 
 
 def _bind_promote(place: Place) -> Binding:
     dimensions = len(place.inputs[0].shape)
     inside = dimensions if place.operator.dimension is None else place.operator.dimension
     return (
-        "Promote", shapes.promote, {"inside": inside, "outermost": int(inside == dimensions)}
+        "Promote", sequences.promote, {"inside": inside, "outermost": int(inside == dimensions)}
     )  # fmt: skip
 
 
@@ -313,29 +313,29 @@ def _bind_reshape(place: Place) -> Binding:
     if operator.dimension:
         parameters = {"chunk": operator.chunk, "dimension": operator.dimension}
         name = f"ReshapeOuter_{outputs}"
-        return name, lambda: shapes.reshape_outer(outputs), parameters
+        return name, lambda: sequences.reshape_outer(outputs), parameters
     rows, cols = (tile.rows, tile.cols) if isinstance(tile, TileType) else (0, 0)
     parameters = {"chunk": operator.chunk, "rows": _size(rows), "cols": _size(cols)}
     parameters["outermost"] = int(operator.outermost)
-    return f"Reshape_{outputs}", lambda: shapes.reshape(outputs), parameters
+    return f"Reshape_{outputs}", lambda: sequences.reshape(outputs), parameters
 
 
 def _bind_repeat(place: Place) -> Binding:
-    return "Repeat", shapes.repeat, {"count": place.operator.count}
+    return "Repeat", sequences.repeat, {"count": place.operator.count}
 
 
 def _bind_expand(place: Place) -> Binding:
-    return "Expand", shapes.expand, {"rank": place.operator.rank}
+    return "Expand", sequences.expand, {"rank": place.operator.rank}
 
 
 def broadcast(place: Place) -> Binding:
     """Return the module of a Broadcast, also of one that was inferred."""
     outputs = len(place.outputs)
-    return f"Broadcast_{outputs}", lambda: shapes.broadcast(outputs), {}
+    return f"Broadcast_{outputs}", lambda: sequences.broadcast(outputs), {}
 
 
 def _bind_consumer(_place: Place) -> Binding:
-    return "Consumer", shapes.consumer, {}
+    return "Consumer", sequences.consumer, {}
 
 
 def steered(place: Place, count: int) -> int:

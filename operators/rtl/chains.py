@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from amaranth import Const, Mux
 
-from operators.functions import choosing, row_steps, steps
+from operators.functions import choosing, row_functions, steps
 from operators.functions.steps import Chain
 from operators.rtl.blocks import largest
 from operators.rtl.compute import Function, Sizes
@@ -181,11 +181,11 @@ _STAGES: Final[dict[type[steps.Step], Callable[[Any], _Stage]]] = {
     steps.Columns: _columns,
     steps.Joined: _joined,
     steps.Placed: _placed,
-    row_steps.Reduced: _reduced,
-    row_steps.Variance: _variance,
-    row_steps.Softmax: _softmax,
-    row_steps.RMSNorm: _norm("RMSNorm", 3, 4),
-    row_steps.LayerNorm: _norm("LayerNorm", 5, 5),
+    row_functions.Reduced: _reduced,
+    row_functions.Variance: _variance,
+    row_functions.Softmax: _softmax,
+    row_functions.RMSNorm: _norm("RMSNorm", 3, 4),
+    row_functions.LayerNorm: _norm("LayerNorm", 5, 5),
     choosing.TopPlaces: _top_places,
     choosing.TakenAlong: _taken_along,
 }

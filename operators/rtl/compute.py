@@ -9,8 +9,17 @@ from typing import Any, Final, NamedTuple
 
 from amaranth import Const, Mux, Signal
 
-from operators.rtl.blocks import Emitter, Unit, cycles_of, largest
-from operators.rtl.channel import LEVEL_BITS, SIZE_BITS, changed, second, token
+from operators.rtl.blocks import (
+    LEVEL_BITS,
+    SIZE_BITS,
+    Emitter,
+    Unit,
+    changed,
+    cycles_of,
+    largest,
+    second,
+    token,
+)
 
 __all__ = [
     "ACCUMULATIONS",

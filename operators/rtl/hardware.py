@@ -12,9 +12,8 @@ import numpy as np
 
 from fabric import Program, ProgramError, Trace, simulate
 from operators.rtl import apart, tools
-from operators.rtl.cost import Cost, cost_of
-from operators.rtl.netlist import Channel, Instance, Netlist, netlist
-from operators.rtl.outside import Outside
+from operators.rtl.netlist import Channel, Instance, Netlist, Outside, netlist
+from operators.rtl.tools import Cost, cost_of
 from operators.rtl.verilog import Written, modules_of, testbench, top
 
 __all__ = ["Comparison", "Design", "beside", "compared", "cost", "design", "logged", "run", "write"]

@@ -12,8 +12,16 @@ from typing import Any, Final
 
 from amaranth import Array, Mux, Signal
 
-from operators.rtl.blocks import Emitter, Unit, counted
-from operators.rtl.channel import CONTROL_BITS, LEVEL_BITS, SIZE_BITS, changed, token
+from operators.rtl.blocks import (
+    CONTROL_BITS,
+    LEVEL_BITS,
+    SIZE_BITS,
+    Emitter,
+    Unit,
+    changed,
+    counted,
+    token,
+)
 
 __all__ = [
     "COUNTERS",

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from amaranth import Array, Const, Mux, Signal
 
-from operators.rtl.blocks import Input, Output, Unit, counted
-from operators.rtl.channel import LEVEL_BITS, SIZE_BITS, changed, token
+from operators.rtl.blocks import LEVEL_BITS, SIZE_BITS, Input, Output, Unit, changed, counted, token
 
 __all__ = [
     "DIMENSIONS",

@@ -11,8 +11,16 @@ from typing import Any, Final
 
 from amaranth import Cat, Const, Mux, Signal
 
-from operators.rtl.blocks import Emitter, Unit, cycles_of, older
-from operators.rtl.channel import LEVEL_BITS, SIZE_BITS, changed, token
+from operators.rtl.blocks import (
+    LEVEL_BITS,
+    SIZE_BITS,
+    Emitter,
+    Unit,
+    changed,
+    cycles_of,
+    older,
+    token,
+)
 
 __all__ = ["eager_merge", "intersect", "parallelize", "partition", "reassemble", "zip_numbers"]
 

@@ -1,27 +1,334 @@
-"""Modules of operators that send several elements for one, one a cycle."""
+"""Modules of operators that change the shape of a stream, or send several elements for one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
-# Any: amaranth has no types.
 from typing import Any, Final, NamedTuple
 
 from amaranth import Const, Mux, Signal
 
-from operators.rtl.blocks import Emitter, Unit
-from operators.rtl.channel import SIZE_BITS, changed, token
+from operators.rtl.blocks import (
+    CONTROL_BITS,
+    LEVEL_BITS,
+    SIZE_BITS,
+    Emitter,
+    Unit,
+    changed,
+    counted,
+    second,
+    token,
+)
+from operators.rtl.memory import DIMENSIONS
 
 __all__ = [
     "SPLITS",
     "Parts",
+    "broadcast",
+    "consumer",
+    "expand",
     "expert_addresses",
     "filter_last",
     "flat_map",
     "flat_map_told",
+    "flatten",
+    "initial",
+    "promote",
     "read_addresses",
+    "repeat",
+    "reshape",
+    "reshape_outer",
     "split_tiles",
+    "zip_",
 ]
+
+
+def flatten() -> Unit:
+    """Merge dimensions ``inner`` to ``outer``; a stop inside of them is none any more."""
+    u = Unit(1, 1)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    inner, outer = u.parameter("inner", LEVEL_BITS), u.parameter("outer", LEVEL_BITS)
+
+    def merged(number: Any) -> Any:
+        low = Mux(number < inner, number, inner)
+        return Mux(number > outer, number - (outer - inner), low)[:LEVEL_BITS]
+
+    level, empty = Signal(LEVEL_BITS), Signal(LEVEL_BITS)
+    m.d.comb += [level.eq(merged(head.token.level)), empty.eq(merged(head.token.empty))]
+    m.d.comb += head.take.eq(head.valid & emitter.free)
+    is_left = ~head.token.bare | (level > empty)
+    emitter.push(head.take & is_left, changed(m, head.token, "flat", level=level, empty=empty))
+    emitter.close()
+    m.d.comb += u.done.eq(emitter.empty & head.over)
+    return u
+
+
+def promote() -> Unit:
+    """Put a dimension of 1 outside of ``inside`` of them.
+
+    Where it is outermost, an element that may be the last waits for the next one, or the end.
+    """
+    u = Unit(1, 1)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    inside, outermost = u.parameter("inside", LEVEL_BITS), u.parameter("outermost", 1)
+    is_held, held = Signal(), token("held")
+    level = head.token.level
+    closes = level >= inside
+    is_last = outermost & ~closes & (level + 1 == inside)
+    waits = is_last & ~head.final
+    new = changed(
+        m,
+        head.token,
+        "promoted",
+        level=Mux(closes, level + 1, Mux(is_last & head.final, inside, level)),
+        empty=Mux(head.token.bare & (head.token.empty >= inside), head.token.empty + 1,
+                  head.token.empty),
+    )  # fmt: skip
+    known = is_held & (head.valid | head.end)
+    last = changed(m, held, "last", level=Mux(head.valid, held.level, inside))
+    left = emitter.push(known & emitter.free, last)
+    # The unit's clock is in this cycle: nothing is held, and nothing waits for a credit.
+    goes_on = Signal()
+    m.d.comb += goes_on.eq(emitter.free & (~is_held | known) & left)
+    m.d.comb += head.take.eq(head.valid & goes_on)
+    emitter.push(head.take & ~waits, new)
+    emitter.close()
+    with m.If(head.take & waits):
+        m.d.sync += [is_held.eq(1), held.eq(new)]
+    with m.Elif(known & emitter.free):
+        m.d.sync += is_held.eq(0)
+    m.d.comb += u.done.eq(emitter.empty & (~is_held | known) & head.over)
+    return u
+
+
+def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
+    """Split the innermost dimension into chunks, the last one padded; the second output are flags.
+
+    With ``outermost`` the last chunk closes one dimension more: who fills a chunk waits for the
+    next element, or the end.
+    """
+    u = Unit(1, outputs)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    chunk = u.parameter("chunk", SIZE_BITS)
+    rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
+    every = Const((1 << outputs) - 1, outputs)
+    count, missing, level = Signal(SIZE_BITS), Signal(SIZE_BITS), Signal(LEVEL_BITS)
+    outermost = u.parameter("outermost", 1)
+    is_filling = missing != 0
+    is_held, held = Signal(), token("held")
+    known = is_held & (head.valid | head.end)
+    waited = changed(m, held, "waited", level=Mux(head.valid, 1, 2))
+    was_left = emitter.push(known & emitter.free, waited, every)
+    going = Signal()
+    m.d.comb += going.eq(emitter.free & ~is_filling & (~is_held | known) & was_left)
+    ends = going & ~head.valid & head.end & (count != 0)
+    bare, stop = head.token.bare, head.token.level
+    m.d.comb += head.take.eq(head.valid & going)
+    is_full = count + 1 == chunk
+    fills_first = ends | (head.take & bare & (count != 0))
+
+    # What comes first, and how many paddings behind it.
+    behind, closing = Signal(SIZE_BITS), Signal(LEVEL_BITS)
+    m.d.comb += closing.eq(Mux(ends, outermost + 1, stop + 1))
+    with m.If(is_filling):
+        m.d.comb += [behind.eq(missing - 1), closing.eq(level)]
+    with m.Elif(fills_first):
+        m.d.comb += behind.eq(chunk - count - 1)
+    with m.Elif(head.take & ~bare & ~is_full & (stop != 0)):
+        m.d.comb += behind.eq(chunk - count - 1)
+
+    def padding(name: str, last: Any) -> Any:
+        pad = token(name)
+        m.d.comb += [pad.rows.eq(rows), pad.cols.eq(cols), pad.valid_cols.eq(cols)]
+        m.d.comb += pad.level.eq(Mux(last, closing, 0))
+        return pad
+
+    shown = changed(
+        m,
+        head.token,
+        "chunked",
+        level=Mux(bare | is_full, Mux(~bare & outermost & head.final, 2, stop + 1), 0),
+        empty=Mux(bare, head.token.empty + 1, 0),
+    )
+    first = token("first")
+    m.d.comb += first.eq(shown)
+    with m.If(is_filling | fills_first):
+        m.d.comb += first.eq(padding("pad_first", behind == 0))
+    pushes = Signal()
+    waits = head.take & ~bare & is_full & outermost & ~head.final
+    m.d.comb += pushes.eq((emitter.free & is_filling) | ends | (head.take & ~waits))
+    with m.If(waits):
+        m.d.sync += [is_held.eq(1), held.eq(head.token), count.eq(0)]
+    with m.Elif(known & emitter.free):
+        m.d.sync += is_held.eq(0)
+    left = emitter.push(pushes, first, every)
+    second = Signal()
+    m.d.comb += second.eq(pushes & left & (behind != 0))
+    emitter.push(second, padding("pad_second", behind == 1), every)
+    emitter.close()
+    is_inside = Signal()
+    m.d.comb += is_inside.eq(head.take & ~bare & ~is_full & (stop == 0))
+    with m.If(pushes):
+        m.d.sync += [missing.eq(behind - second), level.eq(closing)]
+        m.d.sync += count.eq(Mux(is_inside, count + 1, 0))
+    is_whole = ~is_inside & Mux(pushes, behind == second, going & (count == 0))
+    m.d.comb += u.done.eq(emitter.empty & is_whole & head.over)
+    return u
+
+
+def reshape_outer(outputs: int) -> Unit:
+    """Split dimension ``dimension`` into chunks that need no padding."""
+    u = Unit(1, outputs)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    chunk, dimension = u.parameter("chunk", SIZE_BITS), u.parameter("dimension", LEVEL_BITS)
+    count = Signal(SIZE_BITS)
+    level, bare = head.token.level, head.token.bare
+    is_outside = bare & (head.token.empty >= dimension)
+    after = Signal(SIZE_BITS)
+    m.d.comb += after.eq(count + (~is_outside & (level >= dimension)))
+    new = changed(m, head.token, "split")
+    closes = level > dimension
+    with m.If(closes):
+        m.d.comb += new.level.eq(level + 1)
+    with m.Elif(after == chunk):
+        m.d.comb += new.level.eq(dimension + 1)
+    with m.If(is_outside):
+        m.d.comb += new.empty.eq(head.token.empty + 1)
+    m.d.comb += head.take.eq(head.valid & emitter.free)
+    emitter.push(head.take, new, Const((1 << outputs) - 1, outputs))
+    emitter.close()
+    with m.If(head.take):
+        m.d.sync += count.eq(Mux(closes | (after == chunk), 0, after))
+    m.d.comb += u.fault.eq(head.take & closes & (after != 0) & (after != chunk))
+    m.d.comb += u.done.eq(emitter.empty & head.over)
+    return u
+
+
+def repeat() -> Unit:
+    """Send each element ``count`` times, one copy a cycle; the last one frees it."""
+    u = Unit(1, 1)
+    m, head, out = u.m, u.inputs[0], u.outputs[0]
+    count = u.parameter("count", SIZE_BITS)
+    number = Signal(SIZE_BITS)
+    is_last = head.token.bare | (number + 1 == count)
+    bare, level = head.token.bare, head.token.level
+    copy = changed(
+        m,
+        head.token,
+        "copy",
+        level=Mux(is_last, level + 1, 0),
+        empty=Mux(bare, head.token.empty + 1, 0),
+    )
+    m.d.comb += [out.valid.eq(head.valid & out.ready), out.token.eq(copy)]
+    m.d.comb += head.take.eq(out.valid & is_last)
+    with m.If(out.valid):
+        m.d.sync += number.eq(Mux(is_last, 0, number + 1))
+    m.d.comb += u.done.eq(head.over)
+    return u
+
+
+def broadcast(outputs: int) -> Unit:
+    """Send each element to all outputs at once, where all of them have a credit."""
+    u = Unit(1, outputs)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs, together=True)
+    m.d.comb += head.take.eq(head.valid & emitter.free)
+    emitter.push(head.take, head.token, Const((1 << outputs) - 1, outputs))
+    emitter.close()
+    m.d.comb += u.done.eq(emitter.empty & head.over)
+    return u
+
+
+def consumer() -> Unit:
+    """Take everything, a value a cycle."""
+    u = Unit(1, 0)
+    head = u.inputs[0]
+    u.m.d.comb += head.take.eq(head.valid)
+    u.m.d.comb += u.done.eq(head.over)
+    return u
+
+
+def expand() -> Unit:
+    """Send each element of input 0 once for every element of its group in input 1."""
+    u = Unit(2, 1)
+    m, (head, guide), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
+    rank = u.parameter("rank", LEVEL_BITS)
+    # The value stays until the last copy of it has left.
+    is_closing, going = Signal(), Signal()
+    m.d.comb += going.eq(emitter.free & ~is_closing & head.valid & guide.valid)
+    m.d.comb += [guide.take.eq(going), u.fault.eq(going & head.token.bare)]
+    ends = guide.token.level >= rank
+    copy = changed(m, head.token, "copy", level=guide.token.level)
+    with m.If(guide.token.bare):
+        m.d.comb += copy.eq(guide.token)
+    left = emitter.push(going, copy)
+    emitter.close()
+    m.d.comb += head.take.eq((going & ends & left) | (is_closing & emitter.free))
+    with m.If(going & ends & ~left):
+        m.d.sync += is_closing.eq(1)
+    with m.Elif(emitter.free):
+        m.d.sync += is_closing.eq(0)
+    m.d.comb += u.done.eq(emitter.empty & head.over & guide.over)
+    return u
+
+
+def zip_() -> Unit:
+    """Put the tiles of two streams into tuples."""
+    u = Unit(2, 1)
+    m, (a, b), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
+    takes = Signal()
+    m.d.comb += takes.eq(a.valid & b.valid & emitter.free)
+    m.d.comb += [a.take.eq(takes), b.take.eq(takes)]
+    pair = changed(m, a.token, "pair", control=0)
+    for name in ("rows", "cols", "valid_rows", "valid_cols", "in_memory"):
+        m.d.comb += getattr(second(pair), name).eq(getattr(b.token, name))
+    emitter.push(takes, pair)
+    emitter.close()
+    differs = (a.token.level != b.token.level) | (a.token.bare != b.token.bare)
+    m.d.comb += u.fault.eq(takes & differs)
+    m.d.comb += u.done.eq(emitter.empty & a.over & b.over)
+    return u
+
+
+def initial() -> Unit:
+    """Send ``count`` sub-tensors of one value first, then the first ``kept`` of the input.
+
+    Of a sub-tensor ``size_0`` is the innermost dimension. The unit ends with sub-tensor number
+    ``groups`` of the input, or where that is 0 with the input.
+    """
+    u = Unit(1, 1)
+    m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
+    rank, count = u.parameter("rank", LEVEL_BITS), u.parameter("count", SIZE_BITS)
+    pushes = Signal()
+    front = token("front")
+    m.d.comb += front.rows.eq(u.parameter("rows", SIZE_BITS))
+    m.d.comb += front.cols.eq(u.parameter("cols", SIZE_BITS))
+    m.d.comb += [front.valid_rows.eq(front.rows), front.valid_cols.eq(front.cols)]
+    m.d.comb += front.control.eq(u.parameter("control", CONTROL_BITS))
+    m.d.comb += front.level.eq(counted(u, DIMENSIONS, rank, pushes))
+
+    # What is in front leaves one a cycle; the first of the input may come with the last of it.
+    made, begun = Signal(SIZE_BITS), Signal()
+    is_front = made != count
+    m.d.comb += pushes.eq(emitter.free & is_front)
+    left = emitter.push(pushes, front)
+    is_whole = front.level == rank
+    with m.If(pushes):
+        m.d.sync += made.eq(made + is_whole)
+    m.d.comb += begun.eq(Mux(pushes, is_whole & (made + 1 == count) & left, ~is_front))
+
+    kept, groups = u.parameter("kept", SIZE_BITS), u.parameter("groups", SIZE_BITS)
+    passed, after = Signal(SIZE_BITS), Signal(SIZE_BITS)
+    is_over = (groups != 0) & (passed == groups)
+    m.d.comb += head.take.eq(head.valid & emitter.free & begun & ~is_over)
+    m.d.comb += after.eq(passed + (head.take & (head.token.level >= rank) & (groups != 0)))
+    m.d.sync += passed.eq(after)
+    emitter.push(head.take & ((groups == 0) | (passed < kept)), head.token)
+    emitter.close()
+    ended = Mux(groups != 0, after == groups, head.over)
+    m.d.comb += u.done.eq(emitter.empty & begun & ended)
+    return u
+
+
+# Any: amaranth has no types.
 
 
 class _Part(NamedTuple):

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from fabric import ProgramError
-from operators.rtl.blocks import Unit
-from operators.rtl.channel import BITS, LEVEL_BITS, channel
+from operators.rtl.blocks import BITS, LEVEL_BITS, Unit, channel
 from operators.rtl.netlist import Instance, Netlist
 from operators.rtl.own import text_of
 

@@ -1,4 +1,4 @@
-"""How operators read streams: the values of one or of several together, and what bare stops become.
+"""How operators read streams: values of one or of several, operands, and words for orders.
 
 What an operator does with a bare stop is one of a few disciplines. It states its own where it
 begins to read, and need not look at one again:
@@ -19,16 +19,115 @@ last element left open.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import Any, Final, Generic, Self, TypeVar
+from collections.abc import Awaitable, Iterable
+from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
 
-from fabric import OperatorError, TupleType
-from fabric.extend import Element, Empty, Ports, Sink, Source, Value
-from operators.streams.operands import unpacked
+from fabric import (
+    Layout,
+    OperatorError,
+    Selector,
+    ShapeError,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    TupleType,
+)
+from fabric.extend import (
+    Element,
+    Empty,
+    Ports,
+    Sink,
+    Source,
+    Unit,
+    Value,
+    ValueType,
+    check_same_shape,
+    items_of,
+)
 
-__all__ = ["Guided", "Lockstep", "Track", "Values", "closing", "differ", "send"]
+__all__ = [
+    "Guided",
+    "Lockstep",
+    "Orders",
+    "Track",
+    "Types",
+    "Values",
+    "check_inputs",
+    "closing",
+    "differ",
+    "load_cycles",
+    "placed",
+    "send",
+    "size_bytes",
+    "unpacked_types",
+]
+
+Orders: TypeAlias = tuple[Layout | str, ...]
+"""Of each stream its layout, or in words why there is none."""
+
+Types: TypeAlias = tuple[StreamType, ...]
 
 V = TypeVar("V")
+
+
+def check_inputs(name: str, inputs: tuple[Stream, ...]) -> None:
+    """Refuse inputs that ``name`` cannot read element by element.
+
+    Raises:
+        ShapeError: there are none, or their shapes differ.
+    """
+    if not inputs:
+        raise ShapeError(f"{name} is given no stream: expected at least one")
+    for other in inputs[1:]:
+        check_same_shape(name, inputs[0], other)
+
+
+def unpacked(values: Iterable[Value]) -> list[Value]:
+    """Return ``values`` with the items of tuples in the place of the tuples."""
+    flat: list[Value] = []
+    for value in values:
+        if value.__class__ is tuple:
+            flat += unpacked(items_of(value))
+        else:
+            flat.append(value)
+    return flat
+
+
+def unpacked_types(types: Iterable[ValueType]) -> tuple[ValueType, ...]:
+    """Return ``types`` with the items of tuples in the place of the tuples."""
+    flat: list[ValueType] = []
+    for each in types:
+        if isinstance(each, TileType) or not isinstance(each, TupleType):
+            flat.append(each)
+        else:
+            flat += unpacked_types(each.items)
+    return tuple(flat)
+
+
+def load_cycles(unit: Unit, value: Value) -> int:
+    """Return the cycles it takes to load the tiles of ``value`` that are in a memory unit."""
+    if isinstance(value, Tile):
+        return unit.transfer(value.size_bytes) if value.in_memory else 0
+    if value.__class__ is tuple:
+        return sum([load_cycles(unit, item) for item in items_of(value)])
+    return 0
+
+
+def placed(value: Value, *, in_memory: bool) -> Value:
+    """Return ``value`` with the flag ``in_memory`` of all its tiles as given."""
+    if isinstance(value, Tile):
+        return value.placed(in_memory=in_memory)
+    if value.__class__ is tuple:
+        return tuple([placed(item, in_memory=in_memory) for item in items_of(value)])
+    return value
+
+
+def size_bytes(value: Value) -> int:
+    """Return the bytes of ``value``, those of the items of a tuple added up."""
+    if isinstance(value, Tile | Selector):
+        return value.size_bytes
+    return 1 if isinstance(value, bool) else sum(map(size_bytes, items_of(value)))
 
 
 class Values(Generic[V]):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from operators.kernels.routing import Choice, drawn
+from operators.kernels.routed import Choice, drawn
 from operators.torch.capture import Captured
 
 __all__ = ["Choices"]

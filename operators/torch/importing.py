@@ -12,7 +12,7 @@ import numpy as np
 
 from fabric import Layout
 from operators.functions.ordering import Along, OnAxes, Taken
-from operators.functions.row_steps import Reduced, Variance
+from operators.functions.row_functions import Reduced, Variance
 from operators.functions.steps import Cut, Joined, Pointwise, Step, shapes
 from operators.kernels.concatenate import Concatenate
 from operators.kernels.following import (
@@ -25,7 +25,7 @@ from operators.kernels.following import (
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
 from operators.kernels.product import Product
-from operators.kernels.routing import Choice, Routing
+from operators.kernels.routed import Choice, Routing
 from operators.kernels.row_local import row_local
 from operators.kernels.schedule import Order, Schedule
 from operators.kernels.tensors import Computed, Opaque, Reshaped, Source, Stored, View

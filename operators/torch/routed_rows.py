@@ -19,8 +19,7 @@ from operators.functions.steps import Chain, Step, shapes
 from operators.kernels.grouped import RaggedMap, common_form
 from operators.kernels.kernel import Operand
 from operators.kernels.model import Model
-from operators.kernels.routed import Deal, Routed, Spread
-from operators.kernels.routing import Routing
+from operators.kernels.routed import Deal, Routed, Routing, Spread
 from operators.kernels.tensors import Opaque, Stored, View
 from operators.torch.call import Call, UnsupportedError
 

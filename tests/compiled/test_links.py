@@ -16,7 +16,7 @@ from fabric.extend import ChannelDescription
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import hardware_scope
-from fabric.messages.telling.read_files import programs
+from fabric.messages.telling.files import programs
 from fabric.timing.network import Mesh
 from tests.compiled.both import both, described
 from tests.deadlock.cases import CASES as STUCK

@@ -9,8 +9,8 @@ from fabric.graph.values.dims import Dim, symbol
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.timing.engine.clock import VirtualClock
 from fabric.timing.machine.assembly import assemble
-from fabric.timing.machine.state_of import state_of
-from fabric.timing.state.expected import expected_of
+from fabric.timing.machine.machine import state_of
+from fabric.timing.state.run_state import expected_of
 from tests.deadlock.parts import Script, feedback, sink
 
 

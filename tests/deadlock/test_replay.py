@@ -10,11 +10,10 @@ import pytest
 from hypothesis import event, given
 
 from fabric import Program, Stream, simulate
-from fabric.analysis.deadlock import remedy, search
+from fabric.analysis.deadlock import remedy, trial
 from fabric.analysis.deadlock.document import Remedy
 from fabric.analysis.deadlock.remedy import find_remedy
-from fabric.analysis.deadlock.search import EFFORT_ELEMENTS, Replay, Search
-from fabric.analysis.deadlock.trial import Growth
+from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS, Growth, Replay, Search
 from fabric.graph.wiring.elaborate import Plan, elaborate
 from fabric.timing.engine.channel import Channel
 from fabric.timing.retiming.record_making import Recording
@@ -179,7 +178,7 @@ class TestCases:
             recorded.append(plan)
             return Recording(plan)
 
-        monkeypatch.setattr(search, "Recording", recording)
+        monkeypatch.setattr(trial, "Recording", recording)
         find_remedy(elaborate(deep(lanes=1, size=20)), {}, {}, frozenset())
         short = len(recorded)
         find_remedy(elaborate(deep(lanes=1, size=1_000)), {}, {}, frozenset())
@@ -228,7 +227,7 @@ class TestEffort:
 
     def test_timings_are_used_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A record that is too long to be timed often is given up like runs."""
-        monkeypatch.setattr(search, "_EFFORT_EVENTS", 2_000)
+        monkeypatch.setattr(trial, "_EFFORT_EVENTS", 2_000)
         short = found(deep(lanes=9, size=9), records=True, effort=1_600)
 
         assert not short.irreducible

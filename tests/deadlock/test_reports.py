@@ -22,7 +22,7 @@ from fabric import (
     hardware_scope,
     simulate,
 )
-from fabric.analysis.deadlock import picture, remedy, search
+from fabric.analysis.deadlock import picture, remedy, trial
 from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.deadlock.text import LINES, report_lines
 from fabric.analysis.deadlock.trial import Outcome, Trial
@@ -303,7 +303,7 @@ class TestGrow:
 
     def test_effort(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Depths are lowered as far as the effort goes, and the report says that it gave up."""
-        monkeypatch.setattr(search, "EFFORT_ELEMENTS", 3_000)
+        monkeypatch.setattr(trial, "EFFORT_ELEMENTS", 3_000)
         monkeypatch.setattr(remedy, "EFFORT_ELEMENTS", 3_000)
         program = CASES["deep_remedy"].build()
         found = remedy.find_remedy(elaborate(program), {}, {}, frozenset(), effort=3_000)
@@ -350,7 +350,7 @@ class TestEveryChannel:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """A parameter of build(), the hardware file, or the program, whichever decides it."""
-        for module in (search, remedy, explaining):
+        for module in (trial, remedy, explaining):
             monkeypatch.setattr(module, "EFFORT_ELEMENTS", 9_000)
 
         def build(depth: int | None) -> Program:

@@ -17,7 +17,7 @@ from typing import Final
 import click
 
 import operators
-from fabric.graph.arguments.documented import parameters
+from fabric.graph.arguments.keywords import parameters
 from fabric.shell.cli import command_line
 from fabric.shell.library import SECTIONS, Entry, families, installed, parameter_text
 

@@ -7,15 +7,14 @@ from dataclasses import fields
 
 import pytest
 
-from fabric.graph.hardware.address_bits import address_bits
 from fabric.graph.hardware.description import Hardware, OffChipDescription
-from fabric.graph.hardware.dram_timing import PRESETS
+from fabric.graph.hardware.dram import PRESETS, address_bits
+from fabric.graph.hardware.latency import Mesh
 from fabric.graph.hardware.memory_models import (
     MODELS,
     ArbitratedBanksDescription,
     BankedDescription,
 )
-from fabric.graph.hardware.mesh import Mesh
 from tests.docs.reference import PAGES
 
 PAGE = (PAGES / "how-to" / "hardware-file.md").read_text(encoding="utf-8")

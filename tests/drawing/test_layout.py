@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.analysis.drawing.layout import Layout, Size, layered
+from fabric.analysis.drawing.lines import Layout, Size, layered
 from fabric.analysis.drawing.picture import picture_of
 from fabric.analysis.drawing.svg import svg
 from fabric.graph.wiring.elaborate import elaborate

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 from fabric import Dim, dtype_named, simulate  # noqa: E402
-from operators.functions.base import Array  # noqa: E402
+from operators.functions.arithmetic import Array  # noqa: E402
 from operators.functions.steps import Shape, Step  # noqa: E402
 from operators.kernels.tensors import View  # noqa: E402
 from operators.torch import Call, Importing, from_torch, imports, unsupported_calls  # noqa: E402

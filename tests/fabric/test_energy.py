@@ -35,7 +35,7 @@ from fabric.extend import (
     Value,
     Watched,
 )
-from fabric.graph.hardware.hop import Hop
+from fabric.graph.hardware.latency import Hop
 from fabric.graph.loading.program_file import load_program
 from operators import (
     Add,

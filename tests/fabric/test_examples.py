@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import fabric.messages.telling.read_files
+import fabric.messages.telling.files
 from fabric import ConfigurationError, load_hardware
-from fabric.graph.loading.examples import copied, examples, text_of
-from fabric.messages.telling.read_files import programs
+from fabric.messages.telling.files import programs
 from fabric.shell.cli import main
+from fabric.shell.commands.examples import copied, examples, text_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -103,5 +103,5 @@ def test_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     installed = tmp_path / inside
     installed.mkdir(parents=True)
     (installed / "mine.py").write_text('"""Mine."""\n')
-    monkeypatch.setattr(fabric.messages.telling.read_files, "_PACKAGE", tmp_path / package)
+    monkeypatch.setattr(fabric.messages.telling.files, "_PACKAGE", tmp_path / package)
     assert {"mine": "Mine."} == examples()

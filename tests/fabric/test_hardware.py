@@ -13,6 +13,8 @@ import pytest
 from fabric import simulate
 from fabric.graph.hardware.description import (
     ChannelDescription,
+    ClockDescription,
+    EnergyDescription,
     FlatDescription,
     Hardware,
     OffChipDescription,
@@ -26,7 +28,6 @@ from fabric.graph.hardware.memory_models import (
     ArbitratedBanksDescription,
     BankedDescription,
 )
-from fabric.graph.hardware.prices import ClockDescription, EnergyDescription
 from fabric.messages.telling.errors import ConfigurationError
 from tests.programs.loading import program
 

@@ -17,7 +17,7 @@ from rich.pretty import pprint
 
 from fabric import Program, simulate
 from fabric.messages.telling.causes import Cause
-from fabric.notebook import parts
+from fabric.notebook import showing
 from operators import LinearOffChipLoad, LinearOffChipStore
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.browsing import browsing
@@ -171,14 +171,14 @@ class TestShown:
 
     def test_long_tables(self) -> None:
         """Of very many rows some are written, and how many there are is said."""
-        texts = read(parts.table(("name",), [(f"n{k}",) for k in range(1_000)])).texts
+        texts = read(showing.table(("name",), [(f"n{k}",) for k in range(1_000)])).texts
 
         assert 202 == len(texts)
         assert "200 of 1,000 rows" == texts[-1]
 
     def test_bars(self) -> None:
         """A bar has the colours of the causes, and says how much each is."""
-        html = parts.bar({Cause.BUSY: 0.25, Cause.EMPTY: 0.0, Cause.IDLE: 0.75})
+        html = showing.bar({Cause.BUSY: 0.25, Cause.EMPTY: 0.0, Cause.IDLE: 0.75})
 
         assert f'width:30.0px;background:{Cause.BUSY.colour}" title="busy 25.0 %"' in html
         assert Cause.EMPTY.colour not in html

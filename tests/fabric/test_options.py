@@ -33,7 +33,7 @@ from fabric import (
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.explore.sizing.checker import check
 from fabric.explore.sizing.proofs import write_proofs
-from fabric.explore.study.identity import Identities
+from fabric.explore.study.evaluation import Identities
 from fabric.explore.study.opening import Asked, open_study
 from fabric.extend import Observer
 from fabric.graph.loading.program_file import load_program

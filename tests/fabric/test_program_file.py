@@ -10,8 +10,14 @@ from pathlib import Path
 import pytest
 
 from fabric.graph.hardware.description import ChannelDescription, Hardware
-from fabric.graph.loading.beside import executes_still, files_of
-from fabric.graph.loading.program_file import Loaded, executed, load_program, wired
+from fabric.graph.loading.program_file import (
+    Loaded,
+    executed,
+    executes_still,
+    files_of,
+    load_program,
+    wired,
+)
 from fabric.messages.telling.errors import ProgramError, ShapeError
 from fabric.runs.simulation import simulate
 

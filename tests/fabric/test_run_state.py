@@ -6,7 +6,7 @@ import pytest
 
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
-from fabric.timing.machine.state_of import cycles_of, state_of
+from fabric.timing.machine.machine import cycles_of, state_of
 from tests.deadlock.cases import CASES
 
 

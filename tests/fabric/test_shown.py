@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabric import Trace, lower_bounds, place, simulate, size
-from fabric.graph.hardware.mesh import Mesh
+from fabric.graph.hardware.latency import Mesh
 from fabric.messages.telling.sheet import ShownAsTables
 from fabric.notebook.sheets import sheet_of
 from fabric.runs.cost import Cost

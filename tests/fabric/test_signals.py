@@ -124,8 +124,9 @@ _IMPORTING = compile("import signal; signal.raise_signal(number)", "<frozen impo
 
 
 @pytest.mark.parametrize("number", _SIGNALS)
-def test_while_imported(number: signal.Signals) -> None:
+def test_while_imported(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal that came while something was imported ends the run that begins next."""
+    monkeypatch.setattr("fabric.timing.machine.terminations._SOON_SECONDS", 60.0)
     with Terminations().handled():
         exec(_IMPORTING, {"number": number})
         report = simulate(build(fault="endless"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from fabric.graph.hardware.dram_timing import DramOrganization
+from fabric.graph.hardware.dram import DramOrganization
 from fabric.timing.memories import banked_columns as c
 from fabric.timing.memories.banked import BankedMemory
 

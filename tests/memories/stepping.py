@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from fabric.graph.hardware.dram_timing import DramOrganization, DramTiming
+from fabric.graph.hardware.dram import DramOrganization, DramTiming
 from tests.memories.commands import Command
 
 __all__ = ["Rule", "Violation", "violations"]

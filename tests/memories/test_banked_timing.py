@@ -19,8 +19,8 @@ from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.least_cycles import most_drain_cycles
 from fabric.graph.hardware.memory_models import BankedDescription
 from fabric.timing.memories import banked_columns
-from fabric.timing.memories.address_mapping import AddressMapping
 from fabric.timing.memories.banked import REQUESTS_PER_CALL, BankedMemory
+from fabric.timing.memories.banked_tables import AddressMapping
 from tests.fabric.loops_in_python import in_python
 from tests.memories.commands import Command, commands
 from tests.memories.driven import answers, clients_of

@@ -18,7 +18,7 @@ from fabric.analysis.trace.opened import Trace
 from fabric.extend import BusCycles, FlatDescription, MemoryCounters
 from fabric.graph.wiring.program import hardware_scope
 from fabric.runs.execution import Execution
-from fabric.timing.machine.state_of import state_of
+from fabric.timing.machine.machine import state_of
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import record
 from tests.memories.counting import CountingDescription, CountingMemory, loads

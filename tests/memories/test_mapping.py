@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fabric.graph.hardware.memory_models import BankedDescription
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.timing.memories.address_mapping import AddressMapping, Location
+from fabric.timing.memories.banked_tables import AddressMapping, Location
 
 FIELDS = ("channel", "pseudo_channel", "bank_group", "bank", "column")
 NAMES = ("interleaved", "interleaved with hash", "row-bank-rank-column-channel")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fabric.graph.hardware.dram_timing import PRESETS
+from fabric.graph.hardware.dram import PRESETS
 from fabric.graph.hardware.memory_models import BankedDescription
 
 TABLE = Path(__file__).parents[2] / "programs/data/published/dram/hbm_parameters.csv"

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, get_args
 
 import pytest
 
-from fabric.graph.hardware.dram_timing import DramOrganization, DramTiming
+from fabric.graph.hardware.dram import DramOrganization, DramTiming
 from tests.memories.commands import Command
 from tests.memories.stepping import Rule, violations
 

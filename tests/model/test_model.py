@@ -14,7 +14,7 @@ from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import hardware_scope
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
-from fabric.timing.machine.state_of import state_of
+from fabric.timing.machine.machine import state_of
 from tests.model.graph import Graph, Outcome, Setting
 from tests.model.kernels import KERNELS, draw_kernel
 from tests.model.settings import DRAWN, draw_moe, draw_setting, hardware

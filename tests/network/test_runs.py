@@ -25,11 +25,11 @@ from fabric import (
     load_hardware,
     simulate,
 )
-from fabric.analysis.placing.netlist import netlist_of
+from fabric.analysis.placing.floor import netlist_of
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.placing import placed
-from fabric.messages.telling.read_files import programs
+from fabric.messages.telling.files import programs
 from fabric.messages.terminal.tables import print_sheet
 from fabric.runs.printing import report_sheet
 from fabric.timing.network import Mesh, Site

@@ -18,7 +18,7 @@ import fabric.extend
 import operators
 from fabric import Program
 from fabric.extend import Operator
-from fabric.graph.arguments.documented import parameters
+from fabric.graph.arguments.keywords import parameters
 from fabric.graph.wiring.operator import is_conducted
 from fabric.shell.cli import main
 from fabric.shell.library import Entry, families, installed

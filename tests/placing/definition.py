@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from fabric.analysis.placing.floor import Floor
-from fabric.analysis.placing.netlist import Net, Netlist, Unit
+from fabric.analysis.placing.floor import Floor, Net, Netlist, Unit
 
 __all__ = ["cheapest", "cost", "netlist"]
 

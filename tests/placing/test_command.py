@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
-from fabric.analysis.placing.netlist import netlist_of
+from fabric.analysis.placing.floor import netlist_of
 from fabric.analysis.placing.picture import floor_svg
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.analysis.placing.annealing import annealed
+from fabric.analysis.placing.annealing import annealed, partitioned, random_sites
 from fabric.analysis.placing.annealing_loop import _drawn
 from fabric.analysis.placing.bound import exact, lower_bound
 from fabric.analysis.placing.floor import Floor
-from fabric.analysis.placing.partition import partitioned, random_sites
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.timing.network import Mesh
 from tests.placing.definition import cheapest, cost, netlist

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from fabric import Outcome, Space, Study, grid
-from fabric.explore.study.designs import design_outcome
 from fabric.explore.study.evaluation import Job, known_before, loaded_of
 from fabric.explore.study.opening import Asked, open_study
-from fabric.explore.study.result import StudyResult
+from fabric.explore.study.result import StudyResult, design_outcome
 from fabric.explore.study.written.words import varying
 from tests.programs.loading import PROGRAMS
 

@@ -31,7 +31,7 @@ from operators.functions.elementwise import NUMBERS
 from operators.functions.flash_attention import AttentionScores, MaskScores, Quotient
 from operators.functions.matmul import ScaledAdd
 from operators.functions.ordering import Along, Running
-from operators.functions.row_steps import LayerNorm, Reduced, RMSNorm, Softmax, Variance
+from operators.functions.row_functions import LayerNorm, Reduced, RMSNorm, Softmax, Variance
 from operators.functions.steps import (
     Chain,
     Columns,
@@ -42,8 +42,8 @@ from operators.functions.steps import (
     Pointwise,
     Step,
 )
+from operators.rtl.blocks import token
 from operators.rtl.chains import POINTWISE, chain
-from operators.rtl.channel import token
 from operators.rtl.compute import FUNCTIONS, pad_rows
 from operators.rtl.hardware import design, run, write
 

@@ -44,7 +44,7 @@ from operators import (
 )
 from operators.pieces import in_pieces
 from operators.rtl import compute, sequences, tools
-from operators.rtl.channel import packed
+from operators.rtl.blocks import packed
 from operators.rtl.hardware import Design, beside, compared, cost, design, run, write
 from operators.rtl.netlist import Netlist
 from operators.rtl.verilog import modules_of, top

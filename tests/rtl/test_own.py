@@ -13,7 +13,7 @@ from fabric import FabricError, Hardware, Program, Tile, TileType
 from fabric.extend import ChannelDescription
 from fabric.graph.wiring.program import hardware_scope
 from operators import Exp, Function, LinearOffChipLoad, LinearOffChipStore, Map
-from operators.rtl import compute, shapes
+from operators.rtl import compute, sequences
 from operators.rtl.hardware import design
 from operators.rtl.netlist import Netlist
 from operators.rtl.verilog import modules_of
@@ -100,7 +100,7 @@ def raises() -> Any:
         (lambda *_: ("A", raises, {}), "the hardware of every_second_1 raised KeyError: 'no'"),
         (lambda *_: ("A", int, {}), "every_second_1: its hardware is 0: expected a Unit"),
         (
-            lambda *_: ("A", shapes.zip_, {}),
+            lambda *_: ("A", sequences.zip_, {}),
             "inputs and outputs of its hardware are 2 and 1: expected 1 and 1, those",
         ),
     ],

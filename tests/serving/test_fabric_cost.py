@@ -16,8 +16,7 @@ from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests
 from fabric.explore.serving.result import ServingResult
 from fabric.explore.serving.run_costs import FabricCost, FabricDescription
-from fabric.explore.serving.server import Server
-from fabric.explore.serving.steps import Batch
+from fabric.explore.serving.server import Batch, Server
 from fabric.explore.study.evaluation import Before, Job, known_before, outcome_of
 from fabric.explore.study.outcome import Outcome
 from fabric.explore.study.workers import Answer

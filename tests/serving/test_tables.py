@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fabric.explore.serving.measured_costs import LayerTables, TableDescription
-from fabric.explore.serving.steps import Batch
+from fabric.explore.serving.server import Batch
 from fabric.messages.telling.errors import ConfigurationError
 from tests.serving.validation import TABLES
 

@@ -18,11 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.explore.serving.measured_costs import LayerTables, TableDescription
-from fabric.explore.serving.measures import Spread
 from fabric.explore.serving.requests import Requests, read_requests
-from fabric.explore.serving.served import Served, serve
-from fabric.explore.serving.server import Server
-from fabric.explore.serving.steps import StepCost
+from fabric.explore.serving.served import Served, Spread, serve
+from fabric.explore.serving.server import Server, StepCost
 
 __all__ = ["VARIANTS", "differences", "log_times", "served"]
 

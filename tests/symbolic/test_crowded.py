@@ -16,7 +16,7 @@ from fabric import Hardware, Program, hardware_scope, simulate
 from fabric.analysis.symbolic.check import Crowded, check, first_addresses
 from fabric.extend import BankedDescription, PlacementDescription
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.timing.memories.address_mapping import AddressMapping
+from fabric.timing.memories.banked_tables import AddressMapping
 from operators import Consumer, LinearOffChipLoad, LinearOffChipStore, Metadata, Tensor
 from operators.off_chip_load import RandomOffChipLoad
 from tests.operators.recording_memory import RECORDING, recorded

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from fabric import simulate
 from operators.torch import from_torch
-from operators.torch.reference import Reference
+from operators.torch.from_torch import Reference
 from tests.torch.test_capture import Computing
 
 BFLOAT16 = torch.bfloat16

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fabric.messages.telling.causes import Operation
 
 if TYPE_CHECKING:
-    from fabric.timing.state.expected import Expected
-    from fabric.timing.state.run_state import ChannelState, RunState, UnitState, WaitState
+    from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState, WaitState
 
 __all__ = [
     "Need",

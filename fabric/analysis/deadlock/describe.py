@@ -32,17 +32,16 @@ from fabric.analysis.deadlock.remedy import find_remedy
 from fabric.analysis.deadlock.text import one_line
 from fabric.messages.telling.causes import Cause, Operation
 from fabric.messages.telling.wording import counted
-from fabric.timing.state.expected import expected_of
+from fabric.timing.state.run_state import expected_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fabric.analysis.deadlock.livelock import Livelock
-    from fabric.graph.hardware.hop import Hop
+    from fabric.graph.hardware.latency import Hop
     from fabric.graph.wiring.elaborate import Plan
     from fabric.messages.telling.place import Place
-    from fabric.timing.state.expected import Expected
-    from fabric.timing.state.run_state import ChannelState, RunState, UnitState
+    from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState
 
 __all__ = ["cured", "describe_deadlock", "explain_livelock"]
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from fabric.analysis.deadlock.document import BlockedUnit, DeadlockReport
-from fabric.analysis.drawing.layout import Point, Size, layered
 from fabric.analysis.drawing.lines import (
     FAINT,
     INK,
@@ -18,16 +17,19 @@ from fabric.analysis.drawing.lines import (
     LINE,
     PAPER,
     RED,
+    Point,
+    Size,
     arrow,
     document,
     extent,
+    layered,
     shortened,
     words,
 )
 from fabric.analysis.drawing.svg import escaped
 from fabric.messages.telling.causes import STUCK, Cause, Operation
+from fabric.messages.telling.files import write_whole
 from fabric.messages.telling.place import Place
-from fabric.messages.telling.whole_file import write_whole
 
 __all__ = ["dot", "svg", "write_files"]
 

@@ -21,14 +21,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
-from fabric.analysis.deadlock.search import EFFORT_ELEMENTS, Change, Search
+from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS, Change, Search
 from fabric.graph.wiring.initial import Initial, beginning
 from fabric.messages.telling.causes import Cause
 from fabric.messages.telling.wording import counted
 
 if TYPE_CHECKING:
     from fabric.analysis.deadlock.trial import Outcome
-    from fabric.graph.hardware.hop import Hop
+    from fabric.graph.hardware.latency import Hop
     from fabric.graph.wiring.elaborate import Plan
     from fabric.graph.wiring.stream import Feedback
 

@@ -19,7 +19,7 @@ from fabric.graph.wiring.elaborate import Broadcast, Plan
 from fabric.graph.wiring.operator import Node
 from fabric.messages.telling.causes import SHOWN, Cause
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.read_files import read_json
+from fabric.messages.telling.files import read_json
 from fabric.messages.telling.wording import merged_text, without_numbers
 
 __all__ = ["Arrow", "Box", "Picture", "Shares", "picture_of", "shares_of_run", "stream_label"]

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from fabric.analysis.drawing.layout import Layout, Point, Size, layered
 from fabric.analysis.drawing.lines import (
     BOX,
     FAINT,
@@ -16,9 +15,13 @@ from fabric.analysis.drawing.lines import (
     LINE,
     PAPER,
     REST,
+    Layout,
+    Point,
+    Size,
     arrow,
     document,
     extent,
+    layered,
     shortened,
     tint,
     words,

@@ -48,8 +48,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fabric.analysis.placing.floor import Cost, Floor
-from fabric.analysis.placing.netlist import Net
+from fabric.analysis.placing.floor import Cost, Floor, Net
 from fabric.messages.telling.errors import ConfigurationError
 
 __all__ = ["MOST_UNITS", "exact", "lower_bound"]

@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
-from fabric.analysis.placing.annealing import annealed
+from fabric.analysis.placing.annealing import annealed, partitioned, random_sites
 from fabric.analysis.placing.bound import MOST_UNITS, exact, lower_bound
-from fabric.analysis.placing.floor import Floor
-from fabric.analysis.placing.netlist import Netlist, netlist_of
-from fabric.analysis.placing.partition import partitioned, random_sites
+from fabric.analysis.placing.floor import Floor, Netlist, netlist_of
 from fabric.analysis.placing.result import FloorPlan, LoadedLink
 from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.wiring.collector import only_young_garbage

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final, Literal
 
 from fabric.analysis.placing.floor import Cost, Floor
+from fabric.messages.telling.files import write_whole
 from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.sheet import Rows, Sheet, ShownAsTables, Title, line
-from fabric.messages.telling.whole_file import write_whole
 from fabric.messages.telling.wording import counted, merged_text, visible, without_numbers
 from fabric.timing.network import Mesh, Site
 

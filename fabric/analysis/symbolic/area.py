@@ -14,8 +14,8 @@ from fabric.graph.values.dims import Totals, least_of, with_totals
 
 if TYPE_CHECKING:
     from fabric.analysis.symbolic.metrics import Metrics
-    from fabric.graph.hardware.mesh import Mesh
-    from fabric.graph.hardware.prices import AreaDescription, Range
+    from fabric.graph.hardware.description import AreaDescription, Range
+    from fabric.graph.hardware.latency import Mesh
     from fabric.graph.values.dims import Dim
     from fabric.graph.wiring.elaborate import Plan
 

@@ -26,11 +26,10 @@ from fabric.graph.wiring.mistakes import off_chip_tensor_of
 from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.program import Program
 from fabric.graph.wiring.stream import LaidOut, Stream
-from fabric.messages.telling.families import families
-from fabric.messages.telling.wording import counted, merged_text
+from fabric.messages.telling.wording import counted, families, merged_text
 from fabric.timing.engine.machine_code import Counters
-from fabric.timing.memories.address_mapping import BYTE_VALUES, BYTES, ROW_SHIFT, AddressMapping
 from fabric.timing.memories.banked_columns import BANK_SHIFT
+from fabric.timing.memories.banked_tables import BYTE_VALUES, BYTES, ROW_SHIFT, AddressMapping
 
 __all__ = ["Check", "Crowded", "check", "first_addresses"]
 

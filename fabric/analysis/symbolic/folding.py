@@ -15,8 +15,7 @@ from fabric.graph.values.dims import dim_text
 from fabric.graph.values.stream_type import StreamType
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.operator import Node, applied_by
-from fabric.messages.telling.families import families
-from fabric.messages.telling.wording import merged_text, without_numbers
+from fabric.messages.telling.wording import families, merged_text, without_numbers
 
 __all__ = ["alike", "folded", "operator_text", "types_text"]
 

@@ -20,8 +20,8 @@ from fabric.analysis.trace.reading.paths import literal, plain, system_errors
 from fabric.analysis.trace.reading.wording import Names
 from fabric.graph.arguments.described import checked, refuse
 from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.files import output_file
 from fabric.messages.telling.users_code import users_code
-from fabric.messages.telling.whole_file import output_file
 from fabric.messages.telling.wording import one_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _vcd(trace: Trace, output: Path) -> int:
 
 
 def _jsonl(trace: Trace, output: Path) -> int:
-    from fabric.analysis.trace.json_lines import write_json_lines
+    from fabric.analysis.trace.opened import write_json_lines
 
     return write_json_lines(trace, output)
 

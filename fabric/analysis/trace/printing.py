@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fabric.analysis.deadlock.text import deadlock_sheet
 from fabric.analysis.trace.reading.wording import percent
 from fabric.messages.telling.causes import SHOWN, Cause
-from fabric.messages.telling.families import absent_line, families
 from fabric.messages.telling.place import Place
 from fabric.messages.telling.sheet import SHOWN as ROWS
 from fabric.messages.telling.sheet import Rows, Sheet, Title, line
-from fabric.messages.telling.wording import counted, visible
+from fabric.messages.telling.wording import absent_line, counted, families, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

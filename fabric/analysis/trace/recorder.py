@@ -25,15 +25,14 @@ from fabric.analysis.trace.selection import TraceOptions
 from fabric.analysis.trace.table_file import SUFFIX, Spool
 from fabric.messages.telling.causes import Cause, Operation
 from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.files import write_whole
 from fabric.messages.telling.plain import JsonObject, json_text
 from fabric.messages.telling.vocabulary import FIELDS, SCHEMA_VERSION, TABLES
-from fabric.messages.telling.whole_file import write_whole
 from fabric.timing.log.log_rows import LONG_COLUMNS
 from fabric.timing.log.watcher import Watcher
-from fabric.timing.machine.state_of import clients_of
+from fabric.timing.machine.machine import clients_of
 from fabric.timing.retiming.log_tables import LogWriter
-from fabric.timing.state.expected import Expected, expected_of
-from fabric.timing.state.run_state import open_waits
+from fabric.timing.state.run_state import Expected, expected_of, open_waits
 
 if TYPE_CHECKING:
     from fabric.graph.values.stream_type import StreamType

@@ -26,8 +26,7 @@ from typing import Annotated, Final
 import msgspec
 import numpy as np
 
-from fabric.messages.telling.read_files import open_given
-from fabric.messages.telling.whole_file import write_parts
+from fabric.messages.telling.files import open_given, write_parts
 from fabric.messages.telling.wording import counted
 from fabric.timing.log.log_rows import OPERATION_COLUMNS, Packed, Rows
 

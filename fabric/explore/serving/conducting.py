@@ -14,19 +14,17 @@ from typing import Final
 import msgspec
 
 from fabric.explore.serving.measured_costs import LayerTables, TableDescription
-from fabric.explore.serving.measures import measured
 from fabric.explore.serving.question import Serving, scheduler_of
 from fabric.explore.serving.requests import Requests
 from fabric.explore.serving.result import Run, ServingResult, Timeline
 from fabric.explore.serving.run_costs import FabricCost, FabricDescription
-from fabric.explore.serving.served import MakeScheduler, serve
-from fabric.explore.serving.steps import Known, Quality
-from fabric.explore.study.identity import engine_digest
+from fabric.explore.serving.served import MakeScheduler, measured, serve
+from fabric.explore.serving.server import Known, Quality
+from fabric.explore.study.evaluation import engine_digest
 from fabric.explore.study.session import StudySession
 from fabric.explore.study.workers import Workers
+from fabric.messages.telling.files import open_given, write_whole
 from fabric.messages.telling.plain import plain
-from fabric.messages.telling.read_files import open_given
-from fabric.messages.telling.whole_file import write_whole
 
 __all__ = ["Watching", "conduct_serving"]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.trace.pages.parts import filled, head, part
-from fabric.explore.serving.printing import LEGEND, answer, load_text, notes, table_of_runs
+from fabric.explore.serving.result import LEGEND, answer, load_text, notes, table_of_runs
 from fabric.explore.study.written.folder import trying, write_pictures
 from fabric.explore.study.written.markup import section, style, table, text, titled
 from fabric.explore.study.written.painting import is_wide, locator, painted
 from fabric.explore.study.written.pictures import Drawn
 from fabric.explore.study.written.words import number_text
+from fabric.messages.telling.files import write_whole
 from fabric.messages.telling.plain import json_text
-from fabric.messages.telling.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

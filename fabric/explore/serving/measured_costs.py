@@ -11,11 +11,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
-from fabric.explore.serving.steps import Batch, Price, Quality, digest_of
+from fabric.explore.serving.server import Batch, Price, Quality, digest_of
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described
 from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.read_files import open_given
+from fabric.messages.telling.files import open_given
 from fabric.messages.telling.wording import counted
 
 __all__ = ["LayerTables", "Lookup", "TableDescription", "read_rows"]

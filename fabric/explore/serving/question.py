@@ -10,17 +10,15 @@ from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
 from typing_extensions import override
 
 from fabric.explore.serving.measured_costs import TableDescription
-from fabric.explore.serving.measures import ServiceLevel
 from fabric.explore.serving.requests import Requests, read_requests
 from fabric.explore.serving.run_costs import FabricDescription
-from fabric.explore.serving.served import MakeScheduler
+from fabric.explore.serving.served import MakeScheduler, ServiceLevel
 from fabric.explore.serving.server import ContinuousBatching, Server
 from fabric.graph.arguments.checks import Bounds
-from fabric.graph.arguments.described import Described
-from fabric.graph.arguments.sections import described_section
+from fabric.graph.arguments.described import Described, described_section
 from fabric.graph.loading.program_file import called, executed
 from fabric.messages.telling.errors import ConfigurationError, FabricError, ProgramError
-from fabric.messages.telling.read_files import line_in, read_toml
+from fabric.messages.telling.files import line_in, read_toml
 from fabric.messages.telling.wording import found_text, one_of
 
 __all__ = ["RequestDescription", "Serving", "open_servings", "scheduler_of"]

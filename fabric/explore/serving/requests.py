@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.read_files import open_given
+from fabric.messages.telling.files import open_given
 from fabric.messages.telling.wording import a_or_an, counted
 
 __all__ = ["Requests", "read_requests"]

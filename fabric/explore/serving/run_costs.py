@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from fabric.explore.serving.measured_costs import Lookup
 from fabric.explore.serving.requests import Requests, read_requests
-from fabric.explore.serving.server import Server
-from fabric.explore.serving.steps import Batch, Price, Quality, Sampled, digest_of
+from fabric.explore.serving.server import Batch, Price, Quality, Sampled, Server, digest_of
 from fabric.explore.study.conducting import Told, conduct
 from fabric.explore.study.outcome import metric
 from fabric.explore.study.space import Scalar, zipped
@@ -29,7 +28,7 @@ from fabric.graph.arguments.described import Described
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.hardware.file import load_hardware
 from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.whole_file import beside
+from fabric.messages.telling.files import beside
 from fabric.messages.telling.wording import counted
 
 __all__ = ["FabricCost", "FabricDescription"]

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.read_files import read_toml
-from fabric.messages.telling.whole_file import write_whole
+from fabric.messages.telling.files import read_toml, write_whole
 from fabric.messages.telling.wording import found_text, visible
 
 __all__ = ["read_depths", "write_depths"]

@@ -7,10 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from fabric.explore.sizing.asked import Asked, Goal
-from fabric.explore.sizing.methods import METHODS, Method, Proposal, proposal
+from fabric.explore.sizing.methods import (
+    METHODS,
+    Method,
+    NearestError,
+    Proposal,
+    proposal,
+    validated,
+)
 from fabric.explore.sizing.problem import (
+    Asked,
     Depths,
+    Goal,
     InfeasibleError,
     Limit,
     Oracle,
@@ -31,7 +39,6 @@ from fabric.explore.sizing.result import (
 )
 from fabric.explore.sizing.running import Case
 from fabric.explore.sizing.search import lower_bounds
-from fabric.explore.sizing.validated import NearestError, validated
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.keywords import taking
 from fabric.graph.wiring.program import Program

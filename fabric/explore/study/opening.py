@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from fabric.explore.study.conditions import Condition, check_metric
+from fabric.explore.study.outcome import Condition, check_metric
 from fabric.explore.study.space import Scalar, Space, geometric, grid, zipped
 from fabric.explore.study.study import Study
 from fabric.graph.loading.program_file import called, executed

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, Protocol, TypeAlias
 
-from fabric.explore.study.designs import design_before, design_outcome, has_failed
 from fabric.explore.study.evaluation import Before, Job, known_before
 from fabric.explore.study.outcome import (
     PROVED,
@@ -20,6 +19,7 @@ from fabric.explore.study.outcome import (
     nondominated,
     values_of,
 )
+from fabric.explore.study.result import design_before, design_outcome, has_failed
 from fabric.explore.study.study import Study
 
 __all__ = ["Kept", "Look", "NotKept", "StudySession"]

@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from fabric.explore.study.conditions import Condition, split_metric
-from fabric.explore.study.identity import Identities
-from fabric.explore.study.outcome import PROVED, Outcome, Point, metric, values_of
+from fabric.explore.study.evaluation import Identities
+from fabric.explore.study.outcome import (
+    PROVED,
+    Condition,
+    Outcome,
+    Point,
+    metric,
+    split_metric,
+    values_of,
+)
 from fabric.explore.study.space import Axis, Scalar, Setting, Space
 from fabric.explore.study.storage import open_storage, readable, study_of_form, written
 from fabric.explore.study.study import Study

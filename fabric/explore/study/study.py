@@ -1,19 +1,18 @@
-"""A study: a program, its space of designs, the inputs, what is minimized, and conditions."""
+"""A study: a program, its designs, its inputs, conditions, and what is known from elsewhere."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from typing_extensions import override
 
-from fabric.explore.study.conditions import Condition, check_metric, split_metric
-from fabric.explore.study.known import Claim, KnownValue
-from fabric.explore.study.outcome import Point
+from fabric.explore.study.outcome import Condition, Outcome, Point, check_metric, split_metric
 from fabric.explore.study.space import Scalar, Setting, Space
 from fabric.explore.study.written.words import setting_names
 from fabric.graph.arguments.described import Described, refuse
@@ -24,9 +23,17 @@ from fabric.runs.options import Options
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fabric.explore.study.known import Findings
-
-__all__ = ["Picture", "Study", "StudyTable", "places_apart"]
+__all__ = [
+    "Claim",
+    "Findings",
+    "Judgement",
+    "KnownValue",
+    "Picture",
+    "Study",
+    "StudyTable",
+    "Verdict",
+    "places_apart",
+]
 
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 
@@ -37,6 +44,103 @@ DEFAULT_METRIC: Final = "cycles"
 
 _NO_INPUTS: Final = Space(((),))
 """One input, of which nothing is said: a design is a run."""
+
+
+class Findings(Protocol):
+    """The points of a study and their outcomes."""
+
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """Those that were dealt with, in the order of the space."""
+
+    @property
+    def front(self) -> Sequence[int]:
+        """Indices of the points that nothing dominates."""
+
+    def matching(self, **setting: object) -> list[Outcome]:
+        """Return the outcomes whose settings, with what is fixed, have these values."""
+
+    def value(self, metric: str, **setting: object) -> float | None:
+        """Return a metric of the only point with these values; None where it did not complete.
+
+        Raises:
+            ConfigurationError: there is no such point, or there are several.
+        """
+
+
+@dataclass(frozen=True)
+class KnownValue(Described):
+    """A published value of a point.
+
+    Attributes:
+        setting: what names the point; of its axes, as many as it takes.
+        metric: whose value.
+        value: as published.
+        source: who says so.
+    """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+    setting: Setting
+    metric: str
+    value: float
+    source: str
+
+
+class Verdict(StrEnum):
+    """What may come of checking a claim.
+
+    Attributes:
+        REPRODUCED: our points give what is claimed.
+        UNEQUAL: they give it as the authors compare, but not if both sides have equal resources.
+        RECOMPUTED: the published points give it; ours do not decide it.
+        INCONSISTENT: other published numbers contradict it, whatever our points say.
+        UNPUBLISHED: nothing decides it, because something is not published.
+        CONTRADICTED: our points say otherwise.
+    """
+
+    REPRODUCED = "reproduced"
+    UNEQUAL = "reproduced only on unequal terms"
+    RECOMPUTED = "true of the published points"
+    INCONSISTENT = "inconsistent with what is published"
+    UNPUBLISHED = "not reproducible from what is published"
+    CONTRADICTED = "contradicted"
+
+
+@dataclass(frozen=True)
+class Judgement(Described):
+    """The result of checking a claim.
+
+    Attributes:
+        found: what we find instead of the published value; empty where it cannot be computed.
+        verdict: what comes of it.
+        note: how it was computed, and why the verdict is what it is.
+    """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+    found: str
+    verdict: Verdict
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Claim(Described):
+    """A statement, such as a sentence of a paper, that a study's points decide.
+
+    Attributes:
+        text: what is claimed.
+        location: where, as in ``section 5.2``.
+        published: the value there.
+        judge: computes it again.
+    """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+    text: str
+    location: str
+    published: str
+    judge: Callable[[Findings], Judgement]
 
 
 def places_apart(total: int, count: int, *, said: str, what: str, use: str) -> frozenset[int]:

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from typing_extensions import override
 
-from fabric.explore.study.evaluation import Before, Job, known_before, outcome_of
-from fabric.explore.study.identity import engine_digest
+from fabric.explore.study.evaluation import Before, Job, engine_digest, known_before, outcome_of
 from fabric.explore.study.outcome import Outcome, Status
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import counted

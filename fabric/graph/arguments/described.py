@@ -1,4 +1,4 @@
-"""Frozen descriptions whose values are checked against the annotations of their fields.
+"""Frozen descriptions, whose values are checked against annotations, and sections of TOML files.
 
 What is checked is worked out once for each class: a program has thousands of operators. ``help``
 shows the parameters and the text of a description, not what a dataclass has.
@@ -12,7 +12,7 @@ import re
 import sys
 import traceback
 from abc import ABCMeta
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, ClassVar, Final, NoReturn, ParamSpec, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -20,16 +20,19 @@ from weakref import WeakKeyDictionary
 from typing_extensions import override
 
 from fabric.graph.arguments.checks import Check, Instance, Unfit, check_of, several
-from fabric.messages.telling.errors import FabricError, ProgramError
+from fabric.messages.telling.errors import ConfigurationError, FabricError, ProgramError
+from fabric.messages.telling.files import line_in
 from fabric.messages.telling.place import blamed_place, calling_place, is_ours, raising_place
 from fabric.messages.telling.wording import found_text, one_of
 
 __all__ = [
     "Described",
+    "Section",
     "argument_checks",
     "called_wrongly",
     "checked",
     "checking",
+    "described_section",
     "field_checks",
     "lacks",
     "refuse",
@@ -103,23 +106,38 @@ def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
 
 
 Parameters = ParamSpec("Parameters")
+
+
 Result = TypeVar("Result")
+
 
 _REFUSED: Final = re.compile(
     r"(?P<name>[\w.<>]+)\.(?P<method>__init__|__call__)\(\) (?P<what>(?:missing|takes|got) .*)"
 )
 """What Python says of a call that does not fit the parameters."""
 
+
 _UNCALLED: Final = re.compile(r"'(\w+)' object is not callable")
+
+
 _UNKNOWN: Final = re.compile(r"unexpected keyword argument '(\w+)'")
+
+
 _QUOTED: Final = re.compile(r"'(\w+)'")
+
 
 Checks: TypeAlias = tuple[tuple[str, Check], ...]
 """The fields of a class with their checks."""
 
+
 Kind: TypeAlias = inspect._ParameterKind  # it has no public name
+
+
 _BY_PLACE: Final = {Kind.POSITIONAL_ONLY, Kind.POSITIONAL_OR_KEYWORD}
+
+
 _BY_NAME: Final = {Kind.POSITIONAL_OR_KEYWORD, Kind.KEYWORD_ONLY}
+
 
 _known: Final[WeakKeyDictionary[type, Checks]] = WeakKeyDictionary()
 """The fields of classes with their checks."""
@@ -468,3 +486,83 @@ def _call_text(who: str, what: str, signature: inspect.Signature) -> str:
     if "missing" in what:
         return f"{who}: nothing is given for {missing}: expected {form}"
     return f"{who}: too many values are given: expected {form}"
+
+
+class Section(Described):
+    """A base of frozen dataclasses, each of which is a section of a file: its fields are the keys.
+
+    TOML has no None: a key whose value is None is one that a file leaves out.
+    """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+    def _stated(self) -> dict[str, object]:
+        """Return the keys with their values, as a file would state them; none: without section."""
+        values = {key: getattr(self, key) for key, _ in field_checks(type(self))}
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in values.items()
+            if value is not None
+        }
+
+
+Read = TypeVar("Read", bound=Described)
+
+
+def described_section(
+    section: type[Read],
+    name: str,
+    table: Mapping[str, object],
+    file: str | None,
+    tags: Sequence[str] = (),
+) -> Read:
+    """Return the description that a section's keys make.
+
+    Args:
+        section: its class; it refuses with ConfigurationError.
+        name: of the section, with those of the tables around it: ``designs.small``.
+        table: its keys.
+        file: where it stands.
+        tags: keys that have been read already, and are no fields.
+
+    Raises:
+        ConfigurationError: a key is not known or missing, or a value is not what its field says.
+    """
+    known, place = dict(field_checks(section)), name.split(".")
+    values = {key: value for key, value in table.items() if key not in tags}
+    for key, value in values.items():
+        if key not in known:
+            raise ConfigurationError(
+                f"[{name}] has no key {key} (found {key} = {found_text(value)}): "
+                f"expected {one_of([*tags, *known], key)}",
+                file=file,
+                line=line_in(file, *place, key),
+            )
+        try:
+            known[key].settle(value)
+        except Unfit:
+            # What may be left open is left out: TOML has no None.
+            expected = known[key].text.removesuffix(" or None")
+            raise ConfigurationError(
+                f"[{name}] {key} is {found_text(value)}: expected {expected}",
+                file=file,
+                line=line_in(file, *place, key),
+            ) from None
+    missing = [
+        each.name
+        for each in dataclasses.fields(section)  # type: ignore[arg-type]
+        if each.default is each.default_factory is dataclasses.MISSING and each.name not in values
+    ]
+    if missing:
+        raise ConfigurationError(
+            f"[{name}] has no {missing[0]}: expected {known[missing[0]].text}",
+            file=file,
+            line=line_in(file, *place),
+        )
+    try:
+        return section(**values)
+    except ConfigurationError as error:
+        # What fits each key, and not the others: mostly, the sentence begins with the key.
+        what = error.message.removeprefix(f"{section.__name__}: ")
+        line = line_in(file, *place, what.partition(" ")[0])
+        raise ConfigurationError(f"[{name}] {what}", file=file, line=line) from None

@@ -7,12 +7,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
 
-from fabric.graph.arguments.described import checked
-from fabric.graph.arguments.sections import Section, described_section
+from fabric.graph.arguments.described import Section, checked, described_section
 from fabric.graph.hardware.description import Hardware, OffChipDescription
 from fabric.graph.hardware.memory_models import MODELS
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.read_files import hardware_file, line_in, read_toml
+from fabric.messages.telling.files import hardware_file, line_in, read_toml
 from fabric.messages.telling.wording import found_text, one_of
 
 __all__ = ["load_hardware", "varied_hardware"]

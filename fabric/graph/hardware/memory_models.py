@@ -14,9 +14,8 @@ from typing_extensions import override
 
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import refuse
-from fabric.graph.hardware.address_bits import Widths, address_bits
 from fabric.graph.hardware.description import FlatDescription, OffChipDescription
-from fabric.graph.hardware.dram_timing import PRESETS, DramOrganization, DramTiming
+from fabric.graph.hardware.dram import PRESETS, DramOrganization, DramTiming, Widths, address_bits
 from fabric.messages.telling.errors import ConfigurationError
 
 __all__ = [
@@ -218,7 +217,7 @@ class BankedDescription(OffChipDescription):
         request_bytes: moved by one request, all of it in one row: one burst or several.
         requests_per_bundle: what one client hands over in one cycle.
         mapping: which bits of an address say what, by name or as a list of fields from the lowest
-            bit on; see ``fabric.graph.hardware.address_bits``.
+            bit on; see ``fabric.graph.hardware.dram``.
         scheduler: which request of the window has its turn: the one whose next command can go
             first (first ready, first come: FR-FCFS), or the oldest one.
         refreshes: whether rows are refreshed.

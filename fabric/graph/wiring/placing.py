@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from fabric.graph.hardware.mesh import Mesh, Site
+from fabric.graph.hardware.latency import Mesh, Site
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.sites import Floor
 from fabric.messages.telling.errors import ConfigurationError

@@ -15,8 +15,7 @@ from typing_extensions import override
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import called_wrongly, checked, refuse
 from fabric.graph.hardware.description import Hardware, PlacementDescription
-from fabric.graph.hardware.hop import Hop
-from fabric.graph.hardware.mesh import Site
+from fabric.graph.hardware.latency import Hop, Site
 from fabric.graph.values.dims import (
     Dim,
     dim_text,

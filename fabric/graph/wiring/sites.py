@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.graph.hardware.mesh import Site
+from fabric.graph.hardware.latency import Site
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.read_files import lines_in, read_toml
+from fabric.messages.telling.files import lines_in, read_toml
 from fabric.messages.telling.wording import found_text
 
 if TYPE_CHECKING:
-    from fabric.graph.hardware.mesh import Mesh
+    from fabric.graph.hardware.latency import Mesh
     from fabric.graph.wiring.operator import Node
     from fabric.graph.wiring.stream import Producer
 

@@ -1,4 +1,4 @@
-"""Standard output: reports as text or JSON, also where nobody reads them to the end."""
+"""Standard output, also where nobody reads to its end, and the exit status of commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PIPED_COLUMNS",
+    "ExitStatus",
     "flush_stdout",
+    "harmless",
     "print_line",
     "print_text",
     "printed",
@@ -41,6 +43,21 @@ _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """What moves a terminal's cursor, its title or the order of its letters; colours do not."""
+
+
+class ExitStatus:
+    """Exit statuses of ``python -m fabric``."""
+
+    COMPLETED: Final = 0
+    WRONG: Final = 1
+    USAGE: Final = 2
+    DEADLOCK: Final = 3
+    UNWRITTEN: Final = 4
+
+    @staticmethod
+    def interrupted(number: int) -> int:
+        """Return 128 and the signal's number: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP."""
+        return 128 + number
 
 
 def program_prints(*, as_json: bool) -> contextlib.AbstractContextManager[object]:

@@ -1,14 +1,102 @@
-"""``examples``: programs to begin with."""
+"""``examples``: programs to begin with, and copies of them with the modules that they import."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.files import programs
+from fabric.messages.telling.wording import one_of
 from fabric.shell.commands.options import NamedPath
 
-__all__ = ["command"]
+__all__ = ["copied", "examples", "text_of"]
+
+
+def examples() -> dict[str, str]:
+    """Return the names of the example programs, each with the first line of its docstring."""
+    return {
+        file.stem: (ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").partition("\n")[0]
+        for file in sorted(programs().glob("*.py"))
+    }
+
+
+def text_of(name: str) -> str:
+    """Return the text of an example.
+
+    Raises:
+        ConfigurationError: there is none of that name.
+    """
+    return _file(name).read_text("utf-8")
+
+
+def copied(name: str, to: Path) -> list[Path]:
+    """Copy an example to the file ``to``, and beside it what it imports; return what was written.
+
+    A module that is there already with the same text is left as it is.
+
+    Raises:
+        ConfigurationError: there is no such example, or a file with another text is in the way.
+        OSError: a file cannot be written.
+    """
+    source = _file(name)
+    files = {to: source.read_text("utf-8")}
+    for module in _imported(source):
+        files[to.parent / module.relative_to(programs())] = module.read_text("utf-8")
+    for file, text in files.items():
+        if file.exists() and (not file.is_file() or file.read_bytes() != text.encode("utf-8")):
+            raise ConfigurationError(
+                f"{file} is here already, with another text: expected another name or folder"
+            )
+    written = [file for file in files if not file.exists()]
+    for file in written:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # Whoever writes it at the same time is not overwritten either.
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(files[file])
+    return written
+
+
+def _file(name: str) -> Path:
+    known = examples()
+    name = name.removesuffix(".py")
+    if name not in known:
+        raise ConfigurationError(f"{name} is no example: expected {one_of(list(known), name)}")
+    return programs() / f"{name}.py"
+
+
+def _imported(source: Path) -> list[Path]:
+    """Return the files beside the examples that ``source`` imports, itself or through others."""
+    found: dict[Path, None] = {}
+    waiting = [source]
+    while waiting:
+        for module in _modules(waiting.pop()):
+            if module not in found and module != source:
+                found[module] = None
+                waiting.append(module)
+    return sorted(found)
+
+
+def _modules(source: Path) -> Iterator[Path]:
+    """Yield the files beside the examples that one of them imports."""
+    for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            # What is taken from a package may be a module of it.
+            names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            for length in range(1, len(parts) + 1):
+                place = programs().joinpath(*parts[:length])
+                for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
+                    if file.is_file():
+                        yield file
 
 
 @click.command("examples")
@@ -22,7 +110,6 @@ __all__ = ["command"]
 )
 def command(name: str | None, file: Path | None) -> int:
     """List the example programs, print the one called NAME, or write it to a file."""
-    from fabric.graph.loading.examples import copied, examples, text_of
     from fabric.messages.terminal.output import print_text
 
     if name is None:

@@ -57,7 +57,7 @@ def command(
     from fabric.analysis.drawing.svg import dot, mermaid, svg
     from fabric.graph.loading.program_file import load_on
     from fabric.graph.wiring.elaborate import elaborate
-    from fabric.messages.telling.whole_file import output_file
+    from fabric.messages.telling.files import output_file
     from fabric.messages.terminal.output import print_text
 
     plan = elaborate(load_on(hardware_file, program, parameters, known).program)

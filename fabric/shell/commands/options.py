@@ -19,7 +19,7 @@ from typing_extensions import override
 from fabric.shell import completing
 
 if TYPE_CHECKING:
-    from fabric.graph.hardware.hop import Hop
+    from fabric.graph.hardware.latency import Hop
 
 __all__ = [
     "OF_RUNS",
@@ -154,7 +154,7 @@ def _hops(
     """Return what was given to an option ``CHANNEL=FORWARD+BACK``: hops by name."""
     if not given:
         return {}
-    from fabric.graph.hardware.hop import Hop
+    from fabric.graph.hardware.latency import Hop
     from fabric.messages.telling.errors import ConfigurationError
 
     def hop(text: str) -> Hop | None:

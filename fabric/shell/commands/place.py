@@ -58,7 +58,7 @@ def command(
     known.update(program=program)
     from fabric.analysis.placing.place import place
     from fabric.graph.loading.program_file import load_on
-    from fabric.messages.telling.whole_file import write_whole
+    from fabric.messages.telling.files import write_whole
     from fabric.messages.terminal.output import print_text, program_prints, tell
     from fabric.shell.json_object import place_object, print_json
 

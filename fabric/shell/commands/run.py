@@ -124,8 +124,7 @@ def command(
 
     from fabric.graph.loading.program_file import load_on
     from fabric.graph.wiring.collector import imports_stay
-    from fabric.messages.terminal.output import program_prints, tell
-    from fabric.runs.exit_status import ExitStatus
+    from fabric.messages.terminal.output import ExitStatus, program_prints, tell
     from fabric.runs.simulation import simulate
     from fabric.shell.library import lowered
     from fabric.timing.engine.machine_code import was_compiled_now

@@ -120,8 +120,7 @@ def command(
     """Find the depths of PROGRAM.py's channels that keep a goal at the least cost."""
     known.update(program=program)
     from fabric.explore.sizing.size import Wanted, find_depths
-    from fabric.messages.terminal.output import program_prints
-    from fabric.runs.exit_status import ExitStatus
+    from fabric.messages.terminal.output import ExitStatus, program_prints
 
     _check_folders(output, certificate)
     with program_prints(as_json=as_json):
@@ -154,7 +153,7 @@ def _inputs(
 ) -> tuple[Program | dict[str, Program], dict[str, Program]]:
     """Return the program, or those that ``over`` makes of it, and those of them held out."""
     if over:
-        from fabric.explore.sizing.inputs import held_out, programs_of
+        from fabric.explore.sizing.running import held_out, programs_of
 
         hardware = None if hardware_file is None else Path(hardware_file)
         return held_out(programs_of(Path(program), parameters, over, hardware), hold_out)
@@ -183,13 +182,12 @@ def _check_folders(*files: Path | None) -> None:
 
 def _write(found: Sizing, program: str, output: Path | None, certificate: Path | None) -> int:
     """Write what is asked for; return the exit status where that was not possible, else 0."""
-    from fabric.messages.terminal.output import tell
-    from fabric.runs.exit_status import ExitStatus
+    from fabric.messages.terminal.output import ExitStatus, tell
 
     try:
         if output is not None:
             from fabric.explore.sizing.depths_file import write_depths
-            from fabric.explore.sizing.printing import hops_text
+            from fabric.explore.sizing.result import hops_text
 
             with_hops = f" with {hops_text(found.hops)}" if found.hops else ""
             about = (
@@ -219,6 +217,6 @@ def _print(found: Sizing, known: dict[str, object], rows: int, *, as_json: bool)
     if as_json:
         print_json(size_object(**known, status="sized", **found.as_json()))
         return
-    from fabric.explore.sizing.printing import sizing_sheet
+    from fabric.explore.sizing.result import sizing_sheet
 
     print_text(printed_sheet(sizing_sheet(found, rows)))

@@ -17,13 +17,12 @@ from fabric.timing.compiled.automaton import Array, Automaton, Rows, Tables
 from fabric.timing.compiled.codes import Codes
 from fabric.timing.compiled.kernel import go_on
 from fabric.timing.compiled.kernel_channels import wake
-from fabric.timing.engine.networked_channel import NetworkedChannel
+from fabric.timing.engine.observed_channel import NetworkedChannel
 from fabric.timing.network.links import NO_LINKS, Links
 
 if TYPE_CHECKING:
     from fabric.graph.hardware.address_space import Region
-    from fabric.timing.engine.assumed_sink import AssumedSink
-    from fabric.timing.engine.channel import Channel
+    from fabric.timing.engine.channel import AssumedSink, Channel
     from fabric.timing.engine.unit import Unit
 
 __all__ = ["Arrays", "Joint", "Journal", "Stage"]

@@ -15,7 +15,7 @@ from fabric.messages.telling.causes import Operation
 from fabric.timing.compiled import columns as c
 from fabric.timing.compiled.arrays import Arrays, Joint, Stage
 from fabric.timing.compiled.kernel_channels import goes_on
-from fabric.timing.engine.networked_channel import NetworkedChannel
+from fabric.timing.engine.observed_channel import NetworkedChannel
 from fabric.timing.engine.unit import Wait
 
 __all__ = ["Boundary", "publish"]

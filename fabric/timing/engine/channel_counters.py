@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from fabric.graph.hardware.hop import ONE_CYCLE, Hop
+from fabric.graph.hardware.latency import ONE_CYCLE, Hop
 from fabric.graph.values.value import Element, Empty
 from fabric.messages.telling.causes import Operation
 from fabric.messages.telling.errors import ConfigurationError

@@ -25,8 +25,7 @@ from fabric.graph.values.stream_type import StreamType
 from fabric.graph.values.value import Element, Empty
 from fabric.messages.telling.errors import Refusal
 from fabric.messages.telling.place import line_in, written_by_us
-from fabric.timing.engine.assumed_sink import AssumedSink
-from fabric.timing.engine.channel import Channel, Discard
+from fabric.timing.engine.channel import AssumedSink, Channel, Discard
 from fabric.timing.engine.unit import Unit, as_cycle
 
 __all__ = [

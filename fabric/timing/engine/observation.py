@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Final
 from typing_extensions import override
 
 from fabric.timing.engine.channel import Channel
-from fabric.timing.engine.networked_channel import NetworkedChannel, ObservedNetworkedChannel
-from fabric.timing.engine.observed_channel import ObservedChannel
+from fabric.timing.engine.observed_channel import (
+    NetworkedChannel,
+    ObservedChannel,
+    ObservedNetworkedChannel,
+)
 from fabric.timing.engine.off_chip import StandIn
 from fabric.timing.engine.on_chip import OnChipMemory
 from fabric.timing.engine.unit import Reading
 
 if TYPE_CHECKING:
     from fabric.graph.hardware.address_space import Burst
-    from fabric.graph.hardware.hop import Hop
+    from fabric.graph.hardware.latency import Hop
     from fabric.graph.values.value import Element
     from fabric.timing.engine.clock import VirtualClock
     from fabric.timing.engine.observer import Observer, Sent, Stamp, Taken, Transferred

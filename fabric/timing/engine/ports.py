@@ -1,27 +1,31 @@
-"""What an operator has while it runs: channel ends, its unit, the clock and the memories."""
+"""What an operator has while it runs, and whether its functions return what they promised.
+
+The fabric's own functions are handed on as they are, and cost nothing.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from fabric.graph.hardware.address_space import Burst
+from fabric.graph.values.fit import MOST_CYCLES, described, element_misfit, freeze, misfit, whole
+from fabric.graph.values.stream_type import StreamType, ValueType
 from fabric.graph.values.value import Element, Tile, Value, number_in, row_bytes
 from fabric.messages.telling.causes import Operation
-from fabric.messages.telling.errors import OperatorError
-from fabric.timing.engine import results
-from fabric.timing.engine.assumed_sink import AssumedSink
-from fabric.timing.engine.channel import Channel, Discard
+from fabric.messages.telling.errors import OperatorError, Refusal
+from fabric.messages.telling.place import Place, defining_place, is_own
+from fabric.timing.engine.channel import AssumedSink, Channel, Discard
 from fabric.timing.engine.checked_operator import CheckedSink, LaterSink
 from fabric.timing.engine.off_chip import prefetching
 from fabric.timing.engine.unit import START, ComputeUnit, Unit, Wait
 
 if TYPE_CHECKING:
     from fabric.graph.hardware.address_space import Region
-    from fabric.graph.values.stream_type import StreamType
-    from fabric.messages.telling.place import Place
     from fabric.timing.engine.clock import VirtualClock
     from fabric.timing.engine.observation import Observation
     from fabric.timing.engine.off_chip import OffChip
@@ -29,7 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Arrivals", "Ports", "Sink", "Source", "Stored"]
 
+Call: TypeAlias = Callable[..., Any]
+"""Functions of users take and return what they like; what it is is looked at."""
+
 _OFF_CHIP: Final = Operation.OFF_CHIP
+
 _RECEIVE: Final = Operation.RECEIVE
 
 Source: TypeAlias = Channel
@@ -37,6 +45,145 @@ Source: TypeAlias = Channel
 
 Sink: TypeAlias = Channel | AssumedSink | CheckedSink | LaterSink | Discard
 """The end of a channel that an operator writes."""
+
+
+class Updating(Protocol):
+    """What ``_update_of`` is given."""
+
+    @property
+    def update(self) -> Call:
+        """Return the next state."""
+
+
+class Splitting(Protocol):
+    """What ``_parts_of`` is given."""
+
+    @property
+    def apply(self) -> Call:
+        """Return parts with their stops."""
+
+    @property
+    def rank(self) -> int:
+        """Of the stream of parts."""
+
+
+def _values_of(function: object, method: str, kind: ValueType, functional: bool) -> Call:
+    """Return ``function.method``, whose results have to be of type ``kind``."""
+    call: Call = getattr(function, method)
+    if is_own(function):
+        return call
+    refuse = _refusals(function, method)
+
+    @wraps(call)
+    def checked(*inputs: object) -> object:
+        freeze(inputs)
+        result = call(*inputs)
+        wrong = misfit(result, kind, functional)
+        refuse(wrong)
+        freeze(result, sent=True)
+        return result
+
+    return checked
+
+
+def _update_of(reduction: Updating) -> Call:
+    """Return ``reduction.update``, which leaves its inputs as they are."""
+    call: Call = reduction.update
+    if is_own(reduction):
+        return call
+
+    @wraps(call)
+    def checked(state: object, *inputs: object) -> object:
+        freeze(inputs)
+        return call(state, *inputs)
+
+    return checked
+
+
+def _numbers_of(function: object, method: str) -> Callable[..., int]:
+    """Return ``function.method``, whose results have to be integers of at least 0."""
+    call: Callable[..., int] = getattr(function, method)
+    if is_own(function):
+        return call
+    name, place = _named(function, method)
+
+    @wraps(call)
+    def checked(*inputs: object) -> int:
+        result = call(*inputs)
+        if type(result) is int and 0 <= result < MOST_CYCLES:
+            return result
+        try:
+            number = whole(result, f"is returned by {name}")
+        except Refusal as refusal:
+            refusal.place = place
+            raise
+        if number >= MOST_CYCLES:
+            raise Refusal(f"{number} is returned by {name}: expected less than 2**60", place=place)
+        return number
+
+    return checked
+
+
+def _parts_of(split: Splitting, part: ValueType, functional: bool) -> Call:
+    """Return ``split.apply``, which gives streams of rank ``split.rank`` of ``part``s."""
+    call: Call = split.apply
+    if is_own(split):
+        return call
+    refuse = _refusals(split, "apply")
+    rank: int = split.rank
+    stream_type = StreamType((1,) * (rank + 1), part)
+
+    @wraps(call)
+    def checked(tile: object) -> object:
+        freeze(tile)
+        parts = call(tile)
+        wrong = _wrong_parts(parts, stream_type, functional)
+        refuse(wrong)
+        return parts
+
+    return checked
+
+
+def _wrong_parts(parts: object, stream_type: StreamType, functional: bool) -> str | None:
+    if type(parts) is not list:
+        return f"{described(parts)}: expected a list of parts, each with its stop"
+    rank = last = stream_type.rank
+    for number, element in enumerate(parts):
+        if type(element) is not tuple or len(element) != 2 or type(element[1]) is not int:
+            return (
+                f"a list whose item {number} is {described(element)}: expected a tuple (part, "
+                "level of the stop)"
+            )
+        wrong = element_misfit(element, last, stream_type, functional)
+        if wrong is not None:
+            return f"a list whose item {number} {wrong}"
+        last = element[1]
+        freeze(element[0], sent=True)
+    if last != rank:
+        return f"a list whose last stop is of level {last}: expected {rank}, the rank of the split"
+    return None
+
+
+def _refusals(function: object, method: str) -> Callable[[str | None], None]:
+    """Return what raises, unless it is given None, a refusal with the number of the call."""
+    name, place = _named(function, method)
+    numbers: Iterator[int] = itertools.count()
+
+    def refuse(wrong: str | None) -> None:
+        number = next(numbers)
+        if wrong is not None:
+            raise Refusal(f"result {number:,} of {name} is {wrong}", place=place, counted=True)
+
+    return refuse
+
+
+def _named(function: object, method: str) -> tuple[str, Place | None]:
+    """Return what ``method`` is called, and where it is defined, or else its class is."""
+    kind = type(function)
+    place = defining_place(getattr(function, method)) or next(
+        filter(None, map(defining_place, vars(kind).values())), None
+    )
+    return f"{kind.__name__}.{method}", place
 
 
 @dataclass(frozen=True)
@@ -224,14 +371,14 @@ class Ports:
 
     def values_of(self, function: object, method: str) -> Callable[..., Value]:
         """Return ``function.method``; what a user's returns has to be a value of the output."""
-        return results.values_of(function, method, self.output_types[0].value, self.functional)
+        return _values_of(function, method, self.output_types[0].value, self.functional)
 
-    def parts_of(self, split: results.Splitting) -> Callable[[Any], Sequence[Element]]:
+    def parts_of(self, split: Splitting) -> Callable[[Any], Sequence[Element]]:
         """Return ``split.apply``; what a user's returns has to be parts of the output."""
-        return results.parts_of(split, self.output_types[0].value, self.functional)
+        return _parts_of(split, self.output_types[0].value, self.functional)
 
-    update_of = staticmethod(results.update_of)
-    numbers_of = staticmethod(results.numbers_of)
+    update_of = staticmethod(_update_of)
+    numbers_of = staticmethod(_numbers_of)
 
     def finish(self) -> None:
         """End the outputs: the operator has ended."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 # Any: the inputs of a node, until all of them are known.
 from typing import TYPE_CHECKING, Any, Final
 
-from fabric.graph.hardware.hop import ONE_CYCLE, Hop
+from fabric.graph.hardware.latency import ONE_CYCLE, Hop
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.mistakes import costs_of
 from fabric.graph.wiring.operator import ComputeOperator, Node, Operator, is_conducted
@@ -15,20 +15,18 @@ from fabric.messages.telling.errors import ConfigurationError, FabricError
 from fabric.messages.telling.place import is_own
 from fabric.messages.telling.users_code import users_code
 from fabric.messages.telling.wording import close_to
-from fabric.timing.compiled.choice import region_of
 from fabric.timing.compiled.port_views import Views
-from fabric.timing.engine.assumed_sink import AssumedSink
-from fabric.timing.engine.channel import Channel, Discard
+from fabric.timing.compiled.region import region_of
+from fabric.timing.engine.channel import AssumedSink, Channel, Discard
 from fabric.timing.engine.checked_operator import CheckedUnit, unit_class
 from fabric.timing.engine.clock import VirtualClock, Way
-from fabric.timing.engine.networked_channel import NetworkedChannel
+from fabric.timing.engine.observed_channel import NetworkedChannel
 from fabric.timing.engine.observer import Observer
 from fabric.timing.engine.off_chip import OffChip, foreseeing
 from fabric.timing.engine.on_chip import OnChipMemory
 from fabric.timing.engine.ports import Sink, Stored
 from fabric.timing.engine.unit import ComputeUnit, MemoryUnit, Unit
-from fabric.timing.machine.failures import Failures
-from fabric.timing.machine.machine import Machine, Routes, routes_of
+from fabric.timing.machine.machine import Failures, Machine, Routes, routes_of
 from fabric.timing.memories.registry import memory_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The machine a program runs on, as data, and who runs beside it.
+"""The machine a program runs on, as data; its state, and what went wrong in it: who, what, when.
 
 It has one unit per operator, one channel per edge, and memories. What of them is the same in every
 state of a run is there once: names, places, and the routes of channels over a mesh.
@@ -6,37 +6,133 @@ state of a run is there once: names, places, and the routes of channels over a m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric.graph.hardware.description import UnitKind
-from fabric.graph.hardware.hop import ONE_CYCLE, Hop
+from fabric.graph.hardware.latency import ONE_CYCLE, Hop
 from fabric.graph.values.stream_type import kind_of
 from fabric.graph.wiring.elaborate import Broadcast, Plan
-from fabric.graph.wiring.operator import Node
-from fabric.messages.telling.place import Place
+from fabric.graph.wiring.operator import Node, Operator, behaving_as
+from fabric.messages.telling.errors import FabricError, OperatorError, Refusal, said
+from fabric.messages.telling.place import Place, defining_place, is_ours, raising_place
 from fabric.timing.compiled.port_views import Views
 from fabric.timing.compiled.region import Region
-from fabric.timing.engine.assumed_sink import AssumedSink
-from fabric.timing.engine.channel import Channel
+from fabric.timing.engine.channel import AssumedSink, Channel
 from fabric.timing.engine.clock import VirtualClock
+from fabric.timing.engine.observed_channel import NetworkedChannel
 from fabric.timing.engine.observer import Observer
-from fabric.timing.engine.off_chip import OffChip
+from fabric.timing.engine.off_chip import OffChip, counters_of
 from fabric.timing.engine.on_chip import OnChipMemory
-from fabric.timing.engine.ports import Stored
+from fabric.timing.engine.ports import Ports, Stored
 from fabric.timing.engine.unit import ComputeUnit, Unit
-from fabric.timing.machine.failures import Failures
 from fabric.timing.network.links import Links
+from fabric.timing.state.resource_use import LinkUse, MemoryUse, NetworkUse, RouteUse
+from fabric.timing.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fabric.graph.wiring.sites import Floor
+    from fabric.timing.engine.unit import Wait, Watched
     from fabric.timing.network.links import SharedFlow
 
-__all__ = ["Companion", "FixedChannel", "FixedUnit", "Machine", "Routes", "routes_of"]
+__all__ = [
+    "Companion",
+    "Failures",
+    "Machine",
+    "Routes",
+    "clients_of",
+    "cycles_of",
+    "memory_use",
+    "network_use",
+    "routes_of",
+    "shutdown_cycles_of",
+    "state_of",
+    "users_among",
+]
+
+
+class Failures:
+    """Keeps the errors of operators, and of a user's memory and observers.
+
+    Attributes:
+        circling: units that charged on and on, and the line in which each was stopped.
+    """
+
+    def __init__(self) -> None:
+        self.circling: list[tuple[Unit, Place | None]] = []
+        self._kept: list[tuple[int, int, FabricError]] = []
+
+    def keep(self, error: BaseException, node: Node, ports: Ports) -> None:
+        """Keep what the operator of ``node``, or a function it was given, raised."""
+        if not isinstance(error, FabricError):
+            error = blamed(error, node.operator, ports)
+        elif error.file is None:
+            error.file, error.line = node.place
+        self._kept.append((ports.unit.now, node.index, error))
+
+    def keep_at(self, cycle: int, error: FabricError) -> None:
+        """Keep what a user's memory or observer did, before what operators did at ``cycle``."""
+        self._kept.append((cycle, -1, error))
+
+    @property
+    def nodes(self) -> set[int]:
+        """The nodes that have failed."""
+        return {index for _, index, _ in self._kept}
+
+    @property
+    def first(self) -> FabricError | None:
+        """The error at the earliest cycle, the lowest node first."""
+        return min(self._kept, key=lambda kept: kept[:2])[2] if self._kept else None
+
+    @property
+    def first_cycle(self) -> int | None:
+        """The earliest cycle at which an operator has failed."""
+        return min((cycle for cycle, _, _ in self._kept), default=None)
+
+
+def blamed(error: BaseException, operator: Operator, ports: Ports) -> OperatorError:
+    """Return the error for what ``operator``, or a function it was given, raised."""
+    place = raising_place(error) or _function_place(operator)
+    if not isinstance(error, Refusal):
+        return ports.failure(said(error), place)
+    return ports.failure(str(error), error.place or place, counted=error.counted)
+
+
+def users_among(operators: Iterable[Operator]) -> frozenset[int]:
+    """Return the numbers of the ``operators`` that have a user's code.
+
+    A program has thousands of operators, of a few classes with functions of a few.
+    """
+    known: dict[tuple[type, ...], bool] = {}
+    found = set()
+    for number, operator in enumerate(operators):
+        kinds = (type(operator), *map(type, vars(operator).values()))
+        users = known.get(kinds)
+        if users is None:
+            known[kinds] = users = has_user_code(operator)
+        if users:
+            found.add(number)
+    return frozenset(found)
+
+
+def has_user_code(operator: Operator) -> bool:
+    """Whether what ``operator`` does, or a function it was given, is a user's."""
+    return not is_ours(behaving_as(type(operator))) or _function_place(operator) is not None
+
+
+def _function_place(operator: Operator) -> Place | None:
+    """Return where the user's function that ``operator`` was given is defined, if there is one."""
+    for given in vars(operator).values():
+        for method in ("apply", "update"):
+            place = defining_place(getattr(given, method, None))
+            if place is not None:
+                return place
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,3 +336,167 @@ def routes_of(plan: Plan, floor: Floor) -> Routes:
         for number in numbers:
             flows[number] = flow
     return Routes(hops, network, flows, limited)
+
+
+def state_of(machine: Machine) -> RunState:
+    """Return the state of ``machine``; to be called while no unit runs.
+
+    It takes some 1 microsecond for a unit and as much for a channel.
+    """
+    machine.publish()
+    number: dict[Watched, int] = {channel: at for at, channel in enumerate(machine.channels)}
+    off_chip = machine.off_chip
+    units = zip(machine.fixed.units, machine.units, strict=True)
+    channels = zip(machine.fixed.channels, machine.channels, strict=True)
+    return RunState(
+        program=machine.plan.program.name,
+        cycles=cycles_of(machine),
+        units=tuple([_unit(fixed, unit, number) for fixed, unit in units]),
+        channels=tuple([_channel(fixed, channel) for fixed, channel in channels]),
+        on_chip=_on_chip(machine.on_chip),
+        hbm_bytes_moved=0 if off_chip is None else off_chip.bytes_moved,
+        hbm=None if off_chip is None else counters_of(off_chip),
+    )
+
+
+def cycles_of(machine: Machine) -> int:
+    """Return the largest clock, the HBM's included once it stops: when its clients have ended."""
+    machine.publish()
+    cycles = max(unit.now for unit in machine.units)
+    off_chip = machine.off_chip
+    if off_chip is not None and off_chip.final_cycle is not None:
+        cycles = max(cycles, off_chip.final_cycle)
+    return cycles
+
+
+def clients_of(plan: Plan) -> tuple[int, ...]:
+    """Return the numbers of the units that the off-chip memory serves."""
+    return tuple(plan.clients)
+
+
+def shutdown_cycles_of(machine: Machine) -> int:
+    """Return how long after its last client the off-chip memory stops, which has stopped."""
+    off_chip = machine.off_chip
+    if off_chip is None or off_chip.final_cycle is None:
+        return 0
+    last_cycle = max(machine.units[client].now for client in clients_of(machine.plan))
+    return off_chip.final_cycle - last_cycle
+
+
+def memory_use(machine: Machine) -> MemoryUse:
+    """Return what went to and from the memories of ``machine``, whose run has ended."""
+    moved: Counter[str | None] = Counter()
+    for node, unit in zip(machine.plan.nodes, machine.units, strict=True):
+        if unit.off_chip_bytes:
+            spilled = node.operator.off_chip is None
+            moved[f"spilled {node.operator.spills}" if spilled else node.operator.off_chip] += (
+                unit.off_chip_bytes
+            )
+    on_chip = machine.on_chip
+    return MemoryUse(
+        moved["read"],
+        moved["write"],
+        on_chip.peak_bytes,
+        on_chip.peak_pages,
+        on_chip.peak_empty_bytes,
+        moved["spilled write"],
+        moved["spilled read"],
+    )
+
+
+def _unit(fixed: FixedUnit, unit: Unit, number: Mapping[Watched, int]) -> UnitState:
+    wait = unit.wait
+    return UnitState(
+        *fixed,
+        unit.now,
+        unit.finished,
+        None if wait is None else _wait(wait, number),
+        unit.busy_cycles,
+        unit.off_chip_cycles,
+        unit.capacity_cycles,
+        unit.flops,
+    )
+
+
+def _wait(wait: Wait, number: Mapping[Watched, int]) -> WaitState:
+    channels = tuple([number[channel] for channel in wait.channels])
+    return WaitState(wait.operation, channels, wait.since_cycle, wait.any_of, wait.stops)
+
+
+def _channel(fixed: FixedChannel, channel: Channel) -> ChannelState:
+    held = channel.held_elements
+    taken = channel.elements
+    sent = taken + channel.held_values if held else taken
+    return ChannelState(
+        *fixed,
+        channel.depth,
+        channel.forward_cycles,
+        channel.backward_cycles,
+        held,
+        sent,
+        taken,
+        channel.sent - sent,
+        channel.closed_cycle,
+        channel.last_sent_cycle,
+        channel.last_taken_cycle,
+        channel.peak_occupancy,
+        channel.empty_cycles,
+        channel.full_cycles,
+        channel.credit_cycles,
+        channel.left_over,
+    )
+
+
+def _on_chip(memory: OnChipMemory) -> OnChipState:
+    held = [(unit.index, held_bytes) for unit, held_bytes in memory.held_by.items() if held_bytes]
+    requests = [(unit.index, wanted_bytes) for unit, wanted_bytes in memory.requests]
+    return OnChipState(memory.capacity_bytes, tuple(requests), tuple(sorted(held)), memory.pages)
+
+
+def network_use(machine: Machine) -> NetworkUse | None:
+    """Return it; None where units have no sites."""
+    floor, routes = machine.plan.floor, machine.routes
+    if floor is None or routes is None:
+        return None
+    mesh = floor.mesh
+    edges = machine.plan.edges
+    used = []
+    for edge, channel in zip(edges, machine.channels, strict=True):
+        source, target = floor.site_of(edge.producer), floor.site_of(edge.consumer)
+        if source != target:
+            way = channel.way if isinstance(channel, NetworkedChannel) else None
+            used.append(
+                RouteUse(
+                    channel.name,
+                    tuple(source),
+                    tuple(target),
+                    channel.forward_cycles,
+                    None if way is None else way.bytes_sent,
+                    0 if way is None else way.links_cycles,
+                )
+            )
+    carried: dict[int, int] = defaultdict(int)
+    users: dict[int, list[str]] = defaultdict(list)
+    for links, numbers in routes.trees:
+        channel = machine.channels[numbers[0]]
+        assert isinstance(channel, NetworkedChannel)
+        for link in links:
+            carried[link] += channel.way.bytes_sent
+            users[link] += [edges[number].name for number in numbers]
+    wired = {node.index for node in machine.plan.program.nodes}
+    per_site = [
+        sum(node.index in wired for node in nodes)
+        for _, nodes in floor.units_at(machine.plan.nodes)
+        if nodes
+    ]
+    return NetworkUse(
+        placement=floor.file,
+        sites=len(per_site),
+        most_units=max(per_site),
+        routes=tuple(used),
+        links=tuple(
+            LinkUse(mesh.link_name(link), carried[link], mesh.capacities[link], tuple(users[link]))
+            for link in sorted(carried)
+            if carried[link]
+        ),
+    )

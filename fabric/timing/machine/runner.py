@@ -21,7 +21,7 @@ from fabric.timing.machine.runtime import Foreign, Runtime
 from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
-    from fabric.graph.hardware.hop import Hop
+    from fabric.graph.hardware.latency import Hop
     from fabric.graph.wiring.elaborate import Plan
     from fabric.timing.engine.observer import Observer
     from fabric.timing.machine.interrupts import Interrupts

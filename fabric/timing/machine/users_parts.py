@@ -18,8 +18,7 @@ from fabric.messages.telling.errors import FabricError, ProgramError, Refusal, s
 from fabric.messages.telling.place import defining_place, raising_place
 from fabric.messages.telling.users_code import pass_signals, raised
 from fabric.messages.telling.wording import counted, found_text
-from fabric.timing.engine.assumed_sink import AssumedSink
-from fabric.timing.engine.channel import Channel, Discard
+from fabric.timing.engine.channel import AssumedSink, Channel, Discard
 from fabric.timing.engine.checked_operator import (
     Calls,
     CheckedSink,

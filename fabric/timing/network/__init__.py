@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabric.graph.hardware.mesh import Mesh, Route, Site
+from fabric.graph.hardware.latency import Mesh, Route, Site
 from fabric.timing.network.transfers import Transfers
 
 __all__ = ["Mesh", "Route", "Site", "Transfers"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.messages.telling.families import families
+from fabric.messages.telling.wording import families
 from fabric.timing.engine.machine_code import Counters
 from fabric.timing.retiming import events as e
 

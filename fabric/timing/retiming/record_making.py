@@ -17,7 +17,7 @@ from fabric.graph.values.value import size_bytes
 from fabric.timing.log import log_rows as r
 from fabric.timing.log.log_rows import KeptRows
 from fabric.timing.log.watcher import Watcher
-from fabric.timing.machine.state_of import clients_of, cycles_of, shutdown_cycles_of
+from fabric.timing.machine.machine import clients_of, cycles_of, shutdown_cycles_of
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.record import Events, Record, RecordedChannel, RecordedLinks, assembled
 from fabric.timing.retiming.unrolling import Unrolled, log_of, sizes_bytes_of

@@ -10,8 +10,7 @@ import numpy as np
 
 from fabric.timing.network.links import NO_LINKS, Links
 from fabric.timing.retiming import events as e
-from fabric.timing.retiming.critical_path import blame
-from fabric.timing.retiming.timing_loop import retime
+from fabric.timing.retiming.timing_loop import blame, retime
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from fabric.messages.telling.causes import WAITS, Cause, Operation
 from fabric.timing.engine.channel_rule import visible_from
-from fabric.timing.engine.networked_channel import NetworkedChannel
+from fabric.timing.engine.observed_channel import NetworkedChannel
 from fabric.timing.log import columns as c
 from fabric.timing.log.log_rows import BURST, LONG_COLUMNS, OPERATION_COLUMNS, KeptRows, as_long
 from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from operators.torch.calls import (
     attention,
-    convolution,
     elementwise,
     experts,
     grouped,
@@ -21,7 +20,6 @@ from operators.torch.calls import (
 
 __all__ = [
     "attention",
-    "convolution",
     "elementwise",
     "experts",
     "grouped",

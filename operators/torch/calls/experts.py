@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from fabric import Layout
 from operators.kernels.kernel import Operand
-from operators.kernels.routed import Collect, Routed
-from operators.kernels.routing import Routing
+from operators.kernels.routed import Collect, Routed, Routing
 from operators.kernels.tensors import Computed, Opaque, Stored, View
 from operators.torch.call import Call
 from operators.torch.calls.indexing import rows_by_data

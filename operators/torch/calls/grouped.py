@@ -12,8 +12,7 @@ from fabric.extend import block_format
 from operators.functions.steps import Columns
 from operators.kernels.grouped import GroupedProduct
 from operators.kernels.kernel import Operand
-from operators.kernels.routed import Pack, Packing, Routed, Spread
-from operators.kernels.routing import KnownRows, Routing
+from operators.kernels.routed import KnownRows, Pack, Packing, Routed, Routing, Spread
 from operators.kernels.schedule import fit
 from operators.kernels.tensors import Opaque, Stored, View
 from operators.tiles.tensor import Tensor

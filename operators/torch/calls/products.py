@@ -1,16 +1,20 @@
-"""Matrix products: of rows with weights where these are stored, else batch by batch."""
+"""Matrix products, of rows with weights where these are stored, else by batches; convolutions."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from operators.kernels.linear import batched, linear
-from operators.kernels.tensors import Stored, View
+from fabric import Layout
+from operators.functions.matmul import Convolved, Windows
+from operators.kernels.kernel import Operand
+from operators.kernels.product import batched, linear
+from operators.kernels.row_local import row_local
+from operators.kernels.schedule import fit
+from operators.kernels.tensors import Computed, Stored, View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
-
-__all__ = ["product"]
 
 
 @imports("aten.linear.default")
@@ -103,3 +107,157 @@ def _broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]
     rank = max(len(left), len(right))
     pairs = zip((1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right, strict=True)
     return tuple(theirs if mine == 1 else mine for mine, theirs in pairs)
+
+
+@imports("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")
+def convolution(importing: Importing, call: Call) -> View:
+    """A convolution with zeros on both sides."""
+    rank = len(call.args[1].shape) - 2
+    padding = _each(call.argument(4, "padding", 0), rank)
+    return _convolution(importing, call, padding, padding)
+
+
+@imports("aten.conv1d.padding", "aten.conv2d.padding", "aten.conv3d.padding")
+def convolution_of_equal_size(importing: Importing, call: Call) -> View:
+    """A convolution without zeros, or with so many that there are as many windows as places."""
+    sizes = call.args[1].shape[2:]
+    missing = (0,) * len(sizes)
+    if call.argument(4, "padding", "valid") == "same":
+        dilation = _each(call.argument(5, "dilation", 1), len(sizes))
+        missing = tuple(step * (size - 1) for size, step in zip(sizes, dilation, strict=True))
+    before = tuple(each // 2 for each in missing)
+    after = tuple(each - each // 2 for each in missing)
+    return _convolution(importing, call, before, after)
+
+
+@imports("aten.convolution.default")
+def any_convolution(importing: Importing, call: Call) -> View:
+    """A convolution by what all kinds are made of; it may be transposed."""
+    rank = len(call.args[1].shape) - 2
+    padding = _each(call.args[4], rank)
+    if call.args[6]:
+        arguments = (call.args[3], call.args[4], call.args[7], call.args[8], call.args[5])
+        return _transposed(importing, call, *arguments)
+    return _convolution(importing, call, padding, padding, groups=8)
+
+
+@imports(
+    "aten.conv_transpose1d.default",
+    "aten.conv_transpose2d.input",
+    "aten.conv_transpose3d.input",
+)
+def transposed(importing: Importing, call: Call) -> View:
+    """What a convolution's gradient is: every number of the image spreads a window of weights."""
+    defaults = {"stride": 1, "padding": 0, "output_padding": 0, "groups": 1, "dilation": 1}
+    arguments = (call.argument(3 + place, *each) for place, each in enumerate(defaults.items()))
+    return _transposed(importing, call, *arguments)
+
+
+def _convolution(
+    importing: Importing,
+    call: Call,
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+    groups: int = 6,
+) -> View:
+    """Plan a convolution; ``groups`` is the place of that argument."""
+    weight = call.args[1]
+    rank = len(weight.shape) - 2
+    stride = _each(call.argument(3, "stride", 1), rank)
+    dilation = _each(call.argument(5, "dilation", 1), rank)
+    windows = Windows(weight.shape[2:], stride, before, after, dilation, (1,) * rank)
+    count = int(call.argument(groups, "groups", 1))
+    return _on_batches(importing, call, weight, windows, count)
+
+
+def _transposed(
+    importing: Importing,
+    call: Call,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_padding: Sequence[int],
+    groups: int,
+    dilation: Sequence[int],
+) -> View:
+    """Plan a convolution of the spread image with the weights the other way round."""
+    weight = call.args[1]
+    channels, outputs, *size = weight.shape
+    rank = len(size)
+    dilation = _each(dilation, rank)
+    reach = [step * (each - 1) for each, step in zip(size, dilation, strict=True)]
+    before = [each - added for each, added in zip(reach, _each(padding, rank), strict=True)]
+    after = [each + added for each, added in zip(before, _each(output_padding, rank), strict=True)]
+    windows = Windows(
+        tuple(size), (1,) * rank, tuple(before), tuple(after), dilation, _each(stride, rank)
+    )
+    per_group = weight.reshaped((groups, channels // groups, outputs, *size))
+    turned = per_group.permuted((0, 2, 1, *range(3, 3 + rank)))
+    turned = turned.reshaped((groups * outputs, channels // groups, *size))
+    for dim, each in enumerate(size):
+        turned = importing.taken(call, turned, 2 + dim, range(each)[::-1])
+    return _on_batches(importing, call, turned, windows, groups)
+
+
+def _on_batches(
+    importing: Importing, call: Call, weight: View, windows: Windows, groups: int
+) -> View:
+    x, bias = call.args[0], call.argument(2, "bias")
+    if len(x.shape) == len(windows.size) + 1:
+        x = x.reshaped((1, *x.shape))
+    return convolve(importing, call, x, weight, bias, windows, groups).reshaped(call.result.shape)
+
+
+def convolve(
+    importing: Importing,
+    call: Call,
+    x: View,
+    weight: View,
+    bias: View | None,
+    windows: Windows,
+    groups: int,
+) -> View:
+    """Plan a convolution: ``[B, O, *windows]``.
+
+    Tiles are the channels of one group of an image, and the weights of some of the outputs; where
+    there are several groups, some of these with all of their outputs. Everything is read once.
+
+    Args:
+        importing: the model.
+        call: what is imported.
+        x: ``[B, C, *space]``.
+        weight: ``[O, C / groups, *places]``.
+        bias: ``[O]``.
+        windows: where weights and input meet.
+        groups: of channels; each has weights of its own.
+    """
+    batch, channels, *space = x.shape
+    inner, outputs = channels // groups, weight.shape[0] // groups
+    count = windows.count(space)
+    together = fit(groups, importing.schedule.tile_rows)
+    made = outputs if groups > 1 else fit(outputs, importing.schedule.tile_cols)
+    passes = outputs // made
+    lead = (batch, groups, passes)
+    image = x.reshaped((batch, groups, 1, inner, *space)).expanded((*lead, inner, *space))
+    held = weight.reshaped((1, groups, passes, made, inner * math.prod(windows.size)))
+    held = held.expanded((*lead, *held.shape[3:]))
+    operands = [
+        Operand(image, Layout.tiled(image.shape, (1, together, 1, inner, *space))),
+        Operand(held, Layout.tiled(held.shape, (1, together, 1, *held.shape[3:]))),
+    ]
+    if bias is not None:
+        added = bias.reshaped((1, groups, passes, made, 1)).expanded((*lead, made, 1))
+        operands.append(Operand(added, Layout.tiled(added.shape, (1, together, 1, made, 1))))
+    name = importing.name_of(call)
+    shape = (*lead, made, *count)
+    layout = Layout.tiled(shape, (1, together, 1, made, *count))
+    result = Computed(name, shape, call.result.dtype, layout)
+    reads = tuple(range(len(operands)))
+    step = Convolved(reads, call.result.dtype, windows, (together, inner, *space), made)
+    (found,) = importing.add(row_local(name, operands, (step,), result))
+    return found.reshaped((batch, groups * outputs, *count))
+
+
+def _each(given: int | Sequence[int], rank: int) -> tuple[int, ...]:
+    """Return a number for each dimension of space; one stands for all."""
+    numbers = (given,) if isinstance(given, int) else tuple(given)
+    return numbers * rank if len(numbers) == 1 else numbers

@@ -8,7 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from operators.functions.row_steps import LayerNorm, Reduced, Reducing, RMSNorm, Softmax, Variance
+from operators.functions.row_functions import (
+    LayerNorm,
+    Reduced,
+    Reducing,
+    RMSNorm,
+    Softmax,
+    Variance,
+)
 from operators.kernels.tensors import View
 from operators.torch.call import Call
 from operators.torch.importing import Importing

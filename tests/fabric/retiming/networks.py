@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from fabric import Dim, Program, SelectorType, Stream, StreamType
 from fabric.extend import BoolType, Element, Ports, Wiring
-from fabric.graph.hardware.hop import Hop
+from fabric.graph.hardware.latency import Hop
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.timing.retiming.record import Record
 from operators import Add, Map, Parallelize, Partition, Reassemble, Repeat

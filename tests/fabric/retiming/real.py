@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fabric.graph.hardware.hop import Hop
+from fabric.graph.hardware.latency import Hop
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import Program
 from fabric.messages.telling.causes import Operation

@@ -18,7 +18,7 @@ from typing_extensions import override
 from fabric import Program, StreamType, Tile, TileType
 from fabric.explore.sizing import running
 from fabric.extend import Ports
-from fabric.graph.hardware.hop import Hop
+from fabric.graph.hardware.latency import Hop
 from fabric.graph.values.dims import symbol
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.errors import FabricError

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Program
-from fabric.explore.sizing.asked import Goal
 from fabric.explore.sizing.depths_file import read_depths, write_depths
-from fabric.explore.sizing.problem import Slot
+from fabric.explore.sizing.problem import Goal, Slot
 from fabric.explore.sizing.size import Objective, variables_of
 from fabric.timing.retiming.retimer import NO_LIMIT
 from tests.fabric.scripted import Stage, Ticks

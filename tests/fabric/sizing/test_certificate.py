@@ -22,9 +22,9 @@ from typing_extensions import override
 
 from fabric.explore.sizing import checker
 from fabric.explore.sizing.checker import check
-from fabric.explore.sizing.high_water import slots_in_use
 from fabric.explore.sizing.proofs import record_digest, write_certificate
 from fabric.explore.sizing.running import recorded
+from fabric.explore.sizing.search import slots_in_use
 from fabric.graph.loading.program_file import load_on
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.record import Record, RecordedChannel

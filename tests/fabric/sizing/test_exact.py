@@ -12,9 +12,8 @@ from random import Random
 import pytest
 
 from fabric import ConfigurationError
-from fabric.explore.sizing.asked import Goal
 from fabric.explore.sizing.exact import exact
-from fabric.explore.sizing.problem import Depths, Found, Limit, Oracle, Problem, Variable
+from fabric.explore.sizing.problem import Depths, Found, Goal, Limit, Oracle, Problem, Variable
 from fabric.explore.sizing.search import lower_bounds, search
 from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
 from tests.fabric.sizing.networks import Network, Shape, network, shape

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given
 
 from fabric import FabricError, Program
-from fabric.explore.sizing.high_water import high_water
 from fabric.explore.sizing.problem import Depths, Problem, variable_of
+from fabric.explore.sizing.search import high_water
 from fabric.timing.engine.machine_code import Counters
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.record import Record, RecordedChannel

@@ -7,9 +7,8 @@ from random import Random
 
 import pytest
 
-from fabric.explore.sizing.asked import Goal
 from fabric.explore.sizing.exact import exact
-from fabric.explore.sizing.problem import InfeasibleError, Oracle
+from fabric.explore.sizing.problem import Goal, InfeasibleError, Oracle
 from fabric.explore.sizing.search import lower_bounds, search
 from tests.fabric.sizing.brute_force import GOALS, Case, cases, least_cost
 from tests.fabric.sizing.networks import Network, Shape

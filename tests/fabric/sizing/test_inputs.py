@@ -10,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, FabricError, Program
-from fabric.explore.sizing.inputs import check_alike, held_out, programs_of
 from fabric.explore.sizing.problem import Limit, Oracle, Problem
-from fabric.explore.sizing.running import cycles_of, recorded, unbounded
+from fabric.explore.sizing.running import (
+    check_alike,
+    cycles_of,
+    held_out,
+    programs_of,
+    recorded,
+    unbounded,
+)
 from fabric.explore.sizing.size import variables_of
 from fabric.timing.retiming.retimer import Retimer
 from operators import Consumer, LinearOffChipLoad

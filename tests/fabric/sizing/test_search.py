@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from fabric.explore.sizing.asked import Goal
 from fabric.explore.sizing.exact import exact
-from fabric.explore.sizing.problem import Oracle
+from fabric.explore.sizing.problem import Goal, Oracle
 from fabric.explore.sizing.search import lower_bounds, search
 from tests.fabric.sizing.brute_force import Case
 from tests.fabric.sizing.networks import Network, Shape

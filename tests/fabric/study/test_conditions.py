@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Outcome
-from fabric.explore.study.conditions import METRICS, Condition
+from fabric.explore.study.outcome import METRICS, Condition
 
 SIGNS = st.sampled_from(["<=", ">=", "<", ">"])
 

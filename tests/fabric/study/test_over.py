@@ -16,12 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Outcome, Point, Study, StudySession, grid, run_point, zipped
-from fabric.explore.study.conditions import STATISTICS, over_inputs
 from fabric.explore.study.conducting import conduct
-from fabric.explore.study.designs import DesignOutcome
 from fabric.explore.study.evaluation import Before, Job, known_before
-from fabric.explore.study.outcome import PROVED, metric
-from fabric.explore.study.result import StudyResult
+from fabric.explore.study.outcome import PROVED, STATISTICS, metric, over_inputs
+from fabric.explore.study.result import DesignOutcome, StudyResult
 from fabric.explore.study.space import Scalar, Setting, Space
 from fabric.explore.study.store import Store
 from fabric.explore.study.workers import LocalWorkers

@@ -27,7 +27,7 @@ from fabric.analysis.trace.recorder import Recorder
 from fabric.runs.execution import Execution
 from fabric.shell.cli import main
 from fabric.timing.engine.observation import ObservedOffChip
-from fabric.timing.machine.state_of import state_of
+from fabric.timing.machine.machine import state_of
 from fabric.timing.state.run_state import Ending, RunState
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import program, record

@@ -11,7 +11,7 @@ import pytest
 
 from fabric import Trace
 from fabric.analysis.trace.analysis.stalled import StalledUnit
-from fabric.messages.telling.families import absent_line, families, spread, those
+from fabric.messages.telling.wording import absent_line, families, spread, those
 from fabric.shell.cli import main
 from tests.fabric.trace.recording import program, record
 

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from fabric import Hop, Program, simulate
-from fabric.analysis.trace.analysis.moment import state_in
+from fabric.analysis.trace.analysis.moment import analysed, state_in
 from fabric.analysis.trace.analysis.roots import HOP, Root
 from fabric.analysis.trace.analysis.stalls import Accounts
-from fabric.analysis.trace.analysis.stuck import analysed
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.execution import Execution
-from fabric.timing.machine.state_of import state_of
+from fabric.timing.machine.machine import state_of
 from fabric.timing.state.run_state import RunState
 from tests.deadlock.cases import CASES
 from tests.fabric.scripted import Charge, Relay, Ticks

@@ -13,7 +13,7 @@ from fabric import Program
 from fabric.analysis.trace.analysis.timeline import bandwidth, occupancy, slices, timelines
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.pages import page
-from fabric.analysis.trace.pages.levels import edges, most_held, states
+from fabric.analysis.trace.pages.figures import edges, most_held, states
 from fabric.analysis.trace.pages.page import write_page
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.messages.telling.causes import SHOWN, Cause

@@ -24,7 +24,7 @@ from fabric import (
 )
 from fabric.graph.hardware.description import FlatDescription
 from fabric.graph.loading.program_file import load_program
-from fabric.messages.telling.read_files import programs
+from fabric.messages.telling.files import programs
 from fabric.shell.cli import main
 from fabric.timing.network import Mesh
 from tests.deadlock.cases import CASES

@@ -19,7 +19,7 @@ from fabric.extend import BoolType, Ports, Wiring
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.counters import channel_counters, unit_counters
 from fabric.runs.execution import Execution
-from fabric.timing.machine.state_of import state_of
+from fabric.timing.machine.machine import state_of
 from fabric.timing.state.run_state import Ending, RunState
 from tests.bases import Source
 from tests.deadlock.cases import CASES

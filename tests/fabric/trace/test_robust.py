@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from fabric import ConfigurationError
+from fabric.analysis.trace.analysis.moment import analysed
 from fabric.analysis.trace.analysis.stalls import Accounts
-from fabric.analysis.trace.analysis.stuck import analysed
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.printing import stuck_sheet
 from fabric.messages.terminal.tables import print_sheet

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fabric.analysis.trace.analysis.stuck import analysed
+from fabric.analysis.trace.analysis.moment import analysed
 from fabric.analysis.trace.opened import Trace
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import PROGRAMS, program, record

@@ -20,9 +20,9 @@ from tests.schedules import SCHEDULES, schedule
 
 _RUN = """
 import sys
-from fabric.timing.machine import watchdog
+from fabric.timing.machine import runtime
 from fabric.shell.cli import main
-watchdog._PERIOD_SECONDS = 0.05
+runtime._PERIOD_SECONDS = 0.05
 sys.exit(main(["run", *sys.argv[1:]]))
 """
 

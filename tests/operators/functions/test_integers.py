@@ -64,7 +64,7 @@ from operators import (
 )
 from operators.functions.choosing import TakenAlong, TopPlaces
 from operators.functions.elementwise import NUMBERS
-from operators.functions.row_steps import Reduced
+from operators.functions.row_functions import Reduced
 from operators.functions.steps import Chain, Number, Pointwise
 from tests.profiles import examples
 

@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from fabric import Layout, Program, Report, simulate
 from operators import Accum
 from operators.kernels.kernel import Kernel
-from operators.kernels.linear import batched, linear
-from operators.kernels.model import Model
+from operators.kernels.model import Model, wire
 from operators.kernels.off_chip import Gather, Store
-from operators.kernels.product import Product
+from operators.kernels.product import Product, batched, linear
 from operators.kernels.schedule import Order, Schedule
 from operators.kernels.tensors import Computed, Stored, View
-from operators.kernels.wiring import wire
 from tests.profiles import examples
 
 FLOAT32 = np.dtype(np.float32)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fabric import Layout, Program, ShapeError, simulate
 from operators import LinearOffChipStore, matrix_of
-from operators.kernels.wiring import spill
+from operators.kernels.model import spill
 from operators.shape import redimensioned
 from tests.fabric.layouts.layouts import tensor
 from tests.operators.test_convert import orders, tiles

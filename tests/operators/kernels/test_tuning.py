@@ -7,13 +7,12 @@ import pytest
 
 from fabric import CapacityError, Program, simulate
 from operators.kernels.kernel import Operand
-from operators.kernels.linear import linear
 from operators.kernels.model import Model
 from operators.kernels.off_chip import Store
+from operators.kernels.product import linear
 from operators.kernels.realise import realised
-from operators.kernels.schedule import Order, Schedule
+from operators.kernels.schedule import Order, Schedule, candidates, tuned
 from operators.kernels.tensors import Stored, View
-from operators.kernels.tuning import candidates, tuned
 
 FLOAT = np.dtype(np.float32)
 ROWS, WIDTH, HIDDEN = 32, 64, 128
@@ -115,7 +114,7 @@ def test_channels_of_a_larger_program_are_as_deep_as_its_run_uses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A run with these depths is the same, and no channel has a slot that it never uses."""
-    monkeypatch.setattr("operators.kernels.tuning._MOST_SIZED", 0)
+    monkeypatch.setattr("operators.kernels.schedule._MOST_SIZED", 0)
 
     found = tuned(Schedule.auto(), layers)
 

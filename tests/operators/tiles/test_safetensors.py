@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fabric import Program, ProgramError, Tile, dtype_named, simulate
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
-from operators.tiles.safetensors import find
+from operators.tiles.tensor import find
 from tests.operators.driving import Collect
 from tests.profiles import examples
 

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from fabric import Outcome, Study, run_point
-from fabric.explore.study.identity import Identities
+from fabric.explore.study.evaluation import Identities
 from fabric.explore.study.outcome import metric
 from fabric.explore.study.result import StudyResult
 from tests.programs.studies.made import opened

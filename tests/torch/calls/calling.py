@@ -16,11 +16,11 @@ from operators.functions.steps import Pointwise
 from operators.kernels.following import rows_layout
 from operators.kernels.fusion import merge_chains
 from operators.kernels.kernel import Operand
+from operators.kernels.model import wire
 from operators.kernels.off_chip import Store
 from operators.kernels.row_local import row_local
 from operators.kernels.schedule import Schedule, divisors
 from operators.kernels.tensors import Computed, Stored, View
-from operators.kernels.wiring import wire
 from operators.torch.call import Call, Spec
 from operators.torch.capture import array_of, dtype_of
 from operators.torch.importing import Importing

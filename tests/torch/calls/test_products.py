@@ -249,7 +249,7 @@ def test_from_memory(target: str, data: st.DataObject) -> None:
 
 def test_every_call() -> None:
     """All calls of these families are drawn."""
-    families = {"convolution", "products", "tables"}
+    families = {"products", "tables"}
     imported = {
         target
         for target in supported()

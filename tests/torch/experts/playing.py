@@ -12,11 +12,11 @@ import torch
 
 from fabric import Program
 from operators.kernels.fusion import merge_chains
+from operators.kernels.model import wire
 from operators.kernels.off_chip import Store
-from operators.kernels.routing import Choice
+from operators.kernels.routed import Choice
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Stored, View
-from operators.kernels.wiring import wire
 from operators.torch.call import Call, Spec
 from operators.torch.capture import array_of, dtype_of
 from operators.torch.importing import Importing

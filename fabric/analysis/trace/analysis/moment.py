@@ -1,4 +1,4 @@
-"""The state that a recorded run had at a cycle: and what everyone was doing.
+"""The state that a recorded run had at a cycle, what everyone was doing, and why it does not move.
 
 It is as the engine has it of a machine.
 A trace has the stamps of all that happened, and what only a machine knows at the end: not recorded,
@@ -13,8 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
 import numpy as np
 
+from fabric.analysis.deadlock.cause import find_stuck
+from fabric.analysis.deadlock.describe import describe_deadlock
+from fabric.analysis.deadlock.document import DeadlockReport
+from fabric.analysis.deadlock.text import one_line
 from fabric.analysis.trace.reading.reader import refused
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.graph.arguments.described import checked
@@ -25,8 +30,15 @@ from fabric.messages.telling.sheet import ShownAsTables
 from fabric.messages.telling.wording import close_to
 from fabric.timing.log.log_rows import ALLOCATE, LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
-from fabric.timing.state.expected import UNTOLD, Expected
-from fabric.timing.state.run_state import ChannelState, OnChipState, RunState, WaitState, open_waits
+from fabric.timing.state.run_state import (
+    UNTOLD,
+    ChannelState,
+    Expected,
+    OnChipState,
+    RunState,
+    WaitState,
+    open_waits,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +47,7 @@ if TYPE_CHECKING:
     from fabric.timing.log.tally import ChannelStem, UnitStem
     from fabric.timing.state.run_state import OpenWait, UnitState
 
-__all__ = ["Moment", "expected_in", "moment_of", "state_in"]
+__all__ = ["Moment", "analysed", "moment_of", "state_in"]
 
 _NEVER: Final = (1 << 63) - 1
 """No stamp is later."""
@@ -87,6 +99,8 @@ SELECT coalesce(max(end_cycle) FILTER (NOT open AND end_cycle <= $at), 0),
 FROM units LEFT JOIN last_cycles last USING (unit) LEFT JOIN waits USING (unit)
 GROUP BY unit ORDER BY unit
 """
+
+_WHY_NO_REMEDY: Final = "a trace cannot be run with other depths: `run` tries them"
 
 
 def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
@@ -356,3 +370,38 @@ def _awaited(state: RunState, wait: OpenWait) -> str:
     channel = state.channels[wait.channel]
     peer = channel.producer if wait.cause.peer == "producer" else channel.consumer
     return state.units[peer].name
+
+
+def analysed(trace: RecordedRun) -> DeadlockReport | None:
+    """Return the report of the loops at the last recorded state; None where it has none.
+
+    A trace cannot be run with other depths, and of a livelock it has but a piece: the remedy of a
+    deadlock and the report of a livelock are those that the run wrote beside its trace. So is the
+    whole report where the trace has no state.
+    """
+    written = _written(trace)
+    known = trace.has_state and trace.status != "livelock"
+    if written is not None and not known and trace.status != "completed":
+        return written
+    if not trace.has_state:
+        return None
+    state = state_in(trace)
+    stuck = find_stuck(state)
+    if not stuck.cores:
+        return None
+    found = describe_deadlock(state, stuck, expected_in(trace), _WHY_NO_REMEDY)
+    if written is None or _waiting_units(written) != _waiting_units(found):
+        return found
+    return one_line(replace(found, remedy=written.remedy))
+
+
+def _written(trace: RecordedRun) -> DeadlockReport | None:
+    """Return what the run itself wrote about its end, where it came to that."""
+    try:
+        return msgspec.json.decode(trace.explained or b"", type=DeadlockReport)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def _waiting_units(report: DeadlockReport) -> list[list[str]]:
+    return [[unit.unit for unit in loop.units] for loop in report.loops]

@@ -1,31 +1,88 @@
-"""The figures of a page: those of ``trace stalls``, of a memory that counts, and of the run."""
+"""The numbers of a page: its figures, and its levels from stretches of a run to single waits."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
 from fabric.analysis.trace.analysis.critical import phases
 from fabric.analysis.trace.analysis.stalled import slow_memory_of, stages_of
+from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy
 from fabric.analysis.trace.analysis.what_if import by_change
+from fabric.analysis.trace.pages.parts import compressed
 from fabric.messages.telling.causes import MEMORIES, SHOWN, WAITS, BusUse, Cause
 from fabric.messages.telling.place import Place
 from fabric.messages.telling.wording import counted, visible
 from fabric.timing.state.resource_use import row_outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fabric.analysis.trace.analysis.roots import Root
     from fabric.analysis.trace.analysis.stalled import StageFigures
     from fabric.analysis.trace.analysis.stalls import Accounts
+    from fabric.analysis.trace.analysis.timeline import Timelines
+    from fabric.analysis.trace.pages.parts import Columns
     from fabric.analysis.trace.reading.reader import RecordedRun
     from fabric.messages.telling.plain import JsonObject
     from fabric.timing.engine.off_chip import BusCycles, ChannelTraffic
 
-__all__ = ["AT_CHANNELS", "buses", "figures", "steps"]
+__all__ = [
+    "AT_CHANNELS",
+    "Detail",
+    "buses",
+    "detail_of",
+    "edges",
+    "figures",
+    "memory",
+    "most_held",
+    "states",
+    "steps",
+]
+
+_CELLS: Final = 700_000
+
+_FEWEST, _MOST = 64, 4_096
+
+_HBM_STRETCHES: Final = 2_000
+
+_MARGIN: Final = 0.95
+
+_PORTS: Final = """
+SELECT unit, channel, side,
+    row_number() OVER (PARTITION BY unit ORDER BY side, channel) - 1 AS port,
+    count(*) OVER (PARTITION BY unit) AS ports
+FROM (
+    SELECT consumer AS unit, channel, false AS side FROM channels
+    UNION ALL SELECT producer, channel, true FROM channels
+)
+"""
+
+_WAITS: Final = f"""
+WITH ports AS ({_PORTS}), counted AS (SELECT unit, max(ports) AS ports FROM ports GROUP BY unit),
+seen AS (
+    SELECT * EXCLUDE (start_cycle, end_cycle), greatest(start_cycle, $first) AS since,
+        least(end_cycle, $last) AS until
+    FROM waits
+)
+SELECT s.unit, since AS start, until - since AS cycles,
+    until - least(greatest(until_cycle, since), until) AS way,
+    coalesce(port, coalesce(counted.ports, 0)
+        + list_position({[str(cause) for cause in WAITS]}, cause) - 1) AS port
+FROM seen s LEFT JOIN counted USING (unit)
+LEFT JOIN ports p ON p.unit = s.unit AND p.channel = s.channel AND p.side = (cause = '{Cause.FULL}')
+WHERE since < until OR (open AND since = until)
+ORDER BY s.unit, since, until, open
+"""
+
+_TRANSFERS: Final = """
+SELECT channel, sent_cycle AS sent, coalesce(taken_cycle - sent_cycle + 1, 0) AS held,
+    stop * 2 + bare::BIGINT AS stop, send_wait_cycles AS send_wait,
+    receive_wait_cycles AS receive_wait
+FROM transfers ORDER BY channel, element
+"""
 
 AT_CHANNELS: Final = (str(Cause.EMPTY), str(Cause.FULL))
 """What is waited for at a channel: columns of channels."""
@@ -40,6 +97,236 @@ _STRETCHES: Final = 2_000
 _BARS: Final = 128
 
 Item = TypeVar("Item")
+
+
+def edges(first: int, last: int, rows: int) -> np.ndarray:
+    """Return where stretches begin and end: as many as leave a page of ``rows`` small."""
+    wanted = max(_FEWEST, min(_MOST, _CELLS // max(1, rows)))
+    cycles = last - first
+    bins = max(1, min(wanted, cycles))
+    return first + np.arange(bins + 1, dtype=np.int64) * cycles // bins
+
+
+def states(trace: RecordedRun, lines: Timelines, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what each unit mostly did in each stretch, and what all of them did.
+
+    Returns:
+        Places in ``SHOWN``, of shape (units, stretches); percent of the cycles of all traced units
+        by cause, of shape (causes, stretches).
+    """
+    units, bins = len(lines.names), len(at) - 1
+    span = int(at[-1]) + 1
+    found = trace.numpy(
+        "SELECT unit, start_cycle AS start, end_cycle AS until, cause FROM waits "
+        "WHERE end_cycle > start_cycle ORDER BY unit, start_cycle"
+    )
+    # One long axis, a unit after the other: where each stretch of each unit begins and ends.
+    axis = np.arange(units, dtype=np.int64)[:, None] * span + at
+    cycles = np.zeros((len(SHOWN), units, bins), np.int64)
+    for cause in WAITS:
+        rows = found["cause"] == str(cause)
+        base = found["unit"][rows].astype(np.int64) * span
+        start, until = (
+            base + np.clip(found[name][rows], at[0], at[-1]) for name in ("start", "until")
+        )
+        cycles[SHOWN.index(cause)] = np.diff(_covered(start, until, axis), axis=1)
+    ends = np.array(
+        [at[-1] if lines.still(unit) else min(lines.final[unit], at[-1]) for unit in range(units)],
+        np.int64,
+    )[:, None]
+    alive = np.diff(np.minimum(at, np.maximum(ends, at[0])), axis=1)
+    cycles[SHOWN.index(Cause.BUSY)] = alive - cycles.sum(0)
+    cycles[SHOWN.index(Cause.IDLE)] = np.diff(at) - alive
+    together = cycles[:, np.array(lines.traced, np.bool_)].sum(1)
+    shares = 100 * together / np.maximum(together.sum(0), 1)
+    return cycles.argmax(0).astype(np.uint8), shares
+
+
+def _covered(start: np.ndarray, until: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """Return how much of the axis up to each of its points lies within the intervals."""
+    if not len(start):
+        return np.zeros_like(axis)
+    before = np.concatenate([[0], np.cumsum(until - start)])
+    number = np.searchsorted(start, axis, side="right") - 1
+    inside = np.minimum(axis, until[number]) - start[number]
+    return np.where(number < 0, 0, before[number] + np.where(number < 0, 0, inside))
+
+
+def memory(trace: RecordedRun, cycles: int) -> JsonObject | None:
+    """Return the bytes a cycle that the HBM moved in each stretch; None where it moved none.
+
+    Args:
+        trace: of the run.
+        cycles: of the run.
+    """
+    if not trace.rows("SELECT 1 FROM bursts LIMIT 1") or not cycles:
+        return None
+    _, last = trace.window
+    width = max(1, -(-cycles // _HBM_STRETCHES))
+    levels = bandwidth(trace, width)
+    at = [*(level.cycle for level in levels), last]
+    moved = [level.value for level in levels]
+    rates = np.round(np.array(moved) / np.diff(at), 2)
+    peak: float = trace.meta["off_chip"]["peak_bytes_per_cycle"]
+    stretches = f"stretches of {counted(width, 'cycle')}" if width > 1 else "single cycles"
+    note = f"In {stretches}; each burst is spread evenly over its time"
+    if rates.max() <= peak:
+        note += ", but never above the peak."
+    else:
+        note += "; the memory moved more than its description calls its peak."
+    return {
+        "state": SHOWN.index(Cause.HBM),
+        "edges": at,
+        "rates": rates.tolist(),
+        "moved": moved,
+        "peak": peak,
+        "mean": sum(moved) / cycles,
+        "note": note,
+    }
+
+
+def most_held(trace: RecordedRun, channels: Sequence[int], at: np.ndarray) -> list[JsonObject]:
+    """Return the most elements that each channel held in each stretch."""
+    if not channels:
+        return []
+    levels = dict(occupancy(trace, channels))
+    return [{"channel": each, "most": _tops(levels.get(each, []), at)} for each in channels]
+
+
+def _tops(levels: list[Level], at: np.ndarray) -> list[int]:
+    """Return the highest of the levels in each stretch; each holds until the next."""
+    if not levels:
+        return [0] * (len(at) - 1)
+    cycles, values = np.array(levels, np.int64).T
+    number = np.searchsorted(cycles, at[:-1], side="right") - 1
+    tops = np.where(number < 0, 0, values[number])
+    places = np.clip(np.searchsorted(at, cycles, side="right") - 1, 0, len(tops) - 1)
+    np.maximum.at(tops, places, values)
+    found: list[int] = tops.tolist()
+    return found
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What of the finest level is in a page.
+
+    Attributes:
+        origin: the cycle from which the columns count.
+        columns: of waits, ``wait.gap`` (from the end of the one before, or from ``origin``),
+            ``wait.cycles``, ``wait.way`` (the rest of it, in which what ended it was on its way)
+            and ``wait.port`` (a unit's inputs, then its outputs, then the causes of ``WAITS``
+            without a channel); of transfers, ``transfer.gap`` (between the sends of a channel),
+            ``transfer.held`` (cycles in the channel and 1, or 0 where it still is),
+            ``transfer.stop`` (twice the level, and 1 for a bare stop), ``transfer.send_wait`` and
+            ``transfer.receive_wait``.
+        waits, transfers: how many are there, by unit and by channel; None of those left out.
+        all_waits, all_transfers: how many were recorded.
+    """
+
+    origin: int
+    columns: Columns
+    waits: list[int | None]
+    transfers: list[int | None]
+    all_waits: int
+    all_transfers: int
+
+
+def detail_of(
+    trace: RecordedRun, units: Sequence[int], channels: Sequence[int], letters: int
+) -> Detail:
+    """Choose what takes at most so many letters: all, or the first of ``units`` and ``channels``.
+
+    Nothing of the finest level is left where ``letters`` are too few for any of it.
+    """
+    first, last = trace.window
+    ((all_units, all_channels),) = trace.rows(
+        "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels)"
+    )
+    waits = trace.numpy(_WAITS, first=first, last=last)
+    transfers = trace.numpy(_TRANSFERS)
+    origin = int(
+        min(first, waits["start"].min(initial=first), transfers["sent"].min(initial=first))
+    )
+    of_units = np.bincount(waits["unit"], minlength=all_units)
+    of_channels = np.bincount(transfers["channel"], minlength=all_channels)
+    room = len(waits["unit"]) + len(transfers["channel"])
+    while True:
+        half = max(room // 2, room - len(transfers["channel"]))
+        kept_units = _fitting(units, of_units, half)
+        kept_channels = _fitting(
+            channels, of_channels, room - int(of_units[sorted(kept_units)].sum())
+        )
+        columns = {
+            **_wait_columns(waits, kept_units, origin, all_units),
+            **_transfer_columns(transfers, kept_channels, origin, all_channels),
+        }
+        size = compressed(columns)
+        if size <= letters or not room:
+            break
+        rows = len(columns["wait.gap"]) + len(columns["transfer.gap"])
+        room = int(rows * _MARGIN * max(letters, 0) / size)
+    return Detail(
+        origin,
+        columns,
+        _counts(of_units, kept_units),
+        _counts(of_channels, kept_channels),
+        len(waits["unit"]),
+        len(transfers["channel"]),
+    )
+
+
+def _fitting(ranked: Iterable[int], counts: np.ndarray, room: int) -> set[int]:
+    """Return those of ``ranked`` that fit, each considered after those before it."""
+    kept = set()
+    for number in ranked:
+        if counts[number] <= room:
+            room -= int(counts[number])
+            kept.add(number)
+    return kept
+
+
+def _counts(counts: np.ndarray, kept: set[int]) -> list[int | None]:
+    return [int(count) if number in kept else None for number, count in enumerate(counts)]
+
+
+def _chosen(
+    table: dict[str, np.ndarray], owner: str, kept: set[int], owners: int
+) -> dict[str, np.ndarray]:
+    """Return the rows whose ``owner`` is kept, as whole numbers."""
+    mask = np.zeros(owners, np.bool_)
+    mask[sorted(kept)] = True
+    rows = mask[table[owner]]
+    return {name: np.asarray(values[rows], np.int64) for name, values in table.items()}
+
+
+def _gaps(owner: np.ndarray, begins: np.ndarray, ends: np.ndarray, origin: int) -> np.ndarray:
+    """Return how long after the end before each begins; the first of an owner, after ``origin``."""
+    before = np.concatenate([[origin], ends[:-1]])
+    new = np.diff(owner, prepend=-1) != 0
+    return begins - np.where(new, origin, before)
+
+
+def _wait_columns(
+    table: dict[str, np.ndarray], kept: set[int], origin: int, units: int
+) -> dict[str, np.ndarray]:
+    rows = _chosen(table, "unit", kept, units)
+    ends = rows["start"] + rows["cycles"]
+    return {
+        "wait.gap": _gaps(rows["unit"], rows["start"], ends, origin),
+        **{f"wait.{name}": rows[name] for name in ("cycles", "way", "port")},
+    }
+
+
+def _transfer_columns(
+    table: dict[str, np.ndarray], kept: set[int], origin: int, channels: int
+) -> dict[str, np.ndarray]:
+    rows = _chosen(table, "channel", kept, channels)
+    return {
+        "transfer.gap": _gaps(rows["channel"], rows["sent"], rows["sent"], origin),
+        **{
+            f"transfer.{name}": rows[name] for name in ("held", "stop", "send_wait", "receive_wait")
+        },
+    }
 
 
 def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.drawing.picture import Arrow, Box, Picture
 from fabric.analysis.drawing.svg import placed
-from fabric.messages.telling.families import Family, families
-from fabric.messages.telling.wording import counted, visible
+from fabric.messages.telling.wording import Family, counted, families, visible
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.wording import Names

@@ -11,18 +11,27 @@ import numpy as np
 
 from fabric.analysis.deadlock.picture import svg
 from fabric.analysis.deadlock.text import report_lines
+from fabric.analysis.trace.analysis.moment import analysed
 from fabric.analysis.trace.analysis.stalls import Accounts
-from fabric.analysis.trace.analysis.stuck import analysed
-from fabric.analysis.trace.pages.figures import AT_CHANNELS, buses, figures, steps
+from fabric.analysis.trace.pages.figures import (
+    AT_CHANNELS,
+    buses,
+    detail_of,
+    edges,
+    figures,
+    memory,
+    most_held,
+    states,
+    steps,
+)
 from fabric.analysis.trace.pages.graph import graphs, mesh
-from fabric.analysis.trace.pages.levels import detail_of, edges, memory, most_held, states
 from fabric.analysis.trace.pages.parts import filled, head, packed, part
-from fabric.messages.telling.whole_file import output_file
+from fabric.messages.telling.files import output_file
 from fabric.messages.telling.wording import counted, visible
 
 if TYPE_CHECKING:
     from fabric.analysis.deadlock.document import DeadlockReport
-    from fabric.analysis.trace.pages.levels import Detail
+    from fabric.analysis.trace.pages.figures import Detail
     from fabric.analysis.trace.reading.reader import RecordedRun
 
 __all__ = ["write_page"]

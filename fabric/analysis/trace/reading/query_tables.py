@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fabric.messages.telling.causes import Cause, Operation, Step
-from fabric.messages.telling.families import families
 from fabric.messages.telling.place import Place
+from fabric.messages.telling.wording import families
 from fabric.timing.engine.channel_rule import credit_part, set_out_at, visible_from
 from fabric.timing.engine.observer import ELSEWHERE
 from fabric.timing.log.log_rows import BURST, IDLE, LINKS, NUMBERED, RESERVE

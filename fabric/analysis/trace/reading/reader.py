@@ -25,9 +25,9 @@ from fabric.analysis.trace.reading.paths import literal
 from fabric.analysis.trace.reading.query_tables import add_families
 from fabric.analysis.trace.table_file import SUFFIX, read_table
 from fabric.messages.telling.errors import ConfigurationError, Refusal
+from fabric.messages.telling.files import limited, read_json
 from fabric.messages.telling.place import calling_place, is_installed
 from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.read_files import limited, read_json
 from fabric.messages.telling.sheet import shown
 from fabric.messages.telling.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.messages.telling.wording import outcome

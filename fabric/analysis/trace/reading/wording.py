@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from fabric.messages.telling.causes import MEMORIES, Cause
-from fabric.messages.telling.families import Family
 from fabric.messages.telling.place import Place
-from fabric.messages.telling.wording import visible
+from fabric.messages.telling.wording import Family, visible
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.roots import Root

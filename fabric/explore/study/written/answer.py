@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fabric.explore.study.conditions import split_metric
-from fabric.explore.study.known import Verdict
-from fabric.explore.study.outcome import ENDED, PROVED, Outcome, metric
+from fabric.explore.study.outcome import ENDED, PROVED, Outcome, metric, split_metric
 from fabric.explore.study.space import Scalar
+from fabric.explore.study.study import Verdict
 from fabric.explore.study.written.words import (
     axis_values,
     label,

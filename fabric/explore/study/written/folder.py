@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.trace.pages.parts import filled, head
 from fabric.analysis.trace.reading.paths import literal, plain, system_errors
-from fabric.explore.study.conditions import METRICS
+from fabric.explore.study.outcome import METRICS
 from fabric.explore.study.written.answer import (
     answer,
     caveats,
@@ -22,8 +22,8 @@ from fabric.explore.study.written.answer import (
 from fabric.explore.study.written.markup import Markup, image, own_part, section, style, table, text
 from fabric.explore.study.written.page import beside_html, claims_html, page_html
 from fabric.explore.study.written.pictures import drawn, first_pictures
+from fabric.messages.telling.files import beside, write_whole
 from fabric.messages.telling.plain import plain as as_json
-from fabric.messages.telling.whole_file import beside, write_whole
 from fabric.messages.telling.wording import counted, file_name
 from fabric.runs.report import Report
 

@@ -9,9 +9,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.trace.pages.parts import filled, head, part
-from fabric.explore.study.conditions import METRICS, split_metric
-from fabric.explore.study.known import Verdict
-from fabric.explore.study.outcome import Outcome, metric
+from fabric.explore.study.outcome import METRICS, Outcome, metric, split_metric
+from fabric.explore.study.study import Verdict
 from fabric.explore.study.written.answer import (
     answer,
     beside,

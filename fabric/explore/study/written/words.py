@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
-from fabric.explore.study.conditions import split_metric
+from fabric.explore.study.outcome import split_metric
 from fabric.explore.study.space import Scalar, Setting, Space
 from fabric.messages.telling.wording import visible
 

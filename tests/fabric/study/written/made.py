@@ -20,9 +20,8 @@ from fabric import (
     grid,
     zipped,
 )
-from fabric.explore.study.conditions import METRICS
-from fabric.explore.study.designs import design_outcome
-from fabric.explore.study.result import StudyResult
+from fabric.explore.study.outcome import METRICS
+from fabric.explore.study.result import StudyResult, design_outcome
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Outcome, Study, grid
-from fabric.explore.study.conditions import METRICS
+from fabric.explore.study.outcome import METRICS
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written.folder import columns_of, write_points
 from tests.fabric.study.written.made import RESULTS, design, hostile, over_inputs

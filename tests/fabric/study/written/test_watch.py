@@ -11,7 +11,7 @@ from rich.console import Console
 
 from fabric import Outcome, Study, StudySession, grid
 from fabric.explore.study.search import Search, SearchSession
-from fabric.explore.study.written.watch import Watch
+from fabric.explore.study.written.terminal import Watch
 
 
 def session(name: str, statuses: list[str], points: int = 200) -> StudySession:

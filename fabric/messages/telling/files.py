@@ -1,4 +1,4 @@
-"""Files that are read: those that somebody has given, and those that come with the fabric.
+"""Files that are read, whoever has given them, and files that are written whole or not at all.
 
 Given ones are opened without waiting for anybody. JSON in the folder of a run may have come from
 anywhere, TOML is from users: both are read within limits, and TOML is refused with a sentence.
@@ -6,12 +6,13 @@ anywhere, TOML is from users: both are read within limits, and TOML is refused w
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -21,14 +22,18 @@ from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.wording import counted, found_text, one_of
 
 __all__ = [
+    "beside",
     "hardware_file",
     "limited",
     "line_in",
     "lines_in",
     "open_given",
+    "output_file",
     "programs",
     "read_json",
     "read_toml",
+    "write_parts",
+    "write_whole",
 ]
 
 
@@ -86,15 +91,24 @@ def limited(path: Path) -> bytes:
 
 
 _MOST_BYTES: Final = 4_000_000
+
+
 _LONGEST_LINE: Final = 1_000
 """The time for a name of many parts, ``a.a.a``, grows with the square of their number."""
+
 
 _AT_LINE: Final = re.compile(r" \(at line (?P<line>\d+), column \d+\)$")
 
 
 _NAME: Final = r"""(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)"""
+
+
 _NAMES: Final = re.compile(_NAME)
+
+
 _KEY: Final = re.compile(rf"\s*(?P<key>{_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
+
+
 _TABLE: Final = re.compile(rf"\s*\[\s*(?P<key>{_NAME}(?:\s*\.\s*{_NAME})*)\s*\]")
 
 
@@ -209,3 +223,76 @@ def hardware_file(named: Path | str) -> Path:
             f"the hardware is {found_text(path.name)}: expected a file, FILE.toml, or {known}"
         )
     return files[path.name]
+
+
+# Any: a file of text or of bytes, by its mode.
+
+
+@contextlib.contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """Give a path to write to, which takes the place of ``path`` when all is written.
+
+    Each writer has another one: several processes may write the same file.
+
+    Raises:
+        OSError: it cannot be moved there; or what the writer raised: nothing is left behind then.
+    """
+    other = path.with_name(f"{path.name}.{os.urandom(4).hex()}.tmp")
+    try:
+        yield other
+        other.replace(path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            other.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == str(other):
+            error.filename, error.filename2 = str(path), None
+        raise
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write ``text`` into ``path``; what was there before stays until there is all of it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with beside(path) as other:
+        other.write_text(text, encoding="utf-8")
+
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> None:
+    """Write ``parts`` one after the other into ``path``, as a whole in the same way.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with beside(path) as other, other.open("wb") as file:
+        file.writelines(parts)
+
+
+@contextlib.contextmanager
+def output_file(
+    path: Path, mode: str = "w", encoding: str | None = None, errors: str | None = None
+) -> Iterator[Any]:
+    """Open a file that a user has named, to write all of it; half of it is removed.
+
+    It is written in its place: the name may be that of a device, or of another file by a link.
+
+    Args:
+        path: as the user gave it.
+        mode: ``w`` or ``wb``.
+        encoding: of text.
+        errors: what to do with letters that the encoding does not have.
+
+    Raises:
+        OSError: it cannot be written; the error names the file.
+    """
+    file = path.open(mode, encoding=encoding, errors=errors)
+    try:
+        with file:
+            yield file
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
+        if path.is_file() and not path.is_symlink():
+            path.unlink()
+        raise

@@ -1,4 +1,4 @@
-"""A mesh of sites: which links a transfer takes, and how long its head is under way.
+"""The latency of a channel: by itself, in cycles forward and back, and over a mesh of sites.
 
 Routes are dimension-ordered: along the row to the right column, then along the column. That cannot
 deadlock, and says of two sites alone which links lie between them.
@@ -6,19 +6,59 @@ deadlock, and says of two sites alone which links lie between them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, Final, NamedTuple
 
 from typing_extensions import override
 
 from fabric.graph.arguments.checks import Bounds
-from fabric.graph.arguments.described import refuse
-from fabric.graph.arguments.sections import Section
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.graph.arguments.described import Described, Section, refuse
+from fabric.messages.telling.errors import ConfigurationError, FabricError
 
-__all__ = ["Mesh", "Route", "Site"]
+__all__ = ["ONE_CYCLE", "Hop", "Mesh", "Route", "Site"]
+
+_TEXT: Final = re.compile(r"(?P<forward>[0-9]{1,9})\+(?P<backward>[0-9]{1,9})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Hop(Described):
+    """The latency of a channel, in cycles forward and back, each at least 1.
+
+    Attributes:
+        forward_cycles: from the sending of an element to the cycle in which it is visible.
+        backward_cycles: from a dequeue to the cycle in which the producer can use the credit.
+    """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+    forward_cycles: Annotated[int, Bounds(1)] = 1
+    backward_cycles: Annotated[int, Bounds(1)] = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Hop:
+        """Read a hop as the command line has it: ``3+4`` is 3 cycles forward and 4 back.
+
+        Raises:
+            ConfigurationError: it is no such text, or a hop takes no time.
+        """
+        found = _TEXT.fullmatch(text)
+        if found is None or not (int(found["forward"]) and int(found["backward"])):
+            raise ConfigurationError(
+                f"{text!r}: expected cycles forward and back, each at least 1, as in 3+4"
+            )
+        return cls(int(found["forward"]), int(found["backward"]))
+
+    @override
+    def __str__(self) -> str:
+        """Return what ``parse`` reads."""
+        return f"{self.forward_cycles}+{self.backward_cycles}"
+
+
+ONE_CYCLE: Final = Hop()
+"""Of every channel that nobody says otherwise of."""
 
 
 class Site(NamedTuple):
