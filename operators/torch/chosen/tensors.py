@@ -34,17 +34,18 @@ class Choice:
         return self.valid.sum()
 
 
-@dataclass(eq=False)
 class Number:
     """An integer that data decide.
 
     Attributes:
         value: it, as a tensor of no dimension.
-        of: the choice that has so many places; None of any other number, or if it is not known.
+        of: the choice that has so many places, which may be found out later; None of any other
+            number, or if it is not known.
     """
 
-    value: Any
-    of: Choice | None = None
+    def __init__(self, value: Any, of: Choice | None = None) -> None:
+        self.value = value
+        self.of = of
 
 
 @dataclass(frozen=True, eq=False)
