@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -110,12 +111,12 @@ class Problem:
         channels = self.variables[number].channels
         return sum(self.cost(depth, channel.element_bytes) for channel in channels)
 
-    @property
+    @cached_property
     def least(self) -> Depths:
         """The depths below which none may be."""
         return tuple(variable.least for variable in self.variables)
 
-    @property
+    @cached_property
     def most(self) -> Depths:
         """The depths beyond which none needs to be."""
         return tuple(variable.most for variable in self.variables)
