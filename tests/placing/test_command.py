@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
-from fabric.analysis.placing.floor import netlist_of
+from fabric.analysis.placing.floor import Cost, netlist_of
 from fabric.analysis.placing.picture import floor_svg
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
@@ -115,6 +115,23 @@ def test_the_picture_shows_the_worst_link() -> None:
         where = f"column {site.column}, row {site.row}: "
         if not name.startswith("broadcast"):
             assert any(title.startswith(where) and name in title for title in titles), name
+
+
+def test_how_much_more_than_the_bound_is_said() -> None:
+    """The bound is said with what this plan costs beyond it, or that there is no less."""
+    plan = place(join(), Mesh(columns=4, rows=3, units_per_site=2))
+    plan = replace(plan, cost=Cost(100, 25), random_cost_bytes=250, proven=False)
+    for lower_bound_bytes, said in (
+        (100, "No plan costs less than 100 bytes; this one costs 25 % more.\n"),
+        (125, "No plan costs less than 125 bytes.\n"),
+        (0, "No plan costs less than 0 bytes.\n"),
+    ):
+        shown = str(replace(plan, lower_bound_bytes=lower_bound_bytes))
+        assert said in shown
+        assert "Random plans cost 250 bytes on average, 2 times as much." in shown
+    shown = str(replace(plan, proven=True, random_cost_bytes=None))
+    assert "No plan costs less.\n" in shown
+    assert "Random" not in shown
 
 
 def test_a_run_takes_the_file(tmp_path: Path) -> None:

@@ -148,6 +148,23 @@ def test_memory_of_sites_is_kept() -> None:
     assert floor.broken([0, 0, 0, 1, 1, 2]) == "300 bytes on column 0, row 0"
 
 
+def test_a_site_that_lacks_a_byte_is_full() -> None:
+    """Two units that talk much are on two sites where one has a byte too little for both."""
+    nets = netlist(2, [(0, [1], 1000)])
+    mesh = Mesh(columns=2, rows=2, units_per_site=2)
+    for site_bytes, sites in ((199, 2), (200, 1)):
+        floor = Floor.of(mesh, nets, site_bytes)
+        assert len({*annealed(floor, [0, 1], 0, lambda _: None)}) == sites
+
+
+def test_nets_with_more_units_than_a_site_leave_it() -> None:
+    """What a net with several readers costs at least: it reaches so many sites but one."""
+    for each, readers, sites in ((2, 2, 2), (2, 3, 2), (2, 4, 3), (3, 2, 1), (3, 3, 2), (1, 2, 3)):
+        nets = netlist(readers + 1, [(0, range(1, readers + 1), 10)])
+        floor = Floor.of(Mesh(columns=3, rows=2, units_per_site=each), nets)
+        assert lower_bound(floor).byte_hops == 10 * (sites - 1)
+
+
 def test_what_breaks_a_rule_is_named() -> None:
     """What breaks a rule is named."""
     floor = Floor.of(
