@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,7 +53,7 @@ def test_in_order(lines: Timelines) -> None:
     """They follow each other without gaps; only a wait that goes on may have no cycle yet."""
     found = list(slices(lines, 0))
 
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         assert before.end == after.start
     for each in found:
         assert lines.first <= each.start <= each.end <= lines.last
