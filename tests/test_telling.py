@@ -35,6 +35,7 @@ from tests.operators.driving import FLOAT, Collect, Emit, tile
 from tests.operators.test_capacity import crowd, limited
 from tests.operators.test_mismatches import CASES as MISMATCHES
 from tests.operators.writing import wired
+from tests.profiles import spread
 from tests.symbolic.test_assume import routed
 from tests.telling import told_under_every_schedule
 
@@ -266,7 +267,7 @@ def other_sizes_than_promised() -> Program:
     return program
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", spread(CASES, 4))
 def test_every_schedule_tells_the_same(name: str, tmp_path: Path) -> None:
     """Report, text and log, byte for byte."""
     build, status = CASES[name]

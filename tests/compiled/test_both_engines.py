@@ -82,7 +82,7 @@ def hopped(build: Callable[[], Program], random: random.Random) -> dict[str, Any
 
 
 class TestPrograms:
-    @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 12))
+    @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 4))
     def test_shipped(self, name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
         """Every shipped program, most of its operators compiled."""
         found = both(lambda: program(name, **parameters), tmp_path)
@@ -113,7 +113,7 @@ class TestPrograms:
 
 
 class TestStuck:
-    @pytest.mark.parametrize("name", STUCK)
+    @pytest.mark.parametrize("name", spread(STUCK, 4))
     def test_state(self, name: str) -> None:
         """Every golden deadlock and livelock: from its state all of its report follows."""
         case = STUCK[name]

@@ -24,6 +24,7 @@ from operators import Broadcast, Consumer, EagerMerge, Flatten, Metadata, Promot
 from tests.compiled.both import both, run
 from tests.compiled.test_both_engines import hopped
 from tests.deadlock.parts import Script, sink, source
+from tests.profiles import spread
 from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
 
@@ -89,7 +90,7 @@ def between(seed: int) -> Program:
     return made
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", spread(range(30), 4))
 def test_in_and_out(seed: int, tmp_path: Path) -> None:
     """Elements, ends, credits and what is left over, both ways, under any schedule."""
     drawn = hopped(lambda: between(seed), random.Random(seed))

@@ -26,6 +26,7 @@ from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.compiled.both import both, run
 from tests.compiled.odd_programs import FALL_BACK, STAY
 from tests.deadlock.cases import CASES
+from tests.profiles import spread
 from tests.programs.loading import program
 
 
@@ -162,7 +163,7 @@ MUTATIONS = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "instead"), MUTATIONS)
+@pytest.mark.parametrize(("rule", "instead"), spread(MUTATIONS, 4))
 def test_mutated(rule: str, instead: str, tmp_path: Path) -> None:
     """A loop that breaks one rule does something else in one of a few programs."""
     with in_step(_mutated(rule, instead)) as loops:

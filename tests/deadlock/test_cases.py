@@ -92,7 +92,7 @@ class TestCase:
                 assert rejected.rejected_cycle == explained(run(name, depths, **fewer)).cycle
 
 
-@pytest.mark.parametrize("name", spread(CASES, 10))
+@pytest.mark.parametrize("name", spread(CASES, 4))
 def test_schedules(name: str, tmp_path: Path) -> None:
     """Report, text and log are the same in whatever order the operators run."""
     case = CASES[name]

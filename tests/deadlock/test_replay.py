@@ -149,7 +149,7 @@ class TestGrowth:
 
 
 class TestCases:
-    @pytest.mark.parametrize("name", spread((name for name in CASES if "round" not in name), 12))
+    @pytest.mark.parametrize("name", spread((name for name in CASES if "round" not in name), 4))
     def test_same(self, name: str) -> None:
         """Known deadlocks, merges and shared memories among them, have the remedies they had."""
         case = CASES[name]

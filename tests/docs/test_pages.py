@@ -18,6 +18,7 @@ from tests.docs.transcripts import (
     pictured,
     skip_without_torch,
 )
+from tests.profiles import spread
 
 GENERATED = pages()
 WRITTEN = sorted(str(file.relative_to(PAGES)) for file in PAGES.rglob("*.md"))
@@ -41,7 +42,7 @@ def _told(page: str) -> object:
     return pytest.param(page, id=shown(page), marks=marks)
 
 
-@pytest.mark.parametrize("page", [*map(_told, BY_HAND)])
+@pytest.mark.parametrize("page", spread([*map(_told, BY_HAND)], 4))
 def test_transcripts(page: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """What a page shows happens so, from its beginning to its end, in a clone with no runs yet.
 

@@ -14,7 +14,7 @@ from fabric.analysis.drawing.picture import picture_of
 from fabric.analysis.drawing.svg import svg
 from fabric.graph.wiring.elaborate import elaborate
 from tests.drawing.geometry import clashes, drawn, sampled
-from tests.profiles import examples
+from tests.profiles import examples, spread
 from tests.programs.loading import OF_TORCH
 from tests.symbolic.programs import PROGRAMS, wired
 
@@ -109,7 +109,7 @@ class TestLayered:
 
 
 class TestShipped:
-    @pytest.mark.parametrize("program", SHIPPED)
+    @pytest.mark.parametrize("program", spread(SHIPPED, 4))
     def test_nothing_on_anything(self, program: str) -> None:
         """Labels cover no line, lines run through no box: in the SVG of every shipped program."""
         picture = picture_of(elaborate(wired(program)))

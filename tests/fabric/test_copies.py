@@ -13,6 +13,7 @@ from fabric import Hardware, Program, ShapeError, TileType, simulate
 from fabric.graph.values.dims import product, symbol
 from fabric.graph.values.expression import ceiling, flag
 from operators import Consumer, LinearOffChipLoad, Zip
+from tests.profiles import spread
 from tests.programs.loading import program
 
 PROGRAMS: list[tuple[str, dict[str, Any]]] = [
@@ -38,7 +39,7 @@ HELD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
-@pytest.mark.parametrize(("name", "parameters"), PROGRAMS)
+@pytest.mark.parametrize(("name", "parameters"), spread(PROGRAMS, 2))
 def test_programs(name: str, parameters: dict[str, Any], copied: Any) -> None:
     """A copy of a program runs as the program does."""
     original = program(name, **parameters)

@@ -124,7 +124,7 @@ class TestEveryRun:
                 assert expected == found
 
 
-@pytest.mark.parametrize("name", spread(CASES, 12))
+@pytest.mark.parametrize("name", spread(CASES, 4))
 def test_deadlocks(name: str) -> None:
     """Who waits, on what, since when, why, and what helps: what the report has is in the events."""
     capture = LogCapture()

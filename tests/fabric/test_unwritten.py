@@ -193,16 +193,19 @@ class TestRuns:
 class TestOutputs:
     @pytest.mark.parametrize(
         ("arguments", "name"),
-        [
-            (("graph", _PROGRAM), "graph.svg"),
-            (("graph", _PROGRAM), "graph.dot"),
-            (("graph", _PROGRAM), "graph.mmd"),
-            (("trace", "report", "{run}"), "page.html"),
-            (("trace", "export", "{run}", "--perfetto"), "run.pftrace"),
-            (("trace", "export", "{run}", "--vcd"), "run.vcd"),
-            (("trace", "export", "{run}", "--jsonl"), "run.jsonl"),
-            (("trace", "export", "{run}", "--csv"), "run.csv"),
-        ],
+        spread(
+            [
+                (("graph", _PROGRAM), "graph.svg"),
+                (("graph", _PROGRAM), "graph.dot"),
+                (("graph", _PROGRAM), "graph.mmd"),
+                (("trace", "report", "{run}"), "page.html"),
+                (("trace", "export", "{run}", "--perfetto"), "run.pftrace"),
+                (("trace", "export", "{run}", "--vcd"), "run.vcd"),
+                (("trace", "export", "{run}", "--jsonl"), "run.jsonl"),
+                (("trace", "export", "{run}", "--csv"), "run.csv"),
+            ],
+            3,
+        ),
     )
     def test_no_room(
         self, arguments: tuple[str, ...], name: str, run: Path, tmp_path: Path

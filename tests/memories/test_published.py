@@ -178,7 +178,7 @@ class TestOneChannel:
 
 
 class TestTables:
-    @pytest.mark.parametrize("row", spread(_lines(quick=True), 10))
+    @pytest.mark.parametrize("row", spread(_lines(quick=True), 4))
     def test_line(self, row: Row) -> None:
         """Of 8 channels with hash: saturated, written to, at a rate, by clients; HBM3."""
         _within(row)

@@ -38,7 +38,7 @@ def outcome(program: Program, hop: tuple[int, int] = (1, 1)) -> Outcome:
 
 
 class TestWorkloads:
-    @pytest.mark.parametrize("seed", range(20))
+    @pytest.mark.parametrize("seed", spread(range(20), 3))
     @pytest.mark.parametrize("name", DRAWN)
     def test_every_clock(self, tmp_path: Path, name: str, seed: int) -> None:
         """Cycles, the last clock of every unit and the elements of every channel, or a deadlock."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.operators.cases import CASES
 from tests.operators.driving import Case, Choices, run_cases
-from tests.profiles import of_profile
+from tests.profiles import of_profile, spread
 
 _BATCH = 25
 """Cases in one program: a run of trio and a report are paid once for all of them."""
@@ -40,7 +40,7 @@ def _check(build: Callable[[Choices], Case], batches: int) -> None:
     check()
 
 
-@pytest.mark.parametrize("operator", CASES)
+@pytest.mark.parametrize("operator", spread(CASES, 4))
 def test_operator_is_as_defined(operator: str) -> None:
     """150 drawn cases, in the deep profile 2,000, give what the definition gives."""
     _check(CASES[operator], of_profile(quick=150, deep=2_000) // _BATCH)

@@ -71,7 +71,7 @@ def heights(figure: Figure) -> Iterator[float]:
                 yield from np.asarray(line.get_ydata(), float).tolist()
 
 
-@pytest.mark.parametrize("name", spread(NAMES, 5))
+@pytest.mark.parametrize("name", spread(NAMES, 2))
 def test_first_and_last_point(name: str) -> None:
     """They run as the study asks for, and take no less than what was known before."""
     study = opened(name)
@@ -87,7 +87,7 @@ def test_first_and_last_point(name: str) -> None:
             assert least == found if metric in before.exact else least <= found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", spread(NAMES, 3))
 def test_pictures(name: str) -> None:
     """Everything in them is found, and nothing that does not vary is shown as if it did."""
     study = opened(name)

@@ -50,7 +50,7 @@ def check(point: Point) -> None:
     ]
 
 
-@pytest.mark.parametrize("number", spread(QUICK, 12))
+@pytest.mark.parametrize("number", spread(QUICK, 4))
 def test_attention(number: int) -> None:
     """Within 1 cycle, with all strategies."""
     check(points(attention_points)[number])

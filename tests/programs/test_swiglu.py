@@ -8,6 +8,7 @@ import statistics
 import pytest
 
 from fabric import ConfigurationError, simulate
+from tests.profiles import spread
 from tests.programs.loading import DATA, program
 
 HARDWARE = "hdl_validation.toml"
@@ -25,6 +26,7 @@ class TestSwiglu:
         assert report.cycles == pytest.approx(int(published["cycles"]), abs=1)
         assert float(published["off_chip_traffic_bytes"]) == report.off_chip_traffic_bytes
 
+    @pytest.mark.deep
     def test_published_hardware(self) -> None:
         """On the memory of the printed HDL, tiles are closer to it than the authors' simulator is.
 
@@ -50,7 +52,7 @@ class TestSwiglu:
         assert -8.8 == pytest.approx(min(errors["theirs"]), abs=0.05)
 
     @pytest.mark.parametrize("tile_batch", [16, 64])
-    @pytest.mark.parametrize("tile_inter", [16, 64, 256])
+    @pytest.mark.parametrize("tile_inter", spread([16, 64, 256], 2))
     @pytest.mark.parametrize("by_columns", [False, True])
     def test_functional_mode(self, tile_batch: int, tile_inter: int, *, by_columns: bool) -> None:
         """The data are right, and the cycles those of timing mode."""

@@ -42,8 +42,8 @@ def test_every_transfer(tmp_path: Path) -> None:
     """Programs beside each other, which are built at once: each kind of module is compiled once."""
     both = beside(
         [
-            *designs(draw, 0, of_profile(quick=25, deep=500)),
-            *designs(draw_in_pieces, 0, of_profile(quick=3, deep=100)),
+            *designs(draw, 0, of_profile(quick=12, deep=500)),
+            *designs(draw_in_pieces, 0, of_profile(quick=2, deep=100)),
         ]
     )
     channels = both.netlist.channels

@@ -13,6 +13,7 @@ from fabric import Program, Stream, StreamType, simulate
 from fabric.extend import BoolType, Costs
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Partition, Selectors
 from tests.fabric.scripted import Charge, Ticks
+from tests.profiles import spread
 from tests.symbolic.programs import wired
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
@@ -32,7 +33,7 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("program", "parameters"), SETTINGS)
+@pytest.mark.parametrize(("program", "parameters"), spread(SETTINGS, 3))
 def test_programs(program: str, parameters: dict[str, Any]) -> None:
     """Traffic, FLOPs and every channel's elements are equal; the peak is within the requirement."""
     report = simulate(wired(program, **parameters), mode="timing")

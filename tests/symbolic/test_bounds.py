@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fabric import hardware_scope, lower_bounds
 from fabric.graph.loading.program_file import load_program
 from tests.operators.driving import Choices
-from tests.profiles import examples
+from tests.profiles import examples, spread
 from tests.programs.loading import PROGRAMS, program
 from tests.symbolic.bounded import Bounded, compared, drawn_hardware, drawn_options
 
@@ -47,13 +47,13 @@ SHIPPED: list[tuple[str, dict[str, Any]]] = [
 
 class TestPrograms:
     @pytest.mark.parametrize("engine", ["compiled", "tasks"])
-    @pytest.mark.parametrize(("name", "parameters"), SHIPPED)
+    @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 4))
     def test_shipped(self, name: str, parameters: dict[str, Any], engine: Engine) -> None:
         """Every shipped program, as it is."""
         _, report = compared(program(name, **parameters), engine=engine)
         assert "completed" == report.status
 
-    @pytest.mark.parametrize(("name", "parameters"), SHIPPED)
+    @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 4))
     def test_elsewhere(self, name: str, parameters: dict[str, Any]) -> None:
         """On other hardware, with other depths and hops."""
         for number in range(2):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.profiles import spread
 from tests.symbolic.programs import PROGRAMS, data_metrics, wired
 
 DATA = PROGRAMS / "data"
@@ -42,7 +43,7 @@ def name(row: dict[str, str]) -> str:
 
 
 class TestClosedForms:
-    @pytest.mark.parametrize("row", rows("moe_closed_forms.csv"), ids=name)
+    @pytest.mark.parametrize("row", spread(rows("moe_closed_forms.csv"), 4), ids=name)
     def test_row(self, row: dict[str, str]) -> None:
         """Bytes, FLOPs and bounds of one setting equal the closed forms."""
         program = layer(row, flops_per_cycle=row["op_flops_per_cycle_script"])
@@ -63,7 +64,7 @@ class TestClosedForms:
         }
         assert {key: int(row[key]) for key in found} == found
 
-    @pytest.mark.parametrize("row", rows("moe_closed_forms.csv"), ids=name)
+    @pytest.mark.parametrize("row", spread(rows("moe_closed_forms.csv"), 4), ids=name)
     def test_busiest_unit(self, row: dict[str, str]) -> None:
         """The compute bound is that of the slowest expert's products."""
         program = layer(row, flops_per_cycle=row["op_flops_per_cycle_script"])
@@ -89,7 +90,7 @@ class TestTables:
         assert float(row["off_chip_traffic_bytes"]) == metrics.artifact.traffic_bytes
         assert float(row["on_chip_requirement_bytes"]) == active
 
-    @pytest.mark.parametrize("row", rows("moe_tiling.csv"), ids=name)
+    @pytest.mark.parametrize("row", spread(rows("moe_tiling.csv"), 3), ids=name)
     def test_tiling(self, row: dict[str, str]) -> None:
         """The plotted bytes; on chip either all experts are counted or the active ones."""
         program = layer(row)

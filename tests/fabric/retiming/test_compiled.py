@@ -90,7 +90,7 @@ def compiled(execution: Execution) -> int:
     return 0 if region is None else len(region.indices)
 
 
-@pytest.mark.parametrize("batch", [1 << 18, 9])
+@pytest.mark.parametrize("batch", spread([1 << 18, 9], 3))
 @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 6))
 def test_shipped(name: str, parameters: dict[str, Any], batch: int) -> None:
     """Every shipped program, unrolled at once and in parts of a few events."""
@@ -100,7 +100,7 @@ def test_shipped(name: str, parameters: dict[str, Any], batch: int) -> None:
         assert compiled(check(lambda: program(name, **parameters)))
 
 
-@pytest.mark.parametrize("build", STAY, ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", spread(STAY, 3), ids=lambda build: build.__name__)
 @pytest.mark.parametrize("depth", spread([1, 3, 100_000], 2))
 def test_odd(build: Build, depth: int) -> None:
     """Programs at the edges of the compiled loop."""
@@ -120,7 +120,7 @@ def test_left(build: Build) -> None:
         assert told(of_tasks) == told(running.recorded(build(), {}).record)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", spread(CASES, 4))
 def test_operators(name: str) -> None:
     """Every operator on drawn streams."""
 

@@ -33,7 +33,7 @@ from operators import (
 )
 from tests.deadlock.test_random import Network, networks
 from tests.fabric.sizing.users import Keep, Late
-from tests.profiles import examples
+from tests.profiles import examples, spread
 
 
 def stored(program: Program, repeats: int) -> dict[str, NDArray[Any]]:
@@ -71,17 +71,20 @@ class TestElements:
     @pytest.mark.parametrize("count", [2, 3])
     @pytest.mark.parametrize(
         "name",
-        [
-            "breadth_first_search",
-            "buffer_twice",
-            "dynamic_tiling",
-            "edit_distance",
-            "graph_layer",
-            "own_function",
-            "ragged_attention",
-            "simplified_moe",
-            "sparse_matrix",
-        ],
+        spread(
+            [
+                "breadth_first_search",
+                "buffer_twice",
+                "dynamic_tiling",
+                "edit_distance",
+                "graph_layer",
+                "own_function",
+                "ragged_attention",
+                "simplified_moe",
+                "sparse_matrix",
+            ],
+            3,
+        ),
     )
     def test_programs(self, name: str, count: int) -> None:
         """Programs that pack nothing across inputs carry so many times as many on all channels."""

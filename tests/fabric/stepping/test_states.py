@@ -55,7 +55,9 @@ def test_left_over(tmp_path: Path) -> None:
     check(wired, tmp_path, random.Random(1), {}, {}, cycles=20)
 
 
-@pytest.mark.parametrize("name", ["simplified_moe", "merge_in_a_loop", "attention", "pack_rows"])
+@pytest.mark.parametrize(
+    "name", spread(["simplified_moe", "merge_in_a_loop", "attention", "pack_rows"], 2)
+)
 def test_no_schedule_is_seen(name: str) -> None:
     """The states on a way, and at its end, do not depend on the order of tasks."""
     wired = program(name)

@@ -125,7 +125,7 @@ def test_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(parts) > 5
 
 
-@pytest.mark.parametrize("build", STAY, ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", spread(STAY, 3), ids=lambda build: build.__name__)
 @pytest.mark.parametrize("depth", spread([1, 3], 1))
 def test_odd(build: Build, depth: int, folder: Path) -> None:
     """Programs at the edges of the compiled loop."""

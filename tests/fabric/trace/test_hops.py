@@ -22,6 +22,7 @@ from fabric.timing.state.run_state import RunState
 from tests.deadlock.cases import CASES
 from tests.fabric.scripted import Charge, Relay, Ticks
 from tests.fabric.trace.recording import PROGRAMS, program, record
+from tests.profiles import spread
 
 
 def _hops(wired: Program) -> dict[str, Hop]:
@@ -55,7 +56,7 @@ def test_channel_rules(name: str, tmp_path: Path) -> None:
         assert max(seen - receive_wait, visible) == seen
 
 
-@pytest.mark.parametrize("name", [*PROGRAMS, "pack_rows", "ring_of_7"])
+@pytest.mark.parametrize("name", spread([*PROGRAMS, "pack_rows", "ring_of_7"], 3))
 def test_state(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The trace has the engine's state and counters, and the ready query says the same."""
     states: list[RunState] = []

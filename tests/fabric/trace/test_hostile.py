@@ -27,7 +27,7 @@ from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.wording import visible
 from fabric.shell.cli import main
 from tests.deadlock.parts import Script
-from tests.profiles import of_profile
+from tests.profiles import of_profile, spread
 
 HOSTILE_PATHS = (
     "channel=7",
@@ -266,7 +266,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestNames:
-    @pytest.mark.parametrize("name", ["", *HOSTILE_NAMES])
+    @pytest.mark.parametrize("name", spread(["", *HOSTILE_NAMES], 4))
     def test_log_folder(self, name: str, tmp_path: Path) -> None:
         """A run writes into a folder of its own in the log folder; the report has the name."""
         before = _files(tmp_path)

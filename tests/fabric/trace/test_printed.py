@@ -12,6 +12,7 @@ from fabric import Trace, open_trace
 from fabric.analysis.deadlock.text import report_lines
 from fabric.shell.cli import main
 from tests.fabric.trace.recording import program, record
+from tests.profiles import spread
 
 _DEPTHS: Final = {"stopped": {"reassemble_1.2": 2}}
 _PROGRAMS: Final = {"stopped": "simplified_moe", "regions": "moe regions", "attention": "attention"}
@@ -169,7 +170,7 @@ def test_critical_path(trace: Trace) -> None:
     assert path.cycles == sum(share.cycles for share in path.shares)
 
 
-@pytest.mark.parametrize("part", [0, 1, 3, 10])
+@pytest.mark.parametrize("part", spread([0, 1, 3, 10], 3))
 def test_at(trace: Trace, printed: _Printed, part: int) -> None:
     """Units and channels in a cycle, all of them or those around one."""
     cycle = trace.cycles * part // 10

@@ -66,7 +66,7 @@ def test_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["short-000001", "long-000001", "operations-000001"])
+@pytest.mark.parametrize("name", spread(["short-000001", "long-000001", "operations-000001"], 2))
 @pytest.mark.parametrize("kept", [0, 1, 2])
 def test_damaged_segment(name: str, kept: int, tmp_path: Path) -> None:
     """A segment that is empty, cut off or overwritten is left out; the rest is read."""

@@ -14,6 +14,7 @@ from fabric.analysis.trace.selection import TraceOptions
 from fabric.messages.telling.vocabulary import EVENTS, FIELDS, TABLES
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, program, record
+from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 
 
@@ -36,7 +37,7 @@ class TestStamps:
             assert max(before, credit) == reserved <= sent < visible <= seen <= dequeued
             assert max(seen - receive_wait, visible) == seen
 
-    @pytest.mark.parametrize("name", PROGRAMS)
+    @pytest.mark.parametrize("name", spread(PROGRAMS, 3))
     def test_tracing_changes_nothing(self, name: str, tmp_path: Path) -> None:
         """A traced run gives the report of one that is not, and every element has its row."""
         plain = simulate(program(name))

@@ -21,7 +21,7 @@ from tests.profiles import spread
 _ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("name", spread(CASES, 10))
+@pytest.mark.parametrize("name", spread(CASES, 4))
 def test_as_the_run_says(name: str, tmp_path: Path) -> None:
     """The report is the run's own; without what that wrote, it is the same but for the remedy."""
     report, trace = record(
@@ -43,7 +43,7 @@ def test_as_the_run_says(name: str, tmp_path: Path) -> None:
     assert _but_for_the_remedy(report.deadlock) == _but_for_the_remedy(alone.as_json())
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", spread(PROGRAMS, 3))
 def test_completed(name: str, tmp_path: Path) -> None:
     """A run that completed has no loops."""
     assert analysed(record(program(name), tmp_path)[1]) is None

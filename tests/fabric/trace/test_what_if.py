@@ -72,7 +72,7 @@ def _sent(trace: Trace) -> int:
 
 
 class TestAgainstRuns:
-    @pytest.mark.parametrize("name", PROGRAMS)
+    @pytest.mark.parametrize("name", spread(PROGRAMS, 3))
     def test_the_same_record(self, tmp_path: Path, name: str) -> None:
         """A trace has the record that is made while a run goes on, but for sizes of elements."""
         wired = program(name)
@@ -125,7 +125,7 @@ class TestAgainstRuns:
         }
 
     @pytest.mark.parametrize("name", spread(_STUCK, 4))
-    @pytest.mark.parametrize("more", [0, 1])
+    @pytest.mark.parametrize("more", spread([0, 1], 3))
     def test_a_deadlocked_run(self, tmp_path: Path, name: str, more: int) -> None:
         """Units would have gone on if and only if a run with these depths gets further."""
         given = {"reassemble_1.2": 2} if name == "simplified_moe" else {}

@@ -38,6 +38,7 @@ from operators import (
     Selectors,
 )
 from tests.fabric.verification.test_wrong_data import SHIPPED
+from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 
 X = np.random.default_rng(0).standard_normal((8, 64))
@@ -55,7 +56,7 @@ def squares(dtype: str = "bfloat16", wrong: float = 0.0) -> Program:
     return program
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", spread(SHIPPED, 3))
 def test_shipped_programs_are_exact(name: str) -> None:
     """To 1e-9, and with the cycles, bytes and counters of the types that they declare."""
     given = [f"{key}={value}" for key, value in SHIPPED[name].items()]

@@ -66,7 +66,7 @@ its scale, those of all to 13 % and 26 %, and that of an element to 76 % and 152
 as much of the number. Everything is refused in float32, float16 and bfloat16."""
 
 
-@pytest.mark.parametrize(("name", "dtype"), CASES)
+@pytest.mark.parametrize(("name", "dtype"), spread(CASES, 6))
 def test_wrong_data_are_refused(name: str, dtype: str) -> None:
     """The fault is found; without it the same numbers, rounded to the type, pass."""
     kind = dtype_named(dtype)
@@ -167,7 +167,7 @@ def _largest_row(y: Array) -> int:
     return int(np.abs(y).max(axis=1).argmax())
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", spread(SHIPPED, 3))
 def test_shipped_programs_tell_wrong_from_right(name: str) -> None:
     """Each is verified with the defaults, and is not where any of its outputs should differ."""
     wired = program(name, **SHIPPED[name])

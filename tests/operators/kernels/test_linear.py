@@ -68,7 +68,7 @@ def checked(program: Program) -> Report:
     st.sampled_from([2, 3, 8]),
     st.sampled_from([1, 1, 2, 5]),
 )
-@examples(quick=12, deep=100)
+@examples(quick=6, deep=100)
 def test_bytes_and_operations(
     lead: list[int],
     inner: int,

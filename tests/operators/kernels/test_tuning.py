@@ -13,6 +13,7 @@ from operators.kernels.product import linear
 from operators.kernels.realise import realised
 from operators.kernels.schedule import Order, Schedule, candidates, tuned
 from operators.kernels.tensors import Stored, View
+from tests.profiles import spread
 
 FLOAT = np.dtype(np.float32)
 ROWS, WIDTH, HIDDEN = 32, 64, 128
@@ -57,12 +58,15 @@ def cycles(program: Program, mode: str = "timing") -> int:
 
 @pytest.mark.parametrize(
     "asked",
-    [
-        Schedule.auto(),
-        Schedule.auto(on_chip_bytes=40_000),
-        Schedule.auto(flops_per_cycle=1_024),
-        Schedule.auto(on_chip_bytes=0, flops_per_cycle=1_024),
-    ],
+    spread(
+        [
+            Schedule.auto(),
+            Schedule.auto(on_chip_bytes=40_000),
+            Schedule.auto(flops_per_cycle=1_024),
+            Schedule.auto(on_chip_bytes=0, flops_per_cycle=1_024),
+        ],
+        2,
+    ),
     ids=["free", "on chip", "compute", "both"],
 )
 def test_no_candidate_is_shorter(asked: Schedule) -> None:
