@@ -10,6 +10,7 @@ import pytest
 
 from fabric import Study, grid
 from fabric.explore.study.outcome import metric
+from fabric.explore.study.written.markup import Markup
 from fabric.explore.study.written.page import page_html, strips
 from fabric.explore.study.written.pictures import Pictures
 from tests.fabric.study.written.made import HOSTILE, design, over_inputs
@@ -61,9 +62,8 @@ def test_without_inputs_there_are_none() -> None:
     assert "held out" not in page
 
 
-@pytest.mark.parametrize("value", [0, -3])
-def test_numbers_that_have_no_logarithm(value: int) -> None:
-    """They stand where they are; an input may be called anything."""
+def _balances(*values: int) -> list[tuple[str, list[Markup]]]:
+    """Return the strips of a design whose metric is so much on each of its inputs."""
     result = over_inputs()
     study = Study(
         program=result.study.program,
@@ -73,8 +73,19 @@ def test_numbers_that_have_no_logarithm(value: int) -> None:
     )
     runs = tuple(
         replace(result.runs[0], index=n, setting=study.runs[n], numbers={"extra.balance": each})
-        for n, each in enumerate((value, 4))
+        for n, each in enumerate(values)
     )
-    ((title, (cell,)),) = strips(replace(result, study=study, runs=runs), [0])
+    return strips(replace(result, study=study, runs=runs), [0])
+
+
+@pytest.mark.parametrize("value", [0, -3])
+def test_numbers_that_have_no_logarithm(value: int) -> None:
+    """They stand where they are; an input may be called anything."""
+    ((title, (cell,)),) = _balances(value, 4)
     assert title == f"balance with each input, {value} to 4"
     assert [each.tag for each in ET.fromstring(cell)] == ["path", "path", "circle"]
+
+
+def test_what_is_the_same_with_every_input_has_none() -> None:
+    """A strip would show nothing where no design's metric differs from input to input."""
+    assert _balances(4, 4) == []
