@@ -10,11 +10,19 @@ from xml.etree import ElementTree as ET
 import matplotlib as mpl
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fabric.explore.study.written import pictures
-from fabric.explore.study.written.pictures import draw_effects, draw_front, draw_parallel, drawn
+from fabric.explore.study.written.pictures import (
+    _broken,
+    draw_effects,
+    draw_front,
+    draw_parallel,
+    drawn,
+)
 from tests.fabric.study.written.made import (
     RESULTS,
     design,
@@ -174,3 +182,21 @@ def test_single_runs(figure: Figure) -> None:
         figure.clear()
     draw_effects(one_metric(), figure)
     figure.canvas.draw()
+
+
+@given(st.text("abc ._", max_size=30), st.sampled_from(["._", " "]))
+def test_long_titles_have_two_lines(title: str, at: str) -> None:
+    """A long one is broken behind a letter of ``at``, where its halves are most alike."""
+    broken = _broken(title, at)
+    first, *more = broken.split("\n")
+
+    assert broken.replace("\n", "").replace(" ", "") == title.replace(" ", "")
+    if len(title) <= 12 or not set(title) & set(at):
+        assert (first, more) == (title, [])
+        return
+    (second,) = more
+    place = len(title) - len(second)
+    assert title[place - 1] in at
+    assert first == title[:place].rstrip()
+    off = [abs(n + 1 - len(title) // 2) for n, letter in enumerate(title) if letter in at]
+    assert abs(place - len(title) // 2) == min(off)
