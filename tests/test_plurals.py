@@ -35,7 +35,7 @@ _NO_NOUNS: Final = frozenset(
 _NEVER_1: Final = {
     "cause.py: size": "what is taken of it is neither 0 nor all",
     "checked_operator.py: described(result)": "a clock out of range",
-    "watchdog.py: looks * _PERIOD_SECONDS": "several seconds",
+    "runtime.py: looks * _PERIOD_SECONDS": "several seconds",
     "check.py: short_text(size)": "a formula",
     "layout.py: list(self.trips)": "a list",
     "initial.py: type_.hits": "1 stands beside it",
