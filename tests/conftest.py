@@ -16,8 +16,11 @@ from tests import profiles
 profiles.register()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Make the tests independent of who started them, and where.
+
+    In one process nothing is spread: pytest-benchmark measures nothing where it might be.
 
     The loops are compiled here: in a new clone a command would say that it had to. Signals are
     taken back: what a shell starts behind it ignores SIGINT, and what nohup starts SIGHUP, and so
@@ -25,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     # Who only hands tests out to other processes runs none.
     if not config.getoption("numprocesses", None):
+        config.option.dist = "no"
         _compile(getattr(config, "workerinput", {}))
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
