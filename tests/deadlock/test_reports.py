@@ -476,7 +476,7 @@ class TestText:
     def test_forty_lines(self) -> None:
         """However large the deadlock, the report fits on a screen."""
         with Program("large") as program:
-            for lane in range(30):
+            for lane in range(24):
                 size = 3 + lane
                 sink(f"y_{lane}", fork_join(f"l{lane}", size=size, relays=lane, count=size))
 
