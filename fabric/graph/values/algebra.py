@@ -10,7 +10,7 @@ from __future__ import annotations
 import sympy
 from sympy.printing.str import StrPrinter
 
-from fabric.messages.telling.wording import folded_sum
+from fabric.messages.telling.wording import ceiling_text, flag_text, folded_sum
 
 __all__ = ["AtLeastOne", "CeilDiv", "folded_text"]
 
@@ -24,8 +24,8 @@ class CeilDiv(sympy.Function):  # type: ignore[misc]
 
     def _sympystr(self, printer: StrPrinter) -> str:
         dim, divisor = self.args
-        text = printer._print(dim)
-        return f"ceil(({text})/{divisor})" if dim.is_Add else f"ceil({text}/{divisor})"
+        text: str = printer._print(dim)
+        return ceiling_text(text, divisor, is_sum=dim.is_Add)
 
 
 class AtLeastOne(sympy.Function):  # type: ignore[misc]
@@ -36,7 +36,8 @@ class AtLeastOne(sympy.Function):  # type: ignore[misc]
     is_nonnegative = True
 
     def _sympystr(self, printer: StrPrinter) -> str:
-        return f"min(1, {printer._print(self.args[0])})"
+        text: str = printer._print(self.args[0])
+        return flag_text(text)
 
 
 def folded_text(value: sympy.Expr) -> str:

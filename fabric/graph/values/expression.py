@@ -21,6 +21,8 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
+from fabric.messages.telling.wording import ceiling_text, flag_text
+
 __all__ = [
     "AtLeastOne",
     "CeilDiv",
@@ -346,6 +348,12 @@ class CeilDiv(Expression):
         self.divisor: Final = divisor
 
     @override
+    def __str__(self) -> str:
+        return ceiling_text(str(self.dim), self.divisor, is_sum=isinstance(self.dim, Sum))
+
+    __repr__ = __str__
+
+    @override
     def _sympy_(self) -> Any:
         from fabric.graph.values import algebra
 
@@ -365,6 +373,12 @@ class AtLeastOne(Expression):
         """Be what ``flag`` cannot write in a simpler way."""
         super().__init__(dim, (dim,), is_whole=True)
         self.dim: Final = dim
+
+    @override
+    def __str__(self) -> str:
+        return flag_text(str(self.dim))
+
+    __repr__ = __str__
 
     @override
     def _sympy_(self) -> Any:

@@ -15,10 +15,12 @@ __all__ = [
     "Spread",
     "a_or_an",
     "absent_line",
+    "ceiling_text",
     "close_to",
     "counted",
     "families",
     "file_name",
+    "flag_text",
     "folded_sum",
     "found_text",
     "legible",
@@ -168,6 +170,16 @@ def merged_text(texts: Sequence[str]) -> str:
     columns = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
     numbers = iter([_span(column) for column in columns])
     return _NUMBER.sub(lambda _: next(numbers), first)
+
+
+def ceiling_text(dim: str, divisor: int, *, is_sum: bool) -> str:
+    """Return how a quotient rounded up is written."""
+    return f"ceil(({dim})/{divisor})" if is_sum else f"ceil({dim}/{divisor})"
+
+
+def flag_text(dim: str) -> str:
+    """Return how it is written whether there is anything."""
+    return f"min(1, {dim})"
 
 
 def folded_sum(terms: Sequence[str]) -> str:
