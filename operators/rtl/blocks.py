@@ -6,6 +6,8 @@ A token is what it carries besides the data of a tile: what the time of operator
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+
+# Any: amaranth has no types; a token is a view of a signal.
 from typing import Any, Final
 
 from amaranth import Cat, Module, Mux, Signal
@@ -139,9 +141,6 @@ Second: Final = data.StructLayout(
 BITS: Final = sum(FIELDS.values())
 
 
-# Any: amaranth has no types; a token is a view of a signal.
-
-
 def token(name: str) -> Any:
     """Return a signal that is a token."""
     return Signal(Token, name=name)
@@ -176,9 +175,6 @@ def changed(m: Module, source: Any, name: str, **fields: Any) -> Any:
     for field, value in fields.items():
         m.d.comb += getattr(result, field).eq(value)
     return result
-
-
-# Any: amaranth has no types.
 
 
 class Input:

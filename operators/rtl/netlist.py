@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+
+# Any: operators and values of all kinds are looked at.
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,9 +25,6 @@ from operators.rtl.own import OwnModules, is_own
 from operators.sources import Metadata, Selectors
 
 __all__ = ["Channel", "Instance", "Netlist", "Outside", "netlist"]
-
-
-# Any: operators and values of all kinds are looked at.
 
 
 class Outside(Observer):
@@ -89,9 +88,6 @@ def _number(value: Any) -> int:
     if isinstance(value, Selector):
         return sum(1 << hit for hit in set(value.hits))
     return number_in(value)
-
-
-# Any: operators of all kinds are looked at.
 
 
 class Channel(NamedTuple):

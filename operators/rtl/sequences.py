@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+
+# Any: amaranth has no types.
 from typing import Any, Final, NamedTuple
 
 from amaranth import Const, Mux, Signal
@@ -326,9 +328,6 @@ def initial() -> Unit:
     ended = Mux(groups != 0, after == groups, head.over)
     m.d.comb += u.done.eq(emitter.empty & begun & ended)
     return u
-
-
-# Any: amaranth has no types.
 
 
 class _Part(NamedTuple):

@@ -114,7 +114,7 @@ STOPS = {
 """From each operator with stops to the cases that check it."""
 
 
-@pytest.mark.parametrize("fault", spread(["too low", "too high", "left out", "empty dimension"], 4))
+@pytest.mark.parametrize("fault", ["too low", "too high", "left out", "empty dimension"])
 @pytest.mark.parametrize("operator", spread(STOPS, 7))
 def test_a_wrong_stop_is_found(operator: str, fault: str) -> None:
     """Whatever stop of whatever operator is wrong, its definition disagrees."""

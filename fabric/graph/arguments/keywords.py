@@ -14,6 +14,8 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
+
+# Any: whatever the fields of a description take; they are checked.
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from fabric.graph.arguments.checks import Check
@@ -34,8 +36,6 @@ _SECTION: Final = re.compile(r"^([A-Z][a-z]+):$", re.MULTILINE)
 _DOCSTRING_WIDTH: Final = 88
 
 _ENTRY: Final = re.compile(r"^(\w+(?:, \w+)*): ", re.MULTILINE)
-
-# Any: whatever the fields of a description take; they are checked.
 
 
 Keywords = ParamSpec("Keywords")

@@ -25,6 +25,8 @@ from importlib.machinery import (
 )
 from pathlib import Path
 from types import CodeType, ModuleType
+
+# Any: what Python hands to imports, and whatever stands in a module.
 from typing import Any, Final, NamedTuple, NoReturn
 
 import msgspec
@@ -50,8 +52,6 @@ __all__ = [
     "load_program",
     "wired",
 ]
-
-# Any: what Python hands to imports, and whatever stands in a module.
 
 
 _SHARED: Final = ("fabric", "operators")

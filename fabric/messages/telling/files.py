@@ -15,6 +15,8 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
+
+# Any: a file of text or of bytes, by its mode.
 from typing import Any, Final, NoReturn
 
 from fabric.messages.telling.errors import ConfigurationError
@@ -223,9 +225,6 @@ def hardware_file(named: Path | str) -> Path:
             f"the hardware is {found_text(path.name)}: expected a file, FILE.toml, or {known}"
         )
     return files[path.name]
-
-
-# Any: a file of text or of bytes, by its mode.
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """Pieces of sentences that several messages share, and families, which are told of in one row.
 
-This is the one fold of the fabric: tables, pages, pictures and queries all take it from here.
+Families are the one fold of the fabric: tables, pages, pictures and queries all take it from here.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
+
+# Any: a value that users gave where another was expected.
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 __all__ = [
@@ -33,8 +35,6 @@ __all__ = [
     "visible",
     "without_numbers",
 ]
-
-# Any: a value that users gave where another was expected.
 
 
 _NUMBER: Final = re.compile(r"\d+(?:\.\.\d+)?")

@@ -125,7 +125,7 @@ class TestAgainstRuns:
         }
 
     @pytest.mark.parametrize("name", spread(_STUCK, 4))
-    @pytest.mark.parametrize("more", spread([0, 1], 3))
+    @pytest.mark.parametrize("more", [0, 1])
     def test_a_deadlocked_run(self, tmp_path: Path, name: str, more: int) -> None:
         """Units would have gone on if and only if a run with these depths gets further."""
         given = {"reassemble_1.2": 2} if name == "simplified_moe" else {}
