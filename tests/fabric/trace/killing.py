@@ -116,10 +116,12 @@ def main(folder: Path, kills: int, seed: int, file: str, parameters: list[str]) 
     program = load_program(file, parameters, Hardware()).program
     operations, files, seconds = _whole(program, folder / "whole")
     for number in range(kills):
-        by = drawn.choice(("operation", "operation", "file", "time"))
-        step = drawn.randrange(operations) if by == "operation" else -1
-        place = drawn.randrange(files) if by == "file" else -1
-        moment = drawn.uniform(0.001, seconds) if by == "time" else 0.0
+        # How much there is differs from run to run, and what is drawn must not.
+        by = ("operation", "file", "time")[number % 3]
+        progress = drawn.random()
+        step = int(progress * operations) if by == "operation" else -1
+        place = int(progress * files) if by == "file" else -1
+        moment = max(0.001, progress * seconds) if by == "time" else 0.0
 
         def run(
             counters: tuple[_Counter, _Counter] = (_Counter(step, _die), _Counter(place, _die)),
