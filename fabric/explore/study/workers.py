@@ -472,13 +472,18 @@ class DaskWorkers(ThreadedWorkers):
 
 def _ready(client: Client, address: str) -> int:
     """Return how many workers there are, all with the same fabric as here."""
-    try:
-        digests = client.run(engine_digest)
-    except ImportError as error:
-        raise ConfigurationError(
-            f"workers of {address} cannot import the fabric ({error}): expected step-fabric "
-            "installed there"
-        ) from error
+    digests: dict[str, str] = {}
+    for worker, answer in client.run(engine_digest, on_error="return").items():
+        if isinstance(answer, ImportError):
+            raise ConfigurationError(
+                f"workers of {address} cannot import the fabric ({answer}): expected step-fabric "
+                "installed there"
+            ) from answer
+        if isinstance(answer, OSError):  # it has left while it was asked
+            continue
+        if isinstance(answer, Exception):
+            raise answer
+        digests[worker] = answer
     if not digests:
         raise ConfigurationError(f"the Dask cluster at {address} has no workers: expected one")
     here = _here()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from distributed import Client, LocalCluster
 from fabric import ConfigurationError, Study, grid
 from fabric.explore.study import workers as clusters
 from fabric.explore.study.conducting import conduct
-from fabric.explore.study.evaluation import Job
+from fabric.explore.study.evaluation import Job, engine_digest
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.session import NotKept
 from fabric.explore.study.workers import DaskWorkers
@@ -116,8 +117,6 @@ def test_a_point_that_takes_too_long_is_the_only_one(address: str) -> None:
 
 def test_nothing_is_left_on_the_cluster(address: str) -> None:
     """Not even a point that was under way."""
-    from fabric.explore.study.evaluation import Job
-
     study = _study("never ends")
     workers = DaskWorkers(address, None)
     late = workers.run(Job.of(study, study.point(0)))
@@ -180,6 +179,27 @@ def test_a_cluster_with_another_fabric_is_refused(
     monkeypatch.setattr(clusters, "_here", lambda: "another")
     with pytest.raises(ConfigurationError, match="has another version of the fabric"):
         DaskWorkers(address, None)
+
+
+def test_a_worker_that_leaves_while_it_is_asked_does_not_count(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one is there."""
+    digest, first = engine_digest(), tmp_path / "first"
+
+    def asked() -> str:
+        try:
+            first.touch(exist_ok=False)
+        except FileExistsError:
+            return digest
+        os._exit(1)
+
+    monkeypatch.setattr(clusters, "_here", lambda: digest)
+    monkeypatch.setattr(clusters, "engine_digest", asked)
+    workers = DaskWorkers(address, None)
+    slots = workers.slots
+    workers.close()
+    assert slots == 1
 
 
 @pytest.mark.exhaustive
