@@ -242,7 +242,8 @@ class TestTimeline:
         opened.page.keyboard.up("Control")
         opened.settle()
         assert opened.range[0] > whole[0]
-        opened.page.mouse.dblclick(x, y)
+        # As slowly as a hand: between the clicks the details have opened and moved the timeline.
+        opened.page.mouse.dblclick(x, y, delay=200)
         opened.settle()
         assert whole == opened.range
 

@@ -42,6 +42,7 @@ function wireToolbar() {
     themed();
   });
   document.addEventListener("keydown", pressed);
+  showsAllByDoubleClick();
   const bar = byId("where");
   bar.addEventListener("pointermove", (event) => {
     if (!event.buttons) return;

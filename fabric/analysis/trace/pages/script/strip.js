@@ -20,6 +20,7 @@ function makeStrip(place, what) {
   strip.x = (cycle) => gutter() + ((cycle - view.from) / (view.to - view.from)) * strip.width;
   strip.cycle = (x) => view.from + ((x - gutter()) / strip.width) * (view.to - view.from);
   let dragged = null;
+  let wasDragged = false;
 
   function sized() {
     strip.ratio = window.devicePixelRatio || 1;
@@ -92,24 +93,42 @@ function makeStrip(place, what) {
     if (event.offsetX >= gutter() && event.pointerType !== "touch") canvas.setPointerCapture(event.pointerId);
     dragged = { from: event.offsetX, to: event.offsetX, view: [view.from, view.to] };
   });
-  canvas.addEventListener("pointerup", (event) => {
+  canvas.addEventListener("pointerup", () => {
     if (!dragged) return;
     const { from, to } = dragged;
     dragged = null;
-    if (Math.abs(to - from) > 4 && from >= gutter()) {
-      show(...[from, to].map(strip.cycle).sort((a, b) => a - b));
-      return;
-    }
+    wasDragged = Math.abs(to - from) > 4 && from >= gutter();
+    if (wasDragged) show(...[from, to].map(strip.cycle).sort((a, b) => a - b));
+  });
+  canvas.addEventListener("click", (event) => {
+    if (wasDragged) return;
+    clickedAt = event;
     const row = rowAt(event.offsetY);
     if (row >= 0) what.clicked(row, event.offsetX < gutter() ? null : Math.floor(strip.cycle(event.offsetX)));
     changed("cursor");
   });
   canvas.addEventListener("pointercancel", () => { dragged = null; });
-  canvas.addEventListener("dblclick", showAll);
   zoomsByWheel(canvas, (event) => strip.cycle(event.offsetX));
   place.addEventListener("scroll", draw);
   new ResizeObserver(() => { sized(); draw(); }).observe(place);
   return { strip, draw, sized, place };
+}
+
+let clickedAt = null;
+
+/** A second click where a strip was clicked shows all, even if the first one moved what was there. */
+function showsAllByDoubleClick() {
+  document.addEventListener("click", (event) => {
+    const isSecond = event.detail > 1 && clickedAt
+      && Math.hypot(event.clientX - clickedAt.clientX, event.clientY - clickedAt.clientY) < 5;
+    if (!isSecond) {
+      clickedAt = null;
+      return;
+    }
+    event.stopPropagation();
+    event.preventDefault();
+    showAll();
+  }, true);
 }
 
 /** Ctrl and the wheel zoom where the mouse is; the wheel across, or with Shift, moves. */
