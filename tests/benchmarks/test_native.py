@@ -1,0 +1,113 @@
+"""An attention point beside a native model of the same graph, in C++, in processor time."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from fabric.explore.sizing.running import recorded
+from fabric.graph.hardware.description import Hardware
+from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.collector import only_young_garbage
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
+from fabric.timing.retiming import events as e
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.retimer import Retimer
+
+pytestmark = pytest.mark.benchmark
+
+PROGRAM: Final = Path(__file__).parents[2] / "programs" / "attention.py"
+SOURCE: Final = Path(__file__).with_name("native.cpp")
+ROUNDS: Final = 5
+
+
+def _numbers(record: Record) -> bytes:
+    """Return a record as the native model reads it."""
+    codes, amounts = record.events.T
+    channels = [
+        (
+            channel.producer,
+            channel.consumer,
+            channel.depth,
+            channel.forward_cycles,
+            channel.backward_cycles,
+            channel.elements + channel.unused,
+        )
+        for channel in record.channels
+    ]
+    parts = (
+        (len(record.units), len(record.channels), len(record.events)),
+        record.first,
+        np.array(channels).ravel(),
+        np.stack((codes >> e.SHIFT, codes & e.KIND, amounts), axis=1).ravel(),
+    )
+    return np.concatenate(parts).astype(np.int64).tobytes()
+
+
+def _native(record: Record, folder: Path, rounds: int) -> tuple[float, list[int]]:
+    """Return the seconds of the native model, and the last cycle of each unit."""
+    binary = folder / "native"
+    command = ["g++", "-O3", "-march=native", "-std=c++17", "-Wall", "-Werror"]
+    subprocess.run([*command, "-o", binary, SOURCE], check=True)
+    said = subprocess.run(
+        [binary, str(rounds)], input=_numbers(record), capture_output=True, check=True
+    ).stdout.split()
+    return float(said[0]), [int(each) for each in said[1:]]
+
+
+def _run_alone(requests: int) -> float:
+    """Return the seconds of the compiled run, without building the machine or the report."""
+    parameters = [f"requests={requests}", "strategy=dynamic"]
+    program = load_program(str(PROGRAM), parameters, Hardware()).program
+    execution = Execution(program, Settings(mode="timing", engine="compiled"))
+    # What tasks see of a machine is made when it is asked for: of that machine it is a part.
+    list(execution.machine.ports)
+    with only_young_garbage():
+        start = time.process_time()
+        assert execution.execute() == "completed"
+        return time.process_time() - start
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+def test_attention(benchmark: Any, tmp_path: Path) -> None:
+    """Timed again it takes at most 1.5 times as long as in C++; the run alone finds out more.
+
+    The native model is told what a run finds out: what each operator does next, and how long the
+    memory takes.
+    """
+    requests = 64 if benchmark.enabled else 4
+    rounds = ROUNDS if benchmark.enabled else 1
+    parameters = [f"requests={requests}", "strategy=dynamic"]
+    program = load_program(str(PROGRAM), parameters, Hardware()).program
+    record = recorded(program, {}).record
+    retimer = Retimer(record)
+    retimer.time(record.depths)
+    times = []
+    for _ in range(rounds):
+        start = time.process_time()
+        retimer.time(record.depths)
+        times.append(time.process_time() - start)
+    native, ended = _native(record, tmp_path, rounds)
+    _run_alone(requests)
+    alone = min(_run_alone(requests) for _ in range(rounds))
+
+    again, whole = min(times) / native, alone / native
+    benchmark.extra_info["again_times_native"], benchmark.extra_info["run_times_native"] = (
+        again,
+        whole,
+    )
+    benchmark.pedantic(lambda: None, rounds=1)
+    print(
+        f"\nattention, {requests} requests, {len(record.events):,} events: timed again "
+        f"{again:.2f} times as long as by a native model, the run alone {whole:.0f} times"
+    )
+    assert ended == retimer.clocks[record.first[1:] - 1].tolist()
+    if benchmark.enabled:
+        assert again <= 1.5
