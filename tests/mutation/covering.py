@@ -6,16 +6,18 @@ import ast
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from coverage import CoverageData
 
 from tests.mutation.mutants import PACKAGES, Mutant
+from tests.mutation.plugin import CHILD
 
 __all__ = ["Covering", "environment"]
 
@@ -38,10 +40,12 @@ class Covering:
             stamp.write_text(_digest(root))
         self._data = CoverageData(str(folder / "coverage"))
         self._data.read()
-        lines = (folder / "seconds.jsonl").read_text(encoding="utf-8").splitlines()
-        times = [json.loads(line) for line in lines]
+        times = _read(folder / "seconds.jsonl")
+        self._starting = set(_read(folder / "starting.jsonl"))
         self._seconds: dict[str, float] = {each["test"]: each["seconds"] for each in times}
-        self.known = set(_collected(root)) - {each["test"] for each in times if not each["passed"]}
+        failed = {each["test"] for each in times if not each["passed"]}
+        # Some do only while they are measured: of how long a start takes, of what it imports.
+        self.known = set(_collected(root)) - _failing(root, folder, failed)
 
     def seconds(self, test: str) -> float:
         """Return how long a test took."""
@@ -53,8 +57,8 @@ class Covering:
         A line outside of functions runs once a process, whichever test comes first: all tests of
         its module are returned, and those of files that import it. A line of a function that no
         test runs may run as machine code: then those of files that import of its room are, too. A
-        test that was written since counts as running everything. Those that start processes come
-        last: what these run is not known.
+        test that was written since counts as running everything. Those that started processes of
+        which nothing was noted come last: what these run is not known.
         """
         lines = self._lines(mutant.file)
         found = set(lines.get(mutant.line, ()))
@@ -89,9 +93,12 @@ class Covering:
 
     @cached_property
     def _starting_processes(self) -> set[str]:
-        files = {test.partition("::")[0] for test in self.known}
-        starting = {file for file in files if "subprocess" in (self._root / file).read_text()}
-        return {test for test in self.known if test.partition("::")[0] in starting}
+        noted = {
+            context.removesuffix(f"|{CHILD}")
+            for context in self._data.measured_contexts()
+            if context.endswith(f"|{CHILD}")
+        }
+        return self._starting - noted
 
 
 def environment(root: Path) -> dict[str, str]:
@@ -103,16 +110,43 @@ def environment(root: Path) -> dict[str, str]:
 
 
 def _collect(root: Path, folder: Path, jobs: int) -> None:
-    for old in ("coverage", "seconds.jsonl"):
-        (folder / old).unlink(missing_ok=True)
+    noted = (folder / "seconds.jsonl", folder / "starting.jsonl")
+    for old in (*folder.glob("coverage*"), *noted):
+        old.unlink(missing_ok=True)
+    packages = ", ".join(PACKAGES)
+    own = f"[run]\nsource = {packages}\ndata_file = {folder / 'coverage'}\n"
+    (folder / "own.ini").write_text(own, encoding="utf-8")
+    children = f"{own}parallel = true\ncontext = ${{MUTATION_CONTEXT}}\n"
+    (folder / "children.ini").write_text(children, encoding="utf-8")
     more = {
-        "COVERAGE_FILE": str(folder / "coverage"),
-        "MUTATION_SECONDS": str(folder / "seconds.jsonl"),
+        "MUTATION_COVERAGE": str(folder / "children.ini"),
+        "MUTATION_SECONDS": str(noted[0]),
+        "MUTATION_STARTING": str(noted[1]),
     }
-    command = ["-q", "-n", str(jobs), "--cov", "--cov-context=test", "--cov-report="]
+    command = ["-q", "-n", str(jobs), "--cov", f"--cov-config={folder / 'own.ini'}"]
+    command += ["--cov-context=test", "--cov-report="]
     done = _pytest(root, [*command, "-p", "tests.mutation.plugin"], more)
     if done.returncode not in {0, 1} or not (folder / "coverage").exists():
         raise SystemExit(f"{done.stdout[-4000:]}\nthe tests cannot be run without any mutation")
+
+
+def _read(path: Path) -> list[Any]:
+    """Return what was noted there."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def _failing(root: Path, folder: Path, tests: set[str]) -> set[str]:
+    """Return those of the tests that fail without being measured, too."""
+    if not tests:
+        return set()
+    (folder / "failed.txt").write_text("\n".join(sorted(tests)), encoding="utf-8")
+    done = _pytest(root, ["-q", "--tb=no", "-rfE", f"@{folder / 'failed.txt'}"], {})
+    return {
+        test
+        for test in tests
+        if re.search(rf"^(FAILED|ERROR) {re.escape(test)}(?: - .*)?$", done.stdout, re.MULTILINE)
+    }
 
 
 def _collected(root: Path) -> list[str]:
