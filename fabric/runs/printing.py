@@ -8,7 +8,6 @@ from math import floor, log10
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from fabric.analysis.deadlock.text import deadlock_sheet
 from fabric.messages.telling.causes import Cause
 from fabric.messages.telling.place import Place
 from fabric.messages.telling.plain import JsonObject
@@ -44,6 +43,9 @@ def report_sheet(report: Report, *, unfold: bool = False) -> Sheet:
     """
     yield from _header(report)
     if report.explained is not None:
+        # Of a run that completes nobody reads this.
+        from fabric.analysis.deadlock.text import deadlock_sheet
+
         yield from deadlock_sheet(report.explained)
     else:
         known = [(name, value, unit) for name, value, unit in totals(report) if value is not None]

@@ -483,8 +483,9 @@ class TestHost:
             "fabric.graph.hardware.memory_models",
             "fabric.timing.memories.fixed_latency",
             "fabric.analysis.deadlock.describe",
+            "fabric.analysis.deadlock.text",
         ]
-        idle += ["tomllib"]
+        idle += ["tomllib", "doctest"]
 
         assert "[] 0" == _imported(idle, "run", PROGRAM, "--log-dir", str(tmp_path))
 

@@ -7,7 +7,6 @@ A docstring has a summary, perhaps more, and sections such as ``Shapes:``, ``Tim
 from __future__ import annotations
 
 import ast
-import doctest
 import inspect
 import re
 import textwrap
@@ -130,6 +129,8 @@ def script(example: str, homes: Mapping[str, str]) -> str:
         example: as at Python's prompt.
         homes: the module that each name is imported from.
     """
+    import doctest  # with it comes all of unittest, and only the documentation asks for scripts
+
     steps = doctest.DocTestParser().get_examples(example)
     source = "".join(step.source for step in steps)
     names = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)]
