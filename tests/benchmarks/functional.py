@@ -7,7 +7,6 @@ threads, from the wiring or the first number drawn on, and the peak of the proce
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -16,6 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tests.resident import peak_bytes
 
 __all__ = ["Cost", "cost", "plain"]
 
@@ -99,7 +100,7 @@ def _main(how: str, model: str, batch: int) -> Cost:
         size = next(each for name, each in MODELS.items() if name == model)
         plain(size, draw_routing(batch, size.top_k, size.experts, 0))
     seconds = time.process_time() - start
-    return Cost(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    return Cost(seconds, peak_bytes())
 
 
 if __name__ == "__main__":

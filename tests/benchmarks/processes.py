@@ -1,4 +1,4 @@
-"""What processes take: processor seconds and peak memory of commands, each in a child."""
+"""What processes take: processor seconds of commands, each in a child."""
 
 from __future__ import annotations
 
@@ -31,12 +31,10 @@ class Taken(NamedTuple):
 
     Attributes:
         seconds: of the processor, its own children included.
-        peak_bytes: the largest resident size.
         printed: its standard output.
     """
 
     seconds: float
-    peak_bytes: int
     printed: str
 
 
@@ -60,7 +58,7 @@ def taken_by(*arguments: str) -> Taken:
         assert process.returncode == 0, arguments
         printed.seek(0)
         text = printed.read().decode()
-    return Taken(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, text)
+    return Taken(usage.ru_utime + usage.ru_stime, text)
 
 
 def best_of(rounds: int, *commands: Sequence[str]) -> tuple[float, ...]:

@@ -46,9 +46,9 @@ def test_against_simpy_and_trio(benchmark: Any, length: int, depth: int) -> None
 def _child(length: int, count: int) -> tuple[float, int]:
     """Return seconds and peak bytes of a run in a process of its own."""
     code = (
-        "import resource; from tests.benchmarks.pipelines import run_on_the_fabric as run; "
-        f"print(run({length}, 1024, {count}).wall_seconds, "
-        "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)"
+        "from tests.benchmarks.pipelines import run_on_the_fabric as run; "
+        "from tests.resident import peak_bytes; "
+        f"print(run({length}, 1024, {count}).wall_seconds, peak_bytes())"
     )
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

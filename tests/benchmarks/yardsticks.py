@@ -15,6 +15,7 @@ from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from tests.benchmarks.pipelines import on_the_fabric, on_trio
 from tests.benchmarks.processes import QWEN, ROOT
+from tests.resident import peak_bytes
 
 MOE: Final = ROOT / "programs/moe.py"
 
@@ -91,12 +92,12 @@ def run_alone() -> None:
 
 
 def line(operators: int) -> None:
-    """Print what a line of operators takes, from wiring to report, beside trio's own tasks.
+    """Print what a line of operators takes, beside trio's own tasks, and the peak of memory.
 
-    Trio's are a hundredth as many, of which each passes as many elements on.
+    From wiring to report. Trio's are a hundredth as many, of which each passes as many elements on.
     """
     trio = on_trio(operators // 100, 16, 100) * 100
-    print(on_the_fabric(operators, 16, 100) / trio)
+    print(on_the_fabric(operators, 16, 100) / trio, peak_bytes())
 
 
 if __name__ == "__main__":

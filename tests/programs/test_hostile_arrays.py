@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import resource
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from fabric import ConfigurationError
 from tests.profiles import examples
 from tests.programs.loading import PROGRAMS
+from tests.resident import begun_anew, peak_bytes
 
 ROUTING: Final = np.array([[0, 3], [2, 1], [7, 0], [5, 6]])
 LENGTHS: Final = np.array([7, 5, 1024, 0])
@@ -92,11 +92,11 @@ def test_bomb(how: int, tmp_path: Path) -> None:
         it.write(_head("<i8", (1 << 27, 2)))
         for _ in range(256 if how == zipfile.ZIP_DEFLATED else 1):
             it.write(bytes(1 << 20))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = begun_anew()
 
     with pytest.raises(ConfigurationError):
         _routing(path)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 180_000
+    assert peak_bytes() - before < 180_000_000
 
 
 def _archive(how: int) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import io
-import resource
 import subprocess
 import sys
 import zipfile
@@ -42,6 +41,7 @@ from tests.fabric.sizing.damages import (
     undamaged,
 )
 from tests.profiles import examples
+from tests.resident import begun_anew, peak_bytes
 
 PROGRAMS = ("moe", "top2_moe", "matrix_vector", "edit_distance", "dynamic_tiling", "graph_layer")
 
@@ -194,11 +194,6 @@ def _members(path: Path) -> dict[str, bytes]:
         return {name: file.read(name) for name in file.namelist()}
 
 
-def _most_bytes() -> int:
-    """Return the most memory this process has had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 class TestPacked:
     @pytest.mark.parametrize("name", HEADERS)
     def test_header(self, name: str, tmp_path: Path) -> None:
@@ -206,10 +201,10 @@ class TestPacked:
         of, content = HEADERS[name]
         good = saved(undamaged(tmp_path), tmp_path / "good.npz")
         path = _packed(tmp_path / "bad.npz", _members(good) | {f"{of}.npy": content()})
-        before = _most_bytes()
+        before = begun_anew()
 
         assert check(path)
-        assert _most_bytes() - before < 100_000_000
+        assert peak_bytes() - before < 100_000_000
 
     def test_bomb(self, tmp_path: Path) -> None:
         """What is small in the file, and large when it is read, is not read."""
@@ -224,10 +219,10 @@ class TestPacked:
             clocks.write(_lying("<i8", (1 << 25,)))
             for _ in range(256):
                 clocks.write(bytes(1 << 20))
-        before = _most_bytes()
+        before = begun_anew()
 
         assert check(path)
-        assert _most_bytes() - before < 100_000_000
+        assert peak_bytes() - before < 100_000_000
 
     @pytest.mark.parametrize("how", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
     def test_other_packing(self, how: int, tmp_path: Path) -> None:
