@@ -179,12 +179,12 @@ class TestStatus:
 
     def test_interrupted(self, tmp_path: Path) -> None:
         """Ctrl-C in an endless run stops it, and it prints what there is."""
-        command = [*COMMAND, "run", PROGRAM, "--json", "-p", "fault=endless"]
-        log = tmp_path / "logs" / "small-1" / "events.jsonl"
+        command = [*COMMAND, "run", PROGRAM, "--json", "-p", "fault=endless", "--trace", "events"]
+        folder = tmp_path / "logs" / "small-1" / "trace"
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ELSEWHERE) as run:
-            while run.poll() is None and not log.is_file():
+            # What units have done until then is written when elements have been sent.
+            while run.poll() is None and not list(folder.glob("states-*.table")):
                 time.sleep(0.05)
-            time.sleep(0.5)
             run.send_signal(signal.SIGINT)
             written, _ = run.communicate(timeout=60)
 
