@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -179,3 +180,27 @@ def test_lists_decide_sizes() -> None:
     given = dict.fromkeys(("D_ragged_integers_1~", "D_ragged_integers_2~"), 50)
     more = netlist_of(elaborate(join()), given)
     assert sum(net.size_bytes for net in more.nets) > sum(net.size_bytes for net in netlist.nets)
+
+
+def test_each_site_is_drawn_where_it_is() -> None:
+    """Columns go to the right and rows down, in steps of one length; links join neighbours."""
+    plan = place(join(), Mesh(columns=4, rows=3, units_per_site=2))
+    space = "{http://www.w3.org/2000/svg}"
+    drawn = ET.fromstring(floor_svg(plan))
+    named = {
+        (float(box.attrib["x"]), float(box.attrib["y"])): tuple(map(int, places.groups()))
+        for box in drawn.iter(f"{space}rect")
+        if (title := box.find(f"{space}title")) is not None
+        if (places := re.match(r"column (\d+), row (\d+): ", title.text or "")) is not None
+    }
+    assert len({column for column, _ in named.values()}) > 1
+    assert len({row for _, row in named.values()}) > 1
+    boxes = [box.attrib for box in drawn.iter(f"{space}rect")]
+    squares = [box for box in boxes if box["width"] == box["height"] != "11"]
+    assert len(squares) == 12
+    lefts = sorted({float(box["x"]) for box in squares})
+    tops = sorted({float(box["y"]) for box in squares})
+    assert (len(lefts), len(tops)) == (4, 3)
+    assert lefts[1] - lefts[0] == pytest.approx(tops[1] - tops[0])
+    for (x, y), (column, row) in named.items():
+        assert (lefts[column], tops[row]) == (x, y)

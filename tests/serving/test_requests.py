@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabric.explore.serving.measured_costs import TableDescription
+from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests, read_requests
+from fabric.explore.serving.run_costs import FabricDescription
+from fabric.explore.serving.served import ServiceLevel
+from fabric.explore.serving.server import Server
 from fabric.messages.telling.errors import ConfigurationError
 from tests.profiles import examples
 from tests.serving.validation import DATA
@@ -170,3 +175,12 @@ def test_requests_from_python_are_checked() -> None:
         Requests(np.array([1.0, 1.0]), one, 0 * one)
     with pytest.raises(ConfigurationError, match="there are no requests"):
         Requests(np.array([]), one[:0], one[:0])
+
+
+@pytest.mark.parametrize(
+    "description",
+    [FabricDescription, RequestDescription, Server, ServiceLevel, Serving, TableDescription],
+)
+def test_what_is_described_cannot_be_changed(description: type) -> None:
+    """What a question was checked with is what it is answered with."""
+    assert vars(description)["__dataclass_params__"].frozen

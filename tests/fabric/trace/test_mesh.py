@@ -54,6 +54,11 @@ def test_a_link_has_the_shade_of_its_share() -> None:
     assert _paths(section, "busy") == {"busy 40 to 50 %": "M12.2 2.2h5.6v5.6h-5.6z"}
     (sites,) = _paths(section, "site").values()
     assert sites.count("M") == 6
+    explained = re.findall(r'opacity:([\d.]+)"></span>(\d+ to \d+ %)', section)
+    assert explained == [
+        ("0.2", "10 to 20 %"), ("0.4", "30 to 40 %"), ("0.6", "50 to 60 %"),
+        ("0.8", "70 to 80 %"), ("1.0", "90 to 100 %"),
+    ]  # fmt: skip
     busiest = re.findall('<tr><td class="">(.*?)</td>', section)
     assert busiest == ["0,0 -&gt; 1,0", "2,1 -&gt; 2,0", "into 1,0", "1,0 -&gt; 0,0", "out of 1,0"]
 

@@ -349,3 +349,24 @@ Estimated: a run may not take as long, since
   silu_1 works 2 times as long, rounded to cycles
 Waits for the HBM are as long here as they were in the run.
 """
+
+
+@pytest.mark.parametrize("other", [{"cycles": 1}, {"ends": 1}])
+def test_a_trace_that_says_otherwise_is_refused(bursty: Trace, other: dict[str, int]) -> None:
+    """By a cycle: of the run, or of the end of one unit."""
+
+    class Other:
+        cycles = bursty.cycles + other.get("cycles", 0)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(bursty, name)
+
+        def rows(self, query: str) -> list[tuple[Any, ...]]:
+            found = bursty.rows(query)
+            if "FROM states" in query:
+                (first,), *rest = found
+                return [(first + other.get("ends", 0),), *rest]
+            return found
+
+    with pytest.raises(ConfigurationError, match="rows of its tables are missing"):
+        record_in(Other())  # type: ignore[arg-type]  # acts as one
