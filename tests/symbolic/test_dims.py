@@ -17,6 +17,7 @@ from fabric.graph.values.dims import (
     ceil_div,
     dim_text,
     is_ragged,
+    is_total,
     product,
     same,
     short_text,
@@ -123,3 +124,17 @@ def test_means_are_exact() -> None:
     assert 2 == at.dim(ceil_div(N, 16))
     assert is_ragged(4 * N + D)
     assert not is_ragged(D)
+
+
+@pytest.mark.parametrize("dim", [D, D + E, D * E, D + D * E, D * D])
+def test_a_total_is_a_sum_of_elements(dim: Dim) -> None:
+    """Each part counts something: a size, or a product of sizes."""
+    assert is_total(dim)
+
+
+@pytest.mark.parametrize(
+    "dim", [7, 2 * D, D + 1, D - E, ceil_div(D, 8), D + ceil_div(E, 8), D * ceil_div(E, 8)]
+)
+def test_what_is_no_total(dim: Dim) -> None:
+    """Padded or scaled, or no size at all."""
+    assert not is_total(dim)
