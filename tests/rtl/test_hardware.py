@@ -481,10 +481,9 @@ def test_pieces_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "flatten_1: Flatten cannot be lowered to pieces" in found["error"]["message"]
 
 
-@pytest.mark.deep
-def test_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A program of two units, placed and routed: the clocks are those that nextpnr reports."""
-    file = tmp_path / "small.py"
+def _small(folder: Path) -> str:
+    """Return the file of a program of two units."""
+    file = folder / "small.py"
     file.write_text(
         "import numpy as np\n"
         "from fabric import Program\n"
@@ -494,8 +493,28 @@ def test_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "        Consumer()(Metadata(np.array([1, 2]))())\n"
         "    return program\n"
     )
+    return str(file)
+
+
+def test_only_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is run or priced that nobody asked for."""
     folder = tmp_path / "built"
-    status = main(["rtl", str(file), "-o", str(folder), "--place", "--json"])
+    status = main(["rtl", _small(tmp_path), "-o", str(folder), "--json"])
+    found = json.loads(capsys.readouterr().out)
+
+    assert status == 0
+    assert ("written", 2, 2) == (found["status"], found["units"], found["modules"])
+    assert found["cost"] is found["equal"] is None
+    assert {"modules.sv", "top.sv"} <= {path.name for path in folder.rglob("*.sv")}
+    status = main(["rtl", _small(tmp_path), "-o", str(folder)])
+    assert (0, f"written: 2 units of 2 kinds in {folder}\n") == (status, capsys.readouterr().out)
+
+
+@pytest.mark.deep
+def test_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A program of two units, placed and routed: the clocks are those that nextpnr reports."""
+    folder = tmp_path / "built"
+    status = main(["rtl", _small(tmp_path), "-o", str(folder), "--place", "--json"])
     found = {each["module"]: each for each in json.loads(capsys.readouterr().out)["cost"]}
     clocks = {
         name: json.loads((folder / f"report-{name}.json").read_text())["fmax"] for name in found
