@@ -55,23 +55,27 @@ class Covering:
         """Return the tests that run the mutated line: its own module's first, then the quick ones.
 
         A line outside of functions runs once a process, whichever test comes first: all tests of
-        its module are returned, and those of files that import it. A line of a function that no
-        test runs may run as machine code: then those of files that import of its room are, too. A
-        test that was written since counts as running everything. Those that started processes of
-        which nothing was noted come last: what these run is not known.
+        its module are returned, and those of files that import it. A line of a function may run as
+        machine code, unseen, where no test runs it or its module compiles some: then those of files
+        that import of its room are, too. A test that was written since counts as running
+        everything. Those that started processes of which nothing was noted come last: what these
+        run is not known.
         """
         lines = self._lines(mutant.file)
-        found = set(lines.get(mutant.line, ()))
+        seen = set(lines.get(mutant.line, ()))
+        path = self._root / mutant.file
         module = mutant.file.removesuffix(".py").replace("/", ".")
-        is_inside = mutant.line in _inside(self._root / mutant.file)
-        if not found or not is_inside:
+        is_inside = mutant.line in _inside(path)
+        found = seen
+        if not seen or not is_inside or "MachineCode" in path.read_text(encoding="utf-8"):
             name = module.rpartition(".")[0] if is_inside else module
             found = self._importing(name).union(*lines.values())
         found |= {test for test in self.known if test not in self._seconds}
         near = Path(mutant.file).stem
 
-        def order(test: str) -> tuple[bool, bool, float]:
-            return test not in found, near not in test.partition("::")[0], self.seconds(test)
+        def order(test: str) -> tuple[bool, bool, bool, float]:
+            named = near in test.partition("::")[0]
+            return test not in found, test not in seen, not named, self.seconds(test)
 
         return sorted((found | self._starting_processes) & self.known, key=order)
 
