@@ -11,15 +11,14 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
+from fabric import Program
 from fabric.explore.sizing.running import recorded
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import load_program
-from fabric.graph.wiring.collector import only_young_garbage
-from fabric.runs.execution import Execution
-from fabric.runs.options import Settings
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import Retimer
+from tests.benchmarks.yardsticks import seconds_alone
 
 pytestmark = pytest.mark.benchmark
 
@@ -62,17 +61,9 @@ def _native(record: Record, folder: Path, rounds: int) -> tuple[float, list[int]
     return float(said[0]), [int(each) for each in said[1:]]
 
 
-def _run_alone(requests: int) -> float:
-    """Return the seconds of the compiled run, without building the machine or the report."""
+def _attention(requests: int) -> Program:
     parameters = [f"requests={requests}", "strategy=dynamic"]
-    program = load_program(str(PROGRAM), parameters, Hardware()).program
-    execution = Execution(program, Settings(mode="timing", engine="compiled"))
-    # What tasks see of a machine is made when it is asked for: of that machine it is a part.
-    list(execution.machine.ports)
-    with only_young_garbage():
-        start = time.process_time()
-        assert execution.execute() == "completed"
-        return time.process_time() - start
+    return load_program(str(PROGRAM), parameters, Hardware()).program
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
@@ -84,9 +75,7 @@ def test_attention(benchmark: Any, tmp_path: Path) -> None:
     """
     requests = 64 if benchmark.enabled else 4
     rounds = ROUNDS if benchmark.enabled else 1
-    parameters = [f"requests={requests}", "strategy=dynamic"]
-    program = load_program(str(PROGRAM), parameters, Hardware()).program
-    record = recorded(program, {}).record
+    record = recorded(_attention(requests), {}).record
     retimer = Retimer(record)
     retimer.time(record.depths)
     times = []
@@ -95,14 +84,12 @@ def test_attention(benchmark: Any, tmp_path: Path) -> None:
         retimer.time(record.depths)
         times.append(time.process_time() - start)
     native, ended = _native(record, tmp_path, rounds)
-    _run_alone(requests)
-    alone = min(_run_alone(requests) for _ in range(rounds))
+    seconds_alone(_attention(requests), "compiled")
+    alone = min(seconds_alone(_attention(requests), "compiled") for _ in range(rounds))
 
     again, whole = min(times) / native, alone / native
-    benchmark.extra_info["again_times_native"], benchmark.extra_info["run_times_native"] = (
-        again,
-        whole,
-    )
+    benchmark.extra_info["again_times_native"] = again
+    benchmark.extra_info["run_times_native"] = whole
     benchmark.pedantic(lambda: None, rounds=1)
     print(
         f"\nattention, {requests} requests, {len(record.events):,} events: timed again "

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
-from fabric import Hardware, simulate
+from fabric import Hardware, Program, simulate
 from fabric.graph.loading.program_file import executed, load_program
 from fabric.graph.wiring.collector import only_young_garbage
 from fabric.graph.wiring.elaborate import elaborate
@@ -71,30 +71,35 @@ def wiring() -> None:
     print(seconds / len(elaborate(program).nodes) / yardstick)
 
 
+def seconds_alone(program: Program, engine: Literal["compiled", "tasks"]) -> float:
+    """Return what a run takes without building the machine, and without the report."""
+    execution = Execution(program, Settings(mode="timing", engine=engine))
+    # What tasks see of a machine is made when it is asked for: of that machine it is a part.
+    list(execution.machine.ports)
+    with only_young_garbage():
+        start = time.process_time()
+        assert execution.execute() == "completed"
+        return time.process_time() - start
+
+
 def run_alone() -> None:
     """Print the seconds of Qwen's layer by tasks and compiled, and of ``simulate()`` of it.
 
     The first two are what a command prints: without building the machine, and without the report.
     """
     program = load_program(MOE, QWEN, Hardware()).program
-    for compiles in (False, True):
-        settings = Settings(mode="timing", engine="compiled" if compiles else "tasks")
-        execution = Execution(program, settings)
-        # What tasks see of a machine is made when it is asked for: of that machine it is a part.
-        list(execution.machine.ports)
-        with only_young_garbage():
-            start = time.process_time()
-            assert execution.execute() == "completed"
-            print(time.process_time() - start)
+    print(seconds_alone(program, "tasks"))
+    print(seconds_alone(program, "compiled"))
     start = time.process_time()
     assert simulate(program).status == "completed"
     print(time.process_time() - start)
 
 
 def line(operators: int) -> None:
-    """Print what a line of operators takes, beside trio's own tasks, and the peak of memory.
+    """Print what a line of operators takes beside trio's own tasks, and the peak of memory.
 
-    From wiring to report. Trio's are a hundredth as many, of which each passes as many elements on.
+    All of it counts, from wiring to report. Trio's tasks are a hundredth as many, of which each
+    passes as many elements on.
     """
     trio = on_trio(operators // 100, 16, 100) * 100
     print(on_the_fabric(operators, 16, 100) / trio, peak_bytes())

@@ -66,11 +66,10 @@ class Covering:
         path = self._root / mutant.file
         module = mutant.file.removesuffix(".py").replace("/", ".")
         is_inside = mutant.line in _inside(path)
-        found = seen
+        found = seen | {test for test in self.known if test not in self._seconds}
         if not seen or not is_inside or "MachineCode" in path.read_text(encoding="utf-8"):
             name = module.rpartition(".")[0] if is_inside else module
-            found = self._importing(name).union(*lines.values())
-        found |= {test for test in self.known if test not in self._seconds}
+            found |= self._importing(name).union(*lines.values())
         near = Path(mutant.file).stem
 
         def order(test: str) -> tuple[bool, bool, bool, float]:

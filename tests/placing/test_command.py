@@ -183,7 +183,7 @@ def test_lists_decide_sizes() -> None:
 
 
 def test_each_site_is_drawn_where_it_is() -> None:
-    """Columns go to the right and rows down, in steps of one length; links join neighbours."""
+    """Columns go to the right and rows down, in steps of one length."""
     plan = place(join(), Mesh(columns=4, rows=3, units_per_site=2))
     space = "{http://www.w3.org/2000/svg}"
     drawn = ET.fromstring(floor_svg(plan))

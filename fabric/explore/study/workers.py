@@ -472,6 +472,8 @@ class DaskWorkers(ThreadedWorkers):
 
 def _ready(client: Client, address: str) -> int:
     """Return how many workers there are, all with the same fabric as here."""
+    from distributed.comm.core import CommClosedError
+
     digests: dict[str, str] = {}
     for worker, answer in client.run(engine_digest, on_error="return").items():
         if isinstance(answer, ImportError):
@@ -479,7 +481,7 @@ def _ready(client: Client, address: str) -> int:
                 f"workers of {address} cannot import the fabric ({answer}): expected step-fabric "
                 "installed there"
             ) from answer
-        if isinstance(answer, OSError):  # it has left while it was asked
+        if isinstance(answer, CommClosedError):  # it has left while it was asked
             continue
         if isinstance(answer, Exception):
             raise answer
