@@ -22,6 +22,7 @@ import fabric.runs.simulation
 from fabric.analysis.trace.opened import Trace
 from fabric.runs.report import Report
 from fabric.shell.cli import main
+from tests.fabric.trace.recording import until_traced
 
 PROGRAM = str(Path(__file__).with_name("small_program.py"))
 COMMAND = [sys.executable, "-m", "fabric"]
@@ -182,9 +183,7 @@ class TestStatus:
         command = [*COMMAND, "run", PROGRAM, "--json", "-p", "fault=endless", "--trace", "events"]
         folder = tmp_path / "logs" / "small-1" / "trace"
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ELSEWHERE) as run:
-            # What units have done until then is written when elements have been sent.
-            while run.poll() is None and not list(folder.glob("states-*.table")):
-                time.sleep(0.05)
+            until_traced(run, folder)
             run.send_signal(signal.SIGINT)
             written, _ = run.communicate(timeout=60)
 

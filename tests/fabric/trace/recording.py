@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +15,7 @@ from fabric.analysis.trace.selection import TraceOptions
 from fabric.graph.loading.program_file import load_program
 from tests.deadlock.cases import CASES
 
-__all__ = ["PROGRAMS", "pairs", "program", "record"]
+__all__ = ["PROGRAMS", "pairs", "program", "record", "until_traced"]
 
 _ROOT: Final = Path(__file__).parents[3]
 
@@ -54,3 +56,10 @@ def record(
 def pairs(found: list[Any]) -> list[tuple[Any, Any]]:
     """Return neighbours."""
     return list(itertools.pairwise(found))
+
+
+def until_traced(run: subprocess.Popen[Any], folder: Path) -> None:
+    """Wait until the trace of a process in ``folder`` has what its units have done."""
+    while not list(folder.glob("states-*.table")):
+        assert run.poll() is None
+        time.sleep(0.05)

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.printing import stuck_sheet
 from fabric.messages.terminal.tables import print_sheet
 from fabric.shell.cli import main
-from tests.fabric.trace.recording import program, record
+from tests.fabric.trace.recording import program, record, until_traced
 from tests.profiles import examples, spread
 
 _ROOT = Path(__file__).parents[3]
@@ -38,9 +37,7 @@ def test_killed(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(_ROOT)}
     folder = tmp_path / "small-1" / "trace"
     with subprocess.Popen(command, env=environment) as run:
-        while not list(folder.glob("states-*.table")):
-            assert run.poll() is None
-            time.sleep(0.05)
+        until_traced(run, folder)
         run.send_signal(signal.SIGKILL)
 
     trace = Trace(tmp_path / "small-1")

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from fabric.analysis.trace.analysis.moment import analysed
 from fabric.analysis.trace.opened import Trace
 from tests.deadlock.cases import CASES
-from tests.fabric.trace.recording import PROGRAMS, program, record
+from tests.fabric.trace.recording import PROGRAMS, program, record, until_traced
 from tests.profiles import spread
 
 _ROOT = Path(__file__).parents[3]
@@ -55,9 +54,7 @@ def test_killed_with_a_loop(tmp_path: Path) -> None:
     command += ["--trace", "events", "--log-dir", str(tmp_path)]
     folder = tmp_path / "beside-1" / "trace"
     with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(_ROOT)}) as run:
-        while not list(folder.glob("states-*.table")):
-            assert run.poll() is None
-            time.sleep(0.05)
+        until_traced(run, folder)
         run.send_signal(signal.SIGKILL)
 
     found = analysed(Trace(tmp_path / "beside-1"))
