@@ -23,6 +23,9 @@ __all__ = ["Covering", "environment"]
 
 _UNKNOWN_SECONDS: Final = 1.0
 
+_EVERY: Final = "walk_packages"
+"""What a file of tests says that imports every module."""
+
 
 class Covering:
     """The tests of every line.
@@ -55,11 +58,11 @@ class Covering:
         """Return the tests that run the mutated line: its own module's first, then the quick ones.
 
         A line outside of functions runs once a process, whichever test comes first: all tests of
-        its module are returned, and those of files that import it. A line of a function may run as
-        machine code, unseen, where no test runs it or its module compiles some: then those of files
-        that import of its room are, too. A test that was written since counts as running
-        everything. Those that started processes of which nothing was noted come last: what these
-        run is not known.
+        its module are returned, and those of files that import it, or every module. A line of a
+        function may run as machine code, unseen, where no test runs it or its module compiles some:
+        then those of files that import of its room are, too. A test that was written since counts
+        as running everything. Those that started processes of which nothing was noted come last:
+        what these run is not known.
         """
         lines = self._lines(mutant.file)
         seen = set(lines.get(mutant.line, ()))
@@ -91,7 +94,8 @@ class Covering:
 
     def _importing(self, name: str) -> set[str]:
         files = {test.partition("::")[0] for test in self.known}
-        importing = {each for each in files if name in (self._root / each).read_text("utf-8")}
+        texts = {each: (self._root / each).read_text("utf-8") for each in files}
+        importing = {each for each in files if name in texts[each] or _EVERY in texts[each]}
         return {test for test in self.known if test.partition("::")[0] in importing}
 
     @cached_property
