@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from coverage import CoverageData
 from tests.mutation.mutants import PACKAGES, Mutant
 from tests.mutation.plugin import CHILD
 
-__all__ = ["Covering", "environment"]
+__all__ = ["Covering", "environment", "failed_of"]
 
 _UNKNOWN_SECONDS: Final = 1.0
 
@@ -149,11 +149,13 @@ def _failing(root: Path, folder: Path, tests: set[str]) -> set[str]:
         return set()
     (folder / "failed.txt").write_text("\n".join(sorted(tests)), encoding="utf-8")
     done = _pytest(root, ["-q", "--tb=no", "-rfE", f"@{folder / 'failed.txt'}"], {})
-    return {
-        test
-        for test in tests
-        if re.search(rf"^(FAILED|ERROR) {re.escape(test)}(?: - .*)?$", done.stdout, re.MULTILINE)
-    }
+    return failed_of(tests, done.stdout)
+
+
+def failed_of(tests: Iterable[str], said: str) -> set[str]:
+    """Return those of the tests that pytest says failed."""
+    lines = re.findall(r"^(?:FAILED|ERROR) (.*)$", said, re.MULTILINE)
+    return {test for test in tests if any(f"{line} - ".startswith(f"{test} - ") for line in lines)}
 
 
 def _collected(root: Path) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import resource
 import shutil
 import signal
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.mutation.covering import Covering, environment
+from tests.mutation.covering import Covering, environment, failed_of
 from tests.mutation.mutants import Mutant
 
 __all__ = ["Result", "Tree"]
@@ -124,9 +123,8 @@ class Tree:
             _end(process)
         if process.returncode == 0:
             return "survived", ""
-        failed = re.search(r"^(?:FAILED|ERROR) (tests/\S+::.*?)(?: - .*)?$", said, re.MULTILINE)
         outcome = "hung" if "+ Timeout +" in said else "caught"
-        return outcome, failed[1] if failed is not None and failed[1] in tests else ""
+        return outcome, max(failed_of(tests, said), key=len, default="")
 
 
 class _Mutated:
