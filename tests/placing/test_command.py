@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -13,12 +14,14 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
-from fabric.analysis.placing.floor import Cost, netlist_of
+from fabric.analysis.placing.floor import Cost, Floor, Net, Netlist, Unit, netlist_of
 from fabric.analysis.placing.picture import floor_svg
+from fabric.analysis.placing.result import FloorPlan, LoadedLink
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.shell.cli import main
+from fabric.timing.network import Site
 from operators import (
     Flatten,
     LinearOffChipLoad,
@@ -44,6 +47,91 @@ def small(hardware: Hardware = PAPER) -> Program:
 def join() -> Program:
     """Return a program of ten units; how many rows are joined is for a run to tell."""
     return load_program(Path(JOIN), [], PAPER).program
+
+
+FAMILIES = ("alpha", "beta", "gamma", f"delta{'_of_many_parts' * 4}", "epsilon", "zeta", "eta")
+"""With those of which there are several, more than have a colour."""
+
+
+def by_hand() -> FloorPlan:
+    """Two dies beside each other: fourteen outputs go over the crossing, four over other links.
+
+    The crossing is half as wide as other links. Off it there is a link with a thousandth of its
+    load, one with a fourth, and some there and back.
+    """
+    names = [*(f"matmul_{i}" for i in (1, 2, 3, 4)), *(f"load_{i}" for i in (1, 2, 3)), *FAMILIES]
+    numbers = (0, 17, 5, 5, 17, 17, 5, 6, 6, 6, 7, 18, 18, 11)
+    units = tuple(Unit(name, "compute", False, 100) for name in names)  # noqa: FBT003
+    left, right = (2, 3, 6), (7, 8, 9)
+    over = [(a, b) for a in left for b in right]
+    sizes = (700, 50, 1, 300, 40, 3, 2, 90, 30)
+    nets = [Net(a, (b,), size) for (a, b), size in zip(over, sizes, strict=True)]
+    nets += [Net(3, (b, 10), 8) for b in right] + [Net(6, (b, 10), 11) for b in (7, 8)]
+    users = {
+        f"{names[net.source]} -> {', '.join(names[unit] for unit in net.targets)}": net.size_bytes
+        for net in sorted(nets, key=lambda net: -net.size_bytes)
+    }
+    whole = sum(users.values())
+    nets += [Net(7, (11,), 500), Net(11, (7,), 2), Net(8, (10,), 44), Net(10, (8,), 5)]
+    mesh = Mesh(
+        columns=12,
+        rows=2,
+        link_bytes_per_cycle=64,
+        die_columns=6,
+        crossing_cycles=3,
+        crossing_bytes_per_cycle=32,
+    )
+    floor = Floor.of(mesh, Netlist("by <hand>", units, tuple(nets), 15, 1), 350)
+    at = mesh.sites
+    return FloorPlan(
+        program="by <hand>",
+        mesh=mesh,
+        sites={name: at[site] for name, site in zip(names, numbers, strict=True)},
+        units_per_site=3,
+        site_bytes=350,
+        seed=0,
+        method="annealed",
+        proven=False,
+        cost=floor.cost(numbers),
+        random_cost_bytes=20_000,
+        lower_bound=Cost(2000, 1000),
+        lower_bound_bytes=3000,
+        unknown_channels=1,
+        worst=LoadedLink(Site(5, 0), Site(6, 0), whole, users),
+        floor=floor,
+        numbers=numbers,
+    )
+
+
+def test_the_picture_of_a_plan_by_hand(golden: Callable[[str, str], None]) -> None:
+    """Families beyond the colours, outputs beyond the lines, links from faint to the worst."""
+    golden("by_hand.svg", floor_svg(by_hand()))
+
+
+def test_the_picture_of_a_plan_without_nets() -> None:
+    """Nothing goes over links: there is no worst one; sites are no larger than 44 pixels."""
+    units = (Unit("one", "compute", False, 0), Unit("two", "compute", False, 0))  # noqa: FBT003
+    mesh = Mesh(columns=2, rows=3)
+    floor = Floor.of(mesh, Netlist("apart", units, (), 0, 0))
+    numbers = (0, 5)
+    plan = replace(by_hand(), mesh=mesh, floor=floor, numbers=numbers, worst=None)
+    drawn = ET.fromstring(floor_svg(plan))
+    space = "{http://www.w3.org/2000/svg}"
+    texts = ["".join(each.itertext()) for each in drawn.iter(f"{space}text")][1:]
+    assert texts == [
+        "links: the redder, the nearer to the worst one's 0 bytes",
+        "sites, by what most of their units are",
+        "one  1",
+        "two  1",
+    ]
+    assert not [*drawn.iter(f"{space}line")]
+    boxes = [box.attrib for box in drawn.iter(f"{space}rect") if box.attrib["width"] == "44.0"]
+    assert [box["y"] for box in boxes] == ["14.7", "14.7", "88.0", "88.0", "161.3", "161.3"]
+
+
+def test_the_sheet_of_a_plan_by_hand(golden: Callable[[str, str], None]) -> None:
+    """What it costs, what is known of that, and the outputs on the worst link."""
+    golden("by_hand.txt", str(by_hand()))
 
 
 def test_nets_have_the_bytes_that_a_run_sends() -> None:

@@ -15,6 +15,7 @@ from fabric.analysis.placing.bound import exact, lower_bound
 from fabric.analysis.placing.floor import Floor
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.timing.network import Mesh
+from tests.placing import definition
 from tests.placing.definition import cheapest, cost, netlist
 from tests.profiles import examples, of_profile
 
@@ -101,6 +102,46 @@ def test_one_seed_gives_one_plan() -> None:
     assert start == partitioned(floor, 3)
     plans = [annealed(floor, start, seed, lambda _: None) for seed in (3, 3, 4)]
     assert plans[0] == plans[1] != plans[2]
+
+
+@pytest.mark.parametrize(
+    ("mesh", "site_bytes", "seed"),
+    [
+        (Mesh(columns=4, rows=3, units_per_site=2), None, 5),
+        (Mesh(columns=3, rows=4, units_per_site=3), 200, 0),
+        (
+            Mesh(
+                columns=4,
+                rows=4,
+                link_bytes_per_cycle=64,
+                die_columns=2,
+                crossing_cycles=5,
+                crossing_bytes_per_cycle=20,
+                units_per_site=1,
+            ),
+            None,
+            1,
+        ),
+    ],
+)
+def test_moves_are_those_of_the_definition(
+    mesh: Mesh, site_bytes: int | None, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop does what random numbers and Metropolis' rule say, move by move."""
+    drawn = random.Random(seed)
+    nets = [
+        (source, drawn.sample([unit for unit in range(9) if unit != source], readers), size)
+        for source in range(9)
+        for readers, size in ((1 + source % 3, drawn.randrange(1, 400)),)
+    ]
+    floor = Floor.of(mesh, netlist(10, nets, on_edge=(1, 4, 5)), site_bytes)
+    start = random_sites(floor, seed)
+    assert start is not None
+    monkeypatch.setattr("fabric.analysis.placing.annealing._MOVES_PER_UNIT", 12)
+    told: list[str] = []
+    assert (annealed(floor, start, seed, told.append), told) == definition.annealed(
+        floor, start, seed, stage_moves=1
+    )
 
 
 def test_what_talks_much_is_on_one_die() -> None:
