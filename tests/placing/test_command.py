@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
+from fabric.analysis.placing.annealing import random_sites
 from fabric.analysis.placing.floor import Cost, Floor, Net, Netlist, Unit, netlist_of
 from fabric.analysis.placing.picture import floor_svg
 from fabric.analysis.placing.result import FloorPlan, LoadedLink
@@ -125,6 +126,8 @@ def test_the_picture_of_a_plan_without_nets() -> None:
         "two  1",
     ]
     assert not [*drawn.iter(f"{space}line")]
+    # Three rows of 73.3 pixels, 46 above them and 16 around.
+    assert drawn.attrib["height"] == "298"
     boxes = [box.attrib for box in drawn.iter(f"{space}rect") if box.attrib["width"] == "44.0"]
     assert [box["y"] for box in boxes] == ["14.7", "14.7", "88.0", "88.0", "161.3", "161.3"]
 
@@ -238,6 +241,71 @@ def test_hardware_without_sites_is_refused(capsys: pytest.CaptureFixture[str]) -
     """There is nothing to place on."""
     assert main(["place", JOIN]) == 2
     assert "the hardware has no sites: expected [network] in its file" in capsys.readouterr().err
+
+
+def test_the_file_and_the_data_of_a_plan_by_hand(tmp_path: Path) -> None:
+    """Columns come before rows; the data have what each of both parts costs."""
+    plan = by_hand()
+    plan.write(tmp_path / "plan.toml")
+    head = f"# 12 columns, 2 rows; cost {plan.cost.bytes:,} bytes"
+    units = [f'"{name}" = [{site.column}, {site.row}]' for name, site in plan.sites.items()]
+    assert (tmp_path / "plan.toml").read_text(encoding="utf-8").splitlines() == [
+        head,
+        'program = "by <hand>"',
+        "",
+        "[units]",
+        *units,
+    ]
+    told = plan.as_json()
+    assert told["worst_link"] == {
+        "source": [5, 0],
+        "target": [6, 0],
+        "bytes": 1262,
+        "users": plan.worst and plan.worst.users,
+    }
+    assert (told["columns"], told["rows"], told["proven"]) == (12, 2, False)
+    assert replace(plan, worst=None).as_json()["worst_link"] is None
+
+
+def test_a_search_improves_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What annealing leaves dear the search makes as cheap as can be, and that is proven."""
+    with Program("row") as program:
+        rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))())
+        LinearOffChipStore("y")(Promote(0)(rows))
+    mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=64, units_per_site=1)
+    monkeypatch.setattr("fabric.analysis.placing.place.annealed", lambda *_: [0, 5, 1, 3])
+    dear, cheap = place(program, mesh, seed=2), place(program, mesh, seed=2, exactly=True)
+    assert (dear.method, dear.proven) == ("annealed", False)
+    assert (cheap.method, cheap.proven) == ("exact", True)
+    # In a row of four, each of three streams goes over a link of its own.
+    sizes = [net.size_bytes for net in cheap.floor.netlist.nets]
+    assert cheap.cost == Cost(sum(sizes), max(sizes))
+    assert cheap.lower_bound_bytes == cheap.cost.bytes < dear.cost.bytes
+    # Random plans are those of the eight seeds from eight times this one on.
+    costs = [dear.floor.cost(random_sites(dear.floor, seed) or ()).bytes for seed in range(16, 24)]
+    assert dear.random_cost_bytes == cheap.random_cost_bytes == sum(costs) // 8
+
+
+def test_the_worst_link_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link a fourth as wide is the worst one, though another carries three times its bytes."""
+    with Program("two") as program:
+        for name, columns in (("big", 12), ("small", 4)):
+            tiles = LinearOffChipLoad(np.ones((3, columns)), tile=(1, columns), name=f"{name}_in")()
+            LinearOffChipStore(name, name=f"{name}_out")(tiles)
+    mesh = Mesh(
+        columns=4,
+        rows=2,
+        link_bytes_per_cycle=64,
+        die_columns=2,
+        crossing_cycles=1,
+        crossing_bytes_per_cycle=16,
+        units_per_site=1,
+    )
+    monkeypatch.setattr("fabric.analysis.placing.place.annealed", lambda *_: [0, 1, 5, 6])
+    worst = place(program, mesh).worst
+    assert worst is not None
+    assert (worst.source, worst.target) == ((1, 1), (2, 1))
+    assert [*worst.users.items()] == [("small_in -> small_out", worst.size_bytes)]
 
 
 def test_an_exact_plan_is_for_small_programs() -> None:
