@@ -23,8 +23,20 @@ from fabric import (
     simulate,
 )
 from fabric.analysis.deadlock import picture, remedy, trial
-from fabric.analysis.deadlock.document import DeadlockReport
-from fabric.analysis.deadlock.text import LINES, report_lines
+from fabric.analysis.deadlock.document import (
+    NOT_SOUGHT,
+    BlockedUnit,
+    Capacity,
+    DeadlockReport,
+    Depth,
+    Event,
+    EveryChannel,
+    Front,
+    Loop,
+    LoopChannel,
+    Remedy,
+)
+from fabric.analysis.deadlock.text import LINES, one_line, report_lines
 from fabric.analysis.deadlock.trial import Outcome, Trial
 from fabric.extend import Deadlock, Ports
 from fabric.graph.hardware.description import FlatDescription
@@ -472,7 +484,139 @@ class TestEnds:
         assert found[0]["cycle"] < 2_000_000
 
 
+def waiting(name: str, peer: str, operation: str = "receive", *, line: int = 1) -> BlockedUnit:
+    """Return a unit that waits for another one, on the channel between them."""
+    ends = (name, peer) if operation == "send" else (peer, name)
+    channels = [] if operation in {"capacity", "circling"} else [f"{ends[0]}.0 -> {ends[1]}.1"]
+    return BlockedUnit(
+        name, "Relay", operation, False, channels, [peer], 1_000 + line, "by_hand.py", line,
+        "12 bytes on chip", None, None,
+    )  # fmt: skip
+
+
+def looped(code: str, units: list[BlockedUnit], hint: str = "", held: int = 2) -> Loop:
+    """Return a loop of units, each of whose channels holds so many of two elements."""
+    names = [name for unit in units for name in unit.channels]
+    channels = [
+        LoopChannel(name, name.rpartition(" -> ")[2], 2, held, 1_234, 1_232, "24", "[4, 6]", None)
+        for name in names
+    ]
+    return Loop(code, units, channels, f"{units[0].unit} began it.", hint)
+
+
+def by_hand() -> DeadlockReport:
+    """More of everything than is shown: units, channels, loops, changes, and what waits behind."""
+    names = [f"unit_{number}" for number in range(13)]
+    # Three of one kind are one row; ten rows are two more than there is room for, and one.
+    lines = (0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+    units = [
+        waiting(name, peer, "send" if line % 2 else "receive", line=line)
+        for name, peer, line in zip(names, [*names[1:], names[0]], lines, strict=True)
+    ]
+    others = [
+        looped(
+            "FAB-D001", [waiting(f"{kind}_{number}", f"{kind}_{number}", "send", line=20 + line)]
+        )
+        for line, (kind, count) in enumerate((("a", 1), ("b", 3), ("c", 1), ("d", 2)))
+        for number in range(count)
+    ]
+    again = [replace(unit, unit=f"again_{unit.unit}") for unit in units]
+    behind = [
+        waiting(f"{name}_{number}", "unit_0", line=30 + line)
+        for line, (name, count) in enumerate(
+            zip("zyxwvuts", (1, 2, 1, 1, 3, 1, 1, 1_001), strict=True)
+        )
+        for number in range(count)
+    ]
+    fronts = [
+        Front("s", "[4] of bool", f"Initial({n})", "by_hand.py", 40 + n, n, 70 + n, n == 1)
+        for n in range(1, 7)
+    ]
+    fronts[1] = replace(fronts[1], rejected_cycle=None, statement="loop.connect(Initial(2)(s))")
+    depths = [Depth(f"unit_{n}.1", 2, 1_000 + n, 80 + n, n == 1) for n in range(1, 7)]
+    remedy = Remedy(
+        depths, Capacity(1_000, 2_048, 90, True), 12_345, True, 9, "", fronts,
+        EveryChannel(2, 1_024, 12_000, "-p channel_depth=1024"),
+    )  # fmt: skip
+    events = [Event(1_000 + n, f"unit_{n}", f"did {n}") for n in range(6)]
+    return one_line(
+        DeadlockReport(
+            1, "by hand", "FAB-D001", "capacity deadlock", 1_234,
+            [looped("FAB-D001", units), looped("FAB-D001", again), *others],
+            behind, 1_500, remedy, events, "",
+        )
+    )  # fmt: skip
+
+
 class TestText:
+    @pytest.mark.parametrize("columns", [None, 72])
+    def test_by_hand(self, columns: int | None, golden: Callable[[str, str], None]) -> None:
+        """Of what is too much for a screen so much is shown, and how much is left out is said."""
+        found = by_hand()
+        text = "\n".join([*report_lines(found, columns), "", found.summary, ""])
+        golden(f"by_hand_{columns or 'wide'}.txt", text)
+
+    def test_few_by_hand(self, golden: Callable[[str, str], None]) -> None:
+        """What is just not too much is shown whole; what waits for memory or goes round says so."""
+        found = by_hand()
+        first, others = found.loops[0], found.loops[2:]
+        units = [replace(unit, line=number) for number, unit in enumerate(first.units[:8])]
+        units[7] = waiting("unit_7", "unit_0", "capacity")
+        units[2] = replace(units[2], channels=[*units[2].channels, "unit_4.0 -> unit_2.0"])
+        whole = looped("FAB-D006", units[:6] + units[7:], held=1)
+        channels = [
+            replace(whole.channels[0], ended_cycle=1_001, expected="D_0"),
+            replace(whole.channels[1], shape="[24]"),
+            *whole.channels[2:6],
+        ]
+        remedy = replace(
+            found.remedy,
+            depths=found.remedy.depths[:4],
+            capacity=None,
+            initial=[replace(found.remedy.initial[0], statement="")],
+            every_channel=None,
+        )
+        fits = replace(
+            found,
+            loops=[replace(whole, channels=channels), *others[:5]],
+            behind=found.behind[:8],
+            remedy=remedy,
+            last_events=found.last_events[:3],
+        )
+        circling = looped("FAB-L001", [waiting("alone", "other", "circling")])
+        moving = replace(
+            found, code="FAB-L001", kind="livelock (a heuristic)", loops=[circling], behind=[]
+        )
+        texts = []
+        for report in (
+            fits,
+            replace(fits, remedy=replace(remedy, initial=[], why_not="nobody knows")),
+            replace(moving, remedy=Remedy([], remedy.capacity, 7, True, 1, "")),
+            replace(moving, remedy=Remedy([], None, None, False, 1, NOT_SOUGHT)),
+        ):
+            told = one_line(report)
+            texts += [*report_lines(told), "", told.summary, ""]
+        golden("few_by_hand.dot", picture.dot(fits))
+        golden("few_by_hand.txt", "\n".join(texts))
+
+    @pytest.mark.parametrize(
+        ("count", "last"), [(3, "hint 2."), (4, "And so on for 2 more loops.")]
+    )
+    def test_hints(self, count: int, last: str) -> None:
+        """One sentence for each hint, of more than three for the first two."""
+        found = by_hand()
+        loops = [
+            looped("FAB-D002", [waiting(f"u{k}", f"u{k}", line=k)], f"hint {k}")
+            for k in range(count)
+        ]
+        report = replace(found, loops=loops, remedy=Remedy([], None, None, False, 1, "no depth"))
+        lines = report_lines(report)
+        at = lines.index("  remedy")
+        assert lines[at + 1 : at + 5] == [
+            "    no depth.", "    hint 0.", "    hint 1.", f"    {last}",
+        ]  # fmt: skip
+        assert not lines[at + 5]
+
     def test_forty_lines(self) -> None:
         """However large the deadlock, the report fits on a screen."""
         with Program("large") as program:
