@@ -562,7 +562,7 @@ class TestText:
         first, others = found.loops[0], found.loops[2:]
         units = [replace(unit, line=number) for number, unit in enumerate(first.units[:8])]
         units[7] = waiting("unit_7", "unit_0", "capacity")
-        units[2] = replace(units[2], channels=[*units[2].channels, "unit_4.0 -> unit_2.0"])
+        units[2] = replace(units[2], channels=[*units[2].channels, "unit_3.1 -> unit_2.0"])
         whole = looped("FAB-D006", units[:6] + units[7:], held=1)
         channels = [
             replace(whole.channels[0], ended_cycle=1_001, expected="D_0"),
