@@ -15,6 +15,7 @@ import pytest
 
 from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
 from fabric.analysis.placing.annealing import random_sites
+from fabric.analysis.placing.bound import Exact
 from fabric.analysis.placing.floor import Cost, Floor, Net, Netlist, Unit, netlist_of
 from fabric.analysis.placing.picture import floor_svg
 from fabric.analysis.placing.result import FloorPlan, LoadedLink
@@ -62,7 +63,7 @@ def by_hand() -> FloorPlan:
     """
     names = [*(f"matmul_{i}" for i in (1, 2, 3, 4)), *(f"load_{i}" for i in (1, 2, 3)), *FAMILIES]
     numbers = (0, 17, 5, 5, 17, 17, 5, 6, 6, 6, 7, 18, 18, 11)
-    units = tuple(Unit(name, "compute", False, 100) for name in names)  # noqa: FBT003
+    units = tuple(Unit(name, "compute", False, 100) for name in names)
     left, right = (2, 3, 6), (7, 8, 9)
     over = [(a, b) for a in left for b in right]
     sizes = (700, 50, 1, 300, 40, 3, 2, 90, 30)
@@ -111,7 +112,7 @@ def test_the_picture_of_a_plan_by_hand(golden: Callable[[str, str], None]) -> No
 
 def test_the_picture_of_a_plan_without_nets() -> None:
     """Nothing goes over links: there is no worst one; sites are no larger than 44 pixels."""
-    units = (Unit("one", "compute", False, 0), Unit("two", "compute", False, 0))  # noqa: FBT003
+    units = (Unit("one", "compute", False, 0), Unit("two", "compute", False, 0))
     mesh = Mesh(columns=2, rows=3)
     floor = Floor.of(mesh, Netlist("apart", units, (), 0, 0))
     numbers = (0, 5)
@@ -306,6 +307,24 @@ def test_the_worst_link_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert worst is not None
     assert (worst.source, worst.target) == ((1, 1), (2, 1))
     assert [*worst.users.items()] == [("small_in -> small_out", worst.size_bytes)]
+
+
+@pytest.mark.parametrize("rest", [0, 1])
+def test_thirty_units_are_the_most_of_an_exact_plan(
+    rest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thirty units are searched for a cheapest plan, and one more are not."""
+    with Program("pairs") as program:
+        for number in range(15):
+            tiles = LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))()
+            LinearOffChipStore(f"y{number}")(Flatten(0, 1)(tiles) if number < rest else tiles)
+    monkeypatch.setattr("fabric.analysis.placing.place.annealed", lambda *given: given[1])
+    monkeypatch.setattr("fabric.analysis.placing.place.exact", lambda *given: Exact(None, given[1]))
+    if not rest:
+        assert place(program, Mesh(columns=8, rows=8), exactly=True).proven
+        return
+    with pytest.raises(ConfigurationError, match="pairs with 31 units: expected at most 30"):
+        place(program, Mesh(columns=8, rows=8), exactly=True)
 
 
 def test_an_exact_plan_is_for_small_programs() -> None:

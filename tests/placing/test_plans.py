@@ -343,6 +343,8 @@ def test_nets_that_hang_together_leave_a_site() -> None:
     assert bound(3, chain)[0] == 5
     assert bound(4, chain)[0] == 5
     assert bound(5, chain)[0] == 0
+    # Those with most bytes are put together first, whatever that leaves apart.
+    assert bound(2, [(0, [1], 5), (1, [2], 6), (2, [3], 6), (3, [4], 5)])[0] == 6
     assert bound(3, [(0, [1, 2], 10), (2, [3], 4), (4, [5], 99)])[0] == 4
     assert bound(2, [(0, [1], 10), (2, [3], 4)])[0] == 0
 
