@@ -343,6 +343,61 @@ class TestGrow:
         assert found.why_not.startswith("no depth helps: with a.0=")
 
 
+class TestTrial:
+    """One run of a search for depths: how channels grow in it, and what ends it."""
+
+    def tried(
+        self, program: Program, *, effort: int | None = None, may_go_round: bool = False
+    ) -> Outcome:
+        """Return what came of letting the channels of a program grow."""
+        whole = Trial(
+            elaborate(program), {}, {}, grow=True, effort=effort, capacity_bytes=None,
+            may_go_round=may_go_round,
+        )  # fmt: skip
+        return whole.run()
+
+    @pytest.mark.parametrize("size", [8, 9, 17, 18, 60])
+    def test_growth(self, size: int) -> None:
+        """A channel grows slot by slot up to 16, and above that by an eighth of what is above 8."""
+        with Program("wide") as program:
+            sink("y", fork_join("a", size=size, relays=0, count=size))
+        found = self.tried(program)
+        depth = 2
+        while depth < size:
+            depth += 1 + max(0, depth - 8) // 8
+
+        assert ("completed", {"a_join.1": depth}) == (found.ending, found.grown)
+
+    @pytest.mark.parametrize(("effort", "ending"), [(150, "interrupted"), (None, "completed")])
+    def test_effort(self, effort: int | None, ending: str) -> None:
+        """It is looked at every 100,000 cycles how many elements a run has delivered."""
+        with Program("slow") as program:
+            slow = Script(("s0", "c1000"), rounds=300, counts=(300,), name="slow")
+            sink("y", slow()[0])
+        found = self.tried(program, effort=effort)
+
+        assert ending == found.ending
+        # After 200,000 cycles there are more than 150 for the first time.
+        assert (300 if effort is None else 200) == pytest.approx(found.elements, abs=2)
+
+    def test_elements_that_go_round(self) -> None:
+        """Where no element comes out a run ends after 20,000 that went round."""
+        found = self.tried(round_and_round(), may_go_round=True)
+
+        assert "interrupted" == found.ending
+        assert 20_000 < found.elements < 40_000
+
+    def test_doubling_ends_with_a_failure(self) -> None:
+        """Deeper channels do not help a program that fails with them: one run tells."""
+        with Program("fails") as program:
+            rows = source("rows", 8)
+            tiles = gather("pack", rows, 4)
+            sink("y", Script(("r0", *["r1"] * 4, "s7"), counts=(2,), name="join")(tiles, rows)[0])
+        search = trial.Search(elaborate(program), {}, {}, None)
+
+        assert (None, 1) == (search.deepen_all(), search.trials)
+
+
 class TestEveryChannel:
     """Where the search gives up, one depth for all channels is tried: it is one thing to type."""
 
@@ -521,6 +576,8 @@ def by_hand() -> DeadlockReport:
         for number in range(count)
     ]
     again = [replace(unit, unit=f"again_{unit.unit}") for unit in units]
+    # More than six lines of a screen.
+    told = " ".join(f"{name} could not have gone on before the one behind it." for name in names)
     behind = [
         waiting(f"{name}_{number}", "unit_0", line=30 + line)
         for line, (name, count) in enumerate(
@@ -542,7 +599,7 @@ def by_hand() -> DeadlockReport:
     return one_line(
         DeadlockReport(
             1, "by hand", "FAB-D001", "capacity deadlock", 1_234,
-            [looped("FAB-D001", units), looped("FAB-D001", again), *others],
+            [replace(looped("FAB-D001", units), cause=told), looped("FAB-D001", again), *others],
             behind, 1_500, remedy, events, "",
         )
     )  # fmt: skip
