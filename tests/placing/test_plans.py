@@ -371,8 +371,9 @@ def test_a_cheapest_plan_is_found() -> None:
     """Of any plan that is not, the search finds one; of a cheapest it says that there is none."""
     nets = netlist(3, [(0, [1, 2], 14), (1, [2], 21), (2, [0], 7)], on_edge=[2])
     for mesh, each, site_bytes in (
-        (Mesh(columns=3, rows=2), 2, None),
-        (Mesh(columns=2, rows=3), 2, 199),
+        (Mesh(columns=2, rows=2), 2, None),
+        (Mesh(columns=2, rows=2), 2, 199),
+        (Mesh(columns=3, rows=2), 1, None),
     ):
         floor = Floor.of(replace(mesh, units_per_site=each), nets, site_bytes)
         # A byte too little for two units is as if there were room for one.
@@ -384,6 +385,16 @@ def test_a_cheapest_plan_is_found() -> None:
             assert floor.broken(answer.sites) is None
             assert (cost(floor, answer.sites), answer.bound) == (least, least)
         assert exact(floor, least) == (None, least)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(3, 2), (2, 3)])
+def test_a_hub_is_in_the_middle(columns: int, rows: int) -> None:
+    """Only there has it three neighbours: the search looks in the middle, too."""
+    star = netlist(4, [(2, [0], 14), (2, [1], 21), (3, [2], 7)])
+    floor = Floor.of(Mesh(columns=columns, rows=rows, units_per_site=1), star)
+    answer = exact(floor, 14 + 21 + 7 + 21 + 7)
+    assert answer.sites is not None
+    assert (cost(floor, answer.sites), answer.bound) == (14 + 21 + 7 + 21,) * 2
 
 
 def test_nets_with_more_units_than_a_site_leave_it() -> None:
