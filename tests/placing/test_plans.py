@@ -214,6 +214,26 @@ def test_no_room_for_all_is_an_error() -> None:
     assert random_sites(floor, 0) is None
 
 
+def test_a_random_plan_is_tried_twenty_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no plan has room for all it is drawn twenty times, and the first that has is taken."""
+    tries: list[None] = []
+    floor = Floor.of(Mesh(columns=2, rows=2), netlist(1, []))
+    settled = "fabric.analysis.placing.annealing._settled"
+    monkeypatch.setattr(settled, lambda *_: tries.append(None))
+    assert random_sites(floor, 0) is None
+    assert len(tries) == 20
+    monkeypatch.setattr(settled, lambda _, wanted: tries.append(None) or wanted)
+    assert random_sites(floor, 0) is not None
+    assert len(tries) == 21
+
+
+def test_the_nearest_site_may_be_far() -> None:
+    """On a full mesh the last units have to go from one end of it to the other."""
+    floor = Floor.of(Mesh(columns=200, rows=2, units_per_site=1), netlist(400, []))
+    for seed in range(3):
+        assert sorted(random_sites(floor, seed) or ()) == [*range(400)]
+
+
 def test_weights_of_a_cut_fit_in_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A net's bytes are shared out among its readers; the heaviest edge is 2 ** 20, none is 0."""
     cuts: list[tuple[list[int], list[int], list[int], list[float]]] = []
@@ -269,6 +289,12 @@ def test_narrow_crossings_weigh_more() -> None:
     floor = Floor.of(replace(mesh, units_per_site=1), netlist(2, [(0, [1], 7)]))
     assert floor.cost([0, 1]).worst_link_bytes == 4 * 7
     assert floor.cost([0, 2]).worst_link_bytes == 7
+    # What is not whole is rounded up: 64 bytes a cycle by 20, and 7 cycles by 3.
+    odd = replace(mesh, hop_cycles=3, crossing_cycles=7, crossing_bytes_per_cycle=20)
+    assert astuple(replace(floor, mesh=odd).cost([0, 1])) == (3 * 7, 4 * 7)
+    # A link without a limit is as wide as the widest.
+    endless = replace(mesh, link_bytes_per_cycle=None)
+    assert replace(floor, mesh=endless).cost([0, 1]).worst_link_bytes == 7
 
 
 def test_memory_of_sites_is_kept() -> None:
@@ -437,10 +463,30 @@ def test_no_room_is_an_error(given_: dict[str, int], message: str) -> None:
         Floor.of(Mesh(columns=2, rows=2, units_per_site=2), nets, given_.get("site_bytes"))
 
 
+def test_just_enough_room_is_enough() -> None:
+    """As many units and as many bytes as there is room for are no error."""
+    two = Mesh(columns=2, rows=2, units_per_site=2)
+    nine = Mesh(columns=3, rows=3, units_per_site=1)
+    for mesh, nets, site_bytes in (
+        (two, netlist(8, []), None),
+        (two, netlist(4, []), 100),
+        (two, netlist(5, []), 125),
+        (nine, netlist(9, [], on_edge=range(8)), None),
+    ):
+        assert Floor.of(mesh, nets, site_bytes).units_per_site == mesh.units_per_site
+    # Where the mesh does not say how many a site holds, as few as leave room for all.
+    for count, on_edge, each in ((9, 0, 1), (10, 0, 2), (9, 9, 2), (18, 16, 2), (18, 17, 3)):
+        of_any = Floor.of(Mesh(columns=3, rows=3), netlist(count, [], on_edge=range(on_edge)))
+        assert of_any.units_per_site == each
+
+
 def test_the_edge_has_to_have_room() -> None:
     """Units with off-chip memory have room on the edge only."""
     nets = netlist(9, [(0, [1], 1)], on_edge=range(9))
-    with pytest.raises(ConfigurationError, match="9 units that use the HBM: expected at most 8"):
+    with pytest.raises(
+        ConfigurationError,
+        match="9 units that use the HBM: expected at most 8, 1 on each of 8 sites on the edge",
+    ):
         Floor.of(Mesh(columns=3, rows=3, units_per_site=1), nets)
 
 
