@@ -326,6 +326,24 @@ class TestGrow:
         assert (
             f"gave up lowering the depths further after {found.trials} runs and 3,000 elements"
         ) == found.why_not
+        # Nobody has said that build() takes a depth.
+        assert found.every_channel is not None
+        assert "[channel] depth = 512" == found.every_channel.write
+
+    @pytest.mark.parametrize(("wanted", "begun"), [(16, [16]), (17, [])])
+    def test_most_elements_in_front(self, wanted: int, begun: list[int]) -> None:
+        """Sixteen elements are put in front of a loop at most."""
+        with Program("many") as program:
+            loop = feedback(2 * wanted)
+            steps = ("r0", *["r1"] * wanted, *["s0"] * wanted, "s1")
+            turn = Script(steps, rounds=2, counts=(2 * wanted, 2), name="turn")
+            again, done = turn(source("x", 2), loop)
+            loop.connect(again)
+            sink("y", done)
+        found = remedy.find_remedy(elaborate(program), {}, {}, frozenset())
+
+        assert begun == [front.count for front in found.initial]
+        assert bool(begun) == (found.cycles is not None)
 
     def test_more_and_more(self) -> None:
         """Where every growth lets more in, and no clock beats, the effort is all that ends it."""
