@@ -635,7 +635,7 @@ class TestText:
         """What is just not too much is shown whole; what waits for memory or goes round says so."""
         found = by_hand()
         first, others = found.loops[0], found.loops[2:]
-        units = [replace(unit, line=number) for number, unit in enumerate(first.units[:8])]
+        units = [replace(unit, line=number) for number, unit in enumerate(first.units[:9])]
         units[7] = waiting("unit_7", "unit_0", "capacity")
         units[2] = replace(units[2], channels=[*units[2].channels, "unit_3.1 -> unit_2.0"])
         whole = looped("FAB-D006", units[:6] + units[7:], held=1)
