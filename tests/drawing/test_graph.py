@@ -13,7 +13,7 @@ import pydot
 import pytest
 
 from fabric.analysis.drawing.lines import LINE, arrow
-from fabric.analysis.drawing.picture import Arrow, Box, Picture, picture_of
+from fabric.analysis.drawing.picture import Arrow, Box, Picture, picture_of, shares_of_run
 from fabric.analysis.drawing.svg import dot, mermaid, svg
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.causes import SHOWN, Cause
@@ -337,6 +337,20 @@ class TestCommand:
             channel["expected_elements"] for channel in counters["channels"]
         ]
         capsys.readouterr()
+
+    def test_shares(self) -> None:
+        """A unit that waits for credit waits for room; shares are of all that is counted."""
+        plan = elaborate(wired("simplified_moe"))
+        causes = ("busy", "empty", "full", "credit", "hbm", "capacity", "idle")
+        cycles = {f"{cause}_cycles": number for number, cause in enumerate(causes, 2)}
+        units = [{"name": node.name, **cycles} for node in plan.nodes]
+        Path("counters.json").write_text(json.dumps({"units": units}), encoding="utf-8")
+        parts = {"BUSY": 2, "EMPTY": 3, "FULL": 4 + 5, "HBM": 6, "CAPACITY": 7, "IDLE": 8}
+
+        for found in shares_of_run(Path(), plan).values():
+            assert {cause.name: share * 35 for cause, share in found.items()} == pytest.approx(
+                parts
+            )
 
     def test_no_run(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A folder without a run is named."""
