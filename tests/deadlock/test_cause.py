@@ -11,6 +11,8 @@ from fabric.timing.engine.clock import VirtualClock
 from fabric.timing.machine.assembly import assemble
 from fabric.timing.machine.machine import state_of
 from fabric.timing.state.run_state import expected_of
+from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify, Tensor
+from tests.deadlock.cases import on_a_small_chip
 from tests.deadlock.parts import Script, feedback, sink
 
 
@@ -48,6 +50,47 @@ def test_long_causes(size: int, told: str) -> None:
                 f"unit_{following}.0."
             )
     assert " ".join(expected) == loop["cause"]
+
+
+@pytest.mark.parametrize(
+    ("buffers", "tiles", "more"),
+    [(4, (3, 3, 2, 2), ""), (5, (2,) * 4, " and 1 more holds"), (6, (2,) * 4, " and 2 more hold")],
+)
+def test_who_holds_the_memory(buffers: int, tiles: tuple[int, ...], more: str) -> None:
+    """Four of those that hold on-chip memory are named, with what they hold."""
+    with on_a_small_chip(10 * 2048, "buffers") as program:
+        for number in range(buffers):
+            x = LinearOffChipLoad(Tensor((128, 64)), tile=(16, 64))()
+            LinearOffChipStore(f"y{number}")(Streamify()(Bufferize(rank=2)(x)))
+    report = simulate(program)
+    assert report.deadlock is not None
+    cause = report.deadlock["loops"][0]["cause"]
+
+    held = [f"bufferize_{number} holds {2048 * n:,}" for number, n in enumerate(tiles, 1)]
+    rest = f"{more} the rest" if more else ""
+    assert cause.endswith(f". Of 20,480 bytes on chip {', '.join(held)}{rest}.")
+
+
+@pytest.mark.parametrize(
+    ("units", "named"), [(4, "u0 and u1 and u2 and u3"), (6, "u0 and u1 and u2 and u3 and 2 more")]
+)
+def test_who_moves_for_ever(units: int, named: str) -> None:
+    """Four of those that pass elements on and on are named, and those that do so are counted."""
+    with Program("round") as program:
+        loop = feedback(1)
+        stream: Stream = loop
+        for number in range(units):
+            once = () if number else ("s0",)
+            (stream,) = Script(("r0", "s0"), once=once, name=f"u{number}")(stream)
+        loop.connect(stream)
+    report = simulate(program, livelock_cycles=2_000)
+    assert report.deadlock is not None
+    (found,) = report.deadlock["loops"]
+
+    assert found["cause"].startswith(f"{named} pass elements on and on. For 2,000 cycles no sink ")
+    assert [unit["waits_for"] for unit in found["units"]] == [
+        [f"u{(number + 1) % units}"] for number in range(units)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,20 @@ from fabric import (
     simulate,
 )
 from fabric.analysis.deadlock import picture, remedy, trial
-from fabric.analysis.deadlock.document import DeadlockReport
-from fabric.analysis.deadlock.text import LINES, report_lines
+from fabric.analysis.deadlock.document import (
+    NOT_SOUGHT,
+    BlockedUnit,
+    Capacity,
+    DeadlockReport,
+    Depth,
+    Event,
+    EveryChannel,
+    Front,
+    Loop,
+    LoopChannel,
+    Remedy,
+)
+from fabric.analysis.deadlock.text import LINES, one_line, report_lines
 from fabric.analysis.deadlock.trial import Outcome, Trial
 from fabric.extend import Deadlock, Ports
 from fabric.graph.hardware.description import FlatDescription
@@ -314,6 +326,24 @@ class TestGrow:
         assert (
             f"gave up lowering the depths further after {found.trials} runs and 3,000 elements"
         ) == found.why_not
+        # Nobody has said that build() takes a depth.
+        assert found.every_channel is not None
+        assert "[channel] depth = 512" == found.every_channel.write
+
+    @pytest.mark.parametrize(("wanted", "begun"), [(16, [16]), (17, [])])
+    def test_most_elements_in_front(self, wanted: int, begun: list[int]) -> None:
+        """Sixteen elements are put in front of a loop at most."""
+        with Program("many") as program:
+            loop = feedback(2 * wanted)
+            steps = ("r0", *["r1"] * wanted, *["s0"] * wanted, "s1")
+            turn = Script(steps, rounds=2, counts=(2 * wanted, 2), name="turn")
+            again, done = turn(source("x", 2), loop)
+            loop.connect(again)
+            sink("y", done)
+        found = remedy.find_remedy(elaborate(program), {}, {}, frozenset())
+
+        assert begun == [front.count for front in found.initial]
+        assert bool(begun) == (found.cycles is not None)
 
     def test_more_and_more(self) -> None:
         """Where every growth lets more in, and no clock beats, the effort is all that ends it."""
@@ -329,6 +359,61 @@ class TestGrow:
         assert found.why_not is not None
         assert ((), 1) == (tuple(found.depths), found.trials)
         assert found.why_not.startswith("no depth helps: with a.0=")
+
+
+class TestTrial:
+    """One run of a search for depths: how channels grow in it, and what ends it."""
+
+    def tried(
+        self, program: Program, *, effort: int | None = None, may_go_round: bool = False
+    ) -> Outcome:
+        """Return what came of letting the channels of a program grow."""
+        whole = Trial(
+            elaborate(program), {}, {}, grow=True, effort=effort, capacity_bytes=None,
+            may_go_round=may_go_round,
+        )  # fmt: skip
+        return whole.run()
+
+    @pytest.mark.parametrize("size", [8, 9, 17, 18, 60])
+    def test_growth(self, size: int) -> None:
+        """A channel grows slot by slot up to 16, and above that by an eighth of what is above 8."""
+        with Program("wide") as program:
+            sink("y", fork_join("a", size=size, relays=0, count=size))
+        found = self.tried(program)
+        depth = 2
+        while depth < size:
+            depth += 1 + max(0, depth - 8) // 8
+
+        assert ("completed", {"a_join.1": depth}) == (found.ending, found.grown)
+
+    @pytest.mark.parametrize(("effort", "ending"), [(150, "interrupted"), (None, "completed")])
+    def test_effort(self, effort: int | None, ending: str) -> None:
+        """It is looked at every 100,000 cycles how many elements a run has delivered."""
+        with Program("slow") as program:
+            slow = Script(("s0", "c1000"), rounds=300, counts=(300,), name="slow")
+            sink("y", slow()[0])
+        found = self.tried(program, effort=effort)
+
+        assert ending == found.ending
+        # After 200,000 cycles there are more than 150 for the first time.
+        assert (300 if effort is None else 200) == pytest.approx(found.elements, abs=2)
+
+    def test_elements_that_go_round(self) -> None:
+        """Where no element comes out a run ends after 20,000 that went round."""
+        found = self.tried(round_and_round(), may_go_round=True)
+
+        assert "interrupted" == found.ending
+        assert 20_000 < found.elements < 40_000
+
+    def test_doubling_ends_with_a_failure(self) -> None:
+        """Deeper channels do not help a program that fails with them: one run tells."""
+        with Program("fails") as program:
+            rows = source("rows", 8)
+            tiles = gather("pack", rows, 4)
+            sink("y", Script(("r0", *["r1"] * 4, "s7"), counts=(2,), name="join")(tiles, rows)[0])
+        search = trial.Search(elaborate(program), {}, {}, None)
+
+        assert (None, 1) == (search.deepen_all(), search.trials)
 
 
 class TestEveryChannel:
@@ -472,7 +557,141 @@ class TestEnds:
         assert found[0]["cycle"] < 2_000_000
 
 
+def waiting(name: str, peer: str, operation: str = "receive", *, line: int = 1) -> BlockedUnit:
+    """Return a unit that waits for another one, on the channel between them."""
+    ends = (name, peer) if operation == "send" else (peer, name)
+    channels = [] if operation in {"capacity", "circling"} else [f"{ends[0]}.0 -> {ends[1]}.1"]
+    return BlockedUnit(
+        name, "Relay", operation, False, channels, [peer], 1_000 + line, "by_hand.py", line,
+        "12 bytes on chip", None, None,
+    )  # fmt: skip
+
+
+def looped(code: str, units: list[BlockedUnit], hint: str = "", held: int = 2) -> Loop:
+    """Return a loop of units, each of whose channels holds so many of two elements."""
+    names = [name for unit in units for name in unit.channels]
+    channels = [
+        LoopChannel(name, name.rpartition(" -> ")[2], 2, held, 1_234, 1_232, "24", "[4, 6]", None)
+        for name in names
+    ]
+    return Loop(code, units, channels, f"{units[0].unit} began it.", hint)
+
+
+def by_hand() -> DeadlockReport:
+    """More of everything than is shown: units, channels, loops, changes, and what waits behind."""
+    names = [f"unit_{number}" for number in range(13)]
+    # Three of one kind are one row; ten rows are two more than there is room for, and one.
+    lines = (0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+    units = [
+        waiting(name, peer, "send" if line % 2 else "receive", line=line)
+        for name, peer, line in zip(names, [*names[1:], names[0]], lines, strict=True)
+    ]
+    others = [
+        looped(
+            "FAB-D001", [waiting(f"{kind}_{number}", f"{kind}_{number}", "send", line=20 + line)]
+        )
+        for line, (kind, count) in enumerate((("a", 1), ("b", 3), ("c", 1), ("d", 2)))
+        for number in range(count)
+    ]
+    again = [replace(unit, unit=f"again_{unit.unit}") for unit in units]
+    # More than six lines of a screen.
+    told = " ".join(f"{name} could not have gone on before the one behind it." for name in names)
+    behind = [
+        waiting(f"{name}_{number}", "unit_0", line=30 + line)
+        for line, (name, count) in enumerate(
+            zip("zyxwvuts", (1, 2, 1, 1, 3, 1, 1, 1_001), strict=True)
+        )
+        for number in range(count)
+    ]
+    fronts = [
+        Front("s", "[4] of bool", f"Initial({n})", "by_hand.py", 40 + n, n, 70 + n, n == 1)
+        for n in range(1, 7)
+    ]
+    fronts[1] = replace(fronts[1], rejected_cycle=None, statement="loop.connect(Initial(2)(s))")
+    depths = [Depth(f"unit_{n}.1", 2, 1_000 + n, 80 + n, n == 1) for n in range(1, 7)]
+    remedy = Remedy(
+        depths, Capacity(1_000, 2_048, 90, True), 12_345, True, 9, "", fronts,
+        EveryChannel(2, 1_024, 12_000, "-p channel_depth=1024"),
+    )  # fmt: skip
+    events = [Event(1_000 + n, f"unit_{n}", f"did {n}") for n in range(6)]
+    return one_line(
+        DeadlockReport(
+            1, "by hand", "FAB-D001", "capacity deadlock", 1_234,
+            [replace(looped("FAB-D001", units), cause=told), looped("FAB-D001", again), *others],
+            behind, 1_500, remedy, events, "",
+        )
+    )  # fmt: skip
+
+
 class TestText:
+    @pytest.mark.parametrize("columns", [None, 72])
+    def test_by_hand(self, columns: int | None, golden: Callable[[str, str], None]) -> None:
+        """Of what is too much for a screen so much is shown, and how much is left out is said."""
+        found = by_hand()
+        text = "\n".join([*report_lines(found, columns), "", found.summary, ""])
+        golden(f"by_hand_{columns or 'wide'}.txt", text)
+
+    def test_few_by_hand(self, golden: Callable[[str, str], None]) -> None:
+        """What is just not too much is shown whole; what waits for memory or goes round says so."""
+        found = by_hand()
+        first, others = found.loops[0], found.loops[2:]
+        units = [replace(unit, line=number) for number, unit in enumerate(first.units[:9])]
+        units[7] = waiting("unit_7", "unit_0", "capacity")
+        units[2] = replace(units[2], channels=[*units[2].channels, "unit_3.1 -> unit_2.0"])
+        whole = looped("FAB-D006", units[:6] + units[7:], held=1)
+        channels = [
+            replace(whole.channels[0], ended_cycle=1_001, expected="D_0"),
+            replace(whole.channels[1], shape="[24]"),
+            *whole.channels[2:6],
+        ]
+        remedy = replace(
+            found.remedy,
+            depths=found.remedy.depths[:4],
+            capacity=None,
+            initial=[replace(found.remedy.initial[0], statement="")],
+            every_channel=None,
+        )
+        fits = replace(
+            found,
+            loops=[replace(whole, channels=channels), *others[:5]],
+            behind=found.behind[:8],
+            remedy=remedy,
+            last_events=found.last_events[:3],
+        )
+        circling = looped("FAB-L001", [waiting("alone", "other", "circling")])
+        moving = replace(
+            found, code="FAB-L001", kind="livelock (a heuristic)", loops=[circling], behind=[]
+        )
+        texts = []
+        for report in (
+            fits,
+            replace(fits, remedy=replace(remedy, initial=[], why_not="nobody knows")),
+            replace(moving, remedy=Remedy([], remedy.capacity, 7, True, 1, "")),
+            replace(moving, remedy=Remedy([], None, None, False, 1, NOT_SOUGHT)),
+        ):
+            told = one_line(report)
+            texts += [*report_lines(told), "", told.summary, ""]
+        golden("few_by_hand.dot", picture.dot(fits))
+        golden("few_by_hand.txt", "\n".join(texts))
+
+    @pytest.mark.parametrize(
+        ("count", "last"), [(3, "hint 2."), (4, "And so on for 2 more loops.")]
+    )
+    def test_hints(self, count: int, last: str) -> None:
+        """One sentence for each hint, of more than three for the first two."""
+        found = by_hand()
+        loops = [
+            looped("FAB-D002", [waiting(f"u{k}", f"u{k}", line=k)], f"hint {k}")
+            for k in range(count)
+        ]
+        report = replace(found, loops=loops, remedy=Remedy([], None, None, False, 1, "no depth"))
+        lines = report_lines(report)
+        at = lines.index("  remedy")
+        assert lines[at + 1 : at + 5] == [
+            "    no depth.", "    hint 0.", "    hint 1.", f"    {last}",
+        ]  # fmt: skip
+        assert not lines[at + 5]
+
     def test_forty_lines(self) -> None:
         """However large the deadlock, the report fits on a screen."""
         with Program("large") as program:

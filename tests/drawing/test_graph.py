@@ -12,7 +12,8 @@ from xml.etree import ElementTree as ET
 import pydot
 import pytest
 
-from fabric.analysis.drawing.picture import Arrow, Box, Picture, picture_of
+from fabric.analysis.drawing.lines import LINE, arrow
+from fabric.analysis.drawing.picture import Arrow, Box, Picture, picture_of, shares_of_run
 from fabric.analysis.drawing.svg import dot, mermaid, svg
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.causes import SHOWN, Cause
@@ -121,6 +122,37 @@ class TestSvg:
         shown = "a" * 31 + "\N{HORIZONTAL ELLIPSIS}" + "b" * 16
         assert shown in {text.text for text in root.iter(f"{SVG}text")}
         assert name in {title.text for title in root.iter(f"{SVG}title")}
+
+    @pytest.mark.parametrize(("letters", "shown"), [(48, 48), (49, 31 + 1 + 16)])
+    def test_names_that_just_fit(self, letters: int, shown: int) -> None:
+        """A name of 48 letters is written out, and one more is too long."""
+        name = "a" * letters
+        box = Box(name, 1, "Map", "compute", "x.py:1", None)
+        root = ET.fromstring(svg(Picture("p", (box,), ())))
+        found = [text.text or "" for text in root.iter(f"{SVG}text")]
+
+        assert (shown, letters == 48) == (max(map(len, found)), name in found)
+
+    def test_a_title_wider_than_all_else(self) -> None:
+        """The paper is as wide as its title, and the drawing in the middle of it."""
+        box = Box("x", 1, "Map", "compute", "x.py:1", None)
+        root = ET.fromstring(svg(Picture("t" * 100, (box,), ())))
+        (frame,) = (each for each in root.iter(f"{SVG}g") if "transform" in each.attrib)
+
+        # A letter is 0.61 of 15 pixels wide; 16 pixels are on either side.
+        assert "947" == root.attrib["width"]
+        found = re.fullmatch(r"translate\((.*) 62.0\)", frame.attrib["transform"])
+        assert found is not None
+        (rect, *_) = frame.iter(f"{SVG}rect")
+        middle = float(rect.attrib["x"]) + float(rect.attrib["width"]) / 2
+        assert 947 / 2 == pytest.approx(float(found[1]) + middle, abs=0.2)
+
+    def test_an_arrow_of_no_length(self) -> None:
+        """Its tip, 7 pixels long and 6 wide, points down."""
+        point = (5.0, 9.0)
+        drawn = arrow([(point, point, point, point)], LINE)
+
+        assert '<polygon points="5.0 9.0 8.0 2.0 2.0 2.0" ' in drawn
 
     def test_dark(self) -> None:
         """Every colour that follows the theme has its dark one, for browsers and for notebooks."""
@@ -305,6 +337,20 @@ class TestCommand:
             channel["expected_elements"] for channel in counters["channels"]
         ]
         capsys.readouterr()
+
+    def test_shares(self) -> None:
+        """A unit that waits for credit waits for room; shares are of all that is counted."""
+        plan = elaborate(wired("simplified_moe"))
+        causes = ("busy", "empty", "full", "credit", "hbm", "capacity", "idle")
+        cycles = {f"{cause}_cycles": number for number, cause in enumerate(causes, 2)}
+        units = [{"name": node.name, **cycles} for node in plan.nodes]
+        Path("counters.json").write_text(json.dumps({"units": units}), encoding="utf-8")
+        parts = {"BUSY": 2, "EMPTY": 3, "FULL": 4 + 5, "HBM": 6, "CAPACITY": 7, "IDLE": 8}
+
+        for found in shares_of_run(Path(), plan).values():
+            assert {cause.name: share * 35 for cause, share in found.items()} == pytest.approx(
+                parts
+            )
 
     def test_no_run(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A folder without a run is named."""

@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 from fabric import Hardware, Study, grid, load_hardware, run_point, simulate
+from fabric.analysis.symbolic.area import least_sized
+from fabric.analysis.symbolic.metrics import metrics_of
+from fabric.analysis.symbolic.substitution import Substitution
 from fabric.explore.study.evaluation import Job, known_before
 from fabric.explore.study.session import StudySession
 from fabric.extend import AreaDescription
 from fabric.graph.loading.program_file import load_program
+from fabric.graph.values.dims import Dim, symbol
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.runs.printing import areas
 from fabric.runs.report import Report
@@ -77,6 +82,44 @@ def test_links_are_counted_at_their_width() -> None:
     assert endless.area_mm2 is None
     assert ("links of the network", "no limit", "not stated") in areas(endless)
     assert "link" not in {each.cause for each in report_of(area).area}
+
+
+@pytest.mark.parametrize(
+    ("least", "low_bytes", "high_bytes"),
+    [
+        # A byte of a small memory takes as much as four of a large one at the low end, and as much
+        # as eight at the high one; a large one has at least 13,001.
+        (100, 100 * 4, 100 * 8),
+        (3_250, 3_250 * 4, 13_001),
+        (3_251, 13_001, 13_001),
+        (13_000, 13_001, 13_001),
+        (13_001, 13_001, 13_001),
+        (20_000, 20_000, 20_000),
+    ],
+)
+def test_a_memory_of_unknown_size_takes_at_least_what_is_known_of_it(
+    least: int, low_bytes: int, high_bytes: int
+) -> None:
+    """It takes what is least of both kinds of memory, in bytes of a large one."""
+    plan = elaborate(load_program(SWIGLU, [], Hardware(area=STATED)).program)
+    sizes = Substitution({})
+    metrics = metrics_of(plan, sizes)
+    needs = next(i for i, each in enumerate(metrics.operators) if each.costs.on_chip_bytes)
+
+    def low_and_high(on_chip_bytes: Dim) -> tuple[float, float]:
+        operators = [*metrics.operators]
+        costs = replace(operators[needs].costs, on_chip_bytes=on_chip_bytes)
+        operators[needs] = operators[needs]._replace(costs=costs)
+        changed = metrics._replace(operators=tuple(operators))
+        found = least_sized(plan, [2] * len(plan.edges), changed, sizes, {})
+        assert found["area_mm2"] == pytest.approx(
+            (found["area_low_mm2"] * found["area_high_mm2"]) ** 0.5
+        )
+        return found["area_low_mm2"], found["area_high_mm2"]
+
+    without, found = low_and_high(0), low_and_high(least + symbol("n"))
+    more = [after - before for before, after in zip(without, found, strict=True)]
+    assert more == pytest.approx([low_bytes * 0.125 / 1024, high_bytes * 0.25 / 1024], abs=1e-5)
 
 
 def test_what_is_not_stated_is_not_known() -> None:

@@ -284,6 +284,16 @@ class TestRefused:
             found["error"]["message"],
         )
 
+    @pytest.mark.parametrize("streams", [8, 9])
+    def test_many_symbols(self, capsys: pytest.CaptureFixture[str], streams: int) -> None:
+        """Eight symbols are named, and of more the first eight."""
+        given = ("-p", f"streams={streams}", "--set", "X=3")
+        status, _, err = run(capsys, "check", "small.py", *given)
+        named = ", ".join(f"D_route[{number}]" for number in range(8))
+
+        assert 2 == status
+        assert f"expected one of {named}{', ...' if streams > 8 else ''}\n" in err
+
     def test_no_symbols(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A static program has nothing to set."""
         status, _, err = run(capsys, "check", str(PROGRAMS / "swiglu.py"), "--set", "D=3")

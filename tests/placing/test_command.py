@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -13,12 +14,16 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
-from fabric.analysis.placing.floor import Cost, netlist_of
+from fabric.analysis.placing.annealing import random_sites
+from fabric.analysis.placing.bound import Exact
+from fabric.analysis.placing.floor import Cost, Floor, Net, Netlist, Unit, netlist_of
 from fabric.analysis.placing.picture import floor_svg
+from fabric.analysis.placing.result import FloorPlan, LoadedLink
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.shell.cli import main
+from fabric.timing.network import Site
 from operators import (
     Flatten,
     LinearOffChipLoad,
@@ -44,6 +49,93 @@ def small(hardware: Hardware = PAPER) -> Program:
 def join() -> Program:
     """Return a program of ten units; how many rows are joined is for a run to tell."""
     return load_program(Path(JOIN), [], PAPER).program
+
+
+FAMILIES = ("alpha", "beta", "gamma", f"delta{'_of_many_parts' * 4}", "epsilon", "zeta", "eta")
+"""With those of which there are several, more than have a colour."""
+
+
+def by_hand() -> FloorPlan:
+    """Two dies beside each other: fourteen outputs go over the crossing, four over other links.
+
+    The crossing is half as wide as other links. Off it there is a link with a thousandth of its
+    load, one with a fourth, and some there and back.
+    """
+    names = [*(f"matmul_{i}" for i in (1, 2, 3, 4)), *(f"load_{i}" for i in (1, 2, 3)), *FAMILIES]
+    numbers = (0, 17, 5, 5, 17, 17, 5, 6, 6, 6, 7, 18, 18, 11)
+    units = tuple(Unit(name, "compute", False, 100) for name in names)
+    left, right = (2, 3, 6), (7, 8, 9)
+    over = [(a, b) for a in left for b in right]
+    sizes = (700, 50, 1, 300, 40, 3, 2, 90, 30)
+    nets = [Net(a, (b,), size) for (a, b), size in zip(over, sizes, strict=True)]
+    nets += [Net(3, (b, 10), 8) for b in right] + [Net(6, (b, 10), 11) for b in (7, 8)]
+    users = {
+        f"{names[net.source]} -> {', '.join(names[unit] for unit in net.targets)}": net.size_bytes
+        for net in sorted(nets, key=lambda net: -net.size_bytes)
+    }
+    whole = sum(users.values())
+    nets += [Net(7, (11,), 500), Net(11, (7,), 2), Net(8, (10,), 44), Net(10, (8,), 5)]
+    mesh = Mesh(
+        columns=12,
+        rows=2,
+        link_bytes_per_cycle=64,
+        die_columns=6,
+        crossing_cycles=3,
+        crossing_bytes_per_cycle=32,
+    )
+    floor = Floor.of(mesh, Netlist("by <hand>", units, tuple(nets), 15, 1), 350)
+    at = mesh.sites
+    return FloorPlan(
+        program="by <hand>",
+        mesh=mesh,
+        sites={name: at[site] for name, site in zip(names, numbers, strict=True)},
+        units_per_site=3,
+        site_bytes=350,
+        seed=0,
+        method="annealed",
+        proven=False,
+        cost=floor.cost(numbers),
+        random_cost_bytes=20_000,
+        lower_bound=Cost(2000, 1000),
+        lower_bound_bytes=3000,
+        unknown_channels=1,
+        worst=LoadedLink(Site(5, 0), Site(6, 0), whole, users),
+        floor=floor,
+        numbers=numbers,
+    )
+
+
+def test_the_picture_of_a_plan_by_hand(golden: Callable[[str, str], None]) -> None:
+    """Families beyond the colours, outputs beyond the lines, links from faint to the worst."""
+    golden("by_hand.svg", floor_svg(by_hand()))
+
+
+def test_the_picture_of_a_plan_without_nets() -> None:
+    """Nothing goes over links: there is no worst one; sites are no larger than 44 pixels."""
+    units = (Unit("one", "compute", False, 0), Unit("two", "compute", False, 0))
+    mesh = Mesh(columns=2, rows=3)
+    floor = Floor.of(mesh, Netlist("apart", units, (), 0, 0))
+    numbers = (0, 5)
+    plan = replace(by_hand(), mesh=mesh, floor=floor, numbers=numbers, worst=None)
+    drawn = ET.fromstring(floor_svg(plan))
+    space = "{http://www.w3.org/2000/svg}"
+    texts = ["".join(each.itertext()) for each in drawn.iter(f"{space}text")][1:]
+    assert texts == [
+        "links: the redder, the nearer to the worst one's 0 bytes",
+        "sites, by what most of their units are",
+        "one  1",
+        "two  1",
+    ]
+    assert not [*drawn.iter(f"{space}line")]
+    # Three rows of 73.3 pixels, 46 above them and 16 around.
+    assert drawn.attrib["height"] == "298"
+    boxes = [box.attrib for box in drawn.iter(f"{space}rect") if box.attrib["width"] == "44.0"]
+    assert [box["y"] for box in boxes] == ["14.7", "14.7", "88.0", "88.0", "161.3", "161.3"]
+
+
+def test_the_sheet_of_a_plan_by_hand(golden: Callable[[str, str], None]) -> None:
+    """What it costs, what is known of that, and the outputs on the worst link."""
+    golden("by_hand.txt", str(by_hand()))
 
 
 def test_nets_have_the_bytes_that_a_run_sends() -> None:
@@ -150,6 +242,89 @@ def test_hardware_without_sites_is_refused(capsys: pytest.CaptureFixture[str]) -
     """There is nothing to place on."""
     assert main(["place", JOIN]) == 2
     assert "the hardware has no sites: expected [network] in its file" in capsys.readouterr().err
+
+
+def test_the_file_and_the_data_of_a_plan_by_hand(tmp_path: Path) -> None:
+    """Columns come before rows; the data have what each of both parts costs."""
+    plan = by_hand()
+    plan.write(tmp_path / "plan.toml")
+    head = f"# 12 columns, 2 rows; cost {plan.cost.bytes:,} bytes"
+    units = [f'"{name}" = [{site.column}, {site.row}]' for name, site in plan.sites.items()]
+    assert (tmp_path / "plan.toml").read_text(encoding="utf-8").splitlines() == [
+        head,
+        'program = "by <hand>"',
+        "",
+        "[units]",
+        *units,
+    ]
+    told = plan.as_json()
+    assert told["worst_link"] == {
+        "source": [5, 0],
+        "target": [6, 0],
+        "bytes": 1262,
+        "users": plan.worst and plan.worst.users,
+    }
+    assert (told["columns"], told["rows"], told["proven"]) == (12, 2, False)
+    assert replace(plan, worst=None).as_json()["worst_link"] is None
+
+
+def test_a_search_improves_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What annealing leaves dear the search makes as cheap as can be, and that is proven."""
+    with Program("row") as program:
+        rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))())
+        LinearOffChipStore("y")(Promote(0)(rows))
+    mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=64, units_per_site=1)
+    monkeypatch.setattr("fabric.analysis.placing.place.annealed", lambda *_: [0, 5, 1, 3])
+    dear, cheap = place(program, mesh, seed=2), place(program, mesh, seed=2, exactly=True)
+    assert (dear.method, dear.proven) == ("annealed", False)
+    assert (cheap.method, cheap.proven) == ("exact", True)
+    # In a row of four, each of three streams goes over a link of its own.
+    sizes = [net.size_bytes for net in cheap.floor.netlist.nets]
+    assert cheap.cost == Cost(sum(sizes), max(sizes))
+    assert cheap.lower_bound_bytes == cheap.cost.bytes < dear.cost.bytes
+    # Random plans are those of the eight seeds from eight times this one on.
+    costs = [dear.floor.cost(random_sites(dear.floor, seed) or ()).bytes for seed in range(16, 24)]
+    assert dear.random_cost_bytes == cheap.random_cost_bytes == sum(costs) // 8
+
+
+def test_the_worst_link_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link a fourth as wide is the worst one, though another carries three times its bytes."""
+    with Program("two") as program:
+        for name, columns in (("big", 12), ("small", 4)):
+            tiles = LinearOffChipLoad(np.ones((3, columns)), tile=(1, columns), name=f"{name}_in")()
+            LinearOffChipStore(name, name=f"{name}_out")(tiles)
+    mesh = Mesh(
+        columns=4,
+        rows=2,
+        link_bytes_per_cycle=64,
+        die_columns=2,
+        crossing_cycles=1,
+        crossing_bytes_per_cycle=16,
+        units_per_site=1,
+    )
+    monkeypatch.setattr("fabric.analysis.placing.place.annealed", lambda *_: [0, 1, 5, 6])
+    worst = place(program, mesh).worst
+    assert worst is not None
+    assert (worst.source, worst.target) == ((1, 1), (2, 1))
+    assert [*worst.users.items()] == [("small_in -> small_out", worst.size_bytes)]
+
+
+@pytest.mark.parametrize("rest", [0, 1])
+def test_thirty_units_are_the_most_of_an_exact_plan(
+    rest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thirty units are searched for a cheapest plan, and one more are not."""
+    with Program("pairs") as program:
+        for number in range(15):
+            tiles = LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))()
+            LinearOffChipStore(f"y{number}")(Flatten(0, 1)(tiles) if number < rest else tiles)
+    monkeypatch.setattr("fabric.analysis.placing.place.annealed", lambda *given: given[1])
+    monkeypatch.setattr("fabric.analysis.placing.place.exact", lambda *given: Exact(None, given[1]))
+    if not rest:
+        assert place(program, Mesh(columns=8, rows=8), exactly=True).proven
+        return
+    with pytest.raises(ConfigurationError, match="pairs with 31 units: expected at most 30"):
+        place(program, Mesh(columns=8, rows=8), exactly=True)
 
 
 def test_an_exact_plan_is_for_small_programs() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import astuple, replace
+from types import SimpleNamespace
 
+import pymetis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +18,7 @@ from fabric.analysis.placing.bound import exact, lower_bound
 from fabric.analysis.placing.floor import Floor
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.timing.network import Mesh
+from tests.placing import definition
 from tests.placing.definition import cheapest, cost, netlist
 from tests.profiles import examples, of_profile
 
@@ -103,6 +107,161 @@ def test_one_seed_gives_one_plan() -> None:
     assert plans[0] == plans[1] != plans[2]
 
 
+@pytest.mark.parametrize(
+    ("mesh", "site_bytes", "seed"),
+    [
+        (Mesh(columns=4, rows=3, units_per_site=2), None, 5),
+        (Mesh(columns=3, rows=4, units_per_site=3), 200, 0),
+        (
+            Mesh(
+                columns=4,
+                rows=4,
+                link_bytes_per_cycle=64,
+                die_columns=2,
+                crossing_cycles=5,
+                crossing_bytes_per_cycle=20,
+                units_per_site=1,
+            ),
+            None,
+            1,
+        ),
+    ],
+)
+def test_moves_are_those_of_the_definition(
+    mesh: Mesh, site_bytes: int | None, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop does what random numbers and Metropolis' rule say, move by move."""
+    drawn = random.Random(seed)
+    nets = [
+        (source, drawn.sample([unit for unit in range(9) if unit != source], readers), size)
+        for source in range(9)
+        for readers, size in ((1 + source % 3, drawn.randrange(1, 400)),)
+    ]
+    floor = Floor.of(mesh, netlist(10, nets, on_edge=(1, 4, 5)), site_bytes)
+    start = random_sites(floor, seed)
+    assert start is not None
+    monkeypatch.setattr("fabric.analysis.placing.annealing._MOVES_PER_UNIT", 12)
+    told: list[str] = []
+    assert (annealed(floor, start, seed, told.append), told) == definition.annealed(
+        floor, start, seed, stage_moves=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("units", "rounds", "moves"), [(2, 8, 166), (60, 5, 5000), (400, 1, 33333), (2501, 1, 208333)]
+)
+def test_how_long_it_anneals(
+    units: int, rounds: int, moves: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """10,000 moves a unit, 25 million at most, and rounds of 3 million together in 120 stages."""
+    calls: list[tuple[int, ...]] = []
+    loop = SimpleNamespace(over=lambda **_: lambda *integers: calls.append(integers))
+    monkeypatch.setattr("fabric.analysis.placing.annealing.anneal", loop)
+    floor = Floor.of(Mesh(columns=4, rows=9, units_per_site=80), netlist(units, [(0, [1], 7)]))
+    annealed(floor, [0] * units, 0, lambda _: None)
+    assert len(calls) == 120 * rounds
+    assert {integers[0] for integers in calls} == {moves}
+    # From four hops of what a net carries to a hundredth of that.
+    assert [calls[stage][1] for stage in (0, 118, 119)] == [28, int(28 * 0.01 ** (118 / 119)), 0]
+    assert [calls[stage][2] for stage in (0, 59, 119)] == [9, 5, 1]
+
+
+def test_what_has_no_nets_stays() -> None:
+    """There is nothing to anneal without nets."""
+    for units in (1, 2):
+        floor = Floor.of(Mesh(columns=2, rows=2), netlist(units, []))
+        assert annealed(floor, [3] * units, 0, lambda _: None) == [3] * units
+
+
+def test_units_without_nets_are_dealt_out() -> None:
+    """The longer side is halved again and again, and units in their order go to each half."""
+    for units, columns, rows, sites in (
+        (6, 3, 2, [0, 3, 1, 4, 2, 5]),
+        (6, 2, 3, [0, 1, 2, 4, 3, 5]),
+        (1, 3, 2, [1]),
+        (1, 2, 2, [0]),
+    ):
+        floor = Floor.of(Mesh(columns=columns, rows=rows), netlist(units, []))
+        assert partitioned(floor, 0) == sites
+    # The fifth would be in the middle: it goes to the edge first, and others make way.
+    nine = Floor.of(Mesh(columns=3, rows=3), netlist(9, [], on_edge=[5]))
+    assert partitioned(nine, 0) == [0, 3, 6, 2, 5, 1, 7, 4, 8]
+
+
+def test_what_needs_much_memory_chooses_first() -> None:
+    """Units of one site by their bytes; the last ones take the nearest with room for them."""
+    units = netlist(8, []).units
+    sizes = (10, 90, 20, 60, 50, 50, 100, 40)
+    units = tuple(
+        replace(unit, on_chip_bytes=size) for unit, size in zip(units, sizes, strict=True)
+    )
+    nets = replace(netlist(8, []), units=units)
+    mesh = Mesh(columns=2, rows=2, units_per_site=3)
+    # Two units want each site: 0 and 1 the first, 2 and 3 that below, and so on.
+    assert partitioned(Floor.of(mesh, nets), 0) == [0, 0, 2, 2, 1, 1, 3, 3]
+    assert partitioned(Floor.of(mesh, nets, 110), 0) == [1, 0, 0, 2, 1, 1, 3, 2]
+
+
+def test_no_room_for_all_is_an_error() -> None:
+    """Five units of which each takes more than half of a site do not fit on four."""
+    nets = netlist(5, [(0, [1], 1)])
+    floor = Floor.of(Mesh(columns=2, rows=2, units_per_site=2), nets, 199)
+    message = (
+        "place: found no sites with room for all units of drawn: expected more memory than 199 "
+        "bytes a site, or more sites"
+    )
+    with pytest.raises(ConfigurationError, match=message):
+        partitioned(floor, 0)
+    assert random_sites(floor, 0) is None
+
+
+def test_a_random_plan_is_tried_twenty_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no plan has room for all it is drawn twenty times, and the first that has is taken."""
+    tries: list[Sequence[int]] = []
+    answers: list[list[int] | None] = [*[None] * 20, [2]]
+
+    def settle(_: Floor, wanted: Sequence[int]) -> list[int] | None:
+        tries.append(wanted)
+        return answers.pop(0)
+
+    floor = Floor.of(Mesh(columns=2, rows=2), netlist(1, []))
+    monkeypatch.setattr("fabric.analysis.placing.annealing._settled", settle)
+    assert random_sites(floor, 0) is None
+    assert len(tries) == 20
+    assert random_sites(floor, 0) == [2]
+    assert len(tries) == 21
+
+
+def test_the_nearest_site_may_be_far() -> None:
+    """On a full mesh the last units have to go from one end of it to the other."""
+    floor = Floor.of(Mesh(columns=200, rows=2, units_per_site=1), netlist(400, []))
+    for seed in range(3):
+        assert sorted(random_sites(floor, seed) or ()) == [*range(400)]
+
+
+def test_weights_of_a_cut_fit_in_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A net's bytes are shared out among its readers; the heaviest edge is 2 ** 20, none is 0."""
+    cuts: list[tuple[list[int], list[int], list[int], list[float]]] = []
+
+    def part(_: int, graph: pymetis.CSRAdjacency, **given: list[int]) -> SimpleNamespace:
+        parts: tuple[list[int], list[float]] = given["eweights"], [*map(float, given["tpwgts"])]
+        cuts.append(([*graph.adj_starts], [*graph.adjacent], *parts))
+        return SimpleNamespace(vertex_part=[0] * (len(graph.adj_starts) - 1))
+
+    monkeypatch.setattr("pymetis.part_graph", part)
+    mesh = Mesh(columns=3, rows=2, units_per_site=4)
+    for size, weights in ((2**40, [2**20, 2**18]), (40, [40, 10])):
+        cuts.clear()
+        nets = [(0, [1], size), (1, [2, 3], size // 2), (2, [3], 1)]
+        partitioned(Floor.of(mesh, netlist(4, nets)), 0)
+        heavy, half = weights
+        starts, ends, found, shares = cuts[0]
+        assert starts == [0, 1, 4, 6, 8]
+        assert ends == [1, 0, 2, 3, 1, 3, 1, 2]
+        assert found == [heavy, heavy, half, half, half, 1, half, 1]
+        assert shares == pytest.approx([1 / 3, 2 / 3])
+
+
 def test_what_talks_much_is_on_one_die() -> None:
     """Two groups with few bytes between them are on a die each."""
     groups = [range(4), range(4, 8)]
@@ -135,6 +294,12 @@ def test_narrow_crossings_weigh_more() -> None:
     floor = Floor.of(replace(mesh, units_per_site=1), netlist(2, [(0, [1], 7)]))
     assert floor.cost([0, 1]).worst_link_bytes == 4 * 7
     assert floor.cost([0, 2]).worst_link_bytes == 7
+    # What is not whole is rounded up: 64 bytes a cycle by 20, and 7 cycles by 3.
+    odd = replace(mesh, hop_cycles=3, crossing_cycles=7, crossing_bytes_per_cycle=20)
+    assert astuple(replace(floor, mesh=odd).cost([0, 1])) == (3 * 7, 4 * 7)
+    # A link without a limit is as wide as the widest.
+    endless = replace(mesh, link_bytes_per_cycle=None)
+    assert replace(floor, mesh=endless).cost([0, 1]).worst_link_bytes == 7
 
 
 def test_memory_of_sites_is_kept() -> None:
@@ -155,6 +320,112 @@ def test_a_site_that_lacks_a_byte_is_full() -> None:
     for site_bytes, sites in ((199, 2), (200, 1)):
         floor = Floor.of(mesh, nets, site_bytes)
         assert len({*annealed(floor, [0, 1], 0, lambda _: None)}) == sites
+
+
+def bound(each: int, nets: list[tuple[int, list[int], int]], units: int = 28) -> tuple[int, int]:
+    """Return the bounds of both parts of the cost, on a mesh that is large enough."""
+    return astuple(
+        lower_bound(Floor.of(Mesh(columns=8, rows=8, units_per_site=each), netlist(units, nets)))
+    )
+
+
+def test_partners_of_one_unit_are_steps_away() -> None:
+    """Of those off the site four sites are one step away, eight two, twelve three."""
+    sizes = [20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7]
+    star = [(0, [unit], size) for unit, size in enumerate(sizes, 1)]
+    one = sum(sizes[:4]) + 2 * sum(sizes[4:12]) + 3 * sum(sizes[12:])
+    assert bound(1, star)[0] == one
+    # The same with what comes in, and with two nets of one partner.
+    turned = [(unit, [0], size) for _, (unit,), size in star]
+    assert bound(1, turned)[0] == one
+    assert bound(1, [*star[:7], *turned[7:], (0, [1], 1), (1, [0], 2)])[0] == one + 3
+    # Two units a site: one is on the site, eight are a step away, and so on.
+    assert bound(2, star)[0] == sum(sizes[1:9]) + 2 * sum(sizes[9:])
+    # Five partners are too many for one step, and four not; a net beside them counts for itself.
+    assert bound(1, star[:5])[0] == sum(sizes[:5]) + 16
+    assert bound(1, star[:4])[0] == sum(sizes[:4])
+    assert bound(1, [*star[:5], (20, [21], 3)])[0] == sum(sizes[:5]) + 16 + 3
+
+
+def test_one_link_has_its_part_of_what_leaves_a_site() -> None:
+    """A fourth, the largest, or the fourth and the fifth: what leaves does so over four links."""
+    for each, sizes, worst in (
+        (1, [9, 1, 1], 9),
+        (1, [10, 10, 10, 10], 10),
+        (1, [20, 19, 18, 17, 16], 17 + 16),
+        (2, [99, 20, 19, 18, 17, 16], 17 + 16),
+        (1, [10] * 9, 23),
+        (3, [50, 40], 0),
+        (2, [50, 40], 40),
+    ):
+        out = [(0, [unit], size) for unit, size in enumerate(sizes, 1)]
+        into = [(unit, [0], size) for unit, size in enumerate(sizes, 1)]
+        assert bound(each, out)[1] == bound(each, into)[1] == worst
+        # What goes out and what comes in share no link.
+        assert bound(each, [*out, *into])[1] == worst
+        assert bound(each, [*out, *out])[1] == 2 * worst - (sizes == [10] * 9)
+
+
+def test_nets_that_hang_together_leave_a_site() -> None:
+    """Of nets that have too many units between them one goes over a link."""
+    chain = [(0, [1], 10), (1, [2], 7), (2, [3], 5), (3, [4], 9)]
+    assert bound(1, chain)[0] == 31
+    assert bound(2, chain)[0] == 7 + 5
+    assert bound(3, chain)[0] == 5
+    assert bound(4, chain)[0] == 5
+    assert bound(5, chain)[0] == 0
+    # Those with most bytes are put together first, whatever that leaves apart.
+    assert bound(2, [(0, [1], 5), (1, [2], 6), (2, [3], 6), (3, [4], 5)])[0] == 6
+    assert bound(3, [(0, [1, 2], 10), (2, [3], 4), (4, [5], 99)])[0] == 4
+    assert bound(2, [(0, [1], 10), (2, [3], 4)])[0] == 0
+
+
+def test_nets_between_the_edge_and_the_rest() -> None:
+    """Who finds no room on the edge is off it, and those with fewest bytes are."""
+    pairs = [
+        (22, [0], 50),
+        (1, [23], 20),
+        (23, [2], 20),
+        (24, [3], 30),
+        (4, [25], 20),
+        (26, [5], 10),
+    ]
+    same = [(6, [7], 1000), (20, [21], 1000)]
+    mesh = Mesh(columns=3, rows=3, units_per_site=3)
+    # 24 places on the edge are two more than the units that have to be there.
+    for on_edge, least in ((range(22), 30 + 20 + 10), (range(20), 10), (range(23), 60)):
+        floor = Floor.of(mesh, netlist(27, pairs + same, on_edge))
+        assert lower_bound(floor).byte_hops == least, on_edge
+
+
+def test_a_cheapest_plan_is_found() -> None:
+    """Of any plan that is not, the search finds one; of a cheapest it says that there is none."""
+    nets = netlist(3, [(0, [1, 2], 14), (1, [2], 21), (2, [0], 7)], on_edge=[2])
+    for mesh, each, site_bytes in (
+        (Mesh(columns=2, rows=2), 2, None),
+        (Mesh(columns=2, rows=2), 2, 199),
+        (Mesh(columns=3, rows=2), 1, None),
+    ):
+        floor = Floor.of(replace(mesh, units_per_site=each), nets, site_bytes)
+        # A byte too little for two units is as if there were room for one.
+        alone = floor if site_bytes is None else Floor.of(replace(mesh, units_per_site=1), nets)
+        least = cheapest(alone)
+        for known in (least + 7, 3 * least):
+            answer = exact(floor, known)
+            assert answer.sites is not None
+            assert floor.broken(answer.sites) is None
+            assert (cost(floor, answer.sites), answer.bound) == (least, least)
+        assert exact(floor, least) == (None, least)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(3, 2), (2, 3)])
+def test_a_hub_is_in_the_middle(columns: int, rows: int) -> None:
+    """Only there has it three neighbours: the search looks in the middle, too."""
+    star = netlist(4, [(2, [0], 14), (2, [1], 21), (3, [2], 7)])
+    floor = Floor.of(Mesh(columns=columns, rows=rows, units_per_site=1), star)
+    answer = exact(floor, 14 + 21 + 7 + 21 + 7)
+    assert answer.sites is not None
+    assert (cost(floor, answer.sites), answer.bound) == (14 + 21 + 7 + 21,) * 2
 
 
 def test_nets_with_more_units_than_a_site_leave_it() -> None:
@@ -197,10 +468,30 @@ def test_no_room_is_an_error(given_: dict[str, int], message: str) -> None:
         Floor.of(Mesh(columns=2, rows=2, units_per_site=2), nets, given_.get("site_bytes"))
 
 
+def test_just_enough_room_is_enough() -> None:
+    """As many units and as many bytes as there is room for are no error."""
+    two = Mesh(columns=2, rows=2, units_per_site=2)
+    nine = Mesh(columns=3, rows=3, units_per_site=1)
+    for mesh, nets, site_bytes in (
+        (two, netlist(8, []), None),
+        (two, netlist(4, []), 100),
+        (two, netlist(5, []), 125),
+        (nine, netlist(9, [], on_edge=range(8)), None),
+    ):
+        assert Floor.of(mesh, nets, site_bytes).units_per_site == mesh.units_per_site
+    # Where the mesh does not say how many a site holds, as few as leave room for all.
+    for count, on_edge, each in ((9, 0, 1), (10, 0, 2), (9, 9, 2), (18, 16, 2), (18, 17, 3)):
+        of_any = Floor.of(Mesh(columns=3, rows=3), netlist(count, [], on_edge=range(on_edge)))
+        assert of_any.units_per_site == each
+
+
 def test_the_edge_has_to_have_room() -> None:
     """Units with off-chip memory have room on the edge only."""
     nets = netlist(9, [(0, [1], 1)], on_edge=range(9))
-    with pytest.raises(ConfigurationError, match="9 units that use the HBM: expected at most 8"):
+    with pytest.raises(
+        ConfigurationError,
+        match="9 units that use the HBM: expected at most 8, 1 on each of 8 sites on the edge",
+    ):
         Floor.of(Mesh(columns=3, rows=3, units_per_site=1), nets)
 
 

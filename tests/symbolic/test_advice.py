@@ -17,9 +17,11 @@ from operators import (
     Matmul,
     Metadata,
     Partition,
+    Promote,
     RandomOffChipLoad,
     RandomOffChipStore,
     Reshape,
+    RetileCol,
     RetileRow,
     Selectors,
     SiLU,
@@ -56,6 +58,16 @@ def test_wasted_requests() -> None:
     )
 
     assert [f"x: {rest}", f"y: {rest}"] == told(program)
+
+
+def test_rows_that_data_decide_are_not_counted() -> None:
+    """Of the rows of a tile that is as wide as data decide nothing is said."""
+    with Program("p") as program:
+        route = Selectors(np.array([[0], [1], [0]]), 2)()
+        for number, part in enumerate(Partition(2)(Flatten(0, 1)(load(3)), route)):
+            LinearOffChipStore(f"y{number}")(Accum(RetileCol())(Promote()(part)))
+
+    assert [] == told(program)
 
 
 def test_wasted_requests_of_random_stores() -> None:

@@ -67,6 +67,13 @@ class TestOneStream:
         hbm = [replace(STOCK, channels=channels) for channels in (16, 32)]
         assert "in 144 cycles" in told(wide[0], hbm[0], row_padding_bytes=64)[0]
         assert told(partial(wide[1], 256), hbm[1], row_padding_bytes=64) == []
+        # A channel has 32 bytes a cycle: 24 requests take 48 cycles, 3 rows are opened in 96.
+        one = replace(STOCK, channels=1)
+        assert told(partial(columns, 3, 8 * 32, 1), one) == []
+        assert (
+            "in 4 rows of bank 0 of channel 0, which are opened in 144 cycles"
+            in (told(partial(columns, 4, 8 * 32, 1), one)[0])
+        )
 
     def test_few_requests(self) -> None:
         """A stream that has few requests for each channel is no matter."""

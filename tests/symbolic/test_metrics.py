@@ -7,7 +7,7 @@ import pytest
 
 from fabric import Program, ProgramError, Stream
 from fabric.analysis.symbolic.check import check
-from fabric.analysis.symbolic.metrics import largest, metrics_of
+from fabric.analysis.symbolic.metrics import intensity, largest, metrics_of
 from fabric.analysis.symbolic.substitution import Substitution, chosen_sizes
 from fabric.graph.values.dims import dim_text, symbol
 from fabric.graph.wiring.elaborate import elaborate
@@ -71,6 +71,43 @@ class TestByHand:
         assert -(-(4 * (tile_x + tile_w + tile_y)) // 1024) == metrics.paper.memory_cycles
         assert 1000 == metrics.allocated_flops_per_cycle
 
+    def test_deeper_channels(self) -> None:
+        """A channel with a depth of its own counts at that; the data have the same sums."""
+        with Program("p", channel_depth=3, flops_per_cycle=1000) as program:
+            x = LinearOffChipLoad(ones(16, 32), (16, 32), shape=(4, 1), strides=(0, 1))()
+            w = LinearOffChipLoad(ones(32, 64), (32, 16), shape=(4, 1), strides=(1, 1))()
+            LinearOffChipStore("y")(Map(Matmul(), name="product")(x, w))
+        program.deepen("product.1", 7)
+        metrics = data_metrics(program)
+        tile_x, tile_w, tile_y = 16 * 32 * 2, 32 * 16 * 2, 16 * 16 * 2
+        load_bytes, store_bytes = 4 * (tile_x + tile_w), 4 * tile_y
+        on_chip = 2 * (tile_x + tile_w + tile_y) + 16 * 32 + tile_w
+        flops = 4 * 2 * 16 * 32 * 16
+
+        assert {
+            "off_chip_traffic_bytes": load_bytes + store_bytes,
+            "off_chip_load_bytes": load_bytes,
+            "off_chip_store_bytes": store_bytes,
+            "on_chip_requirement_bytes": on_chip,
+            "on_chip_requirement_with_fifos_bytes": on_chip + 3 * (tile_x + tile_y) + 7 * tile_w,
+            "flops": flops,
+            "operational_intensity_flops_per_byte": flops / (load_bytes + store_bytes),
+            "roofline_compute_cycles": 4 * 17,
+            "roofline_memory_cycles": -(-(load_bytes + store_bytes) // 1024),
+            "allocated_flops_per_cycle": 1000,
+        } == metrics.as_json("paper")
+        assert [0, 0, 4 * 17, 0] == [each.compute_cycles for each in metrics.operators]
+        needs = [each.costs.on_chip_bytes for each in metrics.operators]
+        assert metrics.on_chip_bytes == tuple(needs)
+        assert sum(metrics.on_chip_bytes) == on_chip
+
+    def test_intensity(self) -> None:
+        """Operations a byte: none without bytes, and text where a symbol is in either."""
+        size = symbol("n")
+
+        assert (1.5, None) == (intensity(3, 2), intensity(3, 0))
+        assert ("(n)/(2)", "(3)/(n)") == (intensity(size, 2), intensity(3, size))
+
     def test_dynamic_tile(self) -> None:
         """The rows of a tile that holds a whole group are the group's size."""
         with Program("p") as program:
@@ -79,6 +116,7 @@ class TestByHand:
                 LinearOffChipStore(f"y{number}")(Map(SiLU())(grouped))
         metrics = symbolic_metrics(program)
 
+        assert () == metrics.on_chip_bytes
         assert "64*D_route[0] + 64*D_route[1]" == dim_text(metrics.paper.store_bytes)
         assert "256*D_route[0] + 256*D_route[1]" == dim_text(metrics.flops)
 

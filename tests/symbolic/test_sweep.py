@@ -77,6 +77,22 @@ def test_static_program() -> None:
     assert 50_626_560 == int(sweep({})["flops"])
 
 
+def test_many_missing_sizes() -> None:
+    """Eight of those that are missing are named."""
+    with Program("p") as program:
+        rows = Flatten(0, 1)(LinearOffChipLoad(np.ones((3, 32)), (1, 32))())
+        for stream in Partition(9)(rows, Selectors(np.array([[0], [1], [8]]), 9, name="route")()):
+            HalfBytes()(stream)
+    sweep = Sweep(symbolic_metrics(program))
+    with pytest.raises(ConfigurationError) as refused:
+        sweep({})
+    named = ", ".join(f"D_route[{number}]" for number in range(8))
+
+    assert (
+        f"the sweep has no sizes for {named}: expected an array for each of 9 symbols"
+    ) == refused.value.message
+
+
 def test_missing_sizes() -> None:
     """Every symbol needs sizes."""
     sweep = Sweep(symbolic_metrics(wired("simplified_moe")))

@@ -300,7 +300,8 @@ def _holders(state: RunState) -> str:
         f"{state.units[owner].name} holds {memory.number(held):,}"
         for owner, held in memory.held or ()
     ]
-    more = f" and {len(shares) - _THROUGH:,} more hold the rest" if len(shares) > _THROUGH else ""
+    rest = len(shares) - _THROUGH
+    more = f" and {rest:,} more hold{'s' if rest == 1 else ''} the rest" if rest > 0 else ""
     whole = f"Of {memory.room} on chip {', '.join(shares[:_THROUGH])}{more}"
     lost = " and ".join(owner.name for owner in lost_room(state)[:_THROUGH])
     return f"{whole}. The readers of {lost} have ended" if lost else whole

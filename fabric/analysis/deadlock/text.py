@@ -117,13 +117,13 @@ def _verdict(report: DeadlockReport) -> str:
     first = report.loops[0]
     count = sum(len(loop.units) for loop in report.loops)
     if len(report.loops) > 1:
-        what = f"{_operators(count)} in {counted(len(report.loops), 'loop')}"
+        what = f"{counted(count, 'operator')} in {counted(len(report.loops), 'loop')}"
     elif first.units[0].operation == "circling":
         what = f"{first.units[0].unit} moves nothing and goes on"
     elif report.code == "FAB-L001":
-        what = f"{_operators(count)} moving in a loop"
+        what = f"{counted(count, 'operator')} moving in a loop"
     elif len(first.units) > 1:
-        what = f"{_operators(count, 'wait')} in a loop"
+        what = f"{counted(count, 'operator')} wait in a loop"
     elif first.units[0].unit in first.units[0].waits_for:
         what = f"{first.units[0].unit} waits for itself"
     else:
@@ -136,12 +136,6 @@ def _verdict(report: DeadlockReport) -> str:
 def _stopped_at(report: DeadlockReport, said: str) -> list[str]:
     """Say when it stopped; what moves for ever does not."""
     return [] if report.code == "FAB-L001" else [said.format(report.cycle)]
-
-
-def _operators(count: int, verb: str = "") -> str:
-    if verb:
-        verb = f" {verb}s" if count == 1 else f" {verb}"
-    return f"{count:,} operator{'' if count == 1 else 's'}{verb}"
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:

@@ -231,10 +231,10 @@ class Floor:
         least = max(-(-len(units) // sites), -(-on_edge // edge))
         units_per_site = least if mesh.units_per_site is None else mesh.units_per_site
         if units_per_site * sites < len(units):
-            _refuse(netlist, counted(len(units), "unit"), sites, "site", units_per_site)
+            _refuse(netlist, counted(len(units), "unit"), units_per_site, sites)
         if units_per_site * edge < on_edge:
             what = f"{counted(on_edge, 'unit')} that use the HBM"
-            _refuse(netlist, what, edge, "site on the edge", units_per_site, "sites on the edge")
+            _refuse(netlist, what, units_per_site, edge, " on the edge")
         if site_bytes is not None:
             largest = max(units, key=lambda each: each.on_chip_bytes)
             if largest.on_chip_bytes > site_bytes:
@@ -320,10 +320,9 @@ def _text(site: Site) -> str:
 
 
 def _refuse(
-    netlist: Netlist, what: str, sites: int, one: str, units_per_site: int, many: str = "sites"
+    netlist: Netlist, what: str, units_per_site: int, sites: int, where: str = ""
 ) -> NoReturn:
-    where = f"1 {one}" if sites == 1 else f"{sites:,} {many}"
     raise ConfigurationError(
         f"place: {netlist.program} has {what}: expected at most {units_per_site * sites:,}, "
-        f"{units_per_site:,} on each of {where}"
+        f"{units_per_site:,} on each of {counted(sites, 'site')}{where}"
     )

@@ -280,11 +280,6 @@ class Least(NamedTuple):
     computes: bool = False
     in_memory: bool = False
 
-    @property
-    def dealt(self) -> int:
-        """The outputs that elements are dealt out to, as bits."""
-        return sum(1 << port for port in self.late)
-
 
 def leasts(plan: Plan, graph: Graph, certain: Certain, likeness: Likeness) -> list[Least]:
     """Return what each operator of ``plan`` does at least, in node order.
