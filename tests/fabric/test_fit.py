@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from fabric import SelectorType, StreamType, Tile, TileType
 from fabric.extend import BoolType, BufferType, ValueType
 from fabric.graph.values.dims import symbol
 from fabric.graph.values.fit import described, element_misfit, exact_numbers, misfit, whole
-from fabric.graph.values.value import BufferReference, Empty, Selector
+from fabric.graph.values.value import BufferReference, Empty, Selector, drop, share
 from fabric.messages.telling.errors import Refusal
 
 F32 = np.dtype(np.float32)
@@ -174,3 +175,13 @@ def test_stops(value: object, stop: int, last: int, found: str | None) -> None:
 def test_described(value: object, text: str) -> None:
     """Long texts and tuples are cut, arrays are their shape and type."""
     assert text == described(value)
+
+
+def test_holders() -> None:
+    """Each buffer in a tuple has the holders more, or one less; other values have none."""
+    room = mock.Mock()
+    buffer = BufferReference([], 1, room)
+    share((True, (buffer, buffer), Selector((0,), 1)), 3)
+    drop(((buffer,), True), 7)
+    share(Empty(0), 3)
+    assert room.mock_calls == [mock.call.share(3), mock.call.share(3), mock.call.done(7)]
