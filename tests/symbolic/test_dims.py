@@ -66,6 +66,7 @@ class TestText:
         assert "sum(ceil(D_route[0..5]/4))" == short_text(sum(terms))
         assert "ceil(D_route[0]/4) + ceil(D_route[1]/4)" == short_text(sum(terms[:2]))
         assert "E*(sum(ceil(D_route[0..5]/4)))" == short_text(product((E, sum(terms))))
+        assert ["D/E", "-D", "D - E"] == [short_text(dim) for dim in (D / E, -D, D - E)]
 
 
 class TestEqual:
