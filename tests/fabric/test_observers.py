@@ -156,9 +156,10 @@ class TestWatched:
 
 
 def test_watching_with_something_else() -> None:
-    """What an observer is told with is a function, or nothing: its line is told of anything else."""
+    """What an observer is told with is a function, or nothing; its line is told of all else."""
 
     class Wrong(Observer):
+        @override
         def watch(self, channel: Watched) -> Any:
             return 3
 

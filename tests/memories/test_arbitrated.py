@@ -1,4 +1,4 @@
-"""The memory behind an arbiter, alone: against Ramulator's controller as it is modelled for tests."""
+"""The memory behind an arbiter, alone: against the controller of Ramulator, modelled for tests."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_a_site_beside_the_mesh_is_named() -> None:
     with pytest.raises(ConfigurationError, match="site 4,0: expected a column below 4"):
         DIES.route(Site(0, 0), Site(4, 0))
     for site in (Site(0, 2), Site(-1, 0), Site(0, -1)):
-        with pytest.raises(ConfigurationError, match="below 4 and a row below 2$"):
+        with pytest.raises(ConfigurationError, match=r"below 4 and a row below 2$"):
             DIES.route(Site(0, 0), site)
 
 

@@ -278,9 +278,9 @@ class TestStated:
                 rows.laid_out(again)
         assert caught.value.message.startswith(
             "laid_out gives rows.0 [1, 8, 1] of 1x2 bfloat16 another order than it has: (0, 0), "
-            "(1, 0), (2, 0), ..., (4, 0), ... of 8x2 in tiles of 1x2, [8, 1] steps [1, 1] -> (0, -), "
-            "and (0, 0), (1, 0), (2, 0), ..., (0, 0), ... of 8x2 in tiles of 1x2, [2, 4] steps "
-            "[1, 1] -> (again, 0): expected one order, such as behind Convert"
+            "(1, 0), (2, 0), ..., (4, 0), ... of 8x2 in tiles of 1x2, [8, 1] steps [1, 1] -> "
+            "(0, -), and (0, 0), (1, 0), (2, 0), ..., (0, 0), ... of 8x2 in tiles of 1x2, [2, 4] "
+            "steps [1, 1] -> (again, 0): expected one order, such as behind Convert"
         )
 
     def test_runs(self) -> None:
