@@ -15,9 +15,9 @@ import pytest
 from fabric import Program, Selector, Tile, simulate
 from fabric.extend import Empty, Value
 from fabric.graph.values.fit import freeze
+from fabric.timing.compiled import automaton as automaton_of
 from fabric.timing.compiled import codes as codes_module
 from fabric.timing.compiled import columns as c
-from fabric.timing.compiled import automaton as automaton_of
 from fabric.timing.compiled.automaton import Automaton, Rows, Tables
 from fabric.timing.compiled.codes import Codes, LookedError, OpaqueTile, UncodedError
 from fabric.timing.compiled.kernel_stages import look_up

@@ -122,6 +122,7 @@ def test_kept() -> None:
         assert (tile.kept(make) is tile.kept(make)) == kept
         assert len(made) == count
     made.clear()
+    assert tile.data is not None
     tile.data = tile.data.copy()
     tile.data.flags.writeable = False
     tile.kept(make)
