@@ -14,22 +14,36 @@ from fabric import (
     Hardware,
     Program,
     ProgramError,
+    SelectorType,
     StreamType,
     TileType,
+    TupleType,
     hardware_scope,
     lower_bounds,
 )
-from fabric.extend import BankedDescription, Costs, FlatDescription, OffChipDescription, Ports
+from fabric.extend import (
+    BankedDescription,
+    BoolType,
+    BufferType,
+    Costs,
+    FlatDescription,
+    OffChipDescription,
+    Ports,
+    Rates,
+)
 from fabric.graph.hardware.least_cycles import (
     least_burst_cycles,
     least_shared_cycles,
     most_ahead_requests,
 )
+from fabric.graph.values.dims import symbol
+from fabric.graph.wiring.costs import artifact_bytes
 from operators import (
     Accum,
     Bufferize,
     Consumer,
     EagerMerge,
+    Exp,
     Flatten,
     LinearOffChipLoad,
     LinearOffChipStore,
@@ -340,3 +354,59 @@ class TestMemories:
         """Columns 3 cycles apart go on behind each refresh, of which there may be more by then."""
         memory = replace(ALONE, rfc_cycles=refresh)
         assert 3 + cycles + 1 == least_shared_cycles(memory, 0, requests)
+
+
+class TestRates:
+    """What an operator says of one element, on FLAT, with 64 bytes a cycle of a port."""
+
+    TILE = TileType(2, 33, np.dtype(np.float32))
+    RATES = Rates(
+        flops_per_cycle=10,
+        bytes_per_cycle=64,
+        memory=FLAT,
+        off_chip="read",
+        in_memory=(True, False, True),
+    )
+
+    def test_bytes(self) -> None:
+        """264 bytes take 5 cycles through a port; rows of 132 bytes take 3 requests of 64 each."""
+        ragged = TileType(symbol("n"), 33, np.dtype(np.float32))
+        streams = [StreamType((3,), each) for each in (self.TILE, self.TILE, BoolType())]
+        assert 5 == self.RATES.transfer(self.TILE) == self.RATES.load(streams)
+        assert 10 == replace(self.RATES, in_memory=(True, True, True)).load(streams)
+        assert 6 == self.RATES.requests(self.TILE)
+        assert (None, 0, 0) == (
+            self.RATES.requests(ragged), self.RATES.burst(ragged), self.RATES.transfer(ragged)
+        )  # fmt: skip
+
+    def test_bursts(self) -> None:
+        """6 requests on 4 channels: 2 + 5 + 13 + 1 cycles, one burst after the other."""
+        work = self.RATES.bursts(StreamType((3, 2), self.TILE), in_memory=True)
+        assert 21 == work.first_cycles == work.last_cycles == work.pace_cycles
+        assert (6 * 21, 6, True) == (work.cycles, work.bursts, work.in_memory)
+        banked = replace(self.RATES, memory=BANKED, off_chip="write")
+        # Five more bundles, two bursts each, 4 cycles apart.
+        assert 3 + max(5 + 4, 3 * 3) + 1 == banked.burst(self.TILE)
+
+    def test_compute(self) -> None:
+        """Operations by the bandwidth, rounded up; nothing of what a user may have changed."""
+        flops = Exp().flops(self.TILE)
+        assert isinstance(flops, int)
+        assert flops % 9
+        assert -(-flops // 9) == replace(self.RATES, flops_per_cycle=9).compute(Exp(), self.TILE)
+        assert 0 == replace(self.RATES, flops_per_cycle=0).compute(Exp(), self.TILE)
+
+        class Mine(Exp):
+            """A user's."""
+
+        assert 0 == self.RATES.compute(Mine(), self.TILE)
+
+    def test_artifact(self) -> None:
+        """Numbers take 4 bytes each, but for addresses and truth values."""
+        types = [
+            TileType(2, 3, np.dtype(each))
+            for each in (np.float16, np.int8, np.uint64, np.int64, np.bool_)
+        ]
+        assert [24, 24, 48, 24, 6] == list(map(artifact_bytes, types))
+        assert 10 * 24 == artifact_bytes(BufferType((2, 5), types[0]))
+        assert 24 + 1 + 8 == artifact_bytes(TupleType((types[0], BoolType(), SelectorType(8))))
