@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fabric import Hop
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.timing.network import Mesh, Site
 
@@ -127,3 +128,18 @@ def test_what_limits() -> None:
     assert crossing.limits
     assert Mesh(columns=2, rows=2, injection_bytes_per_cycle=1).limits
     assert not Mesh(columns=2, rows=2, hop_cycles=9).limits
+
+
+@pytest.mark.parametrize("text", ["3+4", "1+1", "10+200"])
+def test_hops_as_text(text: str) -> None:
+    """A hop is written as it is read: forward and back."""
+    forward, backward = map(int, text.split("+"))
+    assert Hop.parse(text) == Hop(forward, backward)
+    assert str(Hop(forward, backward)) == text
+
+
+@pytest.mark.parametrize("text", ["0+1", "1+0", "3", "3+", "a+1", "3+4+5", "-1+2"])
+def test_no_hops(text: str) -> None:
+    """A hop takes a cycle at least in each direction."""
+    with pytest.raises(ConfigurationError, match="expected cycles forward and back, each at least"):
+        Hop.parse(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -393,13 +394,15 @@ class TestRates:
         flops = Exp().flops(self.TILE)
         assert isinstance(flops, int)
         assert flops % 9
-        assert -(-flops // 9) == replace(self.RATES, flops_per_cycle=9).compute(Exp(), self.TILE)
-        assert 0 == replace(self.RATES, flops_per_cycle=0).compute(Exp(), self.TILE)
+        ours: Any = Exp()
+        assert -(-flops // 9) == replace(self.RATES, flops_per_cycle=9).compute(ours, self.TILE)
+        assert 0 == replace(self.RATES, flops_per_cycle=0).compute(ours, self.TILE)
 
         class Mine(Exp):
             """A user's."""
 
-        assert 0 == self.RATES.compute(Mine(), self.TILE)
+        own: Any = Mine()
+        assert 0 == self.RATES.compute(own, self.TILE)
 
     def test_artifact(self) -> None:
         """Numbers take 4 bytes each, but for addresses and truth values."""
