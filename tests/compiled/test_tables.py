@@ -15,6 +15,7 @@ import pytest
 from fabric import Program, Selector, Tile, simulate
 from fabric.extend import Empty, Value
 from fabric.graph.values.fit import freeze
+from fabric.timing.compiled import automaton as automaton_of
 from fabric.timing.compiled import codes as codes_module
 from fabric.timing.compiled import columns as c
 from fabric.timing.compiled.automaton import Automaton, Rows, Tables
@@ -151,8 +152,10 @@ class TestTables:
             assert [[at, 10 * at]] * at == rows.array[start : start + at].tolist()
         assert sum(range(20)) == rows.count
 
-    def test_known(self) -> None:
+    @pytest.mark.parametrize("room", [1 << 14, 64])
+    def test_known(self, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
         """What follows is found again by the loop, of many; what is not known is not found."""
+        monkeypatch.setattr(automaton_of, "_KNOWN", room)
         tables = Tables()
         states = [tables.state(c.PEEK, port, carries=False) for port in range(7)]
         pairs = [*itertools.product(states, [-1, *(code * 12_345_678_901 for code in range(300))])]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import ConfigurationError, Program, simulate
+from fabric import ConfigurationError, Program, ProgramError, simulate
 from fabric.extend import Element, Observer, Unit, Watched
 from fabric.timing.engine.observer import Sent, Stamp, Taken, Transferred
 from operators import Repeat
@@ -153,3 +153,19 @@ class TestWatched:
         clocks, report = run_graph(*graph, order, [_Notes()])
         plain = run_graph(*graph, order)
         assert (clocks, report.cycles) == (plain[0], plain[1].cycles)
+
+
+def test_watching_with_something_else() -> None:
+    """What an observer is told with is a function, or nothing; its line is told of all else."""
+
+    class Wrong(Observer):
+        @override
+        def watch(self, channel: Watched) -> Any:
+            return 3
+
+    with pytest.raises(ProgramError) as caught:
+        simulate(program("pack_rows"), observers=[Wrong()])
+    assert caught.value.message == (
+        "observer Wrong: watch() returned 3: expected a function, or None"
+    )
+    assert (caught.value.file, caught.value.line) == (__file__, Wrong.watch.__code__.co_firstlineno)

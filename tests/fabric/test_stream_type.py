@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from fabric import SelectorType, StreamType, TileType, TupleType
-from fabric.extend import BoolType, BufferType, ValueType
+from fabric import ProgramError, SelectorType, StreamType, Tile, TileType, TupleType, dtype_named
+from fabric.extend import BoolType, BufferType, ValueType, number_in
 from fabric.graph.values.dims import symbol
 from fabric.graph.values.stream_type import holds_buffers
+from fabric.graph.values.value import (
+    BufferReference,
+    Empty,
+    Selector,
+    dtype_name,
+    items_of,
+    row_bytes,
+    size_bytes,
+)
 
 FLOAT = np.dtype(np.float32)
 TILE = TileType(2, 3, FLOAT)
@@ -72,3 +83,66 @@ class TestText:
 def test_buffers(value: ValueType, holds: bool) -> None:
     """Also those inside of tuples."""
     assert holds == holds_buffers(value)
+
+
+def test_values() -> None:
+    """Bytes of what streams carry, and what it says of itself."""
+    room: Any = None
+    tile = Tile(2, 3, FLOAT, valid_rows=1)
+    held = tile.placed(in_memory=True)
+    buffer = BufferReference([(tile, 0), (held, 1), (Empty(0), 1)], 1, room)
+    pair = (tile, True, Selector((0, 2), 5), buffer)
+    assert [size_bytes(each) for each in (*pair, Empty(0), False)] == [24, 1, 5, 48, 0, 1]
+    assert size_bytes(pair) == 24 + 1 + 5 + 48
+    assert items_of(pair) == pair
+    assert items_of(Empty(0)) == items_of(Selector((), 1)) == items_of(tile) == ()
+    assert list(map(repr, (tile, held, Tile(2, 3, FLOAT), buffer))) == [
+        "Tile(2x3 float32, 1 row valid)",
+        "Tile(2x3 float32, 1 row valid, in memory)",
+        "Tile(2x3 float32)",
+        "BufferReference(1 dimension, 3 elements)",
+    ]
+    assert held.placed(in_memory=True) is held
+    assert (held.valid_rows, held.valid_cols, held.data) == (1, 3, None)
+
+
+def test_kept() -> None:
+    """What is worked out of a tile is kept where nobody can write to its data."""
+    made: list[Tile] = []
+
+    def make(tile: Tile) -> Any:
+        made.append(tile)
+        return np.zeros(1)
+
+    tile = Tile(1, 2, FLOAT, np.zeros((1, 2), np.float32))
+    for kept, count in ((False, 2), (True, 1)):
+        made.clear()
+        assert tile.data is not None
+        tile.data.flags.writeable = not kept
+        assert (tile.kept(make) is tile.kept(make)) == kept
+        assert len(made) == count
+    made.clear()
+    assert tile.data is not None
+    tile.data = tile.data.copy()
+    tile.data.flags.writeable = False
+    tile.kept(make)
+    Tile(1, 2, FLOAT).kept(make)
+    assert len(made) == 2
+
+
+def test_rows() -> None:
+    """Rows of types whose numbers take no whole bytes begin with a byte of their own."""
+    int4, block = dtype_named("int4"), dtype_named("mxfp4")
+    assert [row_bytes(cols, int4) for cols in (0, 1, 2, 3)] == [0, 1, 1, 2]
+    # A byte for the scale of each 32 elements.
+    assert [row_bytes(cols, block) for cols in (1, 32, 33)] == [2, 17, 19]
+    assert [row_bytes(cols, FLOAT) for cols in (0, 3)] == [0, 12]
+    assert [Tile(2, 3, dtype).size_bytes for dtype in (int4, block, FLOAT)] == [4, 6, 24]
+    assert [dtype_name(each) for each in (int4, block, np.dtype("U3"))] == [
+        "int4", "mxfp4", "str96",
+    ]  # fmt: skip
+    with pytest.raises(ProgramError, match=r"element type is 'float3': expected one of float32, "):
+        dtype_named("float3")
+    assert number_in(Tile(1, 1, int4, np.full((1, 1), 3, int4))) == 3
+    with pytest.raises(ValueError, match=r"Tile\(1x1 int4\) has no number in timing mode"):
+        number_in(Tile(1, 1, int4))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import pytest
 
 from fabric import FabricError, Program, StreamType, TileType, dtype_named, simulate
 from fabric.extend import Bounds
+from fabric.graph.arguments.checks import Unfit, check_of, several
+from fabric.graph.arguments.described import Described
+from fabric.graph.arguments.keywords import taking
 from operators import (
     Consumer,
     Flatten,
@@ -62,6 +67,148 @@ class TestValues:
 
         assert (4,) == stream.shape
         assert type(stream.shape[0]) is int
+
+
+class _Closing(Protocol):
+    def close(self) -> None: ...
+    def flush(self) -> None: ...
+
+
+_TWICE = Annotated[int, Bounds(2), Bounds(0, 8)]
+
+CHECKS: list[tuple[Any, str, str, list[Any], list[Any]]] = [
+    (int, "an integer", "integers", [0, -3], [True, 1.0, "1", None]),
+    (float, "a number", "numbers", [1, 0.5, -1], [True, "1", None, 1j]),
+    (bool, "True or False", "truth values", [True, False], [0, 1, None, np.int8(1)]),
+    (str, "text", "texts", ["", "a"], [b"a", 1]),
+    (None, "None", "None", [None], [0, False]),
+    (Any, "anything", "anything", [0, None], []),
+    (Sequence, "anything", "anything", [0, None], []),
+    (Callable, "a function", "functions", [len, int], [1, "len"]),
+    (Callable[[], int], "a function", "functions", [len], [1]),
+    (np.ndarray, "an array", "arrays", [], [[1], 1]),
+    (np.dtype, "an element type", "element types", [np.dtype("int8")], [np.int8, "int8"]),
+    (type, "a class", "classes", [int], [1]),
+    (tuple, "a tuple", "tuples", [(), (1, "a")], [[1]]),
+    (tuple[int, ...], "a tuple of integers", "tuples of integers", [(), (1, 2)], [(1, "a"), 1]),
+    (tuple[int, str], "a tuple of 2 integers", "tuples of 2 integers", [(1, "a")], [(1,), (1, 2)]),
+    (int | None, "an integer or None", "integers or None", [1, None], ["a"]),
+    (str | int, "text or an integer", "texts or integers", [1, "a"], [None, 0.5]),
+    (Literal["a", 1], "one of a, 1", "one of a, 1", ["a", 1], [True, 1.0, "b"]),
+    (Annotated[int, "of what"], "an integer", "integers", [1], [0.5]),
+    (ClassVar[int], "an integer", "integers", [1], [0.5]),
+    (Annotated[int, Bounds(2)], "an integer of at least 2", "integers of at least 2", [2], [1]),
+    (_TWICE, "an integer of at least 2 from 0 to 8", "integers of at least 2 from 0 to 8",
+        [2, 8], [1, 9]),
+    (Annotated[float, Bounds(0, 1)], "a number from 0 to 1", "numbers from 0 to 1",
+        [0, 0.5, 1.0], [-0.1, 1.1, float("nan")]),
+    (Annotated[float, Bounds(0)], "a number of at least 0", "numbers of at least 0",
+        [0.0, float("inf")], [-0.1, float("nan")]),
+    (Mapping[str, int], "a dict from texts to integers", "dicts from texts to integers",
+        [{}, {"a": 1}], [[], {"a": "b"}, {1: 1}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("annotation", "text", "plural", "taken", "refused"), CHECKS, ids=str)
+def test_annotations(
+    annotation: Any, text: str, plural: str, taken: list[Any], refused: list[Any]
+) -> None:
+    """What an annotation says in words is what it takes; several of a kind are a tuple of them."""
+    check = check_of(annotation)
+    assert (check.text, check.plural) == (text, plural)
+    assert several(check).text == f"a tuple of {plural}"
+    for value in taken:
+        assert check.settle(value) is value or check.settle(value) == value
+        assert several(check).settle([value, value]) == (value, value)
+    for value in refused:
+        with pytest.raises(Unfit):
+            check.settle(value)
+        with pytest.raises(Unfit):
+            several(check).settle((value,))
+
+
+def test_capable() -> None:
+    """Whatever has all methods of a protocol fits, but for a class that has them."""
+    check = check_of(_Closing)
+    assert check.text == "a _Closing, with close() and flush()"
+    with Path(__file__).open() as file:
+        assert check.settle(file) is file
+        with pytest.raises(Unfit):
+            check.settle(type(file))
+    with pytest.raises(Unfit):
+        check.settle(_ for _ in ())  # it can be closed
+
+
+def test_settled() -> None:
+    """Values of numpy's become Python's; what is Python's already is the same object."""
+    for annotation, given, settled in (
+        (int, np.int64(3), 3),
+        (float, np.float32(0.5), 0.5),
+        (float, Fraction(1, 2), 0.5),
+        (bool, np.True_, True),
+        (str, np.str_("a"), "a"),
+        (tuple[int, ...], [np.int8(1), 2], (1, 2)),
+        (Mapping[str, int], {"a": np.int8(1)}, {"a": 1}),
+    ):
+        found = check_of(annotation).settle(given)
+        assert (type(found), found) == (type(settled), settled)
+    pair = (1, "a")
+    assert check_of(tuple[int, str]).settle(pair) is pair
+    assert check_of(int | None).hint(1) == ""
+    assert check_of(int | SiLU).hint(SiLU) == ", such as SiLU()"
+    assert check_of(SiLU).hint(program) == " (is program() meant?)"
+    assert check_of(SiLU).hint(lambda: 0).startswith(", which defines ")
+    assert check_of(np.dtype).hint("int8") == ", such as dtype_named('bfloat16')"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Keywords(Described):
+    """What a function takes.
+
+    Attributes:
+        first: its meaning.
+        second: %s.
+        third: not for everybody.
+    """
+
+    first: int = 1
+    second: int = 2
+    third: int = 3
+
+
+def test_keywords() -> None:
+    """A function that takes the fields of a description is documented with all of them."""
+    words = " ".join(["word"] * 40)
+    _Keywords.__doc__ = (_Keywords.__doc__ or "") % words
+
+    @taking(_Keywords, {"third": "nothing has it"})
+    def told(about: int, taken: _Keywords) -> tuple[int, int, int]:  # noqa: D417 - added
+        """Tell.
+
+        Args:
+            about: what.
+            first: its own.
+
+        Raises:
+            FabricError: always.
+        """
+        return about, taken.first, taken.second
+
+    text = (told.__doc__ or "").splitlines()
+    assert text[:6] == [
+        "Tell.", "", "It takes no ``third``: nothing has it.", "", "Args:", "    about: what.",
+    ]  # fmt: skip
+    assert text[6] == "    first: its own."
+    # Lines of 96 letters at most: one more word would make 101 of the first, 97 of the second.
+    assert text[7] == f"    second: {' '.join(['word'] * 17)}"
+    assert text[8] == f"        {' '.join(['word'] * 17)}"
+    assert text[9] == f"        {' '.join(['word'] * 6)}."
+    assert text[10:] == ["", "Raises:", "    FabricError: always."]
+    assert told(1, second=5) == (1, 1, 5)
+    with pytest.raises(FabricError, match="told: third is given: nothing has it: expected none"):
+        told(1, third=3)
+    with pytest.raises(FabricError, match="told: first is 'a': expected an integer"):
+        told(1, first="a")  # type: ignore[arg-type]
 
 
 class TestOwnOperators:

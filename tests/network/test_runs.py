@@ -395,3 +395,57 @@ def test_row_by_row() -> None:
         site in mesh.edge or not any(node.operator.off_chip for node in nodes)
         for site, nodes in crowded.floor.units_at(units)
     )
+
+
+def _lines(mesh: Mesh) -> Program:
+    """Return three maps side by side, with a load and a store each."""
+    with hardware_scope(Hardware(network=mesh)), Program("lines") as program:
+        for number in range(3):
+            tiles = LinearOffChipLoad(np.ones((2, 2)), tile=(1, 2), name=f"load{number}")()
+            LinearOffChipStore(f"y{number}", name=f"store{number}")(
+                Map(SiLU(), name=f"map{number}")(tiles)
+            )
+    return program
+
+
+def test_more_off_chip_operators_than_edge() -> None:
+    """They stand evenly on it, and the others fill up the sites, which have to have the room."""
+    mesh = Mesh(columns=2, rows=2, units_per_site=3)
+    plan = placed(elaborate(_lines(mesh)), None)
+    assert plan.floor is not None
+    names = ("load0", "store0", "load1", "store1", "load2", "store2", "map0", "map1", "map2")
+    sites = ((0, 0), (0, 0), (1, 0), (0, 1), (0, 1), (1, 1), (0, 0), (1, 0), (1, 0))
+    assert {node.name: plan.floor.site_of(node) for node in plan.nodes} == dict(
+        zip(names, sites, strict=True)
+    )
+    with pytest.raises(
+        ConfigurationError,
+        match=r"units_per_site is 2: expected at least 3, for 6 off-chip operators on the 4 sites "
+        r"of the edge and 3 other units on 4 sites$",
+    ):
+        placed(elaborate(_lines(replace(mesh, units_per_site=2))), None)
+
+
+@pytest.mark.parametrize(
+    ("each", "said", "told"),
+    [
+        (9, 9, None),
+        (8, 9, "store2 is at [0, 0], where load0, map0, store0, load1, map1 are: expected at most "
+            "8 units, as [network] units_per_site says"),
+        (2, 9, "store0 is at [0, 0], where load0, map0 are: expected at most 2 units, as "),
+        (9, 4, "map1, store1, load2, map2, store2 of 'lines': expected a site, [column, row], for"),
+        (9, 3, "load1, map1, store1, load2, map2 and 1 more of 'lines': expected a site, [column"),
+    ],
+)  # fmt: skip
+def test_units_on_one_site(each: int, said: int, told: str | None) -> None:
+    """It may have as many as it has room for, and of many units five are named."""
+    program = _lines(Mesh(columns=2, rows=2, units_per_site=each))
+    program.put({node.name: (0, 0) for node in program.nodes[:said]})
+    if told is None:
+        floor = placed(elaborate(program), None).floor
+        assert floor is not None
+        assert {floor.site_of(node) for node in program.nodes} == {(0, 0)}
+        return
+    with pytest.raises(ConfigurationError) as caught:
+        placed(elaborate(program), None)
+    assert caught.value.message.startswith(told)

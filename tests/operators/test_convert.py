@@ -16,6 +16,7 @@ from fabric.extend import (
     BufferType,
     Loop,
     common_tile,
+    conversion,
     convert_bytes,
     live_tiles,
     product,
@@ -113,6 +114,8 @@ def test_equal_orders() -> None:
         before = len(program.nodes)
         same = Convert(split)(again)
         assert (same.shape, len(program.nodes)) == (again.shape, before)
+    by_rows = Layout.tiled((8, 8), (4, 2))
+    assert [conversion(split, each).equal for each in (BY_COLUMNS, by_rows)] == [True, False]
 
 
 @st.composite

@@ -269,6 +269,20 @@ class TestStated:
             "of it in 4 tiles, 32 bytes"
         )
 
+    def test_late_difference(self) -> None:
+        """Of orders that differ late their beginning is shown, and the first tile that differs."""
+        again = Layout((8, 2), (1, 2), (2, 4), (1, 1), (None, 0))
+        with Program("late"):
+            rows = LinearOffChipLoad(np.ones((8, 2)), (1, 2), name="rows")()
+            with pytest.raises(ShapeError) as caught:
+                rows.laid_out(again)
+        assert caught.value.message.startswith(
+            "laid_out gives rows.0 [1, 8, 1] of 1x2 bfloat16 another order than it has: (0, 0), "
+            "(1, 0), (2, 0), ..., (4, 0), ... of 8x2 in tiles of 1x2, [8, 1] steps [1, 1] -> "
+            "(0, -), and (0, 0), (1, 0), (2, 0), ..., (0, 0), ... of 8x2 in tiles of 1x2, [2, 4] "
+            "steps [1, 1] -> (again, 0): expected one order, such as behind Convert"
+        )
+
     def test_runs(self) -> None:
         """What is stated has no hop and changes no cycle."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,17 +15,36 @@ from fabric import (
     Hardware,
     Program,
     ProgramError,
+    SelectorType,
     StreamType,
     TileType,
+    TupleType,
     hardware_scope,
     lower_bounds,
 )
-from fabric.extend import BankedDescription, Costs, FlatDescription, Ports
+from fabric.extend import (
+    BankedDescription,
+    BoolType,
+    BufferType,
+    Costs,
+    FlatDescription,
+    OffChipDescription,
+    Ports,
+    Rates,
+)
+from fabric.graph.hardware.least_cycles import (
+    least_burst_cycles,
+    least_shared_cycles,
+    most_ahead_requests,
+)
+from fabric.graph.values.dims import symbol
+from fabric.graph.wiring.costs import artifact_bytes
 from operators import (
     Accum,
     Bufferize,
     Consumer,
     EagerMerge,
+    Exp,
     Flatten,
     LinearOffChipLoad,
     LinearOffChipStore,
@@ -268,3 +288,128 @@ class TestSizes:
             found.append("hbm_bytes_moved" in known.exact)
 
         assert [True, False] == found
+
+
+FLAT = FlatDescription(
+    channels=4,
+    requests_per_bundle=2,
+    startup_cycles=3,
+    latency_cycles=10,
+    initiation_interval_cycles=5,
+)
+BANKED = BankedDescription(
+    channels=2, pseudo_channels=2, bank_groups=1, banks=1, request_bytes=64, burst_bytes=32,
+    burst_cycles=2, ccd_s_cycles=3, ccd_l_cycles=4, cl_cycles=14, cwl_cycles=4, wtr_l_cycles=6,
+    rcd_read_cycles=10, rcd_write_cycles=9, refreshes=False,
+)  # fmt: skip
+ALONE = replace(
+    BANKED, channels=1, pseudo_channels=1, refreshes=True, refi_cycles=400, rfc_cycles=100
+)
+
+
+class TestMemories:
+    @pytest.mark.parametrize(
+        ("memory", "requests", "read", "write"),
+        [
+            (FLAT, 1, 2 + 0 + 13 + 1, 16),
+            (FLAT, 4, 2 + 1 + 13 + 1, 17),
+            (FLAT, 5, 2 + 5 + 13 + 1, 21),
+            (replace(FLAT, initiation_interval_cycles=1), 9, 2 + 4 + 13 + 1, 20),
+            (BANKED, 1, 3 + 4 + 16 + 1, 3 + 4 + 1),
+            (BANKED, 9, 3 + 5 * 3 + 16 + 1, 3 + 5 * 3 + 1),
+            (replace(BANKED, channels=16), 9, 3 + (8 + 4) + 16 + 1, 3 + 12 + 1),
+            (replace(BANKED, channels=16, requests_per_bundle=2), 9, 3 + 8 + 16 + 1, 3 + 8 + 1),
+            (replace(BANKED, prefetch_requests=3), 3, 1, 3 + (2 + 4) + 1),
+            (replace(BANKED, prefetch_requests=3), 4, 3 + 4 + 16 + 1, 3 + (3 + 4) + 1),
+        ],
+    )
+    def test_burst(self, memory: OffChipDescription, requests: int, read: int, write: int) -> None:
+        """Bundles one a cycle, or the requests of a channel; a read has its data after it."""
+        assert read == least_burst_cycles(memory, requests, write=False)
+        assert write == least_burst_cycles(memory, requests, write=True)
+
+    def test_shared(self) -> None:
+        """Of all clients together; what is read ahead is none of it."""
+        assert 2 + 5 + 13 + 1 == least_shared_cycles(FLAT, 3, 2)
+        assert 3 + 15 + 16 + 1 == least_shared_cycles(BANKED, 9, 0)
+        assert 3 + 15 + 1 == least_shared_cycles(BANKED, 8, 1)
+        # The columns of 8 pseudo channels have one slot.
+        assert 3 + 15 + 1 == least_shared_cycles(replace(BANKED, pseudo_channels=8), 0, 16)
+        assert [0, 0] == [most_ahead_requests(each) for each in (FLAT, BANKED)]
+        assert 3 == most_ahead_requests(replace(BANKED, prefetch_requests=3))
+
+    @pytest.mark.parametrize(
+        ("refresh", "requests", "cycles"),
+        [
+            (100, 67, 399),
+            (100, 68, 405 + 97),
+            (100, 130, 777 + 2 * 97),
+            # A row that was opened is read for 73 cycles: so late may a short refresh begin.
+            (50, 70, 417),
+            (50, 71, 423 + 47),
+            (50, 130, 777 + 2 * 47),
+            (3, 1000, 5997),
+        ],
+    )
+    def test_refreshed(self, refresh: int, requests: int, cycles: int) -> None:
+        """Columns 3 cycles apart go on behind each refresh, of which there may be more by then."""
+        memory = replace(ALONE, rfc_cycles=refresh)
+        assert 3 + cycles + 1 == least_shared_cycles(memory, 0, requests)
+
+
+class TestRates:
+    """What an operator says of one element, on FLAT, with 64 bytes a cycle of a port."""
+
+    TILE = TileType(2, 33, np.dtype(np.float32))
+    RATES = Rates(
+        flops_per_cycle=10,
+        bytes_per_cycle=64,
+        memory=FLAT,
+        off_chip="read",
+        in_memory=(True, False, True),
+    )
+
+    def test_bytes(self) -> None:
+        """264 bytes take 5 cycles through a port; rows of 132 bytes take 3 requests of 64 each."""
+        ragged = TileType(symbol("n"), 33, np.dtype(np.float32))
+        streams = [StreamType((3,), each) for each in (self.TILE, self.TILE, BoolType())]
+        assert 5 == self.RATES.transfer(self.TILE) == self.RATES.load(streams)
+        assert 10 == replace(self.RATES, in_memory=(True, True, True)).load(streams)
+        assert 6 == self.RATES.requests(self.TILE)
+        assert (None, 0, 0) == (
+            self.RATES.requests(ragged), self.RATES.burst(ragged), self.RATES.transfer(ragged)
+        )  # fmt: skip
+
+    def test_bursts(self) -> None:
+        """6 requests on 4 channels: 2 + 5 + 13 + 1 cycles, one burst after the other."""
+        work = self.RATES.bursts(StreamType((3, 2), self.TILE), in_memory=True)
+        assert 21 == work.first_cycles == work.last_cycles == work.pace_cycles
+        assert (6 * 21, 6, True) == (work.cycles, work.bursts, work.in_memory)
+        banked = replace(self.RATES, memory=BANKED, off_chip="write")
+        # Five more bundles, two bursts each, 4 cycles apart.
+        assert 3 + max(5 + 4, 3 * 3) + 1 == banked.burst(self.TILE)
+
+    def test_compute(self) -> None:
+        """Operations by the bandwidth, rounded up; nothing of what a user may have changed."""
+        flops = Exp().flops(self.TILE)
+        assert isinstance(flops, int)
+        assert flops % 9
+        ours: Any = Exp()
+        assert -(-flops // 9) == replace(self.RATES, flops_per_cycle=9).compute(ours, self.TILE)
+        assert 0 == replace(self.RATES, flops_per_cycle=0).compute(ours, self.TILE)
+
+        class Mine(Exp):
+            """A user's."""
+
+        own: Any = Mine()
+        assert 0 == self.RATES.compute(own, self.TILE)
+
+    def test_artifact(self) -> None:
+        """Numbers take 4 bytes each, but for addresses and truth values."""
+        types = [
+            TileType(2, 3, np.dtype(each))
+            for each in (np.float16, np.int8, np.uint64, np.int64, np.bool_)
+        ]
+        assert [24, 24, 48, 24, 6] == list(map(artifact_bytes, types))
+        assert 10 * 24 == artifact_bytes(BufferType((2, 5), types[0]))
+        assert 24 + 1 + 8 == artifact_bytes(TupleType((types[0], BoolType(), SelectorType(8))))

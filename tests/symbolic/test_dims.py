@@ -16,13 +16,16 @@ from fabric.graph.values.dims import (
     at_least_one,
     ceil_div,
     dim_text,
+    is_polynomial_in,
     is_ragged,
     is_total,
+    least_of,
     product,
     same,
     short_text,
     symbol,
     undecided_in,
+    with_totals,
 )
 
 D, E = symbol("D"), symbol("E")
@@ -63,6 +66,7 @@ class TestText:
         assert "sum(ceil(D_route[0..5]/4))" == short_text(sum(terms))
         assert "ceil(D_route[0]/4) + ceil(D_route[1]/4)" == short_text(sum(terms[:2]))
         assert "E*(sum(ceil(D_route[0..5]/4)))" == short_text(product((E, sum(terms))))
+        assert ["D/E", "-D", "D - E"] == [short_text(dim) for dim in (D / E, -D, D - E)]
 
 
 class TestEqual:
@@ -82,6 +86,14 @@ class TestEqual:
             (ceil_div(D + 16, 16), ceil_div(D, 16) + 1, True),
             (ceil_div(D, 4), D, None),
             (D * E + D + 3, D, False),
+            (1, D - 1, None),
+            (D + 1, E, None),
+            ((D + 1) * (D + 2) * 3, 3 * D * D + 9 * D + 6, True),
+            ((D + 1) * E / D, E + E / D, True),
+            ((D + 1) ** 2 / E, D * D / E + 2 * D / E + 2 / E, None),
+            (ceil_div(D * (E + 1), 4), ceil_div(D * E + D, 4), True),
+            (at_least_one(D * (E + 1)), at_least_one(D * E + D), True),
+            (at_least_one(D * (E + 1)), at_least_one(D * E + D) + 1, False),
         ],
     )
     def test_decided(self, left: Dim, right: Dim, equal: bool | None) -> None:
@@ -138,3 +150,62 @@ def test_a_total_is_a_sum_of_elements(dim: Dim) -> None:
 def test_what_is_no_total(dim: Dim) -> None:
     """Padded or scaled, or no size at all."""
     assert not is_total(dim)
+
+
+@pytest.mark.parametrize(
+    ("dim", "least"),
+    [
+        (7, 7),
+        (D, 0),
+        (D + 3, 3),
+        (D - 3, 0),
+        (7 - D, 0),
+        ((D + 2) * (E + 3), 6),
+        ((D + 2) * (7 - E), 0),
+        ((D + 2) / (E + 1), 0),
+        (D / 2 + Fraction(7, 3), 3),
+        (ceil_div(D + 17, 16), 2),
+        (ceil_div(D + 3, 16), 1),
+        (at_least_one(D + 1), 1),
+        (ceil_div(D, 16) - D + 5, 0),
+    ],
+)
+def test_least(dim: Dim, least: int) -> None:
+    """A bound for any sizes: that of sizes of 0 where nothing shrinks, else 0."""
+    assert least == least_of(dim)
+
+
+@pytest.mark.parametrize(
+    ("dim", "known"),
+    [
+        (5, 5),
+        (D + E, 10),
+        (D, D),
+        (2 * D + 3 * E + 1, 21 + E),
+        (3 * D + 2 * E, 20 + D),
+        (-1 * D - E, -1 * D - E),
+        (D * N + D + E, D * N + 10),
+    ],
+)
+def test_totals(dim: Dim, known: Dim) -> None:
+    """What a dimension has of each part of a total is a number, as often as it has all parts."""
+    whole: Any = D + E
+    assert known == with_totals(dim, {whole: 10})
+
+
+@pytest.mark.parametrize(
+    ("dim", "polynomial"),
+    [
+        (3, True),
+        (D * E + 2 * D, True),
+        (D**2, True),
+        (D * ceil_div(E, 4), True),
+        (ceil_div(D, 4) + 1, False),
+        (E * at_least_one(D), False),
+        (E / (D + 1), False),
+        (D / E, True),
+    ],
+)
+def test_polynomial(dim: Dim, polynomial: bool) -> None:
+    """A symbol may stand in sums and products, not in a rounding nor in what divides."""
+    assert polynomial == is_polynomial_in(dim, frozenset({D}))

@@ -101,7 +101,7 @@ class TestExpressions:
         """Whatever is a number is one: numpy's integers, floats for what they are; no text."""
         assert 4 * D == np.int64(4) * D == D * np.int64(4)
         assert D / 2 == 0.5 * D
-        assert 0 == D - D
+        assert 0 == D - D == D + -D
         assert 1 == D / D
         assert {D: 1} == {symbol("D"): 1}
         with pytest.raises(TypeError, match="unsupported operand"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -228,3 +230,27 @@ class TestBind:
         assert (
             "bind gives D_route[0] + 1 the size 4: expected a symbol, or a sum of streams' counts"
         ) == self.refused(2, 4)
+
+    def test_each_kind(self) -> None:
+        """Sizes of symbols, means of ragged ones, and totals are kept apart; each has one."""
+        with Program("p") as program:
+            left, right = split([[0]])
+        ragged = program.symbol("n", ragged=True)
+        one, other = left.shape[0], right.shape[0]
+        for dim, size in (
+            (one, 0), (one, 0), (other, Fraction(4)), (ragged, Fraction(3, 2)), (one + other, 4),
+        ):  # fmt: skip
+            program.bind(dim, size)
+        assert program.sizes == {one: 0, other: 4, ragged: Fraction(3, 2)}
+        assert program.totals == {one + other: 4}
+        for dim, size, told in (
+            (one, 1, "0, which it has already"),
+            (one + other, 5, "4, which it has already"),
+            (one + ragged, Fraction(5, 2), "a whole number of elements"),
+            (one * other, Fraction(5), "a whole number of elements"),
+            (other, Fraction(5, 2), "an integer: only sizes of many groups have a mean"),
+            (symbol("D"), 1, "a symbol of program 'p'"),
+        ):
+            with pytest.raises(ProgramError) as refused:
+                program.bind(dim, size)
+            assert refused.value.message.endswith(f": expected {told}")

@@ -112,7 +112,8 @@ class Instance(Check):
         """Take instances of ``kind``."""
         self.kind = kind
         name = _NAMES.get(kind.__name__, kind.__name__)
-        self.text, self.plural = a_or_an(name), f"{name}s"
+        self.text = a_or_an(name)
+        self.plural = f"{name}es" if name.endswith("s") else f"{name}s"
 
     @override
     def settle(self, value: object) -> object:

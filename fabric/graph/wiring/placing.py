@@ -75,8 +75,6 @@ def by_rows(mesh: Mesh, nodes: Sequence[Node], named: frozenset[Node]) -> dict[s
         found[node.name] = edge[number * len(edge) // max(len(ports), len(edge))]
     held = Counter(found.values())
     most = max([-(-len(units) // len(sites)), *held.values()])
-    while sum(max(0, most - held[site]) for site in sites) < len(others):
-        most += 1
     room = mesh.units_per_site
     if room is not None and most > room:
         raise ConfigurationError(

@@ -176,5 +176,7 @@ class TestMistakes:
         """Tiles that do not divide the tensor, and no order."""
         with pytest.raises(ShapeError, match="expected tiles that divide the shape"):
             Layout.tiled((8, 8), (3, 2))
+        with pytest.raises(ShapeError, match="8x8 in tiles of 4: expected tiles that divide"):
+            Layout.tiled((8, 8), (4,))
         with pytest.raises(ShapeError, match="expected each dimension of 8x8 once"):
             Layout.tiled((8, 8), (4, 2), order=(1, 1))

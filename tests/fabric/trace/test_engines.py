@@ -10,25 +10,32 @@ import itertools
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
-from fabric import Program, Report, simulate
+from fabric import Program, Report, Stream, StreamType, simulate
 from fabric.analysis.trace import recorder
 from fabric.analysis.trace.export import export_trace
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.reading.record_in import record_in
+from fabric.extend import Ports, Wiring
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.vocabulary import TABLES
+from fabric.runs import execution
 from fabric.timing.compiled import region
 from fabric.timing.retiming.log_tables import LogWriter
+from operators import Bufferize, Consumer, Metadata, Streamify, Zip
 from tests.compiled.both import Engine
 from tests.compiled.odd_programs import FALL_BACK, STAY
 from tests.compiled.test_both_engines import SHIPPED, hopped
+from tests.compiled.turning import Turning
 from tests.deadlock.cases import CASES
 from tests.deadlock.test_random import Network, networks
 from tests.operators.driving import Choices
@@ -149,6 +156,52 @@ def test_deadlocks(name: str, folder: Path) -> None:
     """Runs that stop where units wait in the middle of what they do."""
     case = CASES[name]
     check(case.build, folder, depths=case.given, on_deadlock="describe", livelock_cycles=10_000)
+
+
+@dataclass(frozen=True)
+class Seven(Turning):
+    """Sends each value seven times: four in a repetition, three behind another without sends."""
+
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((*inputs[0].shape, 7), inputs[0].value),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink, unit = ports.source, ports.sink, ports.unit
+        while (element := await source.receive()) is not None:
+            value, stop = element
+            for _ in ports.times(2):
+                await sink.send((value, 0))
+                unit.charge(1)
+                await sink.send((value, 0))
+                unit.charge(3)
+            for _ in ports.times(4):
+                unit.charge(5)
+            unit.charge(1)
+            await sink.send((value, 0))
+            await sink.send((value, 0))
+            await sink.send((value, stop + 1))
+            ports.turn()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 6, 7])
+def test_in_a_repetition(depth: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that stop in the middle of a repetition, or behind one, know what was done of it."""
+
+    def build() -> Program:
+        with Program("seven", mode="timing") as program:
+            seven = Seven(None, name="seven")(Metadata(np.array([3, 1, 4]))())
+            Consumer()(Zip(name="zip")(seven, Streamify()(Bufferize(1)(seven))))
+        return program
+
+    # As if it were the fabric's own.
+    monkeypatch.setattr(execution, "users_among", lambda _: ())
+    trace = check(build, folder, depths={"zip.0": depth}, on_deadlock="describe")
+    assert trace.logged is not None
 
 
 @examples(quick=8, deep=150)
