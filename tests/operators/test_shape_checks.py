@@ -15,6 +15,7 @@ from fabric import (
     Stream,
     StreamType,
     TileType,
+    TupleType,
 )
 from fabric.extend import BufferType, ValueType
 from fabric.graph.values.dims import symbol
@@ -26,6 +27,7 @@ from operators import (
     CacheWriteAddress,
     EagerMerge,
     Expand,
+    ExpertAddresses,
     FlatMap,
     Flatten,
     LeadingCols,
@@ -47,6 +49,7 @@ from operators import (
     RowAppend,
     ScaledAdd,
     Scan,
+    Selectors,
     ShiftedExp,
     SignalAllRead,
     SplitTiles,
@@ -76,6 +79,11 @@ def selectors(width: int, *shape: object) -> Stream:
 def buffers(*shape: object, of: tuple[object, ...]) -> Stream:
     """Return a stream of buffers."""
     return stream(*shape, value=BufferType(of, TILE))
+
+
+def wide(count: int) -> Stream:
+    """Return a stream of tuples of so many tiles."""
+    return stream(2, value=TupleType((TILE,) * count))
 
 
 REFUSED: list[tuple[Callable[[], object], str]] = [
@@ -453,6 +461,64 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         lambda: Map(Matmul())(stream(2), stream(2, value=TileType(4, 2, F16))),
         "Map(Matmul) is given 2x4 float32, 4x2 float16: expected one element type",
     ),
+    (
+        lambda: Zip()(*[wide(64)] * 4, stream(2)),
+        "Zip makes tuples of 257 values, those inside of others counted: expected at most 256",
+    ),
+    *(
+        (
+            lambda choice=choice: Selectors(np.array(choice), 3)(),
+            f"Selectors is given an array {shape} of {dtype}: expected integers [..., k]",
+        )
+        for choice, shape, dtype in (([0], "[1]", "int64"), ([[0.0]], "[1, 1]", "float64"))
+    ),
+    *(
+        (
+            lambda low=low, high=high: Selectors(np.array([[low], [high]]), 3)(),
+            f"Selectors names streams {low} to {high}: expected 0 to 2",
+        )
+        for low, high in ((-1, 2), (0, 3))
+    ),
+    (
+        lambda: Selectors(np.array([[[0, 2], [1, 2]], [[1, 0], [1, 1]]]), 3)(),  # noqa: PLW0108 - its line is asked for
+        "Selectors names stream 1 twice in row [1, 1]: expected each at most once",
+    ),
+    *(
+        (
+            lambda tiles=tiles, hits=hits: ExpertAddresses(tiles)(
+                stream(2, value=SelectorType(3, hits))
+            ),
+            f"ExpertAddresses({tiles}) is steered by emit_1.0 [2] of selector of 3: expected at "
+            "least 1 tile and one-hot selectors",
+        )
+        for tiles, hits in ((0, 1), (2, 2))
+    ),
+    (
+        lambda: Streamify(shape=(2, -1), strides=(1, 1))(buffers(2, of=(3,))),
+        "Streamify reads buffer [3] of 2x4 float32 with shape (2, -1): expected no dimension "
+        "below 0",
+    ),
+    (
+        lambda: Streamify(shape=(2,), strides=(-1,))(buffers(2, of=(3,))),
+        "Streamify reads tiles -1 to 0 of buffer [3] of 2x4 float32: expected 0 to 2",
+    ),
+    (
+        lambda: Streamify(shape=(2,), strides=(1,), offset=2)(buffers(2, of=(3,))),
+        "Streamify reads tiles 2 to 3 of buffer [3] of 2x4 float32: expected 0 to 2",
+    ),
+    *(
+        (
+            lambda strides=strides: Streamify(offset=1, strides=strides)(buffers(2, of=(3,))),
+            f"Streamify reads buffer [3] of 2x4 float32 with shape None and strides {strides}: "
+            "expected both, with one stride for each dimension",
+        )
+        for strides in (None, (1,))
+    ),
+    (
+        lambda: Streamify(shape=(), strides=())(buffers(2, of=(3,))),
+        "Streamify reads buffer [3] of 2x4 float32 with shape () and strides (): expected both, "
+        "with one stride for each dimension",
+    ),
 ]
 
 
@@ -482,6 +548,20 @@ ACCEPTED: list[tuple[Callable[[], Stream], str]] = [
         "[D_feedback[1]] of 2x4 float32",
     ),
     (lambda: Map(PadRows(2))(stream(2)), "[2] of 2x4 float32"),
+    (Selectors(np.array([[0, 2], [1, 2]]), 3), "[1, 2] of selector of 3"),
+    (Selectors(np.zeros((2, 0), int), 0), "[1, 2] of selector of 0"),
+    (
+        lambda: ExpertAddresses(1)(stream(2, value=SelectorType(3, 1))),
+        "[2, 1, 1] of 1x1 uint64",
+    ),
+    (
+        lambda: Streamify(shape=(3,), strides=(-1,), offset=2)(buffers(2, of=(3,))),
+        "[2, 3] of 2x4 float32",
+    ),
+    (
+        lambda: Streamify(shape=(0,), strides=(5,), offset=9)(buffers(2, of=(3,))),
+        "[2, 0] of 2x4 float32",
+    ),
     (lambda: Map(LeadingCols(4))(stream(2)), "[2] of 2x4 float32"),
     (lambda: Map(LeadingCols(1))(stream(2)), "[2] of 2x1 float32"),
     (
@@ -532,6 +612,13 @@ def test_what_does_not_fit_is_refused_where_it_is_wired(
         wire()
     assert message == caught.value.message
     assert (__file__, wire.__code__.co_firstlineno) == (caught.value.file, caught.value.line)
+
+
+def test_the_most_values() -> None:
+    """A tuple of 256 values is an element."""
+    with Program("wide"):
+        assert isinstance(value := Zip()(*[wide(64)] * 4).value, TupleType)
+    assert value.count == 256
 
 
 @pytest.mark.parametrize(

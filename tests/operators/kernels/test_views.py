@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fabric import Layout, ShapeError
-from operators.kernels.following import followed, readable, rows_layout
+from operators.kernels.following import (
+    followed,
+    followed_rows,
+    followed_whole,
+    readable,
+    rows_layout,
+)
 from operators.kernels.kernel import Operand
 from operators.kernels.schedule import Schedule, divisors, fit
 from operators.kernels.tensors import Computed, Stored, View
@@ -220,3 +226,45 @@ def test_fit_divides_and_is_near_the_wish(size: int, wish: int) -> None:
     if found != below:
         assert 4 * below < min(wish, size)
         assert below < found <= 8 * wish
+
+
+def test_what_is_followed() -> None:
+    """Of several operands that come so the last one; none that is repeated or of another shape."""
+    rows, columns = Layout.tiled((4, 6), (2, 6)), Layout.tiled((4, 6), (4, 3))
+    again = rows.again(3)
+
+    def view(layout: Layout) -> View:
+        return View.of(Computed("x", layout.shape, FLOAT, layout))
+
+    stored = View.of(Stored.of("w", (4, 6), FLOAT, None))
+    other = view(Layout.tiled((1, 6), (1, 6)))
+    schedule, wish = Schedule(tile_rows=4), Layout.tiled((4, 6), (4, 6)).nested([])
+    for views, any_tiles, whole in (
+        ((view(rows), view(columns)), columns, rows),
+        ((view(columns), view(rows)), rows, rows),
+        ((view(rows), stored), rows, rows),
+        ((view(columns),), columns, wish),
+        ((view(rows), view(again)), rows, rows),
+        ((view(again),), wish, wish),
+        ((stored,), wish, wish),
+    ):
+        assert any_tiles == followed(views, (4, 6), schedule, whole_rows=False)
+        assert whole == followed(views, (4, 6), schedule, whole_rows=True)
+    assert wish == followed((other,), (4, 6), schedule, whole_rows=False)
+
+    # The rows of what is read, with other columns.
+    for last, found in ((rows, (2, 9)), (columns, (4, 9)), (again, (4, 9))):
+        assert found == followed_rows((view(last),), (4, 9), schedule).tile
+    assert followed_rows((view(rows), view(columns)), (4, 9), schedule).tile == (2, 9)
+    # Whole along a dimension: as it comes, or in tiles of the schedule's rows.
+    for dims, layout, tile in (
+        ((1,), rows, (2, 6)),
+        ((1,), columns, (4, 6)),
+        ((0,), columns, (4, 3)),
+        ((0,), rows, (4, 6)),
+        ((0, 1), rows, (4, 6)),
+    ):
+        (whole,) = followed_whole((view(layout),), dims, Schedule(tile_rows=4, tile_cols=8))
+        assert tile == whole.tile
+    sized = followed_whole((view(rows), view(Layout.tiled((4, 9), (4, 3)))), (1,), schedule)
+    assert [((4, 6), (2, 6)), ((4, 9), (2, 9))] == [(each.shape, each.tile) for each in sized]
