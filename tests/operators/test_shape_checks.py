@@ -519,6 +519,37 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         "Streamify reads buffer [3] of 2x4 float32 with shape () and strides (): expected both, "
         "with one stride for each dimension",
     ),
+    *(
+        (
+            lambda shape=shape, tile=tile: LinearOffChipLoad(np.zeros(shape), tile)(),
+            f"LinearOffChipLoad cuts a tensor {list(shape)} into tiles of {tile[0]}x{tile[1]}: "
+            "expected tiles that divide its last two dimensions",
+        )
+        for shape, tile in (
+            ((4,), (1, 1)),
+            ((4, 4), (0, 2)),
+            ((4, 4), (2, 0)),
+            ((4, 4), (2, 3)),
+            ((4, 4), (-2, 2)),
+        )
+    ),
+    (
+        lambda: LinearOffChipLoad(np.zeros((4, 4)), (2, 2), (2, -1), (1, 1))(),  # noqa: PLW0108 - its line is asked for
+        "LinearOffChipLoad has a view of [2, -1]: expected no dimension below 0",
+    ),
+    *(
+        (
+            lambda rows=rows, view=view: LinearOffChipLoad(np.zeros((rows, 4)), (2, 2), *view)(),
+            f"LinearOffChipLoad reads tiles {found} of a tensor [{rows}, 4] in tiles of 2x2 with a "
+            f"view of {list(view[0])} and strides {list(view[1])}: expected {expected}",
+        )
+        for rows, view, found, expected in (
+            (4, ((2,), (1,), 3), "3 to 4", "0 to 3"),
+            (4, ((2, 3), (-1, 1), 0), "-1 to 2", "0 to 3"),
+            (4, ((2, 3), (2, -1), 1), "-1 to 3", "0 to 3"),
+            (0, ((1,), (1,), 0), "0 to 0", "none, since there is nothing to read"),
+        )
+    ),
 ]
 
 
@@ -548,6 +579,10 @@ ACCEPTED: list[tuple[Callable[[], Stream], str]] = [
         "[D_feedback[1]] of 2x4 float32",
     ),
     (lambda: Map(PadRows(2))(stream(2)), "[2] of 2x4 float32"),
+    (LinearOffChipLoad(np.zeros((4, 4)), (4, 4)), "[1, 1, 1] of 4x4 bfloat16"),
+    (LinearOffChipLoad(np.zeros((4, 4)), (2, 2), (2,), (1,), 2), "[1, 2] of 2x2 bfloat16"),
+    (LinearOffChipLoad(np.zeros((4, 4)), (2, 2), (4,), (-1,), 3), "[1, 4] of 2x2 bfloat16"),
+    (LinearOffChipLoad(np.zeros((4, 4)), (2, 2), (0,), (7,), 9), "[1, 0] of 2x2 bfloat16"),
     (Selectors(np.array([[0, 2], [1, 2]]), 3), "[1, 2] of selector of 3"),
     (Selectors(np.zeros((2, 0), int), 0), "[1, 2] of selector of 0"),
     (
