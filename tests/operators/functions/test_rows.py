@@ -238,6 +238,10 @@ def test_parts_that_are_valid() -> None:
     assert [(2, 3, 0), (2, 1, 1), (1, 3, 0), (1, 1, 1)] == [
         (part.valid_rows, part.valid_cols, stop) for part, stop in parts if isinstance(part, Tile)
     ]
+    less = SplitTiles(2, 3).apply(Tile(4, 6, FLOAT, valid_rows=1, valid_cols=2))
+    assert [(1, 2), (1, 0), (0, 2), (0, 0)] == [
+        (part.valid_rows, part.valid_cols) for part, _ in less if isinstance(part, Tile)
+    ]
     assert all(part.in_memory for part, _ in parts if isinstance(part, Tile))
     assert [[0, 1, 2], [6, 7, 8]] == values(parts[0][0])  # type: ignore[arg-type]
     assert [[15, 16, 17], [21, 22, 23]] == values(parts[3][0])  # type: ignore[arg-type]
