@@ -32,7 +32,6 @@ __all__ = [
     "divided",
     "is_whole",
     "largest",
-    "minus",
     "narrow",
     "plus",
     "roomy",
@@ -120,14 +119,6 @@ def plus(left: Array, right: Array) -> Array:
     if is_whole(left):
         left, right = roomy(largest(left) + largest(right), left, right)
     found: Array = left + right
-    return found
-
-
-def minus(left: Array, right: Array) -> Array:
-    """Return ``left - right``."""
-    if is_whole(left):
-        left, right = roomy(largest(left) + largest(right), left, right)
-    found: Array = left - right
     return found
 
 

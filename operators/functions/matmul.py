@@ -546,6 +546,8 @@ class Convolved(Step):
     @override
     def compute(self, *values: Array) -> Array:
         image, weights, *bias = values
+        products = largest(image) * largest(weights) * weights.shape[1]
+        image, weights, *bias = roomy(products + sum(map(largest, bias)), *values)
         groups = self.image[0]
         rank = len(self.windows.size)
         seen = self.windows.of(image.reshape(self.image))

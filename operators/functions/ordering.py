@@ -401,8 +401,12 @@ class Put(OnAxes):
                 np.put_along_axis(result, where[..., each, None], numbers[..., each, None], axis=-1)
             return result
         if is_whole(result):
-            bound = (largest(result) + largest(numbers)) * (1 + where.shape[-1])
-            result, numbers = roomy(bound, result, numbers)
+            there, more = (largest(each).bit_length() for each in (result, numbers))
+            times = where.shape[-1]
+            bits = there + more * times
+            if self.name != "prod":
+                bits = max(there, more) + (1 + times).bit_length()
+            result, numbers = roomy(1 << min(bits, 64), result, numbers)
         lead = np.indices(where.shape, sparse=True)[:-1]
         _PUTTING[self.name].at(result, (*lead, where), numbers)
         return result

@@ -17,6 +17,7 @@ from fabric.graph.arguments.checks import Unfit, check_of, several
 from fabric.graph.arguments.described import Described
 from fabric.graph.arguments.keywords import taking
 from operators import (
+    Accum,
     Consumer,
     Flatten,
     LinearOffChipLoad,
@@ -24,6 +25,8 @@ from operators import (
     Map,
     RaggedIntegers,
     RandomOffChipLoad,
+    Reshape,
+    RetileRow,
     SiLU,
 )
 from tests.mistakes.users import Half
@@ -299,3 +302,20 @@ def test_ragged_rows() -> None:
         "what is stored is a matrix, at cycle "
     )
     assert __file__ == report.error["file"]
+
+
+def test_rows_of_several_heights() -> None:
+    """Tiles side by side are as high as the first one; the run says which row has another."""
+    with Program("heights", mode="functional") as made:
+        addresses = RaggedIntegers([[0, 1], [2, 3], [4], [5], [6, 7], [8]])()
+        rows = RandomOffChipLoad(np.ones((18, 64)), (2, 64))(addresses)
+        pairs, _ = Reshape(chunk=2)(Accum(RetileRow())(rows))
+        LinearOffChipStore("y", name="store")(pairs)
+
+    report = simulate(made)
+
+    assert report.error is not None
+    assert report.error["message"].startswith(
+        "store: row of tiles 2 has a tile 2 high: expected 4, as in the tile it begins with, at "
+        "cycle "
+    )

@@ -34,6 +34,7 @@ from operators import (
     LinearOffChipLoad,
     MatmulSum,
     Partition,
+    Promote,
     Reassemble,
     Repeat,
     RetileRow,
@@ -162,6 +163,24 @@ def test_a_repeated_buffer_is_held_until_it_was_read_as_often(count: int) -> Non
     assert ("completed", 0) == (report.status, memory.held_bytes)
     # Two buffers wait for the one before: two cycles for each time it is read again.
     assert 2 * 2 * (count - 1) == _waited(report)["bufferize_1"] - _waited(once)["bufferize_1"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_an_expanded_buffer_is_held_until_it_was_read_as_often(count: int) -> None:
+    """Each element of the reference is a reader; an empty group has none, and the room is free."""
+
+    def wire(count: int) -> list[Stream]:
+        buffers = Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
+        guide = _source([[0] * count] * 3, 2, 3, count)
+        return [Streamify()(Expand()(Promote(0)(buffers), guide))]
+
+    once, _, _ = _run(lambda: wire(1), 2)
+    report, found, memory = _run(lambda: wire(count), 2)
+    assert [[[each] * count for each in ([1, 2], [3, 4], [5, 6])]] == found
+    assert ("completed", 0) == (report.status, memory.held_bytes)
+    # Two buffers wait for the one before: two cycles for each time it is read again.
+    more = _waited(report)["bufferize_1"] - _waited(once)["bufferize_1"]
+    assert more == 2 * 2 * (count - 1) if count else more < 0
 
 
 @pytest.mark.parametrize("hits", [(), (0,), (0, 1), (0, 1, 2)])

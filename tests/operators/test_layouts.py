@@ -185,6 +185,14 @@ def test_sum() -> None:
     assert part.no_layout == "sum_2: its groups are parts of a dimension"
 
 
+def test_sum_of_what_is_read_again() -> None:
+    """Tiles that are added to themselves are of the same tensor, tile by tile."""
+    with Program("again"):
+        blocks = LinearOffChipLoad(np.ones((8, 8)), (4, 2))()
+        total = Accum(Sum())(Repeat(3)(blocks))
+    assert total.layout == blocks.layout
+
+
 def test_load() -> None:
     """A view by strides says what it reads; once for each element of a reference, too."""
     x = np.ones((8, 8))
@@ -234,9 +242,12 @@ class TestDropped:
             total = Map(Add(), name="total")(rows, columns)
             pairs = Zip(name="pairs")(rows, columns)
             fine = Zip()(rows, rows)
+            unknown = Map(Matmul(transposed=True), name="product")(rows, rows)
+            hidden = Zip()(rows, unknown), Zip()(unknown, rows)
         for stream in (total, pairs):
             assert str(stream.no_layout).startswith(f"{stream.name[:5]}: it joins (8x8 in tiles")
         assert fine.layout == rows.layout
+        assert {"product: Matmul makes another tensor"} == {each.no_layout for each in hidden}
 
 
 class TestStated:

@@ -533,6 +533,47 @@ def test_where_it_overflowed() -> None:
     ) == error["message"]
 
 
+INT8, INT64 = np.dtype(np.int8), np.dtype(np.int64)
+REFUSALS: list[tuple[Function, tuple[Matrix, ...], str]] = [
+    (RowSum(), ([[1, 1, 1, 1], [100, 20, 7, 1]],), "128 from [100, 20, 7, 1] at [1, 0]"),
+    (RowSum(), ([[100, 20, 6, 1, 1]],), "128 from [100, 20, 6, 1, ...] at [0, 0]"),
+    (RowSum(), ([[-100, -28, -1]],), "-129 from [-100, -28, -1] at [0, 0]"),
+    (Add(), ([[0, 0, 0], [0, 0, 5]], [[1, 2, 125]]), "130 from 5 and 125 at [1, 2]"),
+    (Add(), ([[1, 2, 125]], [[0], [3]]), "128 from 125 and 3 at [1, 2]"),
+    (Div(), ([[7, 8]], [[1, 3]]), "8/3 from 8 and 3 at [0, 1]"),
+    (Div(), ([[7]], [[0]]), "inf from 7 and 0 at [0, 0]"),
+    (Div(), ([[-7]], [[0]]), "-inf from -7 and 0 at [0, 0]"),
+    (Div(), ([[0]], [[0]]), "nan from 0 and 0 at [0, 0]"),
+    (Div(), ([[-128]], [[-1]]), "128 from -128 and -1 at [0, 0]"),
+    (Quotient("int8"), ([[4, 6], [2, 9]], [[2], [2]]), "9/2 from 9 and 2 at [1, 1]"),
+    (Matmul(), ([[1, 1], [9, 8]], [[1, 8], [2, 7]]), "128 from [9, 8] and [8, 7] at [1, 1]"),
+]
+
+
+@pytest.mark.parametrize(("function", "operands", "told"), REFUSALS)
+def test_what_is_told(function: Function, operands: tuple[Matrix, ...], told: str) -> None:
+    """The number, at most four of those that it is made of, and its place."""
+    with pytest.raises(ValueError, match=r" gives ") as caught:
+        function.apply(*(tile_of(each, INT8) for each in operands))
+    assert str(caught.value) == (
+        f"{type(function).__name__} gives {told}: expected a whole number from -128 to 127, as "
+        "int8 holds them"
+    )
+
+
+@pytest.mark.parametrize("dtype", [INT8, INT64, np.dtype(np.uint64)])
+def test_up_to_the_ends(dtype: Any) -> None:
+    """The least and the largest number are results like any other, and none beyond them."""
+    least, most = ends_of(dtype)
+    for number, step in ((least, -1), (most, 1)):
+        tiles = [tile_of([[number - step]], dtype), tile_of([[1]], dtype)]
+        function = Add() if step == 1 else Chain(2, (Pointwise((0, 1), dtype, "sub"),))
+        found = function.apply(*tiles)
+        assert [[number]] == numbers_in(found)
+        with pytest.raises(ValueError, match=f" gives {number + step} "):
+            function.apply(found, tiles[1])
+
+
 def test_sums_on_the_way() -> None:
     """An accumulator passes the ends of 64 bits; what it emits is what the type holds."""
     most = 2**63 - 1

@@ -9,16 +9,34 @@ import numpy as np
 import pytest
 
 from fabric import ShapeError, Tile, TileType
-from fabric.extend import number_in
+from fabric.extend import Empty, number_in
+from fabric.graph.values.dims import symbol
 from operators import (
     INTEGER,
+    Add,
+    AsType,
+    AttentionScores,
     CacheWriteAddress,
     Exp,
+    LeadingCols,
+    MaskScores,
+    Matmul,
+    MatmulSum,
+    PadRows,
+    Quotient,
+    RetileCol,
+    RetileRow,
     RowAppend,
     RowMaximum,
     RowSum,
+    ScaledAdd,
     SetOffset,
+    ShiftedExp,
     SignalAllRead,
+    SiLU,
+    SplitCols,
+    SplitRows,
+    SplitTiles,
     Sum,
 )
 from operators.tiles.integers import integer
@@ -151,3 +169,157 @@ class TestSums:
 
         assert number_in(signal.finish(state, INTEGER, False)) == 1
         assert signal.fixed_cycles == 1
+
+
+VALID: list[tuple[Any, tuple[tuple[int, ...], ...], tuple[int, ...]]] = [
+    (SiLU(), ((3, 4, 1, 2),), (3, 4, 1, 2)),
+    (Exp(), ((3, 4, 1, 2),), (3, 4, 1, 2)),
+    (AsType("bfloat16"), ((3, 4, 1, 2),), (3, 4, 1, 2)),
+    (Add(), ((3, 4, 1, 2), (3, 4, 2, 1)), (3, 4, 2, 2)),
+    (Add(), ((1, 4, 1, 3), (3, 4, 2, 1)), (3, 4, 2, 3)),
+    (Add(), ((1, 4, 1, 1), (3, 4, 0, 2)), (3, 4, 0, 2)),
+    (Add(), ((3, 4, 2, 1), (1, 4, 1, 3)), (3, 4, 2, 3)),
+    (Add(), ((3, 4, 0, 3), (1, 4, 1, 2)), (3, 4, 0, 3)),
+    (Add(), ((3, 1, 2, 1), (3, 4, 1, 3)), (3, 4, 2, 3)),
+    (Add(), ((3, 1, 1, 1), (3, 4, 2, 0)), (3, 4, 2, 0)),
+    (Add(), ((3, 4, 1, 2), (3, 1, 2, 1)), (3, 4, 2, 2)),
+    (Add(), ((3, 4, 1, 0), (1, 1, 1, 1)), (3, 4, 1, 0)),
+    (Matmul(), ((3, 4, 2, 1), (4, 5, 3, 2)), (3, 5, 2, 2)),
+    (Matmul(transposed=True), ((3, 4, 2, 1), (5, 4, 3, 2)), (3, 5, 2, 3)),
+    (LeadingCols(2), ((3, 4, 1, 3),), (3, 2, 1, 2)),
+    (LeadingCols(2), ((3, 4, 1, 1),), (3, 2, 1, 1)),
+    (PadRows(5), ((3, 4, 1, 2),), (5, 4, 1, 2)),
+    (PadRows(3), ((3, 4, 1, 2),), (3, 4, 1, 2)),
+    (RowAppend(), ((4, 3, 1, 2), (2, 3, 1, 1)), (4, 3, 3, 2)),
+    (RowAppend(), ((4, 3, 2, 3), (2, 3, 2, 1)), (4, 3, 4, 3)),
+    (ScaledAdd(), ((3, 4, 1, 2), (3, 4, 2, 3)), (3, 4, 1, 2)),
+    (AttentionScores(1.0), ((3, 4, 2, 1), (5, 4, 3, 2)), (3, 5, 2, 3)),
+    (MaskScores(), ((4, 5, 2, 3), (2, 5, 1, 1)), (4, 5, 2, 3)),
+    (Quotient("float32"), ((3, 4, 1, 2), (3, 1, 2, 1)), (3, 4, 1, 4)),
+    (ShiftedExp(), ((3, 4, 1, 2), (3, 1, 2, 1), (3, 1, 2, 1)), (3, 4, 1, 2)),
+    (RowSum(), ((3, 4, 1, 2),), (3, 1, 1, 1)),
+    (RowMaximum(), ((3, 4, 2, 2),), (3, 1, 2, 1)),
+]
+"""Functions, rows, columns, valid rows and valid columns of operands, and those of the result."""
+
+
+@pytest.mark.parametrize(("function", "operands", "result"), VALID)
+def test_valid(
+    function: Any, operands: tuple[tuple[int, ...], ...], result: tuple[int, ...]
+) -> None:
+    """How much of a result is valid, with data and without; its size is what was inferred."""
+    for data in (False, True):
+        tiles = [
+            Tile(
+                rows,
+                cols,
+                FLOAT,
+                np.ones((rows, cols), np.float32) if data else None,
+                valid_rows=valid_rows,
+                valid_cols=valid_cols,
+            )
+            for rows, cols, valid_rows, valid_cols in operands
+        ]
+        found = function.apply(*tiles)
+        inferred = function.infer(*(TileType(rows, cols, FLOAT) for rows, cols, *_ in operands))
+
+        assert result == (found.rows, found.cols, found.valid_rows, found.valid_cols)
+        assert inferred == TileType(found.rows, found.cols, found.dtype)
+        assert (found.data is not None) is data
+        if data:
+            assert (found.data.shape, found.data.dtype) == (result[:2], found.dtype)
+
+
+def test_parts_that_are_valid() -> None:
+    """Each part has what is valid of its place, lies where the tile does, and closes its row."""
+    numbers = np.arange(24, dtype=np.float32).reshape(4, 6)
+    whole = Tile(4, 6, FLOAT, numbers, in_memory=True, valid_rows=3, valid_cols=4)
+    parts = SplitTiles(2, 3).apply(whole)
+    assert [(2, 3, 0), (2, 1, 1), (1, 3, 0), (1, 1, 1)] == [
+        (part.valid_rows, part.valid_cols, stop) for part, stop in parts if isinstance(part, Tile)
+    ]
+    less = SplitTiles(2, 3).apply(Tile(4, 6, FLOAT, valid_rows=1, valid_cols=2))
+    assert [(1, 2), (1, 0), (0, 2), (0, 0)] == [
+        (part.valid_rows, part.valid_cols) for part, _ in less if isinstance(part, Tile)
+    ]
+    assert all(part.in_memory for part, _ in parts if isinstance(part, Tile))
+    assert [[0, 1, 2], [6, 7, 8]] == values(parts[0][0])  # type: ignore[arg-type]
+    assert [[15, 16, 17], [21, 22, 23]] == values(parts[3][0])  # type: ignore[arg-type]
+
+    for split, flags, valid, first in (
+        (SplitRows(), [1, 1, 1, 0], 4, [0, 1, 2, 3, 4, 5]),
+        (SplitRows(valid_only=True), [1, 1, 1], 4, [0, 1, 2, 3, 4, 5]),
+        (SplitCols(), [1, 1, 1, 1, 0, 0], 3, [0, 6, 12, 18]),
+        (SplitCols(valid_only=True), [1, 1, 1, 1], 3, [0, 6, 12, 18]),
+    ):
+        lines = [part for part, stop in split.apply(whole) if isinstance(part, Tile) and not stop]
+        assert flags == [part.valid_rows for part in lines]
+        assert {(1, valid, True)} == {
+            (each.rows, each.valid_cols, each.in_memory) for each in lines
+        }
+        assert [first] == values(lines[0])
+
+
+def test_parts_of_no_columns() -> None:
+    """Rows of tiles without columns are empty, each of its own."""
+    assert [(Empty(0), 1)] * 2 == SplitTiles(2, 3).apply(Tile(4, 0, FLOAT))
+    assert [] == SplitTiles(2, 3).apply(Tile(0, 3, FLOAT))
+    for rows, cols in ((3, 3), (4, 4)):
+        with pytest.raises(ValueError, match=r" is cut into 2x3: expected a divisor of each$"):
+            SplitTiles(2, 3).apply(Tile(rows, cols, FLOAT))
+
+
+def test_parts_put_together() -> None:
+    """Valid rows below each other are added up, and so are valid columns beside each other."""
+    one = tile(np.ones((2, 3)), valid_rows=1, valid_cols=2, in_memory=True)
+    two = tile(np.zeros((2, 3)), valid_rows=2, valid_cols=3)
+    for kind, size, valid in ((RetileRow(), (4, 3), (3, 2)), (RetileCol(), (2, 6), (1, 5))):
+        result = kind.infer(2, TileType(2, 3, FLOAT))
+        state = kind.update(kind.update(kind.start(result, True), one), two)
+        for functional in (True, False):
+            found = kind.finish(state, result, functional)
+            assert (*size, *valid, True) == (
+                found.rows, found.cols, found.valid_rows, found.valid_cols, found.in_memory
+            )  # fmt: skip
+            assert (found.data is not None) is functional
+        for type_, rows, cols in (
+            (TileType(4, 3, FLOAT), *((0, 3) if size[0] == 4 else (4, 0))),
+            (TileType(symbol("n"), symbol("m"), FLOAT), 0, 0),
+        ):
+            nothing = kind.finish([], type_, True)
+            assert nothing.data is not None
+            assert (rows, cols) == (nothing.rows, nothing.cols) == nothing.data.shape
+            assert kind.finish([], type_, False).data is None
+        assert [24, 24, 0] == [
+            kind.growth_bytes(None, one), kind.growth_bytes([one], two), kind.start_bytes(result)
+        ]  # fmt: skip
+
+
+def test_room_of_sums() -> None:
+    """The first tile becomes a sum of unknown size: later ones take no more room."""
+    x = tile([[1, 2, 3]])
+    unknown = TileType(symbol("n"), 3, FLOAT)
+    assert [12, 0, 0, 12] == [
+        Sum().growth_bytes(None, x),
+        Sum().growth_bytes(Sum().update(None, x), x),
+        Sum().start_bytes(unknown),
+        Sum().start_bytes(TileType(1, 3, FLOAT)),
+    ]
+    assert [] == values(Sum().finish(None, unknown, True))
+    assert Sum().finish(None, unknown, False).data is None
+    product = MatmulSum(transposed=True)
+    a, b = tile(np.ones((3, 2))), tile(np.ones((5, 2)))
+    assert [4 * 3 * 5, 0] == [
+        product.growth_bytes(None, a, b), product.growth_bytes(product.update(None, a, b), a, b)
+    ]  # fmt: skip
+
+
+def test_signals_are_of_one_value() -> None:
+    """Of none or of two there is no signal; nothing is computed."""
+    with pytest.raises(ShapeError, match=r"^what is given nothing: expected 1 value$"):
+        SignalAllRead().check("what", ())
+    assert (0, 0, 1) == (
+        SignalAllRead().flops(INTEGER),
+        SignalAllRead().operand_bytes(INTEGER),
+        SignalAllRead().roundings,
+    )

@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fabric import Layout
+from operators.kernels.attention import plan_attention
 from operators.kernels.attention_keys import Heads, Mask, Part, Visits, causal, visits
+from operators.kernels.schedule import Schedule
+from operators.kernels.tensors import Computed, Stored, View
 from tests.profiles import examples
 
 SIZES = st.integers(1, 3)
@@ -142,3 +146,44 @@ def test_lowest_number(others: float, expected: tuple[tuple[int, ...], ...]) -> 
     found = visits(Heads(1, 1, 1, 1, 1, 2), (Part(4, 2, knows_rows=False),), _mask(bias))
 
     assert expected == found.tiles
+
+
+def _view(*shape: int, is_computed: bool = False) -> View:
+    dtype = np.dtype(np.float32)
+    if is_computed:
+        return View.of(Computed("x", shape, dtype, Layout.tiled(shape, (1, 1, *shape[2:]))))
+    return View.of(Stored.of("x", shape, dtype, None))
+
+
+@pytest.mark.parametrize(
+    ("keys", "wish", "columns", "padded"),
+    [
+        (12, 4, 4, 12),
+        (10, 4, 2, 10),
+        (3, 8, 3, 3),
+        # Half the wish is enough; what is less than that is padded, and so is what is more.
+        (14, 6, 6, 18),
+        (97, 16, 16, 112),
+        (22, 4, 2, 22),
+        (26, 6, 6, 30),
+    ],
+)
+def test_tiles_of_keys(keys: int, wish: int, columns: int, padded: int) -> None:
+    """In memory near the wish; those that a kernel gives are divided."""
+    schedule = Schedule(tile_keys=wish, tile_rows=4)
+
+    def heads(*parts: View) -> Heads:
+        queries = _view(2, 6, 20, 8)
+        return plan_attention(
+            "a", queries, parts, parts, None, scale=1.0, dtype=queries.dtype, schedule=schedule
+        ).heads
+
+    found = heads(_view(2, 6, keys, 8))
+    assert Heads(2, 6, 1, 20, 4, columns) == found
+    assert (2 * 6 * 5, 5, 6) == (found.tasks, found.query_tiles, found.heads)
+    assert Part(keys, columns, knows_rows=False).tiles * columns == padded
+    assert keys % heads(_view(2, 6, keys, 8, is_computed=True)).columns == 0
+    # Three heads that an expand made of one are a group; of two parts the wider tiles count.
+    shared = _view(2, 2, 1, keys, 8).expanded((2, 2, 3, keys, 8)).reshaped((2, 6, keys, 8))
+    assert Heads(2, 2, 3, 20, 4, columns) == heads(shared)
+    assert max(columns, wish) == heads(shared, _view(2, 6, 2 * wish, 8)).columns

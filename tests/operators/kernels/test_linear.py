@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -246,3 +246,105 @@ def test_narrow_weights(order: Order) -> None:
     assert narrow.off_chip_traffic_bytes is not None
     saved = wide.off_chip_traffic_bytes - narrow.off_chip_traffic_bytes
     assert saved == weight.size * 4 - weight.size // 2
+
+
+def computed(shape: tuple[int, ...], tile: tuple[int, ...]) -> View:
+    """Return what a kernel gives in these tiles."""
+    return View.of(Computed("given", shape, FLOAT32, Layout.tiled(shape, tile)))
+
+
+PLANS: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
+    # 12 rows in three tiles of 4; 40 columns in five of 8. Loops: n is the one of five.
+    ({}, ("weight", (4, 24), 8, 1, None, (5, 3))),
+    ({"order": "row"}, ("row", (4, 24), 8, 1, None, (3, 5))),
+    ({"order": "output"}, ("output", (4, 6), 8, 1, None, (3, 5, 4))),
+    ({"order": "output", "tile_rows": 12}, ("output", (12, 6), 8, 1, None, (5, 4))),
+    # All rows in one tile: the weights pass once anyway.
+    ({"tile_rows": 12}, ("row", (12, 24), 8, 1, None, (5,))),
+    # 20 columns for each of two units: 5 divides that, and is not far from 8. Three divide nothing.
+    ({"units": 2}, ("weight", (4, 24), 5, 2, None, (4, 3))),
+    ({"units": 3}, ("weight", (4, 24), 5, 2, None, (4, 3))),
+    ({"units": 2, "size": 26}, ("weight", (4, 24), 13, 2, None, (1, 3))),
+    # Nothing near 8 divides 97: 13 tiles, the last one padded.
+    ({"size": 97}, ("weight", (4, 24), 8, 1, 97, (13, 3))),
+    # Units with 262 columns each have tiles of 2, an eighth of the wish; with 131 they had 1.
+    ({"units": 2, "size": 524, "tile_cols": 16}, ("weight", (4, 24), 2, 2, None, (131, 3))),
+    ({"units": 2, "size": 262, "tile_cols": 16}, ("weight", (4, 24), 16, 1, 262, (17, 3))),
+    # A bias that is computed cannot be padded.
+    (
+        {"units": 2, "size": 262, "tile_cols": 16, "bias": computed((262,), (262,))},
+        ("weight", (4, 24), 2, 1, None, (131, 3)),
+    ),
+    # Columns are summed as they come, in rows up to four times as wide as what comes.
+    (
+        {"order": "row", "size": 32, "x": computed((12, 8), (4, 2))},
+        ("row", (4, 2), 32, 1, None, (3, 1, 4)),
+    ),
+    (
+        {"order": "row", "size": 32, "units": 4, "x": computed((12, 8), (4, 2))},
+        ("row", (4, 2), 8, 4, None, (3, 1, 4)),
+    ),
+    (
+        {"order": "row", "size": 33, "x": computed((12, 8), (4, 2))},
+        ("row", (4, 8), 3, 1, None, (3, 11)),
+    ),
+    (
+        {"size": 32, "x": computed((4, 8), (4, 2))},
+        ("row", (4, 2), 32, 1, None, (1, 4)),
+    ),
+    # Tiles with less than a quarter of the rows wished are put together.
+    ({"tile_rows": 5, "size": 16, "x": computed((20, 8), (1, 8))},
+     ("weight", (5, 8), 8, 1, None, (2, 4))),
+    ({"tile_rows": 4, "size": 16, "x": computed((20, 8), (1, 8))},
+     ("weight", (1, 8), 8, 1, None, (2, 20))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given_", "plan"), PLANS)
+def test_how_linear_layers_are_tiled(given_: dict[str, Any], plan: tuple[Any, ...]) -> None:
+    """Order, tiles of rows, columns of a tile, units, columns kept of padded ones, and loops."""
+    wishes = {"tile_rows": 4, "tile_cols": 8, "tile_inner": 6} | given_
+    size, x = wishes.pop("size", 40), wishes.pop("x", stored("x", (12, 24)))
+    bias = wishes.pop("bias", None)
+    weight = stored("w", (size, x.shape[-1]))
+    kernel = linear("linear", x, weight, bias, FLOAT32, Schedule(**wishes))
+
+    nest = kernel.nest
+    assert plan == (nest.order, nest.left.tile, nest.cols, nest.units, kernel.keeps, nest.trips)
+
+
+BATCHED: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
+    ({}, ("weight", (1, 4, 24), 8, False, (2, 5, 3))),
+    ({"order": "row"}, ("row", (1, 4, 24), 8, False, (2, 3, 5))),
+    ({"order": "output"}, ("output", (1, 4, 6), 8, False, (2, 3, 5, 4))),
+    ({"tile_rows": 12}, ("row", (1, 12, 24), 8, False, (2, 5))),
+    # Columns come eight times as wide as wished, and wider than that.
+    (
+        {"right": computed((2, 24, 64), (1, 24, 64))},
+        ("weight", (1, 4, 24), 64, False, (2, 1, 3)),
+    ),
+    (
+        {"right": computed((2, 24, 72), (1, 24, 72))},
+        ("weight", (1, 4, 24), 8, False, (2, 9, 3)),
+    ),
+    # By rows of its columns, and in tiles of both batches.
+    (
+        {"right": computed((2, 40, 24), (1, 10, 24)).permuted((0, 2, 1))},
+        ("weight", (1, 4, 24), 10, True, (2, 4, 3)),
+    ),
+    (
+        {"right": computed((2, 24, 40), (2, 24, 10))},
+        ("weight", (1, 4, 24), 10, False, (2, 4, 3)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("given_", "plan"), BATCHED)
+def test_how_products_of_batches_are_tiled(given_: dict[str, Any], plan: tuple[Any, ...]) -> None:
+    """Order, tiles of rows, columns of a tile, whether they are turned, and loops."""
+    wishes = {"tile_rows": 4, "tile_cols": 8, "tile_inner": 6} | given_
+    right = wishes.pop("right", stored("b", (2, 24, 40)))
+    kernel = batched("p", stored("a", (2, 12, 24)), right, None, FLOAT32, Schedule(**wishes))
+
+    nest = kernel.nest
+    assert plan == (nest.order, nest.left.tile, nest.cols, kernel.transposed, nest.trips)

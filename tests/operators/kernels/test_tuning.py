@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fabric import CapacityError, Program, simulate
+from fabric import CapacityError, ConfigurationError, Program, simulate
+from operators import LinearOffChipLoad, LinearOffChipStore
 from operators.kernels.kernel import Operand
 from operators.kernels.model import Model
 from operators.kernels.off_chip import Store
 from operators.kernels.product import linear
 from operators.kernels.realise import realised
-from operators.kernels.schedule import Order, Schedule, candidates, tuned
+from operators.kernels.schedule import Order, Schedule, at_most, candidates, divisors, tuned
 from operators.kernels.tensors import Stored, View
 from tests.profiles import spread
 
@@ -112,6 +113,106 @@ def test_a_budget_that_nothing_fits_is_the_first_candidates_error() -> None:
 
     with pytest.raises(CapacityError, match=r"^tiles of 64 do not fit$"):
         tuned(Schedule.auto(), build)
+
+
+ORDERS = [(order, tile) for order in ("weight", "row", "output") for tile in (16, 64, 256)]
+
+
+def test_candidates() -> None:
+    """The schedule itself, and then tiles of three sizes in three orders, each schedule once."""
+
+    def named(schedule: Schedule) -> list[tuple[object, ...]]:
+        return [
+            (each.order, each.tile_rows, each.tile_cols, each.tile_inner, each.tile_keys)
+            for each in candidates(schedule)
+        ]
+
+    others: list[tuple[object, ...]] = [(order, *[tile] * 4) for order, tile in ORDERS]
+    assert named(Schedule(units=2)) == [("weight", 16, 64, 64, 64), *others]
+    small = Schedule(tile_rows=64, order="row")
+    assert named(small) == [others[4], *others[:4], *others[5:]]
+    assert all(each.units == 2 for each in candidates(Schedule(units=2)))
+
+
+def stores(sizes: dict[tuple[str, int], tuple[int, int]], schedule: Schedule) -> Program:
+    """A program that stores 9 rows, or as many of such a width as ``sizes`` says."""
+    key = schedule.order, schedule.tile_rows
+    rows, cols = sizes.get(key, (9, 4))
+    if not rows:
+        raise CapacityError("no room")
+    with Program(f"{key[0]} {key[1]}") as program:
+        LinearOffChipStore("y")(LinearOffChipLoad(np.ones((rows, cols)), (1, cols))())
+    return program
+
+
+SHORT = {("row", 64): (5, 4), ("output", 16): (5, 4)}
+SIZED, NOT_SIZED = "channels sized (validated)", "channels not sized"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most_run", "most_sized", "name", "text"),
+    [
+        ({}, 9, 9, "weight 16", f"tiles of 16x64x64, order weight, 1 of 10 run, {SIZED}"),
+        (SHORT, 9, 9, "row 64", f"tiles of 64x64x64, order row, 1 of 10 run, {SIZED}"),
+        (SHORT, 5, 5, "row 64", f"tiles of 64x64x64, order row, 1 of 10 run, {SIZED}"),
+        (SHORT, 4, 9, "row 64", f"tiles of 64x64x64, order row, by lower bounds, {NOT_SIZED}"),
+        (
+            SHORT, 5, 4, "row 64",
+            "tiles of 64x64x64, order row, 1 of 10 run, channels as deep as a run has filled them",
+        ),
+        (
+            SHORT | {("row", 64): (0, 0), ("weight", 16): (0, 0)}, 9, 9, "output 16",
+            f"tiles of 16x16x16, order output, 1 of 7 run, {SIZED}",
+        ),
+        # What is too large to be run is not what decides, however short it may be.
+        (
+            dict.fromkeys(ORDERS, (2, 4096)) | {("row", 64): (5, 4)}, 4, 9, "weight 16",
+            f"tiles of 16x64x64, order weight, 1 of 10 run, {SIZED}",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_tried_and_said(
+    sizes: dict[tuple[str, int], tuple[int, int]],
+    most_run: int,
+    most_sized: int,
+    name: str,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Candidates are run while one may be shorter, up to a size; of equal ones the first counts."""
+    monkeypatch.setattr("operators.kernels.schedule._MOST_RUN", most_run)
+    monkeypatch.setattr("operators.kernels.schedule._MOST_SIZED", most_sized)
+
+    found = tuned(Schedule.auto(), lambda each: stores(sizes, each))
+
+    assert (name, text) == (found.name, found.extra["schedule"]())
+
+
+def test_patterns_and_regions() -> None:
+    """The first pattern that matches counts; a region has as many groups as the others."""
+    schedule = Schedule(
+        order="output",
+        orders={"*.up": "row", "a*": "weight"},
+        weight_dtypes={"a*": "int4", "a.up": "int8"},
+        regions=(2, 3),
+    )
+    names = ("a.up", "a.down", "b.up", "b.down")
+    assert ["row", "weight", "row", "output"] == [schedule.order_of(name) for name in names]
+    assert ["int4", "int4", None, None] == [schedule.weight_dtype_of(name) for name in names]
+    assert [2, 3] == [schedule.regions_of(layer, 6) for layer in (0, 1)]
+    assert [6, 6, 3] == [
+        Schedule(regions=each).regions_of(9, 6) for each in (None, 6, 3)
+    ]  # fmt: skip
+    for regions, layer, message in (
+        ((2, 3), 2, r"^regions is \(2, 3\): expected a number for ragged layer 2, too$"),
+        ((2, 4), 1, "^regions is 4 for ragged layer 1: expected a divisor of the number of groups"),
+        (0, 0, "^regions is 0 for ragged layer 0: expected a divisor"),
+        (12, 0, "^regions is 12 for ragged layer 0: expected a divisor"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            Schedule(regions=regions).regions_of(layer, 6)
+    assert {1, 2, 3, 4, 6, 9, 12, 18, 36} == divisors(36)
+    assert [1, 1, 2, 3, 6, 6] == [at_most(wish, 6) for wish in (1, 1, 2, 5, 6, 7)]
 
 
 def test_channels_of_a_larger_program_are_as_deep_as_its_run_uses(

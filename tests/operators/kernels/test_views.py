@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fabric import Layout, ShapeError
-from operators.kernels.following import followed, readable, rows_layout
+from operators.kernels.following import (
+    followed,
+    followed_rows,
+    followed_whole,
+    readable,
+    rows_layout,
+)
 from operators.kernels.kernel import Operand
 from operators.kernels.schedule import Schedule, divisors, fit
 from operators.kernels.tensors import Computed, Stored, View
@@ -131,6 +137,61 @@ def test_there_are_tiles_for_every_view(viewed: tuple[View, NDArray[np.int64]], 
         assert view.pull(layout) is not None
 
 
+@pytest.mark.parametrize(
+    ("view", "tiles", "rows_only"),
+    [
+        # Fewer rows, of the first dimension first.
+        (((6, 4), (2, 3, 4), (1, 2, 0), (2, 3, 4)), [(1, 3, 4), (1, 1, 4)], (1, 1, 4)),
+        (((4, 6), (2, 2, 6), (1, 2, 0), (12, 2)), [(4, 2), (1, 2)], (1, 2)),
+        # Then fewer columns, with the rows there were and with one: down to single elements.
+        (((4, 6), (4, 2, 3), (2, 0, 1), (8, 3)), [(4, 3), (1, 3), (4, 1), (1, 1)], (4, 3)),
+        (((6, 4), (4, 6), (1, 0), (4, 6)), [(1, 6), (1, 3), (1, 2)], (1, 6)),
+        (((4, 6), (4, 2, 3), (0, 1, 2), (12, 2)), [(1, 2), (1, 1)], (1, 2)),
+    ],
+)
+def test_tiles_of_a_view_are_as_large_as_can_be(
+    view: tuple[tuple[int, ...], ...], tiles: list[tuple[int, ...]], rows_only: tuple[int, ...]
+) -> None:
+    """The first that the tensor has: none of those before it, which were wished for.
+
+    Where whole rows are needed and there are none, it is the wish.
+    """
+    shape, seen, dims, last = view
+    source = Computed("x", shape, FLOAT, Layout.tiled(shape, shape))
+    found = View.of(source).reshaped(seen).permuted(dims).reshaped(last)
+    wish = Layout.tiled(last, tiles[0])
+
+    assert [found.pull(Layout.tiled(last, tile)) is not None for tile in tiles] == [
+        *[False] * (len(tiles) - 1),
+        True,
+    ]
+    assert readable((found,), wish, whole_rows=False).tile == tiles[-1]
+    assert readable((found,), wish, whole_rows=True).tile == rows_only
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows", "cols", "tile"),
+    [
+        ((4, 6, 10), 6, 10, (1, 6, 10)),
+        ((4, 6, 10), 12, 5, (2, 6, 5)),
+        ((4, 6, 10), 11, 10, (1, 6, 10)),
+        ((4, 6, 10), 5, 10, (1, 3, 10)),
+        ((4, 6, 10), 24, 4, (4, 6, 2)),
+        ((2, 4, 6, 10), 48, 10, (2, 4, 6, 10)),
+        ((2, 4, 6, 10), 47, 10, (1, 4, 6, 10)),
+        ((2, 4, 1, 10), 4, 10, (1, 4, 1, 10)),
+        ((10,), 3, 4, (2,)),
+    ],
+)
+def test_rows_of_several_dimensions(
+    shape: tuple[int, ...], rows: int, cols: int, tile: tuple[int, ...]
+) -> None:
+    """Rows are taken from the inside out, each dimension whole before the next one is begun."""
+    found = rows_layout(shape, rows, cols)
+    assert (shape, tile) == (found.shape, found.tile)
+    assert all(each.trips > 1 for each in found.loops)
+
+
 def test_views_of_what_is_stored_are_tensors_of_their_own() -> None:
     """The host lays them out; only what is read again stays a view."""
     stored = Stored.of("w", (4, 6), FLOAT, lambda: np.arange(24.0).reshape(4, 6))
@@ -165,3 +226,45 @@ def test_fit_divides_and_is_near_the_wish(size: int, wish: int) -> None:
     if found != below:
         assert 4 * below < min(wish, size)
         assert below < found <= 8 * wish
+
+
+def test_what_is_followed() -> None:
+    """Of several operands that come so the last one; none that is repeated or of another shape."""
+    rows, columns = Layout.tiled((4, 6), (2, 6)), Layout.tiled((4, 6), (4, 3))
+    again = rows.again(3)
+
+    def view(layout: Layout) -> View:
+        return View.of(Computed("x", layout.shape, FLOAT, layout))
+
+    stored = View.of(Stored.of("w", (4, 6), FLOAT, None))
+    other = view(Layout.tiled((1, 6), (1, 6)))
+    schedule, wish = Schedule(tile_rows=4), Layout.tiled((4, 6), (4, 6)).nested([])
+    for views, any_tiles, whole in (
+        ((view(rows), view(columns)), columns, rows),
+        ((view(columns), view(rows)), rows, rows),
+        ((view(rows), stored), rows, rows),
+        ((view(columns),), columns, wish),
+        ((view(rows), view(again)), rows, rows),
+        ((view(again),), wish, wish),
+        ((stored,), wish, wish),
+    ):
+        assert any_tiles == followed(views, (4, 6), schedule, whole_rows=False)
+        assert whole == followed(views, (4, 6), schedule, whole_rows=True)
+    assert wish == followed((other,), (4, 6), schedule, whole_rows=False)
+
+    # The rows of what is read, with other columns.
+    for last, found in ((rows, (2, 9)), (columns, (4, 9)), (again, (4, 9))):
+        assert found == followed_rows((view(last),), (4, 9), schedule).tile
+    assert followed_rows((view(rows), view(columns)), (4, 9), schedule).tile == (2, 9)
+    # Whole along a dimension: as it comes, or in tiles of the schedule's rows.
+    for dims, layout, tile in (
+        ((1,), rows, (2, 6)),
+        ((1,), columns, (4, 6)),
+        ((0,), columns, (4, 3)),
+        ((0,), rows, (4, 6)),
+        ((0, 1), rows, (4, 6)),
+    ):
+        (whole,) = followed_whole((view(layout),), dims, Schedule(tile_rows=4, tile_cols=8))
+        assert tile == whole.tile
+    sized = followed_whole((view(rows), view(Layout.tiled((4, 9), (4, 3)))), (1,), schedule)
+    assert [((4, 6), (2, 6)), ((4, 9), (2, 9))] == [(each.shape, each.tile) for each in sized]

@@ -5,12 +5,23 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from fabric import OperatorError, StreamType
+from fabric import OperatorError, Selector, StreamType, Tile, TupleType
 from fabric.extend import Element
-from operators.streams.reading import Guided, Lockstep, Track, Values, send
-from tests.operators.driving import NUMBER
+from operators.streams.reading import (
+    Guided,
+    Lockstep,
+    Track,
+    Values,
+    load_cycles,
+    placed,
+    send,
+    size_bytes,
+    unpacked_types,
+)
+from tests.operators.driving import FLOAT, NUMBER, tile
 from tests.operators.writing import read, write
 
 
@@ -138,3 +149,31 @@ class TestGuided:
             *("takeA -0|S1", "takeB -1|S2", "send -1|S2"),
             *("takeA 1", "takeB 6|S2", "show 1", "takeA -0|S1"),
         ] == log
+
+
+class TestValuesInMemory:
+    def test_tuples(self) -> None:
+        """Tiles inside of tuples count; what is in no memory is not loaded."""
+        near, far = tile(1), tile(2).placed(in_memory=True)
+        other = Tile(3, 5, np.dtype(np.float16), in_memory=True)
+        selector = Selector((1,), 9)
+        value = (near, (far, True, other), selector)
+        unit: Any = SimpleNamespace(transfer=lambda size: 100 + size)
+
+        assert [0, 104, 130, 234, 0] == [
+            load_cycles(unit, each) for each in (near, far, other, value, selector)
+        ]
+        assert [4, 30, 1, selector.size_bytes, 4 + 4 + 1 + 30 + selector.size_bytes] == [
+            size_bytes(each) for each in (near, other, True, selector, value)
+        ]
+        for in_memory in (True, False):
+            found: Any = placed(value, in_memory=in_memory)
+            assert [in_memory] * 3 == [
+                each.in_memory for each in (found[0], found[1][0], found[1][2])
+            ]
+            assert (True, selector) == (found[1][1], found[2])
+
+    def test_types(self) -> None:
+        """The items of tuples are operands of their own."""
+        inner = TupleType((FLOAT, NUMBER))
+        assert (NUMBER, FLOAT, FLOAT, NUMBER) == unpacked_types([NUMBER, TupleType((FLOAT, inner))])
