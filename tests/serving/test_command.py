@@ -8,11 +8,15 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
+from typing_extensions import override
 
+from fabric.explore.serving.conducting import Watching, conduct_serving
 from fabric.explore.serving.measured_costs import TableDescription
 from fabric.explore.serving.question import RequestDescription, open_servings
+from fabric.explore.study.workers import Workers
 from fabric.messages.telling.errors import ProgramError
 from fabric.shell.cli import main
 from tests.serving.test_tables import written
@@ -120,6 +124,36 @@ def test_object_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     for path, content in files.items():
         assert path.read_bytes() == content, path.name
     assert told(capsys, file, "--json")[:2] == (0, printed)
+
+
+def test_runs_that_are_kept(tmp_path: Path) -> None:
+    """What cannot be read of them runs again; who watches is told of all requests of all runs."""
+    (serving,) = open_servings(config(tmp_path))
+    told: list[tuple[str, float | None, int, int]] = []
+
+    class Noted(Watching):
+        @override
+        def requests(self, design: str, rate: float | None, done: int, all_runs: int) -> None:
+            told.append((design, rate, done, all_runs))
+
+    workers = cast("Workers", None)  # nothing runs on the fabric
+    first = conduct_serving(serving, workers, tmp_path, Noted())
+    assert told == [("", 1, 40, 80), ("", 50_000, 80, 80)]
+    assert first.resumed == 0
+    file = tmp_path / "runs.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[1], "no JSON", lines[0][:-9], '{"identity": 3}']))
+    told.clear()
+    again = conduct_serving(serving, workers, tmp_path, Noted())
+    assert told == [("", 1, 40, 80)]
+    assert again.resumed == 1
+    assert again.as_json() == first.as_json()
+    changed = replace(serving, server=replace(serving.server, max_num_seqs=5))
+    assert conduct_serving(changed, workers, tmp_path).resumed == 0
+    promised = replace(serving, level=replace(serving.level, latency_seconds=9.0))
+    assert conduct_serving(promised, workers, tmp_path).resumed == 0
+    assert conduct_serving(serving, workers, tmp_path).resumed == 2
+    assert len(file.read_text().splitlines()) == 6
 
 
 def test_printed(
