@@ -134,6 +134,11 @@ def ended(
 def test_answers() -> None:
     """Where one is best, where none ran to its end, and where nothing is minimised."""
     assert answer(ended("completed", "completed")) == "Point 0 has the least cycles: 100 with a=0."
+    both = ended("completed", minimize=("cycles", "extra.a_b_bytes"))
+    one = replace(both.outcomes[0], numbers={"cycles": 5, "extra.a_b_bytes": 7000})
+    assert answer(replace(both, outcomes=(one,))) == (
+        "Point 0 has the least cycles: 5, a b: 7,000 bytes."
+    )
     assert answer(ended("lost")) == "No point ran to the end."
     assert answer(ended("unjudged", "lost")) == "No point ran to the end and can be judged."
     none_kept = ended("completed", "unjudged")

@@ -203,3 +203,17 @@ def test_points_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
         told = f"This page has {most} of 24 points, the front among them; points.parquet and"
         assert (told in page_html(result, Pictures((), ()), "")) is (most < 24)
     assert [expected[at] for at in data["front"]] == [0, 1, 7, 13, 19]
+
+
+def test_metrics_of_the_page() -> None:
+    """Beside those that the study is about, those of which points have different values."""
+    study = Study(name="m", program=Path("x.py"), space=grid(a=(1, 2, 3)), minimize=("cycles",))
+    numbers = [{"cycles": 5, "flops": n // 2, "spilled_bytes": 7} for n in range(3)]
+    runs = [completed(n, study, **each) for n, each in enumerate(numbers)]
+    runs[2] = replace(runs[2], numbers=runs[2].numbers | {"extra.b": 2, "extra.a": 1.5})
+    runs[1] = replace(runs[1], numbers=runs[1].numbers | {"extra.a": 1})
+    data = page_data(StudyResult(study, tuple(runs)))
+    assert [each["id"] for each in data["metrics"]] == ["cycles", "flops", "extra.a"]
+    assert [each["whole"] for each in data["metrics"]] == [True, True, False]
+    assert data["about"] == 1
+    assert data["metrics"][2]["values"] == [None, 1, 1.5]

@@ -439,3 +439,14 @@ def test_own_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [each.name for each in found.made] == ["b", "front", "effects", "parallel"]
     assert found.troubles == ("picture front: there is one already of that name",)
     assert asked == [True, True, False, False]
+
+
+def test_numbers_where_there_is_room(figure: Figure) -> None:
+    """A point is named where it is more than 36 pixels from all that are named before it."""
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0), autoscale_on=False)
+    width, height = figure.get_size_inches() * figure.dpi
+    axes.set_xlim(0, width)
+    axes.set_ylim(0, height)
+    points = {1: (10, 10), 2: (46, 10), 3: (46.5, 10), 4: (10, 80), 5: (46, 45), 6: (46, 48)}
+    pictures._name(axes, points)
+    assert [each.get_text() for each in axes.texts] == ["1", "3", "4", "6"]
