@@ -103,6 +103,9 @@ def test_padding(tmp_path: Path) -> None:
     steps = [batch([], [10] * 3), batch([], [10] * 5)]
     padded = 3 * (2 * 8 + 5 * 10) + 2 * 8
     assert cost.cost(steps).seconds == pytest.approx(1e-6 * padded)
+    for tokens in (4, 8):
+        exact = cost.cost([batch([], [10] * tokens)]).seconds
+        assert exact == pytest.approx(1e-6 * (3 * (2 * tokens + tokens * 10) + 2 * tokens))
     larger = batch([], [10] * 9)
     assert cost.cost([larger]).seconds == pytest.approx(1e-6 * (3 * (2 * 9 + 90) + 2 * 9))
 
