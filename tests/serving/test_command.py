@@ -6,10 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
+from typing_extensions import override
 
+from fabric.explore.serving.conducting import Watching, conduct_serving
+from fabric.explore.serving.measured_costs import TableDescription
+from fabric.explore.serving.question import RequestDescription, open_servings
+from fabric.explore.study.workers import Workers
+from fabric.messages.telling.errors import ProgramError
 from fabric.shell.cli import main
 from tests.serving.test_tables import written
 
@@ -118,6 +126,36 @@ def test_object_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert told(capsys, file, "--json")[:2] == (0, printed)
 
 
+def test_runs_that_are_kept(tmp_path: Path) -> None:
+    """What cannot be read of them runs again; who watches is told of all requests of all runs."""
+    (serving,) = open_servings(config(tmp_path))
+    told: list[tuple[str, float | None, int, int]] = []
+
+    class Noted(Watching):
+        @override
+        def requests(self, design: str, rate: float | None, done: int, all_runs: int) -> None:
+            told.append((design, rate, done, all_runs))
+
+    workers = cast("Workers", None)  # nothing runs on the fabric
+    first = conduct_serving(serving, workers, tmp_path, Noted())
+    assert told == [("", 1, 40, 80), ("", 50_000, 80, 80)]
+    assert first.resumed == 0
+    file = tmp_path / "runs.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[1], "no JSON", lines[0][:-9], '{"identity": 3}']))
+    told.clear()
+    again = conduct_serving(serving, workers, tmp_path, Noted())
+    assert told == [("", 1, 40, 80)]
+    assert again.resumed == 1
+    assert again.as_json() == first.as_json()
+    changed = replace(serving, server=replace(serving.server, max_num_seqs=5))
+    assert conduct_serving(changed, workers, tmp_path).resumed == 0
+    promised = replace(serving, level=replace(serving.level, latency_seconds=9.0))
+    assert conduct_serving(promised, workers, tmp_path).resumed == 0
+    assert conduct_serving(serving, workers, tmp_path).resumed == 2
+    assert len(file.read_text().splitlines()) == 6
+
+
 def test_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +223,15 @@ def test_own_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ({"top": "speed = 3\n"}, "speed is not known here: expected"),
         ({"top": 'scheduler = "own"\n'}, "expected FILE.py:NAME"),
         ({"top": 'scheduler = "own.py:Own"\n'}, "own.py: cannot be read"),
+        ({"top": "question = 3\n"}, "server.toml:1: question is 3: expected a text"),
+        (
+            {"level": "", "top": "level = 3\n"},
+            "server.toml:1: level is 3: expected a section, [level] with keys",
+        ),
+        (
+            {"top": "[designs]\nfast = 3\n"},
+            "server.toml:2: designs.fast is 3: expected a section, [designs.fast]",
+        ),
     ],
 )
 def test_refused(
@@ -199,6 +246,70 @@ def test_refused(
     assert said in errors
     assert errors.startswith("fabric: ")
     assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("3", "servings() returned 3: expected a list of Serving"),
+        ("[3]", "servings() returned the list [3]: expected a list of Serving"),
+        ("[]", "servings() returned none: expected at least one"),
+        ("[one, replace(one, name='own')]", "servings() returned own twice: expected each name"),
+        ("[replace(one, name='a'), one]", ""),
+    ],
+)
+def test_questions_of_python(returned: str, said: str, tmp_path: Path) -> None:
+    """A file of Python returns its questions; one without a name has the file's."""
+    written(tmp_path)
+    file = tmp_path / "own.py"
+    file.write_text(
+        "from dataclasses import replace\nfrom pathlib import Path\n\n"
+        "from fabric.explore.serving.measured_costs import TableDescription\n"
+        "from fabric.explore.serving.question import RequestDescription, Serving\n\n"
+        "cost = TableDescription(attention=Path('a'), dense=Path('d'), layers=1,\n"
+        "    in_each_layer={}, in_each_step={})\n"
+        "one = Serving(requests=RequestDescription(file=Path('r')), designs={'': cost})\n\n\n"
+        f"def servings():\n    return {returned}\n"
+    )
+    if said:
+        with pytest.raises(ProgramError) as raised:
+            open_servings(file)
+        assert raised.value.message.startswith(said)
+    else:
+        assert [each.name for each in open_servings(file)] == ["a", "own"]
+
+
+def test_designs_change_keys_of_sections(tmp_path: Path) -> None:
+    """A key of a section in it is changed alone; files are named from the folder of this one."""
+    more = {"designs.short": "layers = 1\nin_each_step = { a = 5 }", "designs.same": ""}
+    file = config(tmp_path, **more)
+    file.write_text(file.read_text() + "[designs.same]\n")
+    (found,) = open_servings(file)
+    short, same = found.designs.values()
+    assert isinstance(short, TableDescription)
+    assert isinstance(same, TableDescription)
+    assert (short.layers, same.layers) == (1, 3)
+    assert short.in_each_step == {"b": 1, "a": 5}
+    assert same.in_each_step == {"b": 1}
+    assert same.attention == tmp_path / "attention.csv"
+    assert found.requests.file == tmp_path / "requests.csv"
+    assert found.loads == (1, 50_000)
+
+
+def test_loads_that_are_drawn(tmp_path: Path) -> None:
+    """As many requests as are asked for; where nothing is said, as many as the table has."""
+    config(tmp_path)
+    described = RequestDescription(file=tmp_path / "requests.csv", rates=(2.0,), poisson=True)
+    table = described.read()
+    assert len(table) == len(described.at(table, 2.0)) == 40
+    few = replace(described, count=7)
+    assert (len(few.read()), len(few.at(table, 2.0))) == (40, 7)
+    assert few.at(table, 2.0).arrival_seconds[0] != few.at(table, 4.0).arrival_seconds[0]
+    stretched = replace(few, poisson=False)
+    assert len(stretched.read()) == 7
+    assert len(stretched.at(table, 2.0)) == 40
+    assert stretched.at(table, 2.0).per_second == pytest.approx(2)
+    assert stretched.at(table, None) is table
 
 
 def test_a_users_fault_is_theirs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -15,8 +16,8 @@ from fabric.explore.serving.conducting import conduct_serving
 from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests
 from fabric.explore.serving.result import ServingResult
-from fabric.explore.serving.run_costs import FabricCost, FabricDescription
-from fabric.explore.serving.server import Batch, Server
+from fabric.explore.serving.run_costs import FabricCost, FabricDescription, spread_caches
+from fabric.explore.serving.server import Batch, Quality, Server
 from fabric.explore.study.evaluation import Before, Job, known_before, outcome_of
 from fabric.explore.study.outcome import Outcome
 from fabric.explore.study.workers import Answer
@@ -140,6 +141,74 @@ def test_prompts_attend(kept: Path) -> None:
     swift, _ = cost(kept, replace(DESCRIBED, attention_flops_per_cycle=10**9))
     short, long = (swift.cost([batch([(4, cached)], [])]) for cached in (0, 100_000))
     assert long.seconds - short.seconds == pytest.approx(2 * 100_000 * 128 / 1024 / 1e9)
+
+
+def test_prompts_attend_to_themselves(kept: Path) -> None:
+    """A token to those before it and to itself: 10 pairs of four, 6 of two and two."""
+    found, _ = cost(kept)
+    one, two = (found.cost([batch(each, [])]) for each in ([(4, 0)], [(2, 0), (2, 0)]))
+    assert one.seconds - two.seconds == pytest.approx(2 * (10 - 6) * 256 / 64 / 1e9)
+
+
+def test_notes_of_the_fabric(kept: Path) -> None:
+    """They say how often a layer counts, and between how many runs it is interpolated."""
+    assert cost(kept)[0].notes() == (
+        "steps cost 2 times what a layer takes on the fabric, interpolated between 10 situations; "
+        "beyond them the nearest is taken",
+        "that prompts attend is added by its bytes and FLOPs, and not simulated",
+    )
+
+
+@pytest.mark.parametrize("steps", [3, 6, 60])
+def test_the_sample(kept: Path, steps: int) -> None:
+    """A further step takes the place of a drawn one, or is left out; it begins anew each time."""
+    described = replace(DESCRIBED, exact_steps=6)
+    found, none = cost(kept, described)
+    tokens = [(1, 4)[bit] for bit in np.random.default_rng(1).integers(2, size=steps).tolist()]
+    drawn = random.Random(0)
+    expected: list[int] = []
+    for number, each in enumerate(tokens, 1):
+        if number <= 6:
+            expected.append(each)
+        elif (place := drawn.randrange(number)) < 6:
+            expected[place] = each
+    for _ in range(2):
+        for each in tokens:
+            found.cost([batch([(each, 0)], [])])
+        quality = found.quality()
+        assert [each.prefill_tokens for each in quality.sampled] == expected
+        assert {(each.decode_requests, each.percent_off) for each in quality.sampled} == {(0, 0.0)}
+        assert quality.outside == 0
+        drawn.seed(0)
+    assert not none.jobs
+    outside, _ = cost(kept, replace(DESCRIBED, exact_steps=0))
+    outside.cost([batch([], [500] * 4)])
+    outside.cost([batch([], [96] * 4)])
+    assert outside.quality() == Quality(1)
+    assert outside.quality() == Quality()
+
+
+@pytest.mark.parametrize("data", [np.zeros(3, int), np.zeros((3, 2)), np.zeros((0, 2), int)])
+def test_no_routing(data: np.ndarray, tmp_path: Path) -> None:
+    """Experts of tokens are whole numbers, a row for each token."""
+    file = tmp_path / "routing.npz"
+    np.savez(file, data=data)
+    with pytest.raises(ConfigurationError) as raised:
+        cost(tmp_path, replace(DESCRIBED, routing=file))
+    assert raised.value.message == (
+        f"data is {data.dtype} {list(data.shape)}: expected integers [tokens, top_k]"
+    )
+
+
+def test_caches_at_a_corner() -> None:
+    """They are spread as lengths that are drawn, and have the mean that is asked for."""
+    lengths = [10, 20, 60, 110]
+    found = spread_caches(lengths, 5, 40, 3)
+    drawn = np.random.default_rng((3, 5, 40)).choice(np.array(lengths, float), 5)
+    assert found == tuple(round(each * 40 / drawn.mean()) for each in drawn.tolist())
+    assert len(spread_caches(lengths, 400, 40, 0)) == 400
+    assert np.mean(spread_caches(lengths, 400, 40, 0)) == pytest.approx(40, abs=0.5)
+    assert spread_caches([7], 3, 12, 0) == (12, 12, 12)
 
 
 def test_the_error_is_measured(kept: Path) -> None:

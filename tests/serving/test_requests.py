@@ -169,6 +169,10 @@ def test_poisson() -> None:
 def test_requests_from_python_are_checked() -> None:
     """Arrays are looked at as tables are."""
     one = np.ones(2, np.int64)
+    most = one * (2**31 - 1)
+    assert len(Requests(np.array([0.0, 0.0]), most, most)) == 2
+    with pytest.raises(ConfigurationError, match="request 0 has a prompt of 2,147,483,648 tokens"):
+        Requests(np.array([0.0, 0.0]), most + 1, most)
     with pytest.raises(ConfigurationError, match="request 1 arrives at 1 s, after one that arriv"):
         Requests(np.array([2.0, 1.0]), one, one)
     with pytest.raises(ConfigurationError, match="request 0 has an output of 0 tokens"):

@@ -216,6 +216,45 @@ def test_a_step_computes_what_there_is() -> None:
         Batch().add(request, 5)
 
 
+@pytest.mark.parametrize("seconds_of_step", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_step_that_costs_no_time_is_told(seconds_of_step: float) -> None:
+    """Time has to go on."""
+
+    class Free(Costs):
+        def cost(self, batches: Sequence[Batch]) -> Price:
+            self.batches += batches
+            return Price(seconds_of_step)
+
+    told = rf"^a step of 3 tokens costs {seconds_of_step:g} s: expected above 0$"
+    with pytest.raises(ConfigurationError, match=told):
+        serve(Case([(0.0, 3, 1)], Server()).requests, Server(), Free())
+
+
+@pytest.mark.parametrize(("known", "joules"), [(True, 7.5), (False, None)])
+def test_joules_of_all_steps(known: bool, joules: float | None) -> None:
+    """Those of all replicas together, where those of every step are known."""
+
+    class Priced(Costs):
+        def cost(self, batches: Sequence[Batch]) -> Price:
+            self.batches += batches
+            last = len(self.batches) == 3
+            return Price(1.0, 2.5 if known or not last else None)
+
+    rows = [(0.0, 1, 2), (0.0, 1, 1)]
+    server = Server(replicas=2)
+    found = serve(Case(rows, server).requests, server, Priced())
+    assert sum(map(len, found.steps)) == 3
+    assert found.joules == joules
+
+
+def test_how_far_it_is() -> None:
+    """Whenever another 256 requests are left, and when none is."""
+    told: list[int] = []
+    rows = [(0.0, 1, 1)] * 600
+    serve(Case(rows, Server()).requests, Server(), Costs(), told=told.append)
+    assert told == [600 - 512, 600 - 256, 600]
+
+
 def test_ctrl_c_leaves_what_is_known() -> None:
     """Requests that had their last token by then are done."""
 

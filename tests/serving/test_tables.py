@@ -103,6 +103,9 @@ def test_padding(tmp_path: Path) -> None:
     steps = [batch([], [10] * 3), batch([], [10] * 5)]
     padded = 3 * (2 * 8 + 5 * 10) + 2 * 8
     assert cost.cost(steps).seconds == pytest.approx(1e-6 * padded)
+    for tokens in (4, 8):
+        exact = cost.cost([batch([], [10] * tokens)]).seconds
+        assert exact == pytest.approx(1e-6 * (3 * (2 * tokens + tokens * 10) + 2 * tokens))
     larger = batch([], [10] * 9)
     assert cost.cost([larger]).seconds == pytest.approx(1e-6 * (3 * (2 * 9 + 90) + 2 * 9))
 
@@ -133,3 +136,41 @@ def test_the_published_tables() -> None:
     attention = 230.3
     found = LayerTables(alone).cost([batch([], [1024] * 128)])
     assert found.seconds == pytest.approx(48e-6 * (layer + attention), rel=1e-3)
+
+
+def test_a_rank_with_nothing_to_do(tmp_path: Path) -> None:
+    """It steps with one token and one sequence, and attends to nothing."""
+    described = replace(written(tmp_path), per_sequence=tmp_path / "per_sequence.csv")
+    found = LayerTables(described).cost([batch([], [])])
+    assert found.seconds == pytest.approx(1e-6 * (3 * 2 * 1 + 2 * 1 + 10 * 1))
+
+
+def test_a_link_without_a_rate(tmp_path: Path) -> None:
+    """Only what it takes to begin is added, there and back in each layer."""
+    described = replace(
+        written(tmp_path), exchange_bytes_per_token=1000.0, link_latency_seconds=5e-6
+    )
+    found = LayerTables(described).cost([batch([], [50] * 4), batch([], [])])
+    assert found.seconds == pytest.approx(1e-6 * (3 * (2 * 4 + 4 * 50 + 2 * 5) + 2 * 4))
+
+
+def test_what_costs_the_same(tmp_path: Path) -> None:
+    """What is in the tables counts, and what is said of them; where they are does not."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, two = written(tmp_path / "one"), written(tmp_path / "two")
+    assert LayerTables(one).identity == LayerTables(two).identity
+    assert LayerTables(replace(one, layers=4)).identity != LayerTables(one).identity
+    two.dense.write_text(two.dense.read_text().replace("64,128", "64,129"))
+    assert LayerTables(one).identity != LayerTables(two).identity
+
+
+def test_notes(tmp_path: Path) -> None:
+    """They say what is taken beyond a table."""
+    described = written(tmp_path)
+    told = "the cost of a step is the measured time of 3 layers"
+    assert LayerTables(described).notes() == (told,)
+    edge = replace(described, layers=1, outside="edge")
+    assert LayerTables(edge).notes() == (
+        "the cost of a step is the measured time of 1 layer; beyond a table its edge is taken",
+    )

@@ -266,7 +266,8 @@ def load_text(run: Run) -> str:
 
 
 def _short(value: float | None) -> str | None:
-    return None if value is None else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
+    # From 999.5 on three digits would be those of 1e+03.
+    return None if value is None else f"{value:,.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 def serving_sheet(result: ServingResult) -> Sheet:

@@ -369,9 +369,9 @@ def hops_text(hops: Mapping[str, str]) -> str:
 def _cycles(run: Input) -> str:
     """Say how long runs take."""
     now = "gets stuck" if run.cycles_before is None else f"{run.cycles_before:,}"
-    found = "it gets stuck" if run.cycles is None else f"{counted(run.cycles, 'cycle')}"
+    found = "gets stuck" if run.cycles is None else f"takes {counted(run.cycles, 'cycle')}"
     allowed = "" if run.limit_cycles is None else f"; {run.limit_cycles:,} are allowed"
-    return f"A run takes {found}: {now} as wired, {run.cycles_unbounded:,} without limits{allowed}."
+    return f"A run {found}: {now} as wired, {run.cycles_unbounded:,} without limits{allowed}."
 
 
 def _channels(sizing: Sizing, shown: int) -> Sheet:

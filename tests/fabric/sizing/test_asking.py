@@ -62,6 +62,12 @@ def test_steps(depth: int, element_bytes: int, step: int) -> None:
     assert Objective.parse("slots", None).cost(depth, element_bytes) == depth
 
 
+def test_the_largest_step() -> None:
+    """A channel costs one block at least, however large that is."""
+    assert Objective.parse("bytes", str((1 << 40) - 1)).cost(1, 1) == (1 << 40) - 1
+    assert Objective.parse("bytes", "1").cost(3, 7) == 21
+
+
 @pytest.mark.parametrize(
     ("unit", "step", "told"),
     [
@@ -70,6 +76,7 @@ def test_steps(depth: int, element_bytes: int, step: int) -> None:
         ("bytes", "0", "expected power-of-two or a number of bytes"),
         ("bytes", "two", "expected power-of-two or a number of bytes"),
         ("bytes", "9" * 99, "expected power-of-two or a number of bytes"),
+        ("bytes", str(1 << 40), "expected power-of-two or a number of bytes"),
     ],
 )
 def test_no_objective(unit: str, step: str | None, told: str) -> None:
@@ -130,6 +137,7 @@ def test_file(depths: dict[str, int]) -> None:
         file = Path(folder) / "depths.toml"
         write_depths(file, depths, ["some program", "some goal"])
         assert read_depths(file) == depths
+        assert file.read_text("utf-8").startswith("# some program\n# some goal\n\n[depths]\n")
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+import pytest
+
 from fabric.explore.sizing.exact import exact
-from fabric.explore.sizing.problem import Goal, Oracle
-from fabric.explore.sizing.search import lower_bounds, search
+from fabric.explore.sizing.problem import Depths, Goal, Oracle
+from fabric.explore.sizing.search import deepest_failing, lower_bounds, lowest, search
 from tests.fabric.sizing.brute_force import Case
 from tests.fabric.sizing.networks import Network, Shape
 
@@ -65,6 +69,58 @@ class TestEvaluations:
         assert best.optimal
         assert found.lower_bound < early.lower_bound < best.cost <= early.cost <= found.cost
         assert not early.optimal
+
+
+class Threshold:
+    """Keeps the limits from some depth of its second variable on, and notes what it is asked."""
+
+    def __init__(self, enough: int) -> None:
+        self.enough = enough
+        self.asked: list[int] = []
+
+    def keeps(self, depths: Depths) -> bool:
+        """Whether it does."""
+        assert depths[::2] == (5, 6)
+        self.asked.append(depths[1])
+        return depths[1] >= self.enough
+
+
+class TestSteps:
+    """Which depths are tried, one after the other: steps grow twofold, then halves are taken."""
+
+    @pytest.mark.parametrize(
+        ("start", "floor", "enough", "asked"),
+        [
+            (40, 1, 26, [39, 37, 33, 25, 29, 27, 26]),
+            (40, 1, 1, [39, 37, 33, 25, 9, 1]),
+            (40, 38, 1, [39, 38]),
+            (40, 38, 40, [39]),
+            (7, 7, 7, []),
+        ],
+    )
+    def test_lowest(self, start: int, floor: int, enough: int, asked: list[int]) -> None:
+        """Downwards from what keeps the limits, no further than is wanted."""
+        oracle = Threshold(enough)
+        found = lowest(cast("Oracle", oracle), (5, start, 6), 1, floor)
+        assert found == max(enough, floor)
+        assert oracle.asked == asked
+
+    @pytest.mark.parametrize(
+        ("start", "most", "enough", "asked"),
+        [
+            (1, 40, 15, [2, 4, 8, 16, 12, 14, 15]),
+            (1, 40, 2, [2]),
+            (1, 40, 40, [2, 4, 8, 16, 32, 36, 38, 39]),
+            (1, 3, 3, [2]),
+            (1, 2, 2, []),
+        ],
+    )
+    def test_deepest_failing(self, start: int, most: int, enough: int, asked: list[int]) -> None:
+        """Upwards from what fails, below what is known to be enough."""
+        oracle = Threshold(enough)
+        found = deepest_failing(cast("Oracle", oracle), (5, start, 6), 1, most)
+        assert found == enough - 1
+        assert oracle.asked == asked
 
 
 class TestSearch:

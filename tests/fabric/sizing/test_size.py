@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from random import Random
 
 import pytest
 
-from fabric import ConfigurationError, Program, Sizing, simulate, size
-from fabric.explore.sizing.methods import METHODS
-from fabric.explore.sizing.running import UNBOUNDED, cycles_of
+from fabric import ConfigurationError, FabricError, Program, Sizing, simulate, size
+from fabric.explore.sizing.methods import METHODS, Method
+from fabric.explore.sizing.problem import Asked
+from fabric.explore.sizing.running import UNBOUNDED, Case, cycles_of
 from fabric.extend import Deadlock
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import load_program
+from fabric.runs.options import Options
 from operators import EagerMerge
 from tests.deadlock.parts import Script, feedback, relay, sink, source
 from tests.fabric.scripted import Stage, Ticks
@@ -91,10 +95,7 @@ def test_programs(name: str, parameters: tuple[str, ...], goal: str) -> None:
 
 def test_merge() -> None:
     """A merge that takes what comes first: run, not proved."""
-    with Program("merge") as program:
-        data, selectors = EagerMerge()([source("one", 4), source("two", 4)])
-        sink("data", data)
-        sink("order", selectors)
+    program = _merge()
     found = size(program)
     assert found.truth == "validated"
     assert any("whichever input comes first" in reason for reason in found.reasons)
@@ -108,6 +109,79 @@ def _fork_join() -> Program:
         late = Script(("r0", "r0", "r0", "r0", "s0", "s0", "s0", "s0"), rounds=2, counts=(8,))
         Stage(8, outputs=0, name="join")(first, *late(second))
     return program
+
+
+def _merge() -> Program:
+    with Program("merge") as program:
+        data, selectors = EagerMerge()([source("one", 4), source("two", 4)])
+        sink("data", data)
+        sink("order", selectors)
+    return program
+
+
+@pytest.mark.parametrize("method", ["high-water", "paper-lp"])
+def test_methods_that_only_propose(method: Method) -> None:
+    """What they propose is run once and taken as it is; depths of one slot cost no more."""
+    found = size(_merge(), method=method)
+    (its,) = (each for each in found.methods if each.method == method)
+    assert (found.method, found.truth) == (method, "validated")
+    assert (its.cost, its.cycles, its.keeps) == (found.cost, found.inputs[0].cycles, found.keeps)
+    assert found.lower_bound <= sum(each.element_bytes for each in found.channels)
+
+
+def test_told_of_runs() -> None:
+    """Every run is told with its number, its input, and how it ended."""
+    told: list[str] = []
+    found = size(_fork_join(), goal="deadlock-free", depths={"join.0": 9}, notify=told.append)
+    unbounded = found.inputs[0].cycles_unbounded
+    assert told[0] == f"run 1 took {unbounded} cycles"
+    assert len(told) == found.runs
+    told.clear()
+    size({"one": _fork_join(), "two": _fork_join()}, notify=told.append)
+    assert told[:2] == [f"{name}: run 1 took {unbounded} cycles" for name in ("one", "two")]
+    told.clear()
+    # Without limits, with the depths found, and as wired: two slots are too few for a branch
+    # beside one that keeps four elements back.
+    assert size(_fork_join(), notify=told.append).inputs[0].cycles_before is None
+    took = [f"run {number} took {unbounded} cycles" for number in (1, 2)]
+    assert told == [*took, "run 3 got stuck"]
+
+
+def test_a_record_that_says_otherwise_than_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all is proved and the run nevertheless misses the goal, the fault is not the user's."""
+    monkeypatch.setattr(Asked, "keeps", lambda *_: False)
+    with pytest.raises(FabricError, match=r"^line: a run with the depths found does not keep same"):
+        size(_line())
+
+
+def test_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Methods that need it have a note instead of depths; the others are there."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    found = {each.method: each for each in size(_line()).methods}
+    assert [name for name, each in found.items() if each.cost is None] == ["exact", "paper-lp"]
+    for name in ("exact", "paper-lp"):
+        assert (found[name].cycles, found[name].keeps) == (None, False)
+        assert "scipy, which is not installed" in found[name].note
+
+
+def test_runs_are_forgotten_where_records_take_much_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one goes; a run that is kept is not made again."""
+    case = Case("", _line(), Options(), 1, lambda _: None)
+    all_of = dict.fromkeys(case.depths, 3)
+    assert case.run(all_of) is case.run(all_of)
+    assert case.runs == 2
+    monkeypatch.setattr("fabric.explore.sizing.running._MOST_EVENTS", 0)
+    case.run(dict.fromkeys(case.depths, 4))
+    assert not case.has_run(dict.fromkeys(case.depths, UNBOUNDED))
+    assert case.has_run(all_of)
+    events = sum(len(each.record.events) for each in case._known.values() if each is not None)
+    monkeypatch.setattr("fabric.explore.sizing.running._MOST_EVENTS", events)
+    case.run(dict.fromkeys(case.depths, 5))
+    assert case.has_run(all_of)
+    case.run(dict.fromkeys(case.depths, 6))
+    assert not case.has_run(all_of)
+    assert case.runs == 5
 
 
 def test_fork_join() -> None:

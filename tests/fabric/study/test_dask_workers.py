@@ -7,14 +7,19 @@ import contextlib
 import gc
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from pathlib import Path
+from typing import cast
 
 import dask
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, KilledWorker, LocalCluster
+from distributed.comm.core import CommClosedError
+from distributed.scheduler import WorkerState
 
 from fabric import ConfigurationError, Study, grid
 from fabric.explore.study import workers as clusters
@@ -212,3 +217,100 @@ def test_a_cluster_without_workers_is_refused() -> None:
         pytest.raises(ConfigurationError, match="has no workers: expected one"),
     ):
         DaskWorkers(cluster.scheduler_address, None)
+
+
+class Answering:
+    """A cluster that answers as it is told, and of which all workers have all questions."""
+
+    status = "running"
+
+    def __init__(self, answers: dict[str, object], raised: Exception | None = None) -> None:
+        self.answers, self.raised = answers, raised
+        self.key = "question"
+
+    def __call__(self, *_: object, **__: object) -> Answering:
+        """Connect."""
+        return self
+
+    def run(self, *_: object, **__: object) -> dict[str, object]:
+        """Ask each worker."""
+        return self.answers
+
+    def submit(self, *_: object, **__: object) -> Answering:
+        """Ask one."""
+        return self
+
+    def result(self, timeout: float) -> object:
+        """Fail."""
+        assert self.raised is not None
+        assert timeout > 0
+        raise self.raised
+
+    def processing(self) -> dict[str, list[str]]:
+        """Return who works on what."""
+        return {}
+
+    def cancel(self, *_: object, **__: object) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Leave."""
+
+
+@pytest.mark.parametrize(
+    ("answers", "slots"),
+    [
+        ({"a": engine_digest()}, 1),
+        ({"a": engine_digest(), "b": CommClosedError(), "c": engine_digest()}, 2),
+    ],
+)
+def test_workers_that_leave_while_they_are_asked(
+    answers: dict[str, object], slots: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not counted."""
+    monkeypatch.setattr("distributed.Client", Answering(answers))
+    workers = DaskWorkers("tcp://there:1", None)
+    assert workers.slots == slots
+    workers.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "raised", "told"),
+    [
+        (ImportError("no fabric"), ConfigurationError, "cannot import the fabric (no fabric)"),
+        (CommClosedError(), ConfigurationError, "tcp://there:1 has no workers: expected one"),
+        ("another", ConfigurationError, "worker b of tcp://there:1 has another version of the"),
+        (ZeroDivisionError("on purpose"), ZeroDivisionError, "on purpose"),
+    ],
+)
+def test_workers_that_cannot_be_used(
+    answer: object, raised: type[Exception], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a worker answers instead of its digest is told."""
+    monkeypatch.setattr("distributed.Client", Answering({"b": answer}))
+    with pytest.raises(raised, match=re.escape(told)):
+        DaskWorkers("tcp://there:1", None)
+
+
+ONE = cast("WorkerState", None)
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (KilledWorker("question", ONE, 3), "4 times"),
+        (KilledWorker("question", ONE, 0), "1 time"),
+        (CancelledError(), "the cluster has cancelled it"),
+    ],
+)
+def test_questions_without_an_answer(
+    raised: Exception, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A point that loses as many workers as the cluster allows, and one more, is lost."""
+    monkeypatch.setattr("distributed.Client", Answering({"a": engine_digest()}, raised))
+    workers = DaskWorkers("tcp://there:1", None)
+    study = _study("a")
+    with pytest.raises(clusters.WorkerLost) as lost:
+        workers.run(Job.of(study, study.point(0))).result()
+    assert str(lost.value) == told
+    workers.close()

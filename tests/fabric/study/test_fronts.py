@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Final
+
+# Any: fields of a study.
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -196,3 +199,41 @@ def _check_proof(study: Study, session: StudySession, proved: Outcome) -> None:
         pairs = [(rival[name], truth.numbers[name]) for name in study.minimize]
         assert all(a <= b for a, b in pairs)
         assert any(a < b for a, b in pairs)
+
+
+def _order(cycles: Sequence[int], flops: Sequence[int], **changes: Any) -> list[int]:
+    """Return the order in which points are handed out of which so much is known before they run."""
+    study = replace(
+        Study(program=PROGRAM, space=grid(n=range(len(cycles))), minimize=("cycles", "flops")),
+        **changes,
+    )
+    inputs = len(study.over)
+
+    def look(points: Sequence[Point]) -> list[Before]:
+        return [
+            Before(
+                each.index,
+                {"cycles": cycles[each.index // inputs], "flops": flops[each.index // inputs]},
+            )
+            for each in points
+        ]
+
+    session = StudySession(study, look=look)
+    return [point.index for point in iter(session.ask, None)]
+
+
+def test_the_most_promising_points_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with the least product of bounds, of so many points as are looked at together."""
+    cycles, flops = (5, 1, 3, 2, 0), (7, 7, 7, 7, 7)
+    assert _order(cycles, flops) == [4, 1, 3, 2, 0]
+    # (1 + 2) * (1 + 9) = 30, (1 + 4) * (1 + 4) = 25, (1 + 30) * 1 = 31, and 30 again.
+    assert _order((2, 4, 30, 9), (9, 4, 0, 2)) == [1, 0, 3, 2]
+    both = {"over": grid(m=(0, 1)), "minimize": ("mean:cycles", "mean:flops")}
+    assert _order((5, 1), (7, 7), **both) == [2, 3, 0, 1]
+    monkeypatch.setattr("fabric.explore.study.session.WINDOW_POINTS", 2)
+    assert _order(cycles, flops) == [1, 0, 3, 2, 4]
+    assert _order((5, 1), (7, 7), **both) == [0, 1, 2, 3]
+    monkeypatch.setattr("fabric.explore.study.session.WINDOW_POINTS", 1)
+    assert _order((5, 1), (7, 7), **both) == [0, 1, 2, 3]
+    monkeypatch.setattr("fabric.explore.study.session.WINDOW_POINTS", 4)
+    assert _order((5, 1, 0), (7, 7, 7), **both) == [2, 3, 0, 1, 4, 5]

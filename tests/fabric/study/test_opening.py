@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fabric import FabricError, grid
-from fabric.explore.study.opening import Asked, open_study
+from fabric import ConfigurationError, FabricError, grid
+from fabric.explore.study.opening import Asked, open_study, space_of
 
 PROGRAM = Path(__file__).parent / "program_of_points.py"
 
@@ -94,3 +94,58 @@ def test_asked_of_a_study(tmp_path: Path) -> None:
     """A study file says itself what varies."""
     with pytest.raises(FabricError, match="is a study: expected --vary"):
         open_study(written(tmp_path, STUDY), Asked(vary=["a=1"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1..3", (1, 2, 3)),
+        ("2..2", (2,)),
+        ("-1..1", (-1, 0, 1)),
+        ("1..6+2", (1, 3, 5)),
+        ("1..7+2", (1, 3, 5, 7)),
+        ("3..24*2", (3, 6, 12, 24)),
+        ("3..23*2", (3, 6, 12)),
+        ("1..2,7", (1, 2, 7)),
+        ("True,NONE,x,1.5,1.50,007,1e3", (True, None, "x", 1.5, "1.50", "007", "1e3")),
+        ("1..x", ("1..x",)),
+    ],
+)
+def test_values(text: str, values: tuple[object, ...]) -> None:
+    """Lists, ranges with their ends, steps and factors; numbers in their usual form alone."""
+    (found,) = space_of([f"a={text}"]).values.values()
+    assert [(type(each), each) for each in found] == [(type(each), each) for each in values]
+
+
+def test_values_together() -> None:
+    """Names that vary together, and all of them with every value of a further axis."""
+    assert [*space_of(["a:b=1:x,2:y", "c=7,8"])] == [
+        {"a": 1, "b": "x", "c": 7},
+        {"a": 1, "b": "x", "c": 8},
+        {"a": 2, "b": "y", "c": 7},
+        {"a": 2, "b": "y", "c": 8},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("a=", "--over a=: expected NAME=VALUE,VALUE"),
+        ("=1", "--over =1: expected NAME=VALUE,VALUE"),
+        ("a=3..1", "3..1 has no values: expected FIRST..LAST with FIRST <= LAST"),
+        ("a=1..3+0", "1..3+0 does not get on: expected a step of at least 1"),
+        ("a=1..3*1", "geometric(1, 3, 1): expected 1 <= first <= last and a factor of at least 2"),
+        ("a=0..3*2", "geometric(0, 3, 2): expected 1 <= first <= last and a factor of at least 2"),
+        ("a=3..2*2", "geometric(3, 2, 2): expected 1 <= first <= last and a factor of at least 2"),
+        ("a:b=1:2,3", "3 has 1 value: expected 2"),
+        ("a:b=1:2:3", "1:2:3 has 3 values: expected 2"),
+        ("a:a=1:2", "a:a has a name twice: expected each name once"),
+        ("a=1,1", "axis a has 1 twice: expected each value once"),
+    ],
+)
+def test_no_values(text: str, answer: str) -> None:
+    """What was typed is told."""
+    with pytest.raises(ConfigurationError) as caught:
+        space_of([text], "--over")
+    assert caught.value.message.startswith("--over ")
+    assert answer in caught.value.message

@@ -19,7 +19,7 @@ from fabric import ConfigurationError, Outcome, Point, Study, StudySession, grid
 from fabric.explore.study.conducting import conduct
 from fabric.explore.study.evaluation import Before, Job, known_before
 from fabric.explore.study.outcome import PROVED, STATISTICS, metric, over_inputs
-from fabric.explore.study.result import DesignOutcome, StudyResult
+from fabric.explore.study.result import DesignOutcome, StudyResult, design_outcome
 from fabric.explore.study.space import Scalar, Setting, Space
 from fabric.explore.study.store import Store
 from fabric.explore.study.workers import LocalWorkers
@@ -440,3 +440,43 @@ def test_workers(tmp_path: Path) -> None:
     again = _conducted(2, url)
     assert again.run_counts == one.run_counts | {"run": 0, "resumed": one.run_counts["run"]}
     assert again.held_out == one.held_out
+
+
+def test_what_a_design_has_of_its_runs() -> None:
+    """Parameters and hardware that all have, all seconds, the first failure; a proof before it."""
+    study = Study(
+        program=PROGRAM, space=grid(rows=(8,)), over=grid(times=(1, 2, 3)), minimize=("mean:flops",)
+    )
+    runs = [
+        Outcome(
+            index=n,
+            setting=setting,
+            status="completed",
+            parameters={"rows": 8, "times": n, **({"one": 1} if n else {})},
+            hardware={"width": n} if n else None,
+            numbers={"flops": 2 + n},
+            wall_seconds=0.5 if n else None,
+        )
+        for n, setting in enumerate(study.runs)
+    ]
+    found = design_outcome(study, 0, runs)
+    assert (found.status, found.reason, found.wall_seconds) == ("completed", None, 1.0)
+    assert found.parameters == {"rows": 8}
+    assert found.hardware is None
+    assert found.numbers == {f"{each}:flops": 3 for each in ("mean", "median")} | {
+        "worst:flops": 4, "p95:flops": 4, "least:flops": 2,
+    }  # fmt: skip
+    assert found.ended == "ran to its end"
+
+    runs[1] = replace(runs[1], status="wrong", reason="too large", wall_seconds=None)
+    runs[2] = replace(runs[2], status="lost", wall_seconds=None)
+    found = design_outcome(study, 0, runs)
+    assert (found.status, found.reason) == ("wrong", "with times=2: too large")
+    assert (found.numbers, found.wall_seconds) == ({}, None)
+    assert found.ended == "ran to its end with a wrong result"
+
+    for status, told in (("pruned", "be dominated"), ("infeasible", "break a condition")):
+        runs[2] = replace(runs[2], status=status, pruned_by=7)  # type: ignore[arg-type]
+        found = design_outcome(study, 0, runs)
+        assert (found.status, found.pruned_by, found.reason) == (status, 7, None)
+        assert found.ended == f"was proved to {told} before all of its runs were made"

@@ -10,6 +10,7 @@ from pathlib import Path
 # Any: fields of a study.
 from typing import Any, cast
 
+import optuna
 import pytest
 
 from fabric import ConfigurationError, Outcome, Point, Study, StudySession, grid, zipped
@@ -224,3 +225,77 @@ def test_nothing_kept_is_nothing_known() -> None:
     kept = NotKept()
     assert kept.known() == kept.news() == []
     assert kept.claim(_study().point(0), insist=False)
+
+
+def test_a_search_ends_where_all_that_is_drawn_is_proved_away() -> None:
+    """Ten times as many points are drawn as are to run, and no more."""
+    study = _study(where=("flops <= 1e5",))
+
+    def look(points: Any) -> list[Before]:
+        return [Before(each.index, {"flops": 10**6}) for each in points]
+
+    session = SearchSession(study, Search("random", 3), None, look)
+    assert session.ask() is None
+    assert len(session.outcomes) == 30
+
+
+@pytest.mark.parametrize(
+    ("points", "population"),
+    [(1, 10), (54, 10), (55, 11), (249, 49), (250, 50), (900, 50)],
+)
+def test_generations(points: int, population: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search has five, of ten points at least and fifty at most."""
+    asked: list[int] = []
+
+    class Told(optuna.samplers.RandomSampler):
+        def __init__(self, *, population_size: int, seed: int) -> None:
+            super().__init__(seed)
+            asked.append(population_size)
+
+    monkeypatch.setattr(optuna.samplers, "NSGAIISampler", Told)
+    assert _searched(_study(), Search("nsga2", points)).ask() is not None
+    assert asked == [population]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ((3,), "CategoricalDistribution(choices=(3,))"),
+        ((3, 5), "IntDistribution(high=5, log=False, low=3, step=2)"),
+        ((3, 5, 7), "IntDistribution(high=7, log=False, low=3, step=2)"),
+        ((3, 5, 8), "CategoricalDistribution(choices=(3, 5, 8))"),
+        ((5, 3), "CategoricalDistribution(choices=(5, 3))"),
+        ((3, 5.0), "CategoricalDistribution(choices=(3, 5.0))"),
+        ((3, True), "CategoricalDistribution(choices=(3, True))"),
+        ((False, True), "CategoricalDistribution(choices=(False, True))"),
+        ((1, True, 1.0), "CategoricalDistribution(choices=('1', 'True', '1.0'))"),
+        (("a", None), "CategoricalDistribution(choices=('a', None))"),
+    ],
+)
+def test_what_is_drawn_from(values: tuple[Any, ...], told: str) -> None:
+    """Whole numbers that are evenly spaced have an order and a step; all else is a choice."""
+    store = Store(_study(space=grid(x=values)))
+    _, distributions = store.form.parameters(0)
+    assert str(distributions["x"]) == told
+    for index, value in enumerate(values):
+        parameters, _ = store.form.parameters(index)
+        assert list(store.form.indices({"x": value})) == [index]
+        assert str(parameters["x"]) == str(value)
+
+
+def test_where_points_of_sums_and_products_stand() -> None:
+    """Every point's parameters are those of its setting, and lead back to it."""
+    space = grid(x=(1, 2), y=("a", "b", "c")) + zipped(x=(7, 8), z=(1, 2)) * grid(y=("a", "b"))
+    form = Store(_study(space=space)).form
+    for index, setting in enumerate(space):
+        parameters, distributions = form.parameters(index)
+        product = int(index >= 6)
+        assert parameters["product"] == product
+        assert parameters.keys() == distributions.keys()
+        assert parameters[f"y ({product})"] == setting["y"]
+        if product:
+            assert parameters["x:z (1)"] == f"{setting['x']}:{setting['z']}"
+        assert list(form.indices(setting)) == [index]
+    assert list(form.indices({"x": 7, "y": "a"})) == []
+    with pytest.raises(IndexError):
+        form.parameters(len(space))

@@ -9,6 +9,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -262,6 +263,40 @@ class TestSeveralProcesses:
         _, ran = _worked(study, mine)
         assert ran == [1, 2, 3, 4, 5, 0]
 
+    @pytest.mark.parametrize(
+        ("host", "raised", "first"),
+        [
+            ("here", None, 1),
+            ("here", PermissionError, 1),
+            ("here", ProcessLookupError, 0),
+            ("elsewhere", ProcessLookupError, 1),
+        ],
+    )
+    def test_a_process_that_is_no_more_works_on_nothing(
+        self,
+        url: str,
+        host: str,
+        raised: type[OSError] | None,
+        first: int,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """One of this machine may be looked for; of another machine's nobody knows."""
+        asked: list[tuple[int, int]] = []
+
+        def kill(process: int, number: int) -> None:
+            asked.append((process, number))
+            if raised is not None:
+                raise raised
+
+        study = _study(minimize=())
+        other = Store(study, url)
+        name = socket.gethostname() if host == "here" else "another"
+        other._process = f"{name}:77"  # type: ignore[misc]
+        assert other.claim(study.point(0), insist=False)
+        monkeypatch.setattr(os, "kill", kill)
+        assert StudySession(study, Store(study, url)).ask() == study.point(first)
+        assert set(asked) == (set() if host == "elsewhere" else {(77, 0)})
+
     def test_what_another_one_keeps_is_not_run(self, url: str) -> None:
         """It is seen as soon as it is there."""
         study = _study(minimize=())
@@ -353,6 +388,18 @@ class TestRefused:
             "expected an empty one, or one of Optuna"
         )
         assert path.read_bytes() == before
+
+    @pytest.mark.parametrize(
+        ("count", "told"), [(3, "tables t0, t1, t2:"), (4, "tables t0, t1, t2, ...:")]
+    )
+    def test_many_tables_of_something_else(self, count: int, told: str, tmp_path: Path) -> None:
+        """Three are named."""
+        path = tmp_path / "other.db"
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            for number in range(count):
+                connection.execute(f"create table t{number} (name text)")
+        with pytest.raises(ConfigurationError, match=re.escape(told)):
+            Store(_study(), file_url(path))
 
     def test_another_version(self, tmp_path: Path, url: str) -> None:
         """Optuna's sentence says what to do."""

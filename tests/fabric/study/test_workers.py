@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fabric import Outcome, Study, grid
+from fabric import Outcome, Point, Study, grid
 from fabric.explore.study import workers as processes
 from fabric.explore.study.conducting import conduct
 from fabric.explore.study.evaluation import Job
@@ -145,6 +145,35 @@ def test_a_worker_that_is_killed_while_it_is_idle_loses_nothing(workers: LocalWo
         process.kill()
         process.join()
     assert workers.run(Job.of(study, study.point(1))).result().status == "completed"
+
+
+def test_a_worker_is_replaced_after_so_many_points(
+    workers: LocalWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What programs leave behind stays bounded."""
+    monkeypatch.setattr(processes, "_POINTS_OF_A_WORKER", 2)
+    study = study_of("a", "b", "c")
+    found = [workers.run(Job.of(study, study.point(n))).result() for n in range(3)]
+    first, second, third = (each.numbers["extra.process"] for each in found)
+    assert first == second != third
+
+
+def test_what_becomes_of_points_that_are_not_answered() -> None:
+    """A point that took too long has had as much time as it was given; our faults are raised."""
+    job = Job.of(study_of("a"), Point(0, {"act": "a"}))
+    late = processes.unanswered(job, TimeoutError(), 2.5)
+    assert (late.status, late.reason, late.wall_seconds) == (
+        "timeout",
+        "took longer than 2.5 s",
+        2.5,
+    )
+    assert (late.index, late.setting) == (0, {"act": "a"})
+    lost = processes.unanswered(job, processes.WorkerLost.with_exit_code(None), 2.5)
+    assert (lost.status, lost.wall_seconds) == ("lost", None)
+    assert lost.reason == "its worker ended (nobody knows how)"
+    assert str(processes.WorkerLost.with_exit_code(0)) == "exit status 0"
+    with pytest.raises(KeyError):
+        processes.unanswered(job, KeyError(), None)
 
 
 @pytest.mark.exhaustive

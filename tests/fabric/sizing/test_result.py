@@ -1,0 +1,173 @@
+"""What sizing found, as it is printed and as an object: of answers made by hand."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from fabric.explore.sizing.result import (
+    Answer,
+    HeldOut,
+    Input,
+    MethodTotal,
+    SizedChannel,
+    Sizing,
+    hops_text,
+    settled,
+    sizing_sheet,
+)
+from fabric.messages.terminal.tables import print_sheet
+
+
+def channel(option: str, depth: int, element_bytes: int = 64, before: int = 2) -> SizedChannel:
+    """Return a channel for which a depth was found."""
+    return SizedChannel(
+        option=option,
+        name=f"from -> {option}",
+        element_bytes=element_bytes,
+        elements=9,
+        depth_before=before,
+        depth=depth,
+        least_depth=1,
+        binds="goal" if depth > 1 else "one slot",
+        group="",
+    )
+
+
+ALONE = Sizing(
+    program="one",
+    goal="same-cycles",
+    method="search",
+    objective="bytes",
+    channels=(
+        channel("map_1.0", 1, element_bytes=8),
+        channel("map_2.0", 3),
+        channel("map_3.0", 3),
+        channel("map_4.0", 5, before=7),
+    ),
+    cost_before=1_848,
+    cost=1_000,
+    lower_bound=999,
+    truth="proved",
+    keeps=True,
+    reasons=(),
+    inputs=(Input("", 1_200, 1_100, 1_150, 1_140),),
+    methods=(
+        MethodTotal("search", 1_000, 1_140, keeps=True),
+        MethodTotal("exact", None, None, keeps=False, note="is not there"),
+        MethodTotal("high-water", 1_500, None, keeps=False),
+    ),
+    evaluations=7,
+    runs=2,
+)
+
+MANY = replace(
+    ALONE,
+    objective="slots",
+    lower_bound=500,
+    truth="validated",
+    keeps=False,
+    reasons=("the memory is shared", "a merge takes what comes first"),
+    inputs=(
+        Input("seed=0", None, 1_100, None, None),
+        Input("seed=1", 1_300, 1_200, 1_250, 1_260),
+    ),
+    held_out=(
+        HeldOut("seed=2", 1_000, 1_000),
+        HeldOut("seed=3", 1_000, 1_001),
+        HeldOut("seed=4", 1_000, None),
+        HeldOut("seed=5", None, 9_999),
+    ),
+    repeats=4,
+    settled=settled([Answer({"a": 1}, (10 * n, 20 * n + 1)) for n in range(1, 5)]),
+    is_placed=True,
+)
+
+
+def printed(sizing: Sizing, shown: int = 20) -> str:
+    """Return what is printed."""
+    console = Console(file=io.StringIO(), width=120, highlight=False)
+    print_sheet(sizing_sheet(sizing, shown), console)
+    assert isinstance(console.file, io.StringIO)
+    return "".join(f"{each.rstrip()}\n" for each in console.file.getvalue().splitlines())
+
+
+@pytest.mark.parametrize(("name", "sizing"), [("alone", ALONE), ("many", MANY)])
+def test_printed(name: str, sizing: Sizing, golden: Callable[[str, str], None]) -> None:
+    """The answer, what is known of it, channels, methods, inputs and those held out."""
+    golden(f"{name}.txt", printed(sizing, 2 if name == "many" else 20))
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"lower_bound": 1_000}, "No depths that keep the goal cost less."),
+        ({"lower_bound": 1_001}, "No depths that keep the goal cost less."),
+        (
+            {"lower_bound": 998},
+            "Lower bound 998 bytes; this answer is at most 2 bytes above it, 0.2 %.",
+        ),
+        (
+            {"cost": 1_001, "lower_bound": 1_000},
+            "Lower bound 1,000 bytes; this answer is at most 1 byte above it.",
+        ),
+        ({"cost": 1}, "1 byte of channels, 1,848 as it is wired, found by search."),
+        (
+            {"truth": "validated", "reasons": ("a", "b")},
+            "Validated by a run, not proved: a; b.",
+        ),
+        (
+            {"inputs": (Input("", None, 1_100, None, None),)},
+            "A run gets stuck: gets stuck as wired, 1,100 without limits.",
+        ),
+        (
+            {"inputs": (Input("", 3, 1, 2, 1),)},
+            "A run takes 1 cycle: 3 as wired, 1 without limits; 2 are allowed.",
+        ),
+    ],
+)
+def test_sentences(changed: dict[str, object], told: str) -> None:
+    """How far an answer is proved, and how long runs take."""
+    assert told in printed(replace(ALONE, **changed)).splitlines()  # type: ignore[arg-type]
+
+
+def test_object() -> None:
+    """Bytes are of all channels whatever is counted; inputs held out say which miss the goal."""
+    found = MANY.as_json()
+    assert found["depths"] == {"map_1.0": 1, "map_2.0": 3, "map_3.0": 3, "map_4.0": 5}
+    assert found["bytes"] == 8 * 1 + 64 * 3 + 64 * 3 + 64 * 5
+    assert found["bytes_before"] == 8 * 2 + 64 * 2 + 64 * 2 + 64 * 7
+    assert found["lower_bound_bytes"] is None
+    assert ALONE.as_json()["lower_bound_bytes"] == 999
+    assert ALONE.as_json()["settled"] is None
+    assert (found["cycles"], found["cycles_before"], found["cycles_unbounded"]) == (
+        None,
+        None,
+        1_100,
+    )
+    assert found["settled"] == {
+        "repeats": 4,
+        "since": 1,
+        "period_cycles": (10, 20),
+        "depths_stay": True,
+    }
+    assert [each["violated"] for each in found["held_out"]] == [False, True, True, False]
+    assert MANY.violated == MANY.held_out[1:3]
+    assert found["channels"][3]["depth_before"] == 7
+    assert found["hops"] == {}
+
+
+def test_hops() -> None:
+    """The first four of many are named."""
+    hops = {f"map_{n}.0": f"{n}+1" for n in range(1, 7)}
+    shown = "--hop map_1.0=1+1 --hop map_2.0=2+1 --hop map_3.0=3+1 --hop map_4.0=4+1"
+    assert hops_text(hops) == f"{shown} and 2 more"
+    del hops["map_6.0"]
+    assert hops_text(hops) == f"{shown} and 1 more"
+    del hops["map_5.0"]
+    assert hops_text(hops) == shown
+    assert hops_text({"a.0": "2+1"}) == "--hop a.0=2+1"

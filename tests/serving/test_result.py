@@ -1,0 +1,346 @@
+"""What a question of serving came to: measures by hand, sentences, tables, pictures and page."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from fabric.explore.serving import folder
+from fabric.explore.serving.folder import drawn, page_html
+from fabric.explore.serving.measured_costs import TableDescription
+from fabric.explore.serving.question import RequestDescription, Serving
+from fabric.explore.serving.requests import Requests
+from fabric.explore.serving.result import (
+    Run,
+    ServingResult,
+    Timeline,
+    answer,
+    notes,
+    serving_sheet,
+    table_of_runs,
+)
+from fabric.explore.serving.served import (
+    Measures,
+    Served,
+    ServiceLevel,
+    Spread,
+    Steps,
+    measured,
+)
+from fabric.explore.serving.server import Batch, ContinuousBatching, Price, Quality, Sampled, Server
+from fabric.messages.terminal.tables import print_sheet
+from tests.fabric.study.written.drawings import told_picture
+
+NAN = float("nan")
+
+
+def steps(*rows: tuple[float, float, int, int, int]) -> Steps:
+    """Return steps: start, seconds, requests that run and that wait, and blocks of each."""
+
+    class Looked(ContinuousBatching):
+        running = waiting = 0
+
+    found = Steps()
+    for start, seconds, running, waiting, blocks in rows:
+        scheduler = Looked(Server())
+        Looked.running, Looked.waiting = running, waiting
+        scheduler.blocks = blocks
+        found.add(start, Price(seconds), [Batch()], [scheduler])
+    return found
+
+
+SERVED = Served(
+    requests=Requests(
+        np.array([1.0, 2.0, 4.0, 7.0]), np.array([10, 20, 30, 40]), np.array([1, 3, 5, 2])
+    ),
+    server=Server(replicas=3),
+    taken_seconds=np.array([1.0, 2.0, 4.0, NAN]),
+    begun_seconds=np.array([1.0, 2.0, 4.0, NAN]),
+    first_seconds=np.array([2.0, 4.0, 5.0, NAN]),
+    last_seconds=np.array([2.0, 8.0, 17.0, NAN]),
+    steps=(
+        steps((0, 2, 1, 0, 4), (3, 2, 3, 2, 9)),
+        Steps(),
+        steps((1, 5, 2, 1, 7)),
+    ),
+    preemptions=6,
+    joules=18.0,
+    interrupted=False,
+)
+
+
+def test_measures() -> None:
+    """Three of four requests are done: their times, rates over the time that they took, and joules.
+
+    The last token is there 16 s after the first arrival.
+    """
+    found = measured(SERVED)
+    assert vars(found.latency) == pytest.approx(
+        {"mean": 20 / 3, "median": 6, "p90": 11.6, "p95": 12.3, "p99": 12.86}
+    )
+    assert found == Measures(
+        requests=4,
+        completed=3,
+        offered_per_second=3 / 6,
+        duration_seconds=16.0,
+        time_to_first_token=Spread(4 / 3, 1.0, 1.8, 1.9, 1.98),
+        time_per_token=Spread(2.5, 2.5, 2.9, 2.95, 2.99),
+        latency=found.latency,
+        output_tokens_per_second=9 / 16,
+        prompt_tokens_per_second=60 / 16,
+        requests_per_second=3 / 16,
+        goodput_per_second=None,
+        kept=None,
+        joules_per_token=2.0,
+        preemptions=6,
+        steps=3,
+        mean_running=(2 * 1 + 2 * 3 + 5 * 2) / 9,
+        most_blocks=9,
+        interrupted=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("level", "kept"),
+    [
+        (ServiceLevel(time_to_first_token_seconds=1), 2),
+        (ServiceLevel(time_to_first_token_seconds=0.99), 0),
+        (ServiceLevel(time_per_token_seconds=2), 2),
+        (ServiceLevel(time_per_token_seconds=1.99), 1),
+        (ServiceLevel(latency_seconds=6), 2),
+        (ServiceLevel(latency_seconds=5.99), 1),
+        (ServiceLevel(time_to_first_token_seconds=1, time_per_token_seconds=2), 1),
+        (ServiceLevel(time_per_token_seconds=2, latency_seconds=1), 1),
+        (ServiceLevel(), None),
+        (None, None),
+    ],
+)
+def test_level(level: ServiceLevel | None, kept: int | None) -> None:
+    """A request keeps every limit that is stated, to the instant, where it is done."""
+    found = measured(SERVED, level)
+    assert found.goodput_per_second == (None if kept is None else kept / 16)
+    assert found.kept == (None if kept is None else kept / 4)
+
+
+def test_nothing_is_done() -> None:
+    """Of no request there is no time, of a run that was stopped no joules a token."""
+    nothing = np.full(4, NAN)
+    none = replace(SERVED, first_seconds=nothing, last_seconds=nothing, steps=(Steps(),))
+    found = measured(none, ServiceLevel(latency_seconds=1))
+    assert found.completed == found.steps == found.most_blocks == 0
+    assert found.latency == Spread(None, None, None, None, None)
+    assert found.duration_seconds is None
+    assert found.requests_per_second is None
+    assert found.goodput_per_second is None
+    assert found.joules_per_token is None
+    assert found.mean_running is None
+    assert found.kept == 0
+    assert measured(replace(SERVED, interrupted=True)).joules_per_token is None
+    once = Requests(np.zeros(4), SERVED.requests.prompt_tokens, SERVED.requests.output_tokens)
+    assert measured(replace(SERVED, requests=once)).offered_per_second is None
+    assert Timeline.of(none) == Timeline((), (), (), ())
+
+
+def test_timeline() -> None:
+    """120 equal times up to the end of the last step; what replicas do is added up."""
+    found = Timeline.of(SERVED)
+    assert found.seconds == tuple(float(f"{6 * n / 120:.6g}") for n in range(1, 121))
+    # The first set steps from 0 to 2 and from 3 to 5, the last one from 1 to 6.
+    assert found.running == tuple([1] * 20 + [3] * 20 + [2] * 20 + [5] * 40 + [2] * 20)
+    assert found.waiting == tuple([0] * 20 + [1] * 40 + [3] * 40 + [1] * 20)
+    assert found.blocks == tuple([4] * 20 + [11] * 20 + [7] * 20 + [16] * 40 + [7] * 20)
+
+
+def spread(mean: float) -> Spread:
+    """Return times of which each point is another one."""
+    return Spread(mean, mean / 2, mean * 2, mean * 3, mean * 5)
+
+
+def run(design: str, rate: float | None, first: float, *, priced: bool = False) -> Run:
+    """Return a run in which the first token takes so long, all of a request ten times that."""
+    known = measured(SERVED)
+    measures = replace(
+        known,
+        requests=3,
+        time_to_first_token=spread(first),
+        time_per_token=spread(first / 4000),
+        latency=spread(10 * first),
+        output_tokens_per_second=1000 * (rate or 1.25),
+        joules_per_token=first if priced else None,
+    )
+    timeline = Timeline((1.0, 2.0, 3.0), (1, 2, first), (0, 1, 0), (8, 16, 4))
+    return Run(design, rate, measures, timeline, Quality())
+
+
+def serving(*designs: str, rates: tuple[float, ...] = (1, 2, 4000)) -> Serving:
+    """Return a question with these designs."""
+    cost = TableDescription(
+        attention=Path("a.csv"),
+        dense=Path("d.csv"),
+        layers=2,
+        in_each_layer={"q": 1, "v": 2},
+        in_each_step={},
+        graph_tokens=(1, 2),
+    )
+    return Serving(
+        requests=RequestDescription(file=Path("r.csv"), rates=rates),
+        designs=dict.fromkeys(designs, cost),
+        server=Server(replicas=2),
+        level=ServiceLevel(latency_seconds=2),
+        name="two <designs>",
+        question="Which of <both>?",
+    )
+
+
+def both() -> ServingResult:
+    """Return a question of two designs and three loads, one of them stopped in its last run."""
+    slow = run("slow", 4000, 0.9, priced=True)
+    slow = replace(slow, measures=replace(slow.measures, interrupted=True, completed=2))
+    fast = [run("fast", rate, at) for rate, at in ((1, 0.1), (2, 0.2), (4000, 0.21))]
+    fast[1] = replace(fast[1], quality=Quality(1200, (Sampled(1, 2.0, 3, 110, 100),)))
+    off = (Sampled(1, 2.0, 3, 80, 100), Sampled(1, 2.0, 3, 100, 100))
+    fast[2] = replace(fast[2], quality=Quality(34, off))
+    kept = replace(fast[2].measures, goodput_per_second=1234.5, kept=0.5)
+    fast[2] = replace(fast[2], measures=kept)
+    runs = (*fast, run("slow", 1, 0.3, priced=True), run("slow", 2, 0.4, priced=True), slow)
+    told = {"fast": ("tables of <layers>",), "slow": ()}
+    return ServingResult(serving("fast", "slow"), runs, told, interrupted=True)
+
+
+@pytest.mark.parametrize(
+    ("firsts", "knee"),
+    [
+        ((1.0,), None),
+        ((1.0, 2.0), 2),
+        ((1.0, 2.01), 1),
+        ((1.0, 1.5, 2.0), 4000),
+        ((1.0, 2.5, 1.0), 1),
+        ((0.0, 0.0, 0.1), 2),
+    ],
+)
+def test_knee(firsts: tuple[float, ...], knee: float | None) -> None:
+    """The last load before the first at which a first token takes more than twice as long."""
+    runs = [run("", rate, each) for rate, each in zip((1, 2, 4000), firsts, strict=False)]
+    assert ServingResult(serving(""), tuple(runs), {}).knee("") == knee
+    as_it_comes = (run("", None, 9.0), *runs)
+    assert ServingResult(serving(""), as_it_comes, {}).knee("") == knee
+
+
+def test_sentences() -> None:
+    """An answer for each design with whole runs, and what is to be known of their costs."""
+    assert answer(both()) == (
+        "fast: 4,000,000 tokens/s at 4,000 requests/s; the knee is at 2 requests/s. "
+        "slow: 2,000 tokens/s at 2 requests/s; the knee is at 2 requests/s."
+    )
+    assert notes(both()) == [
+        "Interrupted: 5 of 6 runs are whole; the same command goes on from there.",
+        "fast: tables of <layers>.",
+        "fast: 1,234 times what was asked was beyond the table, its edge was taken.",
+        "fast: of 3 steps simulated as they were, the interpolated time was off by 10.0 % on the "
+        "average (-3.3 % with its sign), 20.0 % at most.",
+    ]
+    alone = run("", None, 0.5)
+    one = ServingResult(serving("", rates=()), (alone,), {"": ("as measured",)})
+    assert answer(one) == "1,250 tokens/s."
+    assert notes(one) == ["as measured."]
+    assert notes(replace(one, interrupted=True))[0] == (
+        "Interrupted: 1 of 1 run is whole; the same command goes on from there."
+    )
+    assert answer(replace(one, runs=())) == "No run is whole."
+    fast = replace(both(), runs=both().runs[:3])
+    assert answer(fast).startswith("fast: ")
+    assert "slow" not in answer(fast)
+
+
+def test_table() -> None:
+    """Columns are there where a run has something in them; numbers have three digits."""
+    found = table_of_runs(both())
+    assert found.columns == (
+        "design", "load/s", "done", "first", "p99", "a token", "p99", "all", "p99", "tokens/s",
+        "kept/s", "J/token",
+    )  # fmt: skip
+    assert found.rows[0] == (
+        "fast", "1", 3, "0.1", "0.5", "2.5e-05", "0.000125", "1", "5", "1,000", None, None,
+    )  # fmt: skip
+    assert found.rows[2][-4:] == ("10.5", "4,000,000", "1,234", None)
+    assert found.rows[5][:5] == ("slow", "4,000", 2, "0.9", "4.5")
+    assert found.rows[5][-1] == "0.9"
+    alone = ServingResult(serving("", rates=()), (run("", None, 199.96),), {})
+    assert table_of_runs(alone).columns == (
+        "load/s", "first", "p99", "a token", "p99", "all", "p99", "tokens/s",
+    )  # fmt: skip
+    assert table_of_runs(alone).rows == (
+        ("0.5", "200", "1,000", "0.05", "0.25", "2,000", "9,998", "1,250"),
+    )
+    once = replace(alone.runs[0].measures, offered_per_second=None)
+    at_once = replace(alone, runs=(replace(alone.runs[0], measures=once),))
+    assert table_of_runs(at_once).rows[0][0] == "all at once"
+
+
+def test_printed_and_as_an_object(golden: Callable[[str, str], None]) -> None:
+    """The command prints all of it; its object has every run of every design."""
+    console = Console(file=io.StringIO(), width=120, highlight=False)
+    print_sheet(serving_sheet(both()), console)
+    assert isinstance(console.file, io.StringIO)
+    golden("both.txt", "".join(f"{x.rstrip()}\n" for x in console.file.getvalue().splitlines()))
+    found = both().as_json()
+    assert {name: found[name] for name in ("serving", "question", "status", "error")} == {
+        "serving": "two <designs>",
+        "question": "Which of <both>?",
+        "status": "interrupted",
+        "error": None,
+    }
+    fast, slow = found["designs"]
+    assert (fast["design"], fast["knee_per_second"], len(fast["notes"])) == ("fast", 2, 3)
+    assert [each["rate_per_second"] for each in slow["runs"]] == [1, 2, 4000]
+    assert slow["runs"][0]["latency"]["p90"] == 6
+    assert fast["runs"][1]["cost"]["outside"] == 1200
+    assert replace(both(), interrupted=False).as_json()["status"] == "completed"
+
+
+@pytest.mark.parametrize("name", ["both", "alone"])
+def test_page_and_pictures(
+    name: str, golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every line, text and axis of its pictures, and the page that they stand in."""
+    told: list[str] = []
+
+    def paint(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, bytes]:
+        assert not formulas
+        told.append(told_picture(draw, monkeypatch))
+        return "<svg/>", b""
+
+    monkeypatch.setattr(folder, "painted", paint)
+    result = both()
+    if name == "alone":
+        runs = tuple(run("", rate, at) for rate, at in ((1, 1e-5), (2, 9.9e-5)))
+        kept = replace(runs[0].measures, goodput_per_second=0.5)
+        runs = (replace(runs[0], measures=kept), runs[1])
+        question = replace(serving("", rates=(1, 2)), question="", level=ServiceLevel())
+        result = ServingResult(question, runs, {})
+    pictures = drawn(result)
+    golden(f"pictures_{name}.txt", "\n".join(told))
+    page = page_html(result, pictures, "python -m fabric serve <x>" if name == "both" else "")
+    golden(f"page_{name}.html", page[page.index("<body>") :])
+
+
+def test_which_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One over the load where a design has two, one over time where a run is whole."""
+    monkeypatch.setattr(folder, "painted", lambda *_, **__: ("", b""))
+    result = both()
+
+    def names(*runs: Run) -> list[str]:
+        return [each.name for each in drawn(replace(result, runs=runs))]
+
+    assert names() == []
+    assert names(result.runs[5]) == []  # stopped
+    assert names(result.runs[0]) == ["time"]
+    assert names(result.runs[0], result.runs[3]) == ["time"]
+    assert names(*result.runs[:2]) == ["load", "time"]
