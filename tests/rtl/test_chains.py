@@ -92,8 +92,6 @@ OTHERS: list[tuple[str, Function, list[tuple[int, int]]]] = [
     ("Quotient", Quotient("bfloat16"), [(6, 8), (6, 1)]),
 ]
 
-"""Also wired beside chains: those of the library alone are in shipped programs."""
-
 LIBRARY: list[tuple[str, Function, list[tuple[int, int]]]] = [
     ("Matmul", Matmul(), [(6, 8), (8, 5)]),
     ("MatmulT", Matmul(transposed=True), [(6, 8), (5, 8)]),
