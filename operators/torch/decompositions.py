@@ -121,6 +121,7 @@ def _running_log(x: Any, dim: int) -> Any:
 
 def _windows(x: Any, dim: int, size: int, step: int) -> Any:
     """Windows along a dimension, which overlap where the step is less than the size."""
+    dim %= x.ndim
     count = (x.shape[dim] - size) // step + 1
     places = torch.arange(count)[:, None] * step + torch.arange(size)
     found = x.movedim(dim, -1).index_select(-1, places.reshape(-1).to(x.device))

@@ -16,19 +16,24 @@ from fabric import Hardware, Program, ProgramError, Tile, dtype_named
 from fabric.extend import ChannelDescription
 from fabric.graph.wiring.program import hardware_scope
 from operators import (
+    Add,
+    Exp,
     Function,
     LinearOffChipLoad,
     LinearOffChipStore,
     Map,
+    Matmul,
     PadRows,
     Partition,
     Promote,
+    RowSum,
     Selectors,
+    SiLU,
     Tensor,
 )
 from operators.functions.choosing import SelectorOf, TakenAlong, TopPlaces
 from operators.functions.elementwise import NUMBERS
-from operators.functions.flash_attention import AttentionScores, MaskScores, Quotient
+from operators.functions.flash_attention import AttentionScores, MaskScores, Quotient, ShiftedExp
 from operators.functions.matmul import ScaledAdd
 from operators.functions.ordering import Along, Running
 from operators.functions.row_functions import LayerNorm, Reduced, RMSNorm, Softmax, Variance
@@ -42,9 +47,10 @@ from operators.functions.steps import (
     Pointwise,
     Step,
 )
+from operators.rtl import compute
 from operators.rtl.blocks import token
 from operators.rtl.chains import POINTWISE, chain
-from operators.rtl.compute import FUNCTIONS, pad_rows
+from operators.rtl.compute import ACCUMULATIONS, FUNCTIONS, pad_rows
 from operators.rtl.hardware import design, run, write
 
 WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
@@ -85,6 +91,36 @@ OTHERS: list[tuple[str, Function, list[tuple[int, int]]]] = [
     ("MaskScores", MaskScores(), [(6, 8), (3, 8)]),
     ("Quotient", Quotient("bfloat16"), [(6, 8), (6, 1)]),
 ]
+
+LIBRARY: list[tuple[str, Function, list[tuple[int, int]]]] = [
+    ("Matmul", Matmul(), [(6, 8), (8, 5)]),
+    ("MatmulT", Matmul(transposed=True), [(6, 8), (5, 8)]),
+    ("Binary", Add(), [(6, 8), (6, 8)]),
+    ("Binary", Add(), [(1, 8), (6, 8)]),
+    ("Binary", Add(), [(6, 8), (6, 1)]),
+    ("Binary", Add(), [(6, 1), (1, 8)]),
+    ("SiLU", SiLU(), [(6, 8)]),
+    ("Exp", Exp(), [(6, 8)]),
+    ("RowSum", RowSum(), [(6, 8)]),
+    ("ShiftedExp", ShiftedExp(), [(6, 8), (6, 1), (6, 1)]),
+]
+
+FOLDS: dict[str, tuple[list[tuple[int, int]], list[int], list[int], int]] = {
+    "RetileRow": ([(6, 8)], [6, 8, 5, 7], [9 + 6, 9, 8 + 5, 8], 0),
+    "RetileCol": ([(6, 8)], [6, 8, 5, 7], [9, 9 + 8, 8, 8 + 7], 0),
+    "Sum": ([(6, 8)], [6, 8, 6, 8], [9, 9, 8, 8], 6 * 8),
+    "MatmulSum": ([(6, 8), (8, 3)], [6, 3, 5, 3], [6, 3, 5, 3], 2 * 6 * 8 * 3),
+    "MatmulSumT": ([(6, 8), (3, 8)], [6, 3, 5, 3], [6, 3, 5, 3], 2 * 6 * 8 * 3),
+    "RunningMaximum": ([(6, 8)], [6, 1, 5, 1], [6, 1, 5, 1], 6 * 8 + 6 * 6),
+    "RescaledSum": (
+        [(6, 8), (8, 3), (6, 1), (6, 1)],
+        [6, 3, 6, 3],
+        [6, 3, 6, 3],
+        6 * (2 * 8 * 3 + 8 + 3 + 1),
+    ),
+    "SignalAllRead": ([(6, 8)], [1, 1, 1, 1], [1, 1, 1, 1], 1),
+}
+"""Of each the operands, the sizes after the first of them and beside 9 x 9, and operations."""
 
 
 def evaluated(hardware: Any, tiles: list[Tile]) -> list[int]:
@@ -140,12 +176,44 @@ def test_a_chain(function: Chain, shapes: list[tuple[int, int]]) -> None:
         assert evaluated(chain(function)[1], tiles) == said_of(function, tiles)
 
 
-@pytest.mark.parametrize(("name", "function", "shapes"), OTHERS)
+@pytest.mark.parametrize(("name", "function", "shapes"), [*OTHERS, *LIBRARY])
 def test_a_function(name: str, function: Function, shapes: list[tuple[int, int]]) -> None:
     """So are those of functions that are not chains."""
     tiles = tiles_of(shapes, Random(2))
 
     assert evaluated(FUNCTIONS[name], tiles) == said_of(function, tiles)
+
+
+@pytest.mark.parametrize("name", ACCUMULATIONS)
+def test_a_fold(name: str) -> None:
+    """Sizes of an accumulator of which all but a row and a column is valid, and operations."""
+    shapes, first, more, operations = FOLDS[name]
+    found = ACCUMULATIONS[name]
+    tiles = [
+        Tile(each, cols, BF16, None, valid_rows=max(1, each - 1), valid_cols=max(1, cols - 1))
+        for each, cols in [(9, 9), *shapes]
+    ]
+    total, *given = tiles
+    begins = compute.Function(found.operands, found.first, found.operations)
+    goes_on = compute.Function(found.operands, found.more, lambda _, *each: found.operations(*each))
+
+    assert found.operands == len(shapes)
+    assert evaluated(begins, given) == [*first, operations]
+    assert evaluated(goes_on, tiles) == [*more, operations]
+    assert found.stays is name.startswith("Retile")
+    assert found.number == (name == "SignalAllRead")
+    assert (found.beside is not None) is (name in ("RunningMaximum", "RescaledSum"))
+    if found.beside is not None:
+        valid = {"RunningMaximum": 8, "RescaledSum": 9}[name]
+        beside = compute.Function(1, found.beside)
+        assert evaluated(beside, [total]) == [9, 1, valid, 1, 1]
+
+
+def test_a_row_that_is_appended() -> None:
+    """It is valid beside those that were; and nothing is computed."""
+    tiles = [Tile(6, 8, BF16, None, valid_rows=3, valid_cols=7), Tile(1, 8, BF16, None)]
+
+    assert evaluated(FUNCTIONS["RowAppend"], tiles) == [6, 8, 4, 7, 1]
 
 
 def test_rows_that_are_added() -> None:

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -14,6 +17,8 @@ from torch.export import Dim
 
 from fabric import ProgramError, simulate
 from operators.torch import from_torch
+from operators.torch.chosen.rules import RULES, arithmetic, pointwise
+from operators.torch.chosen.tensors import Choice, Chosen, Number
 from tests.profiles import spread
 from tests.torch.test_capture import Computing
 
@@ -194,3 +199,387 @@ def test_in_timing_mode() -> None:
     cycles = {simulate(from_torch(module, (each,))).cycles for each in (x, x - 3, x.to("meta"))}
 
     assert len(cycles) == 1
+
+
+MASK = torch.tensor([True, False, True, True, False])
+TWO_MASK = torch.tensor([[False, True, True], [True, False, True]])
+CHOICE, TWO = Choice(MASK, "mask"), Choice(TWO_MASK.view(-1), "rows")
+OTHER = Choice(torch.tensor([True, True, False, False, True]), "other")
+COUNT, OTHERS = (Number(each.count, each) for each in (CHOICE, OTHER))
+
+aten = torch.ops.aten
+attention = aten.scaled_dot_product_attention.default
+
+
+def some(*shape: int) -> Any:
+    """Return numbers drawn at random, the same for the same shape."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def chosen(*shape: int, dim: int = 0, choice: Choice = CHOICE) -> Chosen:
+    """Return numbers of which a dimension is chosen; what is not is no number."""
+    return Chosen(Chosen(some(*shape), choice, dim).filled(math.nan), choice, dim)
+
+
+def integers(*given: int, is_place: bool = False) -> Chosen:
+    """Return one integer a place."""
+    return Chosen(torch.tensor(given), CHOICE, 0, is_place=is_place)
+
+
+PLACES = integers(0, 1, 2, 3, 4, is_place=True)
+MIXED = integers(4, 0, 0, 2, 1)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A call, as rules see it."""
+
+    target: Any
+    args: Any
+
+
+def named(value: Any) -> Any:
+    """Return what has masks' names in their place."""
+    if isinstance(value, tuple | list):
+        return [named(each) for each in value]
+    return {id(MASK): "mask", id(TWO_MASK): "rows"}.get(id(value))
+
+
+def ruled(target: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return what becomes of a call."""
+    node: Any = Node(target, named(args))
+    rule = RULES.get(str(target))
+    return pointwise(node, args, kwargs) if rule is None else rule(node, *args, **kwargs)
+
+
+def parted(call: tuple[Any, ...]) -> tuple[Any, list[Any], dict[str, Any]]:
+    """Return target, arguments and keywords of a call, which the last of them may be."""
+    target, *args = call
+    keywords = args.pop() if isinstance(args[-1], dict) else {}
+    return target, args, keywords
+
+
+def taken(value: Any) -> Any:
+    """Return what data choose, as a tensor or number of its own."""
+    if isinstance(value, tuple | list):
+        return [taken(each) for each in value]
+    if isinstance(value, Number):
+        return int(value.value)
+    if isinstance(value, Chosen):
+        assert 0 <= value.dim < value.tensor.ndim
+        return value.tensor.index_select(value.dim, value.choice.valid.nonzero()[:, 0])
+    return value
+
+
+CALLS: list[tuple[Any, ...]] = [
+    (aten.unbind.int, chosen(2, 5, dim=1)),
+    (aten.unbind.int, chosen(2, 5, 3, dim=1), -1),
+    (aten.unbind.int, chosen(5, 2), 1),
+    (aten.index.Tensor, some(2, 5), [None, MASK]),
+    (aten.index.Tensor, some(2, 3, 4), [TWO_MASK]),
+    (aten.index.Tensor, some(4, 2, 3, 2), [None, TWO_MASK]),
+    (aten.index.Tensor, some(5, 3), [PLACES]),
+    (aten.index.Tensor, some(6, 3), [PLACES]),
+    (aten.index.Tensor, some(2, 5), [None, MIXED]),
+    (aten.index.Tensor, some(5, 6, 2), [MIXED, PLACES]),
+    (aten.index.Tensor, chosen(2, 5, dim=1), [None, Chosen(some(5) > 0, CHOICE, 0)]),
+    (operator.getitem, [chosen(5), chosen(2, 5, dim=1)], 1),
+    (aten.index_select.default, some(5, 3), 0, MIXED),
+    (aten.index_select.default, some(3, 5), -1, PLACES),
+    (aten.index_select.default, some(3, 5), -1, MIXED),
+    (aten.masked_select.default, some(2, 3), TWO_MASK),
+    (aten.masked_select.default, some(2, 5), MASK),
+    (aten.slice.Tensor, chosen(5, 7), 1, 1, 6, 2),
+    (aten.slice.Tensor, some(5, 7), -1, 2, COUNT),
+    (aten.slice.Tensor, some(5, 7), 1, COUNT, 6),
+    (aten.slice.Tensor, some(5, 7), 0, None, Number(torch.tensor(-2))),
+    (aten.slice.Tensor, some(5, 7), 1, -COLS // 2, Number(torch.tensor(-1))),
+    (aten.slice.Tensor, some(5), 0, Number(torch.tensor(0)), -1),
+    (aten.slice.Tensor, some(5), 0, Number(torch.tensor(-3))),
+    (aten.view.default, chosen(5, 4), [COUNT, 2, 2]),
+    (aten.view.default, chosen(5, 4), [-1, 2, 2]),
+    (aten.view.default, chosen(4, 5, 5, dim=2), [2, 10, COUNT]),
+    (aten.view.default, chosen(5, 5, dim=1), [1, 5, COUNT]),
+    (aten.reshape.default, chosen(2, 2, 5, 3, dim=2), [4, COUNT, 3]),
+    (aten.expand.default, chosen(5, 1), [COUNT, 4]),
+    (aten.expand.default, chosen(5), [2, COUNT]),
+    (aten.expand.default, chosen(5, 1), [2, -1, 3]),
+    (aten.expand.default, some(2, 1), [2, COUNT]),
+    (aten.expand.default, some(1, 2), [COUNT, 2]),
+    (aten.zeros.default, [COUNT, 2]),
+    (aten.ones.default, [2, COUNT]),
+    (aten.full.default, [2, COUNT], 3),
+    (aten.arange.default, COUNT),
+    (aten.unsqueeze.default, chosen(2, 5, dim=1), 0),
+    (aten.unsqueeze.default, chosen(2, 5, dim=1), 1),
+    (aten.unsqueeze.default, chosen(2, 5, dim=1), 2),
+    (aten.unsqueeze.default, chosen(2, 5, dim=1), -1),
+    (aten.unsqueeze.default, chosen(2, 5, dim=1), -3),
+    (aten.squeeze.dim, chosen(1, 5, 1, dim=1), 0),
+    (aten.squeeze.dim, chosen(1, 5, 1, dim=1), -1),
+    (aten.squeeze.dim, chosen(2, 5, 1, dim=1), 0),
+    (aten.squeeze.dims, chosen(1, 1, 5, 1, dim=2), [0, -1]),
+    (aten.select.int, chosen(2, 5, 3, dim=1), 0, 1),
+    (aten.select.int, chosen(2, 5, 3, dim=1), -1, 0),
+    (aten.permute.default, chosen(2, 5, 3, dim=1), [-1, 0, 1]),
+    (aten.permute.default, chosen(2, 5, 3, dim=1), [1, 2, 0]),
+    (aten.transpose.int, chosen(2, 5, 3, dim=1), 0, -2),
+    (aten.transpose.int, chosen(2, 5, 3, dim=1), 0, 2),
+    (aten.t.default, chosen(5, 3)),
+    (aten.sum.dim_IntList, chosen(5, 3), [0]),
+    (aten.sum.dim_IntList, chosen(2, 5, 3, dim=1), [0, -1]),
+    (aten.sum.dim_IntList, chosen(2, 5, 3, dim=1), [0], True),
+    (aten.sum.dim_IntList, chosen(2, 5, 3, dim=1), [2]),
+    (aten.sum.dim_IntList, chosen(2, 5, 3, dim=1), [-2, 0], True),
+    (aten.sum.dim_IntList, chosen(5, 3), None),
+    (aten.sum.dim_IntList, chosen(5, 3), []),
+    (aten.sum.default, chosen(5, 3)),
+    (aten.prod.dim_int, chosen(5, 3), 0),
+    (aten.amax.default, chosen(5, 3), [0], True),
+    (aten.amax.default, chosen(5, 3), [-1]),
+    (aten.amax.default, MIXED, [0]),
+    (aten.amin.default, chosen(5, 3)),
+    (aten.amin.default, integers(4, 0, 3, 2, 1)),
+    (aten.max.default, integers(-4, 0, -3, -2, 1)),
+    (aten.min.default, chosen(5, 3)),
+    (aten.logsumexp.default, chosen(5, 3), [0]),
+    (aten.any.dim, Chosen(torch.tensor([0, 1, 0, 0, 1]) > 0, CHOICE, 0), 0),
+    (aten.all.dim, Chosen(torch.tensor([1, 0, 1, 1, 0]) > 0, CHOICE, 0), 0),
+    (aten.mean.dim, chosen(2, 5, 3, dim=1), [0, 1]),
+    (aten.mean.dim, chosen(2, 5, 3, dim=1), [1], True),
+    (aten.mean.dim, chosen(2, 5, 3, dim=1), [0]),
+    (aten.mean.default, chosen(2, 5, dim=1)),
+    (aten.var.dim, chosen(2, 5, dim=1), [1]),
+    (aten.var.dim, chosen(2, 5, 3, dim=1), [1, 2], False, True),
+    (aten.std.dim, chosen(2, 5, dim=1), [-1, 0], True),
+    (aten.softmax.int, chosen(2, 5, dim=1), 1),
+    (aten.softmax.int, chosen(2, 5, dim=1), 0),
+    (aten._softmax.default, chosen(2, 5, dim=1), -1, False),
+    (aten.log_softmax.int, chosen(5, 2), 0),
+    (aten.cumsum.default, chosen(5, 2), 0),
+    (aten.cumsum.default, chosen(5, 2), -1),
+    (aten.layer_norm.default, chosen(5, 4), [4], some(4), some(4), 1e-3),
+    (aten.rms_norm.default, chosen(2, 5, 4, dim=1), [4]),
+    (aten.linear.default, chosen(5, 4), some(3, 4), some(3)),
+    (aten.embedding.default, some(5, 3), MIXED),
+    (aten.matmul.default, chosen(5, 4), some(4, 3)),
+    (aten.matmul.default, chosen(2, 5, 4, dim=1), some(4)),
+    (aten.matmul.default, chosen(5, 2, 4), some(4)),
+    (aten.matmul.default, chosen(5, 2, 4), some(4, 3)),
+    (aten.matmul.default, some(3, 4), chosen(4, 5, dim=1)),
+    (aten.matmul.default, some(4), chosen(4, 5, dim=1)),
+    (aten.matmul.default, some(4), chosen(5, 4, 3)),
+    (aten.matmul.default, some(2, 4), chosen(5, 4, 3)),
+    (aten.matmul.default, chosen(3, 5, dim=1), chosen(5, 2)),
+    (aten.matmul.default, chosen(3, 5, dim=1), chosen(5)),
+    (aten.matmul.default, chosen(5), chosen(5, 2)),
+    (aten.mm.default, some(3, 4), chosen(4, 5, dim=1)),
+    (aten.bmm.default, chosen(2, 5, 4, dim=1), some(2, 4, 3)),
+    (aten.mv.default, chosen(5, 4), some(4)),
+    (attention, some(2, 3, 4), *(chosen(2, 5, 4, dim=1),) * 2),
+    (attention, *(chosen(2, 5, 4, dim=1),) * 3),
+    (
+        *(attention, chosen(2, 5, 4, dim=1)),
+        *(some(2, 3, 4), some(2, 3, 6), None, 0.0, False),
+    ),
+    (aten.index_add.default, some(5, 3), 0, MIXED, chosen(5, 3)),
+    (aten.index_add.default, some(3, 6), -1, MIXED, chosen(3, 5, dim=1)),
+    (aten.index_put.default, some(5), [MASK], chosen(5)),
+    (aten.index_put.default, some(5, 3), [MASK], chosen(5, 3)),
+    (aten.index_put.default, some(2, 3, 4), [TWO_MASK], chosen(6, 4, choice=TWO)),
+    (aten.index_put.default, some(5, 3), [PLACES], chosen(5, 3)),
+    (aten.index_put.default, some(5, 3), [PLACES], some(3)),
+    (aten.index_put.default, some(6, 3), [MIXED], chosen(5, 3), True),
+    (aten.index_put.default, some(6, 3), [MIXED], some(3), True),
+    (aten.masked_scatter.default, some(2, 3), TWO_MASK, chosen(6, choice=TWO)),
+    (aten.cat.default, [chosen(5, 3), some(2, 3)]),
+    (aten.cat.default, [some(2, 3), chosen(2, 5, dim=1), chosen(2, 5, dim=1, choice=OTHER)], -1),
+    (aten.cat.default, [chosen(5, 3), chosen(5, 2)], 1),
+    (aten.split.Tensor, chosen(5, 3), 2, 1),
+    (aten.split.Tensor, chosen(3, 5, dim=1), 2),
+    (aten.split_with_sizes.default, chosen(2, 5, 3, dim=1), [1, 2], -1),
+    (aten.chunk.default, chosen(5, 4), 2, 1),
+    (aten.linalg_vector_norm.default, chosen(5, 3)),
+    (aten.linalg_vector_norm.default, chosen(5, 3), 1, [0], True),
+    (aten.linalg_vector_norm.default, chosen(5, 3), math.inf, [-2]),
+    (aten.clone.default, chosen(5, 3)),
+    (aten.to.dtype, chosen(5, 3), torch.float64),
+    (aten.zeros_like.default, chosen(5, 3)),
+    (aten.full_like.default, chosen(5, 3), 2),
+    (aten.softplus.default, chosen(5, 3)),
+    (aten.nonzero.default, MASK),
+    (aten.nonzero.default, torch.tensor([[0, 2, 0], [-1, 0, 3]])),
+    (aten.nonzero_numpy.default, TWO_MASK),
+    (aten.where.default, MASK),
+    (aten.arange.default, COUNT, {"dtype": torch.float32}),
+    (aten.full.default, [COUNT], 3, {"dtype": torch.int32}),
+    (aten.sum.dim_IntList, chosen(5, 3), [0], {"dtype": torch.float64}),
+    (aten.mean.default, MIXED, {"dtype": torch.float32}),
+    (aten.var.correction, chosen(2, 5, 3, dim=1), [1, 2], {"correction": 0}),
+    (aten.var.correction, chosen(2, 5, dim=1), [1], {"correction": 2, "keepdim": True}),
+    (aten.std.correction, chosen(2, 5, dim=1), None, {"correction": None}),
+    (aten.cumsum.default, MIXED, 0, {"dtype": torch.float32}),
+    (attention, some(2, 3, 4), *(chosen(2, 5, 4, dim=1),) * 2, {"scale": 0.3}),
+    (aten.index_add.default, some(5, 3), 0, MIXED, chosen(5, 3), {"alpha": 2}),
+    (aten.linalg_vector_norm.default, chosen(5, 3), {"dtype": torch.float64}),
+    (aten.amax.default, Chosen(MASK, CHOICE, 0)),
+    (aten.amin.default, Chosen(MASK, CHOICE, 0)),
+    (aten.add.Tensor, chosen(5), some(2, 1)),
+    (aten.add.Tensor, chosen(5, 2), some(2)),
+    (aten.mul.Tensor, chosen(5, 2), chosen(5, 1)),
+    (aten.div.Tensor, some(3), COUNT),
+    (aten.where.self, Chosen(some(5) > 0, CHOICE, 0), chosen(5), some(1)),
+]
+
+LENGTHS: list[tuple[Any, ...]] = [
+    (aten.nonzero.default, chosen(5)),
+    (aten.nonzero.default, torch.tensor(True)),
+    (aten.unbind.int, chosen(5, 2)),
+    (aten.index.Tensor, chosen(5, 2), [None, MASK[:2]]),
+    (aten.index.Tensor, chosen(5), [torch.tensor([1])]),
+    (aten.index.Tensor, chosen(5), [MIXED]),
+    (aten.index.Tensor, chosen(5), [Chosen(some(5) > 0, OTHER, 0)]),
+    (aten.index.Tensor, chosen(5, 2), [Chosen(some(5, 2) > 0, CHOICE, 0)]),
+    (aten.index.Tensor, chosen(2, 5, dim=1), [MASK[:2], Chosen(some(5) > 0, CHOICE, 0)]),
+    (aten.index.Tensor, some(5, 2), [torch.tensor([1])]),
+    (aten.index.Tensor, some(5, 5), [MIXED, torch.tensor([1])]),
+    (aten.index.Tensor, some(5, 5), [MIXED, replace(MIXED, choice=OTHER)]),
+    (aten.index.Tensor, some(5, 2, 5), [MIXED, None, MIXED]),
+    (aten.index.Tensor, some(5, 2), [replace(MIXED, tensor=MIXED.tensor[:, None])]),
+    (aten.index_select.default, chosen(5, 2), 1, torch.tensor([1])),
+    (aten.index_select.default, chosen(5, 2), 0, MIXED),
+    (aten.masked_select.default, chosen(5), MASK),
+    (aten.masked_select.default, some(5), Chosen(some(5) > 0, CHOICE, 0)),
+    (aten.slice.Tensor, chosen(5, 3), 0, 1),
+    (aten.slice.Tensor, chosen(5, 3), -2, 1),
+    (aten.slice.Tensor, chosen(5, 3), 1, 0, COUNT),
+    (aten.slice.Tensor, some(5, 3), 0, 0, COUNT, 2),
+    (aten.view.default, some(6), [COUNT, 2]),
+    (aten.view.default, chosen(5, 4), [OTHERS, 4]),
+    (aten.view.default, chosen(5, 4), [Number(torch.tensor(3)), 4]),
+    (aten.view.default, chosen(5, 4), [2, -1]),
+    (aten.view.default, chosen(5, 4, 5), [4, 5, 5]),
+    (aten.expand.default, chosen(5, 1), [OTHERS, 4]),
+    (aten.expand.default, some(1, 1), [COUNT, COUNT]),
+    (aten.expand.default, some(1, 1), [Number(torch.tensor(3)), 2]),
+    (aten.zeros.default, [COUNT, COUNT]),
+    (aten.full.default, [COUNT], COUNT),
+    (aten.arange.default, Number(torch.tensor(3))),
+    (aten.squeeze.dim, chosen(5, 1), 0),
+    (aten.squeeze.dims, chosen(5, 1), [1, -2]),
+    (aten.select.int, chosen(2, 5, dim=1), -1, 0),
+    (aten.select.int, chosen(2, 5, dim=1), 0, COUNT),
+    (aten.var.dim, chosen(5, 3), [1]),
+    (aten.layer_norm.default, chosen(5, 4), [5, 4]),
+    (aten.layer_norm.default, chosen(4, 5, dim=1), [5]),
+    (aten.layer_norm.default, chosen(5, 4), [4], chosen(5)),
+    (aten.linear.default, some(3, 5), chosen(2, 5, dim=1)),
+    (aten.linear.default, chosen(5, 4), chosen(5, 4)),
+    (aten.linear.default, chosen(3, 5, dim=1), some(2, 5)),
+    (aten.embedding.default, chosen(5, 3), MIXED),
+    (aten.embedding.default, chosen(5, 3), torch.tensor([1])),
+    (aten.embedding.default, some(5, 3), MIXED, COUNT),
+    (aten.matmul.default, chosen(3, 5, dim=1), some(5, 2)),
+    (aten.matmul.default, some(3, 5), chosen(5, 2)),
+    (aten.matmul.default, some(5), chosen(5)),
+    (aten.matmul.default, chosen(3, 5, dim=1), chosen(5, 2, choice=OTHER)),
+    (aten.matmul.default, chosen(5, 3), chosen(3, 5, dim=1)),
+    (attention, some(5, 4), chosen(5, 4), some(5, 4)),
+    (attention, some(5, 4), some(5, 4), chosen(5, 4)),
+    (attention, some(3, 4), chosen(5, 4), chosen(5, 4, choice=OTHER)),
+    (attention, some(2, 3, 5), *(chosen(2, 5, 5, dim=2),) * 2),
+    (attention, chosen(5, 3, 4), some(1, 5, 4), some(1, 5, 4)),
+    (attention, some(3, 4), *(chosen(5, 4),) * 2, some(3, 5)),
+    (attention, some(5, 4), *(chosen(5, 4),) * 2, None, 0.0, True),
+    (attention, some(5, 4), *(chosen(5, 4),) * 2, {"is_causal": True}),
+    (attention, some(2, 3, 4), *(chosen(1, 5, 4, dim=1),) * 2, {"enable_gqa": True}),
+    (aten.index_add.default, some(5, 3), 0, MIXED, some(5, 3)),
+    (aten.index_add.default, some(5, 3), 0, MIXED, chosen(5, 3, choice=OTHER)),
+    (aten.index_add.default, some(5, 5), 1, MIXED, chosen(5, 5)),
+    (aten.index_add.default, chosen(5, 5), 1, MIXED, chosen(5, 5, dim=1)),
+    (aten.index_put.default, chosen(5, 5), [MIXED], chosen(5, 5)),
+    (aten.index_put.default, some(5, 5), [MIXED, MIXED], chosen(5)),
+    (aten.index_put.default, some(5), [MASK], chosen(5), True),
+    (aten.index_put.default, some(5), [MASK], some(3)),
+    (aten.index_put.default, some(5), [MASK], chosen(5, choice=OTHER)),
+    (aten.index_put.default, some(5, 5), [MASK], chosen(5, 5, dim=1)),
+    (aten.index_put.default, some(5, 5), [PLACES], chosen(5, 5, choice=OTHER)),
+    (aten.index_put.default, some(5, 5), [PLACES], chosen(5, 5, dim=1)),
+    (aten.index_put.default, some(5, 3), [replace(MIXED, tensor=MIXED.tensor[:, None])], some(3)),
+    (aten.index_put.default, some(5, 3), [MIXED], chosen(5, 3)),
+    (aten.index_put.default, some(6, 3), [PLACES], chosen(5, 3)),
+    (aten.masked_scatter.default, chosen(5), MASK, chosen(5)),
+    (aten.masked_scatter.default, some(5), MASK, some(3)),
+    (aten.masked_scatter.default, some(2, 5), MASK, chosen(5)),
+    (aten.cat.default, [chosen(5, 3), some(5, 2)], 1),
+    (aten.cat.default, [chosen(5, 3), chosen(5, 2, choice=OTHER)], -1),
+    (aten.cat.default, [chosen(5, 5), chosen(5, 5, dim=1)]),
+    (aten.split.Tensor, chosen(5, 3), 2),
+    (aten.split.Tensor, chosen(5, 3), COUNT, 1),
+    (aten.linalg_vector_norm.default, chosen(5, 3), 0),
+    (aten.linalg_vector_norm.default, chosen(5, 3), -1),
+    (aten.linalg_vector_norm.default, chosen(5, 3), 2, [1]),
+    (aten.full_like.default, chosen(5, 3), COUNT),
+    (aten.add.Tensor, chosen(5), some(2, 5)),
+    (aten.add.Tensor, chosen(5), chosen(5, 1)),
+    (aten.add.Tensor, chosen(5), chosen(5, choice=OTHER)),
+]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: str(call[0]))
+def test_a_call_on_what_is_chosen(call: tuple[Any, ...]) -> None:
+    """What becomes of it, at the places that are chosen, is what PyTorch has of these alone."""
+    target, args, keywords = parted(call)
+    expected = target(*taken(args), **keywords)
+    expected = list(expected) if isinstance(expected, tuple) else expected
+
+    torch.testing.assert_close(taken(ruled(target, *args, **keywords)), expected)
+
+
+@pytest.mark.parametrize("call", LENGTHS, ids=lambda call: str(call[0]))
+def test_a_call_that_needs_a_length(call: tuple[Any, ...]) -> None:
+    """Where nothing stands for it that knows no length, there is none."""
+    target, args, keywords = parted(call)
+
+    assert ruled(target, *args, **keywords) is None
+
+
+def test_numbers_of_places() -> None:
+    """Integers that data decide: sizes, elements, and what is computed of them."""
+    x, seven = chosen(2, 5, dim=1), Number(torch.tensor(7))
+
+    assert ruled(aten.sym_size.int, x, 0) == 2
+    assert [taken(ruled(aten.sym_size.int, x, dim)) for dim in (1, -1)] == [3, 3]
+    assert ruled(aten.sym_size.int, x, 1).of is CHOICE
+    assert taken(ruled(aten.item.default, torch.tensor([4]))) == 4
+    assert ruled(aten.item.default, MIXED) is None
+    node: Any = Node(operator.sub, ())
+    assert taken(arithmetic(node, (seven, COUNT))) == 4
+    assert taken(arithmetic(node, (10, COUNT))) == 7
+    assert arithmetic(node, (MIXED, COUNT)) is None
+    for start, of in ((None, CHOICE.size), (0, CHOICE.size), (1, None), (COUNT, None)):
+        end = Number(torch.tensor(2))
+        ruled(aten.slice.Tensor, some(5), 0, start, end)
+        assert (end.of and end.of.size) == of
+
+
+@pytest.mark.parametrize(
+    ("call", "is_place"),
+    [
+        ((aten.nonzero.default, MASK), True),
+        ((aten.nonzero.default, TWO_MASK), False),
+        ((aten.select.int, replace(PLACES, tensor=PLACES.tensor[:, None]), 1, 0), True),
+        ((aten.clone.default, PLACES), True),
+        ((aten.clone.default, MIXED), False),
+        ((aten.zeros_like.default, PLACES), False),
+        ((aten.slice.Tensor, replace(PLACES, tensor=PLACES.tensor[:, None]), 1), False),
+        ((aten.cumsum.default, PLACES, 0), False),
+        ((aten.softmax.int, replace(PLACES, tensor=some(5)), 0), False),
+        ((aten.embedding.default, some(5, 3), PLACES), False),
+        ((aten.index.Tensor, PLACES, [Chosen(some(5) > 0, CHOICE, 0)]), False),
+        ((aten.add.Tensor, PLACES, 1), False),
+    ],
+)
+def test_which_are_the_numbers_of_places(call: tuple[Any, ...], is_place: bool) -> None:
+    """They are what nonzero gives, and copies of it: rows that they name stay where they are."""
+    assert ruled(*call).is_place is is_place

@@ -65,7 +65,8 @@ def scatter(importing: Importing, call: Call) -> View:
     if not x.shape:
         x, places = x.reshaped((1,)), places.reshaped(places.shape or (1,))
     numbers = _at_first(numbers, places.shape)
-    return _put(importing, call, x, dim % len(x.shape), places, numbers, name)
+    put = _put(importing, call, x, dim % len(x.shape), places, numbers, name)
+    return put.reshaped(call.result.shape)
 
 
 def _at_first(numbers: View, shape: tuple[int, ...]) -> View:
@@ -134,8 +135,10 @@ def flat_places(
     rows = np.zeros((), np.int64)
     for each, size in zip(np.broadcast_arrays(*numbers), sizes, strict=True):
         if each.size and not -size <= int(each.min()) <= int(each.max()) < size:
+            most = int(each.max())
+            wrong = most if most >= size else int(each.min())
             importing.unsupported(
-                f"place {int(each.max())} of {size}: expected numbers of {-size} to {size - 1}"
+                f"place {wrong} of {size}: expected numbers of {-size} to {size - 1}"
             )
         rows = rows * size + each % size
     if not rows.size:

@@ -306,8 +306,10 @@ def _reduction(neutral: float | None) -> Callable[..., Any]:
 def _least(x: Chosen, neutral: float) -> float:
     if x.tensor.is_floating_point():
         return neutral
+    if x.tensor.dtype == torch.bool:
+        return neutral > 0
     info = torch.iinfo(x.tensor.dtype)
-    return float(info.min if neutral < 0 else info.max)
+    return int(info.min if neutral < 0 else info.max)
 
 
 def _dims(x: Chosen, dim: Any) -> list[int]:
@@ -388,7 +390,10 @@ def _matmul(n: Node, a: Any, b: Any) -> Any:
         return None
     if isinstance(a, Chosen):
         return Chosen(found, a.choice, found.ndim + a.from_right + (right.ndim == 1))
-    return Chosen(found, b.choice, found.ndim + b.from_right)
+    # A vector has no rows: what stands before those of b moves one to the right.
+    return Chosen(
+        found, b.choice, found.ndim + b.from_right + (left.ndim == 1 and b.from_right < -2)
+    )
 
 
 def _attention(n: Node, q: Any, k: Any, v: Any, mask: Any = None, *args: Any, **kwargs: Any) -> Any:

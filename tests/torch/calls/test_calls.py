@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.graph.values.fit import unit_of
+from operators.kernels.schedule import Schedule
+from operators.torch.call import UnsupportedError
 from operators.torch.capture import array_of
 from operators.torch.registry import importer_of, supported
 from tests.profiles import examples, of_profile
@@ -463,6 +465,31 @@ def test_all_programs(target: str, data: st.DataObject) -> None:
     """The same of every call."""
     _, args, kwargs = data.draw(calls([target]))
     check(Single(data.draw(SCHEDULES), data.draw).program(target, args, kwargs))
+
+
+NEGATIVE = torch.tensor([[-3.0, -0.5, 0.0, 2.0], [1.0, -1.0, -8.0, 0.25]])
+
+
+@pytest.mark.parametrize(
+    ("target", "args"),
+    [
+        ("aten.elu.default", (NEGATIVE, 0.5, 2.0)),
+        ("aten.elu.default", (NEGATIVE, 0.5, 1.0)),
+        ("aten.leaky_relu.default", (NEGATIVE,)),
+        ("aten.leaky_relu.default", (NEGATIVE, 0.3)),
+        ("aten.mT.default", (NEGATIVE.reshape(2, 2, 2),)),
+        ("aten.transpose.int", (NEGATIVE.reshape(2, 2, 2), 0, -1)),
+    ],
+)
+def test_what_is_said_exactly(target: str, args: tuple[Any, ...]) -> None:
+    """Slopes, scales and dimensions that are given, or left out."""
+    check(Single(Schedule(tile_rows=2, tile_cols=4), lambda _: False).program(target, args, {}))
+
+
+def test_an_argument_that_is_scaled() -> None:
+    """PyTorch has no name for that: it is refused."""
+    with pytest.raises(UnsupportedError, match="expected ELU whose argument is not scaled"):
+        Single(Schedule(), lambda _: False).program("aten.elu.default", (NEGATIVE, 1, 1, 2), {})
 
 
 def test_every_call() -> None:

@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fabric import simulate
 from operators.torch import Schedule, from_torch
+from operators.torch.decompositions import decompositions
 from tests.profiles import examples
 from tests.torch.calls.calling import DTYPES
 
@@ -184,3 +185,102 @@ def test_work_and_bytes_of_convolutions(data: st.DataObject) -> None:
     assert report.flops == counter.get_total_flops()
     moved = sum(math.prod(each.shape) for each in (x, module.weight, result))
     assert report.off_chip_traffic_bytes == 4 * moved
+
+
+aten = torch.ops.aten
+
+MADE: Final = decompositions()
+
+
+def some(*shape: int) -> Any:
+    """Return numbers drawn at random, the same for the same shape."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+X = some(2, 3, 4)
+IMAGE, STATISTICS = some(2, 6, 3, 4), (some(6), some(6), some(6), some(6).abs() + 0.1)
+BATCH = aten._native_batch_norm_legit_no_training.default
+DIVIDED: Final[list[tuple[Any, ...]]] = [
+    *((aten.linalg_vector_norm.default, X, order) for order in (2, 1, 0, 3, 0.5)),
+    (aten.linalg_vector_norm.default, X, math.inf, [0, -1]),
+    (aten.linalg_vector_norm.default, X, -math.inf, [1], True),
+    *((aten.linalg_vector_norm.default, X.relu(), order, [1], True) for order in (2, 1, 0, 3)),
+    (aten.linalg_vector_norm.default, X, math.inf, 1, True),
+    (aten.linalg_vector_norm.default, X.bfloat16(), 2, None, False, torch.float32),
+    (aten.linalg_vector_norm.default, X.bfloat16(), 1, [0]),
+    *((aten._cdist_forward.default, X, some(2, 5, 4), order, None) for order in (1.0, 2.0, 3.0)),
+    (aten._trilinear.default, some(3, 4), some(3, 4, 5), some(3, 5), [1, 3], [0], [1, 2], [2, 3]),
+    (aten._trilinear.default, some(4), some(4), some(3), [0], [0], [1], [1]),
+    (aten.logcumsumexp.default, X * 5, 1),
+    (aten.logcumsumexp.default, X.bfloat16(), -1),
+    (aten.unfold.default, some(3, 7), 1, 3, 2),
+    (aten.unfold.default, some(6, 2, 3), 0, 2, 2),
+    *((aten.unfold.default, some(4, 3), dim, 3, 1) for dim in (-2, -1)),
+    *((aten.round.decimals, X * 30, decimals) for decimals in (0, 1, -1)),
+    *((aten.var_mean.correction, X, dim) for dim in (None, [0, 2])),
+    (aten.native_group_norm.default, IMAGE, None, None, 2, 6, 12, 3, 0.1),
+    (aten.native_group_norm.default, IMAGE, *STATISTICS[:2], 2, 6, 12, 2, 0.1),
+    (BATCH, IMAGE, *STATISTICS, 0.1, 0.2),
+    (BATCH, IMAGE, None, None, *STATISTICS[2:], 0.1, 0.2),
+    (BATCH, IMAGE[:, :, 0, 0], STATISTICS[0], None, *STATISTICS[2:], 0.1, 0.2),
+]
+
+
+@pytest.mark.parametrize("call", DIVIDED, ids=lambda call: str(call[0]))
+def test_what_is_made_of_a_call(call: tuple[Any, ...]) -> None:
+    """It gives, in other calls, what the call gives: number, type and shape."""
+    target, *args = call
+    keywords = {}
+    if isinstance(args[-1], torch.dtype):
+        keywords["dtype"] = args.pop()
+    if target is aten.round.decimals:
+        keywords["decimals"] = args.pop()
+    expected, found = target(*args, **keywords), MADE[target](*args, **keywords)
+    if isinstance(expected, tuple):
+        several = target is aten.var_mean.correction
+        assert len(found) == len(expected)
+        expected, found = (each[: 2 if several else 1] for each in (expected, found))
+
+    torch.testing.assert_close(found, expected)
+
+
+def test_variances() -> None:
+    """Every correction, with and without the dimension."""
+    for correction in (0, 1, 2):
+        given = {"correction": correction, "keepdim": correction > 0}
+        found = MADE[aten.var_mean.correction](X, [1], **given)
+        torch.testing.assert_close(found, aten.var_mean.correction(X, [1], **given))
+
+
+def test_buckets() -> None:
+    """On a boundary a number is below it, or with ``right`` above."""
+    x, boundaries = torch.tensor([[0.5, 1.0], [2.0, 4.0]]), torch.tensor([1.0, 2.0, 3.0])
+    made = MADE[aten.bucketize.Tensor]
+
+    assert made(x, boundaries).tolist() == [[0, 0], [1, 3]]
+    assert made(x, boundaries, right=True).tolist() == [[0, 1], [2, 3]]
+    assert made(x, boundaries).dtype == torch.int64
+    assert made(x, boundaries, out_int32=True).dtype == torch.int32
+
+
+def test_slopes() -> None:
+    """Of a call that draws in training: the middle of both slopes, in evaluation."""
+    made = MADE[aten.rrelu_with_noise_functional.default]
+    x, noise = torch.tensor([-8.0, 0.0, 3.0]), torch.zeros(3)
+
+    assert made(x, noise, 0.25, 0.5)[0].tolist() == [-3.0, 0.0, 3.0]
+    torch.testing.assert_close(made(x, noise)[0], functional.rrelu(x))
+    assert made(x, noise)[1] is noise
+    assert made(x, noise, training=True) is NotImplemented
+
+
+def test_instances() -> None:
+    """Channels are normalised by all images together, which instances are channels of."""
+    weight, bias, *_ = STATISTICS
+    rows = IMAGE.transpose(0, 1).reshape(6, 24)
+    expected = (rows - rows.mean(1, True)) / (rows.var(1, correction=0, keepdim=True) + 0.3).sqrt()
+    for factor, term in ((None, None), (weight, bias)):
+        scaled = expected if factor is None else expected * weight[:, None] + bias[:, None]
+        scaled = scaled.reshape(6, 2, 3, 4).transpose(0, 1)
+        made = MADE[aten._native_batch_norm_legit.no_stats]
+        torch.testing.assert_close(made(IMAGE, factor, term, True, 0.1, 0.3)[0], scaled)

@@ -66,6 +66,19 @@ def test_products_of_data() -> None:
     assert report.flops == 6 * 3 * 4
 
 
+def test_other_dimensions() -> None:
+    """Pairs under other dimensions, and again and again, stay pairs."""
+
+    class Repeated(nn.Module):
+        def forward(self, x: Any) -> Any:
+            pairs = torch.view_as_complex(x).unsqueeze(1).expand(3, 2, 4)
+            return torch.view_as_real(pairs.reshape(6, 2, 2)) * 2
+
+    report = simulate(from_torch(Repeated(), (torch.randn(3, 4, 2),)), mode="functional")
+
+    assert report.verified
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [

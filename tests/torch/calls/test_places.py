@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from fabric import simulate
+from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
+from operators.torch.call import UnsupportedError
 from operators.torch.registry import importer_of, supported
 from tests.profiles import examples, spread
 from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check, maybe_repeated
@@ -329,6 +331,76 @@ def test_against_pytorch(target: str, data: st.DataObject) -> None:
     views, expected = single.views(target, args, kwargs)
 
     check(single.stored(views, expected[: len(views)]))
+
+
+def some(*shape: int) -> Any:
+    """Return numbers drawn at random, the same for the same shape."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+MASK = torch.tensor([[True, False, True, False], [False, False, True, True], [True] * 4])
+
+NAMED: Final[list[tuple[Any, ...]]] = [
+    ("aten.gather.default", torch.tensor(2.0), 0, torch.tensor(0)),
+    ("aten.scatter.src", torch.tensor(2.0), 0, torch.tensor(0), torch.tensor(7.0)),
+    ("aten.scatter.src", torch.tensor(2.0), 0, torch.tensor([0]), torch.tensor([7.0])),
+    ("aten.roll.default", some(3, 4, 2), [1, -1], [0, -2]),
+    ("aten.roll.default", some(3, 4), [5]),
+    ("aten.repeat.default", some(2, 1, 3), [2, 1, 3, 2]),
+    ("aten.index_put.default", some(3, 4), [MASK], torch.tensor(2.0)),
+    ("aten.index_put.default", some(3, 4), [MASK[:, 0]], some(4)),
+    ("aten.index_put.default", some(2, 3, 4), [None, MASK[:, 0]], some(1)),
+    ("aten.index_put.default", some(3, 4), [torch.tensor([0, -3])], some(2, 4)),
+    ("aten.index.Tensor", some(3, 4), [torch.tensor([0, -1]), torch.tensor([[3], [-4]])]),
+    ("aten.slice_scatter.default", some(5, 3), some(5, 1), 1, -1),
+    ("aten.slice_scatter.default", some(5, 3), some(0, 3), 0, 2, 2),
+    ("aten.slice_scatter.default", some(5, 3), some(2, 3), -2, 1, 5, 2),
+    ("aten.select_scatter.default", some(5, 3), some(5), -1, -1),
+    *(("aten.diagonal.default", some(3, 5), offset) for offset in (1, -1)),
+]
+
+
+def of_memory(*call: Any) -> None:
+    """Compare a call on what is in memory with PyTorch."""
+    target, *args = call
+    check(Single(Schedule(tile_rows=2, tile_cols=4), lambda _: False).program(target, args, {}))
+
+
+@pytest.mark.parametrize("call", NAMED, ids=lambda call: str(call[0]))
+def test_what_is_said_exactly(call: tuple[Any, ...]) -> None:
+    """Numbers alone, masks, places counted from behind, and parts at an end."""
+    of_memory(*call)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            ("aten.index.Tensor", some(3, 4), [torch.tensor([0, 3]), torch.tensor([0, 1])]),
+            "place 3 of 3: expected numbers of -3 to 2",
+        ),
+        (
+            ("aten.index.Tensor", some(3, 4), [torch.tensor([0, 1]), torch.tensor([-5, 1])]),
+            "place -5 of 4: expected numbers of -4 to 3",
+        ),
+        (
+            ("aten.index_put.default", some(3, 4), [MASK], torch.tensor(2.0), True),
+            "where a mask holds: expected one for all places",
+        ),
+        (
+            ("aten.index_put.default", some(3, 4), [MASK[:, 1]], some(1, 4)),
+            "where a mask holds: expected one for all places",
+        ),
+    ],
+)
+def test_what_is_refused(
+    call: tuple[Any, ...], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Places that there are not, and several numbers where a mask holds."""
+    empty = [torch.zeros(1)]
+    monkeypatch.setattr("tests.torch.calls.calling.called", lambda *_: empty)
+    with pytest.raises(UnsupportedError, match=message):
+        of_memory(*call)
 
 
 def test_every_call() -> None:
