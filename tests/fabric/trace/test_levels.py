@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fabric import Program
-from fabric.analysis.trace.analysis.timeline import bandwidth, occupancy, slices, timelines
+from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy, slices, timelines
 from fabric.analysis.trace.opened import Trace
-from fabric.analysis.trace.pages import page
-from fabric.analysis.trace.pages.figures import edges, most_held, states
+from fabric.analysis.trace.pages import figures, page
+from fabric.analysis.trace.pages.figures import edges, memory, most_held, states
 from fabric.analysis.trace.pages.page import write_page
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.messages.telling.causes import SHOWN, Cause
@@ -126,6 +129,74 @@ def test_most_held(trace: Trace) -> None:
         assert entry["most"] == [
             int(held[start : max(end, start + 1)].max()) for start, end in pairwise(at)
         ]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "rows", "stretches"),
+    [
+        (0, 9_999, 1, 4_096), (3, 9_999, 0, 4_096), (0, 9_999, 700, 1_000), (0, 9_999, 701, 998),
+        (7, 9_999, 20_000, 64), (100, 163, 1, 63), (5, 6, 1, 1),
+    ],
+)  # fmt: skip
+def test_edges(first: int, last: int, rows: int, stretches: int) -> None:
+    """700,000 cells make 64 to 4,096 stretches of each row, none shorter than a cycle."""
+    at = edges(first, last, rows).tolist()
+    cycles = last - first
+    assert at == [first + cycles * part // stretches for part in range(stretches + 1)]
+
+
+@pytest.mark.parametrize(
+    ("cycles", "peak", "note"),
+    [
+        (2_000, 4, "In single cycles; each burst is spread evenly over its time, but never above "
+         "the peak."),
+        (2_001, 3.99, "In stretches of 2 cycles; each burst is spread evenly over its time; the "
+         "memory moved more than its description calls its peak."),
+    ],
+)  # fmt: skip
+def test_memory(cycles: int, peak: float, note: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates are bytes by the cycles of a stretch; of 2,000 cycles each is one."""
+    run: Any = SimpleNamespace(
+        rows=lambda _: [(1,)], window=(0, 7), meta={"off_chip": {"peak_bytes_per_cycle": peak}}
+    )
+    widths = []
+
+    def levels(_: object, width: int) -> list[Level]:
+        widths.append(width)
+        return [Level(0, 10), Level(3, 12), Level(6, 4)]
+
+    monkeypatch.setattr(figures, "bandwidth", levels)
+    found = memory(run, cycles)
+    assert found == {
+        "state": 3,
+        "edges": [0, 3, 6, 7],
+        "rates": [3.33, 4.0, 4.0],
+        "moved": [10, 12, 4],
+        "peak": peak,
+        "mean": 26 / cycles,
+        "note": note,
+    }
+    assert widths == [1 if cycles == 2_000 else 2]
+    assert memory(run, 0) is None
+
+
+def test_roots_of_units(tmp_path: Path) -> None:
+    """Of each unit the page has the five roots that it was stalled for longest, and their ranks."""
+    trace = record(program("simplified_moe"), tmp_path)[1]
+    accounts = Accounts(trace)
+    told = figures.figures(trace, accounts)
+    names = [root["name"] for root in told["roots"]]
+    for unit, charged in accounts.by_unit.items():
+        expected = sorted(charged.items(), key=lambda each: (-each[1], each[0]))[:5]
+        assert [(names[root], cycles) for root, cycles in told["charged_by_unit"][str(unit)]] == [
+            (accounts.names.root(root), cycles) for root, cycles in expected
+        ]
+    assert 5 == max(map(len, told["charged_by_unit"].values()))
+    assert max(map(len, accounts.by_unit.values())) > 5
+    for number, root in enumerate(sorted({*accounts.charged, *accounts.on_path()})):
+        assert root.unit == told["roots"][number]["unit"]
+        stalled = sum(root in each for each in accounts.by_unit.values())
+        assert stalled == told["roots"][number]["units"]
 
 
 def test_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
