@@ -273,8 +273,8 @@ load  25.0  175.0         0  small.py:11"""
     @pytest.mark.parametrize(
         ("seconds", "told"),
         [
-            (0.0, "0  s"), (1.0, "1  s"), (999.0, "999  s"), (1e3, "1  ks"), (2.5e13, "2.5e+04  Gs"),
-            (1e-3, "1  ms"), (9.99e-4, "999  μs"), (4e-14, "0.04  ps"),
+            (0.0, "0  s"), (1.0, "1  s"), (999.0, "999  s"), (1e3, "1  ks"),
+            (2.5e13, "2.5e+04  Gs"), (1e-3, "1  ms"), (9.99e-4, "999  μs"), (4e-14, "0.04  ps"),
         ],
     )  # fmt: skip
     def test_prefixes(self, seconds: float, told: str) -> None:

@@ -233,5 +233,5 @@ def _assert_same(whole: Data, part: Data) -> None:
         for owner, count in enumerate(kept):
             if count is not None:
                 assert read(part, owner) == read(whole, owner)
-    for figures in ("units", "channels", "charged", "path", "phases", "shares", "memory"):
-        assert whole[figures] == part[figures]
+    for told in ("units", "channels", "charged", "path", "phases", "shares", "memory"):
+        assert whole[told] == part[told]

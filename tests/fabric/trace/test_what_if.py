@@ -345,7 +345,10 @@ class TestSaid:
     def test_verdicts(self) -> None:
         """What becomes of a run: it goes on, deadlocks, or takes more cycles, fewer or as many."""
         for changed, verdict in (
-            ({"released": ()}, "It would still deadlock: 2 units would wait for each other for ever."),
+            (
+                {"released": ()},
+                "It would still deadlock: 2 units would wait for each other for ever.",
+            ),
             ({"released": (), "loop": ()}, "It would still deadlock: no unit would go on."),
             ({"cycles": 1_300}, "1,300 cycles before, 1,300 after: as many."),
             ({"cycles": 1_430}, "1,300 cycles before, 1,430 after: 130 more (10.0 %)."),
