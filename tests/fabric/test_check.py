@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from rich.console import Console
 
+from fabric import Layout, Program
+from fabric.analysis.symbolic.check import check
 from fabric.shell.cli import main
+from fabric.shell.wiring_table import print_check
+from operators import LinearOffChipLoad, LinearOffChipStore
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "programs"
 SMALL = """\
 import numpy as np
-from fabric import Program
+from fabric import Layout, Program
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Partition, Selectors
 
 def build(rows: int = 4, streams: int = 2) -> Program:
@@ -94,6 +102,26 @@ def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
     assert (0, "") == (status, err)
     found: dict[str, Any] = json.loads(out)
     return found
+
+
+@pytest.mark.parametrize(
+    ("count", "more"),
+    [(30, ""), (31, "and 1 more warning: --json"), (40, "and 10 more warnings: --json")],
+)
+def test_many_warnings(count: int, more: str) -> None:
+    """Thirty are printed, and the others counted; a layout that is stated is with its stream."""
+    with Program("p") as program:
+        tiles = LinearOffChipLoad(np.ones((32, 32), np.float32), (16, 32))()
+        LinearOffChipStore("y")(tiles.laid_out(Layout.tiled((32, 32), (16, 32))))
+    console = Console(file=io.StringIO(), width=60)
+    warnings = tuple(f"number {number}" for number in range(count))
+    print_check(replace(check(program, {}, data=False), warnings=warnings), "p.py", console)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert [f"warning: number {number}" for number in range(30)] + [more] * bool(more) == (
+        lines[-30 - bool(more) :]
+    )
+    assert 1 == sum(line.startswith("  laid out ") for line in lines)
 
 
 class TestText:

@@ -26,6 +26,7 @@ from fabric import (
 )
 from fabric.extend import FlatDescription
 from fabric.messages.telling.vocabulary import EVENTS, LEVELS
+from fabric.runs.story import new_run_folder
 from operators import Exp, LinearOffChipLoad, LinearOffChipStore, Map, Tensor
 from tests.deadlock.cases import CASES, ring
 from tests.deadlock.parts import Script, sink, source
@@ -37,6 +38,19 @@ from tests.telling import LIVE, captured
 
 _SMALL = str(Path(small_program.__file__))
 _RUN = ("-m", "fabric", "run", _SMALL, "--mode", "functional")
+
+
+def test_folders_are_numbered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the largest number that is there, and after what others make at the same time."""
+    logs = tmp_path / "some" / "logs"
+    assert logs / "run-1" == new_run_folder(logs, "run")
+    for other in ("run-x", "run-7-1", "another-40"):
+        (logs / other).mkdir()
+    assert "run-2" == new_run_folder(logs, "run").name
+    (logs / "run-10").mkdir()
+    assert "run-11" == new_run_folder(logs, "run").name
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
+    assert "run-3" == new_run_folder(logs, "run").name
 
 
 def _python() -> str:

@@ -18,7 +18,7 @@ from rich.pretty import pprint
 
 from fabric import Program, simulate
 from fabric.messages.telling.causes import Cause
-from fabric.messages.telling.sheet import Rows, Title, line
+from fabric.messages.telling.sheet import Part, Rows, Title, line
 from fabric.notebook import showing
 from operators import LinearOffChipLoad, LinearOffChipStore
 from tests.deadlock.cases import CASES
@@ -189,7 +189,7 @@ class TestShown:
     def test_sheets(self) -> None:
         """Numbers stand right and titles with them; what is left out of a table is counted."""
         rows = [("a", 1_000, "x"), ("b", 2.5, "1"), ("c", 3, "")]
-        parts = [Title("T", ", n<"), line(("e:", "bold red"), " w"), line()]
+        parts: list[Part] = [Title("T", ", n<"), line(("e:", "bold red"), " w"), line()]
         assert showing.sheet([*parts, Rows(("k", "v", "o"), rows, 2)]) == (
             '<p><b>T</b><span class="quiet">, n&lt;</span></p>'
             '<p><span class="wrong">e:</span><span class=""> w</span></p>'

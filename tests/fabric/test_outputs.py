@@ -65,7 +65,7 @@ def test_equal() -> None:
     kept = Outputs({"y": bits, "z": names})
     assert kept == Outputs({"y": bits.copy(), "z": names.copy()})
     assert hash(kept) == hash(Outputs({"y": bits + 1, "z": names}))
-    for other in (
+    others: tuple[dict[str, Any], ...] = (
         {"z": names, "y": bits},
         {"y": bits},
         {"y": bits.reshape(1, 2), "z": names},
@@ -73,7 +73,8 @@ def test_equal() -> None:
         {"y": -bits, "z": names},
         {"y": unknown, "z": names},
         {"y": bits, "z": names[::-1]},
-    ):
+    )
+    for other in others:
         assert kept != Outputs(other)
     assert Outputs({"y": unknown}) == Outputs({"y": OutputShape((2,), np.dtype(np.float32))})
     assert Outputs({"y": unknown}) != Outputs({"y": OutputShape((None,), np.dtype(np.float32))})

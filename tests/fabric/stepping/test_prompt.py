@@ -78,6 +78,14 @@ def test_looking(capsys: pytest.CaptureFixture[str]) -> None:
     assert "completed, verified in functional mode" in out
 
 
+def test_an_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a stream that has ended it says since when."""
+    _, out, _ = ask("channel total_1.0\ngo 50\nchannel total_1.0\n", capsys, "49")
+    before, after = out.split("small is held at cycle 50\n")
+    assert "its stream ended" not in before
+    assert "its stream ended at cycle 50" == after.splitlines()[2]
+
+
 def test_going(capsys: pytest.CaptureFixture[str]) -> None:
     """On by what moves, to cycles and elements, and to the end."""
     _, out, _ = ask("step\nstep 2\ngo 1,000\nwhere\ngo\nwhere\n", capsys, "count_1:2")

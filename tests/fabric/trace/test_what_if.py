@@ -344,7 +344,7 @@ class TestSaid:
 
     def test_verdicts(self) -> None:
         """What becomes of a run: it goes on, deadlocks, or takes more cycles, fewer or as many."""
-        for changed, verdict in (
+        cases: tuple[tuple[dict[str, Any], str], ...] = (
             (
                 {"released": ()},
                 "It would still deadlock: 2 units would wait for each other for ever.",
@@ -353,9 +353,10 @@ class TestSaid:
             ({"cycles": 1_300}, "1,300 cycles before, 1,300 after: as many."),
             ({"cycles": 1_430}, "1,300 cycles before, 1,430 after: 130 more (10.0 %)."),
             ({"cycles": 1_299}, "1,300 cycles before, 1,299 after: 1 fewer (0.1 %)."),
-        ):
-            stopped = "cycles" not in changed
-            assert verdict == self.said(**{"released": (), "stopped": stopped} | changed)[2]
+        )
+        for changed, verdict in cases:
+            given: dict[str, Any] = {"released": (), "stopped": "cycles" not in changed} | changed
+            assert verdict == self.said(**given)[2]
 
     def test_asked(self) -> None:
         """Four depths are named and more are counted; factors and links come after them."""

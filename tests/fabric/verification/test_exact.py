@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from fabric import (
     ConfigurationError,
@@ -130,6 +131,18 @@ class Doubled(Function):
         return Tile(x.rows, x.cols, x.dtype, data)
 
 
+@dataclass(frozen=True)
+class Picky(Doubled):
+    """A user's function that takes float64 only."""
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        (x,) = inputs
+        if x.data is not None and x.data.dtype != np.float64:
+            raise ArithmeticError("too coarse")
+        return x
+
+
 def test_a_function_that_rounds_by_itself_is_refused() -> None:
     """An exact run says who is not."""
     with Program("doubled") as program:
@@ -140,6 +153,17 @@ def test_a_function_that_rounds_by_itself_is_refused() -> None:
     assert "expected an array of 4x16 float64, as an exact run keeps bfloat16" in (
         report.failure.message
     )
+
+
+def test_the_declared_types_end_otherwise() -> None:
+    """What fails only in the declared types is said of a run that completes in float64."""
+    with Program("picky") as program:
+        LinearOffChipStore("y")(Map(Picky())(LinearOffChipLoad(X, tile=(4, 16))()))
+    report = simulate(program, exact=True)
+    assert "completed" == report.status
+    (said,) = (each for each in report.warnings if "types that it declares" in each)
+    assert said.startswith("in the types that it declares the program ends as error: ")
+    assert "ArithmeticError: too coarse" in said
 
 
 class TestStreams:
