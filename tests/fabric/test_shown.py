@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from fabric import Trace, lower_bounds, place, simulate, size
+from fabric.analysis.symbolic.bounds import KnownBefore
+from fabric.analysis.symbolic.bounds_cycles import Bound
 from fabric.explore.serving.served import Measures, Spread
 from fabric.graph.hardware.latency import Mesh
 from fabric.messages.telling.sheet import ShownAsTables
@@ -117,6 +119,28 @@ def test_requests() -> None:
     assert "In all\n" in str(replace(found, interrupted=False))
 
 
+def test_known_before() -> None:
+    """What a report will say, exactly or at least, and what needs so many cycles."""
+    needs = {"memory": Bound(1_200, "64 bytes a cycle"), "compute": Bound(7, "a")}
+    known = KnownBefore({"flops": 1_000}, {"cycles": 1_200}, needs, {"area_mm2": 2.5})
+    assert f"{known}\n" == KNOWN
+    assert "Why" not in str(replace(known, cycles={}))
+
+
+KNOWN = """\
+Known before a run
+                    value
+flops     exactly   1,000
+cycles    at least  1,200
+area mm2  at least    2.5
+
+Why a run takes so many cycles
+kind     cycles at least  for
+memory             1,200  64 bytes a cycle
+compute                7  a
+"""
+
+
 def test_cost() -> None:
     """The sums of what is known, and below them each run as it was measured."""
     parts = (CostPart("a", 3, 1_000, 0.5, None), CostPart("b", 1, 7, 12.3456, 2.0))
@@ -191,3 +215,4 @@ def test_all_kinds() -> None:
     kinds = ShownAsTables.__subclasses__()
     assert len(kinds) > 10
     assert not [kind for kind in kinds if sheet_of.dispatch(kind) is sheet_of.dispatch(object)]
+    assert not [kind for kind in kinds if kind.__repr__ is not ShownAsTables.__repr__]
