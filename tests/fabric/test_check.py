@@ -54,6 +54,51 @@ partition_1  Partition  small.py:9
   out [D_route[0..1]] of 1x32 bfloat16 (x2)
 """
 
+FOURS = """\
+import numpy as np
+from fabric import Program
+from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
+
+def build() -> Program:
+    with Program("fours") as program:
+        for number in range(3):
+            x = LinearOffChipLoad(np.zeros((2048, 32)), (1, 32))()
+            LinearOffChipStore(f"y{number}")(
+                Map(SiLU(), name=f"work_{number}")(x))
+    return program
+"""
+FOURS_TEXT = """\
+fours  fours.py
+9 operators, 6 channels, not run
+
+linear_off_chip_load_1..3 x3  LinearOffChipLoad
+    fours.py:8
+  out [1, 2048, 1] of 1x32 bfloat16
+work_0..2 x3  Map(SiLU)  fours.py:10
+  in  [1, 2048, 1] of 1x32 bfloat16
+  out [1, 2048, 1] of 1x32 bfloat16
+linear_off_chip_store_1..3 x3  LinearOffChipStore
+    fours.py:9
+  in  [1, 2048, 1] of 1x32 bfloat16
+
+                               paper  artifact
+off-chip traffic, bytes      786,432 1,179,648
+  loads                      393,216   393,216
+  stores                     393,216   786,432
+on-chip requirement, bytes       768       576
+  with FIFOs                   1,536     1,344
+cycles at the HBM's peak         768     1,152
+FLOPs                      1,572,864 1,572,864
+FLOPs per byte                   2.0      1.33
+cycles of the busiest unit     2,048     2,048
+allocated FLOPs per cycle     12,288    12,288
+
+most on chip (paper): linear_off_chip_load_1..3 x3
+  384 bytes, 50 %, fours.py:8; 1 more needs as much
+of one operator: linear_off_chip_load_1
+  128 bytes, fours.py:8
+"""
+
 LAYOUT_TEXT = """
         address   bytes  tensor
             0x0     256  linear_off_chip_load_1  [4, 32]
@@ -167,6 +212,13 @@ class TestText:
             "of one operator: linear_off_chip_load_1\n"
             "  128 bytes, small.py:8\n"
         ) in out
+
+    def test_whole(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        """All that is printed of four loads and stores whose bytes are known; ties are counted."""
+        (tmp_path / "fours.py").write_text(FOURS, encoding="utf-8")
+        status, out, err = run(capsys, "check", "fours.py")
+        assert (0, "") == (status, err)
+        assert FOURS_TEXT == out
 
     def test_lines_that_do_not_fit(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
