@@ -212,13 +212,55 @@ def test_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         sums = [sum(count or 0 for count in each) for each in counts]
         less = [each for each, of in zip(sums, counts, strict=True) if None in of]
         kept.append(sum(sums))
-        for each, note in zip(less, data["left_out"], strict=True):
-            assert note.startswith(f"This page has {each:,} of ")
+        stretch = data["edges"][1] - data["edges"][0]
+        held = f"in stretches of {stretch:,} cycle{'s' * (stretch > 1)}"
+        notes = []
+        for number, (what, owners, which, others) in enumerate(
+            (
+                ("waits", "units", "the critical path's and the most stalled",
+                 f"what they mostly did {held}"),
+                ("transfers", "channels", "where units wait longest",
+                 f"sums, and of some how many elements they held {held}"),
+            )
+        ):  # fmt: skip
+            if None in counts[number]:
+                kept_owners = sum(each is not None for each in counts[number])
+                every = sum(whole["detail"][what])
+                notes.append(
+                    f"This page has {sums[number]:,} of {every:,} single {what}, those of "
+                    f"{kept_owners:,} of {len(counts[number]):,} {owners}: {which}. Of the others "
+                    f"it has {others}; `trace query` has all."
+                )
+        assert less
+        assert notes == data["left_out"]
         _assert_same(whole, data)
 
     assert not whole["left_out"]
     assert kept == sorted({*kept}, reverse=True)
     assert not kept[-1]
+
+
+def test_steps_of_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them are there, neighbours through one root as one, or none where they are too many."""
+    trace = record(program("swiglu"), tmp_path)[1]
+    accounts = Accounts(trace)
+    merged: list[list[int]] = []
+    known = sorted({*accounts.charged, *accounts.on_path()})
+    for step in accounts.path:
+        if merged and merged[-1][1] == known.index(step.root):
+            merged[-1][0] += step.end - step.start
+        else:
+            merged.append([step.end - step.start, known.index(step.root)])
+    monkeypatch.setattr(figures, "_STEPS", len(merged))
+    data = _data(trace, tmp_path)
+    columns = [data["columns"][f"step.{name}"].tolist() for name in ("cycles", "root")]
+    assert merged == [list(each) for each in zip(*columns, strict=True)]
+    assert [] == data["left_out"]
+    monkeypatch.setattr(figures, "_STEPS", len(merged) - 1)
+    data = _data(trace, tmp_path)
+    assert 0 == len(data["columns"]["step.cycles"])
+    said = "The single steps of the critical path are too many for this page."
+    assert [said] == data["left_out"]
 
 
 def _data(trace: Trace, folder: Path) -> Data:
