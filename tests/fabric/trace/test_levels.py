@@ -241,7 +241,7 @@ def test_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_steps_of_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them are there, neighbours through one root as one, or none where they are too many."""
+    """All are there, neighbours through one root as one; or none where they are too many."""
     trace = record(program("swiglu"), tmp_path)[1]
     accounts = Accounts(trace)
     merged: list[list[int]] = []
