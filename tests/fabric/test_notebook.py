@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.pretty import pprint
 
 from fabric import Program, simulate
+from fabric.analysis.trace.selection import TraceOptions
 from fabric.messages.telling.causes import Cause
 from fabric.messages.telling.sheet import Part, Rows, Title, line
 from fabric.notebook import showing
@@ -217,6 +218,54 @@ class TestShown:
         assert "Recorded: cycles 0 to 1,474, all units." in texts
         assert "completed, verified; 1,474 cycles" in texts
         assert {"Stalls", "matmul_1", "wired at"} <= set(texts)
+        stalls, rows = trace.stalls(), cells(trace._repr_html_())
+        titles = ["unit", "units", "cycles", "stalled", "least to most", "mostly", "wired at"]
+        expected = [titles]
+        for family in stalls.folded.families:
+            least, median, most = family.spread
+            ends = f"{least.stalled_cycles:,} to {most.stalled_cycles:,}"
+            expected.append([
+                family.name, str(len(family.units)), "", f"{median.stalled_cycles:,}",
+                ends if len(family.units) > 1 else "", family.mostly,
+                f"{Path(median.file).name}:{median.line}",
+            ])  # fmt: skip
+        expected.append(["unit", "cycles", "stalled", "mostly", "wired at"])
+        expected += [
+            [
+                unit.name, "", f"{unit.stalled_cycles:,}", str(unit.mostly or ""),
+                f"{Path(unit.file).name}:{unit.line}",
+            ]
+            for unit in stalls.units
+        ]  # fmt: skip
+        assert expected == rows
+        busy = max(unit.busy_cycles for unit in stalls.units)
+        width = f"width:{120 * busy / 1_474:.1f}px;background:{Cause.BUSY.colour}"
+        assert width in (trace._repr_html_() or "")
+
+    def test_part_of_a_trace(self, tmp_path: Path) -> None:
+        """Which cycles and which units; a run that stopped is not right."""
+        options = TraceOptions(window=(1, 3), nodes="a_*")
+        stuck = CASES["pack_rows"].build()
+        html = simulate(stuck, log_dir=tmp_path, trace=options).trace()._repr_html_()
+        assert "Recorded: cycles 1 to 4, a_*." in read(html).texts
+        assert '<p class="wrong">deadlock; 5 cycles</p>' in (html or "")
+
+    def test_families(self) -> None:
+        """Alike operators and channels are a row, with their number, and what they carry."""
+        with Program("alike") as program:
+            for number in range(3):
+                tiles = LinearOffChipLoad(np.zeros((2 * number + 2, 32)), (1, 32))()
+                LinearOffChipStore(f"y{number}", name=f"s_{number}")(tiles)
+        first, *rows = cells(program._repr_html_())
+        assert ["name", "operators", "operator", "unit", "makes", "wired at"] == first
+        load, store, head, channel = rows
+        assert ["linear_off_chip_load_1..3", "3", "LinearOffChipLoad", "memory"] == load[:4]
+        assert "[1, i, 1] of 1x32 bfloat16" == load[4]
+        assert ["s_0..2", "3", "LinearOffChipStore", "memory", ""] == store[:5]
+        assert ["channel", "channels", "carries"] == head
+        arrow = "linear_off_chip_load_1..3.0 \N{RIGHTWARDS ARROW} s_0..2.0"
+        assert [arrow, "3", load[4]] == channel
+        assert "6 operators, 3 channels, timing mode" in read(program._repr_html_()).texts
 
     def test_tables(self, tmp_path: Path) -> None:
         """The first rows of a query, and how many there are."""

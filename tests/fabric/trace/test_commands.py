@@ -29,7 +29,7 @@ from fabric.analysis.trace.printing import diff_sheet, stalls_sheet, stuck_sheet
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.messages.telling.causes import Operation
 from fabric.messages.telling.sheet import Sheet
-from fabric.messages.telling.vocabulary import TABLES
+from fabric.messages.telling.vocabulary import FIELDS, TABLES
 from fabric.messages.telling.wording import Family
 from fabric.messages.terminal.tables import printed_sheet
 from fabric.shell.cli import main
@@ -136,6 +136,14 @@ class TestTables:
         assert words.issuperset(QUERIES)
         assert words.issuperset(TABLES)
         assert words.issuperset(column for columns in TABLES.values() for column in columns)
+        lines = printed.out.splitlines()
+        assert ["Ready queries", f"  slowest-channels  {QUERIES['slowest-channels'].question}"] == (
+            lines[:2]
+        )
+        for table in TABLES:
+            assert "" == lines[lines.index(table) - 1]
+        (line,) = (line for line in lines if line.startswith("  start_cycle "))
+        assert line == f"  {'start_cycle':22}{FIELDS['start_cycle'].meaning} [cycles]"
 
     def test_diff(self, capsys: pytest.CaptureFixture[str], slow: Path, faster: Path) -> None:
         """Where two runs part, and who got slower."""
