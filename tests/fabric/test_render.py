@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -338,6 +339,27 @@ a_very_long_name_of_an_operator  15.0   15.0  15.0    15.0
         warning = "channel a.0 -> b.0: 3 values were left over, " + "word " * 30 + "end"
 
         assert f"warning: {warning}" == ending(replace(COMPLETED, warnings=(warning,)), 1)
+
+    @pytest.mark.parametrize(
+        ("status", "verified", "right"),
+        [
+            ("completed", True, True),
+            ("completed", None, True),
+            ("completed", False, False),
+            ("interrupted", None, False),
+            ("error", True, False),
+        ],
+    )
+    def test_colour_of_the_end(self, status: Any, verified: bool | None, right: bool) -> None:
+        """Green, or right in a notebook, is what completed and is not known to be wrong."""
+        report = replace(COMPLETED, status=status, verified=verified, verification=None)
+        written = io.StringIO()
+        print_sheet(report_sheet(report), Console(file=written, width=100, force_terminal=True))
+
+        assert f"\x1b[{32 if right else 31}m{status}" in written.getvalue()
+        assert f'<p class="{"right" if right else "wrong"}">{status}' in (
+            report._repr_html_() or ""
+        )
 
     def test_colour_on_terminals_only(self) -> None:
         """A terminal gets colours; what is piped is plain."""
