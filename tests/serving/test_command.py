@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from fabric.shell.cli import main
+from fabric.shell.json_object import one_object
 from fabric.shell.serving import Serves, ServingWatch
 from tests.fabric.study.written.test_watch import session
 from tests.serving.test_tables import written
@@ -171,6 +172,7 @@ def test_several(
     monkeypatch.setattr("fabric.explore.serving.folder.write_folder", kept)
     questions: list[Any] = [SimpleNamespace(name="a/b"), SimpleNamespace(name="c")]
     serves = Serves(questions, tmp_path)
+    one_object()
     serves.run(1, as_json=True)
     assert 4 == serves.conclude(as_json=True)
     told = capsys.readouterr()
