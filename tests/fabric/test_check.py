@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from rich.console import Console
 
+from fabric import Layout, Program
+from fabric.analysis.symbolic.check import check
 from fabric.shell.cli import main
+from fabric.shell.wiring_table import print_check
+from operators import LinearOffChipLoad, LinearOffChipStore
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "programs"
 SMALL = """\
 import numpy as np
-from fabric import Program
+from fabric import Layout, Program
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Partition, Selectors
 
 def build(rows: int = 4, streams: int = 2) -> Program:
@@ -44,6 +52,51 @@ partition_1  Partition  small.py:9
   in  [1, 4] of 1x32 bfloat16
   in  [1, 4] of selector of 2
   out [D_route[0..1]] of 1x32 bfloat16 (x2)
+"""
+
+FOURS = """\
+import numpy as np
+from fabric import Program
+from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
+
+def build() -> Program:
+    with Program("fours") as program:
+        for number in range(3):
+            x = LinearOffChipLoad(np.zeros((2048, 32)), (1, 32))()
+            LinearOffChipStore(f"y{number}")(
+                Map(SiLU(), name=f"work_{number}")(x))
+    return program
+"""
+FOURS_TEXT = """\
+fours  fours.py
+9 operators, 6 channels, not run
+
+linear_off_chip_load_1..3 x3  LinearOffChipLoad
+    fours.py:8
+  out [1, 2048, 1] of 1x32 bfloat16
+work_0..2 x3  Map(SiLU)  fours.py:10
+  in  [1, 2048, 1] of 1x32 bfloat16
+  out [1, 2048, 1] of 1x32 bfloat16
+linear_off_chip_store_1..3 x3  LinearOffChipStore
+    fours.py:9
+  in  [1, 2048, 1] of 1x32 bfloat16
+
+                               paper  artifact
+off-chip traffic, bytes      786,432 1,179,648
+  loads                      393,216   393,216
+  stores                     393,216   786,432
+on-chip requirement, bytes       768       576
+  with FIFOs                   1,536     1,344
+cycles at the HBM's peak         768     1,152
+FLOPs                      1,572,864 1,572,864
+FLOPs per byte                   2.0      1.33
+cycles of the busiest unit     2,048     2,048
+allocated FLOPs per cycle     12,288    12,288
+
+most on chip (paper): linear_off_chip_load_1..3 x3
+  384 bytes, 50 %, fours.py:8; 1 more needs as much
+of one operator: linear_off_chip_load_1
+  128 bytes, fours.py:8
 """
 
 LAYOUT_TEXT = """
@@ -96,6 +149,26 @@ def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
     return found
 
 
+@pytest.mark.parametrize(
+    ("count", "more"),
+    [(30, ""), (31, "and 1 more warning: --json"), (40, "and 10 more warnings: --json")],
+)
+def test_many_warnings(count: int, more: str) -> None:
+    """Thirty are printed, and the others counted; a layout that is stated is with its stream."""
+    with Program("p") as program:
+        tiles = LinearOffChipLoad(np.ones((32, 32), np.float32), (16, 32))()
+        LinearOffChipStore("y")(tiles.laid_out(Layout.tiled((32, 32), (16, 32))))
+    console = Console(file=io.StringIO(), width=60)
+    warnings = tuple(f"number {number}" for number in range(count))
+    print_check(replace(check(program, {}, data=False), warnings=warnings), "p.py", console)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert [f"warning: number {number}" for number in range(30)] + [more] * bool(more) == (
+        lines[-30 - bool(more) :]
+    )
+    assert 1 == sum(line.startswith("  laid out ") for line in lines)
+
+
 class TestText:
     def test_symbols(self, capsys: pytest.CaptureFixture[str]) -> None:
         """Shapes, formulas and the symbols that are left; two alike stores are one."""
@@ -139,6 +212,13 @@ class TestText:
             "of one operator: linear_off_chip_load_1\n"
             "  128 bytes, small.py:8\n"
         ) in out
+
+    def test_whole(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        """All that is printed of four loads and stores whose bytes are known; ties are counted."""
+        (tmp_path / "fours.py").write_text(FOURS, encoding="utf-8")
+        status, out, err = run(capsys, "check", "fours.py")
+        assert (0, "") == (status, err)
+        assert FOURS_TEXT == out
 
     def test_lines_that_do_not_fit(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

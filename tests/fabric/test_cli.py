@@ -21,6 +21,7 @@ import pytest
 import fabric.runs.simulation
 from fabric.analysis.trace.opened import Trace
 from fabric.runs.report import Report
+from fabric.shell import cli
 from fabric.shell.cli import main
 from tests.fabric.trace.recording import until_traced
 
@@ -53,6 +54,44 @@ class Output:
         """The one object on standard output."""
         value: dict[str, Any] = json.loads(self.out)
         return value
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(["--version"], 4), (["trace", "--no"], 2)])
+def test_what_cannot_be_flushed(
+    arguments: list[str],
+    status: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is said, and is the exit status where nothing else went wrong."""
+
+    def full() -> None:
+        raise OSError(28, "No space left on device", "<stdout>")
+
+    monkeypatch.setattr(cli, "flush_stdout", full)
+    found = Output(capsys, *arguments)
+    assert status == found.status
+    assert "fabric: <stdout>: No space left on device" == found.err.splitlines()[-1]
+
+
+def test_what_is_no_exception(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What no program should raise is said with the line that does, and is no fault of ours."""
+
+    class Odd(BaseException):
+        pass
+
+    def odd(*_: object, **__: object) -> int:
+        raise Odd("why")
+
+    monkeypatch.setattr(cli, "users_values", contextlib.nullcontext)
+    monkeypatch.setattr(cli.command_line, "main", odd)
+    found = Output(capsys, "run", PROGRAM, "--json")
+    line = odd.__code__.co_firstlineno + 1
+    assert found.err == f"fabric: {__file__}:{line}: raised Odd: why\n"
+    assert (2, "raised Odd: why") == (found.status, found.object["error"]["message"])
+    assert line == found.object["error"]["line"]
 
 
 def _chunks(terminal: int) -> Iterator[bytes]:

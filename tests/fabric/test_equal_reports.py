@@ -84,6 +84,18 @@ class TestEqual:
         assert report(1, np.nan) != report(2, np.nan)
         assert report(1, np.nan) != report(1)
 
+    def test_kinds_of_lists(self) -> None:
+        """A list is no tuple, a shorter one another, and so is a dictionary with other keys."""
+
+        def report(x: object) -> Report:
+            return Report(program="", parameters={"x": x})
+
+        nan = float("nan")
+        alike = [[1, nan], (1, nan), {"a": nan}, {"b": nan}, [1, nan, 2], np.array([nan, 1]), nan]
+        for at, one in enumerate(alike):
+            for number, other in enumerate(alike):
+                assert (report(one) == report(other)) == (at == number)
+
     def test_deadlocks(self) -> None:
         """Two runs that stop alike are equal."""
         reports = {simulate(build(fault="stuck")) for _ in range(2)}

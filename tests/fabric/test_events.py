@@ -8,6 +8,7 @@ import pty
 import subprocess
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,19 +25,37 @@ from fabric import (
     open_run,
     simulate,
 )
+from fabric.analysis.trace.analysis.moment import state_in
 from fabric.extend import FlatDescription
 from fabric.messages.telling.vocabulary import EVENTS, LEVELS
+from fabric.runs import story
+from fabric.runs.story import new_run_folder
 from operators import Exp, LinearOffChipLoad, LinearOffChipStore, Map, Tensor
 from tests.deadlock.cases import CASES, ring
 from tests.deadlock.parts import Script, sink, source
 from tests.docs.warm import folder_of_python
 from tests.fabric import small_program
+from tests.fabric.trace.chains import chain
+from tests.fabric.trace.recording import record
 from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 from tests.telling import LIVE, captured
 
 _SMALL = str(Path(small_program.__file__))
 _RUN = ("-m", "fabric", "run", _SMALL, "--mode", "functional")
+
+
+def test_folders_are_numbered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the largest number that is there, and after what others make at the same time."""
+    logs = tmp_path / "some" / "logs"
+    assert logs / "run-1" == new_run_folder(logs, "run")
+    for other in ("run-x", "run-7-1", "another-40"):
+        (logs / other).mkdir()
+    assert "run-2" == new_run_folder(logs, "run").name
+    (logs / "run-10").mkdir()
+    assert "run-11" == new_run_folder(logs, "run").name
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
+    assert "run-3" == new_run_folder(logs, "run").name
 
 
 def _python() -> str:
@@ -168,6 +187,27 @@ class TestEvents:
             found[name] for name in ("level", "unit", "on", "peers", "since_cycle")
         )
         assert found["cycle"] == found["cycles"] >= 1_000_000
+
+    @pytest.mark.parametrize(("cycles", "times"), [(7, 1), (8, 0)])
+    def test_how_long(
+        self, cycles: int, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A wait is long from so many cycles on, and is told of once: in cycle 20 one since 13."""
+        wired = chain(("s0",), ("r0", "s0"), ("r0", "c10"), elements=5)
+        state = state_in(record(wired, tmp_path)[1], 20)
+        monkeypatch.setattr(story, "HEARTBEAT_CYCLES", cycles)
+        events: list[dict[str, object]] = []
+        log: Any = SimpleNamespace(
+            event=lambda name, cycle, **more: events.append({"event": name, "cycle": cycle, **more})
+        )
+        known: set[tuple[int, ...]] = set()
+        for _ in range(2):
+            story.tell_waits(log, state, 20, known)
+        expected = {
+            "event": "long_stall", "cycle": 20, "unit": "unit_1", "waits_for": "send",
+            "on": ["unit_1.0 -> unit_2.0"], "peers": ["unit_2"], "since_cycle": 13, "cycles": 7,
+        }  # fmt: skip
+        assert [expected] * times == events
 
     def test_left_over(self) -> None:
         """Elements that nobody took are a warning with their channel."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,13 @@ from rich.console import Console
 from rich.pretty import pprint
 
 from fabric import Program, simulate
+from fabric.analysis.trace.selection import TraceOptions
 from fabric.messages.telling.causes import Cause
+from fabric.messages.telling.sheet import Part, Rows, Title, line
 from fabric.notebook import showing
 from operators import LinearOffChipLoad, LinearOffChipStore
 from tests.deadlock.cases import CASES
+from tests.fabric.test_render import EVERYTHING, unit
 from tests.fabric.trace.browsing import browsing
 from tests.notebooks import TOUR, executed, outputs, page, stored
 from tests.profiles import spread
@@ -78,6 +82,15 @@ def read(html: str | None) -> Texts:
     return parser
 
 
+def cells(html: str | None) -> list[list[str]]:
+    """Return the texts of each row of all tables."""
+    assert html is not None
+    return [
+        re.findall(r"<t[dh][^>]*>(?:<span.*?</span>)?([^<]*)</t", row)
+        for row in re.findall(r"<tr>.*?</tr>", html)
+    ]
+
+
 class TestShown:
     def test_stream(self) -> None:
         """Name, shape, element, and who produces it."""
@@ -131,6 +144,64 @@ class TestShown:
             assert row in rows
         assert "Report(name='small <1>', status='completed'" in rich_text(report)
 
+    def test_everything(self) -> None:
+        """Prices, area, noise, what was expected, units and channels: each row in full."""
+        busy = tuple(
+            replace(unit(name, 11, elements, busy=busy, credit=30), operator="Load")
+            for name, elements, busy in (
+                ("load_1", 0, 250), ("load_2", 1_000, 100), ("load_3", 3, 0), ("sum", 9, 500),
+            )
+        )  # fmt: skip
+        html = EVERYTHING._repr_html_()
+        units = cells(replace(EVERYTHING, units=busy)._repr_html_())
+        found = cells(html)
+
+        assert "completed in timing mode, floats in float64" in read(html).texts
+        for row in (
+            ["y", "no error"],
+            ["z", "63.3"],
+            ["", "amount", "joules", "% of all"],
+            ["static", "no clock", "no price", "0.0"],
+            ["", "amount", "mm\N{SUPERSCRIPT TWO}, low to high"],
+            ["links of the network", "no limit", "not stated"],
+            ["FLOPs", "9", "9"],
+            ["on-chip requirement, bytes", "\N{LESS-THAN OR EQUAL TO} 1,000", "90"],
+            ["channel", "channels", "depth", "most used", "elements", "least to most"],
+            ["a_0..1.0 -&gt; z.0", "2", "2", "2", "5", "5 to 7"],
+            ["b.0 -&gt; z.0", "1", "2", "2", "1,000", ""],
+        ):
+            assert row in found
+        head = ["unit", "units", "cycles", "busy, %", "least to most", "elements", "wired at"]
+        at = units.index(head)
+        assert units[at + 1 : at + 3] == [
+            ["sum", "1", "", "50.0", "", "9", "small.py:11"],
+            ["load_1..3", "3", "", "10.0", "0.0 to 25.0", "1,000", "small.py:11"],
+        ]
+        assert units[at + 3 : at + 8] == [
+            ["unit", "cycles", "busy, %", "elements", "wired at"],
+            ["sum", "", "50.0", "9", "small.py:11"],
+            ["load_1", "", "25.0", "0", "small.py:11"],
+            ["load_2", "", "10.0", "1,000", "small.py:11"],
+            ["load_3", "", "0.0", "3", "small.py:11"],
+        ]
+        shown = replace(EVERYTHING, units=busy)._repr_html_() or ""
+        assert f'width:3.6px;background:{Cause.FULL.colour}" title="full 3.0 %"' in shown
+
+    def test_sheets(self) -> None:
+        """Numbers stand right and titles with them; what is left out of a table is counted."""
+        rows = [("a", 1_000, "x"), ("b", 2.5, "1"), ("c", 3, "")]
+        parts: list[Part] = [Title("T", ", n<"), line(("e:", "bold red"), " w"), line()]
+        assert showing.sheet([*parts, Rows(("k", "v", "o"), rows, 2)]) == (
+            '<p><b>T</b><span class="quiet">, n&lt;</span></p>'
+            '<p><span class="wrong">e:</span><span class=""> w</span></p>'
+            '<div class="scroll"><table><thead><tr><th>k</th><th class="number">v</th><th>o</th>'
+            '</tr></thead><tbody><tr><td>a</td><td class="number">1,000</td><td>x</td></tr>'
+            '<tr><td>b</td><td class="number">2.5</td><td class="number">1</td></tr></tbody>'
+            '</table></div><p class="quiet">and 1 more</p>'
+        )
+        assert "<thead>" not in showing.sheet([Rows(("", ""), [("a", 1)])])
+        assert "more" not in showing.sheet([Rows(("k",), rows, 3)])
+
     def test_deadlock(self) -> None:
         """Why it does not move, as a picture and in words."""
         shown = read(simulate(CASES["pack_rows"].build())._repr_html_())
@@ -147,6 +218,54 @@ class TestShown:
         assert "Recorded: cycles 0 to 1,474, all units." in texts
         assert "completed, verified; 1,474 cycles" in texts
         assert {"Stalls", "matmul_1", "wired at"} <= set(texts)
+        stalls, rows = trace.stalls(), cells(trace._repr_html_())
+        titles = ["unit", "units", "cycles", "stalled", "least to most", "mostly", "wired at"]
+        expected = [titles]
+        for family in stalls.folded.families:
+            least, median, most = family.spread
+            ends = f"{least.stalled_cycles:,} to {most.stalled_cycles:,}"
+            expected.append([
+                family.name, str(len(family.units)), "", f"{median.stalled_cycles:,}",
+                ends if len(family.units) > 1 else "", family.mostly,
+                f"{Path(median.file).name}:{median.line}",
+            ])  # fmt: skip
+        expected.append(["unit", "cycles", "stalled", "mostly", "wired at"])
+        expected += [
+            [
+                unit.name, "", f"{unit.stalled_cycles:,}", str(unit.mostly or ""),
+                f"{Path(unit.file).name}:{unit.line}",
+            ]
+            for unit in stalls.units
+        ]  # fmt: skip
+        assert expected == rows
+        busy = max(unit.busy_cycles for unit in stalls.units)
+        width = f"width:{120 * busy / 1_474:.1f}px;background:{Cause.BUSY.colour}"
+        assert width in (trace._repr_html_() or "")
+
+    def test_part_of_a_trace(self, tmp_path: Path) -> None:
+        """Which cycles and which units; a run that stopped is not right."""
+        options = TraceOptions(window=(1, 3), nodes="a_*")
+        stuck = CASES["pack_rows"].build()
+        html = simulate(stuck, log_dir=tmp_path, trace=options).trace()._repr_html_()
+        assert "Recorded: cycles 1 to 4, a_*." in read(html).texts
+        assert '<p class="wrong">deadlock; 5 cycles</p>' in (html or "")
+
+    def test_families(self) -> None:
+        """Alike operators and channels are a row, with their number, and what they carry."""
+        with Program("alike") as program:
+            for number in range(3):
+                tiles = LinearOffChipLoad(np.zeros((2 * number + 2, 32)), (1, 32))()
+                LinearOffChipStore(f"y{number}", name=f"s_{number}")(tiles)
+        first, *rows = cells(program._repr_html_())
+        assert ["name", "operators", "operator", "unit", "makes", "wired at"] == first
+        load, store, head, channel = rows
+        assert ["linear_off_chip_load_1..3", "3", "LinearOffChipLoad", "memory"] == load[:4]
+        assert "[1, i, 1] of 1x32 bfloat16" == load[4]
+        assert ["s_0..2", "3", "LinearOffChipStore", "memory", ""] == store[:5]
+        assert ["channel", "channels", "carries"] == head
+        arrow = "linear_off_chip_load_1..3.0 \N{RIGHTWARDS ARROW} s_0..2.0"
+        assert [arrow, "3", load[4]] == channel
+        assert "6 operators, 3 channels, timing mode" in read(program._repr_html_()).texts
 
     def test_tables(self, tmp_path: Path) -> None:
         """The first rows of a query, and how many there are."""
@@ -175,6 +294,7 @@ class TestShown:
 
         assert 202 == len(texts)
         assert "200 of 1,000 rows" == texts[-1]
+        assert "n199" == read(showing.table(("name",), [(f"n{k}",) for k in range(200)])).texts[-1]
 
     def test_bars(self) -> None:
         """A bar has the colours of the causes, and says how much each is."""

@@ -6,6 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, Final
@@ -41,7 +42,7 @@ from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.execution import Execution
 from fabric.runs.options import Options, Settings
 from fabric.shell.cli import main
-from fabric.shell.commands.options import OF_RUNS
+from fabric.shell.commands.options import OF_RUNS, factors, sizes
 from fabric.timing.network import Site
 from tests.fabric.sizing.networks import network, program_of, shape
 from tests.fabric.test_magic import Shell
@@ -129,6 +130,28 @@ def _sized(program: Program, **given: Any) -> None:
     found = size(program, goal="deadlock-free", held_out={"apart": program}, **given)
     if "depths" in given:
         assert found.depths == found.depths | given["depths"]
+
+
+def test_numbers_of_options() -> None:
+    """Sizes are numbers from 0 on, whole where they can be; factors end with x; the last counts."""
+    context, option = click.Context(click.Command("c")), click.Option(["-s"], metavar="NAME=VALUE")
+    most = "9" * 999
+    given = ("a=17/6", "b=2.50", "c=6/3", "d=0", "x=y=1.123456", f"f={most}", "a=1")
+    found = sizes(context, option, given)
+    expected = {"a": 1, "b": Fraction(5, 2), "c": 2, "d": 0, "f": int(most)}
+    assert {**expected, "x=y": Fraction(1_123_456, 1_000_000)} == found
+    assert [int] * 4 == [type(found[name]) for name in "acdf"]
+    assert {"a": 0.5, "b": 999_999.0} == factors(context, option, ("a=2x", "b=999999x", "a=0.5x"))
+    for read, wrong in (
+        *(
+            (sizes, text)
+            for text in ("1/0", "-1", "", "1.1234567", f"{most}9", "1/1234567890", "x")
+        ),
+        *((factors, text) for text in ("2", "x", "-1x", "1234567x", "1.1234567x", "1e3x")),
+    ):
+        for name in ("a", ""):
+            with pytest.raises(click.BadParameter, match="expected NAME=VALUE"):
+                read(context, option, (f"{name}={wrong if name else 1}",))
 
 
 def test_every_option_is_tried() -> None:

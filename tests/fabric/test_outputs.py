@@ -57,6 +57,29 @@ def keeping(what: object) -> Program:
     return wired
 
 
+def test_equal() -> None:
+    """Outputs are equal by names in their order, shapes, types and data; shapes are no arrays."""
+    bits = np.array([0, 1], np.float32)
+    names = np.array(["a", None], object)
+    unknown = OutputShape((2,), np.dtype(np.float32))
+    kept = Outputs({"y": bits, "z": names})
+    assert kept == Outputs({"y": bits.copy(), "z": names.copy()})
+    assert hash(kept) == hash(Outputs({"y": bits + 1, "z": names}))
+    others: tuple[dict[str, Any], ...] = (
+        {"z": names, "y": bits},
+        {"y": bits},
+        {"y": bits.reshape(1, 2), "z": names},
+        {"y": bits.astype(np.float64), "z": names},
+        {"y": -bits, "z": names},
+        {"y": unknown, "z": names},
+        {"y": bits, "z": names[::-1]},
+    )
+    for other in others:
+        assert kept != Outputs(other)
+    assert Outputs({"y": unknown}) == Outputs({"y": OutputShape((2,), np.dtype(np.float32))})
+    assert Outputs({"y": unknown}) != Outputs({"y": OutputShape((None,), np.dtype(np.float32))})
+
+
 class TestArrays:
     def test_bytes(self) -> None:
         """The array that was stored, which nobody can change."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from fabric.analysis.deadlock.document import BlockedUnit, DeadlockReport, Loop, Remedy
+from fabric.analysis.symbolic.area import Area
 from fabric.messages.terminal.tables import print_sheet
-from fabric.runs.counters import UnitCounters
-from fabric.runs.printing import report_sheet
+from fabric.runs.counters import ChannelCounters, Compared, Comparison, UnitCounters
+from fabric.runs.pricing import Spending
+from fabric.runs.printing import report_sheet, told_of_links, told_of_prices
 from fabric.runs.report import Failure, Report
+from fabric.runs.verification import Verification
+from fabric.timing.state.resource_use import LinkUse, NetworkUse, RouteUse
 
 
 def unit(name: str, line: int, elements: int, **cycles: int) -> UnitCounters:
@@ -62,6 +67,79 @@ COMPLETED = Report(
 )
 
 
+def _route(name: str, waited: int, carried: int | None) -> RouteUse:
+    return RouteUse(f"{name}.0 -> z.0", (0, 0), (1, 0), 3, carried, waited)
+
+
+EVERYTHING = Report(
+    name="all",
+    program="all.py",
+    mode="timing",
+    exact=True,
+    status="completed",
+    cycles=1_000,
+    on_chip_peak_bytes=640,
+    on_chip_peak_pages=5,
+    on_chip_map_bytes=7,
+    on_chip_peak_empty_bytes=96,
+    on_chip_wait_cycles=1_234,
+    spilled_bytes=4_096,
+    fetched_bytes=8_192,
+    area_low_mm2=0.5,
+    area_high_mm2=2.25,
+    seconds=2e-6,
+    joules=4e-5,
+    spent=(
+        Spending("hbm", 2_048.0, "bytes", 3e-5),
+        Spending("fifo", 0.0, "bytes", 0.0),
+        Spending("bfloat16_flop", 5e6, "FLOPs", 1e-5),
+        Spending("static", None, "seconds", None),
+    ),
+    area=(
+        Area("memory", 65_536, "bytes", 0.25, 1.5),
+        Area("slot", 0, "bytes", 0.0, 0.0),
+        Area("bfloat16_flop", 1_024, "FLOPs/cycle", None, None),
+        Area("link", None, "bytes/cycle", None, None),
+    ),
+    stands_for_runs=3,
+    tokens=1_024,
+    token_phase="prefill",
+    tokens_per_second=1_000.4,
+    tokens_per_joule=12.3456,
+    time_to_first_token_seconds=1.5,
+    signal_to_noise_db={"y": None, "z": 63.26},
+    extra={"notes": ["first", "second"], "empty": [], "loss": 1_000.5},
+    network=NetworkUse(
+        "put.toml",
+        1,
+        3,
+        tuple(map(_route, "abcdef", (5, 50, 0, 1, 7, 3), (640, None, 9, 8, 1_000, 7))),
+        (
+            LinkUse("0,0 -> 1,0", 640, 8, ("a", "b")),
+            LinkUse("out of 0,0", 900, None, ("a",)),
+            LinkUse("1,0 -> 2,0", 8_000, 8, ("a", "b", "c", "d")),
+            LinkUse("2,0 -> 1,0", 80, 8, ("a", "b", "c")),
+            LinkUse("into 1,0", 1_600, 16, ("a",)),
+            LinkUse("into 2,0", 160, 16, ("b",)),
+        ),
+    ),
+    units=(unit("load", 11, 0, busy=250),),
+    channels_counters=tuple(
+        ChannelCounters(f"{name}.0 -> z.0", 2, elements, peak, 0, 0, 0, 0)
+        for name, elements, peak in (("a_0", 5, 1), ("a_1", 7, 2), ("b", 1_000, 2))
+    ),
+    comparison=Comparison(
+        (
+            Compared("FLOPs", 9, 9),
+            Compared("on-chip requirement, bytes", 1_000, 90, at_most=True),
+            Compared("off-chip stores, bytes", 128, 120),
+        ),
+        (5, 6, 1_000),
+    ),
+)
+"""Of a run of 1,000 cycles, with a line of each kind that there is."""
+
+
 def text(report: Report, *, width: int = 100) -> str:
     """Return what is printed where output is piped, without the spaces that pad tables."""
     written = io.StringIO()
@@ -106,6 +184,113 @@ silu    45.0   50.0   0.0   0.0   5.0    20,000  small.py:13
 matmul  90.0   10.0   0.0   0.0   0.0    20,000  small.py:12"""
 
         assert expected == text(COMPLETED)
+
+    def test_everything(self) -> None:
+        """Pages, prices, area, lists, links, noise and what was expected: each in its own table."""
+        expected = """\
+all  all.py
+completed in timing mode, floats in float64
+
+cycles                             1,000
+on chip at the peak                  640  bytes
+pages at the peak                      5  pages
+map of these pages                     7  bytes
+empty in pages at the peak            96  bytes
+waited for pages, all units        1,234  cycles
+spilled                            4,096  bytes
+read back                          8,192  bytes
+area                         0.5 to 2.25  mm²
+time                                   2  μs
+energy                                40  μJ
+stands for                             3  such runs
+their time, multiplied                 6  μs
+their energy, multiplied             120  μJ
+tokens                             1,024  prefill
+tokens per second                  1,000
+tokens per joule                   12.35
+time to first token                  1.5  s
+loss                             1,000.5
+notes
+  first
+  second
+
+Units are placed as put.toml says, on 1 site with at most 3 units each.
+busiest links  bytes  % of what it can carry  channels
+1,0 -> 2,0     8,000                   100.0         4
+into 1,0       1,600                    10.0         1
+0,0 -> 1,0       640                     8.0         2
+2,0 -> 1,0        80                     1.0         3
+
+channels whose readers wait for links  cycles waited  hop  bytes
+b.0 -> z.0                                        50    3
+e.0 -> z.0                                         7    3  1,000
+a.0 -> z.0                                         5    3    640
+f.0 -> z.0                                         3    3      7
+
+in the declared types  signal to noise, dB
+y                                 no error
+z                                     63.3
+
+energy                           amount    joules     %
+moved by the HBM            2,048 bytes     30 μJ  75.0
+operations on bfloat16  5,000,000 FLOPs     10 μJ  25.0
+static                         no clock  no price   0.0
+
+area, low to high                  amount          mm²
+larger memory units          65,536 bytes  0.25 to 1.5
+operations on bfloat16  1,024 FLOPs/cycle   not stated
+links of the network             no limit   not stated
+
+                              expected  measured
+FLOPs                                9         9
+on-chip requirement, bytes     ≤ 1,000        90
+off-chip stores, bytes             128       120  differs
+channels with these elements         3         2
+
+Busiest units, 1 of 1; % of all cycles
+unit  busy   idle  elements  wired at
+load  25.0  175.0         0  small.py:11"""
+
+        assert expected == text(EVERYTHING)
+
+    def test_told_later(self) -> None:
+        """A trace has the limited links, with two channels of each, and the rows about prices."""
+        assert [
+            ("0,0 -> 1,0", "640", "8.0", "a, b"),
+            ("1,0 -> 2,0", "8,000", "100.0", "a, b, 2 more"),
+            ("2,0 -> 1,0", "80", "1.0", "a, b, 1 more"),
+            ("into 1,0", "1,600", "10.0", "a"),
+            ("into 2,0", "160", "1.0", "b"),
+        ] == [*told_of_links(EVERYTHING)]
+        told = told_of_prices(EVERYTHING)
+        assert [["static", "no clock", "no price", "0.0"]] == told["spent"][2:]
+        assert ["tokens", "1,024", "prefill"] == told["totals"][5]
+        no_clock = replace(EVERYTHING, seconds=None)
+        assert 7 == len(told_of_prices(no_clock)["totals"]) == len(told["totals"]) - 2
+        assert {} == told_of_prices(replace(no_clock, spent=()))
+        assert [] == told_of_prices(replace(EVERYTHING, spent=()))["spent"]
+        assert [] == [*told_of_links(COMPLETED)]
+
+    @pytest.mark.parametrize(
+        ("seconds", "told"),
+        [
+            (0.0, "0  s"), (1.0, "1  s"), (999.0, "999  s"), (1e3, "1  ks"),
+            (2.5e13, "2.5e+04  Gs"), (1e-3, "1  ms"), (9.99e-4, "999  μs"), (4e-14, "0.04  ps"),
+        ],
+    )  # fmt: skip
+    def test_prefixes(self, seconds: float, told: str) -> None:
+        """Quantities have one to three digits before the point, from pico to giga."""
+        lines = text(replace(COMPLETED, seconds=seconds)).splitlines()
+        (line,) = (each for each in lines if each.startswith("time "))
+        assert told == line.removeprefix("time").strip()
+
+    def test_not_verified(self) -> None:
+        """Why nothing was compared stands for the mode, where the run completed."""
+        why = Verification(not_verified="timing mode")
+        report = replace(EVERYTHING, verification=why)
+        assert "completed, not verified: timing mode" == text(report).splitlines()[1]
+        stopped = replace(report, status="interrupted")
+        assert "interrupted in timing mode, floats in float64" == text(stopped).splitlines()[1]
 
     def test_narrow(self) -> None:
         """On 60 columns every figure is there, in two lines, and names are whole."""
@@ -154,6 +339,27 @@ a_very_long_name_of_an_operator  15.0   15.0  15.0    15.0
         warning = "channel a.0 -> b.0: 3 values were left over, " + "word " * 30 + "end"
 
         assert f"warning: {warning}" == ending(replace(COMPLETED, warnings=(warning,)), 1)
+
+    @pytest.mark.parametrize(
+        ("status", "verified", "right"),
+        [
+            ("completed", True, True),
+            ("completed", None, True),
+            ("completed", False, False),
+            ("interrupted", None, False),
+            ("error", True, False),
+        ],
+    )
+    def test_colour_of_the_end(self, status: Any, verified: bool | None, right: bool) -> None:
+        """Green, or right in a notebook, is what completed and is not known to be wrong."""
+        report = replace(COMPLETED, status=status, verified=verified, verification=None)
+        written = io.StringIO()
+        print_sheet(report_sheet(report), Console(file=written, width=100, force_terminal=True))
+
+        assert f"\x1b[{32 if right else 31}m{status}" in written.getvalue()
+        assert f'<p class="{"right" if right else "wrong"}">{status}' in (
+            report._repr_html_() or ""
+        )
 
     def test_colour_on_terminals_only(self) -> None:
         """A terminal gets colours; what is piped is plain."""

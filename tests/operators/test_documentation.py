@@ -12,16 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import fabric
 import fabric.extend
 import operators
-from fabric import Program
+from fabric import Program, ProgramError
 from fabric.extend import Operator
-from fabric.graph.arguments.keywords import parameters
+from fabric.graph.arguments.keywords import Documentation, Parameter, parameters
 from fabric.graph.wiring.operator import is_conducted
 from fabric.shell.cli import main
-from fabric.shell.library import Entry, families, installed
+from fabric.shell.library import (
+    Entry,
+    families,
+    found,
+    installed,
+    parameter_text,
+    print_families,
+)
 from operators import Function, Map, Reduction, Split
 
 ENTRIES = {each.name: each for each in installed()}
@@ -228,3 +236,65 @@ def test_narrow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 
     assert [] == [line for line in told.splitlines()[2:] if len(line) > 40]
     assert "  import numpy as np\n" in example
+
+
+def _made(name: str, family: str, summary: str) -> Entry:
+    """Return an entry of a class that has a name and a family."""
+    kind: Any = type(name, (), {"__doc__": f"{summary}\n\nFamily:\n    {family}.\n"})
+    return Entry(kind, Documentation(summary, "", {"Family": family}))
+
+
+class TestPrinted:
+    """What ``operators`` prints, of entries that are made here."""
+
+    def test_hints(self) -> None:
+        """Names that are near come first, then those that say it; five at most."""
+        entries = [_made(f"Tile{letter}", "F", "Cut into tiles.") for letter in "ABCDEFG"]
+        entries.append(_made("Sum", "F", "Add."))
+        with pytest.raises(ProgramError) as caught:
+            found("cut", entries)
+        five = ", ".join(f"Tile{letter}" for letter in "ABCDE")
+        assert caught.value.message == (
+            f"cut: there is no operator or function of that name: did you mean {five}?"
+        )
+        with pytest.raises(ProgramError, match=r"did you mean Sum\?$"):
+            found("sun", entries)
+        with pytest.raises(ProgramError, match="did you mean TileG, "):
+            found("tileg_", entries)
+        assert entries[-1] is found("SUM", entries)
+
+    @pytest.mark.parametrize(
+        ("width", "said"),
+        [(33, ["  {}  Does it, `x`."]), (32, ["  {}", "    Does it, `x`."])],
+    )
+    def test_list(self, width: int, said: list[str]) -> None:
+        """Tables by their numbers, then the others; texts below where there is no room beside."""
+        entries = [
+            _made(f"Same{letter}", family, "Does it, ``x``.")
+            for letter, family in (
+                ("D", "Other"), ("C", "F (Table 12)"), ("B", "F (Table 3)"), ("A", "F (Table 3)"),
+            )
+        ]  # fmt: skip
+        console = Console(file=io.StringIO(), width=width)
+        print_families(entries, console)
+        assert isinstance(console.file, io.StringIO)
+        rows = {letter: [line.format(f"Same{letter}") for line in said] for letter in "ABCD"}
+        assert console.file.getvalue().splitlines() == [
+            "F (Table 3)", *rows["A"], *rows["B"], "",
+            "F (Table 12)", *rows["C"], "",
+            "Other", *rows["D"],
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("kind", "default", "meaning", "said"),
+        [
+            ("a number", None, "", "a number"),
+            ("a number", "3", "how many", "a number, by default 3; how many"),
+            ("anything", None, "what it is", "what it is"),
+            ("anything", "None", "what it is", "what it is, by default None"),
+            ("anything", "1", "", "anything, by default 1"),
+        ],
+    )
+    def test_parameters(self, kind: str, default: str | None, meaning: str, said: str) -> None:
+        """What is taken, by default what, and what for."""
+        assert said == parameter_text(Parameter("p", kind, default, meaning))

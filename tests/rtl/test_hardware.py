@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from fabric.extend import ChannelDescription, number_in
 from fabric.graph.hardware.file import load_hardware
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.program import hardware_scope
+from fabric.shell import library
 from fabric.shell.cli import main
 from fabric.timing.network import Mesh
 from operators import (
@@ -508,6 +510,68 @@ def test_only_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert {"modules.sv", "top.sv"} <= {path.name for path in folder.rglob("*.sv")}
     status = main(["rtl", _small(tmp_path), "-o", str(folder)])
     assert (0, f"written: 2 units of 2 kinds in {folder}\n") == (status, capsys.readouterr().out)
+
+
+class _Found(SimpleNamespace):
+    """What a comparison or a synthesis came to."""
+
+    def __str__(self) -> str:
+        return f"told {self.told}"
+
+    def as_json(self) -> Any:
+        return self.told
+
+
+@pytest.mark.parametrize(
+    ("options", "equal", "asked"),
+    [
+        (("--run",), True, ["run"]),
+        (("--run",), False, ["run"]),
+        (("--cost",), None, [False]),
+        (("--place",), None, [True]),
+        (("--run", "--cost", "--place"), True, ["run", True]),
+    ],
+)
+def test_asked(
+    options: tuple[str, ...],
+    equal: bool | None,
+    asked: list[object],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is compared and priced is what was asked for; a difference is the exit status 1."""
+    calls = list[object]()
+
+    def compared(*_: object) -> _Found:
+        calls.append("run")
+        return _Found(equal=equal, told={"channels": 1, "equal": equal})
+
+    def cost(*_: object, places: bool) -> _Found:
+        calls.append(places)
+        return _Found(told=[{"module": "Source"}])
+
+    units = [SimpleNamespace(module=module) for module in ("Source", "Consumer", "Source")]
+    designed = SimpleNamespace(netlist=SimpleNamespace(units=units))
+    others = SimpleNamespace(
+        design=lambda *_, **__: designed, write=lambda *_: None, run=compared, cost=cost
+    )
+    monkeypatch.setattr(library, "hardware_modules", lambda: others)
+    folder = tmp_path / "built"
+    status = main(["rtl", _small(tmp_path), "-o", str(folder), *options, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert int(equal is False) == status
+    assert asked == calls
+    assert {None: "written", True: "equal", False: "different"}[equal] == found["status"]
+    assert (3, 2, equal) == (found["units"], found["modules"], found["equal"])
+    assert (None if options == ("--run",) else [{"module": "Source"}]) == found["cost"]
+
+    assert status == main(["rtl", _small(tmp_path), "-o", str(folder), *options])
+    run = f"told {{'channels': 1, 'equal': {equal}}}"
+    assert [
+        f"written: 3 units of 2 kinds in {folder}",
+        *(run if each == "run" else "told [{'module': 'Source'}]" for each in asked),
+    ] == capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.deep

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from rich.console import Console
 from typing_extensions import override
 
 from fabric.explore.serving.conducting import Watching, conduct_serving
@@ -19,6 +23,9 @@ from fabric.explore.serving.question import RequestDescription, open_servings
 from fabric.explore.study.workers import Workers
 from fabric.messages.telling.errors import ProgramError
 from fabric.shell.cli import main
+from fabric.shell.json_object import one_object
+from fabric.shell.serving import Serves, ServingWatch
+from tests.fabric.study.written.test_watch import session
 from tests.serving.test_tables import written
 
 ROOT = Path(__file__).parents[2]
@@ -154,6 +161,63 @@ def test_runs_that_are_kept(tmp_path: Path) -> None:
     assert conduct_serving(promised, workers, tmp_path).resumed == 0
     assert conduct_serving(serving, workers, tmp_path).resumed == 2
     assert len(file.read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    ("design", "rate", "told"),
+    [("", None, "serving"), ("", 2.5, "2.5/s"), ("a\nb", 1e6, "a\\nb 1e+06/s"), ("a", None, "a")],
+)
+def test_line(design: str, rate: float | None, told: str) -> None:
+    """Requests of all, by design and rate; the line of a study takes the place for a while."""
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=140, color_system=None)
+    clock = itertools.count()
+    with ServingWatch(terminal, seconds=lambda: float(next(clock))) as watch:
+        watch.requests(design, rate, 17, 40)
+        watch.requests("other", rate, 18, 40)
+        for _ in range(2):
+            watch.situations(session("situations", ["completed"] * 7))
+        watch.requests("last", 3, 39, 40)
+    assert isinstance(terminal.file, io.StringIO)
+    text = terminal.file.getvalue()
+    shown = (
+        f"{told} ", "0/40 requests", "other", "18/40 requests", "situations", "7/200 points",
+        "last 3/s", "39/40 requests",
+    )  # fmt: skip
+    at = 0
+    for said in shown:
+        at = text.index(said, at)
+    assert text.count("\x1b[?25h") == 3
+    assert text.endswith("\x1b[2K")
+
+
+def test_several(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question of a file has a folder of its name, and all are in one object."""
+    written, wanted = list[Path](), [tmp_path / "a_b", tmp_path / "c"]
+
+    def conducted(serving: Any, _: object, folder: Path, *__: object) -> Any:
+        assert folder.is_dir()
+        return SimpleNamespace(interrupted=False, as_json=lambda: {"serving": serving.name})
+
+    def kept(_: object, folder: Path, *, command: str) -> list[str]:
+        assert command.startswith("python -m fabric ")
+        written.append(folder)
+        return ["c is full"] if folder.name == "c" else []
+
+    monkeypatch.setattr("fabric.explore.serving.conducting.conduct_serving", conducted)
+    monkeypatch.setattr("fabric.explore.serving.folder.write_folder", kept)
+    questions: list[Any] = [SimpleNamespace(name="a/b"), SimpleNamespace(name="c")]
+    serves = Serves(questions, tmp_path)
+    one_object()
+    serves.run(1, as_json=True)
+    assert 4 == serves.conclude(as_json=True)
+    told = capsys.readouterr()
+    assert wanted == written
+    assert [*(f"page in {each / 'index.html'}" for each in wanted), "fabric: c is full"] == (
+        told.err.splitlines()
+    )
+    assert {"servings": [{"serving": "a/b"}, {"serving": "c"}]} == json.loads(told.out)
 
 
 def test_printed(

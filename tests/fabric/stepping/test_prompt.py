@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
+from fabric.messages.telling.errors import ConfigurationError
 from fabric.runs.stepped import SteppedRun
 from fabric.shell.cli import main
-from fabric.shell.prompt import Prompt
+from fabric.shell.prompt import Break, Prompt
 
 SMALL = str(Path(__file__).parents[1] / "small_program.py")
 
@@ -76,6 +77,39 @@ def test_looking(capsys: pytest.CaptureFixture[str]) -> None:
         "[[2]]",
     ]
     assert "completed, verified in functional mode" in out
+
+
+def test_an_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a stream that has ended it says since when."""
+    _, out, _ = ask("channel total_1.0\ngo 50\nchannel total_1.0\n", capsys, "49")
+    before, after = out.split("small is held at cycle 50\n")
+    assert "its stream ended" not in before
+    assert "its stream ended at cycle 50" == after.splitlines()[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (" 1,000 ", Break(None, 1_000)),
+        ("0", Break(None, 0)),
+        ("9" * 18, Break(None, 10**18 - 1)),
+        ("a:b.0:1", Break("a:b.0", 1)),
+        ("a:" + "9" * 18, Break("a", 10**18 - 1)),
+        ("9" * 19, None),
+        ("a:0", None),
+        (":3", None),
+        ("a:", None),
+        ("-1", None),
+        ("", None),
+    ],
+)
+def test_places(text: str, found: Break | None) -> None:
+    """A cycle from 0 on, or an element from 1 on of a unit that has a name."""
+    if found is None:
+        with pytest.raises(ConfigurationError, match="expected CYCLE or UNIT:ELEMENT"):
+            Break.parse(text)
+    else:
+        assert found == Break.parse(text)
 
 
 def test_going(capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,8 +93,8 @@ def _rows(data: Data, table: str, counts: list[int | None], owner: int) -> Data 
 
 
 def told(data: Data) -> Iterator[str]:
-    """Yield lines about all that is in the page but where its boxes are, for people."""
-    for title in ("run", "causes", "left_out", "memory", "detail"):
+    """Yield lines about all that is in the page, for people; where boxes are of small graphs."""
+    for title in ("run", "causes", "left_out", "memory", "detail", "stages", "help"):
         yield f"# {title}"
         yield from _items(data[title])
     for graph in data["graphs"]:
@@ -103,6 +103,8 @@ def told(data: Data) -> Iterator[str]:
         for arrow in graph["arrows"]:
             start, end = (graph["boxes"][each]["title"] for each in arrow["ends"])
             yield f"{start} to {end}: {arrow['channels']}"
+        if len(graph["boxes"]) < 10:
+            yield from _places(graph)
     yield "# units"
     for unit in range(len(data["units"]["name"])):
         yield from _unit(data, unit)
@@ -111,6 +113,16 @@ def told(data: Data) -> Iterator[str]:
         yield from _channel(data, channel)
     yield "# roots"
     yield from _roots(data)
+
+
+def _places(graph: Data) -> Iterator[str]:
+    """Yield how large a graph is, and where its boxes and arrows are."""
+    yield f"size {graph['size']}"
+    for box in graph["boxes"]:
+        texts = ", ".join(map(repr, (box["large"], box["small"])))
+        yield f"  {box['title']}, {box['size']} at {box['at']}: {texts}"
+    for arrow in graph["arrows"]:
+        yield f"  {arrow['ends']}, {arrow['label']!r} at {arrow['at']}: {arrow['curves']}"
 
 
 def _unit(data: Data, unit: int) -> Iterator[str]:
@@ -132,6 +144,9 @@ def _channel(data: Data, channel: int) -> Iterator[str]:
 
 def _roots(data: Data) -> Iterator[str]:
     names = [root["name"] for root in data["roots"]]
+    for root in data["roots"]:
+        state = data["causes"][root["state"]]["id"]
+        yield f"{root['name']}: {state}, {root['family']}, {root['units']} stalled"
     for title in ("charged", "path"):
         yield from (f"{title}: {cycles} through {names[root]}" for root, cycles in data[title])
     for start, end, root, share in data["phases"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from fabric import Program, Report, simulate
 from fabric.analysis.trace.analysis.roots import HOP, OPEN, Root, Roots
 from fabric.analysis.trace.analysis.stalls import Accounts
-from fabric.analysis.trace.analysis.timeline import Timelines, timelines
+from fabric.analysis.trace.analysis.timeline import Interval, Timelines, timelines
+from fabric.analysis.trace.analysis.what_if import Gain
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.selection import TraceOptions
+from fabric.messages.telling.causes import Cause
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, pairs, program, record
@@ -168,6 +171,70 @@ class TestKnownCases:
 
         assert accounts.gains is None
         assert accounts.verdict().startswith("Most of the critical path: the HBM, ")
+
+
+class TestVerdicts:
+    """Sentences about accounts that are put together by hand."""
+
+    def test_gains(self, tmp_path: Path) -> None:
+        """Who gains a tenth bounds a run; the next best is named, and nobody after it."""
+        accounts = _accounts(chain(("s0",), ("r0",), elements=5), tmp_path)
+        hbm, family = (
+            Gain("memory", "the HBM", 900, 950, False),
+            Gain("family", "x_0..1", 950, 1_000, True, "/a/y.py", 7),
+        )
+        links = Gain("links", "the links of the network", 1, 600, True)
+        depth = Gain("depth", "channel depth", 800, None, False)
+        vars(accounts)["cycles"] = 1_000
+        for gains, verdict in (
+            (
+                (hbm,),
+                "Bound by the HBM: 900 cycles instead of 1,000 if it took no time, 950 if half as "
+                "long.",
+            ),
+            (
+                (hbm._replace(cycles=901), family),
+                "Nothing alone bounds it, not even the HBM: 901 cycles instead of 1,000 if it took "
+                "no time, 950 if half as long. Next x_0..1 (y.py:7): about 950 cycles if it took "
+                "no time, 1,000 if half as long.",
+            ),
+            (
+                (links, depth, hbm),
+                "Bound by the links of the network: about 1 cycle instead of 1,000 if they were "
+                "unlimited, 600 if twice as wide. Next channel depth: 800 cycles if it were "
+                "unlimited.",
+            ),
+            (
+                (),
+                "Nothing alone bounds it: no memory, unit or channel by itself makes it shorter.",
+            ),
+        ):
+            vars(accounts)["gains"] = gains
+            assert verdict == accounts.verdict()
+        vars(accounts)["cycles"] = 0
+        assert "The run took no cycles." == accounts.verdict()
+
+    def test_stopped(self, tmp_path: Path) -> None:
+        """Who still waits, since when, and how much of the traced cycles that was."""
+        accounts = _accounts(chain(("s0",), ("r0", "s0"), ("r0",), elements=5), tmp_path)
+        first, last = (
+            Interval(start, 1_010, Cause.EMPTY, 0, 1, start, False, 0, True)
+            for start in (1_004, 1_007)
+        )
+        for waits, status, since, said in (
+            ([[first], [last], []], "killed", 1_000,
+             ". 2 of 3 units were waiting when it stopped, the first since cycle 1,004, the last "
+             "since cycle 1,007: 30.0 % of all units' cycles."),
+            ([[], [first], []], "deadlock", 1_000,
+             ". 1 of 3 units wait for ever, since cycle 1,004: 20.0 % of all units' cycles."),
+            ([[last], [first], []], "livelock", 1_005,
+             ". 2 of 3 units were waiting when it stopped, the first since cycle 1,004, the last "
+             "since cycle 1,007: 53.3 % of all units' cycles."),
+            ([[], [first._replace(open=False)], []], "error", 1_000, "."),
+        ):  # fmt: skip
+            lines = replace(accounts.timelines, first=since, last=1_010, waits=waits)
+            vars(accounts).update(timelines=lines, status=status, cycles=1_010 - since)
+            assert f"Not completed ({status}), so nothing bounds it{said}" == accounts.verdict()
 
 
 def _accounts(wired: Program, folder: Path) -> Accounts:

@@ -235,3 +235,23 @@ def test_forms(runs: dict[str, Path]) -> None:
             table = written.setdefault(file.stem.partition("-")[0], set())
             table.update(read_table(file))
     assert written == {name: set(columns) for name, columns in FORMS.items()}
+
+
+@pytest.mark.parametrize(
+    ("steps", "kind"),
+    [
+        ((), "i1"), ((127, -128), "i1"), ((128,), "i2"), ((-129,), "i2"), ((32_767, -32_768), "i2"),
+        ((32_768,), "i4"), ((1, -32_769), "i4"), ((2**31 - 1, -(2**31)), "i4"), ((2**31,), "i8"),
+        ((-1, -(2**31) - 1), "i8"),
+    ],
+)  # fmt: skip
+def test_narrow(steps: tuple[int, ...], kind: str, tmp_path: Path) -> None:
+    """Steps from number to number are kept in the fewest bytes that have all of them."""
+    numbers = np.cumsum(np.array(steps, np.int64))
+    file = tmp_path / "a.table"
+    write_table(file, {"a": numbers, "b": numbers > 0})
+    head = json.loads(file.read_bytes().partition(b"\n")[0])
+    assert [["a", kind], ["b", "b1"]] == [each[:2] for each in head["columns"]]
+    found = read_table(file)
+    assert (numbers.tolist(), (numbers > 0).tolist()) == (found["a"].tolist(), found["b"].tolist())
+    assert np.int64 == found["a"].dtype

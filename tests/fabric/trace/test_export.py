@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
@@ -20,6 +21,7 @@ from vcdvcd import VCDVCD
 from fabric.analysis.trace.analysis.timeline import STATES, slices, timelines
 from fabric.analysis.trace.export import export_trace
 from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.reading.paths import system_errors
 from fabric.messages.telling.vocabulary import EVENTS
 from tests.fabric.trace.recording import pairs, program, record
 from tests.telling import captured
@@ -31,6 +33,20 @@ WHOLE = ["simplified_moe", "swiglu", "pack_rows"]
 def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trace:
     """Return the trace of each program; the last one deadlocks."""
     return record(program(request.param), tmp_path_factory.mktemp("run"))[1]
+
+
+@pytest.mark.parametrize(
+    ("said", "number", "told"),
+    [
+        ('{"errno":"28"}', 28, "No space left on device"),
+        ("cannot write\nat all", None, "cannot write"),
+    ],
+)
+def test_what_the_system_says(said: str, number: int | None, told: str) -> None:
+    """An error of the database is the system's, by its number, or else its own first line."""
+    with pytest.raises(OSError, match=told) as caught, system_errors():
+        raise duckdb.IOException(said)
+    assert (number, told) == (caught.value.errno, caught.value.strerror or str(caught.value))
 
 
 class TestPerfetto:

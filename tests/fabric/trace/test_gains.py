@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from fabric import Trace, simulate
+from fabric import Hardware, Trace, simulate
 from fabric.analysis.symbolic.metrics import metrics_of
 from fabric.analysis.symbolic.substitution import Substitution
+from fabric.extend import OnChipDescription
 from fabric.graph.wiring.elaborate import elaborate
+from tests.fabric.test_pages import buffers_on
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
 
@@ -46,6 +48,18 @@ class TestChanges:
         (memory,) = (gain for gain in stalls.gains or () if gain.kind == "memory")
         assert "the HBM answered at once" == memory.change
         assert memory.changed_cycles == memory.cycles < trace.cycles
+
+    def test_capacity(self, tmp_path: Path) -> None:
+        """Room for all buffers takes what a run takes without a limit, about."""
+        few = Hardware(on_chip=OnChipDescription(capacity_bytes=8))
+        report, trace = record(buffers_on(few, 6, 2), tmp_path)
+        room = simulate(buffers_on(Hardware(), 6, 2)).cycles
+        (gain,) = (each for each in trace.stalls().gains or () if each.kind == "memory")
+
+        assert "on-chip capacity were unlimited" == gain.change
+        assert room == gain.cycles == gain.changed_cycles
+        assert report.cycles is not None
+        assert gain.cycles < (gain.half_cycles or 0) < report.cycles
 
 
 class TestStages:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fabric import Program
-from fabric.analysis.trace.analysis.timeline import bandwidth, occupancy, slices, timelines
+from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy, slices, timelines
 from fabric.analysis.trace.opened import Trace
-from fabric.analysis.trace.pages import page
-from fabric.analysis.trace.pages.figures import edges, most_held, states
+from fabric.analysis.trace.pages import figures, page
+from fabric.analysis.trace.pages.figures import edges, memory, most_held, states
 from fabric.analysis.trace.pages.page import write_page
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.messages.telling.causes import SHOWN, Cause
@@ -128,6 +131,74 @@ def test_most_held(trace: Trace) -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "rows", "stretches"),
+    [
+        (0, 9_999, 1, 4_096), (3, 9_999, 0, 4_096), (0, 9_999, 700, 1_000), (0, 9_999, 701, 998),
+        (7, 9_999, 20_000, 64), (100, 163, 1, 63), (5, 6, 1, 1),
+    ],
+)  # fmt: skip
+def test_edges(first: int, last: int, rows: int, stretches: int) -> None:
+    """700,000 cells make 64 to 4,096 stretches of each row, none shorter than a cycle."""
+    at = edges(first, last, rows).tolist()
+    cycles = last - first
+    assert at == [first + cycles * part // stretches for part in range(stretches + 1)]
+
+
+@pytest.mark.parametrize(
+    ("cycles", "peak", "note"),
+    [
+        (2_000, 4, "In single cycles; each burst is spread evenly over its time, but never above "
+         "the peak."),
+        (2_001, 3.99, "In stretches of 2 cycles; each burst is spread evenly over its time; the "
+         "memory moved more than its description calls its peak."),
+    ],
+)  # fmt: skip
+def test_memory(cycles: int, peak: float, note: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates are bytes by the cycles of a stretch; of 2,000 cycles each is one."""
+    run: Any = SimpleNamespace(
+        rows=lambda _: [(1,)], window=(0, 7), meta={"off_chip": {"peak_bytes_per_cycle": peak}}
+    )
+    widths = []
+
+    def levels(_: object, width: int) -> list[Level]:
+        widths.append(width)
+        return [Level(0, 10), Level(3, 12), Level(6, 4)]
+
+    monkeypatch.setattr(figures, "bandwidth", levels)
+    found = memory(run, cycles)
+    assert found == {
+        "state": 3,
+        "edges": [0, 3, 6, 7],
+        "rates": [3.33, 4.0, 4.0],
+        "moved": [10, 12, 4],
+        "peak": peak,
+        "mean": 26 / cycles,
+        "note": note,
+    }
+    assert widths == [1 if cycles == 2_000 else 2]
+    assert memory(run, 0) is None
+
+
+def test_roots_of_units(tmp_path: Path) -> None:
+    """Of each unit the page has the five roots that it was stalled for longest, and their ranks."""
+    trace = record(program("simplified_moe"), tmp_path)[1]
+    accounts = Accounts(trace)
+    told = figures.figures(trace, accounts)
+    names = [root["name"] for root in told["roots"]]
+    for unit, charged in accounts.by_unit.items():
+        expected = sorted(charged.items(), key=lambda each: (-each[1], each[0]))[:5]
+        assert [(names[root], cycles) for root, cycles in told["charged_by_unit"][str(unit)]] == [
+            (accounts.names.root(root), cycles) for root, cycles in expected
+        ]
+    assert 5 == max(map(len, told["charged_by_unit"].values()))
+    assert max(map(len, accounts.by_unit.values())) > 5
+    for number, root in enumerate(sorted({*accounts.charged, *accounts.on_path()})):
+        assert root.unit == told["roots"][number]["unit"]
+        stalled = sum(root in each for each in accounts.by_unit.values())
+        assert stalled == told["roots"][number]["units"]
+
+
 def test_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less room leaves fewer units and channels, each with all or nothing of it; it is said."""
     _, trace = record(program("moe static"), tmp_path)
@@ -141,13 +212,55 @@ def test_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         sums = [sum(count or 0 for count in each) for each in counts]
         less = [each for each, of in zip(sums, counts, strict=True) if None in of]
         kept.append(sum(sums))
-        for each, note in zip(less, data["left_out"], strict=True):
-            assert note.startswith(f"This page has {each:,} of ")
+        stretch = data["edges"][1] - data["edges"][0]
+        held = f"in stretches of {stretch:,} cycle{'s' * (stretch > 1)}"
+        notes = []
+        for number, (what, owners, which, others) in enumerate(
+            (
+                ("waits", "units", "the critical path's and the most stalled",
+                 f"what they mostly did {held}"),
+                ("transfers", "channels", "where units wait longest",
+                 f"sums, and of some how many elements they held {held}"),
+            )
+        ):  # fmt: skip
+            if None in counts[number]:
+                kept_owners = sum(each is not None for each in counts[number])
+                every = sum(whole["detail"][what])
+                notes.append(
+                    f"This page has {sums[number]:,} of {every:,} single {what}, those of "
+                    f"{kept_owners:,} of {len(counts[number]):,} {owners}: {which}. Of the others "
+                    f"it has {others}; `trace query` has all."
+                )
+        assert less
+        assert notes == data["left_out"]
         _assert_same(whole, data)
 
     assert not whole["left_out"]
     assert kept == sorted({*kept}, reverse=True)
     assert not kept[-1]
+
+
+def test_steps_of_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are there, neighbours through one root as one; or none where they are too many."""
+    trace = record(program("swiglu"), tmp_path)[1]
+    accounts = Accounts(trace)
+    merged: list[list[int]] = []
+    known = sorted({*accounts.charged, *accounts.on_path()})
+    for step in accounts.path:
+        if merged and merged[-1][1] == known.index(step.root):
+            merged[-1][0] += step.end - step.start
+        else:
+            merged.append([step.end - step.start, known.index(step.root)])
+    monkeypatch.setattr(figures, "_STEPS", len(merged))
+    data = _data(trace, tmp_path)
+    columns = [data["columns"][f"step.{name}"].tolist() for name in ("cycles", "root")]
+    assert merged == [list(each) for each in zip(*columns, strict=True)]
+    assert [] == data["left_out"]
+    monkeypatch.setattr(figures, "_STEPS", len(merged) - 1)
+    data = _data(trace, tmp_path)
+    assert 0 == len(data["columns"]["step.cycles"])
+    said = "The single steps of the critical path are too many for this page."
+    assert [said] == data["left_out"]
 
 
 def _data(trace: Trace, folder: Path) -> Data:
@@ -162,5 +275,5 @@ def _assert_same(whole: Data, part: Data) -> None:
         for owner, count in enumerate(kept):
             if count is not None:
                 assert read(part, owner) == read(whole, owner)
-    for figures in ("units", "channels", "charged", "path", "phases", "shares", "memory"):
-        assert whole[figures] == part[figures]
+    for told in ("units", "channels", "charged", "path", "phases", "shares", "memory"):
+        assert whole[told] == part[told]

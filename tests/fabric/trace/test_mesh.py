@@ -63,6 +63,32 @@ def test_a_link_has_the_shade_of_its_share() -> None:
     assert busiest == ["0,0 -&gt; 1,0", "2,1 -&gt; 2,0", "into 1,0", "1,0 -&gt; 0,0", "out of 1,0"]
 
 
+def test_sizes_of_a_mesh() -> None:
+    """The ten busiest links are rows; 40 pixels a site, at most 760; 1,024 columns at most."""
+    rows = [(f"{at},0 -> {at + 1},0", f"{at}", f"{10 * at}", "c") for at in range(12)]
+    section = mesh([*rows, ("into 1,0", "1", "199.9", ""), ("into 2,0", "1", "200", "")], META)
+    assert re.findall('<tr><td class="">(.*?)</td>', section) == [
+        "into 1,0", *(f"{at},0 -&gt; {at + 1},0" for at in range(11, 2, -1)),
+    ]  # fmt: skip
+    assert '<p class="quiet">3 more links carried something.</p>' in section
+    assert '<th class="">busiest links</th><th class="n">bytes</th>' in section
+    picture = _picture(section)
+    assert {"viewBox": "0 0 130 20", "style": "max-width:520px", "role": "img"}.items() <= (
+        picture.attrib.items()
+    )
+    drawn = [each.attrib["style"] for each in picture if each.attrib.get("class") == "link"]
+    assert drawn == [
+        f"opacity:{(level + 1) / 10};stroke-width:{0.4 + 0.12 * level:.2f}" for level in range(10)
+    ]
+    assert _paths(section, "busy") == {"busy 90 to 100 %": "M12.2 2.2h5.6v5.6h-5.6z"}
+    assert "carried something" not in mesh(rows[:10], META)
+    one = mesh(rows[:11], {"hardware": {"network": {"columns": 1_024, "rows": 1_025}}})
+    assert '<p class="quiet">1 more link carried something.</p>' in one
+    assert 'viewBox="0 0 10240 10" style="max-width:760px"' in one
+    down = _paths(mesh([("1,2 -> 1,3", "1", "1", ""), ("2,0 -> 2,0", "1", "1", "")], {}), "link")
+    assert down == {"busy 0 to 10 %": "M14.1 25v10"}
+
+
 def test_what_is_no_link_is_left_out() -> None:
     """A trace may come from anywhere: no row breaks the page, and no text is HTML."""
     rows = [

@@ -13,10 +13,11 @@ from hypothesis import given
 from typing_extensions import override
 
 from fabric import Hop, Program, Stream, StreamType
-from fabric.analysis.trace.analysis.moment import state_in
+from fabric.analysis.trace.analysis.moment import UnitMoment, state_in
 from fabric.analysis.trace.analysis.timeline import timelines
 from fabric.extend import BoolType, Ports, Wiring
 from fabric.graph.wiring.elaborate import elaborate
+from fabric.messages.telling.causes import Cause
 from fabric.runs.counters import channel_counters, unit_counters
 from fabric.runs.execution import Execution
 from fabric.timing.machine.machine import state_of
@@ -107,6 +108,25 @@ def test_accounts(tmp_path: Path) -> None:
             )
         waited = sum(each.empty_cycles for each in channel_counters(state))
         assert waited == sum(each.empty_cycles for each in unit_counters(state))
+
+
+@pytest.mark.parametrize(
+    ("cause", "awaits", "until", "ended", "doing"),
+    [
+        (None, None, None, None, "not traced"),
+        (Cause.IDLE, None, None, True, "idle, at its end"),
+        (Cause.IDLE, None, None, False, "idle, stopped with the run"),
+        (Cause.IDLE, None, None, None, "not recorded any more"),
+        (Cause.BUSY, None, 9, None, "busy"),
+        (Cause.FULL, "x", 9, None, "full, waits for x"),
+        (Cause.EMPTY, "x", None, None, "empty, waits for x, to the end of the run"),
+    ],
+)
+def test_words(
+    cause: Cause | None, awaits: str | None, until: int | None, ended: bool | None, doing: str
+) -> None:
+    """What a unit does, in a few words."""
+    assert doing == UnitMoment("u", "Map", "y.py", 3, cause, awaits, 5, until, ended).doing
 
 
 def _check(

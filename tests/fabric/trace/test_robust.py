@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.printing import stuck_sheet
 from fabric.messages.terminal.tables import print_sheet
 from fabric.shell.cli import main
+from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record, until_traced
 from tests.profiles import examples, spread
 
@@ -194,6 +196,46 @@ def test_damaged_end(cycles: object, tmp_path: Path) -> None:
     trace = Trace(Path(report.log_dir))
     assert trace.status == "killed"
     assert any("did not say how it ended" in each for each in trace.problems)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "attribute", "read"),
+    [
+        ("on_chip_bytes", [0, 2, 3], "on_chip_bytes", (0, 2, 3)),
+        ("on_chip_bytes", [1, 2], "on_chip_bytes", ()),
+        ("on_chip_bytes", [1, 2, 3, 4], "on_chip_bytes", ()),
+        ("on_chip_bytes", [1, -2, 3], "on_chip_bytes", ()),
+        ("on_chip_bytes", "abc", "on_chip_bytes", ()),
+        ("shutdown_cycles", 0, "shutdown_cycles", 0),
+        ("shutdown_cycles", -1, "shutdown_cycles", None),
+        ("links", [["a", 1], 3, []], "links", [["a", "1"], []]),
+        ("links", {"a": []}, "links", []),
+        ("priced", {"spent": [["a", None]], "x": 3}, "priced", {"spent": [["a", "None"]]}),
+        ("priced", [["a"]], "priced", {}),
+        ("verified", False, "outcome", "completed, the result is wrong"),
+        ("verified", False, "failed", True),
+        ("verified", None, "failed", False),
+        ("status", "error", "failed", True),
+        ("cycles", 9, "window", (0, 9)),
+        ("cycles", 9, "damaged", False),
+        ("hbm", {}, "damaged", True),
+    ],
+)
+def test_parts_of_an_end(
+    field: str, value: object, attribute: str, read: object, ends: Path, tmp_path: Path
+) -> None:
+    """What is not as a run writes it is not there; all else is as it is written."""
+    run = shutil.copytree(ends, tmp_path / "run")
+    end = run / "trace" / "end.json"
+    end.write_text(json.dumps(json.loads(end.read_text("utf-8")) | {field: value}), "utf-8")
+    assert read == getattr(Trace(run), attribute)
+
+
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run of three units."""
+    wired = chain(("s0",), ("r0", "s0"), ("r0",), elements=5)
+    return record(wired, tmp_path_factory.mktemp("ends"))[1].folder.parent
 
 
 FILES = ("trace/meta.json", "trace/end.json", "deadlock.json")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,10 +13,19 @@ import numpy as np
 import pytest
 
 from fabric import ConfigurationError, Program, Trace, open_trace, simulate
+from fabric.analysis.trace.analysis.what_if import (
+    BlockedUnit,
+    ChannelWaits,
+    ReleasedUnit,
+    UnitEnd,
+    WhatIf,
+)
+from fabric.analysis.trace.printing import what_if_sheet
 from fabric.analysis.trace.reading.record_in import record_in
 from fabric.analysis.trace.reading.wording import Names
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.graph.wiring.elaborate import elaborate
+from fabric.messages.terminal.tables import printed_sheet
 from fabric.shell.cli import main
 from tests.deadlock.parts import Script
 from tests.fabric.retiming.real import recorded
@@ -287,6 +298,118 @@ class TestPrinted:
         said = f"{given!r}: expected UNIT=FACTORx, as in 0.5x or 2x"
         assert said in capsys.readouterr().err
 
+
+_STOPPED: Final = WhatIf(
+    name="ring",
+    depths={"a.0": 1_000},
+    work={},
+    links=math.inf,
+    cycles_before=1_300,
+    cycles=None,
+    reasons=("the HBM serves bursts as they come",),
+    units=(),
+    channels=(),
+    loop=(
+        BlockedUnit("c", "c.0 -> d.0", 3, full=True, other="d"),
+        BlockedUnit("d", "c.1 -> d.1", 2, full=False, other="c"),
+    ),
+    stopped=True,
+    released=(
+        ReleasedUnit("a", "a.0 -> b.0", full=True, cycle=1_200),
+        ReleasedUnit("b", "a.1 -> b.1", full=False, cycle=1_250),
+        ReleasedUnit("e", "b.0 -> e.0", full=False, cycle=1_260),
+    ),
+)
+
+
+class TestSaid:
+    """What is printed of a result that is put together by hand."""
+
+    @staticmethod
+    def said(shown: int = 15, **changed: Any) -> list[str]:
+        """Return the lines about a run that deadlocked, with what is ``changed``."""
+        return printed_sheet(what_if_sheet(replace(_STOPPED, **changed), shown)).splitlines()
+
+    def test_released(self) -> None:
+        """Who would have gone on, as many as are asked for, and who would still wait."""
+        assert RELEASED == "\n".join(self.said(2)) + "\n"
+        three = self.said(3)
+        assert "  cycle 1,260  e receives from b.0 -> e.0" in three
+        assert not any("  and " in line for line in three)
+        one = self.said(released=_STOPPED.released[:1], loop=())
+        assert "It would have gone on: a in cycle 1,200." == one[2]
+        assert "Estimated: a run may not go on there, since" == one[4]
+        two = self.said(released=_STOPPED.released[:2])
+        assert "It would have gone on: a in cycle 1,200, and 1 more unit after it." == two[2]
+
+    def test_verdicts(self) -> None:
+        """What becomes of a run: it goes on, deadlocks, or takes more cycles, fewer or as many."""
+        cases: tuple[tuple[dict[str, Any], str], ...] = (
+            (
+                {"released": ()},
+                "It would still deadlock: 2 units would wait for each other for ever.",
+            ),
+            ({"released": (), "loop": ()}, "It would still deadlock: no unit would go on."),
+            ({"cycles": 1_300}, "1,300 cycles before, 1,300 after: as many."),
+            ({"cycles": 1_430}, "1,300 cycles before, 1,430 after: 130 more (10.0 %)."),
+            ({"cycles": 1_299}, "1,300 cycles before, 1,299 after: 1 fewer (0.1 %)."),
+        )
+        for changed, verdict in cases:
+            given: dict[str, Any] = {"released": (), "stopped": "cycles" not in changed} | changed
+            assert verdict == self.said(**given)[2]
+
+    def test_asked(self) -> None:
+        """Four depths are named and more are counted; factors and links come after them."""
+        depths = {f"{each}.0": 2 for each in "abcde"}
+        four = "; ".join(f"{each}.0 2 deep" for each in "abcd")
+        for changed, asked in (
+            ({"depths": {}, "links": 1}, "as it was run"),
+            ({"depths": {}, "links": 2.5}, "links of the network carry 2.5 times as much"),
+            ({"depths": dict(list(depths.items())[:4]), "links": 1}, four),
+            ({"depths": depths, "links": 1}, f"{four}; 1 more channel"),
+            (
+                {"work": {"a": 0.25}},
+                "a.0 1,000 deep; a works 0.25 times as long; links of the network have no limit",
+            ),
+        ):
+            assert f"ring  {asked}" == self.said(**changed)[0]
+
+    def test_tables(self) -> None:
+        """So many rows of each table; exact where there are no reasons."""
+        units = tuple(UnitEnd(name, "/x/y.py", 7, 1_000, 1_040) for name in "ab")
+        waits = tuple(ChannelWaits(f"{name} -> d", 2, 1_000, 1, 2, 3, 4) for name in "abc")
+        found = self.said(
+            1, cycles=1_300, reasons=(), units=units, channels=waits, loop=(), released=()
+        )
+        assert "Exact: a run would take as long." == found[3]
+        assert found[5:] == [
+            "Units that would end in another cycle",
+            "unit  end before  end after  change  wired at",
+            "a          1,000      1,040     +40  y.py:7",
+            "and 1 more",
+            "",
+            "Channels, cycles that units would wait for them",
+            "channel  depth       empty before  empty after  full before  full after",
+            "a -> d   2 to 1,000             1            2            3           4",
+            "and 2 more",
+        ]
+
+
+RELEASED = """\
+ring  a.0 1,000 deep; links of the network have no limit
+
+It would have gone on: a in cycle 1,200, and 2 more units after it.
+  cycle 1,200  a sends to a.0 -> b.0
+  cycle 1,250  b receives from a.1 -> b.1
+  and 1 more
+2 units would still wait for each other:
+  c waits for d: c.0 -> d.0 is full, 3 slots
+  d waits for c: c.1 -> d.1 is empty
+Estimated: a run may not go on there, since
+  the HBM serves bursts as they come
+Waits for the HBM are as long here as they were in the run.
+The record ends there: a run with these depths says whether it completes.
+"""
 
 FASTER = """\
 chain  unit_1.0 6 deep

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from fabric import (
     ConfigurationError,
@@ -22,6 +23,7 @@ from fabric import (
     open_run,
     simulate,
 )
+from fabric.extend import Ports
 from fabric.graph.hardware.description import TileDescription
 from fabric.graph.loading.program_file import load_program
 from fabric.shell.cli import main
@@ -37,6 +39,7 @@ from operators import (
     Promote,
     Selectors,
 )
+from tests.fabric.small_program import Count, Total
 from tests.fabric.verification.test_wrong_data import SHIPPED
 from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
@@ -130,6 +133,18 @@ class Doubled(Function):
         return Tile(x.rows, x.cols, x.dtype, data)
 
 
+@dataclass(frozen=True)
+class Picky(Doubled):
+    """A user's function that takes float64 only."""
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        (x,) = inputs
+        if x.data is not None and x.data.dtype != np.float64:
+            raise ArithmeticError("too coarse")
+        return x
+
+
 def test_a_function_that_rounds_by_itself_is_refused() -> None:
     """An exact run says who is not."""
     with Program("doubled") as program:
@@ -142,7 +157,37 @@ def test_a_function_that_rounds_by_itself_is_refused() -> None:
     )
 
 
+def test_the_declared_types_end_otherwise() -> None:
+    """What fails only in the declared types is said of a run that completes in float64."""
+    with Program("picky") as program:
+        LinearOffChipStore("y")(Map(Picky())(LinearOffChipLoad(X, tile=(4, 16))()))
+    report = simulate(program, exact=True)
+    assert "completed" == report.status
+    (said,) = (each for each in report.warnings if "types that it declares" in each)
+    assert said.startswith("in the types that it declares the program ends as error: ")
+    assert "ArithmeticError: too coarse" in said
+
+
+@dataclass(frozen=True)
+class First(Total):
+    """Read one element only."""
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        await ports.source.receive()
+        ports.stored["total"] = np.array(0)
+
+
 class TestStreams:
+    @pytest.mark.parametrize("last", [2, 3])
+    def test_what_nobody_read_is_compared(self, last: int) -> None:
+        """An element that comes after its reader has ended was sent all the same."""
+        with Program("first", mode="functional") as program:
+            numbers = Count(3, 10)()
+            First("none")(numbers)
+        numbers.expect(lambda: [np.array([[each]]) for each in (0, 1, last)])
+        assert (last == 2) == simulate(program).verified
+
     def test_the_first_wrong_stage_is_named(self) -> None:
         """By tile and by place in the tile, in front of what follows from it."""
         tiled = X.reshape(2, 4, 4, 16).transpose(0, 2, 1, 3)[np.newaxis]

@@ -99,8 +99,6 @@ def phases(timelines: Timelines, path: list[Step]) -> list[tuple[int, int, Root,
             if step.start >= end:
                 break
             cycles[step.root] += min(step.end, end) - max(step.start, start)
-        if not cycles:
-            continue
         root, most = max(cycles.items(), key=lambda item: (item[1], item[0]))
         if found and found[-1][2] == root:
             begun, _, _, before = found[-1]
