@@ -133,8 +133,11 @@ def test_the_picture_of_a_plan_without_nets() -> None:
     assert [box["y"] for box in boxes] == ["14.7", "14.7", "88.0", "88.0", "161.3", "161.3"]
 
 
-def test_the_sheet_of_a_plan_by_hand(golden: Callable[[str, str], None]) -> None:
+def test_the_sheet_of_a_plan_by_hand(
+    golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What it costs, what is known of that, and the outputs on the worst link."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     golden("by_hand.txt", str(by_hand()))
 
 

@@ -201,10 +201,11 @@ def test_several(
         return SimpleNamespace(interrupted=False, as_json=lambda: {"serving": serving.name})
 
     def kept(_: object, folder: Path, *, command: str) -> list[str]:
-        assert command.startswith("python -m fabric ")
+        assert command == "python -m fabric serve some.py"
         written.append(folder)
         return ["c is full"] if folder.name == "c" else []
 
+    monkeypatch.setattr("sys.argv", ["fabric", "serve", "some.py"])
     monkeypatch.setattr("fabric.explore.serving.conducting.conduct_serving", conducted)
     monkeypatch.setattr("fabric.explore.serving.folder.write_folder", kept)
     questions: list[Any] = [SimpleNamespace(name="a/b"), SimpleNamespace(name="c")]
