@@ -58,11 +58,11 @@ class Covering:
         """Return the tests that run the mutated line: its own module's first, then the quick ones.
 
         A line outside of functions runs once a process, whichever test comes first: all tests of
-        its module are returned, and those of files that import it, or every module. A line of a
-        function may run as machine code, unseen, where no test runs it or its module compiles some:
-        then those of files that import of its room are, too. A test that was written since counts
-        as running everything. Those that started processes of which nothing was noted come last:
-        what these run is not known.
+        its module are returned, and those of files that import it. A line of a function may run as
+        machine code, unseen, where no test runs it or its module compiles some: then those of files
+        that import of its room are, too. Those of files that import every module look at all lines,
+        and a test that was written since counts as running everything. Those that started processes
+        of which nothing was noted come last: what these run is not known.
         """
         lines = self._lines(mutant.file)
         seen = set(lines.get(mutant.line, ()))
@@ -70,6 +70,7 @@ class Covering:
         module = mutant.file.removesuffix(".py").replace("/", ".")
         is_inside = mutant.line in _inside(path)
         found = seen | {test for test in self.known if test not in self._seconds}
+        found |= self._importing(_EVERY)
         if not seen or not is_inside or "MachineCode" in path.read_text(encoding="utf-8"):
             name = module.rpartition(".")[0] if is_inside else module
             found |= self._importing(name).union(*lines.values())
@@ -94,8 +95,7 @@ class Covering:
 
     def _importing(self, name: str) -> set[str]:
         files = {test.partition("::")[0] for test in self.known}
-        texts = {each: (self._root / each).read_text("utf-8") for each in files}
-        importing = {each for each in files if name in texts[each] or _EVERY in texts[each]}
+        importing = {each for each in files if name in (self._root / each).read_text("utf-8")}
         return {test for test in self.known if test.partition("::")[0] in importing}
 
     @cached_property
