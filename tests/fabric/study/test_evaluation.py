@@ -68,6 +68,8 @@ def test_hardware_and_depths() -> None:
         ({"hardware.hbm.chanels": 3}, "[hbm] has no key chanels"),
         ({"hardware.hbm.channels": 0}, "[hbm] channels is 0: expected an integer"),
         ({"hardware.channels": 3}, "hardware.channels names no key: expected hardware.SECTION.KEY"),
+        ({"hardware..channels": 3}, "hardware..channels names no key: expected hardware.SECTION.KEY"),
+        ({"hardware.hbm.": 3}, "hardware.hbm. names no key: expected hardware.SECTION.KEY"),
         ({"hardware.dram.channels": 3}, "[dram] is not a section"),
         ({"depth.map.0": 0}, "depth.map.0 is 0: expected an integer of at least 1"),
         ({"depth.mop.0": 1}, "mop"),
