@@ -35,17 +35,16 @@ def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
     program = plan.program
     sizes: dict[Symbol, Size] = {}
     types = {id(edge.type): edge.type for edge in plan.edges}.values()
-    waiting = {each.shape for each in types if not _is_static(each.shape)}
+    shapes = {each.shape for each in types if not _is_static(each.shape)}
     while True:
         found = {
             symbol: program.sizes[symbol]
-            for shape in waiting
+            for shape in shapes
             if (symbol := _shown(shape, sizes)) in program.sizes
         }
         if not found:
             break
         sizes |= found
-        waiting = {shape for shape in waiting if not _all_known(shape, sizes)}
     result = followed(sizes, program)
     doubtful = {symbol for symbol, dim in program.absorbed.items() if _ragged_factors((dim,)) > 1}
     for symbol, dim in program.absorbed.items():
@@ -157,10 +156,6 @@ def _shown(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> Symbol | None:
         return None
     at = Substitution(sizes)
     return unknown[0] if all(at.dim(dim) for dim in shape if dim is not unknown[0]) else None
-
-
-def _all_known(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> bool:
-    return all(free_symbols(dim) <= sizes.keys() for dim in shape)
 
 
 def _is_static(shape: tuple[Dim, ...]) -> bool:
