@@ -426,6 +426,7 @@ class TestEveryChannel:
             ({}, None, "[channel] depth = 512"),
             ({"n": 3}, 2, f"{__file__}:{{line}}: Program(..., channel_depth=512)"),
         ],
+        ids=["parameter", "hardware", "program"],
     )
     def test_what_to_type(
         self,

@@ -36,7 +36,7 @@ class Result:
 
     Attributes:
         outcome: ``caught``, ``hung`` (caught by the time it took), ``unsure`` (its tests hang
-            without it, too), ``survived`` or ``not run``.
+            without it, too, or are not found by their names), ``survived`` or ``not run``.
         test: the one that caught it.
         tests: how many were to run.
         seconds: all of them took.
@@ -123,6 +123,8 @@ class Tree:
             _end(process)
         if process.returncode == 0:
             return "survived", ""
+        if "(no match in any of" in said:
+            return "unsure", ""  # a test has another name in this tree
         outcome = "hung" if "+ Timeout +" in said else "caught"
         return outcome, max(failed_of(tests, said), key=len, default="")
 
