@@ -65,7 +65,9 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", _COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    "command", _COMMANDS, ids=lambda command: " ".join(Path(each).name for each in command)
+)
 def test_commands(
     command: tuple[str, ...],
     file: Path,
