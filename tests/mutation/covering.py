@@ -94,8 +94,10 @@ class Covering:
         return {}
 
     def _importing(self, name: str) -> set[str]:
+        room, _, last = map(re.escape, name.rpartition("."))
+        said = re.compile(rf"{re.escape(name)}|^from {room} import .*\b{last}\b", re.MULTILINE)
         files = {test.partition("::")[0] for test in self.known}
-        importing = {each for each in files if name in (self._root / each).read_text("utf-8")}
+        importing = {each for each in files if said.search((self._root / each).read_text("utf-8"))}
         return {test for test in self.known if test.partition("::")[0] in importing}
 
     @cached_property
