@@ -185,6 +185,18 @@ def test_sum() -> None:
     assert part.no_layout == "sum_2: its groups are parts of a dimension"
 
 
+def test_of_two_tensors() -> None:
+    """Tiles of tensors of different shapes are laid out like those that come first."""
+    with Program("two"):
+        whole = LinearOffChipLoad(np.ones((8, 4)), (4, 4))()
+        part = LinearOffChipLoad(np.ones((8, 8)), (4, 4), (2, 1), (2, 1))()
+        sums = Map(Add())(whole, part)
+        others = Map(Add())(part, whole)
+    assert whole.layout != part.layout
+    assert sums.layout == whole.layout
+    assert others.layout == part.layout
+
+
 def test_sum_of_what_is_read_again() -> None:
     """Tiles that are added to themselves are of the same tensor, tile by tile."""
     with Program("again"):

@@ -99,11 +99,13 @@ class Overwriting(nn.Module):
         return x.add_(1)
 
 
-def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def command(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the command."""
     called = [sys.executable, "-m", "operators.torch", *arguments]
     piped = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    return subprocess.run(called, capture_output=True, text=True, cwd=cwd, check=False, env=piped)
+    return subprocess.run(
+        called, capture_output=True, text=True, cwd=cwd, check=False, env=piped | variables
+    )
 
 
 def test_from_torch_says_the_first() -> None:
@@ -237,6 +239,14 @@ def test_the_command_is_wrongly_used(
     said = command(*arguments, cwd=tmp_path)
 
     assert (said.returncode, said.stdout, said.stderr) == (2, "", message)
+
+
+@pytest.mark.parametrize("columns", [{}, {"COLUMNS": "60"}])
+def test_the_table_is_as_wide_as_asked(columns: dict[str, str], tmp_path: Path) -> None:
+    """Lines that are piped are not folded, unless COLUMNS says how wide they are."""
+    (tmp_path / "own.py").write_text(FILE)
+    lines = command("own.py", cwd=tmp_path, **columns).stdout.splitlines()
+    assert (max(map(len, lines)) > 100) == (not columns)
 
 
 def test_without_torch(tmp_path: Path) -> None:

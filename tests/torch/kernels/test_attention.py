@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fabric import Layout, Program, simulate
+from fabric.graph.wiring.elaborate import elaborate
 from operators.kernels.attention import Attention, plan_attention
 from operators.kernels.attention_keys import Mask
 from operators.kernels.schedule import Schedule
@@ -281,6 +283,13 @@ def _operands(
         numbers(1, batch, key_heads, keys, 8),
         numbers(2, batch, key_heads, keys, 8),
     )
+
+
+@pytest.mark.parametrize("key_heads", [1, 2])
+def test_heads_that_share_keys_are_taken_apart(key_heads: int) -> None:
+    """Results of heads with keys of their own are not split: they come as they are stored."""
+    plan = elaborate(attended(*_operands(1, 2, key_heads, 4, 4)).program())
+    assert (key_heads == 1) == ("attention_heads" in {node.name for node in plan.nodes})
 
 
 class TestTraffic:
