@@ -70,6 +70,7 @@ def _matmul(given: _Drawing) -> Arguments:
     lead = given.leading()
     left = given.draw(st.sampled_from([[inner], [rows, inner], [*lead, rows, inner]]))
     others = [given.draw(st.sampled_from([1, each])) for each in lead]
+    others = others[given.draw(st.integers(0, len(lead))) :]
     right = given.draw(st.sampled_from([[inner], [inner, cols], [*others, inner, cols]]))
     return (given.some(*left), given.some(*right)), {}
 
