@@ -16,7 +16,7 @@ from torch import nn
 
 from fabric import ProgramError
 from operators.torch import from_torch, unsupported_calls
-from operators.torch.__main__ import folded
+from operators.torch.__main__ import folded, main
 from operators.torch.registry import Unsupported
 
 FILE = """
@@ -99,13 +99,11 @@ class Overwriting(nn.Module):
         return x.add_(1)
 
 
-def command(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run the command."""
     called = [sys.executable, "-m", "operators.torch", *arguments]
     piped = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    return subprocess.run(
-        called, capture_output=True, text=True, cwd=cwd, check=False, env=piped | variables
-    )
+    return subprocess.run(called, capture_output=True, text=True, cwd=cwd, check=False, env=piped)
 
 
 def test_from_torch_says_the_first() -> None:
@@ -241,11 +239,21 @@ def test_the_command_is_wrongly_used(
     assert (said.returncode, said.stdout, said.stderr) == (2, "", message)
 
 
-@pytest.mark.parametrize("columns", [{}, {"COLUMNS": "60"}])
-def test_the_table_is_as_wide_as_asked(columns: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("columns", ["", "60"])
+def test_the_table_is_as_wide_as_asked(
+    columns: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Lines that are piped are not folded, unless COLUMNS says how wide they are."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
     (tmp_path / "own.py").write_text(FILE)
-    lines = command("own.py", cwd=tmp_path, **columns).stdout.splitlines()
+    with pytest.raises(SystemExit):
+        main([str(tmp_path / "own.py")], standalone_mode=False)
+    lines = capsys.readouterr().out.splitlines()
     assert (max(map(len, lines)) > 100) == (not columns)
 
 

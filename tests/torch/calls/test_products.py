@@ -270,6 +270,25 @@ def test_a_table_that_is_computed() -> None:
     check(from_torch(torch.nn.Sequential(torch.nn.SiLU(), _Rows()), (torch.randn(3, 4),)))
 
 
+class _Product(torch.nn.Module):
+    def forward(self, x: Any, y: Any) -> Any:
+        return x @ torch.nn.functional.silu(y)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((1, 2, 3), (3, 2)),
+        ((1, 2, 2, 3), (2, 3, 4)),
+        ((2, 3), (1, 3, 2)),
+        ((2, 1, 2, 3), (4, 3, 1)),
+    ],
+)
+def test_batches_of_one_operand(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    """An operand without some of the batches is the same for all of them."""
+    check(from_torch(_Product(), (torch.randn(left), torch.randn(right))))
+
+
 class _Rows(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         return x[torch.tensor([2, 0])]
