@@ -395,7 +395,8 @@ class Put(OnAxes):
     def compute(self, *arrays: Array) -> Array:
         x, places, numbers = arrays
         where = _checked(places, x.shape[-1])
-        result = np.array(x)
+        # Numbers that 64 bits do not have are objects, where others may still be none.
+        result = np.array(x, np.result_type(x, numbers))
         if self.name == "set":
             for each in range(where.shape[-1]):
                 np.put_along_axis(result, where[..., each, None], numbers[..., each, None], axis=-1)

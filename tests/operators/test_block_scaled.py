@@ -203,9 +203,12 @@ def test_products(left: str, right: str, seed: int, summed: bool) -> None:
     assert report.verified
     assert str(report.outputs["y"].dtype) == ("float32" if scaled else left)
     assert report.flops == 2 * 4 * 96 * 6 + (2 * 4 * 96 if scaled else 0)
-    exact = simulate(program, exact=True)
-    assert exact.verified
-    assert exact.cycles == simulate(program, mode="timing").cycles == report.cycles
+    held = numbers(a, FORMATS[left]) if scaled else a
+    # What 96 sums in float32 lose, in whatever order, and what the result's own rounding does.
+    lost = np.abs(held) @ np.abs(numbers(w, FORMATS[right])).T * 96 * 2.0**-24
+    lost += np.abs(expected()) * (2.0**-24 if kept == "float32" else 2.0**-8)
+    assert (np.abs(np.asarray(report.outputs["y"], np.float64) - expected()) <= lost).all()
+    assert simulate(program, mode="timing").cycles == report.cycles
 
 
 def test_both_engines_and_other_operators() -> None:

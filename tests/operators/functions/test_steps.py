@@ -226,6 +226,14 @@ def test_products_beyond_64_bits() -> None:
     assert [[2**62]] == computed(chain, [tiles], INT64)
 
 
+def test_a_number_beside_larger_ones() -> None:
+    """What is put to a place may be larger than all that was there."""
+    dtype = TYPES["uint64"]
+    step = Along((0, 1, 2), dtype, Put("set"), ((1, 2), (1, 1), (1, 1)), (1,), (2,))
+    tiles = [tile_of([[1, 2]], dtype), tile_of([[1]], INT64), tile_of([[2**64 - 1]], dtype)]
+    assert [[1, 2**64 - 1]] == computed(Chain(3, (step,)), [tiles], dtype)
+
+
 @pytest.mark.parametrize("name", ["Picked", "Put"])
 def test_places_that_are_not_there(name: str) -> None:
     """Places are counted from either end; the message says which there are."""
