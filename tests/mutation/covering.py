@@ -70,7 +70,7 @@ class Covering:
         module = mutant.file.removesuffix(".py").replace("/", ".")
         is_inside = mutant.line in _inside(path)
         found = seen | {test for test in self.known if test not in self._seconds}
-        found |= self._importing(_EVERY)
+        found |= self._saying(_EVERY)
         if not seen or not is_inside or "MachineCode" in path.read_text(encoding="utf-8"):
             name = module.rpartition(".")[0] if is_inside else module
             found |= self._importing(name).union(*lines.values())
@@ -95,10 +95,18 @@ class Covering:
 
     def _importing(self, name: str) -> set[str]:
         room, _, last = map(re.escape, name.rpartition("."))
-        said = re.compile(rf"{re.escape(name)}|^from {room} import .*\b{last}\b", re.MULTILINE)
+        return self._saying(rf"{re.escape(name)}|^from {room} import .*\b{last}\b")
+
+    def _saying(self, pattern: str) -> set[str]:
+        """Return the tests of files whose text has ``pattern``."""
+        said = re.compile(pattern, re.MULTILINE)
+        files = {file for file, text in self._texts.items() if said.search(text)}
+        return {test for test in self.known if test.partition("::")[0] in files}
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
         files = {test.partition("::")[0] for test in self.known}
-        importing = {each for each in files if said.search((self._root / each).read_text("utf-8"))}
-        return {test for test in self.known if test.partition("::")[0] in importing}
+        return {file: (self._root / file).read_text("utf-8") for file in files}
 
     @cached_property
     def _starting_processes(self) -> set[str]:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from typing_extensions import override
 
-from fabric.messages.telling.wording import a_or_an
+from fabric.messages.telling.wording import a_or_an, plural
 
 __all__ = ["Bounds", "Check", "Instance", "Unfit", "check_of", "several"]
 
@@ -112,8 +112,7 @@ class Instance(Check):
         """Take instances of ``kind``."""
         self.kind = kind
         name = _NAMES.get(kind.__name__, kind.__name__)
-        self.text = a_or_an(name)
-        self.plural = f"{name}es" if name.endswith("s") else f"{name}s"
+        self.text, self.plural = a_or_an(name), plural(name)
 
     @override
     def settle(self, value: object) -> object:

@@ -30,6 +30,7 @@ __all__ = [
     "merged_text",
     "one_of",
     "outcome",
+    "plural",
     "spread",
     "those",
     "visible",
@@ -120,8 +121,12 @@ def listed(words: Sequence[str]) -> str:
 
 def counted(count: int, noun: str) -> str:
     """Return ``1 element``, ``2,048 elements``."""
-    plural = "" if count == 1 else "es" if noun.endswith("x") else "s"
-    return f"{count:,} {noun}{plural}"
+    return f"{count:,} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Return ``elements``, ``boxes``, ``classes``."""
+    return f"{noun}es" if noun.endswith(("s", "x")) else f"{noun}s"
 
 
 def a_or_an(noun: str) -> str:
