@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+
+# Any: accounts and a trace that have what is asked for, nothing else.
+from typing import Any
 
 import pytest
 
 from fabric import Hardware, Trace, simulate
 from fabric.analysis.symbolic.metrics import metrics_of
 from fabric.analysis.symbolic.substitution import Substitution
+from fabric.analysis.trace.analysis.roots import Root
+from fabric.analysis.trace.analysis.stalled import StageFigures, stages_of
+from fabric.analysis.trace.analysis.what_if import Gain
 from fabric.extend import OnChipDescription
 from fabric.graph.wiring.elaborate import elaborate
+from fabric.messages.telling.wording import Family
 from tests.fabric.test_pages import buffers_on
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
@@ -92,6 +100,52 @@ class TestStages:
         trace = record(program("simplified_moe"), tmp_path, depths={"reassemble_1.2": 2})[1]
 
         assert {None} == {stage.headroom_cycles for stage in trace.stalls().folded.stages}
+
+    def test_order(self) -> None:
+        """By cycles of the path, then by headroom, traffic and memory; what is not known is 0."""
+        figures = {
+            # Cycles of the path, those saved, bytes off chip and on chip, by unit.
+            "a": (5, 0, 0, 0), "b": (5, 1, 0, 0), "c": (5, None, 7, 0), "e": (0, None, 0, None),
+            "d": (0, None, 0, 1), "f": (0, None, 8, None), "g": (9, None, 0, None),
+            "h": (5, 0, 0, 2), "i": (5, 0, 3, 0),
+        }  # fmt: skip
+        names = list(figures)
+
+        def of(unit: int, place: int) -> int:
+            return figures[names[unit]][place] or 0
+
+        units = range(len(names))
+        accounts: Any = SimpleNamespace(
+            names=SimpleNamespace(
+                first=[*units],
+                families=[Family(name, (unit,)) for unit, name in enumerate(names)],
+                family_of=lambda unit: Family(names[unit], (unit,)),
+                wired=[(f"{name}.py", 3) for name in names],
+            ),
+            on_path=lambda: {
+                Root("unit", -1): 90,
+                **{Root("unit", unit): of(unit, 0) for unit in units},
+            },
+            gains=[
+                Gain("family", name, 100 - saved, None, False)
+                for name, (_, saved, _, _) in figures.items()
+                if saved
+            ],
+            tried=[unit for unit in units if figures[names[unit]][1] is not None],
+            cycles=100,
+        )
+        trace: Any = SimpleNamespace(
+            on_chip_bytes=[of(unit, 3) for unit in units],
+            rows=lambda _: [(unit, of(unit, 2)) for unit in units if of(unit, 2)],
+        )
+
+        found = stages_of(trace, accounts)
+        assert "gbcihafde" == "".join(stage.name for stage in found)
+        assert StageFigures("b", "b.py", 3, 1, 5, 1, 0, 0) == found[1]
+        assert StageFigures("c", "c.py", 3, 1, 5, None, 7, 0) == found[2]
+        assert StageFigures("h", "h.py", 3, 1, 5, 0, 0, 2) == found[4]
+        trace.on_chip_bytes = None
+        assert {None} == {stage.on_chip_bytes for stage in stages_of(trace, accounts)}
 
 
 def test_requirement_of_operators() -> None:
