@@ -167,7 +167,9 @@ def test_after_close() -> None:
         assert caught.value.file == __file__
     run.close()
     with open_run(small_program.build()) as run:
-        run.finish()
+        assert repr(run) == "<run of 'small', held at cycle 0>"
+        cycles = run.finish().cycles
+        assert repr(run) == f"<run of 'small', over at cycle {cycles}>"
     assert run.state.cycles == run.cycle == 31
 
 

@@ -122,6 +122,7 @@ def test_most_held(trace: Trace) -> None:
     """A stretch has the highest level that a channel had in it."""
     levels = dict(occupancy(trace))
     at = edges(*trace.window, 20_000)
+    assert [] == most_held(trace, [], at)
     for entry in most_held(trace, [0, 1], at):
         held = np.zeros(trace.cycles + 1, np.int64)
         for level in levels.get(entry["channel"], []):
