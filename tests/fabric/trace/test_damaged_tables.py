@@ -409,3 +409,15 @@ def test_rows_of_tasks(given_log: Given) -> None:
     )
     assert whole.transfers.tolist() == again.transfers.tolist()
     assert whole.operations.tolist() == again.operations.tolist()
+
+
+def test_held(runs: dict[str, Path]) -> None:
+    """Of an element that is held, and perhaps looked at, what has not happened is -1."""
+    (file,) = sorted((runs["pack_rows"] / "trace").glob("pending-*"))[-1:]
+    held = {name: its.tolist() for name, its in read_table(file).items()}
+    assert held["channel"]
+    assert {-1} == {*held["taken_order"], *held["taken_cycle"]}
+    seen = {*zip(held["seen_order"], held["seen_cycle"], held["receive_wait_cycles"], strict=True)}
+    assert (-1, -1, 0) in seen
+    assert all(min(each) >= 0 for each in seen - {(-1, -1, 0)})
+    assert min(held["sent_order"]) >= 0

@@ -17,6 +17,7 @@ from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy,
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.pages import figures, page
 from fabric.analysis.trace.pages.figures import edges, memory, most_held, states
+from fabric.analysis.trace.pages.parts import compressed, packed
 from fabric.analysis.trace.pages.page import write_page
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.messages.telling.causes import SHOWN, Cause
@@ -278,3 +279,10 @@ def _assert_same(whole: Data, part: Data) -> None:
                 assert read(part, owner) == read(whole, owner)
     for told in ("units", "channels", "charged", "path", "phases", "shares", "memory"):
         assert whole[told] == part[told]
+
+
+def test_letters() -> None:
+    """Columns take as many letters of a page as are said beforehand, but for what names them."""
+    numbers = np.random.default_rng(7).integers(0, 1 << 40, 5_000)
+    columns = {"a": numbers, "b": numbers[::-1].copy()}
+    assert len(packed({}, columns)) - 400 < compressed(columns) <= len(packed({}, columns))
