@@ -421,3 +421,34 @@ def test_held(runs: dict[str, Path]) -> None:
     assert (-1, -1, 0) in seen
     assert all(min(each) >= 0 for each in seen - {(-1, -1, 0)})
     assert min(held["sent_order"]) >= 0
+
+
+@pytest.mark.parametrize("how", ["whole", "no wait", "not its channel", "no channel"])
+def test_states_fit_what_is_waited_for(how: str, runs: dict[str, Path], tmp_path: Path) -> None:
+    """Who waits has a channel that it is an end of, and nobody else has: else both are left out."""
+    shutil.copytree(runs["pack_rows"], tmp_path / "run")
+    folder = tmp_path / "run" / "trace"
+    (number,) = (each.stem.partition("-")[2] for each in sorted(folder.glob("states-*"))[-1:])
+    states, waiting = (read_table(folder / f"{name}-{number}.table") for name in ("states", "waiting"))
+    channels = read_table(folder / "channels.table")
+    its, unit = waiting["channel"][0], waiting["unit"][0]
+    (at,) = np.flatnonzero(states["unit"] == unit)
+    assert states["waits_for"][at] in ("send", "receive")
+    ends = (channels["producer"] == unit) | (channels["consumer"] == unit)
+    if how == "no wait":
+        states["waits_for"][at] = ""
+    elif how == "not its channel":
+        waiting["channel"][0] = np.flatnonzero(~ends)[0]
+    elif how == "no channel":
+        waiting = {name: column[1:] for name, column in waiting.items()}
+    assert its in np.flatnonzero(ends)
+    write_table(folder / f"states-{number}.table", states)
+    write_table(folder / f"waiting-{number}.table", waiting)
+
+    trace = Trace(tmp_path / "run")
+    told = [] if how == "whole" else ["states and waiting do not fit together, they are left out"]
+    assert told == trace.problems
+    for table in ("recorded_states", "waiting"):
+        ((count,),) = trace.rows(f"SELECT count(*) FROM {table}")
+        assert (how == "whole") == (count > 0)
+    assert (how == "whole") is trace.has_state
