@@ -328,7 +328,7 @@ class TestLoggers:
             simulate(_completes(), log=log)
 
     def test_no_logger_of_a_run(self) -> None:
-        """A logger that cannot be bound, or whose methods are awaited, is refused before the run."""
+        """A logger that cannot be bound, or whose methods are awaited, is refused."""
         logger: Any = structlog.get_logger().bind()
 
         class Unbound(type(logger)):  # type: ignore[misc]

@@ -112,7 +112,7 @@ def test_files_only(tmp_path: Path) -> None:
         (tmp_path / "it.json").write_bytes(b"{}" + b" " * 998)
         assert {} == read_json(tmp_path / "it.json")
         (tmp_path / "it.json").write_bytes(b"{}" + b" " * 999)
-        with pytest.raises(ValueError, match="^it has more than 1,000 bytes$"):
+        with pytest.raises(ValueError, match=r"^it has more than 1,000 bytes$"):
             read_json(tmp_path / "it.json")
     (tmp_path / "it.json").write_text('{"a": [1]}', encoding="utf-8")
     assert read_json(tmp_path / "it.json") == {"a": [1]}

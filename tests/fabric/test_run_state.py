@@ -171,18 +171,21 @@ def stopped(cycles: int = 100) -> RunState:
 
     def channel(number: int, ends: tuple[int, int], taken: int, left_over: int) -> ChannelState:
         return ChannelState(
-            number, f"c{number}", f"c{number}", *ends, "tile", 2, 1, 1, 0, taken, taken, 0, None, None,
-            None, 2, 10 + number, 20 + number, 30 + number, left_over,
+            number, f"c{number}", f"c{number}", *ends, "tile", 2, 1, 1, 0, taken, taken, 0, None,
+            None, None, 2, 10 + number, 20 + number, 30 + number, left_over,
         )  # fmt: skip
 
     return RunState(
         "by hand",
         cycles,
         (
-            unit(0, 90, None, 7), unit(1, 60, (Operation.SEND, (0,)), None),
-            unit(2, 70, (Operation.RECEIVE, (1, 0)), 4), unit(3, 75, (Operation.REACH, ()), 0),
-            unit(4, 80, (Operation.REACH, ()), 1), unit(5, 85, (Operation.REACH, (2,)), 1),
-        ),  # fmt: skip
+            unit(0, 90, None, 7),
+            unit(1, 60, (Operation.SEND, (0,)), None),
+            unit(2, 70, (Operation.RECEIVE, (1, 0)), 4),
+            unit(3, 75, (Operation.REACH, ()), 0),
+            unit(4, 80, (Operation.REACH, ()), 1),
+            unit(5, 85, (Operation.REACH, (2,)), 1),
+        ),
         (channel(0, (1, 2), 3, 1), channel(1, (0, 2), 4, 0), channel(2, (4, 5), 5, 2_000)),
         OnChipState(64, ((3, 9),), None),
         4_096,

@@ -164,7 +164,7 @@ def test_nothing_of_it_is_deleted() -> None:
 
     tile = Tile(2, 2, F32, np.ones((2, 2), F32))
     freeze(tile, sent=True)
-    with pytest.raises(AttributeError, match="^rows of .* is set, which others read, too"):
+    with pytest.raises(AttributeError, match=r"^rows of .* is set, which others read, too"):
         del tile.rows
     assert 2 == tile.rows
 

@@ -21,8 +21,8 @@ from fabric.messages.telling.wording import (
     close_to,
     counted,
     families,
-    flag_text,
     file_name,
+    flag_text,
     folded_sum,
     found_text,
     legible,
@@ -174,7 +174,11 @@ def test_small_words() -> None:
         "completed", "completed, verified", "completed, the result is wrong",
     ]  # fmt: skip
     assert [counted(n, "box") for n in (0, 1, 2_048)] == ["0 boxes", "1 box", "2,048 boxes"]
-    assert [counted(2, noun) for noun in ("class", "unit", "x")] == ["2 classes", "2 units", "2 xes"]
+    assert [counted(2, noun) for noun in ("class", "unit", "x")] == [
+        "2 classes",
+        "2 units",
+        "2 xes",
+    ]
     assert ceiling_text("D", 4, is_sum=False) == "ceil(D/4)"
     assert ceiling_text("D + 1", 4, is_sum=True) == "ceil((D + 1)/4)"
     assert flag_text("D") == "min(1, D)"

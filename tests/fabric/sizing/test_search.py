@@ -148,7 +148,9 @@ def test_which_is_deepened() -> None:
     asked: list[tuple[int, ...]] = []
 
     class Told:
-        problem = SimpleNamespace(most=(4, 12, 30), cost_at=lambda number, depth: prices[number][depth])
+        problem = SimpleNamespace(
+            most=(4, 12, 30), cost_at=lambda number, depth: prices[number][depth]
+        )
 
         def cut(self, depths: tuple[int, ...]) -> list[int] | None:
             asked.append(depths)

@@ -50,7 +50,10 @@ def test_unknown() -> None:
     assert not condition.holds(Outcome(index=0, setting={}, status="deadlock"))
 
 
-@pytest.mark.parametrize("text", ["", "cycles", "cycles < ", "cycles < nan", "cycles = 3", "< 3", "cycles < x", "cycles < 1,5"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "cycles", "cycles < ", "cycles < nan", "cycles = 3", "< 3", "cycles < x", "cycles < 1,5"],
+)
 def test_refused(text: str) -> None:
     """What is no condition is told with what one is."""
     with pytest.raises(ConfigurationError, match="expected METRIC <= NUMBER, or with <, >= or >"):

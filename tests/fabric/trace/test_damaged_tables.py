@@ -272,7 +272,8 @@ _IS_TOO_LONG: Final = "a is of another length"
         (2, "b1", b"\x00\x01", ""), (2, "b1", b"\x00\x02", "a is neither true nor false"),
         (0, "b1", b"", ""), (1, "text", b'["x"]', ""), (2, "text", b'["x"]', _IS_TOO_LONG),
         (0, "text", b"[]", ""), (0, "text", b"[1]", "a is no list of texts"),
-        (1, "text", b'["x"', "a is no list of texts"), (1, "text", b"\xff", "a is no list of texts"),
+        (1, "text", b'["x"', "a is no list of texts"),
+        (1, "text", b"\xff", "a is no list of texts"),
         (1, "f8", bytes(8), "a is of no kind that a table has"), (1, "i1", b"\x01 more", "a is"),
     ],
 )  # fmt: skip
@@ -292,7 +293,9 @@ def test_columns(rows: int, kind: str, plain: bytes, refusal: str, tmp_path: Pat
         assert {"a": expected} == {name: its.tolist() for name, its in read_table(file).items()}
         whole = file.read_bytes()
         file.write_bytes(whole + b"x")
-        with pytest.raises(ValueError, match=f"^it has {len(whole) + 1} bytes: expected {len(whole)}$"):
+        with pytest.raises(
+            ValueError, match=f"^it has {len(whole) + 1} bytes: expected {len(whole)}$"
+        ):
             read_table(file)
         for told, its, *how in (
             ("a is of another length", content + b"x"), ("a is of another length", content[:-1]),
@@ -342,7 +345,8 @@ _BURSTS: Final = "bursts of it are missing"
         ("ports.output", 0, 2, _NONE), ("ports.output", 0, -1, _NONE),
         ("ports.output", 0, 0, _ABSENT), ("ports.channel", 0, 31, _NONE),
         ("ports.channel", 0, 30, _STUCK), ("ports.channel", 0, -2, _NONE),
-        ("ports.channel", 1, -1, _PORTS), ("ports.port", 0, 1, _PORTS), ("ports.port", 6, 0, _PORTS),
+        ("ports.channel", 1, -1, _PORTS), ("ports.port", 0, 1, _PORTS),
+        ("ports.port", 6, 0, _PORTS),
         ("templates.template", 0, -1, _NONE), ("templates.template", 0, 1, _TEMPLATES),
         ("templates.template", -1, 99, ""), ("templates.template", -1, 100, _TEMPLATES),
         ("templates.template", -1, 1 << 53, _NONE),
@@ -429,7 +433,9 @@ def test_states_fit_what_is_waited_for(how: str, runs: dict[str, Path], tmp_path
     shutil.copytree(runs["pack_rows"], tmp_path / "run")
     folder = tmp_path / "run" / "trace"
     (number,) = (each.stem.partition("-")[2] for each in sorted(folder.glob("states-*"))[-1:])
-    states, waiting = (read_table(folder / f"{name}-{number}.table") for name in ("states", "waiting"))
+    states, waiting = (
+        read_table(folder / f"{name}-{number}.table") for name in ("states", "waiting")
+    )
     channels = read_table(folder / "channels.table")
     its, unit = waiting["channel"][0], waiting["unit"][0]
     (at,) = np.flatnonzero(states["unit"] == unit)

@@ -17,8 +17,8 @@ from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy,
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.pages import figures, page
 from fabric.analysis.trace.pages.figures import edges, memory, most_held, states
-from fabric.analysis.trace.pages.parts import compressed, packed
 from fabric.analysis.trace.pages.page import write_page
+from fabric.analysis.trace.pages.parts import compressed, packed
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.messages.telling.causes import SHOWN, Cause
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor

@@ -298,7 +298,8 @@ _BOUNDS = Errors(0.5, 0.25, 0.125)
         (
             {"mismatched": 1, "absolute_error": 0.25, "places": (Mismatch((1, 2), 1.5, 2.0),)},
             (
-                "output 'y': 1 of 6 elements wrong, largest error 0.25: expected equal numbers (f4)",
+                "output 'y': 1 of 6 elements wrong, largest error 0.25: "
+                "expected equal numbers (f4)",
                 "  [1, 2] is 1.5: expected 2",
             ),
         ),
@@ -320,14 +321,15 @@ _BOUNDS = Errors(0.5, 0.25, 0.125)
         (
             {"mismatched": 1, "atol": None, "rtol": 0.5, "bounds": _BOUNDS, "unit": 0.25,
              "roundings": 0.5, "step": 0.125, "used": Errors(3.0, 3.0, 3.0)},
-            ("output 'y': 1 of 6 elements wrong, largest error 0: expected at most 0.5 of the row's "
-             "root mean square and of |wanted| (f4, 1 rounding of 0.25, ties of numbers 0.125 apart)",
+            ("output 'y': 1 of 6 elements wrong, largest error 0: expected at most 0.5 of the "
+             "row's root mean square and of |wanted| (f4, 1 rounding of 0.25, "
+             "ties of numbers 0.125 apart)",
              "  1 more"),
         ),
         (
             {"bounds": _BOUNDS, "unit": 0.5, "roundings": 1.5, "used": Errors(0.5, 1.5, 3.0)},
-            ("output 'y': the errors of a row have a root mean square of 0.375 times that of what is "
-             "wanted: expected at most 0.25 (f4, 2 roundings of 0.5)",),
+            ("output 'y': the errors of a row have a root mean square of 0.375 times that of what "
+             "is wanted: expected at most 0.25 (f4, 2 roundings of 0.5)",),
         ),
         (
             {"bounds": _BOUNDS, "used": Errors(0.5, 1.0, 3.0), "is_stream": True},
