@@ -377,9 +377,9 @@ class TestGrow:
              "with deeper channels it moves for ever and gets nowhere"),
             ({"ending": "livelock"}, {"b.0": 1_000, "a.1": 3}, ("front",),
              "with a.1=3, b.0=1,000, connect(AT) it moves for ever and gets nowhere"),
-            ({"ending": "failed", "failure": "x: gone"}, {"b.0": 4}, (),
+            ({"ending": "error", "failure": "x: gone"}, {"b.0": 4}, (),
              "with deeper channels it fails: x: gone"),
-            ({"ending": "failed", "failure": "x: gone"}, {}, ("room",),
+            ({"ending": "error", "failure": "x: gone"}, {}, ("room",),
              "with any on-chip capacity it fails: x: gone"),
             ({"ending": "completed"}, {}, (),
              "a run in timing mode completes with the depths given"),
@@ -408,7 +408,7 @@ class TestGrow:
             change = search.unchanged.deeper(depths)
             change = change.roomy(None) if "room" in more else change
             change = change.begun(closing, 2) if "front" in more else change
-            ended = {
+            ended: dict[str, Any] = {
                 "ending": "deadlock", "grown": {}, "cycle": 9, "loops": frozenset(),
                 "lacks_room": False, "feedbacks": (), "hopeless": False, "elements": 1,
                 "enough_bytes": 0, "failure": None,

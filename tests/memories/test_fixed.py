@@ -140,4 +140,4 @@ def test_engines(name: str, tmp_path: Path) -> None:
 def test_peak() -> None:
     """Each client has all of its bytes in a cycle, whoever else asks."""
     hbm = FixedDescription(bytes_per_cycle=7)
-    assert (7, 7, 21) == (hbm.peak_bytes_per_cycle, hbm.peak_for(1), hbm.peak_for(3))
+    assert [7, 7, 21] == [hbm.peak_bytes_per_cycle, *map(hbm.peak_for, (1, 3))]

@@ -269,7 +269,7 @@ def test_phases(window: tuple[int, int], path: str, expected: str) -> None:
         start, end = map(int, cycles.split("-"))
         steps.append(Step(start, end, roots[name]))
     lines: Any = SimpleNamespace(first=window[0], last=window[1])
-    names = dict(map(reversed, roots.items()))  # type: ignore[arg-type]
+    names = {root: name for name, root in roots.items()}
     found = [
         f"{start}-{end}:{names[root]}:{round(share, 4 if share > 0.9 else 3)}"
         for start, end, root, share in phases(lines, steps)

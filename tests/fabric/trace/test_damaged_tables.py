@@ -289,7 +289,10 @@ def test_columns(rows: int, kind: str, plain: bytes, refusal: str, tmp_path: Pat
 
     write(content)
     if not refusal:
-        expected = {"i1": [1, 0], "i2": [256], "b1": [False, True], "text": ["x"]}[kind][:rows]
+        values: dict[str, list[Any]] = {
+            "i1": [1, 0], "i2": [256], "b1": [False, True], "text": ["x"],
+        }  # fmt: skip
+        expected = values[kind][:rows]
         assert {"a": expected} == {name: its.tolist() for name, its in read_table(file).items()}
         whole = file.read_bytes()
         file.write_bytes(whole + b"x")
@@ -317,8 +320,13 @@ Given = tuple[dict[str, dict[str, np.ndarray]], np.ndarray, np.ndarray, Any, Any
 def given_log(runs: dict[str, Path]) -> Given:
     """Return what the rows of a run that got stuck in the compiled loop are derived from."""
     found: list[Any] = []
+
+    def told(*given: Any) -> Any:
+        found.append(given)
+        return logged(*given)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "logged", lambda *given: found.append(given) or logged(*given))
+        patch.setattr(reader, "logged", told)
         assert Trace(runs["simplified_moe3"]).problems == []
     (given,) = found
     tables, transfers, operations, about, moment = given

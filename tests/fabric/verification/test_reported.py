@@ -340,7 +340,7 @@ _BOUNDS = Errors(0.5, 0.25, 0.125)
 )  # fmt: skip
 def test_sentences(figures: dict[str, Any], lines: tuple[str, ...]) -> None:
     """Of a misfit, of a shape, of elements, of a row, of all rows; and what bounds follow from."""
-    about = {"dtype": "f4", "shape": (2, 3), "wanted_shape": (2, 3), "elements": 6}
+    about: dict[str, Any] = {"dtype": "f4", "shape": (2, 3), "wanted_shape": (2, 3), "elements": 6}
     found = OutputVerification(output="y", **(about | figures))
     assert lines == found.lines()
     assert not found.agrees
