@@ -10,6 +10,9 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+# Any: fields of an outcome.
+from typing import Any
+
 import msgspec
 import pydot
 import pytest
@@ -41,12 +44,13 @@ from fabric.analysis.deadlock.trial import Outcome, Trial
 from fabric.extend import Deadlock, Ports
 from fabric.graph.hardware.description import FlatDescription
 from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.wiring.stream import Feedback
 from fabric.runs import explaining
 from fabric.shell.cli import main
 from fabric.timing.machine.terminations import Terminations
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock import parts
-from tests.deadlock.cases import CASES, fork_join, ring, round_and_round
+from tests.deadlock.cases import CASES, fork_join, on_a_small_chip, ring, round_and_round
 from tests.deadlock.parts import Script, feedback, gather, relay, sink, source
 from tests.drawing.geometry import clashes, drawn
 from tests.profiles import spread
@@ -359,6 +363,71 @@ class TestGrow:
         assert found.why_not is not None
         assert ((), 1) == (tuple(found.depths), found.trials)
         assert found.why_not.startswith("no depth helps: with a.0=")
+
+    @pytest.mark.parametrize(
+        ("figures", "depths", "more", "told"),
+        [
+            ({"ending": "interrupted"}, {"b.0": 4}, (),
+             "gave up looking after 0 runs and 400,000 elements"),
+            ({"ending": "interrupted"}, {}, ("room", "front"),
+             "with any on-chip capacity, connect(AT) it had not ended when the search gave up"),
+            ({"ending": "interrupted"}, {"b.0": 4}, ("room",),
+             "with b.0=4, any on-chip capacity it had not ended when the search gave up"),
+            ({"ending": "livelock"}, {"b.0": 4}, (),
+             "with deeper channels it moves for ever and gets nowhere"),
+            ({"ending": "livelock"}, {"b.0": 1_000, "a.1": 3}, ("front",),
+             "with a.1=3, b.0=1,000, connect(AT) it moves for ever and gets nowhere"),
+            ({"ending": "error", "failure": "x: gone"}, {"b.0": 4}, (),
+             "with deeper channels it fails: x: gone"),
+            ({"ending": "error", "failure": "x: gone"}, {}, ("room",),
+             "with any on-chip capacity it fails: x: gone"),
+            ({"ending": "completed"}, {}, (),
+             "a run in timing mode completes with the depths given"),
+            ({"loops": frozenset({frozenset("dc"), frozenset("eb")})}, {"b.0": 4}, (),
+             "with b.0=4 the program still stops, at b"),
+            ({"loops": frozenset({frozenset("dc")})}, {}, (), ""),
+        ],
+    )  # fmt: skip
+    def test_why_not(
+        self,
+        figures: dict[str, Any],
+        depths: dict[str, int],
+        more: tuple[str, ...],
+        told: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """What was tried, where it is more than depths, and what came of it."""
+        with on_a_small_chip(4096, "why") as program:
+            loop = feedback(2)
+            loop.connect(Script(("r0", "s0"), counts=(2,), name="turn")(loop)[0])
+        plan = elaborate(program)
+        (closing,) = (each for node in plan.nodes for each in node.inputs)
+        assert isinstance(closing, Feedback)
+
+        def explored(search: trial.Search) -> tuple[trial.Change, Outcome]:
+            change = search.unchanged.deeper(depths)
+            change = change.roomy(None) if "room" in more else change
+            change = change.begun(closing, 2) if "front" in more else change
+            ended: dict[str, Any] = {
+                "ending": "deadlock", "grown": {}, "cycle": 9, "loops": frozenset(),
+                "lacks_room": False, "feedbacks": (), "hopeless": False, "elements": 1,
+                "enough_bytes": 0, "failure": None,
+            }  # fmt: skip
+            # Nothing was changed: whatever came of it is no remedy.
+            return change, Outcome(**(ended | figures))
+
+        monkeypatch.setattr(remedy, "_explore", explored)
+        found = remedy.find_remedy(plan, {}, {}, frozenset(), effort=None)
+        place = closing.connected_at
+        assert place is not None
+        front = f"connect(Initial(True, 2, keep_length=True)(turn.0)) at {place.brief}"
+        expected = told.replace("connect(AT)", front)
+        if not told.startswith("gave up"):
+            expected = f"no depth helps: {expected}" if told else "no depth helps"
+        assert expected == found.why_not
+        assert ([], [], None, None, 0) == (
+            found.depths, found.initial, found.capacity, found.every_channel, found.trials,
+        )  # fmt: skip
 
 
 class TestTrial:

@@ -327,6 +327,28 @@ class TestLoggers:
         with pytest.raises(ConfigurationError, match=r"simulate: log is .*: expected a logger of"):
             simulate(_completes(), log=log)
 
+    def test_no_logger_of_a_run(self) -> None:
+        """A logger that cannot be bound, or whose methods are awaited, is refused."""
+        logger: Any = structlog.get_logger().bind()
+
+        class Unbound(type(logger)):  # type: ignore[misc]
+            def bind(self, **_: object) -> NoReturn:
+                raise LookupError("gone")
+
+        with pytest.raises(ConfigurationError) as refused:
+            simulate(_completes(), log=Unbound(None, [], {}))
+        assert refused.value.message.endswith(", whose bind() raised LookupError: gone")
+        assert refused.value.file == __file__
+
+        class Awaited(type(logger)):  # type: ignore[misc]
+            async def info(self, *_: object, **__: object) -> None: ...
+
+        with pytest.raises(ConfigurationError) as refused:
+            simulate(_completes(), log=Awaited(None, [], {}))
+        assert refused.value.message.endswith(
+            ", whose methods are awaited: expected one whose methods are called"
+        )
+
 
 @pytest.fixture
 def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 from typing_extensions import override
 
 from fabric import ConfigurationError, ProgramError
+from fabric.messages.telling import files
 from fabric.messages.telling.errors import FabricError, said
 from fabric.messages.telling.files import (
     hardware_file,
@@ -105,6 +106,13 @@ def test_files_only(tmp_path: Path) -> None:
     ):
         (tmp_path / "it.json").write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match=told):
+            read_json(tmp_path / "it.json")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "_MOST_BYTES_OF_JSON", 1_000)
+        (tmp_path / "it.json").write_bytes(b"{}" + b" " * 998)
+        assert {} == read_json(tmp_path / "it.json")
+        (tmp_path / "it.json").write_bytes(b"{}" + b" " * 999)
+        with pytest.raises(ValueError, match=r"^it has more than 1,000 bytes$"):
             read_json(tmp_path / "it.json")
     (tmp_path / "it.json").write_text('{"a": [1]}', encoding="utf-8")
     assert read_json(tmp_path / "it.json") == {"a": [1]}

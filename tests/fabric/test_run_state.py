@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fabric.graph.hardware.description import Pages
+from fabric.messages.telling.causes import Cause, Operation
 from fabric.messages.telling.errors import Refusal
+from fabric.messages.telling.place import Place
+from fabric.runs.counters import (
+    Compared,
+    UnitCounters,
+    channel_counters,
+    totals,
+    unit_counters,
+    warnings,
+)
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.timing.engine.off_chip import (
@@ -25,7 +37,15 @@ from fabric.timing.state.resource_use import (
     row_outcomes,
     uneven_channels,
 )
-from fabric.timing.state.run_state import OnChipState
+from fabric.timing.state.run_state import (
+    ChannelState,
+    OnChipState,
+    OpenWait,
+    RunState,
+    UnitState,
+    WaitState,
+    open_waits,
+)
 from tests.deadlock.cases import CASES
 
 
@@ -135,3 +155,109 @@ def test_counts_of_anybody(where: str, value: object, told: str) -> None:
     document["channels"][1]["bus"]["idle"] = -3
     with pytest.raises(Refusal, match=r"channels\[1\].bus.idle is -3: expected 0 to "):
         counters_in(document, 4)
+
+
+def stopped(cycles: int = 100) -> RunState:
+    """Return a run of six units that stopped, by hand."""
+
+    def unit(
+        number: int, cycle: int, wait: tuple[Operation, tuple[int, ...]] | None, flops: int | None
+    ) -> UnitState:
+        waits = None if wait is None else WaitState(*wait, cycle, len(wait[1]) > 1, None)
+        return UnitState(
+            number, f"u{number}", "Map", "compute", Place("a.py", number), 8 * number, cycle,
+            wait is None, waits, 2, 3, 5, flops,
+        )  # fmt: skip
+
+    def channel(number: int, ends: tuple[int, int], taken: int, left_over: int) -> ChannelState:
+        return ChannelState(
+            number, f"c{number}", f"c{number}", *ends, "tile", 2, 1, 1, 0, taken, taken, 0, None,
+            None, None, 2, 10 + number, 20 + number, 30 + number, left_over,
+        )  # fmt: skip
+
+    return RunState(
+        "by hand",
+        cycles,
+        (
+            unit(0, 90, None, 7),
+            unit(1, 60, (Operation.SEND, (0,)), None),
+            unit(2, 70, (Operation.RECEIVE, (1, 0)), 4),
+            unit(3, 75, (Operation.REACH, ()), 0),
+            unit(4, 80, (Operation.REACH, ()), 1),
+            unit(5, 85, (Operation.REACH, (2,)), 1),
+        ),
+        (channel(0, (1, 2), 3, 1), channel(1, (0, 2), 4, 0), channel(2, (4, 5), 5, 2_000)),
+        OnChipState(64, ((3, 9),), None),
+        4_096,
+        None,
+    )
+
+
+def test_open_waits_last_to_the_end() -> None:
+    """They count for who waits and for the first channel, and are no idle cycles."""
+    state = stopped()
+    assert open_waits(state) == [
+        None, OpenWait(Cause.FULL, 0, 60), OpenWait(Cause.EMPTY, 1, 70),
+        OpenWait(Cause.CAPACITY, None, 75), None, OpenWait(Cause.EMPTY, 2, 85),
+    ]  # fmt: skip
+    # Elements, empty, full, credit, HBM, capacity, idle, flops, by unit.
+    assert [
+        (each.elements, each.empty_cycles, each.full_cycles, each.credit_cycles, each.hbm_cycles,
+         each.capacity_cycles, each.idle_cycles, each.flops)
+        for each in unit_counters(state)
+    ] == [
+        (0, 0, 21, 31, 3, 5, 10, 7), (0, 0, 20 + 40, 30, 3, 5, 0, 0),
+        (7, 10 + 11 + 30, 0, 0, 3, 5, 0, 4), (0, 0, 0, 0, 3, 5 + 25, 0, 0),
+        (0, 0, 22, 32, 3, 5, 20, 1), (5, 12 + 15, 0, 0, 3, 5, 0, 1),
+    ]  # fmt: skip
+    assert [
+        (each.empty_cycles, each.full_cycles, each.credit_cycles)
+        for each in channel_counters(state)
+    ] == [(10, 20 + 40, 30), (11 + 30, 21, 31), (12 + 15, 22, 32)]
+    assert (12, 13, 5, 85) == (state.elements, state.flops, state.waiting, state.stopped_cycle)
+    assert warnings(state) == (
+        "FAB-D004: c0: 1 element was left over: u2 had ended",
+        "FAB-D004: c2: 2,000 elements were left over: u5 had ended",
+    )
+
+
+@pytest.mark.parametrize(
+    ("cycles", "peak", "utilization"),
+    [(100, Fraction(5, 2), (13 / 12_000, 0.4)), (100, Fraction(0), (13 / 12_000, 0.0)),
+     (0, Fraction(5, 2), (0.0, 0.0))],
+)  # fmt: skip
+def test_totals(cycles: int, peak: Fraction, utilization: tuple[float, float]) -> None:
+    """What is used of what there is; nothing where there is none of it, or no time went by."""
+    metrics: Any = SimpleNamespace(
+        paper=SimpleNamespace(traffic_bytes=100, on_chip_bytes=31),
+        artifact=SimpleNamespace(traffic_bytes=90, on_chip_bytes=32),
+    )
+    assert totals(stopped(cycles), peak, metrics)._asdict() == {
+        "cycles": cycles, "off_chip_traffic_bytes": 100, "on_chip_requirement_bytes": 31,
+        "off_chip_traffic_artifact_bytes": 90, "on_chip_requirement_artifact_bytes": 32,
+        "hbm_bytes_moved": 4_096, "flops": 13, "allocated_flops_per_cycle": 120,
+        "compute_utilization": utilization[0], "off_chip_bandwidth_utilization": utilization[1],
+        "operators": 6, "channels": 3, "elements": 12,
+    }  # fmt: skip
+
+
+def test_who_took_part() -> None:
+    """Who got an element, worked or asked a memory; who waited for elements alone did not."""
+    names = ("elements", "busy_cycles", "hbm_cycles", "capacity_cycles")
+    others = ("empty_cycles", "full_cycles", "credit_cycles", "idle_cycles", "flops")
+    none = dict.fromkeys((*names, *others), 0) | {"flops_per_cycle": 8}
+
+    def unit(**counts: int) -> UnitCounters:
+        return UnitCounters("u", "Map", "compute", "a.py", 3, **(none | counts))
+
+    assert [True] * 4 == [unit(**{name: 1}).took_part for name in names]
+    assert not unit(**dict.fromkeys(others, 1)).took_part
+    waits = {"empty_cycles": 1, "full_cycles": 2, "credit_cycles": 4, "hbm_cycles": 8}
+    assert 31 == unit(**waits, capacity_cycles=16, busy_cycles=32, idle_cycles=64).stalled_cycles
+
+
+@pytest.mark.parametrize("at_most", [True, False])
+def test_compared(at_most: bool) -> None:
+    """The same agrees, and less where it is an upper bound."""
+    found = [Compared("x", 3, measured, at_most).agrees for measured in (2, 3, 4)]
+    assert [at_most, True, False] == found

@@ -156,3 +156,31 @@ def test_copies_may_be_changed(copied: Any) -> None:
             assert np.array_equal(getattr(tile, name), getattr(found, name))
     found.data = None
     assert tile.data is not None
+
+
+def test_nothing_of_it_is_deleted() -> None:
+    """To delete what a sent tile says is to set it."""
+    from fabric.graph.values.fit import freeze
+
+    tile = Tile(2, 2, F32, np.ones((2, 2), F32))
+    freeze(tile, sent=True)
+    with pytest.raises(AttributeError, match=r"^rows of .* is set, which others read, too"):
+        del tile.rows
+    assert 2 == tile.rows
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_the_elements_of_a_buffer(sent: bool) -> None:
+    """Who keeps the list of a buffer that was sent may change it, not what was sent."""
+    from fabric.graph.values.fit import freeze
+    from fabric.graph.values.value import BufferReference
+
+    tile = Tile(1, 1, F32, np.ones((1, 1), F32))
+    elements: list[Any] = [(tile, 0)]
+    room: Any = None
+    reference = BufferReference(elements, 1, room)
+    freeze(reference, sent=sent)
+    elements.append((tile, 1))
+    assert (1 if sent else 2) == len(reference.elements)
+    assert tile.data is not None
+    assert not tile.data.flags.writeable

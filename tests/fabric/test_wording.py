@@ -17,16 +17,23 @@ from fabric.messages.telling.sheet import cell_text, is_number
 from fabric.messages.telling.wording import (
     a_or_an,
     absent_line,
+    ceiling_text,
     close_to,
+    counted,
     families,
     file_name,
+    flag_text,
     folded_sum,
     found_text,
     legible,
     listed,
     merged_text,
     one_of,
+    outcome,
+    spread,
+    those,
     visible,
+    without_numbers,
 )
 from operators import Exp
 
@@ -132,6 +139,51 @@ def test_absent() -> None:
     assert absent_line(six[:1]) == "1 unit never got an element: a_0"
     many = families([f"a_{number}" for number in range(1000)], str)
     assert absent_line(many) == "1,000 units never got an element: a_0..999 (x 1,000)"
+
+
+def test_more_than_six_are_absent() -> None:
+    """Of seven families six are named, and of a thousand more as many as that are counted."""
+    seven = families([f"{letter}_0" for letter in "abcdefg"], str)
+    assert absent_line(seven) == (
+        "7 units never got an element: a_0, b_0, c_0, d_0, e_0, f_0, 1 more"
+    )
+    many = families([f"{'a' * (number + 1)}_0" for number in range(1006)], str)
+    assert absent_line(many).endswith(", aaaaaa_0, 1,000 more")
+
+
+def test_families() -> None:
+    """Of one pattern and of what they share; the lower of two medians; those of them that fit."""
+    names = ["a_1", "b_7", "a_2", "a_9", "a_3", "b_7"]
+    found = families(range(6), names.__getitem__)
+    assert found == [("a_i", (0, 2, 3, 4)), ("b_7", (1, 5))]
+    assert families(range(6), names.__getitem__, (5).__gt__, (3).__eq__) == [
+        ("a_1..3", (0, 2, 4)), ("b_7", (1,)), ("a_9", (3,)), ("b_7", (5,)),
+    ]  # fmt: skip
+    assert those(found, (3).__gt__) == [("a_i", (0, 2)), ("b_7", (1,))]
+    assert those(found, (4).__lt__) == [("b_7", (5,))]
+    assert spread([3], abs) == (3, 3, 3)
+    assert spread([-4, 1], abs) == (1, 1, -4)
+    assert spread([-4, 1, 3], abs) == (1, 3, -4)
+    assert spread([-4, 1, 3, 2], abs) == (1, 2, -4)
+    assert spread([-1, 1, -1], abs) == (-1, 1, -1)
+
+
+def test_small_words() -> None:
+    """How a run ended, how many there are, what is rounded up or may be none."""
+    assert [outcome("completed", each) for each in (None, True, False)] == [
+        "completed", "completed, verified", "completed, the result is wrong",
+    ]  # fmt: skip
+    assert [counted(n, "box") for n in (0, 1, 2_048)] == ["0 boxes", "1 box", "2,048 boxes"]
+    assert [counted(2, noun) for noun in ("class", "unit", "x")] == [
+        "2 classes",
+        "2 units",
+        "2 xes",
+    ]
+    assert ceiling_text("D", 4, is_sum=False) == "ceil(D/4)"
+    assert ceiling_text("D + 1", 4, is_sum=True) == "ceil((D + 1)/4)"
+    assert flag_text("D") == "min(1, D)"
+    assert without_numbers("a_12.x4 -> b_0") == "a_#.x# -> b_#"
+    assert merged_text(["a_0..2 b_1", "a_0..2 b_2"]) == "a_0..2 b_1..2"
 
 
 @pytest.mark.parametrize("text", ["1", "-1", "+1.5", ".5", "1,234.5", "1e-05", "1.5e+20"])

@@ -135,3 +135,9 @@ def test_engines(name: str, tmp_path: Path) -> None:
     compiled = both(build, tmp_path)
     assert compiled.compiled > 0
     assert expected["json"] == compiled.said["json"]
+
+
+def test_peak() -> None:
+    """Each client has all of its bytes in a cycle, whoever else asks."""
+    hbm = FixedDescription(bytes_per_cycle=7)
+    assert [7, 7, 21] == [hbm.peak_bytes_per_cycle, *map(hbm.peak_for, (1, 3))]

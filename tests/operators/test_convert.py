@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from fabric.extend import (
     live_tiles,
     product,
 )
+from fabric.graph.layouts.reordering import nest_of, strides_of
 from operators import Bufferize, Convert, LinearOffChipLoad, LinearOffChipStore, Streamify, Tensor
 from tests.fabric.layouts.layouts import places, streamed, tensor
 from tests.profiles import examples
@@ -298,3 +300,38 @@ class TestMistakes:
         uneven = Layout((12,), (1,), (3, 4), (1, 3), (0, 0))
         with Program("steps"), pytest.raises(ShapeError, match="expected steps of equal size"):
             Convert(uneven)(loaded(source))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "nest"),
+    [
+        ([5], ((), ())), ([5, 7], ((2,), (2,))), ([0, 1, 2, 3], ((4,), (1,))),
+        ([0, 1, 5, 6], ((2, 2), (5, 1))), ([3, 3, 3], ((3,), (0,))), ([0, 1, 3], None),
+        ([0, 1, 5, 7], None), ([0, 1, 5, 6, 9], None), ([6, 4, 2, 0], ((4,), (-2,))),
+        ([0, 1, 5, 6, 2, 3, 7, 8], ((2, 2, 2), (2, 5, 1))), ([0, 1, 2, 4, 5, 6], ((2, 3), (4, 1))),
+        ([0, 1, 5, 6, 7, 8], None), ([0, 0, 4, 4, 9, 9], None),
+        ([0, 0, 4, 4, 8, 8], ((3, 2), (4, 0))),
+    ],
+)  # fmt: skip
+def test_nests(numbers: list[int], nest: tuple[tuple[int, ...], ...] | None) -> None:
+    """The fewest loops that count so; there are none where the innermost one would end early."""
+    assert nest == nest_of(np.array(numbers, np.int64))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "shape", "strides"),
+    [
+        ([3, 4, 5, 6], (4,), (1,)), ([3, 4, 5, 6], (2, 2), (2, 1)), ([3, 4, 5, 7], (4,), None),
+        ([3, 4, 5, 7], (2, 2), None), ([0, 5, 1, 6], (2, 2), (1, 5)), ([7], (1, 1), (0, 0)),
+        ([7, 9], (1, 2), (0, 2)), ([7, 9], (2, 1), (2, 0)), ([7], (), ()),
+        ([0, 1, 4, 5, 2, 3, 6, 7], (2, 2, 2), (2, 4, 1)), ([0, 2, 4, 5], (2, 2), None),
+    ],
+)  # fmt: skip
+def test_strides(
+    numbers: list[int], shape: tuple[int, ...], strides: tuple[int, ...] | None
+) -> None:
+    """The step along each dimension, 0 along one of a single place; none where steps differ."""
+    found = np.array(numbers, np.int64)
+    assert strides == strides_of(found, shape)
+    with pytest.raises(ShapeError, match=re.escape(f"shape {[*shape, 2]} is given for numbers")):
+        strides_of(found, (*shape, 2))

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fabric import Hardware, Program, hardware_scope, simulate
-from fabric.extend import PlacementDescription
+from fabric.extend import OffChipTensor, PlacementDescription
+from fabric.graph.values.dims import symbol
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.graph.wiring.memory_map import MemoryMap
+from fabric.graph.wiring.memory_map import MemoryMap, TensorLayout, layout_of
 from operators import (
     Accum,
     Consumer,
@@ -232,3 +233,52 @@ def test_both_engines(engine: Literal["compiled", "tasks"]) -> None:
     assert simulate(program, engine=engine).status == "completed"
     with recorded() as bursts:
         assert [24, 0, 16] == [burst.address for burst in bursts["load"]]
+
+
+def tensor(shape: tuple[Any, ...], tile: tuple[Any, int] | None, **more: Any) -> OffChipTensor:
+    """Return what an operator says of a tensor of single bytes."""
+    return OffChipTensor(shape, np.dtype(np.int8), tile=tile, **more)
+
+
+N = symbol("n")
+
+OTHER = "it is cut into tiles of 2x4 of rows of 8 and 2x8 of rows of 8"
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "padding"),
+    [
+        ([tensor((4, 8), (2, 4))], None, 7), ([tensor((4, 8), (2, 8))] * 2, None, 7),
+        ([tensor((4, 8), (2, 4)), tensor((4, 8), (2, 8))], OTHER, 7),
+        ([tensor((5, 8), (2, 8))], "its tiles do not divide its rows", 7),
+        ([tensor((3, 2, 8), (3, 8))], None, 7), ([tensor((N, 8), (3, 8))], None, 7),
+        ([tensor((4, 8), (N, 8))], "data decide how many rows its tiles have", 7),
+        ([tensor((4, 8), None)], "its operator names bytes, not tiles", 0),
+        ([None], "its operator names bytes, not tiles", 0),
+        ([tensor((4, 8), (2, 4)), None], "its operator names bytes, not tiles", 0),
+        ([tensor((4, 12), (2, 4))], None, 0),
+        ([tensor((4, 8), (2, 4)), tensor((4, 8), (1, 16), width=16)],
+         "it is cut into tiles of 2x4 of rows of 8 and 1x16 of rows of 16", 0),
+    ],
+)  # fmt: skip
+def test_layouts(said: list[OffChipTensor | None], reason: str | None, padding: int) -> None:
+    """Contiguous where all cut it into the same tiles; rows of eight bytes are 7 further apart."""
+    whole = layout_of(said, PlacementDescription(tiles="contiguous", row_padding_bytes=7))
+    expected = TensorLayout(contiguous=True)
+    assert whole == (expected if reason is None else TensorLayout(False, padding, reason))
+    assert layout_of(said, PlacementDescription()) == TensorLayout(False, 0, None)
+    padded = layout_of(said, PlacementDescription(row_padding_bytes=7))
+    assert padded == TensorLayout(False, padding, None)
+    # As long as the padding, or shorter: no row is padded by as much again.
+    assert not layout_of(said, PlacementDescription(row_padding_bytes=8)).padding_bytes
+
+
+def test_sizes_of_layouts() -> None:
+    """Padding is behind every row; what data decide has no size."""
+    assert (96, 96 + 12 * 5) == tuple(
+        TensorLayout(False, padding).size_bytes(tensor((3, 4, 8), (2, 4))) for padding in (0, 5)
+    )
+    for padding in (0, 5):
+        assert TensorLayout(False, padding).size_bytes(None) is None
+        assert TensorLayout(False, padding).size_bytes(tensor((N, 8), (2, 4))) is None
+    assert 1 == TensorLayout().size_bytes(tensor((), None))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
+
+# Any: a program that has what is asked for.
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.analysis.symbolic.substitution import Substitution
+from fabric.analysis.symbolic.substitution import Substitution, followed, peaks
 from fabric.graph.values.dims import (
     Dim,
     at_least_one,
@@ -27,6 +31,7 @@ from fabric.graph.values.dims import (
     undecided_in,
     with_totals,
 )
+from fabric.graph.values.stream_type import BufferType, StreamType, TileType
 
 D, E = symbol("D"), symbol("E")
 N = symbol("n", ragged=True)
@@ -209,3 +214,49 @@ def test_totals(dim: Dim, known: Dim) -> None:
 def test_polynomial(dim: Dim, polynomial: bool) -> None:
     """A symbol may stand in sums and products, not in a rounding nor in what divides."""
     assert polynomial == is_polynomial_in(dim, frozenset({D}))
+
+
+F32 = np.dtype(np.float32)
+A, B, C, F = (symbol(name) for name in "ABCF")
+
+
+def test_what_follows() -> None:
+    """What stands for others follows from them in turn; of parts the mean, by their counts."""
+    program: Any = SimpleNamespace(
+        absorbed={A: 2 * D, B: A + 1, C: E},
+        mixtures={F: ((D, A), (3, 4)), N: ((0, 7), (D, E))},
+    )
+    assert {D: 3, A: 6, B: 7, F: 5} == followed({D: 3}, program)
+    assert {D: 3, A: 7, B: 8, F: Fraction(11, 2)} == followed({D: 3, A: 7}, program)
+    assert {E: 9, C: 9} == followed({E: 9}, program)
+    assert {D: 0, E: 5, A: 0, B: 1, C: 5, F: 4, N: 0} == followed({D: 0, E: 5}, program)
+    assert {D: 1, E: 5, A: 2, B: 3, C: 5, F: Fraction(7, 2), N: 5} == followed(
+        {D: 1, E: 5}, program
+    )
+    assert int is type(followed({D: 3}, program)[F])
+    assert 8 == followed({D: 3, F: 8}, program)[F]
+
+    # The largest of parts that have any elements.
+    assert {F: 6, N: 9} == peaks({D: 3, A: 6, E: 9}, program)
+    assert {F: 4, N: 0} == peaks({D: 0, A: 6, E: 9}, program)
+    assert {F: 4} == peaks({D: 3, A: 1}, program)
+    assert {} == peaks({E: 9}, program)
+
+
+def test_equal_streams_are_one() -> None:
+    """Of equal streams, and of equal values in them, there is one with sizes; symbols stay."""
+    at = Substitution({D: 3})
+    one, other = (StreamType((D, E, 2), TileType(D, 4, F32)) for _ in range(2))
+    found = at.stream(one)
+    assert StreamType((3, E, 2), TileType(3, 4, F32)) == found
+    assert found is at.stream(one)
+    assert found is at.stream(other)
+    assert found is at.stream(StreamType((3, E, 2), TileType(3, 4, F32)))
+    assert found.value is at.stream(StreamType((1,), TileType(D, 4, F32))).value
+    assert found != at.stream(StreamType((D, E, 2), TileType(E, 4, F32)))
+    assert found != at.stream(StreamType((E, D, 2), TileType(D, 4, F32)))
+    buffer = BufferType((D, E), TileType(1, D, F32))
+    sized = BufferType((3, E), TileType(1, 3, F32))
+    assert StreamType((3,), sized) == at.stream(StreamType((D,), buffer))
+    assert one == Substitution({}).stream(one)
+    assert (3, 6, D) == (at.dim(D), at.dim(2 * D), Substitution({}).dim(D))

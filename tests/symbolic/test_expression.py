@@ -115,3 +115,18 @@ class TestExpressions:
             3, D**2
         )
         assert "2*D + 2*E" == str(sympy.expand(2 * (D + E)))
+
+
+def test_signs_and_powers() -> None:
+    """What is negated is 0 together with itself; only integers are powers."""
+    for dim in (D, D + 2, 3 * D * E, ceil_div(D, 4), D**2):
+        assert 0 == dim + -dim
+        assert -dim == -1 * dim
+        assert -(-1 * dim) == dim
+    at: Any = D**3
+    assert at.with_sizes({D: 5}) == 125
+    at = D**-2
+    assert at.with_sizes({D: 2}) == Fraction(1, 4)
+    assert (D**0, D**1) == (1, D)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        D**0.5  # type: ignore[operator]

@@ -157,7 +157,7 @@ def _round(source: Layout, wanted: Layout) -> tuple[int, int, NDArray[np.int64]]
     """
     shared = list(_shared(source.canonical().loops, wanted.canonical().loops))
     while True:
-        rounds = math.prod(loop.trips for loop in shared)
+        rounds = math.prod(shared)
         tiles, read = source.count // rounds, wanted.count // rounds
         places = _places(_numbers(source, tiles), _numbers(wanted, read))
         if places is not None:
@@ -175,21 +175,16 @@ def _check_same_tiles(source: Layout, wanted: Layout) -> None:
         )
 
 
-def _shared(left: Sequence[Loop], right: Sequence[Loop]) -> Iterator[Loop]:
-    """Yield the loops that both nests begin with; a longer one is split where that helps."""
+def _shared(left: Sequence[Loop], right: Sequence[Loop]) -> Iterator[int]:
+    """Yield the trips of the loops that both nests begin with; of a longer one, what is shared."""
     for one, other in zip(left, right, strict=False):
         if one.dim != other.dim:
             return
-        trips = one.trips
         if one != other:
-            trips = math.gcd(one.trips, other.trips)
-            reach = one.trips * one.step
-            if one.dim is not None and reach != other.trips * other.step:
-                return
-            if trips > 1:
-                yield Loop(trips, 1 if one.dim is None else reach // trips, one.dim)
+            if one.dim is None or one.trips * one.step == other.trips * other.step:
+                yield math.gcd(one.trips, other.trips)
             return
-        yield one
+        yield one.trips
 
 
 def _numbers(layout: Layout, count: int) -> NDArray[np.int64]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import cast
+from types import SimpleNamespace
+
+# Any: an oracle that is told what to say.
+from typing import Any, cast
 
 import pytest
 
 from fabric.explore.sizing.exact import exact
 from fabric.explore.sizing.problem import Depths, Goal, Oracle
-from fabric.explore.sizing.search import deepest_failing, lower_bounds, lowest, search
+from fabric.explore.sizing.search import deepest_failing, lower_bounds, lowest, raised, search
 from tests.fabric.sizing.brute_force import Case
 from tests.fabric.sizing.networks import Network, Shape
 
@@ -134,3 +137,28 @@ class TestSearch:
             first, second = search(oracle, lower_bounds(oracle)).depths
 
             assert in_front == (first > second)
+
+
+def test_which_is_deepened() -> None:
+    """The one of the cut whose next slot is cheapest, the first of those; by 1, 2, 4, to its most.
+
+    Slots of the first cost 3 and then 100, those of the second 4 each, those of the third 5.
+    """
+    prices = ([0, 0, 3, 103, 203], [4 * depth for depth in range(40)], [5 * n for n in range(40)])
+    asked: list[tuple[int, ...]] = []
+
+    class Told:
+        problem = SimpleNamespace(
+            most=(4, 12, 30), cost_at=lambda number, depth: prices[number][depth]
+        )
+
+        def cut(self, depths: tuple[int, ...]) -> list[int] | None:
+            asked.append(depths)
+            return [2, 0] if len(asked) == 6 else [0, 1, 2] if len(asked) < 9 else None
+
+    oracle: Any = Told()
+    assert (2, 12, 8) == raised(oracle, (1, 1, 1))
+    assert asked == [
+        (1, 1, 1), (2, 1, 1), (2, 2, 1), (2, 4, 1), (2, 8, 1), (2, 12, 1), (2, 12, 2), (2, 12, 4),
+        (2, 12, 8),
+    ]  # fmt: skip

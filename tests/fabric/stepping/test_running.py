@@ -13,7 +13,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from types import SimpleNamespace
+
+# Any: a machine that has what is asked for.
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -31,6 +34,7 @@ from fabric import (
 )
 from fabric.extend import Element, Observer, Ports, Watched
 from fabric.runs.stepped import RunThread
+from fabric.timing.stepping.stepper import AtElement, element_goal
 from operators import Add, Flatten, LinearOffChipLoad, LinearOffChipStore, Map, Promote
 from tests.bases import Sink
 from tests.deadlock.cases import CASES
@@ -167,7 +171,9 @@ def test_after_close() -> None:
         assert caught.value.file == __file__
     run.close()
     with open_run(small_program.build()) as run:
-        run.finish()
+        assert repr(run) == "<run of 'small', held at cycle 0>"
+        cycles = run.finish().cycles
+        assert repr(run) == f"<run of 'small', over at cycle {cycles}>"
     assert run.state.cycles == run.cycle == 31
 
 
@@ -347,3 +353,43 @@ def test_interrupt_ends_the_last_stretch() -> None:
     """Ctrl-C in finish() is Ctrl-C in simulate(): a report of what there is."""
     with open_run(small_program.build(fault="endless"), observers=[Presses()]) as run:
         assert run.finish().status == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("unit", "goal"),
+    [
+        ("a", (4, 7, True)), ("b", (3, 7, False)), ("b.0", (3, 7, False)), ("b.1", (0, 7, False)),
+        ("b.2", "until: b has no input 2: expected one of 0, 1"), ("c", (1, 7, False)),
+        ("c.3", (1, 7, False)), ("c.0", "until: c has no input 0: expected one of 3, 4, 5, 6, 7"),
+        # A unit may be called like an input of another one.
+        ("b.9", (6, 7, True)), ("b.9.0", "until: b.9 has no input 0: expected a unit with inputs"),
+        ("d", "until: d has no streams: expected a unit with one"),
+        ("a.0", "until: a has no input 0: expected a unit with inputs"),
+        ("b.000000001", (0, 7, False)), ("b.0000000001", "no unit is called 'b.0000000001': "),
+        ("b.x", "no unit is called 'b.x': "), (".1", "no unit is called '.1': "),
+    ],
+)  # fmt: skip
+def test_which_element(unit: str, goal: tuple[int, int, bool] | str) -> None:
+    """Of an input that is named, else of the first; of the first output where there is none."""
+    names = ["a", "b", "c", "d", "b.9"]
+    # Producer and output, consumer and input.
+    wired = [
+        ("a", 1, "b", 1), ("b", 0, "c", 3), ("b", 1, "c", 5), ("a", 2, "b", 0), ("a", 0, "c", 4),
+        ("b.9", 8, "c", 6), ("b.9", 7, "c", 7),
+    ]  # fmt: skip
+    edges = [
+        SimpleNamespace(
+            producer=SimpleNamespace(index=names.index(producer)), output=output,
+            consumer=SimpleNamespace(index=names.index(consumer)), input=number,
+        )
+        for producer, output, consumer, number in wired
+    ]  # fmt: skip
+    machine: Any = SimpleNamespace(
+        units=[SimpleNamespace(name=name) for name in names], plan=SimpleNamespace(edges=edges)
+    )
+    if isinstance(goal, str):
+        with pytest.raises(ConfigurationError) as refused:
+            element_goal(machine, unit, 7)
+        assert refused.value.message.startswith(goal)
+    else:
+        assert AtElement(*goal) == element_goal(machine, unit, 7)

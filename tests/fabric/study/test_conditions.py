@@ -50,11 +50,26 @@ def test_unknown() -> None:
     assert not condition.holds(Outcome(index=0, setting={}, status="deadlock"))
 
 
-@pytest.mark.parametrize("text", ["", "cycles", "cycles < ", "cycles < nan", "cycles = 3", "< 3"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "cycles", "cycles < ", "cycles < nan", "cycles = 3", "< 3", "cycles < x", "cycles < 1,5"],
+)
 def test_refused(text: str) -> None:
     """What is no condition is told with what one is."""
     with pytest.raises(ConfigurationError, match="expected METRIC <= NUMBER, or with <, >= or >"):
         Condition.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "sign", "value"),
+    [
+        ("cycles<=1_000", "cycles", "<=", 1000.0), (" cycles >= -2.5 ", "cycles", ">=", -2.5),
+        ("extra.x > 1e3", "extra.x", ">", 1e3), ("worst:cycles < inf", "worst:cycles", "<", 1e999),
+    ],
+)  # fmt: skip
+def test_read(text: str, metric: str, sign: str, value: float) -> None:
+    """Spaces do not matter, and neither do underscores in the number."""
+    assert Condition(metric, sign, value) == Condition.parse(text)
 
 
 def test_metrics() -> None:

@@ -370,12 +370,18 @@ def test_statistics_grow_with_their_values(values: list[float], data: st.DataObj
             {"over": grid(times=(1, 2)), "hold_out": -1, "minimize": ("mean:cycles",)},
             "hold_out is -1: of 2 inputs at least one is to be chosen on: expected 0 or more",
         ),
+        ({"space": Space(())}, "the study has no points: expected an axis with values"),
+        (
+            {"minimize": ("cycles", "flops", "cycles")},
+            "cycles is minimised twice: expected each metric once",
+        ),
+        ({"fixed": {"rows": 8}}, "rows is varied and fixed: expected one of both"),
     ],
 )
 def test_refused(keys: dict[str, object], told: str) -> None:
     """What cannot be studied over inputs is said in one line."""
     with pytest.raises(ConfigurationError) as error:
-        Study(program=PROGRAM, space=grid(rows=(8, 16)), **keys)  # type: ignore[arg-type]
+        Study(**{"program": PROGRAM, "space": grid(rows=(8, 16)), **keys})  # type: ignore[arg-type]
     assert error.value.message.startswith(told) or told in error.value.message
     assert "\n" not in error.value.message
 

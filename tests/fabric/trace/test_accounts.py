@@ -6,10 +6,15 @@ from bisect import bisect_right
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+
+# Any: timelines that have a first and a last cycle.
+from typing import Any
 
 import pytest
 
 from fabric import Program, Report, simulate
+from fabric.analysis.trace.analysis.critical import Step, path_note, phases
 from fabric.analysis.trace.analysis.roots import HOP, OPEN, Root, Roots
 from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.analysis.timeline import Interval, Timelines, timelines
@@ -241,3 +246,39 @@ def _accounts(wired: Program, folder: Path) -> Accounts:
     _, trace = record(wired, folder)
     assert isinstance(trace, Trace)
     return Accounts(trace)
+
+
+@pytest.mark.parametrize(
+    ("window", "path", "expected"),
+    [
+        ((10, 30), "10-15:b 15-16:c 16-30:a", "10-14:b:1.0 14-16:c:0.5 16-30:a:1.0"),
+        ((0, 20), "0-15:b 15-20:a", "0-16:b:0.9375 16-20:a:1.0"),
+        ((0, 20), "0-15:a 15-20:b", "0-14:a:1.0 14-20:b:0.833"),
+        ((0, 3), "0-1:a 1-3:a", "0-3:a:1.0"), ((5, 7), "5-6:b 6-7:a", "5-6:b:1.0 6-7:a:1.0"),
+        # Edges are at 0, 2, 5, 7, 10, 12, 15, 17, 20, 22 and 25.
+        ((0, 25), "0-3:a 3-4:b 4-5:c 5-7:a 7-25:b", "0-2:a:1.0 2-5:c:0.333 5-7:a:1.0 7-25:b:1.0"),
+        ((0, 10), "0-10:c", "0-10:c:1.0"),
+    ],
+)  # fmt: skip
+def test_phases(window: tuple[int, int], path: str, expected: str) -> None:
+    """What most of each tenth went through, of as much the last root; neighbours are one."""
+    roots = {name: Root("unit", number) for number, name in enumerate("abc")}
+    steps = []
+    for word in path.split():
+        cycles, _, name = word.partition(":")
+        start, end = map(int, cycles.split("-"))
+        steps.append(Step(start, end, roots[name]))
+    lines: Any = SimpleNamespace(first=window[0], last=window[1])
+    names = {root: name for name, root in roots.items()}
+    found = [
+        f"{start}-{end}:{names[root]}:{round(share, 4 if share > 0.9 else 3)}"
+        for start, end, root, share in phases(lines, steps)
+    ]
+    assert expected == " ".join(found)
+
+
+@pytest.mark.parametrize("status", ["completed", "deadlock", "error", "killed", "aborted", ""])
+def test_note_of_the_path(status: str) -> None:
+    """Only a run that completed is told whole."""
+    stopped = "of what happened until the run stopped"
+    assert ("" if status == "completed" else stopped) == path_note(status)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -16,9 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.reading import reader
 from fabric.analysis.trace.reading.integrity import FORMS
 from fabric.analysis.trace.table_file import read_table, write_table
 from fabric.shell.cli import main
+from fabric.timing.retiming.deriving import logged
 from tests.fabric.trace.recording import program, record
 from tests.profiles import examples, of_profile, spread
 
@@ -255,3 +259,210 @@ def test_narrow(steps: tuple[int, ...], kind: str, tmp_path: Path) -> None:
     found = read_table(file)
     assert (numbers.tolist(), (numbers > 0).tolist()) == (found["a"].tolist(), found["b"].tolist())
     assert np.int64 == found["a"].dtype
+
+
+_IS_TOO_LONG: Final = "a is of another length"
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "plain", "refusal"),
+    [
+        (2, "i1", b"\x01\xff", ""), (2, "i1", b"\x01", _IS_TOO_LONG), (0, "i1", b"", ""),
+        (2, "i1", b"\x01\x01\x01", _IS_TOO_LONG), (1, "i2", b"\x00\x01", ""),
+        (2, "b1", b"\x00\x01", ""), (2, "b1", b"\x00\x02", "a is neither true nor false"),
+        (0, "b1", b"", ""), (1, "text", b'["x"]', ""), (2, "text", b'["x"]', _IS_TOO_LONG),
+        (0, "text", b"[]", ""), (0, "text", b"[1]", "a is no list of texts"),
+        (1, "text", b'["x"', "a is no list of texts"),
+        (1, "text", b"\xff", "a is no list of texts"),
+        (1, "f8", bytes(8), "a is of no kind that a table has"), (1, "i1", b"\x01 more", "a is"),
+    ],
+)  # fmt: skip
+def test_columns(rows: int, kind: str, plain: bytes, refusal: str, tmp_path: Path) -> None:
+    """A column has as many values as the first line says, all of its kind."""
+    file, content = tmp_path / "a.table", zlib.compress(plain)
+
+    def write(content: bytes, times: int = 1, more: int = 0) -> None:
+        checksum = zlib.crc32(content * times) + more
+        columns = [["a", kind, len(content)]] * times
+        head = {"rows": rows, "columns": columns, "checksum": checksum}
+        file.write_bytes(json.dumps(head).encode() + b"\n" + content * times)
+
+    write(content)
+    if not refusal:
+        values: dict[str, list[Any]] = {
+            "i1": [1, 0], "i2": [256], "b1": [False, True], "text": ["x"],
+        }  # fmt: skip
+        expected = values[kind][:rows]
+        assert {"a": expected} == {name: its.tolist() for name, its in read_table(file).items()}
+        whole = file.read_bytes()
+        file.write_bytes(whole + b"x")
+        with pytest.raises(
+            ValueError, match=f"^it has {len(whole) + 1} bytes: expected {len(whole)}$"
+        ):
+            read_table(file)
+        for told, its, *how in (
+            ("a is of another length", content + b"x"), ("a is of another length", content[:-1]),
+            ("a cannot be inflated", b"x" + content), ("it has a column twice", content, 2),
+            ("its content is not what was written", content, 1, 1),
+        ):  # fmt: skip
+            write(its, *how)
+            with pytest.raises(ValueError, match=f"^{told}$"):
+                read_table(file)
+    else:
+        with pytest.raises(ValueError, match=f"^{refusal}"):
+            read_table(file)
+
+
+Given = tuple[dict[str, dict[str, np.ndarray]], np.ndarray, np.ndarray, Any, Any]
+
+
+@pytest.fixture(scope="module")
+def given_log(runs: dict[str, Path]) -> Given:
+    """Return what the rows of a run that got stuck in the compiled loop are derived from."""
+    found: list[Any] = []
+
+    def told(*given: Any) -> Any:
+        found.append(given)
+        return logged(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "logged", told)
+        assert Trace(runs["simplified_moe3"]).problems == []
+    (given,) = found
+    tables, transfers, operations, about, moment = given
+    assert (28, 31) == (len(about.units), len(about.channels))
+    assert (26, 70) == (len(tables["stages"]["taken"]), len(tables["templates"]["kind"]))
+    assert 2 == tables["stages"]["done"][23]
+    return tables, transfers, operations, about, moment
+
+
+_NONE: Final = "a number in it is none of a run"
+_PORTS: Final = "its ports are none of a run"
+_TEMPLATES: Final = "its templates are none of a run"
+_ABSENT: Final = "its templates are about ports that are not there"
+_STAGES: Final = "its stages are none of a run"
+_ROWS: Final = "rows of it are missing"
+_STUCK: Final = "what it says does not go on"
+_BURSTS: Final = "bursts of it are missing"
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "number", "refusal"),
+    [
+        ("ports.unit", -1, 28, _NONE), ("ports.unit", 0, -1, _NONE), ("ports.unit", 0, 2, _PORTS),
+        ("ports.output", 0, 2, _NONE), ("ports.output", 0, -1, _NONE),
+        ("ports.output", 0, 0, _ABSENT), ("ports.channel", 0, 31, _NONE),
+        ("ports.channel", 0, 30, _STUCK), ("ports.channel", 0, -2, _NONE),
+        ("ports.channel", 1, -1, _PORTS), ("ports.port", 0, 1, _PORTS),
+        ("ports.port", 6, 0, _PORTS),
+        ("templates.template", 0, -1, _NONE), ("templates.template", 0, 1, _TEMPLATES),
+        ("templates.template", -1, 99, ""), ("templates.template", -1, 100, _TEMPLATES),
+        ("templates.template", -1, 1 << 53, _NONE),
+        ("templates.kind", 0, -2, _NONE), ("templates.kind", 0, -1, _BURSTS),
+        ("templates.kind", 0, 13, _BURSTS), ("templates.kind", 0, 14, _NONE),
+        ("templates.kind", 0, 11, _TEMPLATES), ("templates.port", 0, -1, ""),
+        ("templates.port", 1, -1, _NONE), ("templates.port", 1, 1, _ABSENT),
+        ("templates.port", 1, 1 << 53, _NONE), ("templates.work", 0, -1, _NONE),
+        ("templates.work", 0, 1 << 53, _NONE), ("templates.amount", 0, 1 << 53, _NONE),
+        ("templates.amount", 0, -(1 << 53), _NONE), ("templates.code", 0, -1, ""),
+        ("templates.code", 0, -2, _NONE), ("templates.code", 0, (1 << 62) - 1, ""),
+        ("templates.code", 0, 1 << 62, _NONE), ("templates.stamp", 0, -2, _NONE),
+        ("templates.stamp", 0, 4, ""), ("templates.stamp", 0, 5, _NONE),
+        ("taken.stage", 0, -1, _NONE), ("taken.stage", 0, 26, _NONE),
+        ("taken.stage", 0, 25, _ROWS), ("taken.template", 0, 29, _NONE),
+        ("taken.template", 0, 50, _NONE), ("stages.taken", 1, 12, _ROWS),
+        ("stages.taken", 0, 1, _ROWS), ("stages.status", 0, -1, _NONE),
+        ("stages.status", 0, 3, _NONE), ("stages.status", 3, 2, _STUCK),
+        ("stages.done", 23, 99, _STAGES), ("stages.done", 23, -2, _STAGES),
+        ("stages.done", 23, 3, _STUCK), ("stages.done", 23, 1, ""),
+        ("stages.done", 23, 0, "its units are not where the run's were"),
+    ],
+)  # fmt: skip
+def test_log(column: str, row: int, number: int, refusal: str, given_log: Given) -> None:
+    """The log of the compiled loop is refused for a number that no run would have written."""
+    tables, transfers, operations, about, moment = given_log
+    table, _, name = column.partition(".")
+    assert number != tables[table][name][row]
+    damaged = {each: {key: its.copy() for key, its in of.items()} for each, of in tables.items()}
+    damaged[table][name][row] = number
+    if refusal:
+        with pytest.raises(ValueError, match=f"^{refusal}$"):
+            logged(damaged, transfers.copy(), operations.copy(), about, moment)
+    else:
+        logged(damaged, transfers.copy(), operations.copy(), about, moment)
+
+
+def test_rows_of_tasks(given_log: Given) -> None:
+    """Rows that tasks wrote fit those of the log: its units, its bursts and how far it was."""
+    tables, transfers, operations, about, moment = given_log
+    whole = logged(tables, transfers.copy(), operations.copy(), about, moment)
+
+    def refused(refusal: str, **other: Any) -> None:
+        its = {"transfers": transfers, "operations": operations, "moment": moment} | other
+        with pytest.raises(ValueError, match=f"^{refusal}$"):
+            logged(tables, its["transfers"].copy(), its["operations"].copy(), about, its["moment"])
+
+    assert {0, 8} == {*operations[:, 0].tolist()}
+    refused("there are other units", moment=moment._replace(cycles=moment.cycles[:-1]))
+    later = moment.cycles.copy()
+    later[1] += 1
+    refused("its units are not where the run's were", moment=moment._replace(cycles=later))
+    refused(_BURSTS, operations=operations[1:])
+    refused(_BURSTS, operations=np.concatenate([operations[:1], operations]))
+    # The last unit, which did nothing yet, may have no outputs.
+    fewer = {**tables, "ports": {name: its[:-2] for name, its in tables["ports"].items()}}
+    again = logged(fewer, transfers.copy(), operations.copy(), about, moment)
+    assert whole.operations.tolist() == again.operations.tolist()
+    # What task 2 stands at is its own to say.
+    later = moment.cycles.copy()
+    later[2] += 1
+    again = logged(
+        tables, transfers.copy(), operations.copy(), about, moment._replace(cycles=later)
+    )
+    assert whole.transfers.tolist() == again.transfers.tolist()
+    assert whole.operations.tolist() == again.operations.tolist()
+
+
+def test_held(runs: dict[str, Path]) -> None:
+    """Of an element that is held, and perhaps looked at, what has not happened is -1."""
+    (file,) = sorted((runs["pack_rows"] / "trace").glob("pending-*"))[-1:]
+    held = {name: its.tolist() for name, its in read_table(file).items()}
+    assert held["channel"]
+    assert {-1} == {*held["taken_order"], *held["taken_cycle"]}
+    seen = {*zip(held["seen_order"], held["seen_cycle"], held["receive_wait_cycles"], strict=True)}
+    assert (-1, -1, 0) in seen
+    assert all(min(each) >= 0 for each in seen - {(-1, -1, 0)})
+    assert min(held["sent_order"]) >= 0
+
+
+@pytest.mark.parametrize("how", ["whole", "no wait", "not its channel", "no channel"])
+def test_states_fit_what_is_waited_for(how: str, runs: dict[str, Path], tmp_path: Path) -> None:
+    """Who waits has a channel that it is an end of, and nobody else has: else both are left out."""
+    shutil.copytree(runs["pack_rows"], tmp_path / "run")
+    folder = tmp_path / "run" / "trace"
+    (number,) = (each.stem.partition("-")[2] for each in sorted(folder.glob("states-*"))[-1:])
+    states, waiting = (
+        read_table(folder / f"{name}-{number}.table") for name in ("states", "waiting")
+    )
+    channels = read_table(folder / "channels.table")
+    its, unit = waiting["channel"][0], waiting["unit"][0]
+    (at,) = np.flatnonzero(states["unit"] == unit)
+    assert states["waits_for"][at] in ("send", "receive")
+    ends = (channels["producer"] == unit) | (channels["consumer"] == unit)
+    if how == "no wait":
+        states["waits_for"][at] = ""
+    elif how == "not its channel":
+        waiting["channel"][0] = np.flatnonzero(~ends)[0]
+    elif how == "no channel":
+        waiting = {name: column[1:] for name, column in waiting.items()}
+    assert its in np.flatnonzero(ends)
+    write_table(folder / f"states-{number}.table", states)
+    write_table(folder / f"waiting-{number}.table", waiting)
+
+    trace = Trace(tmp_path / "run")
+    told = [] if how == "whole" else ["states and waiting do not fit together, they are left out"]
+    assert told == trace.problems
+    for table in ("recorded_states", "waiting"):
+        ((count,),) = trace.rows(f"SELECT count(*) FROM {table}")
+        assert (how == "whole") == (count > 0)
+    assert (how == "whole") is trace.has_state

@@ -18,6 +18,7 @@ from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.pages import figures, page
 from fabric.analysis.trace.pages.figures import edges, memory, most_held, states
 from fabric.analysis.trace.pages.page import write_page
+from fabric.analysis.trace.pages.parts import compressed, packed
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.messages.telling.causes import SHOWN, Cause
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
@@ -122,6 +123,7 @@ def test_most_held(trace: Trace) -> None:
     """A stretch has the highest level that a channel had in it."""
     levels = dict(occupancy(trace))
     at = edges(*trace.window, 20_000)
+    assert [] == most_held(trace, [], at)
     for entry in most_held(trace, [0, 1], at):
         held = np.zeros(trace.cycles + 1, np.int64)
         for level in levels.get(entry["channel"], []):
@@ -277,3 +279,10 @@ def _assert_same(whole: Data, part: Data) -> None:
                 assert read(part, owner) == read(whole, owner)
     for told in ("units", "channels", "charged", "path", "phases", "shares", "memory"):
         assert whole[told] == part[told]
+
+
+def test_letters() -> None:
+    """Columns take as many letters of a page as are said beforehand, but for what names them."""
+    numbers = np.random.default_rng(7).integers(0, 1 << 40, 5_000)
+    columns = {"a": numbers, "b": numbers[::-1].copy()}
+    assert len(packed({}, columns)) - 400 < compressed(columns) <= len(packed({}, columns))

@@ -146,6 +146,12 @@ class TestParts:
             f"--trace-window {window}: expected C0:C1, two cycles, the first not after the last"
         )
 
+    def test_windows(self) -> None:
+        """A window may be one cycle; without any there is none."""
+        assert TraceOptions((3, 3), "x*") == TraceOptions.parse("3:3", "x*")
+        assert TraceOptions((0, 12), None) == TraceOptions.parse("0:12", None)
+        assert TraceOptions(None, "x*") == TraceOptions.parse(None, "x*")
+
 
 class TestVocabulary:
     def test_tables(self, tmp_path: Path) -> None:

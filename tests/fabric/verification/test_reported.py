@@ -18,7 +18,7 @@ from fabric.analysis.trace.selection import TraceOptions
 from fabric.extend import Deadlock
 from fabric.messages.terminal.tables import print_sheet
 from fabric.runs.printing import report_sheet
-from fabric.runs.verification import Verification
+from fabric.runs.verification import Errors, Mismatch, OutputVerification, Verification
 from fabric.shell.cli import main
 from tests.fabric.trace.page_data import page_data
 from tests.fabric.verification.storing import storing
@@ -285,3 +285,73 @@ class TestWarnings:
         assert text(report)[-1] == f"warning: {warning}"
         found = report.as_json()
         assert ([warning], ("x",)) == (found["warnings"], found["verification"]["unexpected"])
+
+
+_BOUNDS = Errors(0.5, 0.25, 0.125)
+
+
+@pytest.mark.parametrize(
+    ("figures", "lines"),
+    [
+        ({"misfit": "too few", "is_stream": True}, ("stream y: too few",)),
+        ({"wanted_shape": (2, 4)}, ("output 'y' has shape [2, 3]: expected [2, 4]",)),
+        (
+            {"mismatched": 1, "absolute_error": 0.25, "places": (Mismatch((1, 2), 1.5, 2.0),)},
+            (
+                "output 'y': 1 of 6 elements wrong, largest error 0.25: "
+                "expected equal numbers (f4)",
+                "  [1, 2] is 1.5: expected 2",
+            ),
+        ),
+        (
+            {"mismatched": 3, "rtol": 0.125, "relative_error": 2.5, "absolute_error": 1.0,
+             "places": (Mismatch((0, 1), 1, 2, (7,)),), "elements": 1},
+            (
+                "output 'y': 3 of 1 element wrong, largest error 1, relative 2.5: "
+                "expected at most 0 + 0.125 * |wanted| (f4)",
+                "  tile [7] at [0, 1] is 1: expected 2",
+                "  2 more",
+            ),
+        ),
+        (
+            {"mismatched": 1, "atol": 0.5},
+            ("output 'y': 1 of 6 elements wrong, largest error 0: "
+             "expected at most 0.5 + 0 * |wanted| (f4)", "  1 more"),
+        ),
+        (
+            {"mismatched": 1, "atol": None, "rtol": 0.5, "bounds": _BOUNDS, "unit": 0.25,
+             "roundings": 0.5, "step": 0.125, "used": Errors(3.0, 3.0, 3.0)},
+            ("output 'y': 1 of 6 elements wrong, largest error 0: expected at most 0.5 of the "
+             "row's root mean square and of |wanted| (f4, 1 rounding of 0.25, "
+             "ties of numbers 0.125 apart)",
+             "  1 more"),
+        ),
+        (
+            {"bounds": _BOUNDS, "unit": 0.5, "roundings": 1.5, "used": Errors(0.5, 1.5, 3.0)},
+            ("output 'y': the errors of a row have a root mean square of 0.375 times that of what "
+             "is wanted: expected at most 0.25 (f4, 2 roundings of 0.5)",),
+        ),
+        (
+            {"bounds": _BOUNDS, "used": Errors(0.5, 1.0, 3.0), "is_stream": True},
+            ("stream y: the errors of its rows have a root mean square of 0.375 times that of what "
+             "is wanted: expected at most 0.125 (f4)",),
+        ),
+    ],
+)  # fmt: skip
+def test_sentences(figures: dict[str, Any], lines: tuple[str, ...]) -> None:
+    """Of a misfit, of a shape, of elements, of a row, of all rows; and what bounds follow from."""
+    about: dict[str, Any] = {"dtype": "f4", "shape": (2, 3), "wanted_shape": (2, 3), "elements": 6}
+    found = OutputVerification(output="y", **(about | figures))
+    assert lines == found.lines()
+    assert not found.agrees
+
+
+@pytest.mark.parametrize(
+    ("used", "agrees"), [((9, 1, 1), True), ((0, 1.01, 1), False), ((0, 1, 1.01), False)]
+)
+def test_agrees_at_the_bound(used: tuple[float, float, float], agrees: bool) -> None:
+    """What has used up its bound is right; elements are counted one by one."""
+    found = OutputVerification(
+        output="y", dtype="f4", shape=(1,), wanted_shape=(1,), used=Errors(*used)
+    )
+    assert agrees is found.agrees
