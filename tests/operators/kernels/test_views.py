@@ -268,3 +268,33 @@ def test_what_is_followed() -> None:
         assert tile == whole.tile
     sized = followed_whole((view(rows), view(Layout.tiled((4, 9), (4, 3)))), (1,), schedule)
     assert [((4, 6), (2, 6)), ((4, 9), (2, 9))] == [(each.shape, each.tile) for each in sized]
+
+
+@pytest.mark.parametrize(
+    ("shape", "wish", "tile"),
+    [
+        # Behind the first dimension that a tile has several of, all are whole: rows are neighbours.
+        ((4, 6, 5), (2, 6, 5), (2, 6, 5)),
+        ((4, 6, 5), (2, 3, 5), (1, 3, 5)),
+        ((4, 2, 6, 6), (2, 2, 6, 3), (2, 2, 6, 3)),
+        ((4, 2, 6, 5), (2, 2, 3, 5), (1, 1, 3, 5)),
+        ((4, 2, 6, 5), (1, 2, 3, 5), (1, 1, 3, 5)),
+        ((4, 2, 6, 5), (2, 1, 6, 5), (1, 1, 6, 5)),
+        # Or only one dimension has several: the rows are as far from each other everywhere.
+        ((4, 6, 5), (2, 1, 5), (2, 1, 5)),
+        ((4, 2, 6, 5), (2, 2, 1, 5), (2, 2, 1, 5)),
+        ((4, 2, 6, 6), (2, 1, 1, 3), (2, 1, 1, 3)),
+        ((4, 1, 6, 5), (2, 1, 6, 5), (2, 1, 6, 5)),
+        ((4, 1, 6, 5), (2, 1, 3, 5), (1, 1, 3, 5)),
+    ],
+)
+def test_tiles_of_memory_are_rectangles(
+    shape: tuple[int, ...], wish: tuple[int, ...], tile: tuple[int, ...]
+) -> None:
+    """Of a tensor as rows of its last dimension; what a kernel gives comes in any tiles."""
+    stored = View.of(Stored.of("w", shape, FLOAT, None))
+    given = View.of(Computed("x", shape, FLOAT, Layout.tiled(shape, shape)))
+    layout = Layout.tiled(shape, wish)
+    assert readable((stored,), layout, whole_rows=False).tile == tile
+    assert readable((given, stored), layout, whole_rows=True).tile == tile
+    assert readable((given,), layout, whole_rows=False).tile == wish
