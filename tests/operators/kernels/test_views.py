@@ -298,3 +298,38 @@ def test_tiles_of_memory_are_rectangles(
     assert readable((stored,), layout, whole_rows=False).tile == tile
     assert readable((given, stored), layout, whole_rows=True).tile == tile
     assert readable((given,), layout, whole_rows=False).tile == wish
+
+
+def test_what_is_followed_through_views() -> None:
+    """Rows and whole dimensions are as large as the views have them."""
+
+    def seen(shape: tuple[int, ...], tile: tuple[int, ...]) -> View:
+        return View.of(Computed("x", shape, FLOAT, Layout.tiled(shape, tile)))
+
+    # Rows come three by three, of two tensors; their columns are their own.
+    rows = [seen((6, cols), (3, cols)).reshaped((2, 3, cols)) for cols in (4, 5)]
+    assert (1, 3, 9) == followed_rows(rows, (2, 3, 9), Schedule()).tile
+    # One that is stored, or repeated, does not say how; the other one does.
+    stored = View.of(Stored.of("w", (2, 3, 5), FLOAT, None))
+    again = View.of(Computed("x", (2, 3, 5), FLOAT, Layout.tiled((2, 3, 5), (2, 3, 5)).again(2)))
+    for last in (stored, again, seen((2, 3, 5), (2, 3, 1))):
+        assert (1, 3, 9) == followed_rows((rows[0], last), (2, 3, 9), Schedule()).tile
+        found = followed_whole((rows[0], last), (2,), Schedule())
+        assert [(1, 3, 4), (1, 3, 5)] == [each.tile for each in found]
+    plain = seen((4, 6), (2, 6)), View.of(Stored.of("w", (4, 6), FLOAT, None))
+    for views in (plain, plain[::-1]):
+        assert [(2, 6)] * 2 == [each.tile for each in followed_whole(views, (1,), Schedule())]
+
+    # Three rows that are no tile of what is there, and rows that never are one.
+    heads = seen((6, 4), (6, 4)).reshaped((2, 3, 4)).permuted((1, 2, 0)).reshaped((2, 3, 4))
+    assert (1, 1, 9) == followed_rows((heads,), (2, 3, 9), Schedule(tile_rows=3)).tile
+    across = seen((6, 4), (6, 4)).reshaped((4, 6)).permuted((1, 0)).reshaped((4, 6))
+    assert (1, 9) == followed_rows((across,), (4, 9), Schedule(tile_rows=1)).tile
+    parts = seen((4, 6), (4, 6)).reshaped((4, 2, 3)).permuted((2, 0, 1)).reshaped((8, 3))
+    assert (8, 3) == followed_whole((parts,), (1,), Schedule(tile_rows=4))[0].tile
+
+    # Of twelve columns six are two whole rows and three one; two and four are none of one.
+    turned = seen((6, 4), (6, 4)).permuted((1, 0)).reshaped((12, 2)).permuted((1, 0))
+    for wish, cols in ((12, 12), (6, 6), (4, 1), (3, 3), (2, 1)):
+        (layout,) = followed_whole((turned,), (0,), Schedule(tile_cols=wish))
+        assert (2, cols) == layout.tile
