@@ -20,6 +20,8 @@ from operators.kernels.following import (
     followed_whole,
     readable,
     rows_layout,
+    with_cols,
+    with_sizes,
 )
 from operators.kernels.kernel import Operand
 from operators.kernels.schedule import Schedule, divisors, fit
@@ -333,3 +335,14 @@ def test_what_is_followed_through_views() -> None:
     for wish, cols in ((12, 12), (6, 6), (4, 1), (3, 3), (2, 1)):
         (layout,) = followed_whole((turned,), (0,), Schedule(tile_cols=wish))
         assert (2, cols) == layout.tile
+
+
+def test_other_sizes_of_a_walk() -> None:
+    """What is whole begins at 0 and has no loop; the other dimensions are walked as before."""
+    walk = Layout((9, 8, 9), (2, 1, 3), (4, 3, 2), (2, 2, 3), (0, 1, 2), (1, 3, 3))
+    rows = Layout((9, 8, 5), (2, 1, 5), (4, 3), (2, 2), (0, 1), (1, 3, 0))
+    assert rows == with_cols(walk, 5)
+    middle = Layout((9, 7, 9), (2, 7, 3), (4, 2), (2, 3), (0, 2), (1, 0, 3))
+    assert middle == with_sizes(walk, (1,), [7])
+    outer = Layout((4, 8, 5), (4, 1, 5), (3,), (2,), (1,), (0, 3, 0))
+    assert outer == with_sizes(walk, (0, 2), [4, 5])
