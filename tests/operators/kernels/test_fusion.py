@@ -193,7 +193,9 @@ def local(name: str, operands: Sequence[Operand], *functions: str) -> RowLocal:
     """A kernel that does one function of all operands, and then one of what that gives."""
     steps = [
         Pointwise(
-            tuple(range(len(operands))) if not number else (len(operands) + number - 1,), FLOAT, each
+            tuple(range(len(operands))) if not number else (len(operands) + number - 1,),
+            FLOAT,
+            each,
         )
         for number, each in enumerate(functions)
     ]
@@ -266,4 +268,7 @@ def test_which_chains_are_merged(layout: Layout, outputs: int, again: bool, merg
     merge_chains(model)
 
     names = [each.name for each in model.kernels]
-    assert names == [*(["second"] if merged else ["first", "second"]), *(["again"] if again else [])]
+    assert names == [
+        *(["second"] if merged else ["first", "second"]),
+        *(["again"] if again else []),
+    ]

@@ -73,9 +73,10 @@ def test_pass_in_the_largest_rectangles(
     nodes = program.nodes[1:]
     (stored,) = (each for each in nodes if each.operator.off_chip == "write" and each.output_types)
     (loaded,) = (each for each in nodes if each.operator.off_chip == "read")
-    passing = [each for each in (stored.input_types[-1].value, loaded.output_types[0].value)]
-    assert all(isinstance(each, TileType) for each in passing)
-    assert tiles == tuple((each.rows, each.cols) for each in passing)
+    before, behind = stored.input_types[-1].value, loaded.output_types[0].value
+    assert isinstance(before, TileType)
+    assert isinstance(behind, TileType)
+    assert tiles == ((before.rows, before.cols), (behind.rows, behind.cols))
 
 
 def test_what_memory_can_give() -> None:
