@@ -107,6 +107,7 @@ def test_cache_as_models_see_it() -> None:
         # Columns of single rows.
         (((2, 4, 6), (2, 4, 9)), 2, 16, (1, 1, 3)),
         (((4, 6), (4, 12), (4, 8)), 1, 16, (1, 2)),
+        (((4, 12), (4, 8)), 1, 16, (1, 4)),
     ],
 )
 def test_tiles_of_the_whole(
@@ -143,6 +144,8 @@ def test_parts_through_each_view() -> None:
     joined = Concatenated("y", whole, FLOAT, Layout.tiled(whole, whole), parts, 2)
     view = View.of(joined).expanded((2, 3, 5, 6))
     assert [(2, 3, 5, 2), (2, 3, 5, 4)] == [each.shape for each in parts_of(view, 3)]
+    wide = View.of(joined).permuted((0, 2, 1)).expanded((3, 6, 7))
+    assert [(3, 2, 7), (3, 4, 7)] == [each.shape for each in parts_of(wide, 1)]
     turned = view.permuted((3, 0, 2, 1))
     assert [(2, 2, 5, 3), (4, 2, 5, 3)] == [each.shape for each in parts_of(turned, 0)]
     split = turned.reshaped((6, 10, 3, 1))
@@ -152,9 +155,9 @@ def test_parts_through_each_view() -> None:
     assert [(2, 6, 2, 1), (4, 6, 2, 1)] == [each.shape for each in found]
     for part, shape in zip(found, shapes, strict=True):
         array = np.arange(math.prod(shape)).reshape(shape)
-        wide = np.broadcast_to(array, (2, 3, 5, shape[-1])).transpose(3, 0, 2, 1)
-        wide = wide.reshape(shape[-1], 10, 3, 1)[:, 4:10, 1:3]
-        np.testing.assert_array_equal(wide, _seen(part, array))
+        seen = np.broadcast_to(array, (2, 3, 5, shape[-1])).transpose(3, 0, 2, 1)
+        seen = seen.reshape(shape[-1], 10, 3, 1)[:, 4:10, 1:3]
+        np.testing.assert_array_equal(seen, _seen(part, array))
     # A part of the dimension itself, and one that is of several parts, are of one piece.
     for whole_view in (cut.sliced(0, 1, 2), split.reshaped((60, 3))):
         for dim in range(len(whole_view.shape)):

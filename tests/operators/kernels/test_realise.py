@@ -15,12 +15,14 @@ from typing_extensions import override
 
 from fabric import Layout, Program, Report, Stream, simulate
 from operators import Add, LinearOffChipStore, Map, RandomOffChipStore, SiLU
+from operators.kernels.fusion import buffer_bytes
 from operators.kernels.kernel import Kernel, Operand, Streams
-from operators.kernels.model import Model
+from operators.kernels.model import Model, load, times_loaded
 from operators.kernels.off_chip import Store
 from operators.kernels.realise import realised
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, Stored, View
+from operators.shape import redimensioned
 from tests.profiles import examples
 
 FLOAT = np.dtype(np.float32)
@@ -259,7 +261,7 @@ def test_summary(
     small = [2 * 16] + ([2 * 24, 2 * 8, 2 * 8] if through < 3 else [2 * 8, 2 * 24, 2, 2 * 8])
     channels, unfused = sum(large + small), 2 * 96 + 48
     moved = 192 * (through >= 2) + 96 * (through == 3)
-    assert {key: value() for key, value in program.extra.items()} == {  # type: ignore[operator]
+    assert {key: value() for key, value in program.extra.items()} == {
         "kernels": 7,
         "kernel_groups": groups,
         "largest_group_buffer_bytes": largest,
@@ -277,3 +279,69 @@ def test_summary(
     depths = {name: program.depth_of(name) for name in ("b.0", "add_1.0", "add_1.1", "q.0")}
     assert depths == {"b.0": 3, "add_1.0": 3, "add_1.1": 2, "q.0": 2}
     assert simulate(program, mode="timing").off_chip_traffic_bytes == 2 * (96 + 48) + moved
+
+
+@pytest.mark.parametrize(
+    ("loops", "times", "kept"),
+    [
+        # Loops over two tiles, and those that read again around them and inside.
+        ([(2, 0)], 1, (0, 0)),
+        ([(3, None), (2, 0)], 3, (2, 0)),
+        ([(2, 0), (3, None)], 1, (1, 1)),
+        ([(3, None), (2, 0), (5, None)], 3, (2, 1)),
+        ([(3, None), (5, None), (2, 0)], 15, (2, 0)),
+    ],
+)
+def test_what_is_loaded_again(
+    loops: list[tuple[int, int | None]], times: int, kept: tuple[int, int]
+) -> None:
+    """All tiles are kept in a buffer, or loaded again; the same one at once is kept anyway."""
+    data = np.arange(24, dtype=FLOAT).reshape(4, 6)
+    trips, dims = zip(*loops, strict=True)
+    steps = tuple(1 if dim is None else 2 for dim in dims)
+    layout = Layout((4, 6), (2, 6), trips, steps, dims)
+    view = View.of(Stored.of("x", (4, 6), FLOAT, data.copy))
+    for resident, spilled, often in (
+        (True, False, 1),
+        (True, True, times),
+        (False, False, times),
+        (False, True, times),
+    ):
+        operand = Operand(view, layout, resident=resident)
+        assert often == times_loaded(operand, spilled=spilled)
+        if spilled:
+            continue
+        with Program("loaded", mode="functional") as program:
+            stream = load("x", operand)
+            assert (1, *trips) == stream.shape
+            LinearOffChipStore("y")(redimensioned(stream, (1, layout.count, 1)))
+        tiles = [data[place[0] : place[0] + 2] for place in layout.offsets()]
+        program.expect(y=partial(np.concatenate, tiles))
+        report = simulate(program)
+        assert report.verified
+        assert report.off_chip_traffic_bytes == often * data.nbytes + layout.count * 48
+        # Two buffers, and the tile that comes.
+        tiles_kept = kept[not resident]
+        held = (2 * tiles_kept + 1) * 48 if tiles_kept else 0
+        assert held == buffer_bytes(program, range(len(program.nodes)))
+
+
+def test_converters_that_are_shared() -> None:
+    """Readers of one layout have one, however it is spelled; not where they read tiles again."""
+    rows, columns = Layout.tiled((4, 6), (2, 6)), Layout.tiled((4, 6), (4, 3))
+    spelled = Layout((4, 6), (4, 3), (1, 2, 1), (4, 3, 1), (0, 1, None))
+    again = Layout((4, 6), (4, 3), (3, 2), (1, 3), (None, 1))
+
+    def wired(*layouts: Layout) -> tuple[int, list[str]]:
+        x = View.of(Stored.of("x", (4, 6), FLOAT, None))
+        given_ = Added("given", [x, x], rows)
+        source = View.of(given_.results[0])
+        readers = [Added(f"r{n}", [source], layout) for n, layout in enumerate(layouts)]
+        program = realised("shared", Model([given_, *readers]), Schedule())
+        names = [node.name for node in program.nodes]
+        return sum("bufferize" in each for each in names), names
+
+    assert wired(columns)[0] == wired(columns, columns)[0] == wired(columns, spelled)[0] == 1
+    assert wired(columns, again)[0] == wired(again, again)[0] == 2
+    assert wired(rows, rows)[0] == 0
+    assert wired(rows)[1][:2] == ["given_load_x_0", "given_load_x_1"]

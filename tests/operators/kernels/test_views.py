@@ -346,3 +346,47 @@ def test_other_sizes_of_a_walk() -> None:
     assert middle == with_sizes(walk, (1,), [7])
     outer = Layout((4, 8, 5), (4, 1, 5), (3,), (2,), (1,), (0, 3, 0))
     assert outer == with_sizes(walk, (0, 2), [4, 5])
+
+
+def test_no_walk_of_what_is_there() -> None:
+    """A view that only single elements in no nest of loops could give: the message says so."""
+    source = Computed("x", (2, 3), FLOAT, Layout.tiled((2, 3), (2, 3)))
+    layout = Layout.tiled((2, 3), (1, 1), (1, 0))
+    operand = Operand(View.of(source).permuted((1, 0)).reshaped((2, 3)), layout)
+    with pytest.raises(ShapeError) as caught:
+        operand.pulled()
+    assert caught.value.message == (
+        f"x [2, 3] is read as [2, 3] in {layout}: expected a walk that tiles of the tensor can make"
+    )
+
+
+def test_views_that_change_nothing() -> None:
+    """The whole of a dimension, the same shape, and there and back again is the tensor itself."""
+    source = Computed("x", (2, 3, 4), FLOAT, Layout.tiled((2, 3, 4), (1, 3, 4)))
+    plain = View.of(source)
+    assert plain.permuted((0, 1, 2)) is plain
+    assert plain.reshaped((2, 3, 4)) is plain
+    assert plain.expanded((2, 3, 4)) is plain
+    assert plain.sliced(1, 0, 3) is plain
+    assert plain.permuted((1, 2, 0)).permuted((2, 0, 1)).is_plain
+    assert not plain.permuted((1, 2, 0)).permuted((1, 2, 0)).is_plain
+    assert len(plain.permuted((1, 2, 0)).permuted((1, 2, 0)).steps) == 1
+    for first, count in ((0, 2), (1, 2), (1, 1)):
+        assert plain.sliced(1, first, count).shape == (2, count, 4)
+        assert len(plain.sliced(1, first, count).steps) == 1
+
+
+def test_through_the_views_of_another() -> None:
+    """A tensor of the same shape is seen as the other one is, stored or computed."""
+    array = np.arange(24.0, dtype=FLOAT).reshape(4, 6)
+    layout = Layout.tiled((4, 6), (2, 6))
+    view = View.of(Computed("x", (4, 6), FLOAT, layout)).permuted((1, 0)).reshaped((3, 2, 4))
+    view = view.sliced(0, 1, 2).expanded((5, 2, 2, 4))
+    computed = View.of(Computed("y", (4, 6), FLOAT, layout)).again(view)
+    assert (view.shape, view.steps) == (computed.shape, computed.steps)
+    stored = View.of(Stored.of("w", (4, 6), FLOAT, lambda: array)).again(view)
+    expected = np.broadcast_to(array.T.reshape(3, 2, 4)[1:3], (5, 2, 2, 4))
+    np.testing.assert_array_equal(expected, stored.array())
+    assert isinstance(stored.source, Stored)
+    assert stored.source.base is not None
+    assert stored.source.base.shape == (4, 6)
