@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fabric import Layout
+from fabric import Layout, simulate
 from operators.kernels.concatenate import Concatenate, Concatenated, parts_of
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, View
+from operators.reassemble import Reassemble
+from tests.operators.kernels.driving import driven
 from tests.profiles import examples
 
 FLOAT = np.dtype(np.float32)
@@ -162,3 +164,19 @@ def test_parts_through_each_view() -> None:
     for whole_view in (cut.sliced(0, 1, 2), split.reshaped((60, 3))):
         for dim in range(len(whole_view.shape)):
             assert (whole_view,) == parts_of(whole_view, dim)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_put_together(dim: int, rows: int) -> None:
+    """Parts of two sizes one behind the other, tile by tile: one operator and its selectors."""
+    shapes = [tuple(size if axis == dim else 4 for axis in range(3)) for size in (2, 4, 2)]
+    arrays = [np.arange(math.prod(each)).reshape(each) + 100.0 * n for n, each in enumerate(shapes)]
+    parts = [View.of(_computed(shape)) for shape in shapes]
+    kernel = Concatenate.of("y", parts, dim, Schedule(tile_rows=rows))
+    data = {part.source: array for part, array in zip(parts, arrays, strict=True)}
+    program = driven(kernel, data, lambda: np.concatenate(arrays, axis=dim))
+    report = simulate(program)
+    assert report.verified
+    assert report.off_chip_traffic_bytes == 2 * 4 * 8 * 16
+    assert sum(isinstance(each.operator, Reassemble) for each in program.nodes) == 1

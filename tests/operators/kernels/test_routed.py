@@ -124,6 +124,7 @@ def test_where_forms_meet() -> None:
     ):
         assert any_ == common_form(forms, whole_rows=False)
         assert whole == common_form(forms, whole_rows=True)
+    assert "rows of tokens at their experts" == str(tiled)
 
 
 TOKENS, EXPERTS = 5, 4

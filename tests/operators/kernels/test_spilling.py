@@ -61,6 +61,12 @@ def test_such_tiles_are_none_of_memory() -> None:
             Layout((12, 9), (2, 4), (6, 2), (2, 2), (0, 1), (0, 3)),
             ((1, 3), (1, 1)),
         ),
+        # Two rows that begin behind the first one, of which a row is one of memory.
+        (
+            Layout((6, 4), (2, 4), (2,), (2,), (0,), (1, 0)),
+            Layout((6, 4), (2, 2), (2, 2), (2, 2), (0, 1), (2, 0)),
+            ((1, 4), (2, 2)),
+        ),
     ],
 )
 def test_pass_in_the_largest_rectangles(
