@@ -13,11 +13,12 @@ from typing_extensions import override
 
 from fabric import CapacityError, Layout
 from operators.functions.steps import Placed, Pointwise
-from operators.kernels.fusion import Buffer, Fusion, Needs, fused, merge_chains
+from operators.kernels.fusion import Buffer, Fusion, Needs, fused, merge_chains, needs_of
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.model import Model
 from operators.kernels.row_local import RowLocal, row_local
 from operators.kernels.tensors import Computed, Opaque, Source, Stored, View
+from tests.operators.kernels.test_realise import Added
 
 LAYOUT = Layout.tiled((4, 4), (2, 2))
 FLOAT = np.dtype(np.float32)
@@ -272,3 +273,32 @@ def test_which_chains_are_merged(layout: Layout, outputs: int, again: bool, merg
         *(["second"] if merged else ["first", "second"]),
         *(["again"] if again else []),
     ]
+
+
+def test_needs() -> None:
+    """Buffers of two tiles of 48 bytes and of one, and of six of 16 bytes that two share."""
+    stored = View.of(Stored.of("x", (4, 6), FLOAT, None))
+    often = Layout((4, 6), (2, 6), (3, 2, 5), (1, 2, 1), (None, 0, None))
+    columns = Layout.tiled((4, 6), (4, 2), (1, 0))
+    again = Added("again", [stored], often)
+    first = Added("first", [stored], ROWS)
+    given_ = View.of(first.results[0])
+    second = Added("second", [given_], columns)
+    third = Added("third", [given_, View.of(second.results[0])], columns)
+    model = Model([again, first, second, third])
+
+    needs = needs_of(model)
+
+    assert dict.fromkeys(model.kernels, 0) == needs.kernels
+
+    def sizes(kernel: Kernel) -> list[tuple[int, int, bool]]:
+        found = [needs.operands[each] for each in kernel.operands]
+        return [(each.size_bytes, each.spilled_bytes, each.spillable) for each in found]
+
+    # A buffer is there twice, and a tile comes: where nothing is kept, the one read at once stays.
+    assert [((2 * 2 + 1) * 48, (2 * 1 + 1) * 48, True)] == sizes(again)
+    assert [(0, 0, True)] == sizes(first)
+    assert [((2 * 6 + 1) * 16, 0, True)] == sizes(second)
+    assert [((2 * 6 + 1) * 16, 0, True), (0, 0, True)] == sizes(third)
+    shared, other = (needs.operands[each].shared_by for each in third.operands)
+    assert needs.operands[second.operands[0]].shared_by == shared != other

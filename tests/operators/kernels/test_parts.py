@@ -148,6 +148,10 @@ def test_parts_through_each_view() -> None:
     assert [(2, 3, 5, 2), (2, 3, 5, 4)] == [each.shape for each in parts_of(view, 3)]
     wide = View.of(joined).permuted((0, 2, 1)).expanded((3, 6, 7))
     assert [(3, 2, 7), (3, 4, 7)] == [each.shape for each in parts_of(wide, 1)]
+    before = parts_of(wide.sliced(0, 1, 2), 1)
+    assert [(2, 2, 7), (2, 4, 7)] == [each.shape for each in before]
+    often = parts_of(View.of(joined).expanded((2, 3, 4, 3, 1, 6)), 5)
+    assert [(2, 3, 4, 3, 1, 2), (2, 3, 4, 3, 1, 4)] == [each.shape for each in often]
     turned = view.permuted((3, 0, 2, 1))
     assert [(2, 2, 5, 3), (4, 2, 5, 3)] == [each.shape for each in parts_of(turned, 0)]
     split = turned.reshaped((6, 10, 3, 1))

@@ -98,8 +98,17 @@ def test_layouts_of_states() -> None:
     assert (1, 1) == (number.tiles, Behind("b", number, View.of(number.result)).result.layout.count)
 
 
-def looped(w: np.ndarray, first: np.ndarray, *, turned: bool = False) -> Model:
-    """Add a part of ``w`` to a state in each step, of the steps from the last one on."""
+def looped(
+    w: np.ndarray, first: np.ndarray, *, turned: bool = False, by_steps_again: bool = False
+) -> Model:
+    """Add a part of ``w`` to a state in each step, of the steps from the last one on.
+
+    Args:
+        w: of each step.
+        first: the state before the first one.
+        turned: what is made of it is read across all steps.
+        by_steps_again: what is read so is given step by step.
+    """
     steps, *shape = w.shape
     states = States("states", stored(first), steps, 2)
     coming = Entrance("coming", stored(w), steps, 2)
@@ -110,6 +119,8 @@ def looped(w: np.ndarray, first: np.ndarray, *, turned: bool = False) -> Model:
     if turned:
         across = Layout(w.shape, (steps, 1, shape[1]), (shape[0],), (1,), (1,))
         late = Added("late", [made, stored(w)], across)
+        if by_steps_again:
+            late.results = (Computed("late", w.shape, FLOAT, layout),)
         made = View.of(late.results[0])
     behind = Behind("behind", states, made)
     loop = Recurrence(steps, "model.py", 7, {0: states}, {0: behind})
@@ -150,9 +161,15 @@ def test_a_loop_as_reports_have_it() -> None:
     assert said["largest_group_buffer_bytes"] == (2 * 6 + 1) * 48
 
 
-def test_a_kernel_that_waits_for_a_later_step() -> None:
-    """It is named, with the loop and its place in the model."""
-    model = looped(np.ones((3, 4, 6), FLOAT), np.ones((4, 6), FLOAT), turned=True)
+@pytest.mark.parametrize("by_steps_again", [False, True])
+def test_a_kernel_that_waits_for_a_later_step(by_steps_again: bool) -> None:
+    """It is named, with the loop and its place in the model, whatever it gives."""
+    model = looped(
+        np.ones((3, 4, 6), FLOAT),
+        np.ones((4, 6), FLOAT),
+        turned=True,
+        by_steps_again=by_steps_again,
+    )
     with pytest.raises(OutOfStepError) as caught:
         check_loops(model)
     assert ("model.py", 7) == (caught.value.file, caught.value.line)
