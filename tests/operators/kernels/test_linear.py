@@ -11,13 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Layout, Program, Report, simulate
-from operators import Accum
+from operators import Accum, LinearOffChipLoad, Map
+from operators.bufferize import Bufferize
+from operators.expand import Repeat
 from operators.kernels.kernel import Kernel
 from operators.kernels.model import Model, wire
 from operators.kernels.off_chip import Gather, Store
 from operators.kernels.product import Product, batched, linear
 from operators.kernels.schedule import Order, Schedule
 from operators.kernels.tensors import Computed, Stored, View
+from operators.of_the_fabric import Broadcast
+from operators.reassemble import Reassemble
 from tests.profiles import examples
 
 FLOAT32 = np.dtype(np.float32)
@@ -403,3 +407,45 @@ def test_how_products_of_batches_are_tiled(given_: dict[str, Any], plan: tuple[A
 
     nest = kernel.nest
     assert plan == (nest.order, nest.left.tile, nest.cols, kernel.transposed, nest.trips)
+
+
+@pytest.mark.parametrize(
+    ("given_", "size", "counts"),
+    [
+        # Repeat, Broadcast, Accum, Map, Reassemble, Bufferize and loads. All rows in one tile:
+        # they are repeated for each tile of weights, and nothing is kept.
+        ({"tile_rows": 4}, 16, (1, 0, 0, 1, 0, 0, 2)),
+        ({"tile_rows": 4, "tile_cols": 16}, 16, (0, 0, 0, 1, 0, 0, 2)),
+        # Rows are kept, and a tile of weights is repeated; or a tile of rows is.
+        ({"order": "weight"}, 16, (1, 0, 0, 1, 0, 1, 2)),
+        ({}, 16, (1, 0, 0, 1, 0, 0, 2)),
+        ({"tile_cols": 16}, 16, (0, 0, 0, 1, 0, 0, 2)),
+        ({"order": "output"}, 16, (0, 0, 1, 0, 0, 0, 2)),
+        ({"order": "output", "tile_inner": 8}, 16, (1, 0, 0, 1, 0, 0, 2)),
+        # What is added is loaded, and kept for the next tile of rows.
+        ({"tile_rows": 4, "bias": True}, 16, (1, 0, 0, 2, 0, 0, 3)),
+        ({"bias": True}, 16, (1, 0, 0, 2, 0, 1, 3)),
+        ({"order": "output", "bias": True}, 16, (0, 0, 1, 1, 0, 1, 3)),
+        # Units have weights and sums of their own, and the same rows.
+        ({"tile_rows": 4, "units": 2}, 16, (0, 1, 0, 2, 1, 0, 3)),
+        ({"tile_rows": 4, "units": 2}, 32, (2, 1, 0, 2, 1, 0, 3)),
+        ({"tile_rows": 4, "units": 2, "bias": True}, 32, (2, 1, 0, 4, 1, 0, 5)),
+        ({"order": "weight", "units": 2}, 32, (2, 1, 0, 2, 1, 1, 3)),
+        # Padding is cut off whole rows, which are put together first.
+        ({"tile_rows": 4}, 97, (1, 0, 1, 2, 0, 0, 2)),
+        ({}, 97, (1, 0, 1, 2, 0, 0, 2)),
+        ({"order": "weight"}, 97, (1, 0, 1, 2, 0, 2, 2)),
+    ],
+)
+def test_operators(given_: dict[str, Any], size: int, counts: tuple[int, ...]) -> None:
+    """As few as an order takes, for 4 x 8 in tiles of two rows and four of the inner dimension."""
+    wishes = {"tile_rows": 2, "tile_cols": 8, "tile_inner": 4, "order": "row"} | given_
+    bias = stored("bias", (size,)) if wishes.pop("bias", False) else None
+    schedule = Schedule(**wishes)
+    kernel = linear("p", stored("x", (4, 8)), stored("w", (size, 8)), bias, FLOAT32, schedule)
+    program = program_of(kernel, schedule=schedule)
+
+    kinds = Repeat, Broadcast, Accum, Map, Reassemble, Bufferize, LinearOffChipLoad
+    operators = [node.operator for node in program.nodes]
+    assert counts == tuple(sum(isinstance(each, kind) for each in operators) for kind in kinds)
+    assert simulate(program, mode="timing").status == "completed"

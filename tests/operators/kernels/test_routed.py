@@ -143,7 +143,8 @@ def mixed(regions: int, tile_rows: int | None, *, whole: bool) -> Program:
     Args:
         regions: that share the experts.
         tile_rows: of a tile; None for all rows of an expert.
-        whole: what is between is computed of whole rows, and so is the product behind it.
+        whole: what is between is computed of whole rows, and so is the product behind it; rows
+            come one by one.
     """
     dtype = np.dtype(np.float32)
     x, first, second = numbers(TOKENS, 4), numbers(EXPERTS, 4, 6), numbers(EXPERTS, 6, 8)
@@ -165,7 +166,12 @@ def mixed(regions: int, tile_rows: int | None, *, whole: bool) -> Program:
     stored = View.of(Stored.of("x", x.shape, dtype, lambda: x))
     dealt = rows("rows", 4, Routed(route, Spread.ROWS))
     deal = Deal(
-        "deal", route, Operand(stored, Layout.tiled(x.shape, (5, 4))), lambda: CHOICE, None, dealt
+        "deal",
+        route,
+        Operand(stored, Layout.tiled(x.shape, (1 if whole else 5, 4))),
+        lambda: CHOICE,
+        None,
+        dealt,
     )
     pack = Pack("pack", read(dealt), tile_rows, rows("packed", 4, packed))
     wide = rows("wide", 6, tiled)
@@ -217,7 +223,7 @@ def test_what_is_read_and_wired(regions: int, tile_rows: int | None, whole: bool
     assert [sum(isinstance(each, kind) for each in operators) for kind in kinds] == [
         shared,
         1 + shared,
-        1 + EXPERTS,
+        (not whole) + EXPERTS,
         (1 + whole) * regions,
         EXPERTS + (1 + whole) * regions + 1,
         (2 + whole) * regions,
