@@ -439,7 +439,8 @@ def test_how_products_of_batches_are_tiled(given_: dict[str, Any], plan: tuple[A
 )
 def test_operators(given_: dict[str, Any], size: int, counts: tuple[int, ...]) -> None:
     """As few as an order takes, for 4 x 8 in tiles of two rows and four of the inner dimension."""
-    wishes = {"tile_rows": 2, "tile_cols": 8, "tile_inner": 4, "order": "row"} | given_
+    wishes: dict[str, Any] = {"tile_rows": 2, "tile_cols": 8, "tile_inner": 4, "order": "row"}
+    wishes |= given_
     bias = stored("bias", (size,)) if wishes.pop("bias", False) else None
     schedule = Schedule(**wishes)
     kernel = linear("p", stored("x", (4, 8)), stored("w", (size, 8)), bias, FLOAT32, schedule)
