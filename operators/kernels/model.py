@@ -143,9 +143,7 @@ def _is_by_steps(kernel: Kernel, around: tuple[Kernel, ...], loop: Recurrence) -
     for operand in kernel.operands:
         if operand.view.source not in made or kernel in loop.states.values():
             continue
-        if not isinstance(operand.view.source, Computed):
-            return False
-        joint = joint_of(operand)
+        joint = joint_of(operand)  # who gives another form is in front, and has been refused
         if not joint.convertible or not is_by_steps(joint.pulled.layout, loop.steps):
             return False
     if kernel in loop.behind.values():

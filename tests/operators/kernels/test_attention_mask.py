@@ -10,11 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fabric import Layout
+from fabric import Layout, simulate
 from operators.kernels.attention import plan_attention
 from operators.kernels.attention_keys import Heads, Mask, Part, Visits, causal, visits
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, Stored, View
+from operators.map import Map
+from operators.off_chip_load import RandomOffChipLoad
+from operators.partition import Partition
+from operators.reassemble import Reassemble
+from operators.sources import Consumer, RaggedIntegers
+from tests.operators.kernels.driving import driven
 from tests.profiles import examples
 
 SIZES = st.integers(1, 3)
@@ -187,3 +193,73 @@ def test_tiles_of_keys(keys: int, wish: int, columns: int, padded: int) -> None:
     shared = _view(2, 2, 1, keys, 8).expanded((2, 2, 3, keys, 8)).reshaped((2, 6, keys, 8))
     assert Heads(2, 2, 3, 20, 4, columns) == heads(shared)
     assert max(columns, wish) == heads(shared, _view(2, 6, 2 * wish, 8)).columns
+
+
+def _sees(*keys: slice, offset: int | None = None) -> Mask:
+    """Return the mask of four queries that see some of eight keys, each up to ``offset`` behind."""
+    array = np.zeros((1, 1, 4, 8), np.bool_)
+    for each in keys:
+        array[..., each] = True
+    if offset is not None:
+        array &= np.arange(8) <= np.arange(4)[:, None] + offset
+    return _mask(array)
+
+
+ALL, FIRST, NOT_ONE, NOT_TWO = slice(8), slice(4), slice(1, 8), slice(1, 7)
+
+
+@pytest.mark.parametrize(
+    ("places", "mask", "regions", "counts"),
+    [
+        # Loads by address, Partition, Reassemble, Consumer, RaggedIntegers and Map.
+        ("s", None, 1, (2, 0, 0, 0, 0, 3)),
+        ("s", _sees(ALL), 1, (2, 0, 0, 0, 0, 3)),
+        ("s", _sees(FIRST), 1, (2, 0, 0, 0, 0, 3)),
+        ("c", None, 1, (0, 0, 0, 0, 0, 3)),
+        # Masks are one load and one Map more; tiles that need none pass by.
+        ("s", _sees(NOT_TWO), 1, (3, 0, 0, 0, 0, 4)),
+        ("s", _sees(NOT_ONE), 1, (3, 1, 1, 0, 0, 4)),
+        ("c", _sees(NOT_ONE), 1, (1, 1, 1, 0, 0, 4)),
+        # Of what a kernel gives, what no query sees is dropped.
+        ("c", _sees(FIRST), 1, (0, 2, 2, 2, 0, 3)),
+        # Tasks that see one tile and two: three lists of numbers, each as long as it is.
+        ("s", _sees(ALL, offset=2), 1, (3, 1, 1, 0, 3, 5)),
+        ("c", _sees(ALL, offset=2), 1, (1, 3, 3, 2, 3, 7)),
+        # Keys and values of two places are put together; smaller tiles are filled up.
+        ("sc", None, 1, (2, 0, 2, 0, 0, 3)),
+        ("ss", None, 1, (4, 0, 2, 0, 0, 3)),
+        ("sn", None, 1, (2, 0, 2, 0, 0, 5)),
+        ("cn", None, 1, (0, 0, 2, 0, 0, 5)),
+        # Regions have all of it, as far as there are tasks: four.
+        ("s", None, 2, (4, 0, 1, 0, 0, 6)),
+        ("c", None, 3, (0, 0, 1, 0, 0, 9)),
+        ("s", _sees(NOT_ONE), 4, (12, 4, 5, 0, 0, 16)),
+        ("s", None, 9, (8, 0, 1, 0, 0, 12)),
+    ],
+)
+def test_operators(places: str, mask: Mask | None, regions: int, counts: tuple[int, ...]) -> None:
+    """As few as it takes: for keys that are stored, computed and computed in tiles of two rows."""
+    dtype = np.dtype(np.float32)
+
+    def computed(shape: tuple[int, ...], rows: int) -> View:
+        layout = Layout.tiled(shape, (1, 1, rows, shape[-1]))
+        return View.of(Computed("x", shape, dtype, layout))
+
+    parts = {
+        "s": _view(1, 2, 8, 8),
+        "c": computed((1, 2, 8, 8), 4),
+        "n": computed((1, 2, 2, 8), 2),
+    }
+    keys = [parts[place] for place in places]
+    schedule = Schedule(tile_rows=2, tile_keys=4, attention_regions=regions)
+    kernel = plan_attention(
+        "a", computed((1, 2, 4, 8), 2), keys, keys, mask, scale=1.0, dtype=dtype, schedule=schedule
+    )
+
+    data = {each.view.source: np.zeros(each.view.source.shape) for each in kernel.operands}
+    program = driven(kernel, data, lambda: np.zeros((1, 2, 4, 8)))
+
+    kinds = RandomOffChipLoad, Partition, Reassemble, Consumer, RaggedIntegers, Map
+    operators = [node.operator for node in program.nodes]
+    assert counts == tuple(sum(isinstance(each, kind) for each in operators) for kind in kinds)
+    assert simulate(program, mode="timing").status == "completed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Program, ProgramError, simulate
-from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
+from operators import Accum, LinearOffChipLoad, LinearOffChipStore, Map, SiLU, Tensor
+from operators.functions.retile import RetileRow
 from operators.kernels.realise import Demand, demands_of, share_out, shares
+from operators.off_chip_load import RandomOffChipLoad
+from operators.sources import RaggedIntegers
 
 DEMANDS = st.builds(Demand, st.integers(1, 6), st.integers(1, 12))
 
@@ -80,6 +84,22 @@ def test_demands_are_what_runs_compute() -> None:
     flops = simulate(program).flops
     assert flops is not None
     assert demands == {"first": Demand(4, flops // 2 // 4)}
+
+
+def test_demands_of_streams_whose_lengths_are_not_known() -> None:
+    """A single operation of one element; where a mean is bound, both are rounded up."""
+    with Program("ragged") as program:
+        x = Tensor((4, 64), np.ones((4, 64), np.float32), dtype="float32")
+        places = RaggedIntegers([[0], [1, 2]])()
+        rows = RandomOffChipLoad(x, (1, 64))(places)
+        y = Map(SiLU(), name="silu")(rows)
+        LinearOffChipStore("y")(Accum(RetileRow(), name="packed")(y))
+    assert demands_of(program) == {"silu": Demand(1, 1)}
+
+    program.bind(places.shape[-1], Fraction(4, 3))
+
+    # Of eight thirds of an element, with 8 operations for each of 64 numbers.
+    assert demands_of(program) == {"silu": Demand(3, 456)}
 
 
 def test_the_units_have_their_shares() -> None:

@@ -11,13 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Layout, Program, Report, simulate
-from operators import Accum
+from operators import Accum, LinearOffChipLoad, Map
+from operators.bufferize import Bufferize
+from operators.expand import Repeat
 from operators.kernels.kernel import Kernel
 from operators.kernels.model import Model, wire
 from operators.kernels.off_chip import Gather, Store
 from operators.kernels.product import Product, batched, linear
 from operators.kernels.schedule import Order, Schedule
 from operators.kernels.tensors import Computed, Stored, View
+from operators.of_the_fabric import Broadcast
+from operators.reassemble import Reassemble
 from tests.profiles import examples
 
 FLOAT32 = np.dtype(np.float32)
@@ -114,6 +118,18 @@ def test_features_that_nothing_divides(order: Order) -> None:
 
     assert kernel.nest.size == 104
     assert kernel.results[0].shape == (6, 97)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (97,), (6, 1), (6, 97)])
+def test_what_is_added_to_padded_features(shape: tuple[int, ...]) -> None:
+    """One number is the same for all features; others are padded as these are."""
+    schedule = Schedule(tile_rows=2, tile_cols=8)
+    x, weight, bias = numbers(6, 8), numbers(97, 8), numbers(*shape)
+    kernel = linear(
+        "linear", stored("x", x), stored("w", weight), stored("bias", bias), FLOAT32, schedule
+    )
+    assert kernel.nest.size == 104
+    checked(program_of(kernel, schedule=schedule, expected=x @ weight.T + bias))
 
 
 @pytest.mark.parametrize("order", ["row", "weight"])
@@ -297,6 +313,23 @@ PLANS: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
      ("weight", (5, 8), 8, 1, None, (2, 4))),
     ({"tile_rows": 4, "size": 16, "x": computed((20, 8), (1, 8))},
      ("weight", (1, 8), 8, 1, None, (2, 20))),
+    # 241 is prime, but sixteen padded tiles are even.
+    ({"units": 2, "size": 241, "tile_cols": 16}, ("weight", (4, 24), 16, 2, 241, (8, 3))),
+    ({"units": 2, "size": 241, "tile_cols": 16, "bias": stored("bias", (1,))},
+     ("weight", (4, 24), 16, 2, 241, (8, 3))),
+    # Tiles that come whole are cut where sums are, and their rows are followed.
+    ({"order": "output", "x": computed((2, 12, 24), (1, 3, 24))},
+     ("output", (1, 3, 6), 8, 1, None, (2, 4, 5, 4))),
+    ({"order": "output", "x": computed((2, 12, 24), (1, 3, 12))},
+     ("output", (1, 3, 12), 8, 1, None, (2, 4, 5, 2))),
+    ({"x": computed((2, 12, 24), (1, 3, 12))}, ("weight", (1, 3, 12), 8, 1, None, (5, 2, 4, 2))),
+    # Weights in blocks of 32 come in whole blocks, or in whole rows.
+    ({"order": "output", "x": stored("x", (2, 12, 64)), "tile_inner": 16},
+     ("output", (1, 4, 16), 8, 1, None, (2, 3, 5, 4))),
+    ({"order": "output", "x": stored("x", (2, 12, 64)), "tile_inner": 16,
+      "weight_dtype": "mxfp8_e4m3"}, ("output", (1, 4, 64), 8, 1, None, (2, 3, 5))),
+    ({"order": "output", "x": stored("x", (2, 12, 64)), "tile_inner": 32,
+      "weight_dtype": "mxfp8_e4m3"}, ("output", (1, 4, 32), 8, 1, None, (2, 3, 5, 2))),
 ]  # fmt: skip
 
 
@@ -336,6 +369,31 @@ BATCHED: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
         {"right": computed((2, 24, 40), (2, 24, 10))},
         ("weight", (1, 4, 24), 10, False, (2, 4, 3)),
     ),
+    # Of several batches in one tile the columns are those wished for.
+    (
+        {"left": stored("a", (2, 3, 12, 24)), "right": computed((2, 3, 24, 40), (1, 1, 24, 10))},
+        ("weight", (1, 1, 4, 24), 10, False, (2, 3, 4, 3)),
+    ),
+    (
+        {"left": stored("a", (2, 3, 12, 24)), "right": computed((2, 3, 24, 40), (2, 1, 24, 10))},
+        ("weight", (1, 1, 4, 24), 8, False, (2, 3, 5, 3)),
+    ),
+    # Rows that come of one batch are followed, of several batches they are not.
+    ({"left": computed((2, 12, 24), (1, 3, 24))}, ("weight", (1, 3, 24), 8, False, (2, 5, 4))),
+    ({"left": computed((2, 12, 24), (2, 3, 24))}, ("weight", (1, 4, 24), 8, False, (2, 5, 3))),
+    # Two halves of rows one below the other are no tiles of what is there: single numbers are.
+    (
+        {
+            "order": "output",
+            "tile_inner": 4,
+            "left": stored("a", (12, 8)),
+            "right": computed((4, 6), (4, 6))
+            .reshaped((4, 2, 3))
+            .permuted((2, 0, 1))
+            .reshaped((8, 3)),
+        },
+        ("output", (4, 1), 1, False, (3, 3, 8)),
+    ),
 ]
 
 
@@ -344,7 +402,51 @@ def test_how_products_of_batches_are_tiled(given_: dict[str, Any], plan: tuple[A
     """Order, tiles of rows, columns of a tile, whether they are turned, and loops."""
     wishes = {"tile_rows": 4, "tile_cols": 8, "tile_inner": 6} | given_
     right = wishes.pop("right", stored("b", (2, 24, 40)))
-    kernel = batched("p", stored("a", (2, 12, 24)), right, None, FLOAT32, Schedule(**wishes))
+    left = wishes.pop("left", stored("a", (2, 12, 24)))
+    kernel = batched("p", left, right, None, FLOAT32, Schedule(**wishes))
 
     nest = kernel.nest
     assert plan == (nest.order, nest.left.tile, nest.cols, kernel.transposed, nest.trips)
+
+
+@pytest.mark.parametrize(
+    ("given_", "size", "counts"),
+    [
+        # Repeat, Broadcast, Accum, Map, Reassemble, Bufferize and loads. All rows in one tile:
+        # they are repeated for each tile of weights, and nothing is kept.
+        ({"tile_rows": 4}, 16, (1, 0, 0, 1, 0, 0, 2)),
+        ({"tile_rows": 4, "tile_cols": 16}, 16, (0, 0, 0, 1, 0, 0, 2)),
+        # Rows are kept, and a tile of weights is repeated; or a tile of rows is.
+        ({"order": "weight"}, 16, (1, 0, 0, 1, 0, 1, 2)),
+        ({}, 16, (1, 0, 0, 1, 0, 0, 2)),
+        ({"tile_cols": 16}, 16, (0, 0, 0, 1, 0, 0, 2)),
+        ({"order": "output"}, 16, (0, 0, 1, 0, 0, 0, 2)),
+        ({"order": "output", "tile_inner": 8}, 16, (1, 0, 0, 1, 0, 0, 2)),
+        # What is added is loaded, and kept for the next tile of rows.
+        ({"tile_rows": 4, "bias": True}, 16, (1, 0, 0, 2, 0, 0, 3)),
+        ({"bias": True}, 16, (1, 0, 0, 2, 0, 1, 3)),
+        ({"order": "output", "bias": True}, 16, (0, 0, 1, 1, 0, 1, 3)),
+        # Units have weights and sums of their own, and the same rows.
+        ({"tile_rows": 4, "units": 2}, 16, (0, 1, 0, 2, 1, 0, 3)),
+        ({"tile_rows": 4, "units": 2}, 32, (2, 1, 0, 2, 1, 0, 3)),
+        ({"tile_rows": 4, "units": 2, "bias": True}, 32, (2, 1, 0, 4, 1, 0, 5)),
+        ({"order": "weight", "units": 2}, 32, (2, 1, 0, 2, 1, 1, 3)),
+        # Padding is cut off whole rows, which are put together first.
+        ({"tile_rows": 4}, 97, (1, 0, 1, 2, 0, 0, 2)),
+        ({}, 97, (1, 0, 1, 2, 0, 0, 2)),
+        ({"order": "weight"}, 97, (1, 0, 1, 2, 0, 2, 2)),
+    ],
+)
+def test_operators(given_: dict[str, Any], size: int, counts: tuple[int, ...]) -> None:
+    """As few as an order takes, for 4 x 8 in tiles of two rows and four of the inner dimension."""
+    wishes: dict[str, Any] = {"tile_rows": 2, "tile_cols": 8, "tile_inner": 4, "order": "row"}
+    wishes |= given_
+    bias = stored("bias", (size,)) if wishes.pop("bias", False) else None
+    schedule = Schedule(**wishes)
+    kernel = linear("p", stored("x", (4, 8)), stored("w", (size, 8)), bias, FLOAT32, schedule)
+    program = program_of(kernel, schedule=schedule)
+
+    kinds = Repeat, Broadcast, Accum, Map, Reassemble, Bufferize, LinearOffChipLoad
+    operators = [node.operator for node in program.nodes]
+    assert counts == tuple(sum(isinstance(each, kind) for each in operators) for kind in kinds)
+    assert simulate(program, mode="timing").status == "completed"

@@ -11,6 +11,7 @@ from fabric import Layout, Program, simulate
 from operators.kernels.kernel import Operand
 from operators.kernels.model import Model, OutOfStepError, check_loops, wire
 from operators.kernels.off_chip import Store
+from operators.kernels.realise import realised
 from operators.kernels.recurrence import (
     Behind,
     Entrance,
@@ -20,6 +21,7 @@ from operators.kernels.recurrence import (
     by_steps,
     is_by_steps,
 )
+from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, Stored, View
 from tests.fabric.layouts.layouts import layouts, places
 from tests.operators.kernels.test_realise import Added
@@ -96,8 +98,17 @@ def test_layouts_of_states() -> None:
     assert (1, 1) == (number.tiles, Behind("b", number, View.of(number.result)).result.layout.count)
 
 
-def looped(w: np.ndarray, first: np.ndarray, *, turned: bool = False) -> Model:
-    """Add a part of ``w`` to a state in each step, of the steps from the last one on."""
+def looped(
+    w: np.ndarray, first: np.ndarray, *, turned: bool = False, by_steps_again: bool = False
+) -> Model:
+    """Add a part of ``w`` to a state in each step, of the steps from the last one on.
+
+    Args:
+        w: of each step.
+        first: the state before the first one.
+        turned: what is made of it is read across all steps.
+        by_steps_again: what is read so is given step by step.
+    """
     steps, *shape = w.shape
     states = States("states", stored(first), steps, 2)
     coming = Entrance("coming", stored(w), steps, 2)
@@ -108,6 +119,8 @@ def looped(w: np.ndarray, first: np.ndarray, *, turned: bool = False) -> Model:
     if turned:
         across = Layout(w.shape, (steps, 1, shape[1]), (shape[0],), (1,), (1,))
         late = Added("late", [made, stored(w)], across)
+        if by_steps_again:
+            late.results = (Computed("late", w.shape, FLOAT, layout),)
         made = View.of(late.results[0])
     behind = Behind("behind", states, made)
     loop = Recurrence(steps, "model.py", 7, {0: states}, {0: behind})
@@ -129,12 +142,34 @@ def test_a_loop(steps: int) -> None:
     with Program("loop", mode="functional") as program:
         wire(program, model)
     program.expect(y=lambda: first + w.sum(axis=0))
-    assert simulate(program).verified
+    report = simulate(program)
+    assert report.verified
+    # All steps come once, the state twice: it is read, and stored.
+    assert report.off_chip_traffic_bytes == w.nbytes + 2 * first.nbytes
 
 
-def test_a_kernel_that_waits_for_a_later_step() -> None:
-    """It is named, with the loop and its place in the model."""
-    model = looped(np.ones((3, 4, 6), FLOAT), np.ones((4, 6), FLOAT), turned=True)
+def test_a_loop_as_reports_have_it() -> None:
+    """Four tensors of three steps are given from kernel to kernel, and one state is stored."""
+    program = realised("loop", looped(np.ones((3, 4, 6), FLOAT), np.ones((4, 6))), Schedule())
+    said = {key: value() for key, value in program.extra.items()}
+    assert [6, 1, 5, 0] == [
+        said[key] for key in ("kernels", "kernel_groups", "edges_on_chip", "edges_through_memory")
+    ]
+    assert said["intermediate_unfused_bytes"] == 4 * 3 * 96
+    # What is read backwards is kept: two buffers of six tiles of 48 bytes, and the one that comes.
+    assert said["intermediate_buffer_bytes"] == 0
+    assert said["largest_group_buffer_bytes"] == (2 * 6 + 1) * 48
+
+
+@pytest.mark.parametrize("by_steps_again", [False, True])
+def test_a_kernel_that_waits_for_a_later_step(by_steps_again: bool) -> None:
+    """It is named, with the loop and its place in the model, whatever it gives."""
+    model = looped(
+        np.ones((3, 4, 6), FLOAT),
+        np.ones((4, 6), FLOAT),
+        turned=True,
+        by_steps_again=by_steps_again,
+    )
     with pytest.raises(OutOfStepError) as caught:
         check_loops(model)
     assert ("model.py", 7) == (caught.value.file, caught.value.line)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -12,8 +14,18 @@ from operators.kernels.model import Model
 from operators.kernels.off_chip import Store
 from operators.kernels.product import linear
 from operators.kernels.realise import realised
-from operators.kernels.schedule import Order, Schedule, at_most, candidates, divisors, tuned
+from operators.kernels.schedule import (
+    Order,
+    Schedule,
+    at_most,
+    candidates,
+    divisors,
+    fit,
+    number_of,
+    tuned,
+)
 from operators.kernels.tensors import Stored, View
+from operators.sources import RaggedIntegers
 from tests.profiles import spread
 
 FLOAT = np.dtype(np.float32)
@@ -247,3 +259,42 @@ def test_buffers_of_a_group_fit_or_it_is_refused(order: Order) -> None:
             continue
         assert program.extra["largest_group_buffer_bytes"]() <= budget  # type: ignore[operator]
     assert refused < 9
+
+
+@pytest.mark.parametrize(
+    ("size", "wish", "found"),
+    [
+        (12, 12, 12),
+        (12, 5, 4),
+        (12, 1, 1),
+        (3, 8, 3),
+        # A quarter of the wish will do; less than that will not.
+        (76, 16, 4),
+        (76, 17, 19),
+        (57, 12, 3),
+        (57, 13, 19),
+        # Of a small tensor it is a quarter of the tensor's.
+        (7, 6, 7),
+        (5, 4, 1),
+        (5, 3, 1),
+        (10, 9, 5),
+        # Up to eight times the wish.
+        (97, 13, 97),
+        (97, 12, 1),
+        (2 * 41, 9, 41),
+    ],
+)
+def test_fit(size: int, wish: int, found: int) -> None:
+    """The largest divisor up to the wish, or the smallest above it."""
+    assert found == fit(size, wish)
+    assert found in divisors(size)
+
+
+def test_numbers_of_dimensions() -> None:
+    """A mean of 5 / 3 is rounded up, three times that is 5; of what is not bound there is none."""
+    with Program("sizes") as program:
+        stream = RaggedIntegers([[1], [2, 3, 4], [5]])()
+    ragged, count = stream.shape[-1], stream.type.count
+    assert [3, None, None] == [number_of(program, each) for each in (3, ragged, count)]
+    program.bind(ragged, Fraction(5, 3))
+    assert [3, 2, 5] == [number_of(program, each) for each in (3, ragged, count)]

@@ -20,6 +20,8 @@ from operators.kernels.following import (
     followed_whole,
     readable,
     rows_layout,
+    with_cols,
+    with_sizes,
 )
 from operators.kernels.kernel import Operand
 from operators.kernels.schedule import Schedule, divisors, fit
@@ -268,3 +270,123 @@ def test_what_is_followed() -> None:
         assert tile == whole.tile
     sized = followed_whole((view(rows), view(Layout.tiled((4, 9), (4, 3)))), (1,), schedule)
     assert [((4, 6), (2, 6)), ((4, 9), (2, 9))] == [(each.shape, each.tile) for each in sized]
+
+
+@pytest.mark.parametrize(
+    ("shape", "wish", "tile"),
+    [
+        # Behind the first dimension that a tile has several of, all are whole: rows are neighbours.
+        ((4, 6, 5), (2, 6, 5), (2, 6, 5)),
+        ((4, 6, 5), (2, 3, 5), (1, 3, 5)),
+        ((4, 2, 6, 6), (2, 2, 6, 3), (2, 2, 6, 3)),
+        ((4, 2, 6, 5), (2, 2, 3, 5), (1, 1, 3, 5)),
+        ((4, 2, 6, 5), (1, 2, 3, 5), (1, 1, 3, 5)),
+        ((4, 2, 6, 5), (2, 1, 6, 5), (1, 1, 6, 5)),
+        # Or only one dimension has several: the rows are as far from each other everywhere.
+        ((4, 6, 5), (2, 1, 5), (2, 1, 5)),
+        ((4, 2, 6, 5), (2, 2, 1, 5), (2, 2, 1, 5)),
+        ((4, 2, 6, 6), (2, 1, 1, 3), (2, 1, 1, 3)),
+        ((4, 1, 6, 5), (2, 1, 6, 5), (2, 1, 6, 5)),
+        ((4, 1, 6, 5), (2, 1, 3, 5), (1, 1, 3, 5)),
+    ],
+)
+def test_tiles_of_memory_are_rectangles(
+    shape: tuple[int, ...], wish: tuple[int, ...], tile: tuple[int, ...]
+) -> None:
+    """Of a tensor as rows of its last dimension; what a kernel gives comes in any tiles."""
+    stored = View.of(Stored.of("w", shape, FLOAT, None))
+    given = View.of(Computed("x", shape, FLOAT, Layout.tiled(shape, shape)))
+    layout = Layout.tiled(shape, wish)
+    assert readable((stored,), layout, whole_rows=False).tile == tile
+    assert readable((given, stored), layout, whole_rows=True).tile == tile
+    assert readable((given,), layout, whole_rows=False).tile == wish
+
+
+def test_what_is_followed_through_views() -> None:
+    """Rows and whole dimensions are as large as the views have them."""
+
+    def seen(shape: tuple[int, ...], tile: tuple[int, ...]) -> View:
+        return View.of(Computed("x", shape, FLOAT, Layout.tiled(shape, tile)))
+
+    # Rows come three by three, of two tensors; their columns are their own.
+    rows = [seen((6, cols), (3, cols)).reshaped((2, 3, cols)) for cols in (4, 5)]
+    assert (1, 3, 9) == followed_rows(rows, (2, 3, 9), Schedule()).tile
+    # One that is stored, or repeated, does not say how; the other one does.
+    stored = View.of(Stored.of("w", (2, 3, 5), FLOAT, None))
+    again = View.of(Computed("x", (2, 3, 5), FLOAT, Layout.tiled((2, 3, 5), (2, 3, 5)).again(2)))
+    for last in (stored, again, seen((2, 3, 5), (2, 3, 1))):
+        assert (1, 3, 9) == followed_rows((rows[0], last), (2, 3, 9), Schedule()).tile
+        found = followed_whole((rows[0], last), (2,), Schedule())
+        assert [(1, 3, 4), (1, 3, 5)] == [each.tile for each in found]
+    plain = seen((4, 6), (2, 6)), View.of(Stored.of("w", (4, 6), FLOAT, None))
+    for views in (plain, plain[::-1]):
+        assert [(2, 6)] * 2 == [each.tile for each in followed_whole(views, (1,), Schedule())]
+
+    # Three rows that are no tile of what is there, and rows that never are one.
+    heads = seen((6, 4), (6, 4)).reshaped((2, 3, 4)).permuted((1, 2, 0)).reshaped((2, 3, 4))
+    assert (1, 1, 9) == followed_rows((heads,), (2, 3, 9), Schedule(tile_rows=3)).tile
+    across = seen((6, 4), (6, 4)).reshaped((4, 6)).permuted((1, 0)).reshaped((4, 6))
+    assert (1, 9) == followed_rows((across,), (4, 9), Schedule(tile_rows=1)).tile
+    parts = seen((4, 6), (4, 6)).reshaped((4, 2, 3)).permuted((2, 0, 1)).reshaped((8, 3))
+    assert (8, 3) == followed_whole((parts,), (1,), Schedule(tile_rows=4))[0].tile
+
+    # Of twelve columns six are two whole rows and three one; two and four are none of one.
+    turned = seen((6, 4), (6, 4)).permuted((1, 0)).reshaped((12, 2)).permuted((1, 0))
+    for wish, cols in ((12, 12), (6, 6), (4, 1), (3, 3), (2, 1)):
+        (layout,) = followed_whole((turned,), (0,), Schedule(tile_cols=wish))
+        assert (2, cols) == layout.tile
+
+
+def test_other_sizes_of_a_walk() -> None:
+    """What is whole begins at 0 and has no loop; the other dimensions are walked as before."""
+    walk = Layout((9, 8, 9), (2, 1, 3), (4, 3, 2), (2, 2, 3), (0, 1, 2), (1, 3, 3))
+    rows = Layout((9, 8, 5), (2, 1, 5), (4, 3), (2, 2), (0, 1), (1, 3, 0))
+    assert rows == with_cols(walk, 5)
+    middle = Layout((9, 7, 9), (2, 7, 3), (4, 2), (2, 3), (0, 2), (1, 0, 3))
+    assert middle == with_sizes(walk, (1,), [7])
+    outer = Layout((4, 8, 5), (4, 1, 5), (3,), (2,), (1,), (0, 3, 0))
+    assert outer == with_sizes(walk, (0, 2), [4, 5])
+
+
+def test_no_walk_of_what_is_there() -> None:
+    """A view that only single elements in no nest of loops could give: the message says so."""
+    source = Computed("x", (2, 3), FLOAT, Layout.tiled((2, 3), (2, 3)))
+    layout = Layout.tiled((2, 3), (1, 1), (1, 0))
+    operand = Operand(View.of(source).permuted((1, 0)).reshaped((2, 3)), layout)
+    with pytest.raises(ShapeError) as caught:
+        operand.pulled()
+    assert caught.value.message == (
+        f"x [2, 3] is read as [2, 3] in {layout}: expected a walk that tiles of the tensor can make"
+    )
+
+
+def test_views_that_change_nothing() -> None:
+    """The whole of a dimension, the same shape, and there and back again is the tensor itself."""
+    source = Computed("x", (2, 3, 4), FLOAT, Layout.tiled((2, 3, 4), (1, 3, 4)))
+    plain = View.of(source)
+    assert plain.permuted((0, 1, 2)) is plain
+    assert plain.reshaped((2, 3, 4)) is plain
+    assert plain.expanded((2, 3, 4)) is plain
+    assert plain.sliced(1, 0, 3) is plain
+    assert plain.permuted((1, 2, 0)).permuted((2, 0, 1)).is_plain
+    assert not plain.permuted((1, 2, 0)).permuted((1, 2, 0)).is_plain
+    assert len(plain.permuted((1, 2, 0)).permuted((1, 2, 0)).steps) == 1
+    for first, count in ((0, 2), (1, 2), (1, 1)):
+        assert plain.sliced(1, first, count).shape == (2, count, 4)
+        assert len(plain.sliced(1, first, count).steps) == 1
+
+
+def test_through_the_views_of_another() -> None:
+    """A tensor of the same shape is seen as the other one is, stored or computed."""
+    array = np.arange(24.0, dtype=FLOAT).reshape(4, 6)
+    layout = Layout.tiled((4, 6), (2, 6))
+    view = View.of(Computed("x", (4, 6), FLOAT, layout)).permuted((1, 0)).reshaped((3, 2, 4))
+    view = view.sliced(0, 1, 2).expanded((5, 2, 2, 4))
+    computed = View.of(Computed("y", (4, 6), FLOAT, layout)).again(view)
+    assert (view.shape, view.steps) == (computed.shape, computed.steps)
+    stored = View.of(Stored.of("w", (4, 6), FLOAT, lambda: array)).again(view)
+    expected = np.broadcast_to(array.T.reshape(3, 2, 4)[1:3], (5, 2, 2, 4))
+    np.testing.assert_array_equal(expected, stored.array())
+    assert isinstance(stored.source, Stored)
+    assert stored.source.base is not None
+    assert stored.source.base.shape == (4, 6)
