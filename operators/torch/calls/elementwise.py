@@ -101,8 +101,6 @@ def _number(importing: Importing, argument: Any) -> float | None:
 def plain(importing: Importing, call: Call) -> View:
     """A function of the arguments as they are."""
     name = _PLAIN[call.target]
-    if call.kwargs.get("rounding_mode") is not None or (name == "round" and len(call.args) > 1):
-        importing.unsupported("expected a call that does not round to integers or digits")
     if ".bitwise_" in call.target and call.result.dtype != np.bool_:
         importing.unsupported(
             f"expected booleans: the bits of {call.result.dtype} are not followed"
