@@ -23,6 +23,7 @@ from operators.torch.capture import array_of
 from operators.torch.registry import importer_of, supported
 from tests.profiles import examples, spread
 from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check, maybe_repeated
+from tests.torch.experts.playing import Player
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -652,6 +653,47 @@ def test_ways(call: tuple[Any, ...], stored: list[str], computed: list[str]) -> 
     """What memory can give in any order costs nothing; a kernel's is put together again."""
     assert _ways(Single(Schedule(tile_rows=2, tile_cols=4), lambda _: False), call) == stored
     assert _ways(_OfKernels(Schedule(tile_rows=2, tile_cols=4), lambda _: True), call) == computed
+
+
+OF_DATA: Final[dict[str, tuple[tuple[int, ...], Callable[[Player, Any, Any], Any]]]] = {
+    "rows": ((3, 5, 2), lambda p, x, at: p.play("aten.index.Tensor", x, [at])),
+    "in the middle": ((2, 3, 5), lambda p, x, at: p.play("aten.index.Tensor", x, [None, at])),
+    "columns": ((2, 5, 3), lambda p, x, at: p.play("aten.index.Tensor", x, [None, None, at])),
+    "numbers": ((3,), lambda p, x, at: p.play("aten.index.Tensor", x, [at])),
+    "of a table": ((3, 5), lambda p, x, at: p.play("aten.embedding.default", x, at)),
+}
+"""The shape of what is indexed by places that data decide, of a dimension of three, and how."""
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 4, 3)])
+@pytest.mark.parametrize("name", OF_DATA)
+def test_places_of_data(name: str, shape: tuple[int, ...]) -> None:
+    """Rows, columns and what is between, named by a row or by a matrix of integers."""
+    table, indexed = OF_DATA[name]
+    for from_kernel in (False, True):
+        player = Player(Schedule(tile_rows=2, tile_cols=4))
+        x = player.given(some(*table))
+        if from_kernel:
+            x = player.play("aten.neg.default", x)
+        at = player.play("aten.argmax.default", player.given(some(*shape)), -1)
+
+        check(player.program(indexed(player, x, at)))
+
+
+@pytest.mark.parametrize("adds_up", [False, True])
+def test_numbers_put_to_places_of_data(adds_up: bool) -> None:
+    """Each to a place of its own, or added to what is there already, of any dimension."""
+    for shape, dim in (((4, 3), 0), ((2, 4, 3), 1)):
+        player = Player(Schedule(tile_rows=2, tile_cols=4))
+        at = player.play("aten.argsort.default", player.given(some(4)))
+        x, numbers = player.given(some(*shape)), player.given(some(*shape) + 1)
+        given = [None] * dim + [at]
+
+        found = player.play("aten.index_put.default", x, given, numbers, adds_up)
+        check(player.program(found))
+
+        selected = player.play("aten.index_select.default", x, dim - len(shape), at)
+        check(player.program(selected))
 
 
 def test_every_call() -> None:
