@@ -680,20 +680,27 @@ def test_places_of_data(name: str, shape: tuple[int, ...]) -> None:
         check(player.program(indexed(player, x, at)))
 
 
-@pytest.mark.parametrize("adds_up", [False, True])
-def test_numbers_put_to_places_of_data(adds_up: bool) -> None:
-    """Each to a place of its own, or added to what is there already, of any dimension."""
-    for shape, dim in (((4, 3), 0), ((2, 4, 3), 1)):
-        player = Player(Schedule(tile_rows=2, tile_cols=4))
-        at = player.play("aten.argsort.default", player.given(some(4)))
-        x, numbers = player.given(some(*shape)), player.given(some(*shape) + 1)
-        given = [None] * dim + [at]
+PUT_OR_TAKEN: Final[dict[str, Callable[[Player, Any, Any, int], Any]]] = {
+    "put": lambda p, x, at, dim: p.play(
+        "aten.index_put.default", x, [None] * dim + [at], p.given(some(*x.tensor.shape) + 1)
+    ),
+    "added": lambda p, x, at, dim: p.play(
+        "aten.index_put.default", x, [None] * dim + [at], p.given(some(*x.tensor.shape) + 1), True
+    ),
+    "taken": lambda p, x, at, dim: p.play(
+        "aten.index_select.default", x, dim - len(x.tensor.shape), at
+    ),
+}
 
-        found = player.play("aten.index_put.default", x, given, numbers, adds_up)
-        check(player.program(found))
 
-        selected = player.play("aten.index_select.default", x, dim - len(shape), at)
-        check(player.program(selected))
+@pytest.mark.parametrize("name", PUT_OR_TAKEN)
+@pytest.mark.parametrize(("shape", "dim"), [((4, 3), 0), ((2, 4, 3), 1)])
+def test_an_order_of_data(name: str, shape: tuple[int, ...], dim: int) -> None:
+    """Numbers are put, added or taken where a sort says, along any dimension."""
+    player = Player(Schedule(tile_rows=2, tile_cols=4))
+    at = player.play("aten.argsort.default", player.given(some(4)))
+
+    check(player.program(PUT_OR_TAKEN[name](player, player.given(some(*shape)), at, dim)))
 
 
 def test_every_call() -> None:
