@@ -618,7 +618,9 @@ SETTLED: list[tuple[Callable[..., Any], list[Any], Any]] = [
         2 * X[:1].expand(2, 3),
     ),
     (
-        lambda call, x: call(aten.sum.default, (call(aten.index.Tensor, (x, [call(aten.gt.Scalar, (x, 0))])),)),
+        lambda call, x: call(
+            aten.sum.default, (call(aten.index.Tensor, (x, [call(aten.gt.Scalar, (x, 0))])),)
+        ),
         [X],
         X.relu().sum(),
     ),
@@ -638,7 +640,9 @@ def test_what_is_known() -> None:
     """What integers and booleans alone make; no floats, nothing without data, and no constant."""
 
     def known(*given: Any) -> list[Any]:
-        module = traced(lambda call, x: call(aten.neg.default, (call(aten.clone.default, (x,)),)), 1)
+        module = traced(
+            lambda call, x: call(aten.neg.default, (call(aten.clone.default, (x,)),)), 1
+        )
         return [each.tolist() for each in Settled(module, given).known.values()]
 
     assert known(TIMES) == [[1, 2], [-1, -2]]
@@ -661,8 +665,8 @@ def test_checks_are_left_out() -> None:
     ("last", "name"),
     [
         (lambda call, rows, times: call(REPEAT, (rows, times, 0)), "repeat_interleave"),
-        (lambda call, rows, times: call(aten.sort.default, (rows,)), "sort"),
-        (lambda call, rows, times: rows, "output"),
+        (lambda call, rows, _: call(aten.sort.default, (rows,)), "sort"),
+        (lambda _, rows, __: rows, "output"),
     ],
 )
 def test_which_call_needs_a_length(last: Callable[..., Any], name: str) -> None:

@@ -105,9 +105,7 @@ def masked(*shape: int) -> Any:
 def test_what_is_said_exactly(arguments: Any, regions: int) -> None:
     """Masks that are the same for batches, heads or queries; keys that these share; scales."""
     given = arguments[-1] if isinstance(arguments[-1], dict) else {}
-    single = Single(
-        Schedule(tile_rows=2, tile_keys=2, attention_regions=regions), lambda _: False
-    )
+    single = Single(Schedule(tile_rows=2, tile_keys=2, attention_regions=regions), lambda _: False)
     target = "aten.scaled_dot_product_attention.default"
 
     check(single.program(target, arguments[: len(arguments) - bool(given)], given))

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.graph.values.fit import unit_of
+from operators.functions.steps import Pointwise
 from operators.kernels.row_local import RowLocal
 from operators.kernels.schedule import Schedule
 from operators.torch.call import UnsupportedError
@@ -639,14 +640,17 @@ def test_what_is_refused(call: tuple[Any, ...], message: str) -> None:
     ("call", "kinds"),
     [
         (("aten.to.dtype", NEGATIVE, torch.float32), []),
-        (("aten.to.dtype", NEGATIVE, torch.bfloat16), ["Pointwise of 1"]),
-        (("aten.elu.default", NEGATIVE, 2, 1), ["Pointwise of 1"]),
-        (("aten.elu.default", NEGATIVE, 1, 2), ["Pointwise, Pointwise of 1"]),
-        (("aten.add.Tensor", NEGATIVE, NEGATIVE), ["Pointwise of 2"]),
-        (("aten.add.Tensor", NEGATIVE, torch.tensor(2)), ["Pointwise of 1"]),
-        (("aten.add.Tensor", NEGATIVE, torch.tensor([2])), ["Pointwise of 2"]),
-        (("aten.add.Tensor", NEGATIVE, torch.tensor(2.0)), ["Pointwise of 2"]),
-        (("aten.clamp.default", NEGATIVE, -1), ["Pointwise of 1"]),
+        (("aten.to.dtype", NEGATIVE, torch.bfloat16), ["copy of 1"]),
+        (("aten.elu.default", NEGATIVE, 2, 1), ["elu of 1"]),
+        (("aten.elu.default", NEGATIVE, 1, 2), ["elu, mul of 1"]),
+        (("aten.add.Tensor", NEGATIVE, NEGATIVE), ["add of 2"]),
+        (("aten.sub.Scalar", NEGATIVE, 2, 1), ["sub of 1"]),
+        (("aten.sub.Scalar", NEGATIVE, 2, 0), ["sub_scaled of 1"]),
+        (("aten.add.Scalar", NEGATIVE, 2, 2), ["add_scaled of 1"]),
+        (("aten.add.Tensor", NEGATIVE, torch.tensor(2)), ["add of 1"]),
+        (("aten.add.Tensor", NEGATIVE, torch.tensor([2])), ["add of 2"]),
+        (("aten.add.Tensor", NEGATIVE, torch.tensor(2.0)), ["add of 2"]),
+        (("aten.clamp.default", NEGATIVE, -1), ["maximum of 1"]),
         (("aten.sum.dim_IntList", CUBE, [1, -1]), ["Reduced of 1"]),
         (("aten.sum.dim_IntList", CUBE, [0]), ["Reduced along (0,) of 1"]),
         (("aten.var.dim", CUBE, [-2]), ["Variance along (1,) of 1"]),
@@ -670,7 +674,8 @@ def test_how_many_steps(call: tuple[Any, ...], kinds: list[str]) -> None:
         steps = []
         for step in kernel.chain.steps:
             axes = getattr(step, "axes", ())
-            steps.append(type(step).__name__ + (f" along {axes}" if axes else ""))
+            name = step.name if isinstance(step, Pointwise) else type(step).__name__
+            steps.append(name + (f" along {axes}" if axes else ""))
         found.append(f"{', '.join(steps)} of {len(kernel.operands)}")
 
     assert found == kinds

@@ -348,6 +348,8 @@ MASK = torch.tensor([[True, False, True, False], [False, False, True, True], [Tr
 X, CUBE, IMAGE = some(3, 5), some(3, 4, 2), some(2, 3, 7, 6)
 PLACES = torch.tensor([[0, 2, 1, 0], [2, 0, 0, 1]])
 
+NEAREST = ("upsample_nearest", "_upsample_nearest_exact")
+
 NAMED: Final[list[tuple[Any, ...]]] = [
     ("aten.gather.default", torch.tensor(2.0), 0, torch.tensor(0)),
     ("aten.gather.default", some(3, 5, 2), 0, PLACES[:, :, None]),
@@ -416,11 +418,13 @@ NAMED: Final[list[tuple[Any, ...]]] = [
     *(("aten.cumsum.default", CUBE, dim) for dim in (0, -2)),
     ("aten.cummax.default", CUBE, 1),
     ("aten.cumprod.default", torch.tensor(2.0), 0),
-    ("aten.sort.default", X),
-    ("aten.sort.default", CUBE, 1, True),
+    ("aten.sort.default", CUBE),
+    ("aten.sort.default", CUBE, 1, False),
+    ("aten.sort.default", CUBE, 0, True),
     ("aten.sort.stable", X, {"stable": True}),
     ("aten.sort.stable", X, {"stable": True, "dim": 0, "descending": True}),
-    ("aten.argsort.default", X),
+    ("aten.argsort.default", CUBE),
+    ("aten.argsort.default", CUBE, 1, False),
     ("aten.argsort.default", CUBE, -3, True),
     ("aten.argsort.stable", X, {"stable": True}),
     ("aten.argsort.stable", X, {"stable": False, "dim": 0, "descending": True}),
@@ -428,10 +432,10 @@ NAMED: Final[list[tuple[Any, ...]]] = [
     ("aten.median.dim", some(3, 4), 1),
     ("aten.median.dim", some(3, 4), 0, True),
     ("aten.median.dim", torch.tensor(2.0), -1),
-    ("aten.kthvalue.default", X, 2),
+    ("aten.kthvalue.default", CUBE, 2),
     ("aten.kthvalue.default", X, 3, 0, True),
     ("aten.kthvalue.default", torch.tensor(2.0), 1),
-    ("aten.topk.default", X, 2),
+    ("aten.topk.default", CUBE, 1),
     ("aten.topk.default", CUBE, 3, 1, False),
     ("aten.topk.default", CUBE, 2, 0, True),
     ("aten.topk.default", torch.tensor(2.0), 1),
@@ -443,6 +447,7 @@ NAMED: Final[list[tuple[Any, ...]]] = [
     ("aten.max_pool2d_with_indices.default", IMAGE, [3, 2]),
     ("aten.max_pool2d_with_indices.default", IMAGE[0], [3, 2], [], [1, 0], [1, 2]),
     ("aten.max_pool2d_with_indices.default", IMAGE, [2], [1, 3], [1], [2, 1], True),
+    ("aten.max_pool2d_with_indices.default", IMAGE, [5], [2], [2]),
     ("aten.max_pool3d_with_indices.default", some(1, 2, 4, 5, 6), [2, 1, 3], [1, 2, 2]),
     ("aten.adaptive_max_pool2d.default", IMAGE, [3, 4]),
     ("aten.adaptive_max_pool3d.default", some(1, 2, 4, 3, 5), [3, 1, 2]),
@@ -457,7 +462,9 @@ NAMED: Final[list[tuple[Any, ...]]] = [
     ("aten._adaptive_avg_pool3d.default", some(1, 2, 4, 3, 5), [3, 1, 2]),
     ("aten.adaptive_avg_pool1d.default", IMAGE[0], [4]),
     ("aten.upsample_nearest2d.vec", some(1, 2, 3, 4), [5, 3], None),
-    ("aten.upsample_nearest2d.vec", some(1, 2, 3, 4), None, [1.7, 0.5]),
+    ("aten.upsample_nearest2d.vec", some(1, 2, 3, 4), None, [2.3, 0.5]),
+    *((f"aten.{name}1d.vec", some(1, 2, 3), [5], None) for name in NEAREST),
+    *((f"aten.{name}3d.vec", some(1, 1, 2, 3, 2), [3, 2, 4], None) for name in NEAREST),
     ("aten._upsample_nearest_exact2d.vec", some(1, 2, 3, 4), [5, 3], None),
     ("aten.upsample_linear1d.vec", some(1, 2, 3), [5], False, None),
     ("aten.upsample_linear1d.vec", some(1, 2, 3), [5], True, None),
@@ -552,6 +559,13 @@ REFUSED: Final[list[tuple[tuple[Any, ...], str]]] = [
         ("aten.index.Tensor", some(3, 4), [torch.tensor([0, 1]), torch.tensor([-5, 1])]),
         "place -5 of 4: expected numbers of -4 to 3",
     ),
+    *(
+        (
+            ("aten.index.Tensor", some(3, 4), [torch.tensor([0, place])]),
+            f"place {place} of 3: expected numbers of -3 to 2",
+        )
+        for place in (3, 5, -4)
+    ),
     (("aten.index_put.default", some(3, 4), [MASK], torch.tensor(2.0), True), ONE),
     (("aten.index_put.default", some(3, 4), [MASK[:, 1]], some(1, 4)), ONE),
     (("aten.index_put.default", some(3, 4), [MASK[:, 1]], some(2)), ONE),
@@ -613,21 +627,31 @@ WAYS: Final[list[tuple[tuple[Any, ...], list[str], list[str]]]] = [
     (("aten.repeat.default", some(2, 1, 3), [1, 3, 2]), [], ["Taken"]),
     (("aten.slice_scatter.default", some(5, 3), some(5, 3)), [], []),
     (("aten.slice_scatter.default", some(5, 3), some(5, 1), 1, 2), ["Joined"], ["Cut", "Joined"]),
-    (("aten.slice_scatter.default", some(5, 3), some(3, 3), 0, 1, 4), *[["Concatenate"]] * 2),
+    (
+        ("aten.slice_scatter.default", some(5, 3), some(3, 3), 0, 1, 4),
+        ["Concatenate"],
+        ["Concatenate"],
+    ),
     (
         ("aten.slice_scatter.default", some(5, 3), some(2, 3), 0, 0, 4, 2),
-        *[["Concatenate", "Taken"]] * 2,
+        ["Concatenate", "Taken"],
+        ["Concatenate", "Taken"],
     ),
     (("aten.index_put.default", some(3, 4), [MASK[:, 0]], some(4)), [], []),
     (
         ("aten.index_put.default", some(3, 4), [torch.tensor([0, 2])], some(2, 4)),
-        *[["Concatenate", "Taken"]] * 2,
+        ["Concatenate", "Taken"],
+        ["Concatenate", "Taken"],
     ),
-    (("aten.index_put.default", some(3, 4), [PLACES[0]], some(4, 4), True), *[["Put"]] * 2),
+    (("aten.index_put.default", some(3, 4), [PLACES[0]], some(4, 4), True), ["Put"], ["Put"]),
     (("aten.upsample_nearest2d.vec", some(1, 2, 3, 4), [6, 4], None), [], ["Taken"]),
-    (("aten.upsample_linear1d.vec", some(1, 2, 3), [5], False, None), *[["Weighed"]] * 2),
-    (("aten.scatter.value", some(4, 5), 0, PLACES[:, :3], 1.5), *[["Put", "Joined"]] * 2),
-    (("aten.scatter_add.default", X, 0, PLACES, some(2, 4)), *[["Put", "Joined"]] * 2),
+    (("aten.upsample_linear1d.vec", some(1, 2, 3), [5], False, None), ["Weighed"], ["Weighed"]),
+    (
+        ("aten.scatter.value", some(4, 5), 0, PLACES[:, :3], 1.5),
+        ["Put", "Joined"],
+        ["Put", "Joined"],
+    ),
+    (("aten.scatter_add.default", X, 0, PLACES, some(2, 4)), ["Put", "Joined"], ["Put", "Joined"]),
     (("aten.embedding.default", some(3, 4), PLACES), ["Gather"], ["Taken"]),
     (("aten.index.Tensor", some(2, 3, 4), [None, PLACES]), ["Gather"], ["Taken"]),
 ]
@@ -701,6 +725,27 @@ def test_an_order_of_data(name: str, shape: tuple[int, ...], dim: int) -> None:
     at = player.play("aten.argsort.default", player.given(some(4)))
 
     check(player.program(PUT_OR_TAKEN[name](player, player.given(some(*shape)), at, dim)))
+
+
+@pytest.mark.parametrize(
+    ("groups", "cols", "tile"),
+    [
+        (1, 4, (1, 1, 1, 4, 3, 5)),
+        (1, 3, (1, 1, 1, 2, 3, 5)),
+        (2, 2, (1, 2, 1, 4, 3, 5)),
+        (4, 4, (1, 2, 1, 2, 3, 5)),
+    ],
+)
+def test_tiles_of_a_convolution(groups: int, cols: int, tile: tuple[int, ...]) -> None:
+    """Some outputs of one group, or several groups with all of theirs; places are all in one."""
+    single = Single(Schedule(tile_rows=2, tile_cols=cols), lambda _: False)
+    weight = some(8, 4 // groups, 2, 1)
+    target = "aten.conv2d.default"
+    single.views(target, (some(1, 4, 4, 5), weight, None, [1], [0], [1], groups), {})
+
+    (result,) = single.importing.model.kernels[-1].results
+    assert isinstance(result, Computed)
+    assert result.layout.tile == tile
 
 
 def test_every_call() -> None:

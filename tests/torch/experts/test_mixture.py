@@ -102,7 +102,9 @@ TOKENS, HITS, EXPERTS, HIDDEN, WIDE = 5, 2, 3, 4, 6
 class Mixing:
     """Rows of tokens at their experts, and what leads there."""
 
-    def __init__(self, known: bool = False, dtype: torch.dtype = torch.float32, hits: int = HITS):
+    def __init__(
+        self, known: bool = False, dtype: torch.dtype = torch.float32, hits: int = HITS
+    ) -> None:
         """Let data choose the experts, or know them."""
         self.random = torch.Generator().manual_seed(0)
         self.dtype = dtype
@@ -203,13 +205,13 @@ def _selected(m: Mixing) -> Any:
 
 
 def _cut(first: int, last: int, step: int = 1) -> Callable[[Mixing], Any]:
-    return lambda m: m.added(
-        m.play("aten.slice.Tensor", m.out, -1, first, last, step), m.tokens
-    )
+    return lambda m: m.added(m.play("aten.slice.Tensor", m.out, -1, first, last, step), m.tokens)
 
 
 def _cut_later(m: Mixing) -> Any:
-    return m.added(m.play("aten.slice.Tensor", m.play("aten.relu.default", m.out), 1, 1, 4), m.tokens)
+    return m.added(
+        m.play("aten.slice.Tensor", m.play("aten.relu.default", m.out), 1, 1, 4), m.tokens
+    )
 
 
 def _narrow(m: Mixing) -> Any:
@@ -230,6 +232,11 @@ def _scaled(m: Mixing) -> Any:
     flat = m.play("aten.view.default", m.some(TOKENS, HITS), [-1])
     shares = m.play("aten.unsqueeze.default", m.play("aten.index.Tensor", flat, [m.order]), -1)
     return m.added(m.play("aten.mul.Tensor", m.out, shares), m.tokens)
+
+
+def _of_places(m: Mixing) -> Any:
+    own = m.play("aten.index.Tensor", m.some(TOKENS * HITS, WIDE), [m.order])
+    return m.added(m.play("aten.add.Tensor", m.out, own), m.tokens)
 
 
 MIXED: Final[dict[str, Callable[[Mixing], Any]]] = {
@@ -253,6 +260,7 @@ MIXED: Final[dict[str, Callable[[Mixing], Any]]] = {
     "halves": _halves,
     "a product of a product": _again,
     "scaled": _scaled,
+    "rows of each place": _of_places,
 }
 
 
@@ -419,7 +427,10 @@ REFUSED_WHERE_KNOWN: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
         "it takes rows of experts in another order: expected each once, those of an expert in "
         "their order",
     ),
-    (lambda m: m.product(m.out, m.some(EXPERTS, WIDE, 2), m.known(torch.tensor([1, 4, 10]))), ONE_CHOICE),
+    (
+        lambda m: m.product(m.out, m.some(EXPERTS, WIDE, 2), m.known(torch.tensor([1, 4, 10]))),
+        ONE_CHOICE,
+    ),
     (
         lambda m: m.product(
             m.play("aten.index.Tensor", m.x, [m.known(torch.tensor([0, 0, 1, 1]))]),
