@@ -18,6 +18,7 @@ from torch.export import Dim
 from fabric import ProgramError, simulate
 from operators.torch import from_torch
 from operators.torch.chosen.rules import RULES, arithmetic, pointwise
+from operators.torch.chosen.settling import NeedsLengthError, Settled, has_lengths_of_data
 from operators.torch.chosen.tensors import Choice, Chosen, Number
 from tests.profiles import spread
 from tests.torch.test_capture import Computing
@@ -583,3 +584,111 @@ def test_numbers_of_places() -> None:
 def test_which_are_the_numbers_of_places(call: tuple[Any, ...], is_place: bool) -> None:
     """They are what nonzero gives, and copies of it: rows that they name stay where they are."""
     assert ruled(*call).is_place is is_place
+
+
+def traced(build: Callable[..., Any], count: int) -> torch.fx.GraphModule:
+    """Return a trace of ``count`` arguments, whose calls ``build`` makes."""
+    graph = torch.fx.Graph()
+    given = [graph.placeholder(f"x{number}") for number in range(count)]
+    graph.output(build(graph.call_function, *given))
+    return torch.fx.GraphModule({}, graph)
+
+
+REPEAT = aten.repeat_interleave.self_Tensor
+X, TIMES, BYTES = some(2, 3), torch.tensor([1, 2]), torch.tensor([0, 1], dtype=torch.uint8)
+
+SETTLED: list[tuple[Callable[..., Any], list[Any], Any]] = [
+    (lambda call, x, times: call(REPEAT, (x, times, 0)), [X, TIMES], X[[0, 1, 1]]),
+    (lambda call, x, times: call(REPEAT, (x, times)), [X[0, :2], TIMES], X[0, [0, 1, 1]]),
+    (
+        lambda call, x, times: call(REPEAT, (x, times)),
+        [X, torch.tensor([1, 0, 2, 0, 0, 1])],
+        X.flatten()[[0, 2, 2, 5]],
+    ),
+    (lambda call, x, mask: call(aten.index.Tensor, (x, [mask])), [X, BYTES], X[1:]),
+    (lambda call, x, mask: call(aten.index.Tensor, (x, [None, mask])), [X, MASK[:3]], X[:, [0, 2]]),
+    (
+        lambda call, x, mask: call(aten.index.Tensor, (x, [mask, mask])),
+        [some(2, 2), BYTES],
+        some(2, 2)[1, 1:],
+    ),
+    (
+        lambda call, x, mask: call(aten.index_put.default, (x, [mask], x), {"accumulate": True}),
+        [X[:1].expand(2, 3), torch.tensor([True, True])],
+        2 * X[:1].expand(2, 3),
+    ),
+    (
+        lambda call, x: call(
+            aten.sum.default, (call(aten.index.Tensor, (x, [call(aten.gt.Scalar, (x, 0))])),)
+        ),
+        [X],
+        X.relu().sum(),
+    ),
+    (lambda call, x, n: call(aten.add.Scalar, (x, call(operator.sub, (n, 1)))), [X, 3], X + 2),
+]
+
+
+@pytest.mark.parametrize(("build", "given", "expected"), SETTLED)
+def test_what_known_arguments_settle(
+    build: Callable[..., Any], given: list[Any], expected: torch.Tensor
+) -> None:
+    """Places that known masks name, and that known repeats do, of floats that are not known."""
+    torch.testing.assert_close(Settled(traced(build, len(given)), given)(*given), expected)
+
+
+def test_what_is_known() -> None:
+    """What integers and booleans alone make; no floats, nothing without data, and no constant."""
+
+    def known(*given: Any) -> list[Any]:
+        module = traced(
+            lambda call, x: call(aten.neg.default, (call(aten.clone.default, (x,)),)), 1
+        )
+        return [each.tolist() for each in Settled(module, given).known.values()]
+
+    assert known(TIMES) == [[1, 2], [-1, -2]]
+    assert known(TIMES.float()) == known(TIMES.to("meta")) == []
+    assert not Settled(traced(lambda call: call(aten.ones.default, ([2],)), 0), ()).known
+
+
+def test_checks_are_left_out() -> None:
+    """What a trace makes sure of has been so when it was made."""
+
+    def build(call: Any, x: Any, mask: Any) -> Any:
+        call(aten._assert_async.msg, (mask, "no"))
+        return call(aten.neg.default, (x,))
+
+    given = X, torch.tensor(False)
+    torch.testing.assert_close(Settled(traced(build, 2), given)(*given), -X)
+
+
+@pytest.mark.parametrize(
+    ("last", "name"),
+    [
+        (lambda call, rows, times: call(REPEAT, (rows, times, 0)), "repeat_interleave"),
+        (lambda call, rows, _: call(aten.sort.default, (rows,)), "sort"),
+        (lambda _, rows, __: rows, "output"),
+    ],
+)
+def test_which_call_needs_a_length(last: Callable[..., Any], name: str) -> None:
+    """Repeats of rows that data choose, calls without a rule, and what is returned."""
+
+    def build(call: Any, x: Any, times: Any) -> Any:
+        mask = call(aten.gt.Scalar, (x, 0))
+        return last(call, call(aten.index.Tensor, (x, [mask])), times)
+
+    module = traced(build, 2)
+    with pytest.raises(NeedsLengthError) as caught:
+        Settled(module, (X[0, :2], TIMES))(X[0, :2], TIMES)
+
+    assert name in caught.value.node.name
+    assert str(caught.value).startswith(caught.value.node.name)
+
+
+def test_where_a_length_is_of_data() -> None:
+    """A trace that reads a number has one; calls on known sizes have none."""
+    for target in (aten.item.default, aten._local_scalar_dense.default):
+        assert has_lengths_of_data(traced(lambda call, x, t=target: call(t, (x,)), 1).graph)
+    plain = traced(lambda call, x: call(aten.neg.default, (x,)), 1).graph
+    for node in plain.nodes:
+        node.meta["val"] = X
+    assert not has_lengths_of_data(plain)

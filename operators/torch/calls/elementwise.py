@@ -101,8 +101,6 @@ def _number(importing: Importing, argument: Any) -> float | None:
 def plain(importing: Importing, call: Call) -> View:
     """A function of the arguments as they are."""
     name = _PLAIN[call.target]
-    if call.kwargs.get("rounding_mode") is not None or (name == "round" and len(call.args) > 1):
-        importing.unsupported("expected a call that does not round to integers or digits")
     if ".bitwise_" in call.target and call.result.dtype != np.bool_:
         importing.unsupported(
             f"expected booleans: the bits of {call.result.dtype} are not followed"
@@ -112,16 +110,20 @@ def plain(importing: Importing, call: Call) -> View:
         return pointwise(importing, call, "where", mask, value, x)
     if name in _COMPARED:
         left, right = call.args
-        pair = _rounded(importing, left, right), _rounded(importing, right, left)
+        pair = _rounded(importing, call, left, right), _rounded(importing, call, right, left)
         return pointwise(importing, call, name, *pair)
     return pointwise(importing, call, name, *call.args)
 
 
-def _rounded(importing: Importing, argument: Any, other: Any) -> Any:
+def _rounded(importing: Importing, call: Call, argument: Any, other: Any) -> Any:
     """Return what is compared with a tensor: a number is one of the tensor's type to PyTorch."""
     number = _number(importing, argument)
-    if number is None or not isinstance(other, View) or not _is_float(other.dtype):
+    if not isinstance(other, View) or not _is_float(other.dtype):
         return argument
+    if number is None:
+        alone = not argument.shape and bool(other.shape) and argument.dtype != other.dtype
+        step = Pointwise((0,), other.dtype, "copy")
+        return importing.chain(call, (argument,), (step,)) if alone else argument
     with np.errstate(over="ignore"):
         return float(np.asarray(number).astype(other.dtype))
 
@@ -235,6 +237,8 @@ def cast(importing: Importing, call: Call) -> View:
         importing.unsupported(
             f"expected floating-point numbers: {call.result.dtype} of data are not followed"
         )
+    if call.result.dtype == np.bool_:
+        return pointwise(importing, call, "ne", x, 0)
     return pointwise(importing, call, "copy", x)
 
 

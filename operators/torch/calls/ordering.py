@@ -48,12 +48,8 @@ def _running(importing: Importing, call: Call, x: View, dim: int) -> View:
 
 def sorted_along(importing: Importing, call: Call) -> tuple[View, View]:
     """Numbers in ascending or descending order, and which one each was."""
-    x = call.tensor()
-    first = 2 if call.target == "aten.sort.stable" else 1
-    if call.target == "aten.sort.stable" and (len(call.args) > 1):
-        importing.unsupported("expected sort with its arguments by name")
-    dim = int(call.argument(first, "dim", -1))
-    descending = bool(call.argument(first + 1, "descending", False))
+    x, dim = call.tensor(), int(call.argument(1, "dim", -1))
+    descending = bool(call.argument(2, "descending", False))
     return _sorted(importing, call, x, dim, descending=descending)
 
 
@@ -73,20 +69,19 @@ def _sorted(
 @imports("aten.argsort.default", "aten.argsort.stable")
 def argsort(importing: Importing, call: Call) -> View:
     """The order that sorts numbers."""
-    x = call.tensor()
-    dim = int(
-        call.kwargs.get("dim", -1) if "stable" in call.target else call.argument(1, "dim", -1)
-    )
-    place = 9 if "stable" in call.target else 2
-    descending = bool(call.argument(place, "descending", False))
-    function, size = SortedPlaces(descending), (x.shape[dim],)
-    return importing.along(call, (x,), (dim % len(x.shape),), function, size, call.result.dtype)
+    x, dim = call.tensor(), int(call.argument(1, "dim", -1))
+    function = SortedPlaces(bool(call.argument(2, "descending", False)))
+    x = x.reshaped(x.shape or (1,))
+    dim %= len(x.shape)
+    found = importing.along(call, (x,), (dim,), function, (x.shape[dim],), call.result.dtype)
+    return found.reshaped(call.result.shape)
 
 
 @imports("aten.median.dim", "aten.kthvalue.default")
 def of_rank(importing: Importing, call: Call) -> tuple[View, View]:
     """The number that stands at a place of the sorted ones: for a median the lower middle."""
     x = call.tensor()
+    x = x.reshaped(x.shape or (1,))
     if call.target == "aten.median.dim":
         dim = int(call.args[1])
         number = (x.shape[dim] - 1) // 2

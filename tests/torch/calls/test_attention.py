@@ -68,6 +68,61 @@ def test_call(program: Program) -> None:
     check(program)
 
 
+def some(*shape: int) -> Any:
+    """Return numbers drawn at random, the same for the same shape."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+HEADS = some(2, 3, 4, 6), some(2, 3, 5, 6), some(2, 3, 5, 2)
+BATCH = tuple(each[:, 0] for each in HEADS)
+NESTED = tuple(torch.stack([each, each.flip(-2)], 1) for each in HEADS)
+"""Queries [2, 2, 3, 4, 6] with keys and values of five tokens; without one dimension, or two."""
+
+
+def masked(*shape: int) -> Any:
+    """Return a mask in which every query sees some keys."""
+    return some(*shape) > -0.5
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *((*HEADS, masked(*shape)) for shape in ((4, 5), (2, 1, 1, 5), (3, 4, 5), (1, 3, 1, 5))),
+        *((*BATCH, masked(*shape)) for shape in ((4, 5), (1, 4, 5), (2, 1, 5), (2, 4, 5))),
+        *((*NESTED, masked(*shape)) for shape in ((5,), (1, 1, 1, 4, 5), (2, 1, 4, 5))),
+        *((*NESTED, masked(*shape)) for shape in ((3, 1, 5), (2, 1, 1, 1, 5))),
+        (*HEADS, some(2, 1, 4, 5)),
+        (*HEADS, masked(4, 1) | True),
+        (*HEADS, None, 0.0, True),
+        (*HEADS, None, 0.0, False, {"scale": 0.7}),
+        (*BATCH, None, 0.0, True),
+        (HEADS[0], *(each[:1] for each in HEADS[1:])),
+        (HEADS[0], *(each[:, :1] for each in HEADS[1:]), {"enable_gqa": True}),
+        (some(2, 4, 3, 6), *(each[:, 1:] for each in HEADS[1:]), {"enable_gqa": True}),
+    ],
+)
+@pytest.mark.parametrize("regions", [1, 2])
+def test_what_is_said_exactly(arguments: Any, regions: int) -> None:
+    """Masks that are the same for batches, heads or queries; keys that these share; scales."""
+    given = arguments[-1] if isinstance(arguments[-1], dict) else {}
+    single = Single(Schedule(tile_rows=2, tile_keys=2, attention_regions=regions), lambda _: False)
+    target = "aten.scaled_dot_product_attention.default"
+
+    check(single.program(target, arguments[: len(arguments) - bool(given)], given))
+
+
+@pytest.mark.parametrize(
+    ("more", "names"), [((0.0, True), {}), ((), {"attn_mask": some(4, 5)}), ((), {"scale": 0.7})]
+)
+def test_what_flash_attention_is_given(more: Any, names: dict[str, Any]) -> None:
+    """The same, with its arguments at other places."""
+    target = "aten._scaled_dot_product_flash_attention_for_cpu.default"
+    single = Single(Schedule(tile_keys=2), lambda _: False)
+    operands = HEADS[0], HEADS[1], HEADS[1] + 1
+
+    check(single.program(target, (*operands, *more), names))
+
+
 def test_flash_attention() -> None:
     """Where a capture gives the call of PyTorch's kernel, its first result is the attention."""
     torch.manual_seed(0)

@@ -79,9 +79,32 @@ def test_other_dimensions() -> None:
     assert report.verified
 
 
+def test_turned_dimensions() -> None:
+    """Dimensions that are counted from behind, put together and left out, of three sizes."""
+
+    class Turned(nn.Module):
+        def forward(self, x: Any) -> Any:
+            z = torch.view_as_complex(x)
+            turned = z.permute(-1, 0, -2)
+            return (
+                torch.view_as_real(turned * z.permute(2, 0, 1)),
+                torch.view_as_real(z.transpose(-1, 0)),
+                torch.view_as_real(z.flatten(0, 1).unsqueeze(1).squeeze(1)),
+            )
+
+    report = simulate(from_torch(Turned(), (torch.randn(2, 3, 4, 2),)), mode="functional")
+
+    assert report.verified
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
+        (
+            lambda z: z[:, None] * z[None],
+            "it repeats complex numbers along the last dimension: expected rows",
+        ),
+        (lambda z: z[:, None] * 1j, "it multiplies complex numbers with others: expected complex"),
         (lambda z: z + z, r"import add \(aten.add.Tensor\): it is given complex numbers"),
         (lambda z: z * 2.0, r"import mul \(aten.mul.Tensor\): it multiplies complex numbers with"),
         (lambda z: z, r"what it gives is stored: it is given complex numbers"),

@@ -12,13 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
-from fabric import simulate
+from fabric import Layout, simulate
+from operators.functions.ordering import Along
+from operators.kernels.row_local import RowLocal
 from operators.kernels.schedule import Schedule
+from operators.kernels.tensors import Computed, Stored, View
 from operators.torch import from_torch
-from operators.torch.call import UnsupportedError
+from operators.torch.call import Call, Spec, UnsupportedError
+from operators.torch.capture import array_of
 from operators.torch.registry import importer_of, supported
 from tests.profiles import examples, spread
 from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check, maybe_repeated
+from tests.torch.experts.playing import Player
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -340,67 +345,407 @@ def some(*shape: int) -> Any:
 
 MASK = torch.tensor([[True, False, True, False], [False, False, True, True], [True] * 4])
 
+X, CUBE, IMAGE = some(3, 5), some(3, 4, 2), some(2, 3, 7, 6)
+PLACES = torch.tensor([[0, 2, 1, 0], [2, 0, 0, 1]])
+
+NEAREST = ("upsample_nearest", "_upsample_nearest_exact")
+
 NAMED: Final[list[tuple[Any, ...]]] = [
     ("aten.gather.default", torch.tensor(2.0), 0, torch.tensor(0)),
+    ("aten.gather.default", some(3, 5, 2), 0, PLACES[:, :, None]),
+    ("aten.gather.default", some(3, 5, 3), -1, PLACES[:, :, None]),
     ("aten.scatter.src", torch.tensor(2.0), 0, torch.tensor(0), torch.tensor(7.0)),
     ("aten.scatter.src", torch.tensor(2.0), 0, torch.tensor([0]), torch.tensor([7.0])),
+    ("aten.scatter.src", some(4, 5), 0, PLACES[:1], some(3, 4)),
+    ("aten.scatter.src", some(3, 5), -2, torch.tensor([[2, 0], [1, 2]]), some(2, 3)),
+    ("aten.scatter.value", some(3, 5), 0, PLACES, 1.5),
+    ("aten.scatter_add.default", some(3, 5), -2, PLACES, some(3, 4)),
+    *(
+        ("aten.scatter.reduce", some(3, 5), 0, PLACES, some(2, 5), {"reduce": name})
+        for name in ("add", "multiply")
+    ),
+    *(
+        ("aten.scatter.value_reduce", some(3, 5), 0, PLACES, 1.5, {"reduce": name})
+        for name in ("add", "multiply")
+    ),
+    *(
+        ("aten.scatter_reduce.two", some(3, 5), 0, PLACES, some(2, 4), name)
+        for name in ("sum", "prod", "amax", "amin")
+    ),
     ("aten.roll.default", some(3, 4, 2), [1, -1], [0, -2]),
+    ("aten.roll.default", some(3, 4, 2), [4, 2, 1], [1, 0, 2]),
+    ("aten.roll.default", some(3, 4, 2), [3], [1]),
     ("aten.roll.default", some(3, 4), [5]),
     ("aten.repeat.default", some(2, 1, 3), [2, 1, 3, 2]),
+    ("aten.repeat.default", some(2, 1, 3), [1, 3, 1]),
+    ("aten.flip.default", some(3, 4, 2), [0, -2]),
+    ("aten.flip.default", some(3, 4, 2), [-1, -3]),
+    ("aten.flip.default", some(5), [0]),
+    ("aten.copy.default", some(2, 3).bfloat16(), some(3)),
+    ("aten.copy.default", some(2, 3), some(2, 1)),
     ("aten.index_put.default", some(3, 4), [MASK], torch.tensor(2.0)),
     ("aten.index_put.default", some(3, 4), [MASK[:, 0]], some(4)),
     ("aten.index_put.default", some(2, 3, 4), [None, MASK[:, 0]], some(1)),
     ("aten.index_put.default", some(3, 4), [torch.tensor([0, -3])], some(2, 4)),
+    ("aten.index_put.default", some(4, 3, 2), [None, PLACES[:, :2]], some(4, 2, 2, 2)),
+    ("aten.index_put.default", some(4, 3, 2), [None, PLACES[0, :3]], some(2), True),
+    (
+        *("aten.index_put.default", some(2, 3, 4, 5)),
+        *([None, torch.tensor([[2], [-3]]), torch.tensor([1, -4, 2])], some(2, 3, 5)),
+    ),
+    (
+        *("aten.index_put.default", some(3, 4, 2)),
+        *([torch.tensor([2, 0, 2]), torch.tensor([1, 3, -3])], some(3, 2), True),
+    ),
     ("aten.index.Tensor", some(3, 4), [torch.tensor([0, -1]), torch.tensor([[3], [-4]])]),
+    ("aten.index.Tensor", some(2, 3, 4, 5), [None, PLACES[:, :1], PLACES[:, :3]]),
+    ("aten.index.Tensor", some(2, 3, 4), [None, None, PLACES]),
+    ("aten.index_select.default", some(2, 3, 4), -2, PLACES[0]),
+    ("aten.embedding.default", some(3, 4), PLACES),
     ("aten.slice_scatter.default", some(5, 3), some(5, 1), 1, -1),
     ("aten.slice_scatter.default", some(5, 3), some(0, 3), 0, 2, 2),
     ("aten.slice_scatter.default", some(5, 3), some(2, 3), -2, 1, 5, 2),
+    ("aten.slice_scatter.default", some(5, 3), some(2, 3) + 1, 0, 1, 3),
+    ("aten.slice_scatter.default", some(5, 3), some(3, 3), {"start": 2}),
+    ("aten.slice_scatter.default", some(5, 3), some(2, 3), {"end": 2}),
+    ("aten.slice_scatter.default", some(5, 3), some(3, 3), {"step": 2}),
     ("aten.select_scatter.default", some(5, 3), some(5), -1, -1),
-    *(("aten.diagonal.default", some(3, 5), offset) for offset in (1, -1)),
+    ("aten.select_scatter.default", some(5, 3), some(3), 0, 3),
+    *(("aten.diagonal.default", some(3, 5), offset) for offset in (0, 1, -1, 3, -2)),
+    ("aten.diagonal.default", some(3, 4, 2)),
+    ("aten.diagonal.default", some(3, 4, 5), 1, 2, 0),
+    ("aten.diagonal.default", some(3, 4, 5), -1, -3, -1),
+    *(("aten.cumsum.default", CUBE, dim) for dim in (0, -2)),
+    ("aten.cummax.default", CUBE, 1),
+    ("aten.cumprod.default", torch.tensor(2.0), 0),
+    ("aten.sort.default", CUBE),
+    ("aten.sort.default", CUBE, 1, False),
+    ("aten.sort.default", CUBE, 0, True),
+    ("aten.sort.stable", X, {"stable": True}),
+    ("aten.sort.stable", X, {"stable": True, "dim": 0, "descending": True}),
+    ("aten.argsort.default", CUBE),
+    ("aten.argsort.default", CUBE, 1, False),
+    ("aten.argsort.default", CUBE, -3, True),
+    ("aten.argsort.stable", X, {"stable": True}),
+    ("aten.argsort.stable", X, {"stable": False, "dim": 0, "descending": True}),
+    *((f"aten.{name}.default", torch.tensor(2.0)) for name in ("sort", "argsort", "argmax")),
+    ("aten.median.dim", some(3, 4), 1),
+    ("aten.median.dim", some(3, 4), 0, True),
+    ("aten.median.dim", torch.tensor(2.0), -1),
+    ("aten.kthvalue.default", CUBE, 2),
+    ("aten.kthvalue.default", X, 3, 0, True),
+    ("aten.kthvalue.default", torch.tensor(2.0), 1),
+    ("aten.topk.default", CUBE, 1),
+    ("aten.topk.default", CUBE, 3, 1, False),
+    ("aten.topk.default", CUBE, 2, 0, True),
+    ("aten.topk.default", torch.tensor(2.0), 1),
+    *(("aten.argmax.default", CUBE, *more) for more in ((), (0,), (1, True), (-1,))),
+    ("aten.argmin.default", CUBE, None, True),
+    ("aten.max.dim", CUBE, -2),
+    ("aten.min.dim", CUBE, 0, True),
+    ("aten.max.dim", torch.tensor(2.0), 0),
+    ("aten.max_pool2d_with_indices.default", IMAGE, [3, 2]),
+    ("aten.max_pool2d_with_indices.default", IMAGE[0], [3, 2], [], [1, 0], [1, 2]),
+    ("aten.max_pool2d_with_indices.default", IMAGE, [2], [1, 3], [1], [2, 1], True),
+    ("aten.max_pool2d_with_indices.default", IMAGE, [5], [2], [2]),
+    ("aten.max_pool3d_with_indices.default", some(1, 2, 4, 5, 6), [2, 1, 3], [1, 2, 2]),
+    ("aten.adaptive_max_pool2d.default", IMAGE, [3, 4]),
+    ("aten.adaptive_max_pool3d.default", some(1, 2, 4, 3, 5), [3, 1, 2]),
+    ("aten.avg_pool1d.default", IMAGE[0], [3]),
+    ("aten.avg_pool1d.default", IMAGE[0], [3], [2], [1], True, False),
+    ("aten.avg_pool2d.default", IMAGE, [3, 2]),
+    ("aten.avg_pool2d.default", IMAGE, [3, 2], [2, 3], [1, 0], True),
+    ("aten.avg_pool2d.default", IMAGE, [3, 2], [2, 3], [0, 1], False, False),
+    ("aten.avg_pool2d.default", IMAGE, 2, [], 1, {"divisor_override": 5}),
+    ("aten.avg_pool3d.default", some(1, 2, 4, 5, 6), [2, 1, 3], [1, 2, 2], [1, 0, 1]),
+    ("aten._adaptive_avg_pool2d.default", IMAGE, [3, 4]),
+    ("aten._adaptive_avg_pool3d.default", some(1, 2, 4, 3, 5), [3, 1, 2]),
+    ("aten.adaptive_avg_pool1d.default", IMAGE[0], [4]),
+    ("aten.upsample_nearest2d.vec", some(1, 2, 3, 4), [5, 3], None),
+    ("aten.upsample_nearest2d.vec", some(1, 2, 3, 4), None, [2.3, 0.5]),
+    *((f"aten.{name}1d.vec", some(1, 2, 3), [5], None) for name in NEAREST),
+    *((f"aten.{name}3d.vec", some(1, 1, 2, 3, 2), [3, 2, 4], None) for name in NEAREST),
+    ("aten._upsample_nearest_exact2d.vec", some(1, 2, 3, 4), [5, 3], None),
+    ("aten.upsample_linear1d.vec", some(1, 2, 3), [5], False, None),
+    ("aten.upsample_linear1d.vec", some(1, 2, 3), [5], True, None),
+    ("aten.upsample_bilinear2d.vec", some(1, 2, 3, 4), None, False, [1.7, 0.5]),
+    ("aten.upsample_trilinear3d.vec", some(1, 1, 3, 2, 4), [2, 3, 5], True, None),
+    ("aten.upsample_bicubic2d.vec", some(1, 2, 4, 3), [5, 6], False, None),
+    *(
+        ("aten._embedding_bag.default", some(6, 3), PLACES[0], torch.tensor([0, 3]), False, mode)
+        for mode in (0, 1, 2)
+    ),
+    (
+        *("aten._embedding_bag.default", some(6, 3), PLACES[0], torch.tensor([0, 1, 4])),
+        *(False, 1, False, None, True),
+    ),
+    ("aten._embedding_bag.default", some(6, 3), PLACES[1], torch.tensor([0, 1])),
+    (
+        *("aten.conv2d.default", some(2, 4, 7, 6), some(6, 2, 3, 2), some(6)),
+        *([2, 1], [1, 0], [1, 2], 2),
+    ),
+    ("aten.conv2d.default", some(4, 7, 6), some(3, 4, 2, 3)),
+    ("aten.conv2d.default", some(1, 2, 5, 4), some(3, 2, 2, 3), None, [2], [1]),
+    ("aten.conv1d.padding", some(2, 3, 6), some(4, 3, 4), some(4)),
+    ("aten.conv2d.padding", some(1, 2, 5, 6), some(3, 2, 2, 3), None, [1], "same", [1, 2]),
+    ("aten.conv2d.padding", some(1, 2, 5, 6), some(3, 2, 3, 2), None, [1], "same"),
+    ("aten.conv_transpose1d.default", some(2, 4, 5), some(4, 3, 2)),
+    ("aten.conv_transpose1d.default", some(4, 5), some(4, 3, 2), None, [2], [1], [1]),
+    (
+        *("aten.conv_transpose2d.input", some(1, 4, 3, 5), some(4, 3, 2, 3), some(6)),
+        *([2, 1], [1, 0], [1, 0], 2, [1, 2]),
+    ),
+    (
+        *("aten.convolution.default", some(1, 4, 5, 6), some(6, 2, 2, 3), some(6)),
+        *([2, 1], [1, 0], [1, 2], False, [0, 0], 2),
+    ),
+    (
+        *("aten.convolution.default", some(1, 4, 3, 5), some(4, 3, 2, 3), None),
+        *([2, 1], [1, 0], [1, 2], True, [1, 0], 2),
+    ),
 ]
+
+
+class _OfKernels(Single):
+    """A program of one call whose tensors all come from kernels, in the order of their rows."""
+
+    def _computed(self, tensor: Any) -> View:
+        data = array_of(tensor)
+        name = f"t{self._count}"
+        spec = Spec(data.shape, data.dtype)
+        view = View.of(Stored.of(name, data.shape, data.dtype, lambda: data))
+        call = Call("aten.clone.default", name, (), {}, (spec,), False, "", None, None)
+        return self.importing.once(call, view) if data.size else view
+
+
+def _parted(call: Any) -> tuple[str, list[Any], dict[str, Any]]:
+    """Return the arguments of a call, and those by name that stand behind the others."""
+    target, *args = call
+    return target, args, args.pop() if isinstance(args[-1], dict) else {}
 
 
 def of_memory(*call: Any) -> None:
     """Compare a call on what is in memory with PyTorch."""
-    target, *args = call
-    check(Single(Schedule(tile_rows=2, tile_cols=4), lambda _: False).program(target, args, {}))
+    check(Single(Schedule(tile_rows=2, tile_cols=4), lambda _: False).program(*_parted(call)))
 
 
 @pytest.mark.parametrize("call", NAMED, ids=lambda call: str(call[0]))
 def test_what_is_said_exactly(call: tuple[Any, ...]) -> None:
-    """Numbers alone, masks, places counted from behind, and parts at an end."""
+    """Numbers alone, masks, places counted from behind, parts at an end, what is left out."""
     of_memory(*call)
+    check(_OfKernels(Schedule(tile_rows=2, tile_cols=4), lambda _: True).program(*_parted(call)))
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def _computed(*shape: int, dtype: type = np.int64) -> View:
+    """Return what a kernel would give."""
+    return View.of(Computed("computed", shape, np.dtype(dtype), Layout.tiled(shape, shape)))
+
+
+UNKNOWN: Final = View.of(Stored.of("unknown", (2,), np.dtype(np.int64), lambda: np.arange(2)))
+BAG: Final = ("aten._embedding_bag.default", some(6, 3), PLACES[0])
+SEVERAL: Final = "data decide places of several dimensions: expected those of one, or known ones"
+NEIGHBOURS: Final = "expected neighbouring dimensions to be indexed"
+ROWS_COUNT: Final = "expected bags of one row at least, all of whose rows count"
+KNOWN_BAGS: Final = "expected bags that are known, of rows without weights"
+REDUCING: Final = "expected a sum, product or extreme with what is there"
+ONE: Final = "it puts numbers where a mask holds: expected one for all places"
+
+REFUSED: Final[list[tuple[tuple[Any, ...], str]]] = [
+    (
+        ("aten.index.Tensor", some(3, 4), [torch.tensor([0, 3]), torch.tensor([0, 1])]),
+        "place 3 of 3: expected numbers of -3 to 2",
+    ),
+    (
+        ("aten.index.Tensor", some(3, 4), [torch.tensor([0, 1]), torch.tensor([-5, 1])]),
+        "place -5 of 4: expected numbers of -4 to 3",
+    ),
+    *(
         (
-            ("aten.index.Tensor", some(3, 4), [torch.tensor([0, 3]), torch.tensor([0, 1])]),
-            "place 3 of 3: expected numbers of -3 to 2",
-        ),
-        (
-            ("aten.index.Tensor", some(3, 4), [torch.tensor([0, 1]), torch.tensor([-5, 1])]),
-            "place -5 of 4: expected numbers of -4 to 3",
-        ),
-        (
-            ("aten.index_put.default", some(3, 4), [MASK], torch.tensor(2.0), True),
-            "where a mask holds: expected one for all places",
-        ),
-        (
-            ("aten.index_put.default", some(3, 4), [MASK[:, 1]], some(1, 4)),
-            "where a mask holds: expected one for all places",
-        ),
-    ],
-)
+            ("aten.index.Tensor", some(3, 4), [torch.tensor([0, place])]),
+            f"place {place} of 3: expected numbers of -3 to 2",
+        )
+        for place in (3, 5, -4)
+    ),
+    (("aten.index_put.default", some(3, 4), [MASK], torch.tensor(2.0), True), ONE),
+    (("aten.index_put.default", some(3, 4), [MASK[:, 1]], some(1, 4)), ONE),
+    (("aten.index_put.default", some(3, 4), [MASK[:, 1]], some(2)), ONE),
+    (("aten.embedding.default", some(3, 4), PLACES[:0]), "no places at all: expected at least one"),
+    (("aten.index.Tensor", some(3, 4), [_computed(2), _computed(2)]), SEVERAL),
+    (
+        ("aten.index.Tensor", some(3, 4), [_computed(3, dtype=np.bool_)]),
+        "data decide which places there are: expected integers that name them",
+    ),
+    (("aten.index_put.default", some(3, 4), [_computed(2), UNKNOWN], some(2)), SEVERAL),
+    (("aten.index_put.default", some(3, 4), [PLACES[0, :2], UNKNOWN], some(2)), SEVERAL),
+    (("aten.index_put.default", some(3, 4, 3), [PLACES[0], None, PLACES[0]], X), NEIGHBOURS),
+    (("aten.index.Tensor", some(3, 4, 3), [PLACES[0], None, PLACES[0]]), NEIGHBOURS),
+    (
+        ("aten.index.Tensor", some(3, 4), [UNKNOWN, UNKNOWN]),
+        "expected numbers of places that depend on no data, and are not on the meta device",
+    ),
+    (("aten.scatter_reduce.two", X, 0, PLACES, X, "mean"), REDUCING),
+    (("aten.scatter_reduce.two", X, 0, PLACES, X, "sum", {"include_self": False}), REDUCING),
+    ((*BAG, UNKNOWN), KNOWN_BAGS),
+    ((*BAG, torch.tensor([0, 2]), False, 0, False, some(4)), KNOWN_BAGS),
+    ((*BAG, torch.tensor([0, 2]), False, 0, False, None, False, 0), ROWS_COUNT),
+    ((*BAG, torch.tensor([0, 2, 2])), ROWS_COUNT),
+    ((*BAG, torch.tensor([0, 4])), ROWS_COUNT),
+    (
+        ("aten.addmm.default", some(2), some(3, 4), some(4, 2), {"beta": 0, "alpha": 2}),
+        "alpha is 2 and beta 0: expected alpha to be 1 then",
+    ),
+    (
+        ("aten.scaled_dot_product_attention.default", *([some(1, 3, 4)] * 3), MASK[:, :3], 0, True),
+        "expected a mask or is_causal, not both",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
 def test_what_is_refused(
     call: tuple[Any, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Places that there are not, and several numbers where a mask holds."""
+    """Places that there are not, or that data decide, and what is done otherwise with numbers."""
     empty = [torch.zeros(1)]
     monkeypatch.setattr("tests.torch.calls.calling.called", lambda *_: empty)
-    with pytest.raises(UnsupportedError, match=message):
+    with pytest.raises(UnsupportedError) as caught:
         of_memory(*call)
+
+    assert str(caught.value) == message
+
+
+WAYS: Final[list[tuple[tuple[Any, ...], list[str], list[str]]]] = [
+    (("aten.roll.default", some(3, 4), [3, 4], [0, 1]), [], []),
+    (("aten.roll.default", some(3, 4), [1, 1], [0, 1]), [], ["Concatenate", "Taken"]),
+    (("aten.roll.default", some(3, 4, 2), [1], [1]), [], ["Concatenate"]),
+    (("aten.flip.default", some(3, 4), [0, 1]), [], ["Reversed", "Taken"]),
+    (("aten.flip.default", some(3), [0]), [], ["Taken"]),
+    (("aten.flip.default", some(3, 1), [1]), [], []),
+    (("aten.copy.default", some(2, 3), some(2, 1)), [], []),
+    (("aten.diagonal.default", some(3, 5)), [], ["Taken"]),
+    (("aten.repeat.default", some(2, 1, 3), [2, 1, 4, 1]), [], []),
+    (("aten.repeat.default", some(2, 1, 3), [1, 3, 2]), [], ["Taken"]),
+    (("aten.slice_scatter.default", some(5, 3), some(5, 3)), [], []),
+    (("aten.slice_scatter.default", some(5, 3), some(5, 1), 1, 2), ["Joined"], ["Cut", "Joined"]),
+    (
+        ("aten.slice_scatter.default", some(5, 3), some(3, 3), 0, 1, 4),
+        ["Concatenate"],
+        ["Concatenate"],
+    ),
+    (
+        ("aten.slice_scatter.default", some(5, 3), some(2, 3), 0, 0, 4, 2),
+        ["Concatenate", "Taken"],
+        ["Concatenate", "Taken"],
+    ),
+    (("aten.index_put.default", some(3, 4), [MASK[:, 0]], some(4)), [], []),
+    (
+        ("aten.index_put.default", some(3, 4), [torch.tensor([0, 2])], some(2, 4)),
+        ["Concatenate", "Taken"],
+        ["Concatenate", "Taken"],
+    ),
+    (("aten.index_put.default", some(3, 4), [PLACES[0]], some(4, 4), True), ["Put"], ["Put"]),
+    (("aten.upsample_nearest2d.vec", some(1, 2, 3, 4), [6, 4], None), [], ["Taken"]),
+    (("aten.upsample_linear1d.vec", some(1, 2, 3), [5], False, None), ["Weighed"], ["Weighed"]),
+    (
+        ("aten.scatter.value", some(4, 5), 0, PLACES[:, :3], 1.5),
+        ["Put", "Joined"],
+        ["Put", "Joined"],
+    ),
+    (("aten.scatter_add.default", X, 0, PLACES, some(2, 4)), ["Put", "Joined"], ["Put", "Joined"]),
+    (("aten.embedding.default", some(3, 4), PLACES), ["Gather"], ["Taken"]),
+    (("aten.index.Tensor", some(2, 3, 4), [None, PLACES]), ["Gather"], ["Taken"]),
+]
+"""Calls, and what becomes of them where numbers come from memory, and where they come of kernels"""
+
+
+def _ways(single: Single, call: Any) -> list[str]:
+    """Return what kernels are of a call, or what they do along dimensions."""
+    single.views(*_parted(call))
+    found = []
+    for kernel in single.importing.model.kernels:
+        if not isinstance(kernel, RowLocal):
+            found.append(type(kernel).__name__)
+            continue
+        for step in kernel.chain.steps:
+            name = type(step.function if isinstance(step, Along) else step).__name__
+            found.append(name)
+    return [each for each in found if each not in {"Pointwise", "Placed"}]
+
+
+@pytest.mark.parametrize(("call", "stored", "computed"), WAYS)
+def test_ways(call: tuple[Any, ...], stored: list[str], computed: list[str]) -> None:
+    """What memory can give in any order costs nothing; a kernel's is put together again."""
+    assert _ways(Single(Schedule(tile_rows=2, tile_cols=4), lambda _: False), call) == stored
+    assert _ways(_OfKernels(Schedule(tile_rows=2, tile_cols=4), lambda _: True), call) == computed
+
+
+OF_DATA: Final[dict[str, tuple[tuple[int, ...], Callable[[Player, Any, Any], Any]]]] = {
+    "rows": ((3, 5, 2), lambda p, x, at: p.play("aten.index.Tensor", x, [at])),
+    "in the middle": ((2, 3, 5), lambda p, x, at: p.play("aten.index.Tensor", x, [None, at])),
+    "columns": ((2, 5, 3), lambda p, x, at: p.play("aten.index.Tensor", x, [None, None, at])),
+    "numbers": ((3,), lambda p, x, at: p.play("aten.index.Tensor", x, [at])),
+    "of a table": ((3, 5), lambda p, x, at: p.play("aten.embedding.default", x, at)),
+}
+"""The shape of what is indexed by places that data decide, of a dimension of three, and how."""
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 4, 3)])
+@pytest.mark.parametrize("name", OF_DATA)
+def test_places_of_data(name: str, shape: tuple[int, ...]) -> None:
+    """Rows, columns and what is between, named by a row or by a matrix of integers."""
+    table, indexed = OF_DATA[name]
+    for from_kernel in (False, True):
+        player = Player(Schedule(tile_rows=2, tile_cols=4))
+        x = player.given(some(*table))
+        if from_kernel:
+            x = player.play("aten.neg.default", x)
+        at = player.play("aten.argmax.default", player.given(some(*shape)), -1)
+
+        check(player.program(indexed(player, x, at)))
+
+
+PUT_OR_TAKEN: Final[dict[str, Callable[[Player, Any, Any, int], Any]]] = {
+    "put": lambda p, x, at, dim: p.play(
+        "aten.index_put.default", x, [None] * dim + [at], p.given(some(*x.tensor.shape) + 1)
+    ),
+    "added": lambda p, x, at, dim: p.play(
+        "aten.index_put.default", x, [None] * dim + [at], p.given(some(*x.tensor.shape) + 1), True
+    ),
+    "taken": lambda p, x, at, dim: p.play(
+        "aten.index_select.default", x, dim - len(x.tensor.shape), at
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUT_OR_TAKEN)
+@pytest.mark.parametrize(("shape", "dim"), [((4, 3), 0), ((2, 4, 3), 1)])
+def test_an_order_of_data(name: str, shape: tuple[int, ...], dim: int) -> None:
+    """Numbers are put, added or taken where a sort says, along any dimension."""
+    player = Player(Schedule(tile_rows=2, tile_cols=4))
+    at = player.play("aten.argsort.default", player.given(some(4)))
+
+    check(player.program(PUT_OR_TAKEN[name](player, player.given(some(*shape)), at, dim)))
+
+
+@pytest.mark.parametrize(
+    ("groups", "cols", "tile"),
+    [
+        (1, 4, (1, 1, 1, 4, 3, 5)),
+        (1, 3, (1, 1, 1, 2, 3, 5)),
+        (2, 2, (1, 2, 1, 4, 3, 5)),
+        (4, 4, (1, 2, 1, 2, 3, 5)),
+    ],
+)
+def test_tiles_of_a_convolution(groups: int, cols: int, tile: tuple[int, ...]) -> None:
+    """Some outputs of one group, or several groups with all of theirs; places are all in one."""
+    single = Single(Schedule(tile_rows=2, tile_cols=cols), lambda _: False)
+    weight = some(8, 4 // groups, 2, 1)
+    target = "aten.conv2d.default"
+    single.views(target, (some(1, 4, 4, 5), weight, None, [1], [0], [1], groups), {})
+
+    (result,) = single.importing.model.kernels[-1].results
+    assert isinstance(result, Computed)
+    assert result.layout.tile == tile
 
 
 def test_every_call() -> None:

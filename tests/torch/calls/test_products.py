@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.kernels.product import Product
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Stored, View
 from operators.torch import from_torch
@@ -18,6 +19,7 @@ from operators.torch.capture import array_of
 from operators.torch.registry import importer_of, supported
 from tests.profiles import examples
 from tests.torch.calls.calling import DTYPES, Single, check, maybe_repeated
+from tests.torch.experts.playing import Player
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -287,6 +289,35 @@ class _Product(torch.nn.Module):
 def test_batches_of_one_operand(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     """An operand without some of the batches is the same for all of them."""
     check(from_torch(_Product(), (torch.randn(left), torch.randn(right))))
+
+
+@pytest.mark.parametrize(
+    ("target", "left", "right", "stored", "computed"),
+    [
+        ("mm", (3, 4), (4, 2), [(3, 4), (2, 4)], [(3, 4), (4, 2)]),
+        ("matmul", (2, 3, 4), (4, 2), [(2, 3, 4), (2, 4)], [(2, 3, 4), (4, 2)]),
+        ("matmul", (4,), (4, 2), [(1, 4), (2, 4)], [(1, 4), (4, 2)]),
+        ("matmul", (3, 4), (4,), *[[(3, 4), (1, 4)]] * 2),
+        ("matmul", (3, 4), (2, 4, 5), *[[(2, 3, 4), (2, 4, 5)]] * 2),
+        ("linear", (2, 3, 4), (2, 4), *[[(2, 3, 4), (2, 4)]] * 2),
+        ("outer", (3,), (4,), [(3, 1), (4, 1)], [(3, 1), (1, 4)]),
+        ("inner", (2, 3, 4), (5, 4), *[[(6, 4), (5, 4)]] * 2),
+    ],
+)
+def test_how_operands_are_read(
+    target: str, left: Any, right: Any, stored: list[Any], computed: list[Any]
+) -> None:
+    """Weights in memory are read by rows of an output, what is computed as it comes."""
+    for from_kernel, expected in ((False, stored), (True, computed)):
+        player = Player(Schedule())
+        x, y = (player.given(torch.ones(each)) for each in (left, right))
+        if from_kernel:
+            y = player.play("aten.neg.default", y)
+        player.play(f"aten.{target}.default", x, y)
+
+        kernel = player.importing.model.kernels[-1]
+        assert isinstance(kernel, Product)
+        assert [each.view.shape for each in kernel.operands] == expected
 
 
 class _Rows(torch.nn.Module):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Final
+
 import pytest
 import torch
 import transformers.integrations.moe  # noqa: F401 - registers grouped_mm_fallback
@@ -10,8 +13,9 @@ from hypothesis import strategies as st
 
 from fabric import Program, simulate
 from operators.kernels.schedule import Schedule, divisors
+from operators.torch.call import UnsupportedError
 from tests.profiles import examples
-from tests.torch.experts.playing import Player, mixture, routed
+from tests.torch.experts.playing import Handle, Player, mixture, routed
 
 
 @st.composite
@@ -90,3 +94,387 @@ def test_experts_without_rows(known: bool) -> None:
     of_one_expert = 4 * (8 * 8 + 8 * 4)
     given = 4 * 5 * 1 if known else 4 * 5 * 4
     assert report.off_chip_traffic_bytes == of_one_expert + given + 2 * 4 * 5 * 8
+
+
+TOKENS, HITS, EXPERTS, HIDDEN, WIDE = 5, 2, 3, 4, 6
+
+
+class Mixing:
+    """Rows of tokens at their experts, and what leads there."""
+
+    def __init__(
+        self, known: bool = False, dtype: torch.dtype = torch.float32, hits: int = HITS
+    ) -> None:
+        """Let data choose the experts, or know them."""
+        self.random = torch.Generator().manual_seed(0)
+        self.dtype = dtype
+        self.player = Player(Schedule(tile_rows=2, tile_cols=3))
+        self.play = self.player.play
+        self.x = self.some(TOKENS, HIDDEN)
+        logits = self.some(TOKENS, EXPERTS)
+        if known:
+            choice = logits.tensor.topk(hits)[1].contiguous()
+            self.choice = self.player.given(choice, known=True)
+        else:
+            self.choice, _ = routed(self.player, logits, hits)
+        self.flat = self.play("aten.view.default", self.choice, [-1])
+        self.sorted, self.order = self.play("aten.sort.default", self.flat)
+        divided = "aten.div.Tensor_mode"
+        self.tokens = self.play(divided, self.order, hits, rounding_mode="floor")
+        self.rows = self.play("aten.index.Tensor", self.x, [self.tokens])
+        self.counts = self.play("aten.histc.default", self.sorted_floats(), EXPERTS, 0, EXPERTS - 1)
+        self.ends = self.play("aten.cumsum.default", self.counts, 0, dtype=torch.int32)
+        self.weights = self.some(EXPERTS, HIDDEN, WIDE)
+        self.out = self.product(self.rows, self.weights, self.ends)
+
+    def sorted_floats(self) -> Any:
+        """Return the sorted experts as numbers that can be counted."""
+        return self.play("aten._to_copy.default", self.sorted, dtype=torch.float32)
+
+    def some(self, *shape: int) -> Handle:
+        """Return numbers in memory."""
+        numbers = torch.randn(shape, generator=self.random).to(self.dtype)
+        return self.player.given(numbers)
+
+    def known(self, tensor: Any) -> Handle:
+        """Return what depends on no data."""
+        return self.player.given(tensor, known=True)
+
+    def zeros(self, *shape: int) -> Handle:
+        """Return zeros that are known."""
+        return self.known(torch.zeros(shape, dtype=self.dtype))
+
+    def product(self, *args: Any) -> Any:
+        """Return a grouped product."""
+        return self.play("transformers.grouped_mm_fallback.default", *args)
+
+    def numbers(self, count: int = TOKENS * HITS) -> Handle:
+        """Return the numbers of rows."""
+        return self.known(torch.arange(count))
+
+    def back(self, how: str) -> Any:
+        """Return where the sorted tokens were."""
+        blank = self.known(torch.zeros(TOKENS * HITS, dtype=torch.int64))
+        if how == "put":
+            return self.play("aten.index_put.default", blank, [self.order], self.numbers())
+        if how == "scatter":
+            return self.play("aten.scatter.src", blank, 0, self.order, self.numbers())
+        return self.play("aten.sort.default", self.order)[1]
+
+    def each(self, back: Any) -> Any:
+        """Return what the experts of each token give."""
+        found = self.play("aten.index.Tensor", self.out, [back])
+        return self.play("aten.view.default", found, [TOKENS, HITS, WIDE])
+
+    def total(self, back: Any) -> Any:
+        """Return the sum of what the experts of each token give."""
+        return self.play("aten.sum.dim_IntList", self.each(back), [-2])
+
+    def added(self, rows: Any, tokens: Any) -> Any:
+        """Return zeros to which rows of experts are added."""
+        zeros = self.zeros(TOKENS, rows.tensor.shape[1])
+        return self.play("aten.index_add.default", zeros, 0, tokens, rows)
+
+
+def _shifted(m: Mixing) -> Any:
+    return m.play("aten.__rshift__.Scalar", m.order, 1)
+
+
+def _whole(m: Mixing) -> Any:
+    return m.play("aten.floor_divide.default", m.order, m.known(torch.tensor(HITS)))
+
+
+def _copied(m: Mixing) -> Any:
+    tokens = m.play("aten.view.default", m.play("aten.clone.default", m.tokens), [-1])
+    return m.play("aten._to_copy.default", tokens, dtype=torch.int32)
+
+
+def _put(m: Mixing) -> Any:
+    zeros = m.zeros(TOKENS, WIDE)
+    return m.play("aten.index_put.default", zeros, [m.tokens], m.out, True)
+
+
+def _biased(m: Mixing) -> Any:
+    bias = m.play("aten.index.Tensor", m.some(EXPERTS, WIDE), [m.sorted])
+    return m.added(m.play("aten.add.Tensor", m.out, bias), m.tokens)
+
+
+def _selected(m: Mixing) -> Any:
+    rows = m.play("aten.index_select.default", m.some(TOKENS, HIDDEN), 0, m.tokens)
+    return m.added(m.product(rows, m.weights, m.ends), m.tokens)
+
+
+def _cut(first: int, last: int, step: int = 1) -> Callable[[Mixing], Any]:
+    return lambda m: m.added(m.play("aten.slice.Tensor", m.out, -1, first, last, step), m.tokens)
+
+
+def _cut_later(m: Mixing) -> Any:
+    return m.added(
+        m.play("aten.slice.Tensor", m.play("aten.relu.default", m.out), 1, 1, 4), m.tokens
+    )
+
+
+def _narrow(m: Mixing) -> Any:
+    return m.added(m.play("aten.narrow.default", m.out, 1, 2, 3), m.tokens)
+
+
+def _halves(m: Mixing) -> Any:
+    first, second = m.play("aten.chunk.default", m.out, 2, 1)
+    return m.added(m.play("aten.mul.Tensor", first, second), m.tokens)
+
+
+def _again(m: Mixing) -> Any:
+    inner = m.play("aten.relu.default", m.out)
+    return m.added(m.product(inner, m.some(EXPERTS, WIDE, 5), m.ends), m.tokens)
+
+
+def _scaled(m: Mixing) -> Any:
+    flat = m.play("aten.view.default", m.some(TOKENS, HITS), [-1])
+    shares = m.play("aten.unsqueeze.default", m.play("aten.index.Tensor", flat, [m.order]), -1)
+    return m.added(m.play("aten.mul.Tensor", m.out, shares), m.tokens)
+
+
+def _of_places(m: Mixing) -> Any:
+    own = m.play("aten.index.Tensor", m.some(TOKENS * HITS, WIDE), [m.order])
+    return m.added(m.play("aten.add.Tensor", m.out, own), m.tokens)
+
+
+MIXED: Final[dict[str, Callable[[Mixing], Any]]] = {
+    "added": lambda m: m.added(m.out, m.tokens),
+    "shifted": lambda m: m.added(m.out, _shifted(m)),
+    "divided": lambda m: m.added(m.out, _whole(m)),
+    "copied": lambda m: m.added(m.out, _copied(m)),
+    "put": _put,
+    "back by putting": lambda m: m.total(m.back("put")),
+    "back by scattering": lambda m: m.total(m.back("scatter")),
+    "back by sorting": lambda m: m.total(m.back("sort")),
+    "each": lambda m: m.each(m.back("sort")),
+    "biased": _biased,
+    "selected": _selected,
+    "some columns": _cut(1, 4),
+    "columns from behind": _cut(-4, -1),
+    "columns from before the first": _cut(-9, 3),
+    "every other column": _cut(1, 6, 2),
+    "columns of what is made of them": _cut_later,
+    "narrow": _narrow,
+    "halves": _halves,
+    "a product of a product": _again,
+    "scaled": _scaled,
+    "rows of each place": _of_places,
+}
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("name", MIXED)
+def test_what_is_done_with_rows_of_experts(name: str, known: bool) -> None:
+    """Orders, their inverses and sums in every spelling come to what PyTorch computes."""
+    m = Mixing(known)
+    if known and name == "biased":
+        return  # what experts have of their own is not sent to known ones
+
+    report = simulate(m.player.program(MIXED[name](m)), mode="functional")
+
+    assert report.verified, report.verification
+
+
+def test_rows_one_expert_after_the_other() -> None:
+    """Where it is known how many rows each expert has, they are stored as they are."""
+    m = Mixing(known=True)
+
+    assert simulate(m.player.program(m.out), mode="functional").verified
+
+
+ADD, PUT = "aten.index_add.default", "aten.index_put.default"
+OTHERS: Final = "it adds rows of experts to others: expected zeros of as many tokens"
+SUMS: Final = "it adds rows by data: expected the tokens, sorted by expert"
+INVERSE: Final = "it puts numbers by data: expected the inverse of an order"
+ORDER: Final = "the order that sorts the experts of all tokens"
+SORTED: Final = "integers that data decide (the experts of all tokens, sorted)"
+INTEGERS: Final = "it indexes several dimensions: expected rows, by a row of integers"
+ONE_CHOICE: Final = "its groups are not those of its rows: expected one choice"
+COLUMNS: Final = (
+    "it takes parts of rows of experts: expected columns of what a grouped product gives"
+)
+
+REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
+    (
+        lambda m: m.play(ADD, m.zeros(TOKENS, WIDE), 0, m.tokens, m.out, alpha=2),
+        "it adds rows of experts along or scaled: expected rows as they are",
+    ),
+    (lambda m: m.play(ADD, m.some(TOKENS, WIDE), 0, m.tokens, m.out), OTHERS),
+    (lambda m: m.play(ADD, m.known(torch.ones(TOKENS, WIDE)), 0, m.tokens, m.out), OTHERS),
+    (lambda m: m.play(ADD, m.zeros(TOKENS * HITS, WIDE), 0, m.order, m.out), SUMS),
+    (lambda m: m.play(ADD, m.zeros(TOKENS * HITS, WIDE), 0, m.numbers(), m.out), SUMS),
+    (
+        lambda m: m.play(PUT, m.zeros(TOKENS, WIDE), [m.tokens], m.out),
+        "it puts rows of experts by data: expected them added up",
+    ),
+    (
+        lambda m: m.play(PUT, m.numbers(), [m.tokens], m.numbers()),
+        INVERSE,
+    ),
+    (lambda m: m.play(PUT, m.numbers(), [m.order], m.numbers(), True), INVERSE),
+    (lambda m: m.play(PUT, m.numbers(11), [m.order], m.numbers()), INVERSE),
+    (lambda m: m.play(PUT, m.numbers(), [m.order], m.known(torch.arange(10) + 1)), INVERSE),
+    (lambda m: m.play(PUT, m.numbers(), [m.order], m.known(torch.tensor(1))), INVERSE),
+    (
+        lambda m: m.play("aten.div.Tensor_mode", m.order, 3, rounding_mode="floor"),
+        f"it divides {ORDER} by 3: expected 2, the experts of a token, rounded down",
+    ),
+    (
+        lambda m: m.play("aten.div.Tensor_mode", m.order, 2, rounding_mode=None),
+        f"it divides {ORDER} by 2: expected 2, the experts of a token, rounded down",
+    ),
+    (
+        lambda m: m.play("aten.__rshift__.Scalar", m.order, 3),
+        f"it divides {ORDER} by 8: expected 2, the experts of a token, rounded down",
+    ),
+    (
+        lambda m: m.play("aten.floor_divide.default", m.sorted, 2),
+        f"it is given {SORTED}: expected {ORDER}",
+    ),
+    (lambda m: m.play("aten.sort.default", m.sorted), f"it is given {SORTED}: expected {ORDER}"),
+    (
+        lambda m: m.play("aten.histc.default", m.sorted_floats(), EXPERTS, 0, EXPERTS),
+        "it counts experts from 0 to 3: expected 0 to 2",
+    ),
+    (
+        lambda m: m.play("aten.histc.default", m.sorted_floats(), EXPERTS, 1, EXPERTS - 1),
+        "it counts experts from 1 to 2: expected 0 to 2",
+    ),
+    (
+        lambda m: m.play("aten.cumsum.default", m.sorted, 0),
+        f"it is given {SORTED}: expected how many tokens each expert gets",
+    ),
+    (
+        lambda m: m.play("aten.view.default", m.order, [TOKENS, HITS]),
+        f"it is given integers that data decide ({ORDER}): expected one row of them",
+    ),
+    (
+        lambda m: m.play("aten.index.Tensor", m.some(TOKENS, HIDDEN), [m.sorted, m.sorted]),
+        INTEGERS,
+    ),
+    (lambda m: m.play("aten.index_select.default", m.some(4, 3), 1, m.sorted), INTEGERS),
+    (
+        lambda m: m.play("aten.index.Tensor", m.some(TOKENS * HITS + 1, 3), [m.order]),
+        f"it takes rows by integers that data decide ({ORDER}): expected tokens, or what belongs "
+        "to their experts",
+    ),
+    (
+        lambda m: m.play("aten.index.Tensor", m.some(TOKENS + 1, 3), [m.tokens]),
+        "it takes rows by integers that data decide (the tokens, sorted by expert): expected "
+        "tokens, or what belongs to their experts",
+    ),
+    (
+        lambda m: m.play("aten.sum.dim_IntList", m.each(m.back("sort")), [2]),
+        "it adds up dimensions [2] of [5, 2, 6], rows of tokens: expected dimension 1 of [5, 2] "
+        "and more, in the type of the rows",
+    ),
+    (
+        lambda m: m.player.program(m.out),
+        "it is given rows of as many tokens at each expert as data decide: expected them back in "
+        "the order of the tokens",
+    ),
+    (lambda m: m.play("aten.split.Tensor", m.out, 5), COLUMNS),
+    (lambda m: m.play("aten.split.Tensor", m.rows, 2, 1), COLUMNS),
+    (
+        lambda m: m.play("aten.slice.Tensor", m.rows, 0, 1, 3),
+        "it takes some rows of experts: expected some of their columns",
+    ),
+    (
+        lambda m: m.product(m.rows, m.play("aten.relu.default", m.weights), m.ends),
+        "its weights are computed: expected weights that depend on no data",
+    ),
+    (lambda m: m.product(m.rows, m.weights, m.known(torch.tensor([2, 4, 10]))), ONE_CHOICE),
+    (
+        lambda m: m.product(m.some(4, HIDDEN), m.weights, m.known(torch.tensor([2, 1, 4]))),
+        "its groups end at rows [2, 1, 4]: expected ascending ends, 3 of them, the last one 4",
+    ),
+    (
+        lambda m: m.product(m.some(4, HIDDEN), m.weights, m.known(torch.tensor([1, 2, 3]))),
+        "its groups end at rows [1, 2, 3]: expected ascending ends, 3 of them, the last one 4",
+    ),
+    (
+        lambda m: m.product(m.some(10, HIDDEN), m.weights, m.ends),
+        "data decide which rows belong to which group: expected the groups of a choice, or ones "
+        "that are known",
+    ),
+    (
+        lambda m: m.play(
+            "aten.split_with_sizes.default",
+            m.product(m.rows, m.some(EXPERTS, HIDDEN, 8), m.ends),
+            [3, 5],
+            1,
+        ),
+        "parts 3 and 5 wide: expected equal ones",
+    ),
+    (
+        lambda m: m.product(m.rows, m.some(EXPERTS + 1, HIDDEN, WIDE), m.ends),
+        "it has groups, 4, for experts, 3: expected one for each",
+    ),
+]
+
+REFUSED_WHERE_KNOWN: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
+    (_biased, "it is given rows of experts in two orders: expected one"),
+    (lambda m: m.added(m.out, m.known(m.tokens.tensor.flip(0))), SUMS),
+    (
+        lambda m: m.play("aten.index.Tensor", m.out, [m.known(torch.arange(9))]),
+        "it takes rows of experts in another order: expected each once, those of an expert in "
+        "their order",
+    ),
+    (
+        lambda m: m.play("aten.index.Tensor", m.out, [m.known(torch.arange(10).flip(0))]),
+        "it takes rows of experts in another order: expected each once, those of an expert in "
+        "their order",
+    ),
+    (
+        lambda m: m.product(m.out, m.some(EXPERTS, WIDE, 2), m.known(torch.tensor([1, 4, 10]))),
+        ONE_CHOICE,
+    ),
+    (
+        lambda m: m.product(
+            m.play("aten.index.Tensor", m.x, [m.known(torch.tensor([0, 0, 1, 1]))]),
+            m.weights,
+            m.known(torch.tensor([2, 3, 4])),
+        ),
+        "rows come often in one group, or in groups of different numbers: expected each row in as "
+        "many groups, and those of a group in their order",
+    ),
+]
+
+
+@pytest.mark.parametrize(("refused", "message"), REFUSED_WHERE_KNOWN)
+def test_what_is_refused_of_a_known_choice(refused: Callable[[Mixing], Any], message: str) -> None:
+    """Rows that come in another order than that of their experts."""
+    m = Mixing(known=True)
+    with pytest.raises(UnsupportedError) as caught:
+        refused(m)
+
+    assert str(caught.value) == message
+
+
+def test_sums_in_the_type_of_the_rows() -> None:
+    """Two rows of 16 bits are added up as PyTorch does; of three each sum would be rounded."""
+    m = Mixing(dtype=torch.bfloat16)
+    assert simulate(m.player.program(m.added(m.out, m.tokens)), mode="functional").verified
+    with pytest.raises(UnsupportedError, match=r"it adds up dimensions \[1\] of \[5, 2, 6\]"):
+        m.play("aten.sum.dim_IntList", m.each(m.back("sort")), [1], dtype=torch.float32)
+
+    m = Mixing(hits=3)
+    assert simulate(m.player.program(m.added(m.out, m.tokens)), mode="functional").verified
+    m = Mixing(hits=3, dtype=torch.bfloat16)
+    with pytest.raises(UnsupportedError) as caught:
+        m.added(m.out, m.tokens)
+    assert str(caught.value) == (
+        "it rounds to bfloat16 after each of 3 sums: expected float32, or a sum over a dimension"
+    )
+
+
+@pytest.mark.parametrize(("refused", "message"), REFUSED)
+def test_what_is_refused(refused: Callable[[Mixing], Any], message: str) -> None:
+    """Calls on a choice of experts, or on rows of these, that no model of experts makes."""
+    m = Mixing()
+    with pytest.raises(UnsupportedError) as caught:
+        refused(m)
+
+    assert str(caught.value) == message
