@@ -385,6 +385,12 @@ def test_put(name: Any) -> None:
     """Numbers that come to one place one after the other, counted from either end."""
     step = Along((0, 1, 2), FLOAT, Put(name), ((3, 4), (3, 3), (3, 3)), (1,), (4,))
     assert _put(name) == _of(step, X, PLACES, MORE)
+    # The same with a dimension more, and down columns.
+    step = Along((0, 1, 2), FLOAT, Put(name), ((3, 1, 4), (3, 1, 3), (3, 1, 3)), (2,), (4,))
+    assert _put(name) == _of(step, X, PLACES, MORE)
+    step = Along((0, 1, 2), FLOAT, Put(name), ((4, 3), (3, 3), (3, 3)), (0,), (4,))
+    turned = [[*zip(*each, strict=True)] for each in (X, PLACES, MORE)]
+    assert [*map(list, zip(*_put(name), strict=True))] == _of(step, *turned)
     assert [[row[at] for at in places] for row, places in zip(X, PLACES, strict=True)] == _of(
         Along((0, 1), FLOAT, Picked(), ((3, 4), (3, 3)), (1,), (3,)), X, PLACES
     )
