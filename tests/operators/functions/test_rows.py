@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import ShapeError, Tile, TileType
+from fabric import ShapeError, Tile, TileType, dtype_named
 from fabric.extend import Empty, number_in
 from fabric.graph.values.dims import symbol
 from operators import (
@@ -394,3 +394,39 @@ def test_what_functions_state(
         function.check("it", (*types, types[0]))
     found = ", ".join(map(str, (*types, types[0])))
     assert caught.value.message == f"it is given {found}: expected {more}"
+
+
+def _takes(function: Any, *types: TileType) -> bool:
+    try:
+        function.check("it", types)
+    except ShapeError:
+        return False
+    return True
+
+
+def test_what_functions_take() -> None:
+    """Which refuse integers, take several element types, or share scales; what is elementwise."""
+    functions = {type(each[0]).__name__: each[:2] for each in COST}
+    found: dict[str, set[str]] = {}
+    for name, (function, operands) in functions.items():
+        sizes = [(rows, 32) for rows, _ in operands]
+        floats, whole, halves, scaled = (
+            [TileType(*size, dtype_named(each)) for size in sizes]
+            for each in ("float32", "int8", "float16", "mxfp8_e4m3")
+        )
+        for kind, types in (
+            ("whole", whole),
+            ("mixed", [*floats[:-1], halves[-1]] if len(sizes) > 1 else []),
+            ("scaled", scaled),
+        ):
+            if types and _takes(function, *types):
+                found.setdefault(kind, set()).add(name)
+        if getattr(function, "elementwise", False):
+            found.setdefault("elementwise", set()).add(name)
+    assert set(functions) - found["whole"] == {
+        "AsType", "Exp", "MaskScores", "RescaledSum", "RunningMaximum", "ScaledAdd", "ShiftedExp",
+        "SiLU",
+    }  # fmt: skip
+    assert found["mixed"] == {"MaskScores", "ScaledAdd"}
+    assert found["scaled"] == {"AsType", "Matmul", "SignalAllRead"}
+    assert found["elementwise"] == {"Add", "AsType", "Div", "Exp", "Maximum", "Mul", "SiLU"}
