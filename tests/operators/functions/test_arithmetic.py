@@ -58,17 +58,17 @@ def test_wide() -> None:
     """The numbers are the same ones; those beyond 64 signed bits are Python's."""
     for dtype in (np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
         found = wide(_of(-1.5, 0.25, 2, dtype=dtype))
-        assert (np.float32, [[-1.5, 0.25, 2]]) == (found.dtype, found.tolist())
+        assert (np.dtype(np.float32), [[-1.5, 0.25, 2]]) == (found.dtype, found.tolist())
     for dtype in (np.float32, np.float64):
         data = _of(1.5, dtype=dtype)
         assert wide(data) is data
     for dtype in (np.int8, np.int64, np.uint64, np.bool_):
-        assert (np.int64, [[1, 0]]) == (
+        assert (np.dtype(np.int64), [[1, 0]]) == (
             wide(_of(1, 0, dtype=dtype)).dtype, wide(_of(1, 0, dtype=dtype)).tolist()
         )  # fmt: skip
     assert np.int64 == wide(_of(MOST, dtype=np.uint64)).dtype
     beyond = wide(_of(MOST + 1, 3, dtype=np.uint64))
-    assert (object, [[MOST + 1, 3]]) == (beyond.dtype, beyond.tolist())
+    assert (np.dtype(object), [[MOST + 1, 3]]) == (beyond.dtype, beyond.tolist())
     assert np.int64 == wide(np.zeros((0, 3), np.uint64)).dtype
 
 
@@ -155,13 +155,9 @@ def test_what_is_refused_is_told() -> None:
     for number, told in ((Fraction(1, 2), "1/2"), (math.inf, "inf"), (math.nan, "nan")):
         with pytest.raises(ValueError, match=f"^a function gives {told} at "):
             narrow(np.array([[number]], object), int8)
+    numbers = _of(1, 0.5, dtype=np.float32)
     with pytest.raises(ValueError, match=r"^It gives 0\.5 from \[1, 2, 3, 4\] and 7 at \[0, 1\]: "):
-        narrow(
-            _of(1, 0.5, dtype=np.float32),
-            int8,
-            "It",
-            lambda _, col: (np.arange(1, 5), np.array(6 + col)),
-        )
+        narrow(numbers, int8, "It", lambda _, col: (np.arange(1, 5), np.array(6 + col)))
     with pytest.raises(ValueError, match=r" from \[1, 2, 3, 4, \.\.\.\] at \[0, 0\]: "):
         narrow(_of(300), int8, "It", lambda *_: (np.arange(1, 6),))
 
@@ -171,5 +167,5 @@ def test_rounded_results() -> None:
     data = _of(1.5, dtype=np.float32)
     assert narrow(data, np.dtype(np.float32)) is data
     half = narrow(_of(1 + 2**-11, 1 + 3 * 2**-11, dtype=np.float32), np.dtype(np.float16))
-    assert (np.float16, [[1, 1 + 2**-9]]) == (half.dtype, half.tolist())
+    assert (np.dtype(np.float16), [[1, 1 + 2**-9]]) == (half.dtype, half.tolist())
     assert [[3, -4]] == narrow(_of(3.0, -4.0, dtype=np.float32), dtype_named("int8")).tolist()
