@@ -300,6 +300,16 @@ def test_refusals(wire: Callable[[], object], message: str) -> None:
     assert told.value.file == __file__
 
 
+def test_the_largest_buffer() -> None:
+    """Of 256 pieces: one more is refused above."""
+    with Program("long") as program:
+        product = Accum(MatmulSum())(
+            _load(1, 1, 1, tile=(16, 16 * 256)), _load(1, 1, 1, tile=(16 * 256, 16))
+        )
+        LinearOffChipStore("y")(product)
+    assert in_pieces(program, 16, 16).depths["matmul_sum_1_left_store.1"] == 2 * 256
+
+
 def test_pieces_are_squares() -> None:
     """Of one element or more."""
     with Program("copy", mode="functional") as program:

@@ -90,6 +90,7 @@ def test_none_and_extremes() -> None:
     least = np.array([[5, -(1 << 63), (1 << 63) - 1, -1]])
     assert [[2, 0, 3, 1]] == largest_places(least, 4).tolist()
     assert [[1, 3, 0, 2]] == largest_places(least, 4, largest=False).tolist()
+    assert [[1, 0]] == largest_places(np.array([[np.inf, np.nan]]), 2).tolist()
     beside = np.array([[np.inf, np.nan, -np.inf, 3]])
     assert [[1, 0, 3, 2]] == largest_places(beside, 4).tolist()
     assert [[2, 3, 0, 1]] == largest_places(beside, 4, largest=False).tolist()
