@@ -17,12 +17,17 @@ from fabric.graph.hardware.file import load_hardware
 from fabric.graph.loading.program_file import load_program
 from operators import (
     Accum,
+    Add,
+    Consumer,
     Flatten,
     LinearOffChipLoad,
     LinearOffChipStore,
     Map,
     MatmulSum,
+    Reshape,
+    RowSum,
     SiLU,
+    Sum,
     Tensor,
 )
 from operators.pieces import in_pieces
@@ -191,3 +196,157 @@ def test_pieces_divide_tiles() -> None:
     """A tile of no whole pieces is refused."""
     with pytest.raises(ProgramError, match="a tile of 8x256 cannot be lowered"):
         in_pieces(loaded("swiglu", "paper.toml", tile_batch=8), 16, 16)
+
+
+class Others(MatmulSum):
+    """Sums of products that are a user's."""
+
+
+def _load(*shape: int, tile: tuple[int, int] = (16, 16), **more: Any) -> Stream:
+    return LinearOffChipLoad(Tensor(tile), tile, shape=shape, strides=(0,) * len(shape), **more)()
+
+
+def _two_orders() -> None:
+    both = _load(1, 1, 1)
+    Accum(MatmulSum(), name="sums")(_load(1, 1, 1), both)
+    LinearOffChipStore("y", name="stored")(both)
+
+
+def _by_columns() -> Stream:
+    first = Accum(MatmulSum())(_load(1, 1, 1), _load(1, 1, 1))
+    return Accum(MatmulSum())(first, _load(1, 1))
+
+
+def _two_readers() -> None:
+    twice = Map(SiLU(), name="twice")(_load(1, 1))
+    LinearOffChipStore("y", name="first")(twice)
+    LinearOffChipStore("z")(twice)
+
+
+ALL = (
+    "LinearOffChipLoad without a reference, LinearOffChipStore, Map, Accum(MatmulSum()) of two "
+    "streams, or Reshape with chunk=1"
+)
+LOWERED_NOT: list[tuple[Callable[[], object], str]] = [
+    (
+        lambda: Accum(Others(), name="mine")(_load(1, 1), _load(1, 1)),
+        "mine: Others cannot be lowered to pieces: expected MatmulSum",
+    ),
+    (
+        lambda: Accum(MatmulSum(), rank=2, name="deep")(_load(1, 1, 1), _load(1, 1, 1)),
+        f"deep: Accum cannot be lowered to pieces: expected {ALL}",
+    ),
+    (
+        lambda: Accum(Sum(), name="sum")(_load(1, 1)),
+        f"sum: Accum cannot be lowered to pieces: expected {ALL}",
+    ),
+    (
+        lambda: Reshape(2, name="two")(_load(2, 2)),
+        f"two: Reshape cannot be lowered to pieces: expected {ALL}",
+    ),
+    (
+        lambda: Consumer()(Reshape(1, name="read")(_load(2, 2))[1]),
+        f"read: Reshape cannot be lowered to pieces: expected {ALL}",
+    ),
+    (
+        lambda: LinearOffChipLoad(Tensor((16, 16)), (16, 16), name="again")(_load(1, 1)),
+        f"again: LinearOffChipLoad cannot be lowered to pieces: expected {ALL}",
+    ),
+    (
+        _two_orders,
+        "stored: a load that is read in two orders cannot be lowered to pieces: expected one "
+        "order of pieces",
+    ),
+    (
+        lambda: Accum(MatmulSum(), name="long")(
+            _load(1, 1, 1, tile=(16, 16 * 257)), _load(1, 1, 1, tile=(16 * 257, 16))
+        ),
+        "long: a buffer of 257 pieces cannot be lowered to pieces: expected at most 256",
+    ),
+    (
+        lambda: Accum(MatmulSum(), name="late")(_load(1, 1), Map(SiLU())(_load(1, 1))),
+        "late: a product with a second operand that is computed cannot be lowered to pieces: "
+        "expected one that is loaded",
+    ),
+    (
+        _two_readers,
+        "first: twice.0 [1, 1, 1] of 16x16 bfloat16, which has several readers, cannot be lowered "
+        "to pieces: expected one reader",
+    ),
+    (
+        lambda: LinearOffChipStore("y")(Map(RowSum(), name="rows")(_load(1, 1))),
+        "rows: RowSum cannot be lowered to pieces: expected an elementwise function",
+    ),
+    (
+        lambda: Map(Add(), name="sums")(_by_columns(), _load(1)),
+        "sums: operands in different orders of pieces cannot be lowered to pieces: expected one "
+        "order",
+    ),
+    (
+        lambda: LinearOffChipStore("y", name="stored")(_load(1, 1, tile=(16, 24))),
+        "stored: a tile of 16x24 cannot be lowered to pieces: expected tiles that 16x16 divides",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wire", "message"), LOWERED_NOT)
+def test_refusals(wire: Callable[[], object], message: str) -> None:
+    """Each says who, what and what else."""
+    with Program("refused") as program:
+        wire()
+    with pytest.raises(ProgramError) as told:
+        in_pieces(program, 16, 16)
+    assert told.value.message == message
+    assert told.value.file == __file__
+
+
+def test_the_largest_buffer() -> None:
+    """Of 256 pieces: one more is refused above."""
+    with Program("long") as program:
+        product = Accum(MatmulSum())(
+            _load(1, 1, 1, tile=(16, 16 * 256)), _load(1, 1, 1, tile=(16 * 256, 16))
+        )
+        LinearOffChipStore("y")(product)
+    assert in_pieces(program, 16, 16).depths["matmul_sum_1_left_store.1"] == 2 * 256
+
+
+def test_pieces_are_squares() -> None:
+    """Of one element or more."""
+    with Program("copy", mode="functional") as program:
+        LinearOffChipStore("y")(LinearOffChipLoad(np.eye(2, 3), (2, 3))())
+    for rows, cols in ((16, 8), (0, 0), (-1, -1)):
+        with pytest.raises(ProgramError) as told:
+            in_pieces(program, rows, cols)
+        assert told.value.message == f"pieces of {rows}x{cols}: expected squares, as in 16x16"
+    program.expect(y=lambda: np.eye(2, 3))
+    assert simulate(in_pieces(program, 1, 1)).verified
+
+
+def test_views_in_pieces() -> None:
+    """Tiles of several rows and columns of pieces, by steps and from an offset, stored in shapes.
+
+    The tensor has 3 x 4 tiles, of 2 x 3 pieces each.
+    """
+    x = np.arange(6 * 12.0).reshape(6, 12)
+    tiles = x.reshape(3, 2, 4, 3).swapaxes(1, 2).reshape(12, 2, 3)
+
+    def program() -> Program:
+        with Program("views", mode="functional") as built:
+            tensor = Tensor((6, 12), x, dtype="float32")
+            view = LinearOffChipLoad(tensor, (2, 3), (2, 3), (4, 1), 5)()
+            LinearOffChipStore("y")(Map(Add())(view, view))
+            turned = LinearOffChipLoad(tensor, (2, 3), (4, 3), (1, 4))()
+            LinearOffChipStore("z", (2, 4, 9))(turned)
+            left = LinearOffChipLoad(tensor, (2, 3), (3, 1, 4), (4, 0, 1))()
+            weights = Tensor((12, 2), x.reshape(36, 2)[:12], dtype="float32")
+            right = LinearOffChipLoad(weights, (3, 2), (3, 1, 4), (0, 0, 1))()
+            LinearOffChipStore("p")(Accum(MatmulSum())(left, right))
+        built.expect(
+            y=lambda: 2 * np.block([[*tiles[5:8]], [*tiles[9:12]]]),
+            z=lambda: np.block([[*tiles[j::4]] for j in range(4)]).reshape(2, 4, 9),
+            p=lambda: x @ x.reshape(36, 2)[:12],
+        )
+        return built
+
+    assert simulate(program()).verified
+    assert simulate(in_pieces(program(), 1, 1)).verified

@@ -16,6 +16,7 @@ from fabric import Layout, Program, ShapeError, Stream, simulate
 from fabric.extend import (
     BufferType,
     Loop,
+    Operator,
     common_tile,
     conversion,
     convert_bytes,
@@ -23,7 +24,22 @@ from fabric.extend import (
     product,
 )
 from fabric.graph.layouts.reordering import nest_of, strides_of
-from operators import Bufferize, Convert, LinearOffChipLoad, LinearOffChipStore, Streamify, Tensor
+from operators import (
+    Accum,
+    Bufferize,
+    Convert,
+    FlatMap,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Promote,
+    Reshape,
+    RetileCol,
+    RetileRow,
+    SplitTiles,
+    Streamify,
+    Tensor,
+)
 from tests.fabric.layouts.layouts import places, streamed, tensor
 from tests.profiles import examples
 
@@ -103,6 +119,63 @@ class TestFigures:
 
         assert convert_bytes(SQUARES, by_columns, 4).tiles == 16
         assert live_tiles(SQUARES, by_columns) == 10
+
+
+BY_ROWS = Layout.tiled((8, 8), (4, 2))
+FINE = Layout.tiled((8, 8), (2, 2))
+WIRED: list[tuple[Layout, Layout, list[Operator]]] = [
+    (BY_ROWS, BY_COLUMNS, [Bufferize(2), Streamify((), (4, 2), (1, 4))]),
+    (BY_COLUMNS, BY_ROWS, [Bufferize(2), Streamify((), (2, 4), (1, 2))]),
+    (BY_COLUMNS, TWICE, [Bufferize(1), Streamify((), (2, 2), (0, 1))]),
+    # One tile of all, at [1, 3] of [2, 4].
+    (
+        BY_ROWS,
+        Layout((8, 8), (4, 2), (), (), (), (4, 6)),
+        [Bufferize(2), Streamify((), (1,), (0,), 7), Flatten(0, 1)],
+    ),
+    # Two parts of each tile, of four in a row: 2 x 4 parts, columns last.
+    (
+        BY_ROWS,
+        FINE,
+        [FlatMap(SplitTiles(2, 2)), Bufferize(2), Streamify((), (2, 4), (1, 2)), Flatten(1, 2)],
+    ),
+    (
+        FINE,
+        BY_ROWS,
+        [
+            Flatten(0, 1), Reshape(8), Bufferize(1), Streamify((), (4, 2), (1, 4)),
+            Accum(RetileRow(), rank=1),
+        ],
+    ),
+    (
+        BY_ROWS,
+        Layout.tiled((8, 8), (8, 8)),
+        [Promote(2), Promote(3), Accum(RetileCol()), Accum(RetileRow(), rank=1)],
+    ),
+    (
+        BY_ROWS,
+        Layout((8, 8), (4, 2), (2, 2, 2), (4, 4, 2), (0, 1, 1)),
+        [Reshape(2)],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "wanted", "operators"), WIRED)
+def test_wired(source: Layout, wanted: Layout, operators: list[Operator]) -> None:
+    """Parts of tiles, a buffer of whole dimensions where there are such, and how it is read."""
+    with Program("wired") as program:
+        size = source.rows, source.cols
+        stream = LinearOffChipLoad(
+            Tensor((8, 8), dtype="float32"), size, source.trips, _strides(source)
+        )()
+        Convert(wanted)(stream)
+    assert operators == [node.operator for node in program.nodes[1:]]
+
+
+def _strides(layout: Layout) -> tuple[int, ...]:
+    """Return the strides, in tiles, of a layout whose loops move by a tile each."""
+    across = layout.shape[1] // layout.cols
+    return tuple((across, 1)[dim or 0] for dim in layout.map)
 
 
 def test_equal_orders() -> None:

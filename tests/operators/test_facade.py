@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import subprocess
 import sys
@@ -14,17 +15,30 @@ import numpy as np
 import trio
 from typing_extensions import override
 
+import fabric
 import operators
 from fabric import Program, Report, simulate
-from fabric.extend import Operator, Ports
+from fabric.extend import ComputeOperator, Operator, Ports
 from operators import (
+    Accum,
+    Add,
     Consumer,
     Flatten,
     Function,
     LinearOffChipLoad,
+    Map,
+    Matmul,
+    PadRows,
     Partition,
+    RandomOffChipLoad,
     Reduction,
+    RetileRow,
+    Scan,
+    Scatter,
     Selectors,
+    SignalAllRead,
+    SiLU,
+    Sum,
     Tensor,
 )
 from tests.programs.loading import PROGRAMS
@@ -117,3 +131,73 @@ def test_shared_pieces_of_programs() -> None:
         if known & {ast.unparse(base) for base in node.bases}
     ]
     assert [] == found
+
+
+CARRIERS = (
+    "Broadcast Consumer Expand Flatten LinearOffChipLoad Parallelize Partition RandomOffChipStore "
+    "Reassemble Repeat"
+)
+"""Operators that pass numbers in tiles on, or drop them, without a look."""
+
+KINDS = {
+    "compute": {"Accum", "Map", "Scan"},
+    "memory": {
+        "Bufferize", "LinearOffChipLoad", "LinearOffChipStore", "RandomOffChipLoad",
+        "RandomOffChipStore", "Scatter", "Streamify",
+    },
+}  # fmt: skip
+OFF_CHIP = {
+    "LinearOffChipLoad": "read",
+    "LinearOffChipStore": "write",
+    "RandomOffChipLoad": "read",
+    "RandomOffChipStore": "write",
+}
+UNREAD = {
+    "EagerMerge": (0, 1),
+    "Intersect": (0, 1, 2),
+    "RandomOffChipStore": (0,),
+    "Reshape": (1,),
+    "Union": (0, 1, 2),
+}
+"""Outputs that need no reader."""
+
+
+def test_what_operators_say_of_themselves() -> None:
+    """Each is conducted; it takes turns where it ends them; where it is, what may stay unread."""
+    exported = [getattr(module, name) for module in (operators, fabric) for name in module.__all__]
+    kinds = {
+        each.__name__: each
+        for each in exported
+        if isinstance(each, type)
+        and issubclass(each, Operator)
+        and each not in {Operator, ComputeOperator}
+    }
+    for name, kind in kinds.items():
+        assert kind.conducted, name
+        assert kind.turns is (".turn(" in inspect.getsource(kind)), name
+        unit = next((each for each, names in KINDS.items() if name in names), "routing")
+        assert unit == kind.kind, name
+        assert OFF_CHIP.get(name) == kind.off_chip, name
+        assert UNREAD.get(name, ()) == kind.secondary_outputs, name
+        assert {"Bufferize": "write", "Streamify": "read"}.get(name) == kind.spills, name
+        assert ((1,) if name == "Scatter" else ()) == kind.updates, name
+    carriers = {name for name, kind in kinds.items() if kind.carries_numbers is True}
+    assert carriers == set(CARRIERS.split())
+
+
+def test_loads_that_carry_numbers() -> None:
+    """A load by addresses does, but for one of single integers: each is what its address says."""
+    loads = [RandomOffChipLoad(np.ones((2, 2), dtype), (1, 1)) for dtype in (np.float32, np.int64)]
+    assert [True, False] == [each.carries_numbers for each in loads]
+    assert [True, False, True] == [Map(each).has_arithmetic for each in (Add(), PadRows(3), SiLU())]
+    assert [True, False, False] == [
+        Map(each).joins_elements for each in (Add(), PadRows(3), Matmul())
+    ]
+    assert [1, 0, 1, 0, 1] == [
+        Map(Add()).roundings, Map(PadRows(3)).roundings, Accum(Sum()).roundings,
+        Accum(RetileRow()).roundings, Scan(Sum()).roundings,
+    ]  # fmt: skip
+    assert [1, 0, 0] == [Scatter(2, each).roundings for each in ("add", "max", "min")]
+    assert [True, False, False] == [
+        Accum(each).has_arithmetic for each in (Sum(), RetileRow(), SignalAllRead())
+    ]

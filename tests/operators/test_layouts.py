@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
-from fabric import Feedback, Layout, Program, ShapeError, Stream, simulate
+from fabric import Feedback, Layout, Program, ShapeError, Stream, StreamType, TileType, simulate
+from fabric.extend import Loop
+from fabric.graph.values.dims import symbol
 from operators import (
     Accum,
     Add,
@@ -21,6 +25,7 @@ from operators import (
     LinearOffChipStore,
     Map,
     Matmul,
+    MatmulSum,
     Maximum,
     Metadata,
     Mul,
@@ -30,8 +35,10 @@ from operators import (
     Reshape,
     RetileCol,
     RetileRow,
+    Scan,
     Selectors,
     SiLU,
+    SplitCols,
     SplitRows,
     SplitTiles,
     Streamify,
@@ -41,6 +48,7 @@ from operators import (
     loaded,
 )
 from tests.fabric.layouts.layouts import streamed, tensor
+from tests.operators.driving import Emit
 from tests.operators.test_convert import orders, tiles
 from tests.profiles import examples
 
@@ -215,6 +223,169 @@ def test_load() -> None:
     assert columns.layout == Layout.tiled((8, 8), (4, 2), (1, 0))
     assert again.layout == Layout((8, 8), (4, 2), (3, 2, 4), (1, 4, 2), (None, 0, 1))
     assert backwards.no_layout == "backwards: its steps are none of loops over the tensor"
+
+
+CUBE = Layout.tiled((4, 6, 12), (2, 3, 6))
+"""Two tiles along each dimension, of 6 rows and 6 columns."""
+
+PARTS: list[tuple[SplitRows | SplitTiles, Layout | str]] = [
+    (SplitTiles(6, 3), Layout((4, 6, 12), (2, 3, 3), (2, 2, 4), (2, 3, 3), (0, 1, 2))),
+    (SplitTiles(3, 6), Layout((4, 6, 12), (1, 3, 6), (2, 2, 2, 2), (2, 3, 6, 1), (0, 1, 2, 0))),
+    (
+        SplitTiles(1, 2),
+        Layout(
+            (4, 6, 12),
+            (1, 1, 2),
+            (2, 2, 2, 2, 3, 3),
+            (2, 3, 6, 1, 1, 2),
+            (0, 1, 2, 0, 1, 2),
+        ),
+    ),
+    (
+        SplitRows(),
+        Layout((4, 6, 12), (1, 1, 6), (2, 2, 2, 2, 3), (2, 3, 6, 1, 1), (0, 1, 2, 0, 1)),
+    ),
+    (SplitTiles(2, 6), "the rows of its parts are no box of the tensor"),
+]
+
+
+@pytest.mark.parametrize(("split", "expected"), PARTS)
+def test_parts(split: SplitRows | SplitTiles, expected: Layout | str) -> None:
+    """Rows of a part run through the innermost dimensions first: 2 of 2 x 3 are no box."""
+    found = split.layout(CUBE)
+    if isinstance(expected, str):
+        assert expected == found
+    else:
+        assert not isinstance(found, str)
+        assert found.same_order(expected)
+
+
+SQUARE = Layout.tiled((8, 16), (2, 4))
+DOWN, ACROSS = Loop(4, 2, 0), Loop(4, 4, 1)
+PART = "its groups are parts of a dimension"
+BELOW = "it puts tiles below each other that are not so in the tensor"
+BESIDE = "it puts tiles beside each other that are not so in the tensor"
+
+Loops = tuple[Loop, ...]
+GROUPS: list[tuple[Any, Layout, Loops, Loops, Layout | str]] = [
+    (Sum(), SQUARE, (DOWN,), (ACROSS,), Layout((8, 4), (2, 4), (4,), (2,), (0,))),
+    (Sum(), SQUARE, (ACROSS,), (DOWN,), Layout((2, 16), (2, 4), (4,), (4,), (1,))),
+    (Sum(), SQUARE, (), (DOWN, ACROSS), Layout((2, 4), (2, 4), (), (), ())),
+    (Sum(), SQUARE, (DOWN, ACROSS), (Loop(1, 4, 1),), SQUARE),
+    (Sum(), SQUARE, (DOWN, ACROSS), (Loop(3, 1, None),), SQUARE),
+    (
+        Sum(),
+        SQUARE,
+        (Loop(1, 4, 1), DOWN),
+        (Loop(2, 8, 1), Loop(2, 4, 1)),
+        Layout((8, 4), (2, 4), (1, 4), (4, 2), (1, 0)),
+    ),
+    (Sum(), SQUARE, (), (Loop(2, 4, 1), Loop(2, 8, 1)), PART),
+    (Sum(), SQUARE, (Loop(2, 8, 1),), (Loop(2, 4, 1),), PART),
+    (Sum(), SQUARE, (Loop(2, 4, 1),), (ACROSS,), PART),
+    (Sum(), Layout((8, 18), (2, 4), (4,), (4,), (1,)), (), (ACROSS,), PART),
+    (Sum(), Layout((8, 16), (2, 4), (), (), (), (1, 0)), (), (ACROSS,),
+     Layout((8, 4), (2, 4), (), (), (), (1, 0))),
+    (RetileRow(), SQUARE, (ACROSS,), (DOWN,), Layout((8, 16), (8, 4), (4,), (4,), (1,))),
+    (RetileRow(), SQUARE, (), (Loop(2, 2, 0),), Layout((8, 16), (4, 4), (), (), ())),
+    (RetileRow(), SQUARE, (), (Loop(2, 4, 0),), BELOW),
+    (RetileRow(), SQUARE, (), (ACROSS,), BELOW),
+    (RetileRow(), SQUARE, (), (Loop(2, 1, None),), BELOW),
+    (RetileRow(), CUBE, (), (Loop(2, 3, 1),), BELOW),
+    (RetileRow(), CUBE, (), (Loop(2, 2, 0),), Layout((4, 6, 12), (4, 3, 6), (), (), ())),
+    (
+        RetileRow(),
+        Layout((4, 6, 12), (1, 3, 6), (), (), ()),
+        (),
+        (Loop(4, 1, 0), Loop(2, 3, 1)),
+        Layout((4, 6, 12), (4, 6, 6), (), (), ()),
+    ),
+    (RetileCol(), SQUARE, (DOWN,), (ACROSS,), Layout((8, 16), (2, 16), (4,), (2,), (0,))),
+    (RetileCol(), SQUARE, (), (Loop(2, 8, 1),), BESIDE),
+    (RetileCol(), SQUARE, (), (DOWN,), BESIDE),
+    (RetileCol(), CUBE, (), (Loop(2, 6, 2),), Layout((4, 6, 12), (2, 3, 12), (), (), ())),
+    (MatmulSum(), SQUARE, (DOWN,), (ACROSS,), "MatmulSum makes another tensor"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reduction", "layout", "outer", "inner", "expected"), GROUPS)
+def test_groups(
+    reduction: Any, layout: Layout, outer: Loops, inner: Loops, expected: Layout | str
+) -> None:
+    """What sums and tiles put together of a group are of, and why of no tensor."""
+    found = reduction.layout(layout, outer, inner)
+    if isinstance(expected, str):
+        assert expected == found
+    else:
+        assert found.shape == expected.shape
+        assert found.tile == expected.tile
+        assert found.same_order(expected)
+
+
+@dataclass(frozen=True)
+class _Of3(Maximum):
+    """Numbers made of three in their places."""
+
+    operands: ClassVar = 3
+
+    @override
+    def infer(self, *inputs: Any) -> Any:
+        return inputs[0]
+
+
+def test_sum_of_three() -> None:
+    """Each of the operands has to be in the order of the first, whichever tensors they are of."""
+
+    def rows(count: int = 2) -> Stream:
+        return LinearOffChipLoad(np.ones((4 * count, 8)), (4, 4), (2, 2), (2, 1))()
+
+    def columns() -> Stream:
+        return LinearOffChipLoad(np.ones((8, 8)), (4, 4), (2, 2), (1, 2))()
+
+    joined = (
+        "it joins (8x8 in tiles of 4x4, [2, 2] steps [4, 4] -> (0, 1)) with "
+        "(8x8 in tiles of 4x4, [2, 2] steps [4, 4] -> (1, 0))"
+    )
+    with Program("three"):
+        for number, streams in enumerate(
+            ((rows(), rows(), columns()), (rows(), columns(), rows()), (rows(3), columns(), rows()))
+        ):
+            found = Map(_Of3(), name=f"of_{number}")(*streams).no_layout
+            assert found == (f"of_{number}: {joined}" if number < 2 else None)
+            pairs = Zip(name=f"zip_{number}")(*streams).no_layout
+            assert str(pairs).startswith(f"zip_{number}: it joins (")
+        sums = Map(_Of3())(rows(3), columns(), rows(3))
+    assert sums.layout == Layout((12, 8), (4, 4), (2, 2), (4, 4), (0, 1))
+
+
+def test_data_decide() -> None:
+    """How often tiles are repeated, read or put together: then there is no order, and a reason."""
+    n, tile = symbol("n", ragged=True), TileType(2, 4, np.dtype(np.float32))
+    laid = Layout((8, 4), (2, 4), (4,), (2,), (0,))
+
+    def of(*shape: Any, value: Any = tile) -> Stream:
+        return Emit(StreamType(shape, value), [])()
+
+    def known(*shape: Any) -> Stream:
+        return of(*shape).laid_out(laid)
+
+    with Program("ragged"):
+        found = [
+            Expand(name="expand")(known(4, 1), of(4, n)),
+            Streamify(name="streamify")(Bufferize()(known(1, 4)), of(1, n)),
+            Streamify((2,), (0,), (1,), name="none")(Bufferize()(known(1, 4))),
+            Streamify((2,), (3,), (-1,), 3, name="back")(Bufferize()(known(1, 4))),
+            FlatMap(SplitCols(), name="columns")(known(4)),
+            Scan(Sum(), name="scan")(known(1, 4)),
+        ]
+    assert [each.no_layout for each in found] == [
+        "expand: data decide how often it repeats each tile",
+        "streamify: data decide how often it reads each tile",
+        "none: it reads nothing",
+        "back: its steps are none of loops over the buffer",
+        "columns: SplitCols does not say which parts it makes",
+        "scan: it does not say which tiles it makes",
+    ]
 
 
 class TestDropped:

@@ -38,6 +38,7 @@ from operators import (
     Matmul,
     MatmulSum,
     PadRows,
+    Parallelize,
     Partition,
     Promote,
     Quotient,
@@ -387,6 +388,15 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         lambda: Accum(SignalAllRead())(stream(2, 3), stream(2, 3)),
         "Accum(SignalAllRead) is given 2x4 float32, 2x4 float32: expected 1 value",
     ),
+    *(
+        (
+            lambda consumers=consumers, rank=rank: Parallelize(consumers, rank)(stream(2, 3)),
+            f"Parallelize({consumers}, rank={rank}) is given emit_1.0 [2, 3] of 2x4 float32: "
+            "expected rank "
+            f"{rank} and at least 1 consumer",
+        )
+        for consumers, rank in ((0, 1), (2, 0), (2, 2))
+    ),
     (
         lambda: Map(PadRows(1))(stream(2)),
         "PadRows(1) is given 2x4 float32: expected no more rows",
@@ -578,6 +588,14 @@ ACCEPTED: list[tuple[Callable[[], Stream], str]] = [
         lambda: Partition(2)(stream(6), Flatten(0, 1)(Feedback(StreamType((2, 3), TWO))))[1],
         "[D_feedback[1]] of 2x4 float32",
     ),
+    *(
+        (
+            lambda size=size, number=number: Parallelize(3)(stream(size))[number],
+            f"[{left}] of 2x4 float32",
+        )
+        for size, number, left in ((4, 0, 2), (4, 1, 1), (4, 2, 1), (2, 2, 0), (1, 0, 1), (6, 2, 2))
+    ),
+    (lambda: Parallelize(1, 1)(stream(4, 3))[0], "[4, 3] of 2x4 float32"),
     (lambda: Map(PadRows(2))(stream(2)), "[2] of 2x4 float32"),
     (LinearOffChipLoad(np.zeros((4, 4)), (4, 4)), "[1, 1, 1] of 4x4 bfloat16"),
     (LinearOffChipLoad(np.zeros((4, 4)), (2, 2), (2,), (1,), 2), "[1, 2] of 2x2 bfloat16"),

@@ -14,6 +14,7 @@ from fabric import (
     Stream,
     Tile,
     TileType,
+    TupleType,
     hardware_scope,
     simulate,
 )
@@ -29,7 +30,7 @@ from operators import (
     Union,
     integer,
 )
-from tests.operators.driving import ragged
+from tests.operators.driving import FLOAT, ragged, tile
 from tests.operators.writing import Input, run
 
 N, M = ragged(0), ragged(1)
@@ -117,6 +118,38 @@ class TestJoin:
         report, _ = run(first(Intersect()), *inputs)
         assert report.error is not None
         assert "expected equal structures" in report.error["message"]
+
+    @pytest.mark.parametrize(
+        ("left", "right", "ended", "more"),
+        [("1|S1", "1|S1 2|S1", 1, 2), ("3|S1 4|S1", "3|S1", 2, 1)],
+    )
+    def test_one_side_has_ended(self, left: str, right: str, ended: int, more: int) -> None:
+        """Another group of the other one is told, with where each side stands."""
+        inputs = coordinates(left, N, M), coordinates(right, N, ragged(2))
+        for join in (Intersect(), Union()):
+            report, _ = run(first(join), *inputs)
+            assert report.error is not None
+            message = report.error["message"]
+            assert f"the end of emit_{ended} at [1, 0]" in message
+            assert f" at [1, 0] of emit_{more} closes 1 dimension" in message
+            assert ": expected equal structures" in message
+
+    def test_several_payloads(self) -> None:
+        """They stay together; where a coordinate is missing each of them is the filler."""
+
+        def some(word: str) -> tuple[Tile, ...]:
+            return integer(int(word)), tile(10 * int(word)), tile(-int(word))
+
+        def shown(value: Any) -> str:
+            return "/".join(map(number, value)) if isinstance(value, tuple) else number(value)
+
+        three = TupleType((INTEGER, FLOAT, FLOAT))
+        inputs = ("1 4|S1", (1, N), three, some), coordinates("4 5|S1", 1, M)
+        _, common = run(Intersect(), *inputs, show=shown)
+        # The group may go on behind 4.
+        assert ["4 -0|S1", "40/-4 -0|S1", "4 -0|S1"] == common
+        _, either = run(Union(filler=7), *inputs, show=shown)
+        assert ["1 4 5|S1", "10/-1 40/-4 7/7|S1", "7 4 5|S1"] == either
 
 
 def busy(operator: Scatter, places: Sequence[int], cols: int) -> int:

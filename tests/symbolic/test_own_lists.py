@@ -81,3 +81,20 @@ def test_a_list_is_not_what_comes() -> None:
         for each in Partition(2)(rows, twice):
             Consumer()(each)
     assert not check(program, {}, data=True).sizes
+
+
+def test_empty_lists() -> None:
+    """Of no list at all, and of no requests, the mean is 0; of a list without numbers, too."""
+    with Program("empty") as program:
+        Consumer()(RaggedIntegers([])())
+        Consumer()(RaggedIntegers([[]])())
+        nothing = Metadata(np.zeros(0, np.int64))()
+        Consumer()(CacheReadAddresses(4)(nothing, nothing))
+        # Lengths that come from elsewhere have no mean that is known.
+        later = Repeat(1)(Metadata(np.array([2]))())
+        Consumer()(FilterLastTile()(later))
+    assert {str(symbol): size for symbol, size in check(program, {}, data=True).sizes.items()} == {
+        "D_ragged_integers_1~": 0,
+        "D_ragged_integers_2~": 0,
+        "D_cache_read_addresses_1~": 0,
+    }

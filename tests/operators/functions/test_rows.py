@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import ShapeError, Tile, TileType
+from fabric import ShapeError, Tile, TileType, dtype_named
 from fabric.extend import Empty, number_in
 from fabric.graph.values.dims import symbol
 from operators import (
@@ -17,18 +17,23 @@ from operators import (
     AsType,
     AttentionScores,
     CacheWriteAddress,
+    Div,
     Exp,
     LeadingCols,
     MaskScores,
     Matmul,
     MatmulSum,
+    Maximum,
+    Mul,
     PadRows,
     Quotient,
+    RescaledSum,
     RetileCol,
     RetileRow,
     RowAppend,
     RowMaximum,
     RowSum,
+    RunningMaximum,
     ScaledAdd,
     SetOffset,
     ShiftedExp,
@@ -147,8 +152,8 @@ class TestCacheWriteAddress:
 
 @pytest.mark.parametrize("function", [RowAppend(), SetOffset(), CacheWriteAddress(4)])
 def test_bookkeeping_takes_one_cycle_and_no_arithmetic(function: Any) -> None:
-    """Whatever the size."""
-    assert (1, 0) == (function.fixed_cycles, function.flops())
+    """Whatever the size; nothing is rounded."""
+    assert (1, 0, 0) == (function.fixed_cycles, function.flops(), function.roundings)
 
 
 class TestSums:
@@ -323,3 +328,105 @@ def test_signals_are_of_one_value() -> None:
         SignalAllRead().operand_bytes(INTEGER),
         SignalAllRead().roundings,
     )
+
+
+COST: list[tuple[Any, tuple[tuple[int, int], ...], int, int | None, int]] = [
+    (Add(), ((3, 4), (1, 4)), 12, None, 1),
+    (Div(), ((1, 4), (3, 1)), 12, None, 1),
+    (Maximum(), ((3, 1), (3, 4)), 12, None, 1),
+    (Mul(), ((3, 4), (3, 4)), 12, None, 1),
+    (Exp(), ((3, 4),), 4 * 12, None, 1),
+    (SiLU(), ((3, 4),), 8 * 12, None, 1),
+    (AsType("bfloat16"), ((3, 4),), 12, None, 1),
+    (AsType("mxfp8_e4m3"), ((3, 32),), 2 * 96, None, 1),
+    (RowSum(), ((3, 4),), 12, None, 1),
+    (RowMaximum(), ((3, 4),), 12, None, 1),
+    (Matmul(), ((3, 4), (4, 5)), 2 * 3 * 4 * 5, None, 1),
+    (Matmul(transposed=True), ((3, 4), (5, 4)), 2 * 3 * 4 * 5, None, 1),
+    (MatmulSum(), ((3, 4), (4, 5)), 2 * 3 * 4 * 5, None, 1),
+    (AttentionScores(0.5), ((3, 4), (5, 4)), 2 * 3 * 4 * 5 + 3 * 5, None, 1),
+    (MaskScores(), ((3, 4), (1, 4)), 12, None, 1),
+    (Quotient("float16"), ((3, 4), (3, 1)), 12, None, 1),
+    (ShiftedExp(), ((3, 4), (3, 1), (3, 1)), 5 * 12, None, 1),
+    (RunningMaximum(), ((3, 4),), 3 * (4 + 6), None, 1),
+    (RescaledSum(), ((3, 4), (4, 5), (3, 1), (3, 1)), 3 * (2 * 4 * 5 + 4 + 5 + 1), None, 1),
+    (ScaledAdd(), ((3, 4), (1, 4)), 12, None, 1),
+    (ScaledAdd(alpha=2.0), ((3, 4), (1, 4)), 2 * 12, None, 1),
+    (ScaledAdd(beta=0.0), ((3, 4), (3, 1)), 2 * 12, None, 1),
+    (ScaledAdd(0.5, -1.0), ((3, 4), (3, 4)), 3 * 12, None, 1),
+    (LeadingCols(2), ((3, 4),), 0, None, 0),
+    (PadRows(7), ((3, 4),), 0, 1, 0),
+    (SignalAllRead(), ((3, 4),), 0, 1, 1),
+    (Sum(), ((3, 4),), 12, None, 1),
+    (RetileRow(), ((3, 4),), 0, 0, 0),
+    (RetileCol(), ((3, 4),), 0, 0, 0),
+]
+"""Functions, rows and columns of operands, operations, cycles where they are fixed, roundings."""
+
+HOLDING = {"Matmul", "MatmulSum", "AttentionScores"}
+"""Those that hold their second operand, and 16 numbers for each column of the first."""
+
+
+@pytest.mark.parametrize(("function", "operands", "flops", "cycles", "roundings"), COST)
+def test_what_functions_state(
+    function: Any,
+    operands: tuple[tuple[int, int], ...],
+    flops: int,
+    cycles: int | None,
+    roundings: int,
+) -> None:
+    """Operations, cycles, roundings and what they hold on chip, and how many operands they take."""
+    types = tuple(TileType(*each, FLOAT) for each in operands)
+    name = type(function).__name__
+    held = 16 * types[0].cols + types[-1].size_bytes if name in HOLDING else 0
+    assert (flops, cycles, roundings, held) == (
+        function.flops(*types),
+        function.fixed_cycles,
+        function.roundings,
+        function.operand_bytes(*types),
+    )
+    assert len(types) == function.operands
+    assert types == function.check("it", types)
+    more = f"{len(types)} tiles" if len(types) > 1 else "1 tile"
+    if name == "SignalAllRead":
+        more = "1 value"
+    with pytest.raises(ShapeError) as caught:
+        function.check("it", (*types, types[0]))
+    found = ", ".join(map(str, (*types, types[0])))
+    assert caught.value.message == f"it is given {found}: expected {more}"
+
+
+def _takes(function: Any, *types: TileType) -> bool:
+    try:
+        function.check("it", types)
+    except ShapeError:
+        return False
+    return True
+
+
+def test_what_functions_take() -> None:
+    """Which refuse integers, take several element types, or share scales; what is elementwise."""
+    functions = {type(each[0]).__name__: each[:2] for each in COST}
+    found: dict[str, set[str]] = {}
+    for name, (function, operands) in functions.items():
+        sizes = [(rows, 32) for rows, _ in operands]
+        floats, whole, halves, scaled = (
+            [TileType(*size, dtype_named(each)) for size in sizes]
+            for each in ("float32", "int8", "float16", "mxfp8_e4m3")
+        )
+        for kind, types in (
+            ("whole", whole),
+            ("mixed", [*floats[:-1], halves[-1]] if len(sizes) > 1 else []),
+            ("scaled", scaled),
+        ):
+            if types and _takes(function, *types):
+                found.setdefault(kind, set()).add(name)
+        if getattr(function, "elementwise", False):
+            found.setdefault("elementwise", set()).add(name)
+    assert set(functions) - found["whole"] == {
+        "AsType", "Exp", "MaskScores", "RescaledSum", "RunningMaximum", "ScaledAdd", "ShiftedExp",
+        "SiLU",
+    }  # fmt: skip
+    assert found["mixed"] == {"MaskScores", "ScaledAdd"}
+    assert found["scaled"] == {"AsType", "Matmul", "SignalAllRead"}
+    assert found["elementwise"] == {"Add", "AsType", "Div", "Exp", "Maximum", "Mul", "SiLU"}
