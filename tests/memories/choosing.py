@@ -116,7 +116,7 @@ class Channel:
         return not (self._window or any(self._queues))
 
     def became(self, end: int) -> NDArray[np.int64]:
-        """Return by cycle, up to ``end``, how many buses had which fate, the last that of idle ones."""
+        """Return by cycle before ``end`` how many buses had which fate; last, the idle ones."""
         counts = np.zeros((end, len(FATES) + 1), np.int64)
         for fates in self.fates:
             of_bus = np.full(end, len(FATES))
