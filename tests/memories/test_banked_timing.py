@@ -14,12 +14,14 @@ from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.least_cycles import most_drain_cycles
 from fabric.graph.hardware.memory_models import BankedDescription
+from fabric.messages.telling.errors import Refusal
 from fabric.timing.memories import banked_columns
 from fabric.timing.memories.banked import REQUESTS_PER_CALL, BankedMemory
 from fabric.timing.memories.banked_tables import AddressMapping
@@ -231,6 +233,20 @@ class TestBanked:
             anew = _run(hbm, script)
         assert at_once.answered == anew.answered
         assert at_once.log == anew.log
+
+    def test_most_requests(self) -> None:
+        """A tile of so many requests that the host has no room for them is refused, as told."""
+        (unit,) = units = clients_of([()])
+        memory = BankedMemory(BankedDescription(channels=1), units, [])
+        tile = Burst(0, 1 << 27, 65, 128, write=False)
+        memory.submit(unit, tile)
+        assert (memory.pending, memory.requests, memory.served(unit)) == (True, 1 << 28, 0)
+        text = (
+            "a tile of 134,217,729 rows of 65 bytes takes 268,435,458 requests to the HBM: "
+            "expected at most 268,435,456"
+        )
+        with pytest.raises(Refusal, match=text):
+            memory.submit(unit, tile._replace(rows=(1 << 27) + 1))
 
     def test_first_come(self) -> None:
         """Rows are opened one after the other, each when all before it is read."""
