@@ -20,10 +20,12 @@ from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import hardware_scope
 from fabric.messages.telling.files import programs
 from fabric.timing.compiled.arrays import Arrays
+from fabric.timing.engine import conductor
 from fabric.timing.network import Mesh
 from operators import Consumer, Flatten, Repeat
-from tests.compiled.both import both, described
+from tests.compiled.both import both, described, run
 from tests.compiled.odd_programs import Stops
+from tests.compiled.test_boundary import Looking, between
 from tests.deadlock.cases import CASES as STUCK
 from tests.network.placed import write_placement
 from tests.operators.driving import Choices, Emit
@@ -148,6 +150,26 @@ def test_schedules(order: str | int) -> None:
     assert report.network.links_cycles
     with schedule(order):
         assert report == simulate(built, mode="timing")
+
+
+def test_looked_at(tmp_path: Path) -> None:
+    """Who looks on at each step, at what is on its way and at what waits, changes nothing."""
+    mesh = Mesh(columns=3, rows=3, link_bytes_per_cycle=1, injection_bytes_per_cycle=2)
+
+    def build() -> Program:
+        with hardware_scope(Hardware(network=mesh)):
+            return between(1)
+
+    drawn = placed(build, random.Random(1), tmp_path)
+    tasks = run(build, "tasks", tmp_path, **drawn)
+    looking = Looking()
+    with mock.patch.object(conductor, "_TURN", 1):
+        found = run(build, "compiled", tmp_path, progress=looking, **drawn)
+
+    assert tasks.state == found.state
+    elements = [each.elements for each in looking.seen]
+    assert elements == sorted(elements)
+    assert len(set(elements)) > 20
 
 
 def crowded() -> Program:
