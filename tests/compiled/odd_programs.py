@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -58,6 +59,32 @@ class First(Costless):
     async def run(self, ports: Ports) -> None:
         for _ in range(self.count):
             await ports.source.receive()
+        await ports.sink.send((True, 0))
+
+
+@dataclass(frozen=True)
+class Stops(Costless):
+    """Read so many elements of the first stream, one in three cycles, and end; nobody asks why."""
+
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+
+    count: int
+
+    def __call__(self, *sources: Stream) -> Stream:
+        """Return whether it read them."""
+        return self.wire(*sources)[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((1,), BoolType()),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for number in range(self.count):
+            await ports.inputs[0].receive()
+            ports.unit.charge(3)
+            ports.turn(number)
         await ports.sink.send((True, 0))
 
 
@@ -172,6 +199,18 @@ def _ends_early() -> None:
     Consumer()(ended)
 
 
+def _stops_in_the_loop() -> None:
+    """What is left over comes from stages and from outside, bare stops among it."""
+    rows = StreamType((4, symbol("R", ragged=True)), TileType(1, 1, FLOAT))
+    elements: list[Element] = [(ONE, 0), (ONE, 1), (Empty(0), 1), (ONE, 1), (Empty(0), 1)]
+    given = Emit(rows, elements, (2, 9))()
+    Consumer()(Stops(4)(Repeat(3)(numbers(*range(20)))))
+    Consumer()(Stops(2)(Repeat(2)(numbers(*range(7))), Repeat(2)(given), given))
+    Consumer()(Stops(1)(given))
+    fast = Emit(StreamType((1, 20), TileType(1, 1, FLOAT)), [(ONE, 0)] * 19 + [(ONE, 1)])()
+    Consumer()(Stops(3)(fast))
+
+
 def _empty_everywhere() -> None:
     kind = StreamType((2, symbol("R", ragged=True)), TileType(1, 1, FLOAT))
     streams: list[list[Element]] = [[], [(Empty(0), 1)] * 2, [(Empty(0), 1), (ONE, 1)]]
@@ -201,6 +240,7 @@ STAY = [
             _repeats,
             _huge_numbers,
             _ends_early,
+            _stops_in_the_loop,
             _empty_everywhere,
             _loaded_numbers,
         ),

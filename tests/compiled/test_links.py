@@ -6,22 +6,29 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabric import Hardware, Program, simulate
+from fabric import Hardware, Program, StreamType, Tile, TileType, simulate
 from fabric.extend import ChannelDescription
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import hardware_scope
 from fabric.messages.telling.files import programs
+from fabric.timing.compiled.arrays import Arrays
+from fabric.timing.engine import conductor
 from fabric.timing.network import Mesh
-from tests.compiled.both import both, described
+from operators import Consumer, Flatten, Repeat
+from tests.compiled.both import both, described, run
+from tests.compiled.odd_programs import Stops
+from tests.compiled.test_boundary import Looking, between
 from tests.deadlock.cases import CASES as STUCK
 from tests.network.placed import write_placement
-from tests.operators.driving import Choices
+from tests.operators.driving import Choices, Emit
 from tests.operators.random_programs import Random
 from tests.profiles import examples, spread
 from tests.schedules import SCHEDULES, schedule
@@ -143,6 +150,58 @@ def test_schedules(order: str | int) -> None:
     assert report.network.links_cycles
     with schedule(order):
         assert report == simulate(built, mode="timing")
+
+
+def test_looked_at(tmp_path: Path) -> None:
+    """Who looks on at each step, at what is on its way and at what waits, changes nothing."""
+    mesh = Mesh(columns=3, rows=3, link_bytes_per_cycle=1, injection_bytes_per_cycle=2)
+
+    def build() -> Program:
+        with hardware_scope(Hardware(network=mesh)):
+            return between(1)
+
+    drawn = placed(build, random.Random(1), tmp_path)
+    tasks = run(build, "tasks", tmp_path, **drawn)
+    looking = Looking()
+    with mock.patch.object(conductor, "_TURN", 1):
+        found = run(build, "compiled", tmp_path, progress=looking, **drawn)
+
+    assert tasks.state == found.state
+    elements = [each.elements for each in looking.seen]
+    assert elements == sorted(elements)
+    assert len(set(elements)) > 20
+
+
+def crowded() -> Program:
+    """Return a program that sends a thousand elements before links have carried 300 of them."""
+    mesh = Mesh(columns=2, rows=2, link_bytes_per_cycle=1)
+    with hardware_scope(Hardware(network=mesh)), Program("crowded", mode="timing") as made:
+        tile = Tile(1, 1, np.dtype(np.float32))
+        one = Emit(StreamType((1,), TileType(1, 1, tile.dtype)), [(tile, 0)])()
+        rows = Repeat(5)(Repeat(200)(one))
+        Consumer()(Flatten(0, 1)(rows))
+        Consumer()(Stops(2)(rows))
+    return made
+
+
+def test_crowded(tmp_path: Path) -> None:
+    """Links under which far more waits than there is room for at first; who has ended drains."""
+    edges = [edge.key for edge in elaborate(crowded()).edges]
+    crowds = []
+    native = Arrays.crowd
+
+    def noted(arrays: Arrays, number: int) -> None:
+        crowds.append(number)
+        native(arrays, number)
+
+    with mock.patch.object(Arrays, "crowd", noted):
+        found = both(crowded, tmp_path, depths=dict.fromkeys(edges, 5_000))
+
+    assert found.compiled
+    # From 128 places to 1,024, on the way that is not left.
+    assert max(map(crowds.count, crowds)) == 3
+    left_over = {each.option: each.left_over for each in found.state.channels}
+    assert (left_over.pop("stops_1.0"), any(left_over.values())) == (998, False)
 
 
 @pytest.mark.parametrize("name", spread(["pack_rows", "loop_of_2", "cut_off_sub_tensor"], 1))

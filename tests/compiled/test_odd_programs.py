@@ -7,20 +7,23 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import trio
 from structlog.testing import LogCapture
 
-from fabric import Program, Stream, simulate
+from fabric import Program, Stream, StreamType, Tile, TileType, simulate
 from fabric.extend import Element
+from fabric.graph.values.dims import symbol
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.terminal.standard_error import Snapshot
-from operators import Consumer, FilterLastTile, Metadata, RandomOffChipLoad, Tensor, Zip
+from operators import Consumer, FilterLastTile, Metadata, RandomOffChipLoad, Repeat, Tensor, Zip
 from tests.compiled.both import both, described
 from tests.compiled.odd_programs import FALL_BACK, STAY, numbers
-from tests.operators.driving import Collect
+from tests.definitions import at_depth
+from tests.operators.driving import Collect, Emit, encode
 from tests.schedules import SCHEDULES, schedule
 from tests.telling import LIVE, captured
 
@@ -61,6 +64,43 @@ def test_schedules(order: str | int, tmp_path: Path) -> None:
     with schedule(order):
         for build in (STAY[4], FALL_BACK[0], FALL_BACK[-1]):
             both(build, tmp_path)
+
+
+TENSORS: list[Any] = [
+    [[[1], [1]], [[1], [1]]],
+    [[[1], [1, 1]]],
+    [[], []],
+    [[], [[1, 1], [1, 1]]],
+    [[[], []], [[], []]],
+    [[[], [1]], [[1], []]],
+    [[[1], [], [1]], [[]]],
+]
+"""Of two ragged dimensions; what is empty is so outside or inside."""
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("tensor", TENSORS, ids=repr)
+def test_assumed(tensor: Any, late: bool, tmp_path: Path) -> None:
+    """A shape that is stated fails in the loop where one group has another size, empty ones too."""
+    groups = [{len(row) for row in tensor}, {len(row) for rows in tensor for row in rows}]
+    one = Tile(1, 1, np.dtype(np.float32))
+    elements = encode(at_depth(lambda _: one, 3, tensor), 3, lambda: late)
+    for sizes in ((None, 1), (None, 2), (1, None), (2, None), (2, 1), (2, 2)):
+
+        def build(sizes: Any = sizes) -> Program:
+            with Program("assumed", mode="timing") as program:
+                ragged = [symbol(name, ragged=True) for name in "RS"]
+                kind = StreamType((len(tensor), *ragged), TileType(1, 1, one.dtype))
+                rows = Repeat(2)(Emit(kind, elements)())
+                given = zip(sizes, rows.shape[1:3], strict=True)
+                shape = [each if size is None else size for size, each in given]
+                Consumer()(rows.assume(len(tensor), *shape, 2))
+            return program
+
+        found = both(build, tmp_path)
+        claimed = zip(groups, sizes, strict=True)
+        fits = all(size is None or each <= {size} for each, size in claimed)
+        assert found.gave_up is not fits
 
 
 def addressed(addresses: Stream) -> Stream:

@@ -60,6 +60,7 @@ from tests.compiled.both import both, described, plain, run
 from tests.compiled.test_both_engines import hopped
 from tests.compiled.test_boundary import between
 from tests.compiled.turning import Carrying, Turning
+from tests.compiled.turning import numbers as turning
 from tests.operators.driving import Choices
 from tests.operators.random_programs import Random
 from tests.profiles import examples
@@ -478,3 +479,21 @@ def test_memory(name: str, refuses: int, tmp_path: Path) -> None:
         # How far ahead of an error it is stopped is the schedule's.
         assert tasks[: len(once)] == once[: len(tasks)]
         assert max(len(tasks), len(once)) <= 4
+
+
+def test_in_a_loop(tmp_path: Path) -> None:
+    """Who leaves in the middle of what it does a number of times does the rest of it, no more."""
+
+    async def does(ports: Ports, _: int, __: Any) -> None:
+        for _ in ports.times(3):
+            ports.unit.charge(2)
+            ports.unit.charge(5)
+
+    tasks = run(lambda: turning(Turning(does)), "tasks", tmp_path)
+    assert tasks.state.units[1].busy_cycles == 5 * 3 * 7
+    for after in range(7, 13):
+        with stopped(after, 1):
+            found = run(lambda: turning(Turning(does)), "compiled", tmp_path)
+        assert found.gave_up
+        assert tasks.state == found.state
+        assert plain(tasks.said) == plain(found.said)

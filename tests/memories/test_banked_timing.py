@@ -9,19 +9,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, replace
+from operator import attrgetter
 from typing import NamedTuple
 from unittest import mock
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.least_cycles import most_drain_cycles
 from fabric.graph.hardware.memory_models import BankedDescription
+from fabric.messages.telling.errors import Refusal
 from fabric.timing.memories import banked_columns
 from fabric.timing.memories.banked import REQUESTS_PER_CALL, BankedMemory
 from fabric.timing.memories.banked_tables import AddressMapping
 from tests.fabric.loops_in_python import in_python
+from tests.memories.choosing import serve
 from tests.memories.commands import Command, commands
 from tests.memories.driven import answers, clients_of
 from tests.memories.random_memories import Asked, Script, descriptions, scripts
@@ -103,6 +108,32 @@ class TestBanked:
         drain = _drain_cycles(hbm) if hbm.refreshes else None
         found = violations(log, timing, hbm.organization, drain_cycles=drain)
         assert [] == found
+
+    @examples(quick=25, deep=300)
+    @given(descriptions(), scripts())
+    def test_definition(self, hbm: BankedDescription, script: Script) -> None:
+        """Commands, answers and counters are those of a memory that looks at all in every cycle."""
+        run, expected = _run(hbm, script), serve(hbm, script)
+        # What is done to all banks is for no row.
+        found = [
+            each._replace(row=0) if each.what in {"precharge all", "refresh"} else each
+            for each in run.log
+        ]
+        assert sorted(each for channel in expected.channels for each in channel.log) == found
+        assert expected.answered == run.answered
+        counters = run.memory.counters()
+        assert expected.counts == [
+            list(astuple(each)[2:]) for each in sorted(counters.clients, key=attrgetter("unit"))
+        ]
+        end = counters.channels[0].bus.total // hbm.organization.pseudo_channels
+        every = [its.became(end) for its in expected.channels]
+        for channel, its, became in zip(counters.channels, expected.channels, every, strict=True):
+            assert [channel.reads, channel.writes] == its.served
+            assert [channel.row_hits, channel.row_misses, channel.row_conflicts] == its.met
+            assert list(astuple(channel.bus)) == became.sum(axis=0).tolist()
+        starts = range(0, end, counters.period_cycles)
+        periods = np.add.reduceat(sum(every), starts) if starts else np.zeros((1, 6))
+        assert [list(astuple(each)) for each in counters.periods] == periods.tolist()
 
     @examples(quick=50, deep=200)
     @given(descriptions(), scripts())
@@ -202,6 +233,33 @@ class TestBanked:
             anew = _run(hbm, script)
         assert at_once.answered == anew.answered
         assert at_once.log == anew.log
+
+    def test_most_requests(self) -> None:
+        """A tile of so many requests that the host has no room for them is refused, as told."""
+        (unit,) = units = clients_of([()])
+        memory = BankedMemory(BankedDescription(channels=1), units, [])
+        tile = Burst(0, 1 << 27, 65, 128, write=False)
+        memory.submit(unit, tile)
+        assert (memory.pending, memory.requests, memory.served(unit)) == (True, 1 << 28, 0)
+        text = (
+            "a tile of 134,217,729 rows of 65 bytes takes 268,435,458 requests to the HBM: "
+            "expected at most 268,435,456"
+        )
+        with pytest.raises(Refusal, match=text):
+            memory.submit(unit, tile._replace(rows=(1 << 27) + 1))
+
+    def test_first_come(self) -> None:
+        """Rows are opened one after the other, each when all before it is read."""
+        hbm = BankedDescription(channels=1, refreshes=False, scheduler="first come")
+        script = [[Asked(0, Burst(0, 4, 64, 1 << 13, write=False))]]
+        run = _run(hbm, script)
+        # Two bursts 4 cycles apart, 14 after the second slot of the activation; with the last
+        # burst the next request has its turn.
+        each = [("activate", 4), ("read", 18), ("read", 22)]
+        assert [(what, cycle + 19 * turn) for turn in range(4) for what, cycle in each] == [
+            (each.what, each.cycle) for each in run.log
+        ]
+        assert run.answered == [[22 + 3 * 19 + hbm.timing.cl_cycles + hbm.timing.burst_cycles + 1]]
 
     def test_many_wait(self) -> None:
         """Thousands of requests outside of the windows: all of them are served."""

@@ -13,6 +13,7 @@ from fabric import Hardware, Program, hardware_scope, simulate
 from fabric.extend import FixedDescription
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.loading.program_file import load_program
+from fabric.messages.telling.errors import Refusal
 from fabric.messages.telling.place import Place
 from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.fixed_latency import FixedMemory
@@ -120,6 +121,23 @@ def test_too_long() -> None:
         "a tile of 1,073,741,824 rows of 2,147,483,648 bytes takes 2,305,843,009,213,694,052 "
         "cycles: expected a clock that stays below 2**60, at cycle 0, element 0"
     )
+
+
+@pytest.mark.parametrize(("now", "row_bytes"), [(0, 2**60 - 8), (5, 2**60 - 13)])
+def test_longest(now: int, row_bytes: int) -> None:
+    """The last cycle of any clock is one that a burst can be complete in, after a latency of 7."""
+    unit = MemoryUnit("client", 0, Place("program.py", 1), bytes_per_cycle=64)
+    unit.now = now
+    hbm = FixedDescription(request_bytes=1, latency_cycles=7, bytes_per_cycle=1)
+    memory = FixedMemory(hbm, [], [unit])
+    burst = Burst(0, 1, row_bytes, row_bytes, write=True)
+    with pytest.raises(Refusal, match=r"takes 1,152,921,504,606,846,9[67][0-9] cycles: expected"):
+        memory.submit(unit, burst._replace(row_bytes=row_bytes + 1))
+    assert (memory.pending, memory.bytes_moved) == (False, 0)
+    memory.submit(unit, burst)
+    assert memory.advance(2**60 - 2) == []
+    assert memory.advance(2**60 - 1) == [unit]
+    assert unit.now == 2**60 - 1
 
 
 @pytest.mark.parametrize("name", ["moe", "simplified_moe", "ragged_attention", "swiglu"])

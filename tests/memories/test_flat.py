@@ -7,12 +7,14 @@ import sys
 from collections import deque
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Program, simulate
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.description import FlatDescription
+from fabric.messages.telling.errors import Refusal
 from fabric.messages.telling.place import Place
 from fabric.timing.engine.unit import MemoryUnit
 from fabric.timing.memories.flat import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMemory
@@ -121,6 +123,39 @@ class TestLoop:
     ) -> None:
         """Every burst of every client completes in the same cycle, wherever the loop stops."""
         assert _stepped(hbm, script) == _advanced(hbm, script, horizons, requests_per_call)
+
+    @pytest.mark.parametrize("requests", [1, 4, 5, 8, 9])
+    def test_silence(self, requests: int) -> None:
+        """Alone, a burst is seen complete in the cycle after those that the memory is silent."""
+        hbm = FlatDescription(
+            channels=64,
+            latency_cycles=3,
+            initiation_interval_cycles=1,
+            startup_cycles=5,
+            requests_per_bundle=4,
+        )
+        (unit,) = units = clients_of([()])
+        memory = FlatMemory(hbm, units, [])
+        unit.now = 10
+        memory.submit(unit, _burst(requests))
+        # Bundles from cycle 11 on, each on its way a cycle later, and an answer after 8.
+        seen = 10 + -(-requests // 4) + 1 + 8 + 1
+        assert memory.silent_until == seen - 1
+        # What is left to hand over says the same; of a burst that is on its way all is known.
+        assert memory.advance(11) == ([] if requests > 4 else units)
+        assert memory.silent_until == (seen - 1 if requests > 4 else 1 << 62)
+        assert requests <= 4 or memory.advance(seen) == units
+        assert (memory.pending, unit.now, memory.silent_until) == (False, seen, 1 << 62)
+
+    def test_most_requests(self) -> None:
+        """A day of simulation is taken, a request more is not."""
+        (unit,) = units = clients_of([()])
+        memory = FlatMemory(FlatDescription(), units, [])
+        with pytest.raises(Refusal, match="17,280,000,000,001 requests to the HBM, 1 day of"):
+            memory.submit(unit, _burst(MOST_REQUESTS + 1))
+        assert (memory.pending, memory.requests) == (False, 0)
+        memory.submit(unit, _burst(MOST_REQUESTS))
+        assert (memory.pending, memory.requests, memory.served(unit)) == (True, MOST_REQUESTS, 0)
 
     def test_signals_are_answered(self) -> None:
         """In the middle of a burst that takes hours."""

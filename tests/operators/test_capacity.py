@@ -24,7 +24,8 @@ from fabric import (
 )
 from fabric.extend import Element
 from fabric.graph.hardware.description import OnChipDescription
-from fabric.timing.engine.on_chip import OnChipMemory
+from fabric.timing.engine import on_chip
+from fabric.timing.engine.on_chip import AmountOverTime, OnChipMemory
 from fabric.timing.machine import assembly
 from operators import (
     Accum,
@@ -327,3 +328,27 @@ def test_waiting_for_room_changes_no_result_and_no_schedule_changes_it(seed: int
         reports.append(counted(report))
     assert [reports[0]] * len(SCHEDULES) == reports
     assert reports[0]["elements"] == free.elements
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_most_at_once(seed: int) -> None:
+    """The most in any cycle is known however often changes before the clock are added up.
+
+    Within a cycle, what is given back is so before more is taken.
+    """
+    source = random.Random(seed)
+    now, changes = 0, list[tuple[int, int]]()
+    with mock.patch.object(on_chip, "_FOLD", 5):
+        amount = AmountOverTime(lambda: now)
+        for _ in range(60):
+            now += source.choice([0, 0, 1, 4])
+            some = [(now + source.randrange(9), source.randint(-9, 12)) for _ in range(3)]
+            changes += some
+            if source.random() < 0.5:
+                amount.extend(some)
+            else:
+                for cycle, change in some:
+                    amount.record(cycle, change)
+    assert amount.level == sum(change for _, change in changes)
+    assert amount.peak == max(0, *np.cumsum([change for _, change in sorted(changes)]))
+    assert (amount.peak, amount.level) == (amount.peak, sum(change for _, change in changes))

@@ -100,6 +100,9 @@ def read_or_write(ch: int, slot: int, cycle: int, m: Counters) -> int:
     if m[order] & c.INACTIVE:
         release(ch, write, cycle, m)
     else:
+        if cycle > m[ch + c.NEXT_REFRESH]:
+            # The refresh has waited for it: so the cycles before count, whoever leaves now.
+            account(ch, cycle, m)
         m[order] += c.INACTIVE
         m[bank + c.PRECHARGE_FROM] = m[bank + c.HELD]
         m[ch + c.ACTIVE_READS + write] -= 1

@@ -197,11 +197,15 @@ def _go(ch: int, row: int, column: int, m: Counters) -> tuple[int, int]:
     Row commands and columns have slots of their own: what would go before the next one of the kind
     that has gone, for another bank, goes next. The keys are EMPTY where it is not known.
     """
+    cycle = min(row, column) >> c.CYCLE_SHIFT
     if column < row:
-        bank = read_or_write(ch, column & c.SLOT_MASK, column >> c.CYCLE_SHIFT, m)
+        bank = read_or_write(ch, column & c.SLOT_MASK, cycle, m)
+        # Whose turn comes now, in the order of coming, may have been ready for long.
+        m[ch + c.ROWS_FROM] = max(m[ch + c.ROWS_FROM], cycle)
         follows = row >> c.CYCLE_SHIFT < m[ch + c.COLUMNS_FROM] and _bank(ch, row, m) != bank
         return (row if follows else c.EMPTY), c.EMPTY
-    bank = _open_or_close(ch, row & c.SLOT_MASK, row >> c.CYCLE_SHIFT, m)
+    bank = _open_or_close(ch, row & c.SLOT_MASK, cycle, m)
+    m[ch + c.COLUMNS_FROM] = max(m[ch + c.COLUMNS_FROM], cycle)
     follows = column >> c.CYCLE_SHIFT < m[ch + c.ROWS_FROM] and _bank(ch, column, m) != bank
     return c.EMPTY, (column if follows else c.EMPTY)
 

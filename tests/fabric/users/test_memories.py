@@ -115,6 +115,20 @@ class TestMistakes:
         assert f"memory 'mistaken': {ADVANCES[mistake][1]}, at cycle 0" == message
         assert line == (_RAISING if mistake == "raises" else _ADVANCE)
 
+    def test_before(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Who is answered in an earlier cycle than it asked in is told both."""
+
+        def back(units: list[Unit]) -> list[Unit]:
+            return _answered(units, 3 if units[0].now == 0 else -1)
+
+        monkeypatch.setitem(ADVANCES, "before", (back, ""))
+        report = simulate(_program("before"))
+        assert report.error is not None
+        assert report.error["message"] == (
+            "memory 'mistaken': first is answered in cycle 2: expected 3, in which it asked, or a "
+            "later one, at cycle 3"
+        )
+
     def test_none(self) -> None:
         """Clocks that are set by hand count as waits, too."""
         report = simulate(_program("none"))
