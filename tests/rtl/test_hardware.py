@@ -102,6 +102,17 @@ class TestComparison:
         assert found is not None
         assert (found.what, found.hardware) == ("stop", 0)
 
+    def test_a_fault(self, moe: Design) -> None:
+        """What a module is not built for, by unit and cycle: the first of them in the log."""
+        late = [[2, 3, 1_234_567, 0], [2, 2, 5, 0]]
+        rows = np.concatenate([log_of(moe.expected), np.array(late, np.int64)])
+        found = compared(moe.expected, rows, moe.netlist, moe.cycles)
+
+        assert not found.equal
+        unit = moe.netlist.units[3].name
+        said = f"{unit} is given what its module is not built for, in cycle 1,234,567"
+        assert str(found) == f"different: {said}"
+
     def test_nothing(self, moe: Design) -> None:
         """Hardware that does nothing: the first transfer never is."""
         found = compared(moe.expected, np.zeros((0, 4), np.int64), moe.netlist, moe.cycles)
