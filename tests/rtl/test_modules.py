@@ -102,6 +102,14 @@ MODULES: dict[str, Case] = {
         4,
         {"inside": 2, "outermost": 1},
     ),
+    "Promote the last two": Case(
+        sequences.promote,
+        "1. 2.",
+        "1. 2..",
+        "1 2",
+        2,
+        {"inside": 2, "outermost": 1},
+    ),
     "Promote one": Case(
         sequences.promote,
         "7.",
