@@ -503,6 +503,23 @@ MODULES: dict[str, Case] = {
         },
         taken="0 5 7 8 / 0 5 7 8",
     ),
+    # Places 2 and 5 are both in bank 2 of three.
+    "Scatter into three banks": Case(
+        partial(memory.scatter, 3),
+        "2 5 1. / 1x2 1x2 1x2.",
+        "1x2 1x2.",
+        "8 10",
+        12,
+        {
+            "rank": 1,
+            "words": 2,
+            "width": 2,
+            "word_cycles": 2,
+            "load_cycles": 9,
+            "rows": 1,
+            "cols": 2,
+        },
+    ),
     "Parallelize": Case(
         partial(routing.parallelize, 3),
         "1 2. 3. 4 5.. 6 -0. 7.",
@@ -545,6 +562,25 @@ MODULES: dict[str, Case] = {
         "1 3 5 6 8 9 / 1 3 5 6 8 9",
         9,
         {},
+    ),
+    # A side that is empty ends a group as one that has ended does.
+    "Intersect empty groups": Case(
+        partial(routing.intersect, (0, 2), (1, 1)),
+        "5 6. -0. -0... 8. / -0. 7. -0... 8.",
+        "-0. -0. -0... 8. / -0. -0. -0... 8.",
+        "2-5 / 2-5",
+        6,
+        {},
+        taken="0-4 / 0 2-4",
+    ),
+    "Intersect where the right ends first": Case(
+        partial(routing.intersect, (0,), (1, 1)),
+        "1 2 3. 4. / 1. 4.",
+        "1 -0. 4.",
+        "0 3 4",
+        5,
+        {},
+        taken="0-3 / 0 3",
     ),
     "Intersect with payloads": Case(
         partial(routing.intersect, (0, 1, 2), (2, 2)),
@@ -1034,6 +1070,13 @@ FAULTS: dict[str, tuple[Callable[[], Unit], str, dict[str, int]]] = {
     "a bare value to expand": (sequences.expand, "-0. / 1.", {"rank": 1}),
     "stops of a Zip": (sequences.zip_, "1 2. / 1 2..", {}),
     "values of a Zip": (sequences.zip_, "1. / -0.", {}),
+    "stops and values of a Zip": (sequences.zip_, "1. / -0..", {}),
+    "stops and values of numbers": (routing.zip_numbers, "1. / -0..", {}),
+    "stops and values of a Scatter": (
+        partial(memory.scatter, 1),
+        "1. / -0..",
+        {"rank": 1, "width": 9},
+    ),
     "stops of numbers": (routing.zip_numbers, "1 2. / 1 2..", {}),
     "values of numbers": (routing.zip_numbers, "1. / -0.", {}),
     "stops of requests": (sequences.read_addresses, "1. / 1..", {"stride": 1}),
