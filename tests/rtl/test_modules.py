@@ -1099,6 +1099,18 @@ FAULTS: dict[str, tuple[Callable[[], Unit], str, dict[str, int]]] = {
     "a large payload": (
         partial(routing.intersect, (0,), (2, 1)), f"#{1 << 107 | 5}. / 5.", {},
     ),
+    "large payloads on both sides": (
+        partial(routing.intersect, (0,), (2, 2)),
+        f"#{1 << 107 | 5}. / #{1 << 107 | 5}.",
+        {},
+    ),
+    "rows and columns of a buffer": (memory.bufferize, "2x3 4x5(2x3).", {"rank": 1}),
+    "two operands of a Map": (
+        partial(compute.map_, compute.FUNCTIONS["ShiftedExp"], [1, 1, 1]),
+        "1. / 1.. / 1..",
+        {"rate": 1},
+    ),
+    "two more streams of pieces": (partial(pieces.map_, 3, 1), "1. / 1.. / 1..", {}),
     "operands of a Map": (
         partial(compute.map_, compute.FUNCTIONS["Binary"], [1, 1]), "1. / 1..", {"rate": 1},
     ),
