@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 import pytest
 from amaranth import Module
+from amaranth.hdl import Fragment
 from amaranth.lib import data
 from amaranth.sim import Simulator
 
 from operators.rtl import blocks, compute, memory, pieces, routing, sequences
+from operators.rtl.__main__ import builders
 from operators.rtl.blocks import FIELDS, Unit, packed
 from tests.rtl.driving import Driven, driven, tokens
 
@@ -876,6 +878,35 @@ def test_what_leaves(name: str) -> None:
         assert [len(each) for each in first.taken_cycles] == [len(each) for each in inputs]
     else:
         assert first.taken_cycles == cycles(case.taken)
+
+
+WIDTHS = {
+    5: "rank level top inner outer inside dimension repeats ragged bytes result_bytes",
+    1: "outermost valid_only to_memory charges",
+    8: "switch",
+    20: "rows cols size chunk count across tiles kept groups width words word_cycles load_cycles "
+    "times",
+    32: "bandwidth rate stride",
+    48: "store_bytes",
+    128: "control",
+}
+
+
+def test_widths() -> None:
+    """Bits of each parameter, by what it is, in modules of all kinds."""
+    bits = {name: width for width, names in WIDTHS.items() for name in names.split()}
+    # Those of more ways have the same ones.
+    large = ("_4", "_8", "_16", "_ds", "_tied", "_static", "_credits")
+    small = [build for name, build in builders().items() if not name.endswith(large)]
+    of_pieces = [pieces.promote, pieces.repeat, pieces.token_store, pieces.read, pieces.load]
+    found = set()
+    for build in [*small, *of_pieces, pieces.store]:
+        unit = build()
+        # What is built has to be used.
+        Fragment.get(unit.m, None)
+        found |= {(name.rstrip("_0123456789"), len(port)) for name, port in unit.parameters.items()}
+
+    assert found == set(bits.items())
 
 
 def test_together() -> None:
