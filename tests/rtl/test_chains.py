@@ -209,6 +209,18 @@ def test_a_fold(name: str) -> None:
         assert evaluated(beside, [total]) == [9, 1, valid, 1, 1]
 
 
+def test_operands() -> None:
+    """How many each function has, which are told what they send, and which send a number."""
+    three = {"ShiftedExp"}
+    one = {"SiLU", "Exp", "RowSum", "OneHot"}
+    assert {name: each.operands for name, each in FUNCTIONS.items()} == {
+        name: 1 if name in one else 3 if name in three else 2 for name in FUNCTIONS
+    }
+    assert [name for name, each in FUNCTIONS.items() if each.is_told] == ["OneHot"]
+    numbers = {name for name, each in FUNCTIONS.items() if each.number is not None}
+    assert numbers == {"CacheWriteAddress", "SelectorOf"}
+
+
 def test_a_row_that_is_appended() -> None:
     """It is valid beside those that were; and nothing is computed."""
     tiles = [Tile(6, 8, BF16, None, valid_rows=3, valid_cols=7), Tile(1, 8, BF16, None)]

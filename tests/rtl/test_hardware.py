@@ -48,7 +48,7 @@ from operators.pieces import in_pieces
 from operators.rtl import compute, sequences, tools
 from operators.rtl.blocks import packed
 from operators.rtl.hardware import Design, beside, compared, cost, design, run, write
-from operators.rtl.netlist import Netlist
+from operators.rtl.netlist import Channel, Instance, Netlist
 from operators.rtl.verilog import modules_of, top
 from tests.programs.loading import PROGRAMS, program
 
@@ -102,11 +102,62 @@ class TestComparison:
         assert found is not None
         assert (found.what, found.hardware) == ("stop", 0)
 
+    def test_a_fault(self, moe: Design) -> None:
+        """What a module is not built for, by unit and cycle: the first of them in the log."""
+        late = [[2, 3, 1_234_567, 0], [2, 2, 5, 0]]
+        rows = np.concatenate([log_of(moe.expected), np.array(late, np.int64)])
+        found = compared(moe.expected, rows, moe.netlist, moe.cycles)
+
+        assert not found.equal
+        unit = moe.netlist.units[3].name
+        said = f"{unit} is given what its module is not built for, in cycle 1,234,567"
+        assert str(found) == f"different: {said}"
+
     def test_nothing(self, moe: Design) -> None:
         """Hardware that does nothing: the first transfer never is."""
         found = compared(moe.expected, np.zeros((0, 4), np.int64), moe.netlist, moe.cycles)
 
         assert "cycle 0 in the fabric, never in hardware" in str(found)
+
+
+ONE = Netlist(
+    [Instance(each, "Consumer", sequences.consumer, {}, [], []) for each in ("writer", "reader")],
+    [Channel("one", 0, 1, 2, 1, 1)],
+)
+"""A channel, of which the fabric says: a stop of 1, then a bare one that is left over."""
+
+EXPECTED = np.array([[0, 0, 3, 5, 1], [0, 1, 4, -1, -3]], np.int64)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([(0, 3, 1), (0, 4, -3), (1, 5, 0)], "equal: 2 transfers on 1 channel"),
+        ([(0, 2, 1), (0, 4, -3), (1, 5, 0)], "writer: element 0 of one, sent: cycle 3 in the"),
+        ([(0, 3, 1), (0, 4, -2), (1, 5, 0)], "writer: element 1 of one, stop: stop -3 in the"),
+        ([(0, 3, 1), (0, 4, -3), (1, 5, 0), (1, 6, 0)], "reader: element 1 of one, taken: cycle n"),
+        ([(0, 3, 1), (1, 5, 0)], "writer: element 1 of one, sent: cycle 4 in the fabric, never in"),
+        ([(0, 3, 1), (0, 4, -3)], "reader: element 0 of one, taken: cycle 5 in the fabric, never"),
+        # The earlier one of two, whoever is earlier in it.
+        ([(0, 3, 0), (0, 4, -3), (1, 2, 0)], "reader: element 0 of one, taken: cycle 5 in the fab"),
+        ([(0, 3, 0), (0, 4, -3), (1, 6, 0)], "writer: element 0 of one, stop: stop 1 in the fabri"),
+    ],
+)
+def test_sentences(rows: list[tuple[int, int, int]], said: str) -> None:
+    """Who differs, in which element and how; the earliest difference is said."""
+    log = np.array([(kind, 0, cycle, stop) for kind, cycle, stop in rows], np.int64)
+    found = compared(EXPECTED, log, ONE, 9)
+
+    assert str(found).removeprefix("different: ").startswith(said)
+    assert (found.transfers, found.channels, found.cycles) == (2, 1, 9)
+
+
+def test_one_transfer() -> None:
+    """One is no plural."""
+    found = compared(EXPECTED[:1], np.array([(0, 0, 3, 1), (1, 0, 5, 0)]), ONE, 9)
+
+    assert str(found) == "equal: 1 transfer on 1 channel"
+    assert found.as_json()["first_difference"] is None
 
 
 class TestRefused:
