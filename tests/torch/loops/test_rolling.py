@@ -12,10 +12,13 @@ import torch
 from torch import nn
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
+from torch.fx import GraphModule
 
 from fabric import Program, simulate
 from operators.torch import Schedule, from_torch
+from operators.torch.loops.rolling import Rolled, has_loops
 from tests.profiles import spread
+from tests.torch.loops.rounds import Rounds
 
 
 def cells(self: Any, x: Any) -> Any:
@@ -187,3 +190,295 @@ def test_steps_that_are_not_equal(kind: str) -> None:
 
     assert simulate(program, mode="functional").verified
     assert not goes_round(program)
+
+
+def traced(function: Callable[[Any, Any], Any], *given: Any) -> GraphModule:
+    """Return the trace of a function of a module that has layers, and of tensors."""
+    torch.manual_seed(0)
+    return torch.export.export(Looping(function).eval(), given, strict=False).module()
+
+
+def first_is_wider(self: Any, x: Any) -> Any:
+    """In front of the first step the state is a row: the loop begins behind the sum with it."""
+    del self
+    h = x.new_zeros(1, 4)
+    for t in range(9):
+        h = torch.tanh(h + x[:, t])
+    return h
+
+
+def from_the_last(self: Any, x: Any) -> Any:
+    """Places that are counted from the end, a state of rows in front, results from the last on."""
+    del self
+    h, given = x[:, 0], []
+    for t in range(9):
+        h = torch.sin(h - x[:, -1 - t])
+        given.append(h)
+    return torch.stack(given[::-1]), h
+
+
+def behind_one_another(self: Any, x: Any) -> Any:
+    """Two loops; the second one begins with what the first one ends with, at the third place."""
+    del self
+    h = x[:, 8] + 1
+    for t in range(8):
+        h = torch.sin(h * x[:, t])
+    for t in range(8):
+        h = torch.cos(x[:, 2 + t] - h)
+    return h
+
+
+def beside_one_another(self: Any, x: Any) -> Any:
+    """Two states that begin alike, of which each step makes both; what both read comes in once."""
+    h = c = x.new_zeros(3, 4)
+    given = []
+    for t in range(9):
+        u = self.layer(x[:, t])
+        h, c = torch.tanh(u - c), c + u * h
+        given.append(c)
+    return torch.stack(given, -1), h
+
+
+def begun_by_one(self: Any, x: Any) -> Any:
+    """A call reads two states that begin as one: the loop begins behind its first time."""
+    del self
+    h = c = x[:, 0] + 0
+    for t in range(9):
+        p = h * c
+        h, c = torch.sin(p + x[:, t]), torch.cos(p)
+    return h - c
+
+
+def parts(self: Any, x: Any) -> Any:
+    """Taken apart in front of the loop, from the second part on, along the second dimension."""
+    del self
+    us = x.unbind(1)
+    h = us[0]
+    for u in us[1:]:
+        h = torch.tanh(h + u)
+    return h
+
+
+def parts_of_the_first(self: Any, x: Any) -> Any:
+    """Taken apart along the first dimension."""
+    del self
+    h = x[0] * 2
+    for u in x.unbind():
+        h = torch.tanh(h + u) * u
+    return h
+
+
+def alike_in_all_steps(self: Any, x: Any) -> Any:
+    """Calls of each step that read neither a state nor what moves on, and are stacked."""
+    h, given = x[:, 0], []
+    for _ in range(9):
+        w = torch.sin(self.layer.weight)
+        v = w * 2
+        h = torch.tanh(h @ v) + w[0]
+        given.append(v)
+    return torch.stack(given, 1), h
+
+
+def chunks(self: Any, x: Any) -> Any:
+    """Several results of one call, within the loop."""
+    h = x[:, 0] - x[:, 1]
+    for t in range(9):
+        a, b = torch.split(h, 2, -1)
+        c, d = torch.split(x[:, t], 2, -1)
+        h = self.layer(torch.cat([b * c, a - d], -1))
+    return h
+
+
+# Calls of a step, how many steps, what goes round, what moves on: dimension, first place, stride;
+# what is stacked. States have the numbers of the calls that give them.
+FOUND: dict[str, tuple[Callable[[Any, Any], Any], list[Any]]] = {
+    "first is wider": (first_is_wider, [("tanh select add", 8, [2], [(1, 1, 1)], 0)]),
+    "from the last": (from_the_last, [("select sub sin", 9, [2], [(1, 8, -1)], 1)]),
+    "behind one another": (
+        behind_one_another,
+        [
+            ("select mul sin", 8, [2], [(1, 0, 1)], 0),
+            ("select sub cos", 8, [2], [(1, 2, 1)], 0),
+        ],
+    ),
+    "beside one another": (
+        beside_one_another,
+        [("select linear sub tanh mul add", 9, [3, 5, 5], [(1, 0, 1)], 1)],
+    ),
+    "begun by one": (begun_by_one, [("select add sin cos mul", 8, [4, 4], [(1, 0, 1)], 0)]),
+    "parts": (parts, [("add tanh", 9, [1], [(1, 1, 1)], 0)]),
+    "parts of the first": (parts_of_the_first, [("add tanh mul", 10, [2], [(0, 0, 1)], 0)]),
+    "alike in all steps": (
+        alike_in_all_steps,
+        [("sin mul matmul tanh select add", 9, [5], [], 1)],
+    ),
+    "chunks": (
+        chunks,
+        [("split getitem getitem select split getitem getitem mul sub cat linear", 9, [10], [(1, 0, 1)], 0)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_loops_that_are_found(name: str, rounds: Rounds) -> None:
+    """What a step is, what goes round and what moves on; its numbers are PyTorch's."""
+    function, wanted = FOUND[name]
+    torch.manual_seed(1)
+    x = torch.randn(10, 3, 4) if name == "parts of the first" else torch.randn(3, 10, 4)
+    x = x[:, :9] if name == "from the last" else x
+    module = traced(function, x)
+    rolled = Rolled(module)
+
+    with torch.no_grad():
+        found = rounds.settled(lambda: rolled(x))
+        expected = torch.utils._pytree.tree_leaves(module(x))
+
+    torch.testing.assert_close(list(found), expected)
+    seen = [
+        (
+            " ".join(str(each.name).rstrip("_0123456789") for each in repeat.steps[-1]),
+            repeat.count,
+            sorted(at for its in repeat.carried.values() for at in its.values()),
+            [(each.dim, each.first, each.stride) for each in repeat.moving.values()],
+            len(repeat.stacked),
+        )
+        for repeat in rolled.repeats
+    ]
+    assert seen == wanted
+    assert rounds.loops == {
+        number: (steps, len(set(states)))
+        for number, (_, steps, states, _, _) in enumerate(wanted)
+    }
+    assert has_loops(module.graph)
+
+
+def one_too_few(self: Any, x: Any) -> Any:
+    """Seven steps."""
+    del self
+    h = x[:, 0]
+    for t in range(1, 8):
+        h = torch.tanh(h + x[:, t])
+    return h
+
+
+def every_second(self: Any, x: Any) -> Any:
+    """Places that move on by two."""
+    del self
+    h = x[:, 0]
+    for t in range(0, 18, 2):
+        h = torch.tanh(h + x[:, t])
+    return h
+
+
+def other_tensors(self: Any, x: Any) -> Any:
+    """Places of one tensor and of another."""
+    del self
+    y, h = x * 2, x[:, 0]
+    for t in range(9):
+        h = torch.tanh(h + (x, y)[t % 2][:, t])
+    return h
+
+
+def in_the_middle(self: Any, x: Any) -> Any:
+    """The state behind the fifth step is read behind the loop, too."""
+    del self
+    h, given = x[:, 0], []
+    for t in range(9):
+        h = torch.tanh(h + x[:, t])
+        given.append(h)
+    return h + given[4]
+
+
+def some_are_joined(self: Any, x: Any) -> Any:
+    """What is stacked are all steps but one."""
+    del self
+    h, given = x[:, 0], []
+    for t in range(9):
+        h = torch.tanh(h + x[:, t])
+        given.append(h)
+    return torch.stack([*given[:4], *given[5:]])
+
+
+def of_integers(self: Any, x: Any) -> Any:
+    """What goes round are integers."""
+    del self
+    h = (x[:, 0] > 0).int()
+    for _ in range(9):
+        h = h * 2 + 1
+    return h
+
+
+def without_a_state(self: Any, x: Any) -> Any:
+    """Nothing goes round."""
+    del self
+    return torch.stack([torch.tanh(x[:, t]) for t in range(9)])
+
+
+def parts_in_disorder(self: Any, x: Any) -> Any:
+    """Parts from the last to the first."""
+    del self
+    h = x[:, 0]
+    for u in x.unbind(1)[::-1]:
+        h = torch.tanh(h + u)
+    return h
+
+
+def parts_of_two(self: Any, x: Any) -> Any:
+    """Parts of one tensor and of another."""
+    del self
+    pairs, h = list(zip(x.unbind(1), (x * 2).unbind(1), strict=True)), x[:, 0]
+    for t in range(18):
+        h = torch.tanh(h + pairs[t][t % 2])
+    return h
+
+
+def other_parts(self: Any, x: Any) -> Any:
+    """What is read of a tensor was split off, not taken apart."""
+    del self
+    h = x[:, :1]
+    for u in x.split(1, 1):
+        h = torch.tanh(h + u)
+    return h
+
+
+def two_steps_back(self: Any, x: Any) -> Any:
+    """A step reads what the step before the last one gave."""
+    del self
+    before = h = x[:, 0]
+    for _ in range(9):
+        before, h = h, torch.tanh(h) + before
+    return h
+
+
+def of_two_sums(self: Any, x: Any) -> Any:
+    """A step reads now this, now that of the step before."""
+    del self
+    h = g = x[:, 0]
+    for t in range(12):
+        h, g = torch.sin(g if t % 3 else h), torch.cos(h)
+    return h + g
+
+
+NONE: list[Callable[[Any, Any], Any]] = [
+    one_too_few,
+    every_second,
+    other_tensors,
+    in_the_middle,
+    some_are_joined,
+    of_integers,
+    without_a_state,
+    parts_in_disorder,
+    parts_of_two,
+    other_parts,
+    two_steps_back,
+    of_two_sums,
+]
+
+
+@pytest.mark.parametrize("function", NONE, ids=lambda each: each.__name__)
+def test_what_is_no_loop(function: Callable[[Any, Any], Any]) -> None:
+    """Steps of which no body can be made, for one reason each."""
+    module = traced(function, torch.randn(3, 18, 4))
+
+    assert not has_loops(module.graph)
+    assert not Rolled(module).repeats
