@@ -506,7 +506,9 @@ def _counted_of(traced: GraphModule, node: Node) -> _Counted | None:
         if not bool(answer[0]):
             break
         before.append(numbers)
-        after = _worked_out(body, numbers) or []
+        after = _worked_out(body, numbers)
+        if after is None:
+            return None
         numbers = {at: after[at] for at in numbers if after[at] is not None}
         if numbers.keys() != before[-1].keys():
             return None

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -12,10 +12,12 @@ import torch
 from torch import nn
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
-from torch.fx import GraphModule
+from torch.fx import Graph, GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from fabric import Program, simulate
 from operators.torch import Schedule, from_torch
+from operators.torch.loops import rolling
 from operators.torch.loops.rolling import Rolled, has_loops
 from tests.profiles import spread
 from tests.torch.loops.rounds import Rounds
@@ -482,3 +484,184 @@ def test_what_is_no_loop(function: Callable[[Any, Any], Any]) -> None:
 
     assert not has_loops(module.graph)
     assert not Rolled(module).repeats
+
+
+def of_graphs(target: Any, functions: Sequence[Any], *operands: Sequence[Any]) -> GraphModule:
+    """Return a trace of a loop of PyTorch's: numbers are known, other tensors it is called with."""
+    graph, held = Graph(), {}
+    tensors = [each for some in operands for each in some]
+    nodes = []
+    for at, tensor in enumerate(tensors):
+        known = isinstance(tensor, int | float | list)
+        value = torch.tensor(tensor) if known else tensor
+        if known:
+            held[f"number_{at}"] = value
+        kind = "get_attr" if known else "placeholder"
+        made = graph.create_node(kind, f"number_{at}" if known else f"x_{at}")
+        made.meta["val"] = value
+        if known:  # as traces have it
+            made = graph.call_function(torch.ops.aten.clone.default, (made,))
+            made.meta["val"] = value
+        nodes.append(made)
+    for at, function in enumerate(functions):
+        first, others = operands[0], [torch.as_tensor(each) for each in operands[-1]]
+        moving = [each[0] for some in operands[1:-1] for each in some]
+        given = [*map(torch.as_tensor, first), *moving, *others]
+        held[f"graph_{at}"] = make_fx(function)(*given)
+    its = [graph.get_attr(f"graph_{at}") for at in range(len(functions))]
+    parts, rest = [], list(nodes)
+    for some in operands:
+        parts.append(tuple(rest[: len(some)]))
+        rest = rest[len(some) :]
+    graph.output(graph.call_function(target, (*its, *parts)))
+    return GraphModule(held, graph)
+
+
+def test_a_scan(rounds: Rounds) -> None:
+    """Last states, and what all steps give, are those of a loop; what comes in is told."""
+    h, c, u, v, w = some(3, 4), some(4), some(5, 4), some(5, 3, 4), some(3, 4)
+
+    def step(h: Any, c: Any, u: Any, v: Any, w: Any) -> Any:
+        h, c = torch.tanh(h + u) - v, c * u
+        return h, c, c - u, h * w
+
+    module = of_graphs(torch.ops.higher_order.scan, [step], (h, c), (u, v), (w,))
+    found = rounds.settled(lambda: Rolled(module)(h, c, u, v, w))
+
+    given: list[Any] = []
+    for t in range(5):
+        h, c, *its = step(h, c, u[t], v[t], w)
+        given.append(its)
+    joined = (torch.stack(each) for each in zip(*given, strict=True))
+    torch.testing.assert_close(list(found), [h, c, *joined])
+    assert rounds.loops == {0: (5, 2)}
+    assert rounds.entered == {0: [(5, 4), (5, 3, 4)]}
+    assert has_loops(module.graph)
+
+
+def some(*shape: int) -> Any:
+    """Return numbers drawn at random, the same for the same shape."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(len(shape)))
+
+
+def whiled(goes_on: Any, step: Any, carried: Sequence[Any], *others: Any) -> GraphModule:
+    """Return the trace of a while loop."""
+    target = torch.ops.higher_order.while_loop
+    return of_graphs(target, [lambda *its: (goes_on(*its),), step], carried, others)
+
+
+def up_to(last: int) -> GraphModule:
+    """Return a loop that counts from 0."""
+    return whiled(lambda i, _: i < last, lambda i, y: (i + 1, torch.sin(y) + i), (0, some(3, 4)))
+
+
+# What is carried, while what holds it goes on, a step; and the counts in front of each step.
+COUNTED: dict[str, tuple[Any, Any, tuple[Any, ...], dict[int, list[int]]]] = {
+    "up": (
+        lambda i, _: i < 5,
+        lambda i, y: (i + 1, torch.sin(y) * i),
+        (0, some(3, 4)),
+        {0: [0, 1, 2, 3, 4]},
+    ),
+    "twice, behind the state": (
+        lambda _, i: i < 2,
+        lambda y, i: (torch.cos(y) - i, i + 1),
+        (some(3, 4), 0),
+        {1: [0, 1]},
+    ),
+    "down by three": (
+        lambda i, _: i >= 0,
+        lambda i, y: (i - 3, torch.sin(y) * i),
+        (7, some(3, 4)),
+        {0: [7, 4, 1]},
+    ),
+    "two counts, a state between and one behind": (
+        lambda i, _, j, __: i + j < 20,
+        lambda i, y, j, z: (i + 1, torch.sin(y) + j, j + 2, torch.cos(z) + i),
+        (1, some(3, 4), 6, some(4)),
+        {0: [1, 2, 3, 4, 5], 2: [6, 8, 10, 12, 14]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_loops_that_are_counted(name: str, rounds: Rounds) -> None:
+    """Integers that are known in front of the loop say how many steps it has."""
+    goes_on, step, carried, counts = COUNTED[name]
+    w = some(4)
+    module = whiled(
+        lambda *its: goes_on(*its[:-1]),
+        lambda *its: tuple(
+            each * its[-1] if at not in counts else each
+            for at, each in enumerate(step(*its[:-1]))
+        ),
+        (state := list(carried)),
+        w,
+    )
+    states = [each for each in carried if isinstance(each, torch.Tensor)]
+    rolled = Rolled(module)
+    found = rounds.settled(lambda: rolled(*states, w))
+
+    seen: dict[int, list[int]] = {at: [] for at in counts}
+    while goes_on(*state):
+        for at, its in seen.items():
+            its.append(state[at])
+        state = [
+            each if at in counts else each * w for at, each in enumerate(step(*state))
+        ]
+    assert seen == counts
+    torch.testing.assert_close(list(found), [torch.as_tensor(each) for each in state])
+    steps = len(next(iter(counts.values())))
+    assert rounds.loops == {0: (steps, len(states))}
+    assert not rounds.entered  # what is counted is known
+    (loop,) = rolled.counted.values()
+    assert loop.steps == steps
+    assert {at: each.tolist() for at, each in loop.counts.items()} == counts
+    assert {at: int(each) for at, each in loop.last.items()} == {at: state[at] for at in counts}
+    assert has_loops(module.graph)
+
+
+# Why nobody counts the steps: data decide, or there are fewer than two.
+UNCOUNTED: dict[str, Callable[[], GraphModule]] = {
+    "none": lambda: up_to(0),
+    "one": lambda: up_to(1),
+    "data end it": lambda: whiled(
+        lambda _, y: y.sum() < 9, lambda i, y: (i + 1, y.exp()), (0, some(3, 4))
+    ),
+    "data change the count": lambda: whiled(
+        lambda i, _: i < 9, lambda i, y: (i + 1 + (y.sum() > 0), y.sin()), (0, some(3, 4))
+    ),
+    "data change another count": lambda: whiled(
+        lambda i, _, __: i < 9,
+        lambda i, j, y: (i + 1, j + (y.sum() > 0), y.sin()),
+        (0, 3, some(3, 4)),
+    ),
+    "data are where it begins": lambda: whiled(
+        lambda i, _: i < 9, lambda i, y: (i + 1, y.sin()), (torch.tensor(0), some(3, 4))
+    ),
+    "two numbers": lambda: whiled(
+        lambda i, _: i.sum() < 9, lambda i, y: (i + 1, y.sin()), ([0, 1], some(3, 4))
+    ),
+    "no integer": lambda: whiled(
+        lambda i, _: i < 9, lambda i, y: (i + 1, y.sin()), (0.0, some(3, 4))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNCOUNTED)
+def test_loops_that_nobody_counts(name: str) -> None:
+    """They are left as they are."""
+    module = UNCOUNTED[name]()
+
+    assert not Rolled(module).counted
+    assert has_loops(module.graph)
+
+
+def test_the_most_steps_that_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as the limit says are counted, and one more is not."""
+    assert rolling._MOST == 65_536
+    module = up_to(5)
+    monkeypatch.setattr(rolling, "_MOST", 5)
+    assert [each.steps for each in Rolled(module).counted.values()] == [5]
+    monkeypatch.setattr(rolling, "_MOST", 4)
+    assert not Rolled(module).counted
