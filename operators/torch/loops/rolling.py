@@ -105,7 +105,7 @@ def _runs(calls: Sequence[Node]) -> Iterator[tuple[int, int, int]]:
             if count >= _LEAST:
                 found += [
                     (begin + shift, length, (end - begin - shift) // length + 1)
-                    for shift in range(min(length, end - begin + 1))
+                    for shift in range(length)
                 ]
     # The longest first, of these the shortest steps, and the first ones.
     found = [each for each in found if each[2] >= _LEAST]
