@@ -291,6 +291,23 @@ def chunks(self: Any, x: Any) -> Any:
     return h
 
 
+def sixteen(self: Any, x: Any) -> Any:
+    """Steps of one call, of which two would be a step as well."""
+    del self
+    h = x[:, 0]
+    for _ in range(16):
+        h = torch.sin(h)
+    return h
+
+
+def weights_that_move(self: Any, x: Any) -> Any:
+    """Each step has weights of its own, which are parts of one tensor."""
+    h = self.layer.weight
+    for t in range(10):
+        h = torch.nn.functional.linear(h, x[t]) + h
+    return h
+
+
 # Calls of a step, how many steps, what goes round, what moves on: dimension, first place, stride;
 # what is stacked. States have the numbers of the calls that give them.
 FOUND: dict[str, tuple[Callable[[Any, Any], Any], list[Any]]] = {
@@ -314,6 +331,8 @@ FOUND: dict[str, tuple[Callable[[Any, Any], Any], list[Any]]] = {
         alike_in_all_steps,
         [("sin mul matmul tanh select add", 9, [5], [], 1)],
     ),
+    "weights that move": (weights_that_move, [("select linear add", 10, [2, 2], [(0, 0, 1)], 0)]),
+    "sixteen": (sixteen, [("sin", 16, [0], [], 0)]),
     "chunks": (
         chunks,
         [("split getitem getitem select split getitem getitem mul sub cat linear", 9, [10], [(1, 0, 1)], 0)],
@@ -326,7 +345,7 @@ def test_loops_that_are_found(name: str, rounds: Rounds) -> None:
     """What a step is, what goes round and what moves on; its numbers are PyTorch's."""
     function, wanted = FOUND[name]
     torch.manual_seed(1)
-    x = torch.randn(10, 3, 4) if name == "parts of the first" else torch.randn(3, 10, 4)
+    x = torch.randn({"weights that move": (10, 4, 4), "parts of the first": (10, 3, 4)}.get(name, (3, 10, 4)))
     x = x[:, :9] if name == "from the last" else x
     module = traced(function, x)
     rolled = Rolled(module)
@@ -352,6 +371,15 @@ def test_loops_that_are_found(name: str, rounds: Rounds) -> None:
         for number, (_, steps, states, _, _) in enumerate(wanted)
     }
     assert has_loops(module.graph)
+
+
+def test_linear_layers_of_all_steps() -> None:
+    """Rows of all steps are rows: the layer stays one call, whose importer takes weights as such."""
+    x = torch.randn(3, 10, 4)
+    rolled = torch.export.export(Rolled(traced(chunks, x)), (x,), strict=False)
+    targets = [str(each.target) for each in rolled.graph.nodes]
+    assert targets.count("aten.linear.default") == 1
+    assert not any("mm" in each or "matmul" in each for each in targets)
 
 
 def one_too_few(self: Any, x: Any) -> Any:
