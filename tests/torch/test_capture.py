@@ -241,8 +241,8 @@ class Configured(nn.Module):
         super().__init__()
         self.config = SimpleNamespace(_experts_implementation="eager")
         self.part, self.other = nn.Linear(8, 8), nn.Linear(8, 8)
-        self.part.config = self.config  # type: ignore[assignment]
-        self.other.config = SimpleNamespace()  # type: ignore[assignment]
+        self.part.config = self.config
+        self.other.config = SimpleNamespace()
         self.fails = False
 
     def forward(self, x: Any) -> Any:
@@ -259,7 +259,7 @@ def test_what_a_configuration_asks_for() -> None:
     SEEN.clear()
     from_torch(module, (X,))
     module.fails = True
-    with pytest.raises(ProgramError, match="cannot trace Configured .*: ValueError: $"):
+    with pytest.raises(ProgramError, match=r"cannot trace Configured .*: ValueError: $"):
         from_torch(module, (X,))
 
     assert set(SEEN) == {"grouped_mm"}
@@ -268,7 +268,7 @@ def test_what_a_configuration_asks_for() -> None:
 
 
 def test_a_loop_that_draws() -> None:
-    """What cannot be done to all steps at once stays side by side, and is refused for what it is."""
+    """What cannot be done to all steps at once stays side by side, and is refused."""
 
     def function(x: Any) -> Any:
         for _ in range(9):
@@ -366,7 +366,7 @@ def test_what_a_call_returns() -> None:
     node.meta["val"] = torch.zeros(4, dtype=torch.bool)
     assert specs_of(node) == (Spec((4,), np.dtype(np.bool_)),)
     node.meta["val"] = torch.zeros(4, dtype=torch.complex128)
-    with pytest.raises(UnsupportedError, match="^its element type is complex128: expected one of"):
+    with pytest.raises(UnsupportedError, match=r"^its element type is complex128: expected one of"):
         specs_of(node)
 
 

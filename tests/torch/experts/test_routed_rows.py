@@ -11,7 +11,7 @@ from fabric import Layout
 from operators.functions.steps import Pointwise
 from operators.kernels.grouped import RaggedMap
 from operators.kernels.model import Model
-from operators.kernels.routed import Deal, KnownRows, Routed, Routing, Spread
+from operators.kernels.routed import Deal, KnownRows, Packing, Routed, Routing, Spread
 from operators.kernels.tensors import Computed, Opaque, Stored, View
 from operators.torch.call import Call, UnsupportedError
 from operators.torch.routed_rows import (
@@ -193,18 +193,22 @@ def test_what_cannot_stand_beside_routed_rows(name: str) -> None:
         to_experts(Model(), view, routing_of(rows))
 
 
-def test_steps_on_routed_rows() -> None:
-    """One kernel; rows of other columns have to be whole, whether that is asked for or not."""
-    routing = routing_of(KNOWN)
+@pytest.mark.parametrize(
+    ("cols", "is_whole", "spread"),
+    [(4, False, Spread.TILED), (4, True, Spread.PACKED), (1, False, Spread.PACKED)],
+)
+def test_steps_on_routed_rows(cols: int, is_whole: bool, spread: Spread) -> None:
+    """One kernel; beside rows of other columns they have to be whole, and where that is asked."""
+    model, routing, packing = Model(), routing_of(KNOWN), Packing(2)
     step = Pointwise((0, 1), np.dtype(np.float16), "add")
-    for cols, is_whole in ((4, False), (4, True), (1, False)):
-        model = Model()
-        rows = opaque(Routed(routing, Spread.ROWS), 6, 4)
-        given = [rows, opaque(Routed(routing, Spread.ROWS), 6, cols)]
-        found = on_routed_rows(model, "it", given, (step,), whole=is_whole)
-        (kernel,) = model.kernels
-        assert isinstance(kernel, RaggedMap)
-        assert isinstance(found.source, Opaque)
-        assert (found.source.name, found.shape, found.dtype) == ("it", (6, 4), np.float16)
-        assert [each.view for each in kernel.operands] == given
-        assert all(each.layout is None for each in kernel.operands)
+    form = Routed(routing, Spread.TILED, packing, 2)
+    given = [opaque(form, 6, 4), opaque(form, 6, cols)]
+    found = on_routed_rows(model, "it", given, (step,), whole=is_whole)
+    (kernel,) = model.kernels
+    assert isinstance(kernel, RaggedMap)
+    assert isinstance(found.source, Opaque)
+    assert (found.source.name, found.shape, found.dtype.name) == ("it", (6, 4), "float16")
+    assert isinstance(found.source.form, Routed)
+    assert found.source.form.spread is spread
+    assert [each.view for each in kernel.operands] == given
+    assert all(each.layout is None for each in kernel.operands)

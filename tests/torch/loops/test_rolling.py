@@ -300,6 +300,16 @@ def sixteen(self: Any, x: Any) -> Any:
     return h
 
 
+def besides_the_state(self: Any, x: Any) -> Any:
+    """What is read behind the loop is made of the state."""
+    del self
+    h, given = x[:, 0], []
+    for t in range(10):
+        h = torch.tanh(h + x[:, t])
+        given.append(h * 2)
+    return torch.stack(given), given[-1]
+
+
 def weights_that_move(self: Any, x: Any) -> Any:
     """Each step has weights of its own, which are parts of one tensor."""
     h = self.layer.weight
@@ -309,33 +319,49 @@ def weights_that_move(self: Any, x: Any) -> Any:
 
 
 # Calls of a step, how many steps, what goes round, what moves on: dimension, first place, stride;
-# what is stacked. States have the numbers of the calls that give them.
+# what is stacked, and how much comes in from outside. States have the numbers of the calls that give them.
 FOUND: dict[str, tuple[Callable[[Any, Any], Any], list[Any]]] = {
-    "first is wider": (first_is_wider, [("tanh select add", 8, [2], [(1, 1, 1)], 0)]),
-    "from the last": (from_the_last, [("select sub sin", 9, [2], [(1, 8, -1)], 1)]),
+    "first is wider": (first_is_wider, [("tanh select add", 8, [2], [(1, 1, 1)], 0, 1)]),
+    "from the last": (from_the_last, [("select sub sin", 9, [2], [(1, 8, -1)], 1, 1)]),
     "behind one another": (
         behind_one_another,
         [
-            ("select mul sin", 8, [2], [(1, 0, 1)], 0),
-            ("select sub cos", 8, [2], [(1, 2, 1)], 0),
+            ("select mul sin", 8, [2], [(1, 0, 1)], 0, 1),
+            ("select sub cos", 8, [2], [(1, 2, 1)], 0, 1),
         ],
     ),
     "beside one another": (
         beside_one_another,
-        [("select linear sub tanh mul add", 9, [3, 5, 5], [(1, 0, 1)], 1)],
+        [("select linear sub tanh mul add", 9, [3, 5, 5], [(1, 0, 1)], 1, 1)],
     ),
-    "begun by one": (begun_by_one, [("select add sin cos mul", 8, [4, 4], [(1, 0, 1)], 0)]),
-    "parts": (parts, [("add tanh", 9, [1], [(1, 1, 1)], 0)]),
-    "parts of the first": (parts_of_the_first, [("add tanh mul", 10, [2], [(0, 0, 1)], 0)]),
+    "begun by one": (begun_by_one, [("select add sin cos mul", 8, [4, 4], [(1, 0, 1)], 0, 1)]),
+    "parts": (parts, [("add tanh", 9, [1], [(1, 1, 1)], 0, 1)]),
+    "parts of the first": (parts_of_the_first, [("add tanh mul", 10, [2], [(0, 0, 1)], 0, 1)]),
     "alike in all steps": (
         alike_in_all_steps,
-        [("sin mul matmul tanh select add", 9, [5], [], 1)],
+        [("sin mul matmul tanh select add", 9, [5], [], 1, 0)],
     ),
-    "weights that move": (weights_that_move, [("select linear add", 10, [2, 2], [(0, 0, 1)], 0)]),
-    "sixteen": (sixteen, [("sin", 16, [0], [], 0)]),
+    "weights that move": (
+        weights_that_move,
+        [("select linear add", 10, [2, 2], [(0, 0, 1)], 0, 1)],
+    ),
+    "besides the state": (
+        besides_the_state,
+        [("select add tanh mul", 10, [2], [(1, 0, 1)], 1, 1)],
+    ),
+    "sixteen": (sixteen, [("sin", 16, [0], [], 0, 0)]),
     "chunks": (
         chunks,
-        [("split getitem getitem select split getitem getitem mul sub cat linear", 9, [10], [(1, 0, 1)], 0)],
+        [
+            (
+                "split getitem getitem select split getitem getitem mul sub cat linear",
+                9,
+                [10],
+                [(1, 0, 1)],
+                0,
+                2,
+            )
+        ],
     ),
 }
 
@@ -345,7 +371,9 @@ def test_loops_that_are_found(name: str, rounds: Rounds) -> None:
     """What a step is, what goes round and what moves on; its numbers are PyTorch's."""
     function, wanted = FOUND[name]
     torch.manual_seed(1)
-    x = torch.randn({"weights that move": (10, 4, 4), "parts of the first": (10, 3, 4)}.get(name, (3, 10, 4)))
+    x = torch.randn(
+        {"weights that move": (10, 4, 4), "parts of the first": (10, 3, 4)}.get(name, (3, 10, 4))
+    )
     x = x[:, :9] if name == "from the last" else x
     module = traced(function, x)
     rolled = Rolled(module)
@@ -362,19 +390,19 @@ def test_loops_that_are_found(name: str, rounds: Rounds) -> None:
             sorted(at for its in repeat.carried.values() for at in its.values()),
             [(each.dim, each.first, each.stride) for each in repeat.moving.values()],
             len(repeat.stacked),
+            len(rounds.entered.get(number, [])),
         )
-        for repeat in rolled.repeats
+        for number, repeat in enumerate(rolled.repeats)
     ]
     assert seen == wanted
     assert rounds.loops == {
-        number: (steps, len(set(states)))
-        for number, (_, steps, states, _, _) in enumerate(wanted)
+        number: (steps, len(set(states))) for number, (_, steps, states, *_) in enumerate(wanted)
     }
     assert has_loops(module.graph)
 
 
 def test_linear_layers_of_all_steps() -> None:
-    """Rows of all steps are rows: the layer stays one call, whose importer takes weights as such."""
+    """Rows of all steps are rows: a layer stays one call."""
     x = torch.randn(3, 10, 4)
     rolled = torch.export.export(Rolled(traced(chunks, x)), (x,), strict=False)
     targets = [str(each.target) for each in rolled.graph.nodes]
@@ -397,6 +425,16 @@ def every_second(self: Any, x: Any) -> Any:
     h = x[:, 0]
     for t in range(0, 18, 2):
         h = torch.tanh(h + x[:, t])
+    return h
+
+
+def other_dimensions(self: Any, x: Any) -> Any:
+    """Places along one dimension and along another."""
+    del self
+    y = x[0] @ x[1].T
+    h = y[0]
+    for t in range(9):
+        h = torch.tanh(h + y.select(t % 2, t))
     return h
 
 
@@ -492,6 +530,7 @@ def of_two_sums(self: Any, x: Any) -> Any:
 NONE: list[Callable[[Any, Any], Any]] = [
     one_too_few,
     every_second,
+    other_dimensions,
     other_tensors,
     in_the_middle,
     some_are_joined,
@@ -620,8 +659,7 @@ def test_loops_that_are_counted(name: str, rounds: Rounds) -> None:
     module = whiled(
         lambda *its: goes_on(*its[:-1]),
         lambda *its: tuple(
-            each * its[-1] if at not in counts else each
-            for at, each in enumerate(step(*its[:-1]))
+            each * its[-1] if at not in counts else each for at, each in enumerate(step(*its[:-1]))
         ),
         (state := list(carried)),
         w,
@@ -634,9 +672,7 @@ def test_loops_that_are_counted(name: str, rounds: Rounds) -> None:
     while goes_on(*state):
         for at, its in seen.items():
             its.append(state[at])
-        state = [
-            each if at in counts else each * w for at, each in enumerate(step(*state))
-        ]
+        state = [each if at in counts else each * w for at, each in enumerate(step(*state))]
     assert seen == counts
     torch.testing.assert_close(list(found), [torch.as_tensor(each) for each in state])
     steps = len(next(iter(counts.values())))
