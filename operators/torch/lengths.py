@@ -49,11 +49,10 @@ class _Trace:
         All that PyTorch asked of the lengths while it traced has to hold for them, too.
         """
         nodes = [node for node, _ in _inputs(self.exported)]
-        if len(nodes) != len(leaves):
-            return False
         pairs = [(node.meta["val"], leaf) for node, leaf in zip(nodes, leaves, strict=True)]
         symbolic = [(traced, leaf) for traced, leaf in pairs if isinstance(traced, torch.Tensor)]
-        if any(traced != leaf for traced, leaf in pairs if not isinstance(traced, torch.Tensor)):
+        others = [pair for pair in pairs if not isinstance(pair[0], torch.Tensor)]
+        if any((type(traced), traced) != (type(leaf), leaf) for traced, leaf in others):
             return False
         if not all(_is_like(*pair) for pair in symbolic):
             return False
@@ -139,8 +138,7 @@ def at_lengths(exported: ExportedProgram, leaves: Sequence[Any]) -> Graph:
             if node.op == "placeholder":
                 value = given[node] if node in given else held.get(targets[node])
                 if isinstance(value, torch.Tensor):
-                    device = node.meta["val"].device
-                    value = mode.from_tensor(value if value.device == device else value.to(device))
+                    value = mode.from_tensor(value).to(node.meta["val"].device)
             else:
                 args, kwargs = map_arg((node.args, dict(node.kwargs)), shown)
                 value = node.target(*args, **kwargs)

@@ -131,10 +131,6 @@ class Constants:
         data = (lambda: _unwritten(array_of(make()))) if self._real[node] else None
         return Stored.of(name, spec.shape, spec.dtype, data, known=node in self._early)
 
-    def value(self, node: Node) -> Any:
-        """Return what a node gives, whatever it is."""
-        return self._make[node]()
-
     def _called(self, node: Node) -> Any:
         real = self._real[node]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import operator
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,16 @@ from torch import nn
 from fabric import ProgramError, simulate
 from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
+from operators.torch.call import Spec, UnsupportedError
+from operators.torch.capture import (
+    array_of,
+    capture,
+    module_of,
+    place_of,
+    specs_of,
+    target_of,
+    written_of,
+)
 from tests.profiles import examples
 
 X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
@@ -182,3 +195,196 @@ def test_sizes_that_data_decide_beside_a_loop() -> None:
     """A module that is refused is told why, whatever else its trace has."""
     with pytest.raises(ProgramError, match="data decide the size of its result"):
         from_torch(Computing(lambda x: sum(x[x > each] for each in range(3))), (X,))
+
+
+@pytest.mark.parametrize("index", [[2], [0, 2], [2, 1, 0]])
+def test_a_list_alone_indexes(index: list[int]) -> None:
+    """Rows by a list: as many on the meta device, whatever else it has."""
+    module = Computing(lambda x: (x * 2)[index])
+
+    program = from_torch(module, (torch.randn(4, 3, 8, device="meta"),))
+
+    assert [each.shape for each in simulate(program).outputs.values()] == [(len(index), 3, 8)]
+
+
+class Told(nn.Module):
+    """A module whose file nobody knows, which says something before its data decide."""
+
+    def forward(self, x: Any) -> Any:
+        """Say it."""
+        sys.stderr.write("said by a module\n")
+        return x * 2 if x.sum() > 0 else x
+
+
+def test_modules_whose_files_are_unknown(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where data decide is left out; what the module prints is printed."""
+    monkeypatch.setattr(Told, "__module__", "builtins")
+    with pytest.raises(ProgramError) as raised:
+        from_torch(Told(), (X,))
+    assert raised.value.message == (
+        "torch.export cannot trace Told: its data decide what it does next: expected calls that "
+        "are the same for all data; torch.where chooses between two results"
+    )
+    assert capfd.readouterr().err == "said by a module\n"
+
+
+SEEN: list[str] = []
+
+
+class Configured(nn.Module):
+    """A module whose configuration says how its experts are computed."""
+
+    def __init__(self) -> None:
+        """Share a configuration with a part; another part has one without experts."""
+        super().__init__()
+        self.config = SimpleNamespace(_experts_implementation="eager")
+        self.part, self.other = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.part.config = self.config
+        self.other.config = SimpleNamespace()
+        self.fails = False
+
+    def forward(self, x: Any) -> Any:
+        """See what is asked for."""
+        SEEN.append(self.config._experts_implementation)
+        if self.fails:
+            raise ValueError
+        return self.part(x)
+
+
+def test_what_a_configuration_asks_for() -> None:
+    """Experts are grouped products while they are traced, and what was asked for behind it."""
+    module = Configured().eval()
+    SEEN.clear()
+    from_torch(module, (X,))
+    module.fails = True
+    with pytest.raises(ProgramError, match=r"cannot trace Configured .*: ValueError: $"):
+        from_torch(module, (X,))
+
+    assert set(SEEN) == {"grouped_mm"}
+    assert module.config._experts_implementation == "eager"
+    assert vars(module.other.config) == {}
+
+
+def test_a_loop_that_draws() -> None:
+    """What cannot be done to all steps at once stays side by side, and is refused."""
+
+    def function(x: Any) -> Any:
+        for _ in range(9):
+            x = torch.tanh(x + torch.rand_like(x))
+        return x
+
+    with pytest.raises(ProgramError, match=r"rand_like.* it draws random numbers: expected"):
+        from_torch(Computing(function), (X,))
+
+
+def test_a_number_that_data_decide() -> None:
+    """It is refused where it is read, with who needs it."""
+    module = Computing(lambda x: torch.full((4, 8), x.sum().item()))
+    with pytest.raises(ProgramError) as raised:
+        from_torch(module, (X,))
+    line = Computing.forward.__code__.co_firstlineno + 2
+    assert (raised.value.file, raised.value.line) == (__file__, line)
+    assert raised.value.message == (
+        "from_torch cannot import item (aten._local_scalar_dense.default): data decide the number "
+        f"that it reads, which full in line {line} needs: expected a known one; "
+        "`python -m operators.torch FILE` lists all such calls"
+    )
+
+
+def test_what_a_captured_module_has() -> None:
+    """Weights, buffers and arguments are told apart; floating-point arguments come when it runs."""
+
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(8))
+            self.register_buffer("table", torch.ones(5, 8))
+
+        def forward(self, x: Any, ids: Any, *, scale: float, mask: Any, y: Any) -> Any:
+            z = x * self.weight * scale + self.table[ids]
+            return {"a": torch.where(mask, z, y), "b": 3, "c": z}
+
+    ids, mask = torch.tensor([0, 1, 2, 4]), torch.ones(8, dtype=torch.bool)
+    keywords = {"scale": 2.0, "mask": mask, "y": X * 2}
+    captured = capture(Mixed(), (X, ids), keywords)
+
+    def named(nodes: Any) -> set[str]:
+        return {each.name for each in nodes}
+
+    assert named(captured.tensors) == {"p_weight", "b_table", "x", "ids", "mask", "y"}
+    assert named(captured.data) == {"x", "y"}
+    assert named(captured.parameters) == {"p_weight"}
+    assert named(captured.inputs) == {"x", "ids", "mask", "y"}
+    held = {node.name: tensor for node, tensor in captured.tensors.items()}
+    assert (held["x"], held["ids"], held["mask"]) == (X, ids, mask)
+    assert [target_of(each) for each in captured.calls] == [
+        "aten.mul.Tensor",
+        "aten.mul.Tensor",
+        "aten.index.Tensor",
+        "aten.add.Tensor",
+        "aten.where.self",
+    ]
+    first, number, last = captured.outputs
+    assert (first, number, last) == (captured.calls[4], 3, captured.calls[3])
+
+
+def test_what_is_said_of_a_call() -> None:
+    """What the user's line calls, in which module and where; nothing where PyTorch does not say."""
+    node = torch.fx.Graph().call_function(operator.getitem, ((1,), 0), name="taken")
+    assert (target_of(node), written_of(node), module_of(node)) == ("taken", "", "")
+    assert place_of(node) == (None, None)
+    node = torch.fx.Graph().call_function(torch.ops.aten.relu.default)
+    assert target_of(node) == "aten.relu.default"
+    for said, written in [
+        ("builtin_function_or_method.relu", "relu"),
+        ("method_descriptor.add", "add"),
+        ("method_descriptor.__getitem__", ""),
+        ("OpOverload.relu.default", ""),
+    ]:
+        node.meta["torch_fn"] = ("relu_1", said)
+        assert written_of(node) == written
+    node.meta["nn_module_stack"] = {"a": ("", None), "b": ("layers.0", None), "c": ("m", None)}
+    assert module_of(node) == "m"
+    own = str(Path(torch.__file__).parent / "nn.py")
+    lines = [f'File "{file}", line {at}, in f\n  x\n' for at, file in enumerate(("a", "b", own))]
+    node.meta["stack_trace"] = "".join(lines)
+    assert place_of(node) == ("b", 1)
+    node.meta["stack_trace"] = lines[2]
+    assert place_of(node) == (own, 2)
+
+
+def test_what_a_call_returns() -> None:
+    """Shapes and types of its tensors; pairs of numbers are one type; sizes have to be known."""
+    node = torch.fx.Graph().call_function(torch.ops.aten.relu.default)
+    node.meta["val"] = (torch.zeros(2, 3), 5, torch.zeros(0, dtype=torch.complex64))
+    assert specs_of(node) == (
+        Spec((2, 3), np.dtype(np.float32)),
+        Spec((0,), np.dtype(np.complex64)),
+    )
+    node.meta["val"] = torch.zeros(4, dtype=torch.bool)
+    assert specs_of(node) == (Spec((4,), np.dtype(np.bool_)),)
+    node.meta["val"] = torch.zeros(4, dtype=torch.complex128)
+    with pytest.raises(UnsupportedError, match=r"^its element type is complex128: expected one of"):
+        specs_of(node)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [
+        *((getattr(torch, name), name) for name in ("float32", "float16", "bfloat16")),
+        *((getattr(torch, name), name) for name in ("float8_e4m3fn", "float8_e5m2", "bool")),
+        *((getattr(torch, name), name) for name in ("int8", "int16", "int32", "int64", "uint8")),
+    ],
+)
+def test_numbers_of_tensors(dtype: torch.dtype, name: str) -> None:
+    """All types keep their numbers, in any order in memory; where they can be, none are copied."""
+    numbers = [[1.0, 2.0, 0.0], [1.5, 96.0, 3.0]]
+    tensor = torch.tensor(numbers).to(dtype).requires_grad_(dtype.is_floating_point)
+    for each in (tensor, tensor.T, tensor[:, 1]):
+        found = array_of(each)
+        assert found.dtype.name == name
+        np.testing.assert_array_equal(found.astype(float), each.detach().double().numpy())
+    own = array_of(tensor)
+    assert own.__array_interface__["data"][0] == tensor.data_ptr()

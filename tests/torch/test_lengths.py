@@ -13,6 +13,7 @@ from torch.export import Dim
 
 from fabric import ProgramError, simulate
 from operators.torch import from_torch
+from operators.torch.lengths import at_lengths, is_of_one, kept_trace
 
 
 class Decoding(nn.Module):
@@ -125,3 +126,132 @@ def test_a_length_that_is_no_symbol() -> None:
             (torch.randn(2, 3, 4),),
             dynamic_shapes=({1: Dim("rows")},),
         )
+
+
+class Scaled(nn.Module):
+    """A tensor, a number that is none of a tensor, and another tensor."""
+
+    def forward(self, x: Any, number: Any, y: Any) -> Any:
+        """Scale the one, add a row of the other."""
+        return x * (2 if self.training else 1) * number + y[:1]
+
+
+@pytest.mark.parametrize(
+    ("changed", "again"),
+    [
+        ({}, False),
+        ({"x": torch.randn(9, 4)}, False),
+        ({"number": 3}, True),
+        ({"number": None}, True),
+        ({"x": torch.randn(5, 4).bfloat16(), "y": torch.randn(3, 4).bfloat16()}, True),
+        ({"y": torch.randn(7, 4)}, True),
+        ({"y": torch.randn(3, 1)}, True),
+        ({"number": torch.tensor(2.0)}, True),
+        ({"number": torch.ones(4)}, True),
+        ({"number": 2.0}, True),
+        ({"training": True}, True),
+        ({"dynamic_shapes": {"x": {0: Dim.AUTO}, "number": None, "y": None}}, True),
+        ({"dynamic_shapes": {"x": {0: Dim("other")}, "number": None, "y": None}}, True),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, dict) else str(each),
+)
+def test_what_a_trace_serves(changed: dict[str, Any], again: bool) -> None:
+    """Other lengths, and no other numbers, types, sizes, or modes: for these there is a new one."""
+    its = {"x": torch.randn(5, 4), "number": 2, "y": torch.randn(3, 4), "training": False}
+    its["dynamic_shapes"] = {"x": {0: Dim("rows")}, "number": None, "y": None}
+    module = Scaled()
+    made: list[None] = []
+
+    def kept(x: Any, number: Any, y: Any, dynamic_shapes: Any, training: bool) -> Any:
+        module.train(training)
+        leaves, structure = torch.utils._pytree.tree_flatten(((x, number, y), {}))
+
+        def trace() -> Any:
+            made.append(None)
+            given = x, 2 if number is None else number, y
+            return torch.export.export(module, given, dynamic_shapes=dynamic_shapes, strict=False)
+
+        return kept_trace(module, leaves, structure, dynamic_shapes, trace), leaves
+
+    first, _ = kept(**its)
+    its |= changed
+    found, leaves = kept(**its)
+    assert (found is not first) == again
+    assert len(made) == 1 + again
+    if its["number"] is not None:
+        graph = at_lengths(found, leaves)
+        (output,) = (node for node in graph.nodes if node.op == "output")
+        assert output.args[0][0].meta["val"].shape == its["x"].shape
+        names = [each.name for each in graph.nodes]
+        assert not any(name.startswith("sym_size") for name in names)
+
+
+def test_a_trace_without_symbols_is_not_kept() -> None:
+    """It serves no other lengths."""
+    module = nn.Linear(4, 4)
+    made: list[None] = []
+    x = torch.randn(3, 4)
+
+    def trace() -> Any:
+        made.append(None)
+        return torch.export.export(module, (x,), strict=False)
+
+    for _ in range(2):
+        kept_trace(module, [x], None, None, trace)
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "is_it"),
+    [
+        ("your code specialized it to be a constant (1)", True),
+        ("your code specialized it to be a constant (0)", True),
+        ("your code specialized it to be a constant (2)", False),
+        ("your code specialized it to be a constant (12)", False),
+        ("another one", False),
+    ],
+)
+def test_lengths_that_pytorch_keeps_apart(said: str, is_it: bool) -> None:
+    """They are 0 and 1."""
+    assert is_of_one(ValueError(said)) == is_it
+
+
+def test_a_trace_at_other_lengths() -> None:
+    """Shapes are asked for anew, lengths are numbers, and what is on no device stays there."""
+
+    class Long(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("rows", torch.ones(4, 4))
+
+        def forward(self, x: Any) -> Any:
+            y = torch.cat([x, self.rows])
+            return y.reshape(-1) + torch.arange(y.shape[0] * 4, device=y.device), x.shape[0]
+
+    module = Long().to("meta")
+    shapes = ({0: Dim("rows")},)
+    x = torch.randn(5, 4, device="meta")
+    exported = torch.export.export(module, (x,), dynamic_shapes=shapes, strict=False)
+    graph = at_lengths(exported, [torch.randn(7, 4)])
+
+    its = {node.name: node for node in graph.nodes if node.op == "call_function"}
+    assert {name: tuple(node.meta["val"].shape) for name, node in its.items()} == {
+        "cat": (11, 4),
+        "reshape": (44,),
+        "arange": (44,),
+        "add_1" if "add_1" in its else "add": (44,),
+    }
+    assert its["arange"].args[0] == 44
+    assert its["cat"].meta["val"].device.type == "meta"
+    (output,) = (node for node in graph.nodes if node.op == "output")
+    assert output.args[0][1] == 7
+    assert [node.name for node in graph.nodes if node.op == "placeholder"] == ["b_rows", "x"]
+
+
+def test_weights_without_numbers(traces: list[None]) -> None:
+    """They are on the meta device, and the arguments where they are."""
+    module = nn.Linear(4, 4, device="meta")
+    for rows in (3, 5):
+        program = from_torch(module, (torch.randn(rows, 4),), dynamic_shapes=({0: Dim("rows")},))
+        assert [each.shape for each in simulate(program).outputs.values()] == [(rows, 4)]
+    assert len(traces) == 1

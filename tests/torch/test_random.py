@@ -40,6 +40,8 @@ DRAWN: dict[str, Callable[[Any], Any]] = {
 }
 FIXED: dict[str, Callable[[Any], Any]] = {
     "dropout of nothing": lambda x: torch.nn.functional.dropout(x, 0.5, training=False),
+    "dropout of none": lambda x: torch.nn.functional.dropout(x, 0.0, training=True),
+    "rrelu": lambda x: torch.nn.functional.rrelu(x, training=False),
     "attention": lambda x: torch.nn.functional.scaled_dot_product_attention(
         x[None, None], x[None, None], x[None, None]
     ),

@@ -87,6 +87,17 @@ def test_places_of_equal_numbers() -> None:
 
     np.testing.assert_array_equal(places, np.argsort(x.numpy(), axis=1, kind="stable")[:, 2])
     np.testing.assert_array_equal(values, np.sort(x.numpy(), axis=1)[:, 2])
+    with Reference():
+        kept = x.kthvalue(3, 1, keepdim=True)
+        last = x[0].kthvalue(9)
+        single = torch.tensor(5.0).kthvalue(1)
+    assert [each.shape for each in kept] == [(4, 1)] * 2
+    assert torch.equal(kept[1][:, 0], places)
+    assert [each.item() for each in last] == [
+        x[0].max(),
+        np.argsort(x[0].numpy(), kind="stable")[8],
+    ]
+    assert [each.item() for each in single] == [5, 0]
     program = from_torch(Computing(lambda x: tuple(x.kthvalue(3, 1))), (x,))
     assert simulate(program, mode="functional").verified
 

@@ -105,7 +105,7 @@ def _runs(calls: Sequence[Node]) -> Iterator[tuple[int, int, int]]:
             if count >= _LEAST:
                 found += [
                     (begin + shift, length, (end - begin - shift) // length + 1)
-                    for shift in range(min(length, end - begin + 1))
+                    for shift in range(length)
                 ]
     # The longest first, of these the shortest steps, and the first ones.
     found = [each for each in found if each[2] >= _LEAST]
@@ -132,7 +132,9 @@ def _checked(calls: Sequence[Node], start: int, length: int, count: int) -> Repe
     repeat = Repeat(steps)
     place = {node: (step, at) for step, its in enumerate(steps) for at, node in enumerate(its)}
     for at in range(length):
-        if str(steps[0][at].target) == _SELECT and _moves(repeat, place, at):
+        if str(steps[0][at].target) == _SELECT and _places(steps, at) > 1:
+            if not _moves(repeat, place, at):
+                return None
             continue
         nodes = [_nodes(each[at]) for each in steps]
         if len({len(each) for each in nodes}) != 1:
@@ -149,6 +151,11 @@ def _nodes(node: Node) -> list[Node]:
     """Return the nodes that a call reads, argument by argument."""
     leaves = torch.utils._pytree.tree_leaves((node.args, dict(node.kwargs)))
     return [each for each in leaves if isinstance(each, Node)]
+
+
+def _places(steps: Sequence[Sequence[Node]], at: int) -> int:
+    """Return how many different places a call selects in all steps, of those that are numbers."""
+    return len({each[at].args[2] for each in steps if isinstance(each[at].args[2], int)})
 
 
 def _moves(repeat: Repeat, place: Mapping[Node, tuple[int, int]], at: int) -> bool:
@@ -499,7 +506,9 @@ def _counted_of(traced: GraphModule, node: Node) -> _Counted | None:
         if not bool(answer[0]):
             break
         before.append(numbers)
-        after = _worked_out(body, numbers) or []
+        after = _worked_out(body, numbers)
+        if after is None:
+            return None
         numbers = {at: after[at] for at in numbers if after[at] is not None}
         if numbers.keys() != before[-1].keys():
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from torch import nn
 from fabric import Program, ProgramError, simulate
 from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
-from operators.torch.loops.cells import behind, states
+from operators.torch.loops.cells import behind, loop_cells, states
+from tests.torch.loops.rounds import Rounds
 
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU, "tanh": nn.RNN}
 FORMS: dict[str, dict[str, Any]] = {
@@ -118,3 +120,67 @@ def test_a_step_that_waits_for_a_later_one() -> None:
     with pytest.raises(ProgramError, match="does not take them one after the other") as caught:
         from_torch(Sums().eval(), (torch.randn(3, 8),))
     assert caught.value.file == __file__
+
+
+FUNCTIONS: dict[str, Any] = {
+    "lstm": torch.ops.aten.lstm.input,
+    "gru": torch.ops.aten.gru.input,
+    "tanh": torch.ops.aten.rnn_tanh.input,
+    "relu": torch.ops.aten.rnn_relu.input,
+}
+
+
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.parametrize("biases", [True, False])
+@pytest.mark.parametrize(
+    ("layers", "both", "batch_first"), [(1, False, False), (2, True, True), (3, False, True)]
+)
+@pytest.mark.parametrize("cell", FUNCTIONS)
+def test_what_cells_are(
+    cell: str,
+    layers: int,
+    both: bool,
+    batch_first: bool,
+    biases: bool,
+    batched: bool,
+    rounds: Rounds,
+) -> None:
+    """Each call is PyTorch's in terms of states, one loop for each layer and direction."""
+    torch.manual_seed(6)
+    options: dict[str, Any] = {"nonlinearity": "relu"} if cell == "relu" else {}
+    module = {**CELLS, "relu": nn.RNN}[cell](
+        4, 3, layers, bias=biases, bidirectional=both, batch_first=batch_first, **options
+    )
+    x = torch.randn((2, 5, 4) if batch_first else (5, 2, 4)) if batched else torch.randn(5, 4)
+    sizes = (layers * (1 + both), *([2] if batched else []), 3)
+    first = [torch.randn(sizes) for _ in range(1 + (cell == "lstm"))]
+    given = first if cell == "lstm" else first[0]
+    target = FUNCTIONS[cell]
+    its = target, x, given, module._flat_weights, biases, layers, 0.0, False, both, batch_first
+
+    with torch.no_grad():
+        expected = torch.utils._pytree.tree_leaves(
+            module(x, tuple(first) if cell == "lstm" else given)
+        )
+        found = rounds.settled(lambda: loop_cells()[target](*its[1:]))
+
+    torch.testing.assert_close(list(found), expected)
+    assert rounds.loops == dict.fromkeys(range(layers * (1 + both)), (5, len(first)))
+    gates = {"lstm": 12, "gru": 9}.get(cell, 3)
+    assert set(map(tuple, rounds.entered.values())) == {((5, 2 if batched else 1, gates),)}
+    assert len(rounds.entered) == len(rounds.loops)
+
+
+def test_a_projected_state(rounds: Rounds) -> None:
+    """What goes round of a layer with a projection is what it gives, beside the cell's state."""
+    torch.manual_seed(7)
+    for biases in (True, False):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = nn.LSTM(4, 6, proj_size=3, bias=biases)
+        x, first = torch.randn(5, 2, 4), (torch.randn(1, 2, 3), torch.randn(1, 2, 6))
+        its = x, list(first), module._flat_weights, biases, 1, 0.0, False, False, False
+        with torch.no_grad():
+            expected = torch.utils._pytree.tree_leaves(module(x, first))
+            found = rounds.settled(lambda its=its: loop_cells()[FUNCTIONS["lstm"]](*its))  # type: ignore[misc]
+        torch.testing.assert_close(list(found), expected)
