@@ -373,6 +373,17 @@ _VALUES: Final = (
 """What columns do not have."""
 
 
+def _changes(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """Return statements that damage a database, each with its values."""
+    asked = "select name from sqlite_master where type = 'table' order by name"
+    changes: list[tuple[Any, ...]] = []
+    for (table,) in connection.execute(asked).fetchall():
+        changes += [(f"delete from {table}",), (f"drop table {table}",)]
+        for row in connection.execute(f"pragma table_info({table})"):
+            changes += [(f'update {table} set "{row[1]}" = ?', value) for value in _VALUES]
+    return changes
+
+
 class TestRefused:
     def test_a_database_of_something_else(self, tmp_path: Path) -> None:
         """It stays as it is."""
@@ -475,21 +486,10 @@ class TestRefused:
             path = Path(folder, "study.db")
             path.write_bytes(whole)
             with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-                asked = "select name from sqlite_master where type = 'table'"
-                tables = sorted(name for (name,) in connection.execute(asked))
-                table = data.draw(st.sampled_from(tables))
-                columns = [row[1] for row in connection.execute(f"pragma table_info({table})")]
-                how = data.draw(st.sampled_from(["update"] * 4 + ["delete", "drop"]))
+                statement, *values = data.draw(st.sampled_from(_changes(connection)))
                 connection.execute("pragma ignore_check_constraints = on")
                 with contextlib.suppress(sqlite3.IntegrityError):
-                    if how == "update":
-                        value = data.draw(st.sampled_from(_VALUES))
-                        column = data.draw(st.sampled_from(columns))
-                        connection.execute(f'update {table} set "{column}" = ?', (value,))
-                    else:
-                        connection.execute(
-                            f"{how} {'from' if how == 'delete' else 'table'} {table}"
-                        )
+                    connection.execute(statement, values)
             told = str(path)
             try:
                 store = Store(study, file_url(path))
