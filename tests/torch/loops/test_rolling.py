@@ -321,6 +321,7 @@ def weights_that_move(self: Any, x: Any) -> Any:
 # Calls of a step, how many steps, what goes round, what moves on: dimension, first place, stride;
 # what is stacked, and how much comes in from outside. States have the numbers of the calls that
 # give them.
+# give them.
 FOUND: dict[str, tuple[Callable[[Any, Any], Any], list[Any]]] = {
     "first is wider": (first_is_wider, [("tanh select add", 8, [2], [(1, 1, 1)], 0, 1)]),
     "from the last": (from_the_last, [("select sub sin", 9, [2], [(1, 8, -1)], 1, 1)]),
