@@ -176,7 +176,8 @@ def readable(url: str | None) -> Iterator[None]:
             yield
     except (
         *(optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError),
-        *(ValueError, LookupError, TypeError, AttributeError),
+        *(ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError),
+        AssertionError,  # Optuna has some where it reads
     ) as error:
         raise ConfigurationError(
             f"storage {url} is damaged ({_reason(error)}): expected a whole one; in a new one "

@@ -161,7 +161,7 @@ class Store:
         return [
             outcome
             for trial in fresh
-            if trial.user_attrs.get(_POINT, {}).get("process") != self._process
+            if self._content(trial).get("process") != self._process
             for outcome in self._outcomes_of(trial, proved=True)
         ]
 
@@ -317,8 +317,8 @@ class Store:
 
     def _outcomes_of(self, trial: FrozenTrial, *, proved: bool) -> Iterator[Outcome]:
         """Return the outcome that a trial has, for each point of the space that it is of."""
-        content = trial.user_attrs.get(_POINT)
-        if content is None or "outcome" not in content:
+        content = self._content(trial)
+        if "outcome" not in content:
             return
         with readable(self._url):
             kept = msgspec.convert(content, _Content)
@@ -337,6 +337,11 @@ class Store:
             elif proved:  # of this study: another one's may well have other hardware
                 self.ignored += 1
 
+    def _content(self, trial: FrozenTrial) -> dict[str, Any]:
+        """Return what a trial has of its point; nothing where it is not known yet."""
+        with readable(self._url):
+            return msgspec.convert(trial.user_attrs.get(_POINT, {}), dict[str, Any])
+
     def _is_as_short(self, seconds: float | None) -> bool:
         """Say whether a point that took longer than ``seconds`` would do so again."""
         return (
@@ -351,14 +356,13 @@ class Store:
     def _claimed_elsewhere(self) -> set[str]:
         """Return the identities of points that other processes work on."""
         with readable(self._url):
-            attributes = self.history.user_attrs
-        return {
-            identity
-            for name, claimed in attributes.items()
-            if name.startswith(_WORKS_ON) and claimed
-            for identity in claimed
-            if self._may_live(name.removeprefix(_WORKS_ON))
-        }
+            return {
+                identity
+                for name, claimed in self.history.user_attrs.items()
+                if name.startswith(_WORKS_ON) and claimed
+                for identity in claimed
+                if self._may_live(name.removeprefix(_WORKS_ON))
+            }
 
     def _may_live(self, process: str) -> bool:
         """Say whether another process may live: of another machine's, nobody knows."""
