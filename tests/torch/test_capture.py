@@ -279,17 +279,28 @@ def test_a_loop_that_draws() -> None:
         from_torch(Computing(function), (X,))
 
 
-def test_a_number_that_data_decide() -> None:
+@pytest.mark.parametrize(
+    ("function", "who", "more"),
+    [
+        (
+            lambda x: torch.full((4, 8), x.sum().item()),
+            "full",
+            "; `python -m operators.torch FILE`",
+        ),
+        (lambda x: x.clamp(max=x.mean().item()), "clamp", ""),
+    ],
+)
+def test_a_number_that_data_decide(function: Callable[[Any], Any], who: str, more: str) -> None:
     """It is refused where it is read, with who needs it."""
-    module = Computing(lambda x: torch.full((4, 8), x.sum().item()))
+    module = Computing(function)
     with pytest.raises(ProgramError) as raised:
         from_torch(module, (X,))
     line = Computing.forward.__code__.co_firstlineno + 2
     assert (raised.value.file, raised.value.line) == (__file__, line)
     assert raised.value.message == (
         "from_torch cannot import item (aten._local_scalar_dense.default): data decide the number "
-        f"that it reads, which full in line {line} needs: expected a known one; "
-        "`python -m operators.torch FILE` lists all such calls"
+        f"that it reads, which {who} in line {line} needs: expected a known one"
+        + (f"{more} lists all such calls" if more else "")
     )
 
 

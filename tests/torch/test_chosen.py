@@ -118,6 +118,8 @@ CHOOSING: dict[str, Callable[..., Any]] = {
     "numbered": stepped,
     "with one another": squares,
     "heads": headed,
+    "a row": lambda x: x[x[:, 0].argmax().item()] * 2,
+    "a column from behind": lambda x: linear(x)[:, -1 - x[0].argmin().item() % 3],
 }
 
 
@@ -322,6 +324,8 @@ CALLS: list[tuple[Any, ...]] = [
     (aten.squeeze.dims, chosen(1, 1, 5, 1, dim=2), [0, -1]),
     (aten.select.int, chosen(2, 5, 3, dim=1), 0, 1),
     (aten.select.int, chosen(2, 5, 3, dim=1), -1, 0),
+    (aten.select.int, some(2, 5, 3), 1, Number(torch.tensor(2))),
+    (aten.select.int, some(2, 5, 3), -1, Number(torch.tensor(-1))),
     (aten.permute.default, chosen(2, 5, 3, dim=1), [-1, 0, 1]),
     (aten.permute.default, chosen(2, 5, 3, dim=1), [1, 2, 0]),
     (aten.transpose.int, chosen(2, 5, 3, dim=1), 0, -2),

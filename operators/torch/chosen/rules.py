@@ -52,7 +52,11 @@ def pointwise(n: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return given.tensor if isinstance(given, Chosen) else _value(given)
 
     if not chosen:
-        return n.target(*map(plain, args), **{key: plain(each) for key, each in kwargs.items()})
+        args, kwargs = plain(args), {key: plain(each) for key, each in kwargs.items()}
+        try:
+            return n.target(*args, **kwargs)
+        except RuntimeError:
+            return None  # it takes a number, and no tensor, there
     first = chosen[0]
     if not _alike(chosen) or len({each.from_right for each in chosen}) > 1:
         return None
@@ -270,6 +274,8 @@ def _squeeze(n: Node, x: Any, dim: Any) -> Any:
 
 
 def _select(n: Node, x: Any, dim: int, place: Any) -> Any:
+    if not isinstance(x, Chosen):
+        return torch.ops.aten.index.Tensor(x, [*[None] * (dim % x.ndim), place.value])
     dim %= x.tensor.ndim
     if dim == x.dim or has_lengths(place):
         return None
