@@ -174,6 +174,10 @@ def test_memory_of_a_site() -> None:
     assert place(small(), mesh, site_bytes=2 * needs[-1]).site_bytes == 2 * needs[-1]
     with pytest.raises(ConfigurationError, match=f"expected at most {needs[-1] - 1:,}, those"):
         place(small(), replace(mesh, site_bytes=needs[-1] - 1))
+    with pytest.raises(ConfigurationError, match="expected at most 0, those"):
+        place(small(), mesh, site_bytes=0)
+    with pytest.raises(ConfigurationError, match="site_bytes is -1: expected at least 0$"):
+        place(small(), mesh, site_bytes=-1)
 
 
 def test_the_file_has_a_site_for_each_operator(
