@@ -33,7 +33,7 @@ def full_ring(size: int) -> Program:
     ("size", "told"),
     [
         *((6, "0 1 2 3 4 5"), (7, "0 1 2 3 1-more 5 6"), (9, "0 1 2 3 3-more 7 8")),
-        (300, "0 1 2 3 294-more 298 299"),
+        pytest.param(300, "0 1 2 3 294-more 298 299", marks=pytest.mark.deep),
     ],
 )
 def test_long_causes(size: int, told: str) -> None:

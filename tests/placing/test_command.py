@@ -176,7 +176,7 @@ def test_memory_of_a_site() -> None:
         place(small(), replace(mesh, site_bytes=needs[-1] - 1))
     with pytest.raises(ConfigurationError, match="expected at most 0, those"):
         place(small(), mesh, site_bytes=0)
-    with pytest.raises(ConfigurationError, match="site_bytes is -1: expected at least 0$"):
+    with pytest.raises(ConfigurationError, match=r"site_bytes is -1: expected at least 0$"):
         place(small(), mesh, site_bytes=-1)
 
 
