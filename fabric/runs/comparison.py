@@ -213,13 +213,16 @@ def measured_sizes(plan: Plan, state: RunState) -> Measured:
     program = plan.program
     bound = followed(program.sizes, program)
     learned = _Learned(bound)
-    channels = _carried(plan, state)
-    # A shape with two unknowns tells one of them when another channel has told the other; where
-    # no channel does, only their product counts.
+    channels, claimed = _carried(plan, state)
+    # A shape with two unknowns tells one of them when another channel has told the other, or else
+    # what the program assumes has; where neither does, only their product counts.
     while channels:
         waiting = [each for each in channels if not learned.bind(each)]
-        if len(waiting) == len(channels) and not learned.choose(waiting):
-            break
+        if len(waiting) == len(channels):
+            open_ = [each for each in claimed if not learned.bind(each)]
+            if len(open_) == len(claimed) and not learned.choose(waiting):
+                break
+            claimed = open_
         channels = waiting
     sizes, guessed = followed(learned.sizes, program), learned.guessed
     shown = frozenset(sizes)
@@ -241,15 +244,18 @@ def measured_sizes(plan: Plan, state: RunState) -> Measured:
     return Measured(followed(sizes, program), frozenset(guessed), shown - guessed)
 
 
-def _carried(plan: Plan, state: RunState) -> list[_Carried]:
-    carried = []
+def _carried(plan: Plan, state: RunState) -> tuple[list[_Carried], list[_Carried]]:
+    """Return what channels carried, and the shapes that the program assumes of some of them."""
+    carried, claimed = [], []
     for edge, channel in zip(plan.edges, state.channels, strict=True):
         carried.append(_Carried(edge.type.shape, channel.taken))
         stream = edge.consumer.inputs[edge.input]
         if isinstance(stream, Feedback):
             # Its reader knows it under the shape that was declared.
             carried.append(_Carried(stream.shape, channel.taken))
-    return carried
+        elif edge.claims:
+            claimed.append(_Carried(stream.shape, channel.taken))
+    return carried, claimed
 
 
 class _Learned:

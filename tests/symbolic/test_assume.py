@@ -7,17 +7,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fabric import Feedback, Layout, Program, ProgramError, ShapeError, Stream, simulate
+from fabric import (
+    Feedback,
+    Layout,
+    Program,
+    ProgramError,
+    ShapeError,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    simulate,
+)
 from fabric.analysis.symbolic.check import check
+from fabric.graph.values.dims import symbol
 from fabric.graph.wiring.elaborate import elaborate
 from operators import (
+    Consumer,
     Flatten,
     LinearOffChipLoad,
     LinearOffChipStore,
     Partition,
     Reassemble,
+    Repeat,
     Selectors,
 )
+from tests.compiled.both import Engine
+from tests.definitions import at_depth
+from tests.operators.driving import Emit, encode
 from tests.symbolic.small_operators import HitList
 
 HERE = Path(__file__).name
@@ -167,3 +184,27 @@ class TestRunning:
                 "reassemble_1.0: dimension 0 (D_reassemble_1~) is 2 in group 1: expected 1, as the "
                 "program assumes"
             ) == report.error["message"]
+
+    @pytest.mark.parametrize("engine", ["tasks", "compiled"])
+    @pytest.mark.parametrize(
+        ("size", "message"), [(1, None), (2, "is 1 in group 1: expected 2, as the program assumes")]
+    )
+    def test_beside_a_size_that_nothing_else_tells(
+        self, size: int, message: str | None, engine: Engine
+    ) -> None:
+        """Of two unknown sizes of a shape the one that is assumed tells the other."""
+        one = Tile(1, 1, np.dtype(np.float32))
+        elements = encode(at_depth(lambda _: one, 3, [[[0], [0]], [[0], [0], [0]]]), 3)
+        outer, inner = symbol("R", ragged=True), symbol("S", ragged=True)
+        with Program("p", mode="timing") as program:
+            kind = StreamType((2, outer, inner), TileType(1, 1, one.dtype))
+            rows = Repeat(2)(Emit(kind, elements)())
+            Consumer()(rows.assume(2, rows.shape[1], size, 2))
+        report = simulate(program, engine=engine)
+
+        if message is None:
+            assert ("completed", None, ()) == (report.status, report.error, report.warnings)
+            assert report.elements == 5 + 2 * 5
+        else:
+            assert report.error is not None
+            assert report.error["message"] == f"repeat_1.0: dimension 1 (S~) {message}"
