@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from fabric import ConfigurationError
-from fabric.explore.sizing.exact import exact
+from fabric.explore.sizing.exact import cuts_around, exact
 from fabric.explore.sizing.problem import Depths, Found, Goal, Limit, Oracle, Problem, Variable
 from fabric.explore.sizing.search import lower_bounds, search
 from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
@@ -52,6 +52,10 @@ class TestBox:
         used = [(1, depth) for depth in range(1, 5)]
         assert [(1, 2), (1, 3), (1, 4)] == [each for each in used if case.keeps(each, SAME)]
         assert 129 == problem.cost_of((1, 2))
+        escapes = [{0: 2, 1: 2}]
+        for depths, told in (((2, 1), escapes), ((1, 2), escapes), ((2, 2), [])):
+            # One slot each fails; two of either channel do not.
+            assert told == list(cuts_around(oracle, (1, 1), depths))
 
 
 class TestRecords:
