@@ -70,6 +70,15 @@ def test_closed(folders: list[Path], name: str) -> None:
     trace.close()
 
 
+def test_a_table_of_a_closed_trace(folders: list[Path]) -> None:
+    """It has its name and columns still."""
+    with open_trace(folders[0]) as trace:
+        table = trace.tables["units"]
+        assert "flops_per_cycle" in str(table).splitlines()[0]
+    assert str(table) == repr(table)
+    assert repr(table).startswith("Table('units', columns=['unit', ")
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_frozen(traces: list[Trace], name: str) -> None:
     """Results cannot be changed, and two of one run are equal."""
