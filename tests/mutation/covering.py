@@ -70,15 +70,16 @@ class Covering:
         module = mutant.file.removesuffix(".py").replace("/", ".")
         is_inside = mutant.line in _inside(path)
         found = seen | {test for test in self.known if test not in self._seconds}
-        found |= self._saying(_EVERY)
+        near = self._saying(_EVERY)  # they look at the text, and take no time
+        found |= near
         if not seen or not is_inside or "MachineCode" in path.read_text(encoding="utf-8"):
             name = module.rpartition(".")[0] if is_inside else module
             found |= self._importing(name).union(*lines.values())
-        near = Path(mutant.file).stem
+        near |= {test for test in seen if Path(mutant.file).stem in test.partition("::")[0]}
+        runs = seen | near
 
         def order(test: str) -> tuple[bool, bool, bool, float]:
-            named = near in test.partition("::")[0]
-            return test not in found, test not in seen, not named, self.seconds(test)
+            return test not in found, test not in runs, test not in near, self.seconds(test)
 
         return sorted((found | self._starting_processes) & self.known, key=order)
 
