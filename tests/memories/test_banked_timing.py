@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, replace
 from operator import attrgetter
-from typing import NamedTuple
+
+# Any: fields of a description.
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -260,6 +262,31 @@ class TestBanked:
             (each.what, each.cycle) for each in run.log
         ]
         assert run.answered == [[22 + 3 * 19 + hbm.timing.cl_cycles + hbm.timing.burst_cycles + 1]]
+
+    @pytest.mark.parametrize("asked", [425, 428])
+    def test_a_refresh_that_waits_for_the_last_request(self, asked: int) -> None:
+        """Cycles in which it is due and the last row still read are its own, though all leave."""
+        cycles = {"burst": 2, "cl": 6, "cwl": 4, "rcd_read": 5, "rcd_write": 4, "rp": 5, "ras": 12}
+        cycles |= {"wr": 6, "rtp": 4, "ccd_s": 2, "ccd_l": 3, "rrd_s": 2, "rrd_l": 3, "rc": 17}
+        cycles |= {"wtr_s": 3, "wtr_l": 4, "faw": 12, "rfc": 40, "refi": 450}
+        sizes: dict[str, Any] = dict.fromkeys(
+            ("channels", "pseudo_channels", "bank_groups", "banks"), 1
+        )
+        sizes |= dict.fromkeys(("row_bytes", "burst_bytes", "request_bytes"), 64)
+        timing: dict[str, Any] = {f"{name}_cycles": each for name, each in cycles.items()}
+        mapping = ("channel", "pseudo_channel", "bank_group", "bank", "column", "row")
+        hbm = BankedDescription(mapping=mapping, refreshes=True, **sizes, **timing)
+        bursts = [Burst(64 * row, 1, 64, 64, write=False) for row in range(2)]
+        run = _run(hbm, [[Asked(asked, burst)] for burst in bursts])
+        # A row is opened in two cycles, read 5 later, and closed 12 later, which takes 5.
+        log = [("activate", 4), ("read", 9), ("precharge", 16), ("activate", 22), ("read", 27)]
+        log += [("precharge all", 34), ("refresh", 39)]
+        assert [(what, asked + cycle) for what, cycle in log] == [
+            (each.what, each.cycle) for each in run.log
+        ]
+        bus = run.memory.counters().channels[0].bus
+        assert (4, asked + 39 + 40 - 450 - 2) == (bus.data, bus.refresh)
+        assert (450 - (asked + 3) - 2, asked + 3) == (bus.conflict, bus.idle)
 
     def test_many_wait(self) -> None:
         """Thousands of requests outside of the windows: all of them are served."""
