@@ -16,6 +16,7 @@ from fabric import (
     Hardware,
     Program,
     ProgramError,
+    StreamType,
     Tile,
     TileType,
     dtype_named,
@@ -29,6 +30,7 @@ from fabric.graph.loading.program_file import load_program
 from fabric.shell.cli import main
 from operators import (
     Add,
+    Consumer,
     Flatten,
     Function,
     LinearOffChipLoad,
@@ -41,6 +43,7 @@ from operators import (
 )
 from tests.fabric.small_program import Count, Total
 from tests.fabric.verification.test_wrong_data import SHIPPED
+from tests.operators.driving import Emit, encode
 from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 
@@ -248,6 +251,24 @@ class TestStreams:
         assert report.verification is not None
         assert report.verified is False
         assert report.verification.lines()[0].startswith(sentence)
+
+    @pytest.mark.parametrize("shape", [(2, 5), (2, 3), (4, 5), (4, 3)])
+    def test_what_is_padded_need_not_be_given(self, shape: tuple[int, int]) -> None:
+        """Tiles that are not valid everywhere: what is given has all places, or those."""
+        numbers = np.arange(20.0, dtype=np.float32).reshape(4, 5)
+        tile = Tile(4, 5, numbers.dtype, numbers, valid_rows=2, valid_cols=3)
+        wanted = numbers[: shape[0], : shape[1]]
+        for wrong in (0, 1):
+            with Program("padded", mode="functional") as program:
+                kind = StreamType((1,), TileType(4, 5, numbers.dtype))
+                tiles = Emit(kind, encode([tile], 1))()
+                tiles.expect(partial(list, [wanted + wrong]))
+                Consumer()(tiles)
+            report = simulate(program)
+            assert report.verification is not None
+            assert report.verified is not bool(wrong)
+            of_all = f"{wanted.size} of {wanted.size} elements wrong"
+            assert bool(wrong) == (of_all in "".join(report.verification.lines()))
 
     def test_twice(self) -> None:
         """A stream is expected once; a function is called for."""
