@@ -74,7 +74,7 @@ def test_a_table_of_a_closed_trace(folders: list[Path]) -> None:
     """It has its name and columns still."""
     with open_trace(folders[0]) as trace:
         table = trace.tables["units"]
-        assert "flops_per_cycle" in str(table).splitlines()[0]
+        assert str(table).startswith("unit  name ")
     assert str(table) == repr(table)
     assert repr(table).startswith("Table('units', columns=['unit', ")
 
