@@ -410,6 +410,10 @@ class TestCharged:
             unit.compute(part)
 
         assert "1.5 FLOPs are computed: expected an integer" == str(caught.value)
+        for number in (-1, np.int64(-1)):
+            with pytest.raises(ValueError, match=r"^-1 FLOPs are computed: expected at least 0$"):
+                unit.compute(number)  # type: ignore[arg-type]
+        assert (0, 0) == (unit.compute(0), unit.flops)
         assert (2, 5) == (unit.compute(np.uint8(5)), unit.flops)  # type: ignore[arg-type]
         assert int is type(unit.flops)
 

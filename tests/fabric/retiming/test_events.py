@@ -149,3 +149,15 @@ class TestWork:
         for depth in (1, 2, 5):
             options = {"second.0": depth, "third.0": depth}
             assert timed(Retimer(record), [depth] * 2) == run(self._chain(work), options)
+
+    def test_until(self) -> None:
+        """How long a unit is busy after an element has come is work, too."""
+        record, _ = recorded(shipped("top2_moe"), {})
+        assert record is not None
+        kinds, amounts = record.events[:, 0] & e.KIND, record.events[:, 1]
+        (unit, *_) = record.unit_of[(kinds == e.UNTIL) & (amounts > 0)].tolist()
+        waits = (record.unit_of == unit) & (kinds >= e.WAIT)
+        longer = record.with_work([unit], 3.0).events[:, 1]
+        assert np.where(kinds == e.UNTIL, 3 * amounts, amounts)[waits].tolist() == (
+            longer[waits].tolist()
+        )
