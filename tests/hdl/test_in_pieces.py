@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from fabric import Program, ProgramError, Stream, simulate
 from fabric.graph.hardware.file import load_hardware
 from fabric.graph.loading.program_file import load_program
+from fabric.graph.wiring.elaborate import elaborate
 from operators import (
     Accum,
     Add,
@@ -165,7 +166,13 @@ def test_tiles_of_loads_are_stored_as_they_were() -> None:
         x = np.arange(4096.0, dtype=np.float32).reshape(64, 64)
         LinearOffChipStore("y")(LinearOffChipLoad(x, (32, 64))())
     program.expect(y=lambda: x)
-    assert simulate(in_pieces(program, 16, 16)).verified
+    pieces = in_pieces(program, 16, 16)
+    assert simulate(pieces).verified
+    *_, store = elaborate(pieces).nodes
+    types = tuple(stream.type for stream in store.inputs)
+    stored = store.operator.off_chip_tensor(types, ())
+    assert stored is not None
+    assert ((16, 256), (1, 256)) == (stored.shape, stored.tile)
 
 
 def test_what_cannot_be_lowered_is_named() -> None:
