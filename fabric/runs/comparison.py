@@ -213,17 +213,7 @@ def measured_sizes(plan: Plan, state: RunState) -> Measured:
     program = plan.program
     bound = followed(program.sizes, program)
     learned = _Learned(bound)
-    channels, claimed = _carried(plan, state)
-    # A shape with two unknowns tells one of them when another channel has told the other, or else
-    # what the program assumes has; where neither does, only their product counts.
-    while channels:
-        waiting = [each for each in channels if not learned.bind(each)]
-        if len(waiting) == len(channels):
-            open_ = [each for each in claimed if not learned.bind(each)]
-            if len(open_) == len(claimed) and not learned.choose(waiting):
-                break
-            claimed = open_
-        channels = waiting
+    learned.from_channels(*_carried(plan, state))
     sizes, guessed = followed(learned.sizes, program), learned.guessed
     shown = frozenset(sizes)
     streams = (stream for node in plan.nodes for stream in (*node.inputs, *node.outputs))
@@ -272,6 +262,21 @@ class _Learned:
         self.sizes: Final[dict[Symbol, Size]] = {}
         self.guessed: Final[set[Symbol]] = set()
         self._known: Final[dict[int, Dim]] = {}
+
+    def from_channels(self, channels: list[_Carried], claimed: list[_Carried]) -> None:
+        """Learn from what channels carried, and then from the shapes that are assumed of some.
+
+        A shape with two unknowns tells one of them when another channel has told the other, or else
+        what the program assumes has; where neither does, only their product counts.
+        """
+        while channels:
+            waiting = [each for each in channels if not self.bind(each)]
+            if len(waiting) == len(channels):
+                unsettled = [each for each in claimed if not self.bind(each)]
+                if len(unsettled) == len(claimed) and not self.choose(waiting):
+                    break
+                claimed = unsettled
+            channels = waiting
 
     def bind(self, channel: _Carried) -> bool:
         """Learn from a channel; return whether it can teach nothing more."""
