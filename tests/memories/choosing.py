@@ -20,7 +20,7 @@ from fabric.timing.memories.banked_tables import AddressMapping, Location
 from tests.memories.commands import Command, What
 from tests.memories.random_memories import Script
 
-__all__ = ["FATES", "Channel", "Served", "serve"]
+__all__ = ["FATES", "Channel", "Served", "locations", "serve"]
 
 FATES: Final = ("data", "refresh", "turnaround", "window", "conflict")
 """Of a cycle of a bus, the one that counts first; what is none of them is idle."""
@@ -362,7 +362,7 @@ class Served:
     answered: list[list[int]]
 
 
-def _places(hbm: BankedDescription, mapping: AddressMapping, burst: Burst) -> Iterable[Location]:
+def locations(hbm: BankedDescription, mapping: AddressMapping, burst: Burst) -> Iterable[Location]:
     """Yield where the requests of a burst are."""
     for row in range(burst.rows):
         first = (burst.address + row * burst.pitch_bytes) // hbm.request_bytes
@@ -394,7 +394,7 @@ def serve(hbm: BankedDescription, script: Script) -> Served:
         if client.todo:
             gap, burst = client.todo.popleft()
             client.next_cycle, client.ready = now + gap + 1, 0
-            client.left.extend((where, burst.write) for where in _places(hbm, mapping, burst))
+            client.left.extend((where, burst.write) for where in locations(hbm, mapping, burst))
             client.open = len(client.left)
 
     for client in clients:

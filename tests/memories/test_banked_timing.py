@@ -28,7 +28,7 @@ from fabric.timing.memories import banked_columns
 from fabric.timing.memories.banked import REQUESTS_PER_CALL, BankedMemory
 from fabric.timing.memories.banked_tables import AddressMapping
 from tests.fabric.loops_in_python import in_python
-from tests.memories.choosing import serve
+from tests.memories.choosing import locations, serve
 from tests.memories.commands import Command, commands
 from tests.memories.driven import answers, clients_of
 from tests.memories.random_memories import Asked, Script, descriptions, scripts
@@ -81,15 +81,9 @@ def _drain_cycles(hbm: BankedDescription) -> int:
 
 def _places(hbm: BankedDescription, burst: Burst) -> list[Where]:
     """Return where the requests of a burst are."""
-    mapping = AddressMapping(hbm)
     what = "write" if burst.write else "read"
-    found: list[Where] = []
-    for row in range(burst.rows):
-        first = (burst.address + row * burst.pitch_bytes) // hbm.request_bytes
-        for number in range(first, first - -burst.row_bytes // hbm.request_bytes):
-            *place, _ = mapping.locate(number * hbm.request_bytes)
-            found.append((*place, what))  # type: ignore[arg-type]
-    return found
+    places = locations(hbm, AddressMapping(hbm), burst)
+    return [(*place, what) for *place, _ in places]  # type: ignore[misc]
 
 
 def _where(command: Command) -> Where:

@@ -204,8 +204,8 @@ def driven(
     runs = [
         _Outside(
             unit,
-            [[_bits(each) for each in stream] for stream in inputs],
-            [_bits(each) for each in given],
+            [[blocks.packed(**each) for each in stream] for stream in inputs],
+            [blocks.packed(**each) for each in given],
             latencies,
             None if seed is None else Random(seed),
             since,
@@ -270,10 +270,3 @@ def _out_of(unit: Unit) -> list[Any]:
         found += [each.valid, each.token.as_value()]
     found += [unit.done, unit.fault, *([unit.given[1]] if unit.given else [])]
     return [*found, unit.request] if unit.off_chip else found
-
-
-def _bits(fields: dict[str, int]) -> int:
-    bits = 0
-    for name, each in blocks.Token:
-        bits |= fields.get(name, 0) << each.offset
-    return bits

@@ -214,7 +214,7 @@ class Store:
 
         with readable(self._url), written(self._url):
             for trial in self.history.get_trials(deepcopy=False):
-                process = trial.user_attrs.get(_POINT, {}).get("process")
+                process = self._content(trial).get("process")
                 running = trial.state == optuna.trial.TrialState.RUNNING
                 if running and process is not None and not self._may_live(process):
                     self._storage.set_trial_user_attr(trial._trial_id, _GIVEN_UP, True)

@@ -117,9 +117,9 @@ def plain(importing: Importing, call: Call) -> View:
 
 def _rounded(importing: Importing, call: Call, argument: Any, other: Any) -> Any:
     """Return what is compared with a tensor: a number is one of the tensor's type to PyTorch."""
-    number = _number(importing, argument)
     if not isinstance(other, View) or not _is_float(other.dtype):
         return argument
+    number = _number(importing, argument)
     if number is None:
         alone = not argument.shape and bool(other.shape) and argument.dtype != other.dtype
         step = Pointwise((0,), other.dtype, "copy")

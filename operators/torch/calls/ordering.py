@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from operators.functions.choosing import TakenAlong, TopPlaces
-from operators.functions.ordering import ExtremePlace, Picked, Running, Runs, SortedPlaces
+from operators.functions.ordering import ExtremePlace, OnAxes, Picked, Running, Runs, SortedPlaces
 from operators.kernels.tensors import View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
@@ -38,10 +38,14 @@ def running_extreme(importing: Importing, call: Call) -> tuple[View, None]:
 
 
 def _running(importing: Importing, call: Call, x: View, dim: int) -> View:
+    return _along(importing, call, x, dim, Running(_RUNS[call.target.split(".")[1]]))
+
+
+def _along(importing: Importing, call: Call, x: View, dim: int, function: OnAxes) -> View:
+    """Apply a function that gives as many numbers as it takes, also to a number alone."""
     shape = x.shape
     x = x.reshaped(shape or (1,))
     dim %= len(x.shape)
-    function = Running(_RUNS[call.target.split(".")[1]])
     found = importing.along(call, (x,), (dim,), function, (x.shape[dim],), call.result.dtype)
     return found.reshaped(shape)
 
@@ -70,11 +74,8 @@ def _sorted(
 def argsort(importing: Importing, call: Call) -> View:
     """The order that sorts numbers."""
     x, dim = call.tensor(), int(call.argument(1, "dim", -1))
-    function = SortedPlaces(bool(call.argument(2, "descending", False)))
-    x = x.reshaped(x.shape or (1,))
-    dim %= len(x.shape)
-    found = importing.along(call, (x,), (dim,), function, (x.shape[dim],), call.result.dtype)
-    return found.reshaped(call.result.shape)
+    descending = bool(call.argument(2, "descending", False))
+    return _along(importing, call, x, dim, SortedPlaces(descending))
 
 
 @imports("aten.median.dim", "aten.kthvalue.default")

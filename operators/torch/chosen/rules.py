@@ -51,10 +51,12 @@ def pointwise(n: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
             return [plain(each) for each in given]
         return given.tensor if isinstance(given, Chosen) else _value(given)
 
+    def called() -> Any:
+        return n.target(*plain(args), **{key: plain(each) for key, each in kwargs.items()})
+
     if not chosen:
-        args, kwargs = plain(args), {key: plain(each) for key, each in kwargs.items()}
         try:
-            return n.target(*args, **kwargs)
+            return called()
         except RuntimeError:
             return None  # it takes a number, and no tensor, there
     first = chosen[0]
@@ -63,7 +65,7 @@ def pointwise(n: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     others = [each for each in leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
     if any(each.ndim >= -first.from_right and each.shape[first.from_right] != 1 for each in others):
         return None
-    found = n.target(*map(plain, args), **{key: plain(each) for key, each in kwargs.items()})
+    found = called()
     return Chosen(found, first.choice, found.ndim + first.from_right)
 
 
