@@ -171,8 +171,6 @@ _MESSAGE: Final = r"coroutine '(.*)' was never awaited"
 _lock: Final = threading.Lock()
 _told: Final[dict[int, Callable[[str], bool]]] = {}
 """By thread, whom to tell; runs in several threads share one hook, as Python has only one."""
-_shown: Final[list[Callable[..., None]]] = []
-"""What showed warnings before, while there is a hook."""
 
 
 @contextlib.contextmanager
@@ -183,25 +181,30 @@ def unawaited(tell: Callable[[str], bool]) -> Iterator[None]:
     """
     thread = threading.get_ident()
     with _lock:
-        if not _told:
-            _shown.append(warnings.showwarning)
-            warnings.filterwarnings("always", _MESSAGE, RuntimeWarning)
-            warnings.showwarning = _show
+        # Each run looks: since another began, warnings may be filtered and shown otherwise.
+        warnings.filterwarnings("always", _MESSAGE, RuntimeWarning)
+        if not isinstance(warnings.showwarning, _Hook):
+            warnings.showwarning = _Hook(warnings.showwarning)
         _told[thread] = tell
     try:
         yield
     finally:
         with _lock:
             del _told[thread]
-            if not _told:
-                show = _shown.pop()
-                if warnings.showwarning is _show:
-                    warnings.showwarning = show
+            if not _told and isinstance(hook := warnings.showwarning, _Hook):
+                warnings.showwarning = hook.shown
 
 
-def _show(message: Warning | str, category: type[Warning], *where: Any, **named: Any) -> None:
-    tell = _told.get(threading.get_ident())
-    found = re.match(_MESSAGE, str(message))
-    if found is not None and tell is not None and tell(found[1]):
-        return
-    (_shown[-1] if _shown else warnings.showwarning)(message, category, *where, **named)
+class _Hook:
+    """Tells runs of what they dropped, and shows all else by ``shown``."""
+
+    def __init__(self, shown: Callable[..., None]) -> None:
+        self.shown: Final = shown
+
+    def __call__(
+        self, message: Warning | str, category: type[Warning], *where: Any, **named: Any
+    ) -> None:
+        tell = _told.get(threading.get_ident())
+        found = re.match(_MESSAGE, str(message))
+        if found is None or tell is None or not tell(found[1]):
+            self.shown(message, category, *where, **named)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from fabric import Program, Report, simulate
 from fabric.analysis.trace.selection import TraceOptions
+from fabric.runs.stepped import open_run
 from tests.fabric.scripted import Charge, Relay, Ticks
 from tests.fabric.users import misuse
 from tests.fabric.users.misuse import ROWS, Misuse, Row, blamed_line
@@ -63,3 +65,20 @@ def test_without_data(name: str) -> None:
     row = ROWS[name]
     if row.value != misuse.TILE:
         assert _report(row).error == _report(replace(row, functional=False)).error
+
+
+def test_beside_another_run() -> None:
+    """A run in another thread began where warnings are handled otherwise, and is not over."""
+    row = ROWS["call: reach forgotten"]
+    shown = warnings.showwarning
+    with Program("held") as program:
+        Charge()(Ticks(3)())
+    with warnings.catch_warnings():
+        held = open_run(program)
+    with held, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("error")
+        report = _report(row)
+    assert report.error is not None
+    assert report.error["message"] == _message(row)
+    assert caught == []
+    assert warnings.showwarning is shown
