@@ -91,7 +91,7 @@ def failed_in(
     if where is None or isinstance(error, FabricError):
         return None
     return called_wrongly(error) or ProgramError(
-        f"{type(operator).__name__}: {method}() raised {said(error)}",
+        f"{type(operator).__name__}: {_named(operator, method)} raised {said(error)}",
         file=where.file,
         line=where.line,
     )
@@ -213,9 +213,16 @@ def _has_users_part(operator: Operator) -> bool:
 
 
 def _returned(operator: Operator, method: str, found: object, expected: str) -> ProgramError:
-    file, line = defining_place(getattr(type(operator), method)) or (None, None)
+    asked: object = getattr(type(operator), method)
+    verb = "returned" if callable(asked) else "is"
+    told = f"{_named(operator, method)} {verb} {found_text(found)}"
+    file, line = defining_place(getattr(asked, "fget", asked)) or (None, None)
     return ProgramError(
-        f"{type(operator).__name__}: {method}() returned {found_text(found)}: expected {expected}",
+        f"{type(operator).__name__}: {told}: expected {expected}",
         file=file,
         line=line,
     )
+
+
+def _named(operator: Operator, method: str) -> str:
+    return f"{method}()" if callable(getattr(type(operator), method)) else method

@@ -1,7 +1,5 @@
 """The arbitrated memory, cycle by cycle: FIFOs whose guards see the start of a cycle.
 
-Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
-
 Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval, and the
 generic controller of Ramulator 2.0 (CMU-SAFARI), which it contains.
 """

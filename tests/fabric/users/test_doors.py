@@ -26,6 +26,7 @@ from fabric import (
     FabricError,
     Mesh,
     Program,
+    ProgramError,
     export_trace,
     hardware_scope,
     lower_bounds,
@@ -44,9 +45,11 @@ from fabric.extend import (
 )
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import executed, wired
+from fabric.graph.wiring.mistakes import rounded_in
 from fabric.shell.cli import main
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES
+from tests.fabric.scripted import Relay
 from tests.profiles import crossed
 
 _ROOT: Final = Path(__file__).parents[3]
@@ -271,6 +274,35 @@ def test_questions(door: str, raised: str, tmp_path: Path) -> None:
     assert f"raised {raised}" in str(error)
     line = 1 + next(n for n, x in enumerate(path.read_text("utf-8").split("\n")) if "# here" in x)
     assert f"{path}:{line}: " in str(error)
+
+
+def test_properties() -> None:
+    """What is no method is not told as a call; at the line of its property where it has one."""
+
+    class Odd(Relay):
+        roundings = -1
+
+    class Late(Relay):
+        @property
+        def roundings(self) -> Any:
+            return "x"
+
+    class Broken(Relay):
+        @property
+        def roundings(self) -> Any:
+            raise ValueError("mine")
+
+    told = {}
+    for kind in (Odd, Late, Broken):
+        with pytest.raises(ProgramError) as refused:
+            rounded_in(kind())
+        told[refused.value.message] = refused.value.line
+    begins = Late.roundings.fget.__code__.co_firstlineno  # type: ignore[attr-defined]
+    assert told == {
+        "Odd: roundings is -1: expected an integer of at least 0": begins + 12,  # where it is asked
+        "Late: roundings is 'x': expected an integer of at least 0": begins,
+        "Broken: roundings raised ValueError: mine": begins + 7,
+    }
 
 
 _METHODS: Final = tuple(
