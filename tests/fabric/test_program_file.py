@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fabric.graph.hardware.description import ChannelDescription, Hardware
 from fabric.graph.loading.program_file import (
+    Beside,
     Loaded,
     executed,
     executes_still,
@@ -418,3 +420,14 @@ def test_annotations_of_an_earlier_execution(tmp_path: Path) -> None:
     assert [modules[0].Box(3).size, modules[1].Box("a").size] == [3, "a"]
     with pytest.raises(ProgramError, match="size is 'a': expected an int"):
         modules[0].Box("a")
+
+
+def test_a_program_beside_what_is_installed(tmp_path: Path) -> None:
+    """Packages that lie beside a program that is installed are Python's own, and not executed."""
+    import_ = {}
+    for folder in (Path(np.__file__).parents[1], tmp_path):
+        beside = Beside(folder / "user.1.py")
+        import_[folder] = beside.builtins["__import__"]
+        assert import_[folder]("numpy") is np
+        expected = {} if folder != tmp_path else {"numpy": None}
+        assert beside.executed == expected

@@ -23,7 +23,7 @@ from fabric.extend import (
     live_tiles,
     product,
 )
-from fabric.graph.layouts.reordering import nest_of, strides_of
+from fabric.graph.layouts.reordering import in_parts, nest_of, strides_of
 from operators import (
     Accum,
     Bufferize,
@@ -366,6 +366,12 @@ class TestMistakes:
         """A tensor of another shape."""
         with Program("other"), pytest.raises(ShapeError, match="expected the same shape"):
             Convert(SQUARES)(loaded(Layout.tiled((64, 32), (16, 32))))
+
+    @pytest.mark.parametrize("tile", [(0, 2), (4, 0), (3, 2), (4, 4), (-2, 2), (4,), (4, 2, 1)])
+    def test_no_parts(self, tile: tuple[int, ...]) -> None:
+        """What does not divide the tile, or is nothing."""
+        with pytest.raises(ShapeError, match="expected a part of the tile of"):
+            in_parts(BY_COLUMNS, tile)
 
     def test_no_steps(self) -> None:
         """An order that no Streamify can read."""

@@ -139,6 +139,9 @@ def test_means_are_exact() -> None:
 
     assert half * 4 == at.dim(4 * N)
     assert 2 == at.dim(ceil_div(N, 16))
+    # What is no whole number stays inside, also where the divisor divides what is in front of it.
+    assert 1 == evaluated(ceil_div(4 * D / E, 4), 1, 3)
+    assert 3 == evaluated(ceil_div(8 * D / E + 4, 4), 2, 3)
     assert is_ragged(4 * N + D)
     assert not is_ragged(D)
 
