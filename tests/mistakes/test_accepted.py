@@ -253,6 +253,33 @@ class TestOwnOperators:
             Named(2.5)  # type: ignore[arg-type]
 
 
+    def test_two_of_one_name(self) -> None:
+        """A call that does not fit is told by what the newest class of that name takes."""
+
+        @dataclass(frozen=True)
+        class Lately(Half):
+            nth: int = 2
+
+        @dataclass(frozen=True)  # type: ignore[no-redef]
+        class Lately(Half):  # noqa: F811
+            label: str = ""
+
+        with (
+            pytest.raises(FabricError, match=r"^\S+: Lately: nth is given: expected one of label, name$"),
+            Program("newest"),
+        ):
+            Lately(nth=3)  # type: ignore[call-arg]
+
+    def test_said_again(self) -> None:
+        """A program may say again what it has said, and what it is by itself."""
+        made = Program("again")
+        for runs in (1, 4, 4):
+            made.stands_for(runs)
+        for _ in range(2):
+            made.tokens(1200, phase="prefill")
+        assert (4, "1,200 of prefill") == (made.stands_for_runs, str(made.token_count))
+
+
 class TestPaths:
     def test_strings(self, tmp_path: Path) -> None:
         """A log folder may be text, and ``events`` is a trace of everything."""
