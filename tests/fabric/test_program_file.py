@@ -14,6 +14,7 @@ from fabric.graph.hardware.description import ChannelDescription, Hardware
 from fabric.graph.loading.program_file import (
     Beside,
     Loaded,
+    called,
     executed,
     executes_still,
     files_of,
@@ -431,3 +432,49 @@ def test_a_program_beside_what_is_installed(tmp_path: Path) -> None:
         assert import_[folder]("numpy") is np
         expected = {} if folder != tmp_path else {"numpy": None}
         assert beside.executed == expected
+
+
+CALLED = '''from fabric import ProgramError
+def told():
+    return 7
+
+def fails():
+    return [][1]
+
+def refuses():
+    raise ProgramError("no")
+
+def refuses_elsewhere():
+    raise ProgramError("no", file="f.py", line=3)
+
+def checks():
+    Program(3)
+
+def needs(x):
+    return x
+
+number = 3
+'''
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("fails", "user.py:10: fails() raised IndexError: list index out of range"),
+        ("refuses", "user.py:13: no"),
+        ("refuses_elsewhere", "f.py:3: no"),
+        ("checks", "user.py:19: Program: name is 3: expected text"),
+        ("number", "user.py: number is 3: expected a function"),
+        ("nothing", "user.py: nothing is None: expected a function"),
+    ],
+)
+def test_functions_of_a_file(write: Write, name: str, told: str) -> None:
+    """What they return; what they raise is told at its line, at most once."""
+    path = write(CALLED)
+    module = executed(path)
+    assert called(module, "told") == 7
+    with pytest.raises(ProgramError) as raised:
+        called(module, name)
+    assert str(raised.value).replace(f"{path.parent}/", "") == told
+    with pytest.raises(ProgramError, match=r"user\.py:21: needs\(\) raised TypeError: needs\(\) m"):
+        called(module, "needs")
