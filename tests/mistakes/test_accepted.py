@@ -189,7 +189,8 @@ def test_keywords() -> None:
         """Tell.
 
         Args:
-            about: what.
+            about: what what what what what what what what what what what what what what what what
+                un-what.
             first: its own.
 
         Raises:
@@ -198,9 +199,12 @@ def test_keywords() -> None:
         return about, taken.first, taken.second
 
     text = (told.__doc__ or "").splitlines()
+    # Words stay whole: there would be room for the first part of the last one.
     assert text[:6] == [
-        "Tell.", "", "It takes no ``third``: nothing has it.", "", "Args:", "    about: what.",
+        "Tell.", "", "It takes no ``third``: nothing has it.", "", "Args:",
+        f"    about: {' '.join(['what'] * 16)}",
     ]  # fmt: skip
+    assert text.pop(6) == "        un-what."
     assert text[6] == "    first: its own."
     # Lines of 96 letters at most: one more word would make 101 of the first, 97 of the second.
     assert text[7] == f"    second: {' '.join(['word'] * 17)}"
