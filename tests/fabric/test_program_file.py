@@ -478,3 +478,19 @@ def test_functions_of_a_file(write: Write, name: str, told: str) -> None:
     assert str(raised.value).replace(f"{path.parent}/", "") == told
     with pytest.raises(ProgramError, match=r"user\.py:21: needs\(\) raised TypeError: needs\(\) m"):
         called(module, "needs")
+
+
+def test_what_a_file_had(tmp_path: Path) -> None:
+    """Also when it was executed again; by its path without suffixes, or that of its package."""
+    beside = Beside(tmp_path / "user.py")
+    one, two = sha256(b"1").hexdigest(), sha256(b"2").hexdigest()
+    for file, content in (
+        ("kit/__init__.py", b"1"), ("kit/__init__.py", b"1"), ("part.abi3.so", b"1"),
+        ("part.abi3.so", b"2"), ("kit/deep/late.py", b"2"),
+    ):  # fmt: skip
+        beside.note(str(tmp_path / file), content)
+    assert beside.find("any.where.none", [str(tmp_path), str(tmp_path / "kit")]) is None
+    found = {"kit": one, "part": f"{one} {two}", "kit/deep/late": two}
+    assert beside.executed == found | {"none": None, "kit/none": None}
+    beside.note(str(tmp_path / "none.py"), b"2")
+    assert beside.executed["none"] == two
