@@ -193,6 +193,11 @@ class TestReshaped:
                 Layout((4, 6), (1, 2), (4, 3), (1, 2), (0, 1)),
             ),
             (Layout((24,), (1,), (5,), (2,), (0,)), (4, 6), None),
+            (
+                Layout((1, 1), (1, 1), (3, 1), (1, 1), (None, 0)),
+                (),
+                Layout((), (), (3, 1), (1, 1), (None, None)),
+            ),
         ],
     )
     def test_by_hand(self, layout: Layout, shape: tuple[int, ...], expected: Layout | None) -> None:
