@@ -73,6 +73,7 @@ class TestParameters:
             ("Path | None", "a/b", Path("a/b")),
             ("Path | None", "none", None),
             ("int | None", "None", None),
+            ("int | None", "NULL", None),
             ("int | None", "7", 7),
             ("Literal['a', 'b']", "b", "b"),
         ],

@@ -181,7 +181,7 @@ class _Keywords(Described):
 
 def test_keywords() -> None:
     """A function that takes the fields of a description is documented with all of them."""
-    words = " ".join(["word"] * 40)
+    words = " ".join([*["word"] * 40, "x" * 90])
     _Keywords.__doc__ = (_Keywords.__doc__ or "") % words
 
     @taking(_Keywords, {"third": "nothing has it"})
@@ -209,7 +209,8 @@ def test_keywords() -> None:
     # Lines of 96 letters at most: one more word would make 101 of the first, 97 of the second.
     assert text[7] == f"    second: {' '.join(['word'] * 17)}"
     assert text[8] == f"        {' '.join(['word'] * 17)}"
-    assert text[9] == f"        {' '.join(['word'] * 6)}."
+    assert text[9] == f"        {' '.join(['word'] * 6)}"
+    assert text.pop(10) == f"        {'x' * 90}."
     assert text[10:] == ["", "Raises:", "    FabricError: always."]
     assert told(1, second=5) == (1, 1, 5)
     with pytest.raises(FabricError, match="told: third is given: nothing has it: expected none"):
