@@ -435,7 +435,7 @@ def test_a_program_beside_what_is_installed(tmp_path: Path) -> None:
         assert beside.executed == expected
 
 
-CALLED = '''from fabric import ProgramError
+CALLED = """from fabric import ProgramError
 def told():
     return 7
 
@@ -455,7 +455,7 @@ def needs(x):
     return x
 
 number = 3
-'''
+"""
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_what_is_constant() -> None:
 
 
 def test_who_owns_what_was_sent_is_told() -> None:
-    """An array that is sent as a whole is not written any more; one that a part is sent of may be."""
+    """An array that is sent whole is not written any more; one that a part is sent of may be."""
     from fabric.graph.values.fit import freeze
 
     whole, base = np.zeros((1, 2), F32), np.zeros((2, 2), F32)

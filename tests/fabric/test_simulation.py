@@ -184,7 +184,10 @@ def _without_host(report: Report) -> Report:
 class TestWiring:
     def test_order(self) -> None:
         """Sources when they are first read, what goes in front of feedbacks, Broadcasts last."""
-        with hardware_scope(Hardware(hbm=FixedDescription(bytes_per_cycle=5))), Program("o") as made:
+        with (
+            hardware_scope(Hardware(hbm=FixedDescription(bytes_per_cycle=5))),
+            Program("o") as made,
+        ):
             late, first = Ticks(3)(), Ticks(3)()
             one, two, three = (Feedback(first.type) for _ in range(3))
             pairs = Zip(name="initial_1")(first, one)

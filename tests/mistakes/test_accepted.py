@@ -257,7 +257,6 @@ class TestOwnOperators:
         with pytest.raises(FabricError, match=r"Named: nth is 2\.5: expected an integer$"):
             Named(2.5)  # type: ignore[arg-type]
 
-
     def test_two_of_one_name(self) -> None:
         """A call that does not fit is told by what the newest class of that name takes."""
 
@@ -270,7 +269,9 @@ class TestOwnOperators:
             label: str = ""
 
         with (
-            pytest.raises(FabricError, match=r"^\S+: Lately: nth is given: expected one of label, name$"),
+            pytest.raises(
+                FabricError, match=r"^\S+: Lately: nth is given: expected one of label, name$"
+            ),
             Program("newest"),
         ):
             Lately(nth=3)  # type: ignore[call-arg]

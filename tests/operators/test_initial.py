@@ -365,7 +365,7 @@ def test_a_loop_begins_and_ends(begin: int, depth: int) -> None:
 
 
 def test_without_data() -> None:
-    """In timing mode integers that may be addresses are real, in tuples, too; all others are not."""
+    """In timing mode what may be an address is real, in tuples, too; all else is not."""
     seen: list[Any] = []
     value = TupleType((INTEGER, TILES, TileType(1, 1, np.dtype(np.int32))))
     with Program("timing", mode="timing") as program:

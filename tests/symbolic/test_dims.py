@@ -281,7 +281,9 @@ def test_what_operators_ask_for() -> None:
     # What is ragged and stands for itself stays; what is worked out has a symbol of its own.
     absorbed = [asks[inner].absorb(dim) for inner in asks for dim in (7, D + 1, N, 2 * N)]
     assert [str(each) for each in absorbed] == [
-        "7", "D + 1", "n~", "D_op~", "7", "D + 1", "D_op_2", "D_op_3", "7", "D + 1", "n~", "D_op_4~",
+        "7", "D + 1", "n~", "D_op~",
+        "7", "D + 1", "D_op_2", "D_op_3",
+        "7", "D + 1", "n~", "D_op_4~",
     ]  # fmt: skip
     rounded = asks[True].absorb(ceil_div(N, 4), ragged=False)
     expected = [absorbed[3], absorbed[6], absorbed[7], absorbed[11]]
@@ -295,7 +297,9 @@ def test_what_operators_ask_for() -> None:
     assert [*program.renewed.values()] == [N, 2 * N, N]
 
 
-@pytest.mark.parametrize("sizes", [(4, 4, 5), (5, 4, 4), (4, 5, 4), (5, 4, 3), (0, 0, 4), (D, D, E)])
+@pytest.mark.parametrize(
+    "sizes", [(4, 4, 5), (5, 4, 4), (4, 5, 4), (5, 4, 3), (0, 0, 4), (D, D, E)]
+)
 def test_mixtures(sizes: tuple[Dim, ...]) -> None:
     """Where all parts have one size it is that; where any has another, what they have is kept."""
     program = Program("p")

@@ -125,7 +125,7 @@ class TestConverted:
 
         assert refused(np.array(numbers), dtype_named(name)) is not kept
 
-    @pytest.mark.parametrize("name", (*INTEGERS, "int4"))
+    @pytest.mark.parametrize("name", [*INTEGERS, "int4"])
     def test_ends_of_integers(self, name: str) -> None:
         """A float that is one of both ends is taken, and what is one beyond is refused."""
         dtype, bits = dtype_named(name), int(name.lstrip("uint"))
@@ -146,7 +146,9 @@ class TestConverted:
         for sign in (1, -1):
             for number in (2**bits - 1, 2**bits, 2**bits + 1, 2**bits + 2, 2**bits + 3):
                 for numbers in ([number * sign], [number * sign, 0]):
-                    assert refused(np.array(numbers), dtype) is (number > 2**bits and number % 2 == 1)
+                    assert refused(np.array(numbers), dtype) is (
+                        number > 2**bits and number % 2 == 1
+                    )
             most = float(ml_dtypes.finfo(dtype).max) * sign
             assert not refused(np.array([most, 1.5]), dtype)
             assert refused(np.array([most * 2, 1.5]), dtype)
