@@ -264,8 +264,8 @@ class TestOwnOperators:
         class Lately(Half):
             nth: int = 2
 
-        @dataclass(frozen=True)  # type: ignore[no-redef]
-        class Lately(Half):  # noqa: F811
+        @dataclass(frozen=True)
+        class Lately(Half):  # type: ignore[no-redef]  # noqa: F811
             label: str = ""
 
         with (
@@ -274,7 +274,7 @@ class TestOwnOperators:
             ),
             Program("newest"),
         ):
-            Lately(nth=3)  # type: ignore[call-arg]
+            Lately(nth=3)
 
     def test_said_again(self) -> None:
         """A program may say again what it has said, and what it is by itself."""

@@ -345,15 +345,15 @@ def test_streamify_with_offset() -> None:
 
 def test_orders_that_begin_with_other_rounds() -> None:
     """Of 6 rounds and of 4 both begin with 2, be it of the same tiles or of others."""
-    again = [Layout((8,), (2,), (times, 4), (1, 2), (None, 0)) for times in (6, 4)]
-    assert convert_bytes(*again, 4) == ((8,), 3 * 4, 3 * 4 * 2 * 4, 2)
+    six, four = (Layout((8,), (2,), (times, 4), (1, 2), (None, 0)) for times in (6, 4))
+    assert convert_bytes(six, four, 4) == ((8,), 3 * 4, 3 * 4 * 2 * 4, 2)
     # 24 rows in 6 bands beside 2 halves: each half is turned, which has 3 of the bands.
-    cut = [
+    bands_of_4, halves = (
         Layout((24, 2), (1, 1), (bands, 2, 24 // bands), (24 // bands, 1, 1), (0, 1, 0))
         for bands in (6, 2)
-    ]
-    assert convert_bytes(*cut, 1) == ((12, 2), 24, 24, 2)
-    found = conversion(*cut)
+    )
+    assert convert_bytes(bands_of_4, halves, 1) == ((12, 2), 24, 24, 2)
+    found = conversion(bands_of_4, halves)
     assert (found.shape, found.strides, found.offset) == ((2, 3, 4), (4, 8, 1), 0)
 
 
