@@ -190,7 +190,7 @@ class TestWiring:
         ):
             late, first = Ticks(3)(), Ticks(3)()
             one, two, three = (Feedback(first.type) for _ in range(3))
-            pairs = Zip(name="initial_1")(first, one)
+            pairs = Zip(name="initial_2")(first, one)
             b = Relay(name="b")(late)
             one.connect(b)
             two.connect(b)
@@ -200,14 +200,14 @@ class TestWiring:
             Consumer()(Relay(name="c")(three))
         plan = elaborate(made, {one: 2, two: 0, three: 1})
         assert [node.name for node in plan.nodes] == [
-            "ticks_2", "initial_1", "ticks_1", "b", "a", "consumer_1", "c", "consumer_2",
-            "initial_2", "initial_3", "broadcast_b_0",
+            "ticks_2", "initial_2", "ticks_1", "b", "a", "consumer_1", "c", "consumer_2",
+            "initial_1", "initial_3", "broadcast_b_0",
         ]  # fmt: skip
         assert [node.index for node in plan.nodes] == [*range(11)]
         assert [edge.name for edge in plan.edges] == [
-            "ticks_2.0 -> initial_1.0", "initial_1.0 -> consumer_1.0", "ticks_1.0 -> b.0",
-            "b.0 -> broadcast_b_0.0", "broadcast_b_0.0 -> a.0", "broadcast_b_0.1 -> initial_2.0",
-            "a.0 -> initial_3.0", "c.0 -> consumer_2.0", "initial_2.0 -> initial_1.1",
+            "ticks_2.0 -> initial_2.0", "initial_2.0 -> consumer_1.0", "ticks_1.0 -> b.0",
+            "b.0 -> broadcast_b_0.0", "broadcast_b_0.0 -> a.0", "broadcast_b_0.1 -> initial_1.0",
+            "a.0 -> initial_3.0", "c.0 -> consumer_2.0", "initial_1.0 -> initial_2.1",
             "initial_3.0 -> c.0",
         ]  # fmt: skip
         assert [edge.key for edge in plan.edges[3:5]] == ["broadcast_b_0.0", "a.0"]
@@ -217,7 +217,7 @@ class TestWiring:
         assert not plan.clients
         assert not plan.shares_links
         # Nothing of it stays in the program.
-        assert "initial_2" not in [node.name for node in elaborate(made).nodes]
+        assert "initial_1" not in [node.name for node in elaborate(made).nodes]
 
     def test_unread_output(self) -> None:
         """A primary output that nobody reads is an error at the line that wired it."""
