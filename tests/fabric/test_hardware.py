@@ -324,6 +324,20 @@ columns = 4
                 "refi_cycles is 503: expected at least 504, in which a refresh and a request to a "
                 "closed row fit",
             ),
+            *(
+                (
+                    f"{keys}\nrefi_cycles = {least - 1}",
+                    f"refi_cycles is {least - 1}: expected at least {least}, in which a refresh "
+                    "and a request to a closed row fit",
+                )
+                for keys, least in (
+                    # A precharge takes the command slot for a cycle at least.
+                    ("rp_cycles = 0", 350 + 1 + 34 + 2),
+                    ("rcd_write_cycles = 40", 350 + 14 + 40 + 4 + 2),
+                    ("rcd_read_cycles = 35\nburst_cycles = 9", 350 + 14 + 35 + 9 + 2),
+                    ("rcd_read_cycles = 35\nrequest_bytes = 32", 350 + 14 + 35 + 2),
+                )
+            ),
             (
                 "read_window_bursts = 1",
                 "read_window_bursts is 1: expected at least 2, those of a request",

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from fabric import Program
+from fabric import Program, ProgramError
 from fabric.extend import Operator
+from fabric.graph.wiring.names import Names
+from fabric.messages.telling.place import Place
 from operators import (
     Accum,
     Add,
@@ -30,6 +32,11 @@ class RMSNormed(SiLU):
     """A user's function."""
 
 
+@dataclass(frozen=True)
+class _Own2Steps(SiLU):
+    """Another one, which its module keeps to itself."""
+
+
 @pytest.mark.parametrize(
     ("operator", "name"),
     [
@@ -37,6 +44,7 @@ class RMSNormed(SiLU):
         (Map(RowSum()), "row_sum_1"),
         (Map(SiLU()), "silu_1"),
         (Map(RMSNormed()), "rms_normed_1"),
+        (Map(_Own2Steps()), "own2_steps_1"),
         (Accum(Sum()), "sum_1"),
         (Scan(Sum()), "sum_1"),
         (FlatMap(SplitRows()), "split_rows_1"),
@@ -62,3 +70,43 @@ def test_numbers() -> None:
     assert ["load", "exp_2", "exp_1", "exp_3", "add_1", "consumer_1"] == [
         node.name for node in program.nodes
     ]
+
+
+TENSOR, OTHER = [0], [0]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shared"),
+    [
+        ((TENSOR, "tiles"), (TENSOR, "tiles"), None),
+        ((TENSOR, "tiles"), (TENSOR, "rows"), "the same tensor object and tiles as there, or "),
+        ((TENSOR, "tiles"), (OTHER, "tiles"), "the same tensor object and tiles as there, or "),
+        ((TENSOR, "tiles"), (None, "tiles"), ""),
+        ((None, "tiles"), (TENSOR, "tiles"), ""),
+        ((None, "tiles"), (None, "tiles"), ""),
+    ],
+)
+def test_shared_outputs(
+    first: tuple[object, str], second: tuple[object, str], shared: str | None
+) -> None:
+    """One object in the same tiles is shared; none is with nobody but the operator itself."""
+    names = Names()
+    for line, name in enumerate(("c", "a", "b"), 3):
+        names.take("Store", name, Place("user.py", line), "Store")
+    names.store("c", "z", *first)
+    names.store("c", "z", None, "others")
+    names.store("c", "y", None, None)
+    if shared is None:
+        names.store("b", "z", *second)
+    else:
+        with pytest.raises(ProgramError) as caught:
+            names.store("b", "z", *second)
+        assert str(caught.value) == (
+            f"user.py:5: b stores an output 'z', as c does at user.py:3: expected {shared}a name "
+            "of its own"
+        )
+    assert (("z", "y"), ("z", "y"), ()) == (
+        names.outputs,
+        names.stored_by("c"),
+        names.stored_by("a"),
+    )

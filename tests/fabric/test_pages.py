@@ -217,6 +217,8 @@ def test_no_page_lies_in_two_units(
     least = paging.capacity_bytes(pages)
     assert least == starts[-1] + page_bytes
     assert paging.within(least - 1) == pages - 1
+    assert (paging.capacity_bytes(0), paging.within(0), paging.of(0)) == (0, 0, 0)
+    assert OnChipDescription(page_bytes=unit_bytes, unit_bytes=unit_bytes).pages is not None
 
 
 def test_pages_that_nobody_can_free_are_a_deadlock() -> None:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fabric.graph.hardware.description import ChannelDescription, Hardware
 from fabric.graph.loading.program_file import (
+    Beside,
     Loaded,
+    called,
     executed,
     executes_still,
     files_of,
@@ -70,6 +73,7 @@ class TestParameters:
             ("Path | None", "a/b", Path("a/b")),
             ("Path | None", "none", None),
             ("int | None", "None", None),
+            ("int | None", "NULL", None),
             ("int | None", "7", 7),
             ("Literal['a', 'b']", "b", "b"),
         ],
@@ -418,3 +422,76 @@ def test_annotations_of_an_earlier_execution(tmp_path: Path) -> None:
     assert [modules[0].Box(3).size, modules[1].Box("a").size] == [3, "a"]
     with pytest.raises(ProgramError, match="size is 'a': expected an int"):
         modules[0].Box("a")
+
+
+def test_a_program_beside_what_is_installed(tmp_path: Path) -> None:
+    """Packages that lie beside a program that is installed are Python's own, and not executed."""
+    import_ = {}
+    for folder in (Path(np.__file__).parents[1], tmp_path):
+        beside = Beside(folder / "user.1.py")
+        import_[folder] = beside.builtins["__import__"]
+        assert import_[folder]("numpy") is np
+        expected = {} if folder != tmp_path else {"numpy": None}
+        assert beside.executed == expected
+
+
+CALLED = """from fabric import ProgramError
+def told():
+    return 7
+
+def fails():
+    return [][1]
+
+def refuses():
+    raise ProgramError("no")
+
+def refuses_elsewhere():
+    raise ProgramError("no", file="f.py", line=3)
+
+def checks():
+    Program(3)
+
+def needs(x):
+    return x
+
+number = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("fails", "user.py:10: fails() raised IndexError: list index out of range"),
+        ("refuses", "user.py:13: no"),
+        ("refuses_elsewhere", "f.py:3: no"),
+        ("checks", "user.py:19: Program: name is 3: expected text"),
+        ("number", "user.py: number is 3: expected a function"),
+        ("nothing", "user.py: nothing is None: expected a function"),
+    ],
+)
+def test_functions_of_a_file(write: Write, name: str, told: str) -> None:
+    """What they return; what they raise is told at its line, at most once."""
+    path = write(CALLED)
+    module = executed(path)
+    assert called(module, "told") == 7
+    with pytest.raises(ProgramError) as raised:
+        called(module, name)
+    assert str(raised.value).replace(f"{path.parent}/", "") == told
+    with pytest.raises(ProgramError, match=r"user\.py:21: needs\(\) raised TypeError: needs\(\) m"):
+        called(module, "needs")
+
+
+def test_what_a_file_had(tmp_path: Path) -> None:
+    """Also when it was executed again; by its path without suffixes, or that of its package."""
+    beside = Beside(tmp_path / "user.py")
+    one, two = sha256(b"1").hexdigest(), sha256(b"2").hexdigest()
+    for file, content in (
+        ("kit/__init__.py", b"1"), ("kit/__init__.py", b"1"), ("part.abi3.so", b"1"),
+        ("part.abi3.so", b"2"), ("kit/deep/late.py", b"2"),
+    ):  # fmt: skip
+        beside.note(str(tmp_path / file), content)
+    assert beside.find("any.where.none", [str(tmp_path), str(tmp_path / "kit")]) is None
+    found = {"kit": one, "part": f"{one} {two}", "kit/deep/late": two}
+    assert beside.executed == found | {"none": None, "kit/none": None}
+    beside.note(str(tmp_path / "none.py"), b"2")
+    assert beside.executed["none"] == two

@@ -129,6 +129,32 @@ def test_what_is_constant() -> None:
     assert is_constant(np.frombuffer(memoryview(own.tobytes()), F32))
 
 
+def test_who_owns_what_was_sent_is_told() -> None:
+    """An array that is sent whole is not written any more; one that a part is sent of may be."""
+    from fabric.graph.values.fit import freeze
+
+    whole, base = np.zeros((1, 2), F32), np.zeros((2, 2), F32)
+    for data, still in ((whole, False), (base[:1], True)):
+        tile = Tile(1, 2, F32, data)
+        freeze(tile, sent=True)
+        assert tile.data is not data
+        assert tile.data is not None
+        assert not tile.data.flags.writeable
+        assert data.flags.writeable is still
+        kept = tile.data
+        freeze(tile, sent=True)
+        assert tile.data is kept
+        before = kept.tolist()
+        base += 5
+        assert before == tile.data.tolist()
+    received = Tile(1, 2, F32, base[1:])
+    freeze(received)
+    assert received.data is not None
+    assert np.shares_memory(received.data, base)
+    assert not received.data.flags.writeable
+    assert base.flags.writeable
+
+
 def test_constant_data_are_not_copied() -> None:
     """What nobody can write to is sent as it is."""
     from fabric.graph.values.fit import freeze

@@ -15,18 +15,22 @@ from typing_extensions import override
 from fabric import (
     ConfigurationError,
     Feedback,
+    Hardware,
     Program,
     ProgramError,
     Report,
     Stream,
     StreamType,
     Tile,
+    hardware_scope,
     simulate,
 )
 from fabric.analysis.trace.selection import TraceOptions
-from fabric.extend import BoolType, Ports
+from fabric.extend import BoolType, FixedDescription, Ports
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.place import Place
 from fabric.timing.engine.unit import ComputeUnit
+from operators import Consumer, Initial, Zip
 from tests.fabric.scripted import Charge, Relay, Stage, Ticks
 from tests.schedules import SCHEDULES, schedule
 
@@ -178,6 +182,43 @@ def _without_host(report: Report) -> Report:
 
 
 class TestWiring:
+    def test_order(self) -> None:
+        """Sources when they are first read, what goes in front of feedbacks, Broadcasts last."""
+        with (
+            hardware_scope(Hardware(hbm=FixedDescription(bytes_per_cycle=5))),
+            Program("o") as made,
+        ):
+            late, first = Ticks(3)(), Ticks(3)()
+            one, two, three = (Feedback(first.type) for _ in range(3))
+            pairs = Zip(name="initial_2")(first, one)
+            b = Relay(name="b")(late)
+            one.connect(b)
+            two.connect(b)
+            a = Relay(name="a")(two)
+            three.connect(a)
+            Consumer()(pairs)
+            Consumer()(Relay(name="c")(three))
+        plan = elaborate(made, {one: 2, two: 0, three: 1})
+        assert [node.name for node in plan.nodes] == [
+            "ticks_2", "initial_2", "ticks_1", "b", "a", "consumer_1", "c", "consumer_2",
+            "initial_1", "initial_3", "broadcast_b_0",
+        ]  # fmt: skip
+        assert [node.index for node in plan.nodes] == [*range(11)]
+        assert [edge.name for edge in plan.edges] == [
+            "ticks_2.0 -> initial_2.0", "initial_2.0 -> consumer_1.0", "ticks_1.0 -> b.0",
+            "b.0 -> broadcast_b_0.0", "broadcast_b_0.0 -> a.0", "broadcast_b_0.1 -> initial_1.0",
+            "a.0 -> initial_3.0", "c.0 -> consumer_2.0", "initial_1.0 -> initial_2.1",
+            "initial_3.0 -> c.0",
+        ]  # fmt: skip
+        assert [edge.key for edge in plan.edges[3:5]] == ["broadcast_b_0.0", "a.0"]
+        fronts = [node.operator for node in plan.nodes[-3:-1]]
+        assert fronts == [Initial(True, 2, keep_length=True), Initial(True, 1, keep_length=True)]
+        assert plan.peak_bytes_per_cycle == 5
+        assert not plan.clients
+        assert not plan.shares_links
+        # Nothing of it stays in the program.
+        assert "initial_1" not in [node.name for node in elaborate(made).nodes]
+
     def test_unread_output(self) -> None:
         """A primary output that nobody reads is an error at the line that wired it."""
         with Program("unread") as program:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from fabric import ProgramError, SelectorType, StreamType, Tile, TileType, TupleType, dtype_named
 from fabric.extend import BoolType, BufferType, ValueType, number_in
 from fabric.graph.values.dims import symbol
-from fabric.graph.values.stream_type import holds_buffers
+from fabric.graph.values.stream_type import holds_buffers, kind_of, with_dims, without_ragged
 from fabric.graph.values.value import (
     BufferReference,
     Empty,
@@ -83,6 +84,39 @@ class TestText:
 def test_buffers(value: ValueType, holds: bool) -> None:
     """Also those inside of tuples."""
     assert holds == holds_buffers(value)
+
+
+@dataclass(frozen=True)
+class _Own(TileType):
+    """A user's type of tiles."""
+
+
+def test_kinds() -> None:
+    """What is derived from a kind is of that kind; a tuple has the values of those inside."""
+    nested = TupleType((TILE, TupleType((BoolType(), BUFFER, TupleType((SelectorType(2),))))))
+    values = (TILE, _Own(2, 3, FLOAT), SelectorType(2), BoolType(), BUFFER, nested)
+    kinds = ["tile", "tile", "selector", "bool", "buffer", "tuple"]
+    assert [kind_of(value) for value in values] == kinds
+    assert nested.count == 4
+
+
+def test_other_sizes() -> None:
+    """Sizes change wherever they are; what has none that changes is the same object."""
+    n, d = symbol("n", ragged=True), symbol("D")
+    rows, cols = TileType(n, 3, FLOAT), TileType(d, 5 * n, FLOAT)
+    nested = TupleType((rows, BufferType((n, d, 7), cols), SelectorType(3)))
+    assert with_dims(TILE, lambda dim: dim) is TILE
+    assert with_dims(nested, lambda dim: dim + 1) == TupleType(
+        (
+            TileType(n + 1, 4, FLOAT),
+            BufferType((n + 1, d + 1, 8), TileType(d + 1, 5 * n + 1, FLOAT)),
+            SelectorType(3),
+        )
+    )
+    other = TupleType((TileType(4 * n, 3, FLOAT), BufferType((2 * n, d, 7), cols), SelectorType(3)))
+    assert without_ragged(nested) == without_ragged(other) != nested
+    for wrong in (TileType(n, 4, FLOAT), TileType(d, 3, FLOAT)):
+        assert without_ragged(wrong) != without_ragged(rows)
 
 
 def test_values() -> None:

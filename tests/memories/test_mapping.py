@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from fabric.graph.hardware.dram import address_bits
 from fabric.graph.hardware.memory_models import BankedDescription
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.timing.memories.banked_tables import AddressMapping, Location
@@ -229,6 +230,27 @@ def test_split_with_xor() -> None:
     assert mapping.locate(32 << 3) == Location(1, 0, 0, 0, 0, 1)
     assert mapping.locate(32 << 3 + 2 + 1 + 2 + 2) == Location(4, 0, 0, 0, 0, 4)
     assert mapping.locate(32 << 3 + 2 + 1 + 2 + 2 + 1) == Location(0, 1, 0, 0, 0, 8)
+
+
+def test_bits_of_an_address() -> None:
+    """What is xored with all above leaves out the bits that say nothing, also at the end."""
+    widths = {"channel": 2, "pseudo_channel": 1, "bank_group": 2, "bank": 1, "column": 2}
+    mapping = (
+        *("channel ^ above", "unused:1", "pseudo_channel", "unused:2", "bank_group ^ row[1:3]"),
+        *("column:1", "bank ^ column[1:2] ^ row[29:30]", "unused:1", "column", "row"),
+    )
+    above = [3, 6, 7, 8, 9, *range(11, 12 + 31)]
+    bits = {
+        "channel": [[0, *above[::2]], [1, *above[1::2]]],
+        "pseudo_channel": [[3]],
+        "bank_group": [[6, 13], [7, 14]],
+        "bank": [[9, 11, 41]],
+        "column": [[8], [11]],
+        "row": [[12 + bit] for bit in range(31)],
+    }
+    assert address_bits(mapping, widths) == {
+        field: tuple(sum(1 << bit for bit in each) for each in bits[field]) for field in bits
+    }
 
 
 def test_end() -> None:

@@ -181,7 +181,7 @@ class _Keywords(Described):
 
 def test_keywords() -> None:
     """A function that takes the fields of a description is documented with all of them."""
-    words = " ".join(["word"] * 40)
+    words = " ".join([*["word"] * 40, "x" * 90])
     _Keywords.__doc__ = (_Keywords.__doc__ or "") % words
 
     @taking(_Keywords, {"third": "nothing has it"})
@@ -189,7 +189,8 @@ def test_keywords() -> None:
         """Tell.
 
         Args:
-            about: what.
+            about: what what what what what what what what what what what what what what what what
+                un-what.
             first: its own.
 
         Raises:
@@ -198,14 +199,18 @@ def test_keywords() -> None:
         return about, taken.first, taken.second
 
     text = (told.__doc__ or "").splitlines()
+    # Words stay whole: there would be room for the first part of the last one.
     assert text[:6] == [
-        "Tell.", "", "It takes no ``third``: nothing has it.", "", "Args:", "    about: what.",
+        "Tell.", "", "It takes no ``third``: nothing has it.", "", "Args:",
+        f"    about: {' '.join(['what'] * 16)}",
     ]  # fmt: skip
+    assert text.pop(6) == "        un-what."
     assert text[6] == "    first: its own."
     # Lines of 96 letters at most: one more word would make 101 of the first, 97 of the second.
     assert text[7] == f"    second: {' '.join(['word'] * 17)}"
     assert text[8] == f"        {' '.join(['word'] * 17)}"
-    assert text[9] == f"        {' '.join(['word'] * 6)}."
+    assert text[9] == f"        {' '.join(['word'] * 6)}"
+    assert text.pop(10) == f"        {'x' * 90}."
     assert text[10:] == ["", "Raises:", "    FabricError: always."]
     assert told(1, second=5) == (1, 1, 5)
     with pytest.raises(FabricError, match="told: third is given: nothing has it: expected none"):
@@ -251,6 +256,34 @@ class TestOwnOperators:
             Named(2, wrong)
         with pytest.raises(FabricError, match=r"Named: nth is 2\.5: expected an integer$"):
             Named(2.5)  # type: ignore[arg-type]
+
+    def test_two_of_one_name(self) -> None:
+        """A call that does not fit is told by what the newest class of that name takes."""
+
+        @dataclass(frozen=True)
+        class Lately(Half):
+            nth: int = 2
+
+        @dataclass(frozen=True)
+        class Lately(Half):  # type: ignore[no-redef]  # noqa: F811
+            label: str = ""
+
+        with (
+            pytest.raises(
+                FabricError, match=r"^\S+: Lately: nth is given: expected one of label, name$"
+            ),
+            Program("newest"),
+        ):
+            Lately(nth=3)
+
+    def test_said_again(self) -> None:
+        """A program may say again what it has said, and what it is by itself."""
+        made = Program("again")
+        for runs in (1, 4, 4):
+            made.stands_for(runs)
+        for _ in range(2):
+            made.tokens(1200, phase="prefill")
+        assert (4, "1,200 of prefill") == (made.stands_for_runs, str(made.token_count))
 
 
 class TestPaths:

@@ -23,7 +23,7 @@ from fabric.extend import (
     live_tiles,
     product,
 )
-from fabric.graph.layouts.reordering import nest_of, strides_of
+from fabric.graph.layouts.reordering import in_parts, nest_of, strides_of
 from operators import (
     Accum,
     Bufferize,
@@ -343,6 +343,20 @@ def test_streamify_with_offset() -> None:
     assert simulate(program).verified
 
 
+def test_orders_that_begin_with_other_rounds() -> None:
+    """Of 6 rounds and of 4 both begin with 2, be it of the same tiles or of others."""
+    six, four = (Layout((8,), (2,), (times, 4), (1, 2), (None, 0)) for times in (6, 4))
+    assert convert_bytes(six, four, 4) == ((8,), 3 * 4, 3 * 4 * 2 * 4, 2)
+    # 24 rows in 6 bands beside 2 halves: each half is turned, which has 3 of the bands.
+    bands_of_4, halves = (
+        Layout((24, 2), (1, 1), (bands, 2, 24 // bands), (24 // bands, 1, 1), (0, 1, 0))
+        for bands in (6, 2)
+    )
+    assert convert_bytes(bands_of_4, halves, 1) == ((12, 2), 24, 24, 2)
+    found = conversion(bands_of_4, halves)
+    assert (found.shape, found.strides, found.offset) == ((2, 3, 4), (4, 8, 1), 0)
+
+
 class TestMistakes:
     """What cannot be converted, in words."""
 
@@ -366,6 +380,12 @@ class TestMistakes:
         """A tensor of another shape."""
         with Program("other"), pytest.raises(ShapeError, match="expected the same shape"):
             Convert(SQUARES)(loaded(Layout.tiled((64, 32), (16, 32))))
+
+    @pytest.mark.parametrize("tile", [(0, 2), (4, 0), (3, 2), (4, 4), (-2, 2), (4,), (4, 2, 1)])
+    def test_no_parts(self, tile: tuple[int, ...]) -> None:
+        """What does not divide the tile, or is nothing."""
+        with pytest.raises(ShapeError, match="expected a part of the tile of"):
+            in_parts(BY_COLUMNS, tile)
 
     def test_no_steps(self) -> None:
         """An order that no Streamify can read."""

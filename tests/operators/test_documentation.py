@@ -19,7 +19,15 @@ import fabric.extend
 import operators
 from fabric import Program, ProgramError
 from fabric.extend import Operator
-from fabric.graph.arguments.keywords import Documentation, Parameter, parameters
+from fabric.graph.arguments.keywords import (
+    Documentation,
+    Parameter,
+    documentation,
+    entries,
+    meanings,
+    parameters,
+    script,
+)
 from fabric.graph.wiring.operator import is_conducted
 from fabric.shell.cli import main
 from fabric.shell.library import (
@@ -298,3 +306,58 @@ class TestPrinted:
     def test_parameters(self, kind: str, default: str | None, meaning: str, said: str) -> None:
         """What is taken, by default what, and what for."""
         assert said == parameter_text(Parameter("p", kind, default, meaning))
+
+
+def test_scripts() -> None:
+    """Examples import what they use and do not make, by homes; what they print is in comments."""
+    homes = {"Load": "pack.two", "Map": "pack.one", "Add": "pack.two", "Not": "pack.none"}
+    example = """
+        >>> x = np.ones(Load(Add))
+        >>> for Not in x:
+        ...     print(Map(Not))
+        1.0
+        <BLANKLINE>
+        >>> x = Not
+        """
+    assert script(example, homes).splitlines() == [
+        "import numpy as np", "from pack.one import Map", "from pack.two import Add, Load", "",
+        "x = np.ones(Load(Add))", "for Not in x:", "    print(Map(Not))", "# 1.0",
+        "# <BLANKLINE>", "x = Not",
+    ]  # fmt: skip
+    # The line of an import has 88 letters at most.
+    start = "from pack import "
+    for rest in (88 - len(start), 89 - len(start)):
+        names = ["a" * (rest - 4), "bb"]
+        text = script(f">>> {names[1]}({names[0]})\n", dict.fromkeys(names, "pack"))
+        line = f"{start}{names[0]}, bb"
+        broken = ["from pack import (", f"    {names[0]},", "    bb,", ")"]
+        imported = [line] if len(line) <= 88 else broken
+        assert text.splitlines() == [*imported, "", f"bb({names[0]})"]
+
+
+def test_what_a_docstring_says() -> None:
+    """A sentence, perhaps more, and sections; several names may share a meaning."""
+    kind: Any = type("Kind", (), {"__doc__": """Do it
+        so.
+
+        And more.
+
+        Shapes:
+            x: [D, 2].
+
+        Attributes:
+            one, two_2: some
+                of it.
+            three: a: b.
+        """})  # fmt: skip
+    text = documentation(kind)
+    assert text.summary == "Do it so."
+    assert text.details == "And more."
+    assert [*text.sections] == ["Shapes", "Attributes"]
+    assert text.sections["Shapes"] == "x: [D, 2]."
+    said = {"one": "some of it.", "two_2": "some of it.", "three": "a: b."}
+    assert dict(entries(text.sections["Attributes"])) == said
+    assert meanings(type("Later", (kind,), {"__doc__": "Do.\n\nAttributes:\n    three: c."})) == (
+        said | {"three": "c."}
+    )
+    assert documentation(type("Bare", (), {"__doc__": "Bare(x=1)"})) == Documentation("", "", {})

@@ -364,6 +364,20 @@ def test_a_loop_begins_and_ends(begin: int, depth: int) -> None:
     assert ("completed", True) == (report.status, report.verified)
 
 
+def test_without_data() -> None:
+    """In timing mode what may be an address is real, in tuples, too; all else is not."""
+    seen: list[Any] = []
+    value = TupleType((INTEGER, TILES, TileType(1, 1, np.dtype(np.int32))))
+    with Program("timing", mode="timing") as program:
+        Collect(seen)(Initial((7, 0, 5), 2)(Emit(StreamType((0,), value), [])()))
+    assert simulate(program).status == "completed"
+    assert len(seen) == 2
+    for (address, tile_, integer), stop in seen:
+        assert (number_in(address), address.dtype, stop) == (7, INTEGER.dtype, 0)
+        assert tile_.data is integer.data is None
+        assert (tile_.rows, tile_.cols, integer.rows) == (2, 3, 1)
+
+
 def test_timing() -> None:
     """No cycles, a hop, and the slots of its channel: 3 in front of 1 in a channel of 2.
 

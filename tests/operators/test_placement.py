@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, Literal
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,9 +17,10 @@ from numpy.typing import NDArray
 
 from fabric import Hardware, Program, hardware_scope, simulate
 from fabric.extend import OffChipTensor, PlacementDescription
+from fabric.graph.hardware.address_space import Region
 from fabric.graph.values.dims import symbol
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.graph.wiring.memory_map import MemoryMap, TensorLayout, layout_of
+from fabric.graph.wiring.memory_map import MemoryMap, TensorLayout, layout_of, memory_map_of
 from operators import (
     Accum,
     Consumer,
@@ -282,3 +286,47 @@ def test_sizes_of_layouts() -> None:
         assert TensorLayout(False, padding).size_bytes(None) is None
         assert TensorLayout(False, padding).size_bytes(tensor((N, 8), (2, 4))) is None
     assert 1 == TensorLayout().size_bytes(tensor((), None))
+
+
+def _node(off_chip: str | None, said: OffChipTensor | None) -> Any:
+    """Return an operator that says ``said`` of its tensor."""
+    operator = SimpleNamespace(off_chip=off_chip, off_chip_tensor=lambda *_: said)
+    return mock.Mock(operator=operator, spec=("operator", "place", "input_types", "output_types"))
+
+
+def test_one_address_space() -> None:
+    """One object, in one shape and type, has one place, and an output has; unknown sizes are last.
+
+    Tensors begin at multiples of 16 bytes, each 3 bytes further than the one before.
+    """
+    one, other = [0], [0]
+    read: list[tuple[tuple[Any, ...], str, object]] = [
+        ((N, 8), "int8", one), ((3, 8), "int8", one), ((3, 8), "int8", other),
+        ((8, 3), "int8", one), ((3, 8), "int16", one), ((3, 8), "int8", one),
+    ]  # fmt: skip
+    said = [OffChipTensor(shape, np.dtype(dtype), source) for shape, dtype, source in read]
+    said[1] = replace(said[1], tile=(2, 4))
+    y = tensor((2, 5), None, output="y")
+    writes = [_node("write", y), _node("write", replace(y, tile=(1, 5)))]
+    unsaid = [_node("read", None), _node(None, None), _node("read", None)]
+    reads = [_node("read", each) for each in said]
+    nodes = [unsaid[0], *reads[:3], writes[0], *reads[3:], unsaid[1], writes[1], unsaid[2]]
+    room, behind = 1 << 50, 32 + 32 + 16 + 32 + 48
+    found = memory_map_of(nodes, PlacementDescription(alignment_bytes=16, stagger_bytes=3))
+
+    assert [(each.first_address, each.size_bytes) for each in found.tensors] == [
+        (0, 24), (32 + 3, 24), (64 + 6, 10), (80 + 9, 24), (112 + 12, 48),
+        (behind + 15, None), (behind + room + 18, None), (behind + 2 * room + 21, None),
+    ]  # fmt: skip
+    assert found.end_address == behind + 3 * room + 8 * 3
+    users = [[reads[1], reads[5]], [reads[2]], writes, [reads[3]], [reads[4]]]
+    users += [[unsaid[0]], [reads[0]], [unsaid[2]]]
+    assert [[*each.nodes] for each in found.tensors] == users
+    assert found.region(reads[1]) == Region(0, 24, False, 2, 4, 16, 8)
+    assert found.region(reads[5]) == Region(0, 24, False)
+    assert found.region(writes[1]) == Region(70, 10, True, 1, 5, 5, 5)
+    assert found.region(unsaid[0]) == Region(behind + 15, room, False)
+    assert found.region(unsaid[1]) is None
+    region = found.region(reads[1])
+    assert region is not None
+    assert [region.burst(2, 4, n).address for n in range(5)] == [0, 4, 16, 20, 32]

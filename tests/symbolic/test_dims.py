@@ -31,7 +31,9 @@ from fabric.graph.values.dims import (
     undecided_in,
     with_totals,
 )
-from fabric.graph.values.stream_type import BufferType, StreamType, TileType
+from fabric.graph.values.stream_type import BufferType, StreamType, TileType, TupleType
+from fabric.graph.wiring.operator import Wiring
+from fabric.graph.wiring.program import Program
 
 D, E = symbol("D"), symbol("E")
 N = symbol("n", ragged=True)
@@ -139,6 +141,9 @@ def test_means_are_exact() -> None:
 
     assert half * 4 == at.dim(4 * N)
     assert 2 == at.dim(ceil_div(N, 16))
+    # What is no whole number stays inside, also where the divisor divides what is in front of it.
+    assert 1 == evaluated(ceil_div(4 * D / E, 4), 1, 3)
+    assert 3 == evaluated(ceil_div(8 * D / E + 4, 4), 2, 3)
     assert is_ragged(4 * N + D)
     assert not is_ragged(D)
 
@@ -260,3 +265,47 @@ def test_equal_streams_are_one() -> None:
     assert StreamType((3,), sized) == at.stream(StreamType((D,), buffer))
     assert one == Substitution({}).stream(one)
     assert (3, 6, D) == (at.dim(D), at.dim(2 * D), Substitution({}).dim(D))
+
+
+def test_what_operators_ask_for() -> None:
+    """Symbols have names of their own, and are ragged where the operator or its place says so."""
+    with Program("p") as program:
+        asks = {inner: Wiring(program, "op", inner) for inner in (None, False, True)}
+    names = [str(asks[inner].symbol("D")) for inner in (None, False, True)]
+    names += [str(asks[True].symbol("D", ragged=False)), str(asks[False].symbol("D", ragged=True))]
+    assert names == ["D", "D_2", "D_3~", "D_4", "D_5~"]
+    shared = [asks[None].symbol("S", shared_by=key, size=7) for key in ((1,), (2,), (1,))]
+    assert [str(each) for each in shared] == ["S", "S_2", "S"]
+    assert {str(each): size for each, size in program.listed_sizes.items()} == {"S": 7, "S_2": 7}
+
+    # What is ragged and stands for itself stays; what is worked out has a symbol of its own.
+    absorbed = [asks[inner].absorb(dim) for inner in asks for dim in (7, D + 1, N, 2 * N)]
+    assert [str(each) for each in absorbed] == [
+        "7", "D + 1", "n~", "D_op~",
+        "7", "D + 1", "D_op_2", "D_op_3",
+        "7", "D + 1", "n~", "D_op_4~",
+    ]  # fmt: skip
+    rounded = asks[True].absorb(ceil_div(N, 4), ragged=False)
+    expected = [absorbed[3], absorbed[6], absorbed[7], absorbed[11]]
+    assert program.absorbed == dict(zip(expected, (2 * N, N, 2 * N, 2 * N), strict=True))
+    assert str(rounded) == "D_op_5"
+
+    value = asks[None].renewed_value(TupleType((TileType(N, D, F32), TileType(D, 2 * N, F32))))
+    assert str(value) == "(D_op_6~xD float32, DxD_op_7~ float32)"
+    again = asks[None].renewed((3, D, N))
+    assert [str(each) for each in again] == ["3", "D", "D_op_8~"]
+    assert [*program.renewed.values()] == [N, 2 * N, N]
+
+
+@pytest.mark.parametrize(
+    "sizes", [(4, 4, 5), (5, 4, 4), (4, 5, 4), (5, 4, 3), (0, 0, 4), (D, D, E)]
+)
+def test_mixtures(sizes: tuple[Dim, ...]) -> None:
+    """Where all parts have one size it is that; where any has another, what they have is kept."""
+    program = Program("p")
+    wiring = Wiring(program, "merge_1")
+    assert wiring.mixture("rows", (2, D, 7), (sizes[0],) * 3) == sizes[0]
+    assert not program.mixtures
+    found = wiring.mixture("rows", (2, D, 7), sizes)
+    assert str(found) == "D_merge_1_rows~"
+    assert program.mixtures == {found: tuple(zip((2, D, 7), sizes, strict=True))}

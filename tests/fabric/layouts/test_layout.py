@@ -53,6 +53,15 @@ def test_tile(shape: tuple[int, ...], tile: tuple[int, ...], rows: int, cols: in
     assert (layout.rows, layout.cols) == (rows, cols)
 
 
+def test_again() -> None:
+    """Each tile so many times in a row; once is the layout itself."""
+    assert TWICE.again(1) is TWICE
+    assert TWICE.again(3).loops == (*TWICE.loops, Loop(3, 1, None))
+    assert not BY_COLUMNS.again(1).rereads
+    assert not BY_COLUMNS.nested([Loop(1, 1, None), Loop(2, 4, 0)]).rereads
+    assert BY_COLUMNS.again(2).rereads
+
+
 @given(layouts())
 @examples(quick=25, deep=100)
 def test_offsets(layout: Layout) -> None:

@@ -193,6 +193,11 @@ class TestReshaped:
                 Layout((4, 6), (1, 2), (4, 3), (1, 2), (0, 1)),
             ),
             (Layout((24,), (1,), (5,), (2,), (0,)), (4, 6), None),
+            (
+                Layout((1, 1), (1, 1), (3, 1), (1, 1), (None, 0)),
+                (),
+                Layout((), (), (3, 1), (1, 1), (None, None)),
+            ),
         ],
     )
     def test_by_hand(self, layout: Layout, shape: tuple[int, ...], expected: Layout | None) -> None:
@@ -250,8 +255,9 @@ class TestSliced:
             sliced_back(layout, (8, 5), 0, 1)
         with pytest.raises(ShapeError, match="dim is 2: expected a dimension of 4x4"):
             sliced_back(layout, (8, 4), 2, 1)
-        with pytest.raises(ShapeError, match="expected some of 0 to 3"):
-            sliced(layout, 0, 2, 3)
+        for first, count in ((2, 3), (-1, 2), (1, 0), (4, 1)):
+            with pytest.raises(ShapeError, match="expected some of 0 to 3"):
+                sliced(layout, 0, first, count)
 
 
 def assert_same(found: list[NDArray[Any]], expected: list[NDArray[Any]]) -> None:

@@ -125,6 +125,35 @@ class TestConverted:
 
         assert refused(np.array(numbers), dtype_named(name)) is not kept
 
+    @pytest.mark.parametrize("name", [*INTEGERS, "int4"])
+    def test_ends_of_integers(self, name: str) -> None:
+        """A float that is one of both ends is taken, and what is one beyond is refused."""
+        dtype, bits = dtype_named(name), int(name.lstrip("uint"))
+        low = 0 if name.startswith("u") else -(2 ** (bits - 1))
+        high = low + 2**bits - 1
+        for number in (low - 1, low, high, high + 1, 2 * low, 2 * high + 2):
+            for source in map(dtype_named, ("float32", "bfloat16")):
+                there = np.array([0, number], np.float64).astype(source)
+                assert refused(there, dtype) is not (low <= int(float(there[1])) <= high)
+            there = np.array([0, number], np.float64)
+            assert refused(there, dtype) is not (low <= int(float(there[1])) <= high)
+
+    @pytest.mark.parametrize("name", FLOATS)
+    def test_ends_of_floats(self, name: str) -> None:
+        """A whole number is refused where a float has a gap, the largest one is taken."""
+        dtype = dtype_named(name)
+        info: Any = vars(ml_dtypes)["finfo"](dtype)
+        bits = info.nmant + 1
+        for sign in (1, -1):
+            for number in (2**bits - 1, 2**bits, 2**bits + 1, 2**bits + 2, 2**bits + 3):
+                for numbers in ([number * sign], [number * sign, 0]):
+                    assert refused(np.array(numbers), dtype) is (
+                        number > 2**bits and number % 2 == 1
+                    )
+            most = float(info.max) * sign
+            assert not refused(np.array([most, 1.5]), dtype)
+            assert refused(np.array([most * 2, 1.5]), dtype)
+
     @pytest.mark.parametrize(
         ("array", "name", "message"),
         [
