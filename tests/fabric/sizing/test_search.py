@@ -7,10 +7,13 @@ from types import SimpleNamespace
 # Any: an oracle that is told what to say.
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
+from fabric.explore.sizing import methods
 from fabric.explore.sizing.exact import exact
-from fabric.explore.sizing.problem import Depths, Goal, Oracle
+from fabric.explore.sizing.methods import NearestError, Proposal, validated
+from fabric.explore.sizing.problem import Depths, Goal, Oracle, Problem, Slot, Variable
 from fabric.explore.sizing.search import deepest_failing, lower_bounds, lowest, raised, search
 from tests.fabric.sizing.brute_force import Case
 from tests.fabric.sizing.networks import Network, Shape
@@ -162,3 +165,105 @@ def test_which_is_deepened() -> None:
         (1, 1, 1), (2, 1, 1), (2, 2, 1), (2, 4, 1), (2, 8, 1), (2, 12, 1), (2, 12, 2), (2, 12, 4),
         (2, 12, 8),
     ]  # fmt: skip
+
+
+class Runs:
+    """Two inputs of which runs decide: they keep the goal with depths from ``floor`` on."""
+
+    now = (2, 2, 2, 2)
+
+    def __init__(self, floor: Depths, events: tuple[int, int], *, shares_links: bool) -> None:
+        self.unbounded = [
+            SimpleNamespace(events=range(events[0]), shares_links=False),
+            SimpleNamespace(events=range(events[1]), shares_links=shares_links),
+        ]
+        self.ran: dict[Depths, tuple[Any, Any]] = {}
+        self._floor = floor
+
+    def problem(self, records: list[Any]) -> Any:
+        """Return the problem: slots of 8, 3, 5 and 3 bytes."""
+        assert len(records) == 2
+        channels = zip("abcd", (8, 3, 5, 3), strict=True)
+        variables = tuple(Variable(name, (Slot(name, size),), 1, 9) for name, size in channels)
+        return Problem(variables, (), lambda depth, size: depth * size)
+
+    def known(self, depths: Depths) -> tuple[Any, Any] | None:
+        """Return a run that there was."""
+        return self.ran.get(depths)
+
+    def run(self, depths: Depths) -> tuple[Any, Any]:
+        """Run both: the first gets stuck where the goal is not kept."""
+        kept = all(depth >= least for depth, least in zip(depths, self._floor, strict=True))
+        first, second = (SimpleNamespace(record=n, cycles=90 - sum(depths)) for n in range(2))
+        return self.ran.setdefault(depths, (first if kept else None, second))
+
+    def keeps(self, found: tuple[Any, Any]) -> bool:
+        """Whether both end."""
+        return None not in found
+
+
+def by_runs(
+    monkeypatch: pytest.MonkeyPatch,
+    floor: Depths = (2, 2, 3, 5),
+    events: tuple[int, int] = (0, 0),
+    *,
+    shares_links: bool = False,
+) -> tuple[list[Depths], tuple[Depths, int]]:
+    """Return which depths are run, one after the other, and what is found."""
+    wanted = iter([(2, 3, 3, 4), (2, 3, 3, 6), (2, 3, 3, 6)])
+    base = SimpleNamespace(base=np.array([0, 9, 13, 20, 29]))
+    monkeypatch.setattr(methods, "Oracle", lambda _: SimpleNamespace(evaluations=7))
+    monkeypatch.setattr(methods, "lower_bounds", lambda _: None)
+    monkeypatch.setattr(methods, "proposal", lambda *_: Proposal(next(wanted), 0))
+    monkeypatch.setattr(methods, "high_water", lambda _: (8, 6, 7, 7))
+    monkeypatch.setattr(methods, "sized_at_most", lambda _, of: tuple(of(base).tolist()))
+    asked: Any = Runs(floor, events, shares_links=shares_links)
+    try:
+        found = validated(asked, "search")
+    except NearestError as error:
+        found = (), error.cycles  # type: ignore[assignment]
+    return list(asked.ran), found
+
+
+RUN = [
+    (1, 1, 1, 1), (2, 2, 2, 2), (8, 6, 7, 7),  # what comes to mind, the cheapest first
+    (2, 3, 3, 4), (2, 6, 3, 7), (2, 3, 3, 7),  # what is proposed, and the half that saves most
+    (2, 3, 3, 6),
+    (2, 3, 3, 5), (1, 3, 3, 5), (2, 3, 2, 5), (2, 2, 3, 5), (2, 1, 3, 5),  # dearest first
+    (1, 2, 3, 5), (2, 2, 2, 5), (2, 2, 3, 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("events", "least_runs", "runs", "found"),
+    [
+        ((0, 0), 12, 15, (2, 2, 3, 5)),
+        ((100_000, 100_000), 12, 15, (2, 2, 3, 5)),
+        ((100_000, 100_001), 12, 14, (2, 2, 3, 5)),
+        ((1, 10_000_000), 12, 12, (2, 2, 3, 5)),
+        ((1, 10_000_000), 8, 8, (2, 3, 3, 5)),
+        ((1, 10_000_000), 5, 5, (2, 6, 3, 7)),
+        ((1, 10_000_000), 4, 4, (8, 6, 7, 7)),
+    ],
+)
+def test_which_are_run(
+    events: tuple[int, int],
+    least_runs: int,
+    runs: int,
+    found: Depths,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Proposals are taken as far as they keep the goal, and lowered, for three million events."""
+    assert methods._LEAST_RUNS == 12
+    monkeypatch.setattr(methods, "_LEAST_RUNS", least_runs)
+    proposals = 1 if runs < 7 else 2 if runs == 7 else 3
+    assert by_runs(monkeypatch, events=events) == (RUN[:runs], (found, 7 * proposals))
+
+
+def test_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where links are shared as many slots as elements are tried, too; the least cycles are told."""
+    more = (9, 4, 7, 9)
+    assert by_runs(monkeypatch, more, shares_links=True)[0][:4] == [*RUN[:3], more]
+    ran, (depths, cycles) = by_runs(monkeypatch, (9, 9, 9, 9), shares_links=True)
+    assert (ran, depths, cycles) == ([*RUN[:3], more], (), (None, 90 - 29))
+    assert by_runs(monkeypatch, (9, 9, 9, 9)) == (RUN[:3], ((), (None, 90 - 28)))
