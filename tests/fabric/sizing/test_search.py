@@ -13,7 +13,16 @@ import pytest
 from fabric.explore.sizing import methods
 from fabric.explore.sizing.exact import exact
 from fabric.explore.sizing.methods import NearestError, Proposal, validated
-from fabric.explore.sizing.problem import Depths, Goal, Oracle, Problem, Slot, Variable
+from fabric.explore.sizing.problem import (
+    Depths,
+    Found,
+    Goal,
+    Limit,
+    Oracle,
+    Problem,
+    Slot,
+    Variable,
+)
 from fabric.explore.sizing.search import deepest_failing, lower_bounds, lowest, raised, search
 from tests.fabric.sizing.brute_force import Case
 from tests.fabric.sizing.networks import Network, Shape
@@ -267,3 +276,66 @@ def test_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
     ran, (depths, cycles) = by_runs(monkeypatch, (9, 9, 9, 9), shares_links=True)
     assert (ran, depths, cycles) == ([*RUN[:3], more], (), (None, 90 - 29))
     assert by_runs(monkeypatch, (9, 9, 9, 9)) == (RUN[:3], ((), (None, 90 - 28)))
+
+
+class Known:
+    """Knows which of its depths, of two channels of 3 and 5 bytes, keep the limits."""
+
+    def __init__(self, *kept: Depths, shares_links: bool = False) -> None:
+        self._kept = kept
+        sizes = zip("ab", (3, 5), strict=True)
+        variables = tuple(Variable(name, (Slot(name, size),), 1, 9) for name, size in sizes)
+        records: list[Any] = [SimpleNamespace(shares_links=each) for each in (False, shares_links)]
+        limits = tuple(Limit(each, 0) for each in records)
+        self.problem = Problem(variables, limits, lambda depth, size: depth * size * 1000)
+
+    def keeps(self, depths: Depths) -> bool:
+        """Whether they do."""
+        return depths in self._kept
+
+
+@pytest.mark.parametrize(
+    ("bound", "shares_links", "note"),
+    [
+        (16_000, False, "the least for the record"),
+        (14_766, False, "at most 1,234 above the least for the record"),
+        (15_999, False, "at most 1 above the least for the record"),
+        (14_766, True, "if nothing waited for links"),
+    ],
+)
+def test_what_is_said_of_the_least(
+    bound: int, shares_links: bool, note: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How far it may be from the least for the record; where links are shared that is not all."""
+    oracle: Any = Known(shares_links=shares_links)
+    searched, best = Found((4, 4), 32_000, 11_000, 1), Found((2, 2), 16_000, bound, 1)
+    monkeypatch.setattr("fabric.explore.sizing.search.search", lambda *_: searched)
+    monkeypatch.setattr("fabric.explore.sizing.exact.exact", lambda *_: best)
+    monkeypatch.setattr("fabric.explore.sizing.search.high_water", lambda _: (5, 5))
+    assert methods.proposal("exact", oracle, (1, 1)) == Proposal((2, 2), bound, note)
+    assert methods.proposal("search", oracle, (1, 1)) == Proposal((4, 4), 11_000)
+    assert methods.proposal("high-water", oracle, (1, 1)) == Proposal((5, 5), 8_000)
+
+
+@pytest.mark.parametrize(
+    ("kept", "normal", "chosen"),
+    [
+        (((2, 2), (3, 3)), (3, 3), "conservative"),
+        (((3, 3),), (3, 3), "normal"),
+        ((), (3, 3), "conservative"),
+        (((2, 2), (2, 1)), (2, 1), "normal"),
+        (((2, 2),), (2, 2), "conservative"),
+        (((2, 2),), (2, 1), "conservative"),
+    ],
+)
+def test_which_of_two(
+    kept: tuple[Depths, ...], normal: Depths, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what the linear program answers, what keeps the limits, then what is cheaper."""
+    oracle: Any = Known(*kept)
+    monkeypatch.setattr(
+        "fabric.explore.sizing.paper_lp.paper_lp",
+        lambda _, *, conservative: (2, 2) if conservative else normal,
+    )
+    depths = normal if chosen == "normal" else (2, 2)
+    assert methods.proposal("paper-lp", oracle, (1, 2)) == Proposal(depths, 13_000, chosen)
