@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -46,8 +47,9 @@ def test_tables() -> None:
     """As they are printed, in JSON's own types; one that cannot be computed says why."""
     wrong = StudyTable("Too short", ("tile", "cycles"), lambda _: [(8,)])
     result = paper()
-    result = replace(result, study=replace(result.study, tables=(TABLE, wrong)))
-    made, failed = json.loads(json_text(result.as_json()))["tables"]
+    raising = StudyTable("By zero", ("tile",), lambda found: [(1 // len(found.study.where),)])
+    result = replace(result, study=replace(result.study, tables=(TABLE, wrong, raising)))
+    made, failed, raised = json.loads(json_text(result.as_json()))["tables"]
 
     assert {
         "title": "By tile",
@@ -58,6 +60,7 @@ def test_tables() -> None:
     } == made
     assert [] == failed["rows"]
     assert "a row has 1 cell: expected 2" in failed["trouble"]
+    assert re.search(r"test_result\.py:\d+: ZeroDivisionError: ", raised["trouble"])
 
 
 def test_all_studies() -> None:
