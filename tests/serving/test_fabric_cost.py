@@ -160,7 +160,7 @@ def test_which_corners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = (described, "", requests(), server, tmp_path)
     found = FabricCost(*given, workers, lambda _: None)
     prompts = requests().prompt_tokens.tolist()
-    expected = [((), tokens) for tokens in (1, 4, 7)]
+    expected: list[tuple[tuple[int, ...], int]] = [((), tokens) for tokens in (1, 4, 7)]
     expected += [
         (spread_caches(prompts, each, mean, 5), tokens)
         for each in (1, 4)

@@ -217,7 +217,7 @@ def by_runs(
     events: tuple[int, int] = (0, 0),
     *,
     shares_links: bool = False,
-) -> tuple[list[Depths], tuple[Depths, int]]:
+) -> tuple[list[Depths], tuple[Any, ...]]:
     """Return which depths are run, one after the other, and what is found."""
     wanted = iter([(2, 3, 3, 4), (2, 3, 3, 6), (2, 3, 3, 6)])
     base = SimpleNamespace(base=np.array([0, 9, 13, 20, 29]))
@@ -228,9 +228,9 @@ def by_runs(
     monkeypatch.setattr(methods, "sized_at_most", lambda _, of: tuple(of(base).tolist()))
     asked: Any = Runs(floor, events, shares_links=shares_links)
     try:
-        found = validated(asked, "search")
+        found: tuple[Any, ...] = validated(asked, "search")
     except NearestError as error:
-        found = (), error.cycles  # type: ignore[assignment]
+        found = (), error.cycles
     return list(asked.ran), found
 
 
@@ -270,11 +270,11 @@ def test_which_are_run(
 
 
 def test_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where links are shared as many slots as elements are tried, too; the least cycles are told."""
+    """Where links are shared, as many slots as elements are tried, too; least cycles are told."""
     more = (9, 4, 7, 9)
     assert by_runs(monkeypatch, more, shares_links=True)[0][:4] == [*RUN[:3], more]
-    ran, (depths, cycles) = by_runs(monkeypatch, (9, 9, 9, 9), shares_links=True)
-    assert (ran, depths, cycles) == ([*RUN[:3], more], (), (None, 90 - 29))
+    ran, found = by_runs(monkeypatch, (9, 9, 9, 9), shares_links=True)
+    assert (ran, found) == ([*RUN[:3], more], ((), (None, 90 - 29)))
     assert by_runs(monkeypatch, (9, 9, 9, 9)) == (RUN[:3], ((), (None, 90 - 28)))
 
 

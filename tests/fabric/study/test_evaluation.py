@@ -83,7 +83,7 @@ def test_depths_and_hops_of_a_point() -> None:
     assert options.depths == {"map.0": 7, "store.0": 5}
     assert options.hops == {"map.0": Hop(3, 4), "store.0": Hop(2, 1)}
     _, plain = loaded_of(Job.of(Study(program=PROGRAM, space=grid(tiles=[2])), Point(0, {})))
-    assert plain.depths == plain.hops == {}
+    assert (plain.depths, plain.hops) == ({}, {})
 
 
 @pytest.mark.parametrize(

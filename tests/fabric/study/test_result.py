@@ -47,7 +47,9 @@ def test_tables() -> None:
     """As they are printed, in JSON's own types; one that cannot be computed says why."""
     wrong = StudyTable("Too short", ("tile", "cycles"), lambda _: [(8,)])
     result = paper()
-    raising = StudyTable("By zero", ("tile",), lambda found: [(1 // len(found.study.where),)])
+    raising = StudyTable(
+        "By zero", ("tile",), lambda found: [(1 // len(found.matching(tile_n=9)),)]
+    )
     result = replace(result, study=replace(result.study, tables=(TABLE, wrong, raising)))
     made, failed, raised = json.loads(json_text(result.as_json()))["tables"]
 
@@ -84,7 +86,9 @@ def test_counts_of_points() -> None:
     assert found["pareto"] == [
         index
         for index, (cycles, size) in values.items()
-        if not any(a <= cycles and b <= size and (a, b) != (cycles, size) for a, b in values.values())
+        if not any(
+            a <= cycles and b <= size and (a, b) != (cycles, size) for a, b in values.values()
+        )
     ]
     assert not {"over", "run_counts", "held_out"} & found.keys()
 

@@ -128,12 +128,16 @@ def test_names(tmp_path: Path) -> None:
 )
 def test_narrowest(values: list[Any], kind: str) -> None:
     """A column has the narrowest type that holds all of its values exactly."""
-    study = Study(program=Path("x.py"), space=grid({"index": range(len(values)), "axis.index": (1,)}))
+    study = Study(
+        program=Path("x.py"), space=grid({"index": range(len(values)), "axis.index": (1,)})
+    )
     outcomes = tuple(
         Outcome(index=n, setting=study.space[n], status="completed", numbers={"extra.x": value})
         for n, value in enumerate(values)
     )
-    found = {name: (kind, column) for name, kind, column in columns_of(StudyResult(study, outcomes))}
+    found = {
+        name: (kind, column) for name, kind, column in columns_of(StudyResult(study, outcomes))
+    }
     texts = [None if each is None else str(each).lower() for each in values]
     assert found["extra.x"] == (kind, texts if kind == "VARCHAR" else values)
     assert found["axis.index"] == found["index"] == ("BIGINT", list(range(len(values))))
