@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fabric import simulate
+from fabric.explore.serving import run_costs
 from fabric.explore.serving.conducting import conduct_serving
 from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests
@@ -20,6 +21,7 @@ from fabric.explore.serving.run_costs import FabricCost, FabricDescription, spre
 from fabric.explore.serving.server import Batch, Quality, Server
 from fabric.explore.study.evaluation import Before, Job, known_before, outcome_of
 from fabric.explore.study.outcome import Outcome
+from fabric.explore.study.session import NotKept
 from fabric.explore.study.workers import Answer
 from fabric.graph.hardware.file import load_hardware
 from fabric.graph.loading.program_file import executed, wired
@@ -65,6 +67,23 @@ class Here:
 
     def close(self) -> None:
         """Nothing is under way."""
+
+
+class Counting(Here):
+    """Says of each point that it took so many cycles and joules as there were points."""
+
+    not_priced = 0
+
+    def run(self, job: Job) -> Future[Outcome]:
+        """Answer; of a point that is not priced there are no joules."""
+        self.jobs.append(job)
+        number = len(self.jobs)
+        numbers = {"cycles": 100 * number, "joules": None if number == self.not_priced else number}
+        setting = job.point.setting
+        outcome = Outcome(
+            index=job.point.index, setting=setting, status="completed", numbers=numbers
+        )
+        return _done(lambda _: outcome, job)
 
 
 def _done(function: Callable[[Job], Answer], job: Job) -> Future[Answer]:
@@ -126,6 +145,44 @@ def test_corners_and_between(kept: Path) -> None:
         assert price.joules == pytest.approx(2 * joules)
     middle = found.cost([batch([], [64] * 4)]).seconds
     assert middle == pytest.approx(sum(each for each, _ in numbers.values()) / 1e9)
+
+
+def test_which_corners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Caches are spread like prompts, experts dealt in rounds; replicas wait, and add joules."""
+    monkeypatch.setattr(run_costs, "Store", lambda *_: NotKept())
+    routing = np.array([[0, 1], [2, 3], [5, 4]])
+    np.savez(tmp_path / "routing.npz", data=routing)
+    described = replace(
+        DESCRIBED, routing=tmp_path / "routing.npz", seed=5, prefill_tokens=(1, 4, 7)
+    )
+    server = Server(max_num_seqs=9, max_num_batched_tokens=4)
+    workers = Counting()
+    given = (described, "", requests(), server, tmp_path)
+    found = FabricCost(*given, workers, lambda _: None)
+    prompts = requests().prompt_tokens.tolist()
+    expected: list[tuple[tuple[int, ...], int]] = [((), tokens) for tokens in (1, 4, 7)]
+    expected += [
+        (spread_caches(prompts, each, mean, 5), tokens)
+        for each in (1, 4)
+        for mean in (32, 96)
+        for tokens in (0, 1, 4, 7)
+    ]
+    assert len(workers.jobs) == len(expected) == 19
+    for job, (caches, tokens) in zip(workers.jobs, expected, strict=True):
+        count = len(caches) + tokens
+        assert job.whole["batch"] == count
+        assert np.load(str(job.whole["kv"])).tolist() == [*caches, *[0] * tokens]
+        rest = np.random.default_rng((5, count)).choice(3, count % 3, replace=False)
+        rows = [*[0, 1, 2] * (count // 3), *sorted(rest.tolist())]
+        assert np.load(str(job.whole["routing"]))["data"].tolist() == routing[rows].tolist()
+    # With one request and caches of 32 the fourth corner, with four and 96 the sixteenth.
+    price = found.cost([batch([], [32]), batch([], [96] * 4), Batch()])
+    assert price.seconds == pytest.approx(2 * 1600 / 1e9)
+    assert price.joules == 2 * (4 + 16)
+    workers = Counting()
+    workers.not_priced = 19
+    found = FabricCost(*given, workers, lambda _: None)
+    assert found.cost([batch([], [32])]).joules is None
 
 
 def test_prompts_attend(kept: Path) -> None:
@@ -253,7 +310,12 @@ def test_routing_is_drawn_from_the_record(kept: Path) -> None:
         (replace(DESCRIBED, decode_requests=(2, 4)), "decode_requests is [2, 4], and steps may"),
         (replace(DESCRIBED, prefill_tokens=(2,)), "prefill_tokens is [2], and steps may have up"),
         (replace(DESCRIBED, prefill_tokens=(4, 2)), "prefill_tokens is [4, 2]: expected ascending"),
-        (replace(DESCRIBED, cache_tokens=(64,)), "cache_tokens is [64]: expected at least two"),
+        (replace(DESCRIBED, prefill_tokens=(4, 4)), "prefill_tokens is [4, 4]: expected ascending"),
+        (replace(DESCRIBED, decode_requests=()), "decode_requests is []: expected ascending"),
+        (
+            replace(DESCRIBED, cache_tokens=(64,)),
+            "cache_tokens is [64]: expected at least two, since caches grow to 85 tokens",
+        ),
         (
             replace(DESCRIBED, hardware=PROGRAMS / "hardware/paper.toml"),
             "states no [clock] frequency_hz: expected one, to have seconds",

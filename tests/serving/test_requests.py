@@ -60,7 +60,7 @@ def test_nanoseconds() -> None:
     """The requests of the log come in nanoseconds."""
     found = read_requests(DATA / "sharegpt_300_sps10_lengths.csv")
     assert len(found) == 300
-    assert found.arrival_seconds[0] == pytest.approx(0.046926808)
+    assert found.arrival_seconds[0] == pytest.approx(0.046926808, rel=1e-12)
 
 
 def test_columns_in_any_order_and_others(tmp_path: Path) -> None:

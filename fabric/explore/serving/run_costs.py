@@ -267,7 +267,7 @@ def _check_grid(described: FabricDescription, server: Server, requests: Requests
                 f"{name} is {list(values)}, and steps may have up to {last:,}: expected a grid "
                 f"{'from 1 ' if first else ''}to {last:,}"
             )
-    if len(described.cache_tokens) < 2 and longest > 1:
+    if len(described.cache_tokens) < 2:
         raise ConfigurationError(
             f"cache_tokens is {list(described.cache_tokens)}: expected at least two, since caches "
             f"grow to {counted(longest, 'token')}"

@@ -8,12 +8,26 @@ from functools import partial
 from itertools import count
 from math import prod
 from random import Random
+from types import SimpleNamespace
+
+# Any: an oracle that is told what to say.
+from typing import Any
 
 import pytest
 
 from fabric import ConfigurationError
+from fabric.explore.sizing import exact as exact_depths
 from fabric.explore.sizing.exact import cuts_around, exact
-from fabric.explore.sizing.problem import Depths, Found, Goal, Limit, Oracle, Problem, Variable
+from fabric.explore.sizing.problem import (
+    Depths,
+    Found,
+    Goal,
+    Limit,
+    Oracle,
+    Problem,
+    Slot,
+    Variable,
+)
 from fabric.explore.sizing.search import lower_bounds, search
 from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
 from tests.fabric.sizing.networks import Network, Shape, network, shape
@@ -157,6 +171,60 @@ class TestAnytime:
             assert far.cost == near.cost
             assert far.optimal
             assert near.optimal
+
+
+@pytest.mark.parametrize(
+    ("events", "evaluations", "asked"),
+    [
+        ((30_000, 50_000), None, 50_000),  # 4,000,000,000 events in all
+        ((39_999, 1), None, 100_000),
+        ((40_001, 0), None, 99_997),
+        ((0, 0), None, 100_000),
+        ((0, 0), 5, 5),
+    ],
+)
+def test_how_many_evaluations(
+    events: tuple[int, int], evaluations: int | None, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as records of their size allow in a minute, beside those that there were."""
+    oracle = _oracle(events)
+
+    def cuts(*_: object) -> Iterator[dict[int, int]]:
+        while True:
+            oracle.evaluations += 1
+            yield {0: 2}
+
+    monkeypatch.setattr(exact_depths, "cuts_around", cuts)
+    monkeypatch.setattr(exact_depths.Master, "solve", lambda _: ((1, 1), 3))
+    found = exact(oracle, (1, 1), (3, 3), evaluations=evaluations)
+    assert found == Found((3, 3), 6, 3, 7 + asked)
+
+
+@pytest.mark.parametrize(("new", "rounds"), [(1, 2), (9, 10), (400, 200)])
+def test_how_many_rounds(new: int, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The master is asked as long as it learns something, and 200 times at most."""
+    solved: list[int] = []
+
+    def solve(_: object) -> tuple[Depths, int]:
+        solved.append(0)
+        return (1, 1), 0
+
+    monkeypatch.setattr(exact_depths, "cuts_around", lambda *_: iter(()))
+    monkeypatch.setattr(exact_depths, "cuts_of", lambda *_: iter([{0: min(new, len(solved))}]))
+    monkeypatch.setattr(exact_depths.Master, "solve", solve)
+    monkeypatch.setattr(exact_depths, "raised", lambda _, depths: depths)
+    monkeypatch.setattr(exact_depths, "trimmed", lambda *_: (3, 2))
+    found = exact(_oracle((0, 0)), (1, 1), (3, 3))
+    assert len(solved) == rounds
+    assert found == Found((3, 2), 5, 2, 7)
+
+
+def _oracle(events: tuple[int, int]) -> Any:
+    """Return who has tried 7 vectors of two variables, of records with so many events."""
+    variables = tuple(Variable(name, (Slot(name, 1),), 1, 9) for name in "ab")
+    records: list[Any] = [SimpleNamespace(events=range(each)) for each in events]
+    problem = Problem(variables, tuple(Limit(each, 0) for each in records), BYTES.cost)
+    return SimpleNamespace(problem=problem, evaluations=7)
 
 
 def test_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:

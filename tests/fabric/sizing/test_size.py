@@ -5,13 +5,18 @@ from __future__ import annotations
 import importlib.util
 import sys
 from random import Random
+from types import SimpleNamespace
+
+# Any: what only some questions are asked of.
+from typing import Any
 
 import pytest
 
 from fabric import ConfigurationError, FabricError, Program, Sizing, simulate, size
 from fabric.explore.sizing.methods import METHODS, Method
-from fabric.explore.sizing.problem import Asked
+from fabric.explore.sizing.problem import Asked, Depths
 from fabric.explore.sizing.running import UNBOUNDED, Case, cycles_of
+from fabric.explore.sizing.size import bindings
 from fabric.extend import Deadlock
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import load_program
@@ -216,11 +221,66 @@ def _unlimited(program: Program) -> int:
     return size(program).inputs[0].cycles_unbounded
 
 
-def _line() -> Program:
+def _line(count: int = 6) -> Program:
     """A line whose last channel needs two slots: a credit takes a cycle on its way back."""
     with Program("line") as program:
-        Stage(6, outputs=0, name="last")(*Stage(6, name="first")(Ticks(6, name="ticks")()))
+        ticks = Ticks(count, name="ticks")()
+        Stage(count, outputs=0, name="last")(*Stage(count, name="first")(ticks))
     return program
+
+
+@pytest.mark.parametrize("counts", [(4, 6, 5), (6, 5, 4)])
+def test_of_the_longest_input(counts: tuple[int, ...]) -> None:
+    """Channels have the most elements of any input, and the nearest goal is that of the longest."""
+    programs = {str(each): _line(each) for each in counts}
+    found = size(programs, objective="slots")
+    assert [each.elements for each in found.channels] == [6, 6]
+    assert [each.depth_before for each in found.channels] == [2, 2]
+    assert [each.group for each in found.channels] == ["", ""]
+    assert (found.cost_before, found.cost) == (2 + 2, sum(found.depths.values()))
+    longest = _unlimited(_line(6))
+    assert [each.name for each in found.inputs] == list(programs)
+    assert max(each.limit_cycles or 0 for each in found.inputs) == longest
+    told = f"line: no depths keep cycles=3: the nearest is cycles={longest}$"
+    with pytest.raises(ConfigurationError, match=told):
+        size(programs, goal="cycles=3")
+    slowest = max(cycles_of(each, {"first.0": 1, "last.0": 1}) or 0 for each in programs.values())
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"with first\.0=1 and last\.0=1 pinned: the nearest is cycles={slowest}$",
+    ):
+        size(programs, depths={"last.0": 1, "first.0": 1})
+
+
+@pytest.mark.parametrize("proved", [True, False])
+def test_why_not_less(proved: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happens with one slot less is asked of the records, or of the runs that there were."""
+    after: dict[Depths, tuple[int | None, ...]] = {
+        (2, 1, 4, 2, 5, 6): (7, None),
+        (3, 1, 3, 2, 5, 6): (7, 9),
+        (3, 1, 4, 1, 5, 6): (7, 8),
+    }
+    variables = [SimpleNamespace(is_pinned=each == 4) for each in range(6)]
+
+    def known(depths: Depths) -> Any:
+        return after.get(depths, (1, 1) if proved else None)
+
+    def keeps(ran: tuple[int | None, ...]) -> bool:
+        return None not in ran and max(each or 0 for each in ran) <= 8
+
+    oracle = SimpleNamespace(cycles=known, keeps=lambda depths: keeps(known(depths)))
+    monkeypatch.setattr("fabric.explore.sizing.size.Oracle", lambda _: oracle)
+    asked: Any = SimpleNamespace(
+        variables=variables,
+        can_prove=proved,
+        unbounded=(),
+        problem=lambda _: None,
+        known=known,
+        keeps=keeps,
+    )
+    assert bindings(asked, (3, 1, 4, 2, 5, 6)) == (
+        "deadlock", "one slot", "goal", "", "pinned", "",
+    )  # fmt: skip
 
 
 def test_infeasible() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import ConfigurationError, Outcome
+from fabric import ConfigurationError, Outcome, Study, grid
 from fabric.explore.study.outcome import METRICS, Condition
 
 SIGNS = st.sampled_from(["<=", ">=", "<", ">"])
@@ -33,13 +36,16 @@ def test_holds(sign: str, value: int, cycles: int) -> None:
     exact=st.booleans(),
 )
 def test_broken(sign: str, value: int, bound: int, more: int, exact: bool) -> None:
-    """What is broken by a bound is broken by whatever run has that bound."""
+    """What is broken by a bound is broken by whatever run has that bound.
+
+    What is at least so much may be more than any number, and is more than a number that it exceeds.
+    """
     condition = Condition.parse(f"cycles{sign}{value}")
     cycles = bound if exact else bound + more
     if condition.broken_by({"cycles": bound}, ("cycles",) if exact else ()):
         assert not condition.holds(completed(cycles))
-    elif exact:
-        assert condition.holds(completed(cycles))
+    elif exact or sign in ("<", "<="):
+        assert condition.holds(completed(bound))
 
 
 def test_unknown() -> None:
@@ -79,3 +85,22 @@ def test_metrics() -> None:
     with pytest.raises(ConfigurationError, match="there is no metric wall_seconds"):
         Condition.parse("wall_seconds < 3")
     assert Condition.parse("extra.flops_artifact <= 1e9").value == 1e9
+
+
+@pytest.mark.parametrize("first", ["<", "<=", ">", ">="])
+def test_contradictions(first: str) -> None:
+    """Conditions on one metric that no number keeps are refused, whichever stands first."""
+    numbers = [each / 2 for each in range(-6, 7)]
+    path, space, one = Path("x.py"), grid(a=(1,)), f"cycles {first} 0"
+    for second, value in itertools.product(("<", "<=", ">", ">="), (-1, 0, 1)):
+        other = f"cycles {second} {value}"
+        Study(program=path, space=space, where=(one, f"flops {second} {value}"))
+        if any(eval(f"{x} {first} 0 and {x} {second} {value}") for x in numbers):
+            Study(program=path, space=space, where=(one, "flops > 9", other))
+            continue
+        above, below = (one, other) if first[0] == ">" else (other, one)
+        with pytest.raises(ConfigurationError) as raised:
+            Study(program=path, space=space, where=(one, "flops > 9", other))
+        assert raised.value.message == (
+            f"conditions {above} and {below} contradict each other: no point can keep both"
+        )

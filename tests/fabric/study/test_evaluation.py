@@ -6,10 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from fabric import Hardware, Outcome, Study, grid, load_hardware, run_point, simulate
-from fabric.explore.study.evaluation import Job, known_before
+from fabric import (
+    Hardware,
+    Outcome,
+    Point,
+    Study,
+    grid,
+    load_hardware,
+    run_point,
+    simulate,
+    zipped,
+)
+from fabric.explore.study.evaluation import Job, known_before, loaded_of
 from fabric.explore.study.outcome import metric
 from fabric.explore.study.space import Scalar
+from fabric.graph.hardware.latency import Hop
 from fabric.graph.loading.program_file import load_program
 
 PROGRAM = Path(__file__).parent / "program_of_points.py"
@@ -57,6 +68,24 @@ def test_hardware_and_depths() -> None:
     assert found.numbers["cycles"] != simulate(program).cycles
 
 
+def test_depths_and_hops_of_a_point() -> None:
+    """They, and what is fixed, are over those of all points."""
+    study = Study(
+        program=PROGRAM,
+        space=zipped({"tiles": [2, 3], "depth.map.0": [1, 7], "hop.map.0": ["2+5", "3+4"]}),
+        fixed={"rows": 4, "depth.store.0": 5, "hardware.hbm.channels": 2},
+        depths={"map.0": 9, "store.0": 8},
+        hops={"map.0": Hop(1, 6), "store.0": Hop(2, 1)},
+    )
+    loaded, options = loaded_of(Job.of(study, study.point(1)))
+    assert loaded.parameters == {"tiles": 3, "rows": 4, "fault": "none"}
+    assert loaded.program.hardware.as_dict()["hbm"]["channels"] == 2
+    assert options.depths == {"map.0": 7, "store.0": 5}
+    assert options.hops == {"map.0": Hop(3, 4), "store.0": Hop(2, 1)}
+    _, plain = loaded_of(Job.of(Study(program=PROGRAM, space=grid(tiles=[2])), Point(0, {})))
+    assert (plain.depths, plain.hops) == ({}, {})
+
+
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [
@@ -72,6 +101,9 @@ def test_hardware_and_depths() -> None:
         ({"hardware.hbm.": 3}, "hardware.hbm. names no key: expected"),
         ({"hardware.dram.channels": 3}, "[dram] is not a section"),
         ({"depth.map.0": 0}, "depth.map.0 is 0: expected an integer of at least 1"),
+        ({"depth.map.0": True}, "depth.map.0 is True: expected an integer of at least 1"),
+        ({"depth.map.0": 1.5}, "depth.map.0 is 1.5: expected an integer of at least 1"),
+        ({"hop.map.0": "0+1"}, "hop.map.0 is '0+1': expected cycles forward and back"),
         ({"depth.mop.0": 1}, "mop"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from fabric import ConfigurationError, FabricError, grid
 from fabric.explore.study.opening import Asked, open_study, space_of
+from fabric.runs.options import Options
 
 PROGRAM = Path(__file__).parent / "program_of_points.py"
 
@@ -48,6 +49,27 @@ def test_program_file() -> None:
     assert study.fixed == {"rows": 32, "fault": None}
     assert study.minimize == ("cycles",)
     assert [str(each) for each in study.conditions] == ["flops <= 1000000"]
+
+
+def test_everything_asked(tmp_path: Path) -> None:
+    """Inputs, those held out, hardware and options of runs are those that were asked for."""
+    hardware = tmp_path / "hardware.toml"
+    study = open_study(
+        PROGRAM,
+        Asked(
+            vary=["tiles=1,2"],
+            over=["rows=2..8+2"],
+            hold_out=2,
+            hardware=hardware,
+            options=Options(mode="timing", depths={"map.0": 3}, livelock_cycles=77),
+            minimize=["mean:cycles", "worst:flops"],
+        ),
+    )
+    assert (study.over, study.hold_out, study.hardware) == (grid(rows=[2, 4, 6, 8]), 2, hardware)
+    assert (study.mode, study.depths, study.livelock_cycles) == ("timing", {"map.0": 3}, 77)
+    assert (study.minimize, study.name) == (("mean:cycles", "worst:flops"), PROGRAM.stem)
+    inputs = open_study(PROGRAM, Asked(over=["rows=2,4"]))
+    assert (len(inputs.space), list(inputs.space)) == (1, [{}])
 
 
 @pytest.mark.parametrize(

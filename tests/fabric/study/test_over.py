@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -307,6 +308,25 @@ def test_p95(count: int) -> None:
     expected = DEFINED["p95"](sorted(map(Fraction, values)))
     assert over_inputs("p95", values) == expected
     assert (over_inputs("p95", values) == max(values)) is (count < 20)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "values", "told"),
+    [
+        ("mean", [2, 4], "3"),
+        ("mean", [1, 2], "1.5"),
+        ("mean", [2**70, 2**70 + 2], f"{2**70 + 1}"),
+        ("mean", [0.1, 0.1, 0.1], "0.1"),
+        ("mean", [1, 3.0], "2.0"),
+        ("mean", [-math.inf, 3], "-inf"),
+        ("median", [9, 1, 5], "5"),
+        ("median", [9, 1, 5, 7], "6"),
+        ("median", [9, 1, 4, 7], "5.5"),
+    ],
+)
+def test_whole_numbers(statistic: str, values: list[float], told: str) -> None:
+    """What is whole stays so, with all of its digits; what is not is rounded once."""
+    assert repr(over_inputs(statistic, values)) == told
 
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=7), st.data())

@@ -228,6 +228,18 @@ class TestGoingOn:
         store.keep(run_point(study, study.point(0)))
         assert [each.index for each in Store(study, url).known()] == [3, 0]
 
+    def test_a_run_is_more_than_a_proof(self, url: str) -> None:
+        """Of another study, whether that is looked at before or after."""
+        study = _study()
+        store = Store(study, url)
+        store.keep(run_point(study, study.point(0)))
+        for name, index in (("a", 3), ("z", 4)):
+            other = _study(minimize=("flops",), name=name)
+            Store(other, url).keep(run_point(other, other.point(index)))
+            store.keep(_proved(study, index, by=0))
+        known = {each.index: each.status for each in Store(study, url).known()}
+        assert known == dict.fromkeys((0, 3, 4), "completed")
+
     def test_lost_points_are_tried_again_and_late_ones_where_they_get_more_time(
         self, url: str
     ) -> None:
@@ -251,6 +263,12 @@ class TestGoingOn:
         store.keep(replace(late, index=2, setting=study.space[2], executed={}))
         known = Store(study, url, timeout_seconds=2.0).known()
         assert known == [late]  # nobody knows what the other one had executed
+
+
+def test_what_it_is_called() -> None:
+    """As the study, in Optuna's dashboard too; one without a name has one there."""
+    assert Store(_study()).history.study_name == "tiles"
+    assert Store(_study(name="")).history.study_name == "study"
 
 
 class TestSeveralProcesses:

@@ -6,15 +6,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import replace
 from multiprocessing.popen_forkserver import Popen
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fabric import Outcome, Point, Study, grid
 from fabric.explore.study import workers as processes
 from fabric.explore.study.conducting import conduct
-from fabric.explore.study.evaluation import Job
+from fabric.explore.study.evaluation import Before, Job
 from fabric.explore.study.session import NotKept
 from fabric.explore.study.workers import LocalWorkers
 
@@ -174,6 +177,104 @@ def test_what_becomes_of_points_that_are_not_answered() -> None:
     assert str(processes.WorkerLost.with_exit_code(0)) == "exit status 0"
     with pytest.raises(KeyError):
         processes.unanswered(job, KeyError(), None)
+
+
+class Told:
+    """Two at a time, answered at once: of point ``n`` at least ``9 - n`` cycles are known."""
+
+    slots = 2
+
+    def __init__(self, lost: dict[int, Exception] | None = None) -> None:
+        self.ran: list[int] = []
+        self._lost = lost or {}
+
+    def look(self, job: Job) -> Future[Before]:
+        """Say what is known, or fail."""
+        found: Future[Before] = Future()
+        index = job.point.index
+        if index in self._lost:
+            found.set_exception(self._lost[index])
+        else:
+            executed = {"": "before"}
+            found.set_result(Before(index, {"cycles": 9 - index}, ("cycles",), executed=executed))
+        return found
+
+    def run(self, job: Job) -> Future[Outcome]:
+        """Come to nine cycles; one point says what was executed, and one is not answered."""
+        found: Future[Outcome] = Future()
+        point = job.point
+        self.ran.append(point.index)
+        outcome = Outcome(
+            index=point.index,
+            setting=point.setting,
+            status="completed",
+            numbers={"cycles": 9},
+            executed={"": "run"} if point.index == 3 else {},
+        )
+        if point.index == 2:
+            found.set_exception(TimeoutError())
+        else:
+            found.set_result(outcome)
+        return found
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+
+def test_how_a_study_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many points as there are workers are under way, the most promising ones first.
+
+    What was known before a point ran stays with its outcome.
+    """
+    times = iter([5.0, 7.5])
+    clock = SimpleNamespace(perf_counter=lambda: next(times))
+    monkeypatch.setattr("fabric.explore.study.conducting.time", clock)
+    study = replace(study_of(*"abcde"), minimize=("cycles",))
+    workers, far = Told(), []
+    result = conduct(
+        study,
+        workers,
+        NotKept(),
+        lambda session: far.append((len(workers.ran), len(session.outcomes))),
+        timeout_seconds=2.5,
+    )
+    assert workers.ran == [4, 3, 2, 1, 0]
+    assert far == [(2, 0), (4, 2), (5, 4), (5, 5)]
+    assert [each.index for each in result.outcomes] == list(range(5))
+    assert [each.status for each in result.outcomes] == [
+        "completed", "completed", "timeout", "completed", "completed",
+    ]  # fmt: skip
+    assert result.outcomes[2].reason == "took longer than 2.5 s"
+    assert [each.executed[""] for each in result.outcomes] == [
+        "before", "before", "before", "run", "before",
+    ]  # fmt: skip
+    assert all(each.bounds == {"cycles": 9 - each.index} for each in result.outcomes)
+    assert {each.exact for each in result.outcomes} == {("cycles",)}
+    assert (result.wall_seconds, result.interrupted, result.runs) == (2.5, False, ())
+
+
+def test_a_study_that_is_stopped_has_what_is_done() -> None:
+    """What had ended by then is known."""
+
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    study = replace(study_of(*"abcde"), minimize=("cycles",))
+    result = conduct(study, Told(), NotKept(), stop)
+    assert result.interrupted
+    assert [each.index for each in result.outcomes] == [3, 4]
+
+
+def test_points_that_cannot_be_looked_at() -> None:
+    """They are not run; a fault of ours is raised."""
+    study = replace(study_of(*"abcd"), minimize=("cycles",))
+    workers = Told({1: TimeoutError(), 3: processes.WorkerLost("gone")})
+    found = conduct(study, workers, NotKept(), lambda _: None, timeout_seconds=1.5).outcomes
+    assert workers.ran == [2, 0]
+    assert (found[1].status, found[1].reason) == ("timeout", "took longer than 1.5 s")
+    assert (found[3].status, found[3].reason) == ("lost", "its worker ended (gone)")
+    with pytest.raises(KeyError):
+        conduct(study, Told({1: KeyError()}), NotKept(), lambda _: None)
 
 
 @pytest.mark.exhaustive

@@ -257,3 +257,20 @@ def test_texts() -> None:
     assert setting_names(zipped(a=("x/1.npz", "x/2.npz"), b=(1, True))) == [
         "a=1.npz, b=1", "a=2.npz, b=true",
     ]  # fmt: skip
+
+
+def test_nothing_at_all() -> None:
+    """Zero is less than a half, on the front, in the answer, and on the input held out."""
+    found = over_two((0, 0.5), (0.5, 0))
+    assert answer(found).startswith(
+        "2 of 2 points are on the front; least mean cycles: 0 with size=10;"
+    )
+    assert [row[2] for row in best_table(found).rows] == [0, 0.5]
+    assert next(iter(caveats(found))) == (
+        "On the 1 input held out, point 0 has mean cycles 0.5 instead of 0; of the front, point 1 "
+        "has the least there: 0."
+    )
+    assert [row[3:6] for row in held_out_table(found).rows if row[2] == "mean cycles"] == [
+        (0, 0.5, ""),
+        (0.5, 0, "0.0000"),
+    ]

@@ -109,6 +109,41 @@ def test_names(tmp_path: Path) -> None:
         assert row["index"] == outcome.index
 
 
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([True, False, None], "BOOLEAN"),
+        ([True, 1], "VARCHAR"),
+        ([2**63 - 1, 1 - 2**63], "BIGINT"),
+        ([1, 2**63], "DECIMAL(38, 0)"),
+        ([-(10**38) + 1], "DECIMAL(38, 0)"),
+        ([1, -(10**38)], "VARCHAR"),
+        ([1, 1.5, None], "DOUBLE"),
+        ([2**53, 2**126, 1.5], "DOUBLE"),
+        ([2**53 + 1, 1.5], "VARCHAR"),
+        ([2**127, 1.5], "VARCHAR"),
+        ([1, "1"], "VARCHAR"),
+        ([None], "VARCHAR"),
+    ],
+)
+def test_narrowest(values: list[Any], kind: str) -> None:
+    """A column has the narrowest type that holds all of its values exactly."""
+    study = Study(
+        program=Path("x.py"), space=grid({"index": range(len(values)), "axis.index": (1,)})
+    )
+    outcomes = tuple(
+        Outcome(index=n, setting=study.space[n], status="completed", numbers={"extra.x": value})
+        for n, value in enumerate(values)
+    )
+    found = {
+        name: (kind, column) for name, kind, column in columns_of(StudyResult(study, outcomes))
+    }
+    texts = [None if each is None else str(each).lower() for each in values]
+    assert found["extra.x"] == (kind, texts if kind == "VARCHAR" else values)
+    assert found["axis.index"] == found["index"] == ("BIGINT", list(range(len(values))))
+    assert found["axis.axis.index"] == ("BIGINT", [1] * len(values))
+
+
 VALUES = st.one_of(
     st.integers(-(2**80), 2**80),
     st.floats(),

@@ -83,7 +83,11 @@ def test_numbers_that_have_no_logarithm(value: int) -> None:
     """They stand where they are; an input may be called anything."""
     ((title, (cell,)),) = _balances(value, 4)
     assert title == f"balance with each input, {value} to 4"
-    assert [each.tag for each in ET.fromstring(cell)] == ["path", "path", "circle"]
+    least, most, middle = ET.fromstring(cell)
+    assert [each.tag for each in (least, most, middle)] == ["path", "path", "circle"]
+    # 160 wide, with a margin of 4: the median is halfway.
+    assert [least.get("d"), most.get("d")] == ["M4.0 2V11", "M156.0 2V11"]
+    assert (middle.get("cx"), middle.get("cy"), middle.get("r")) == ("80.0", "6.5", "2.5")
 
 
 def test_what_is_the_same_with_every_input_has_none() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,19 @@ def test_line(terminal: Console) -> None:
     assert "60/200 points, 6 proved away, 44 failed" in text
     assert "remaining 0:" in text
     assert text.endswith("\x1b[2K")
+
+
+@pytest.mark.parametrize(("later", "told"), [(0.0625, "1/200"), (0.1, "2/200")])
+def test_not_too_often(later: float, told: str, terminal: Console) -> None:
+    """What is shown is shown for a tenth of a second at least."""
+    seconds = [0.0]
+    now = session("tiles", ["completed"])
+    with Watch(terminal, seconds=lambda: seconds[0]) as watch:
+        watch(now)
+        now.tell(Outcome(index=1, setting={"a": 1}, status="deadlock"))
+        seconds[0] = later
+        watch(now)
+    assert re.findall(r"\d/200 points", written(terminal))[-1] == f"{told} points"
 
 
 def test_over_inputs(terminal: Console) -> None:
