@@ -140,6 +140,27 @@ def test_what_is_below_a_step_is_known(way: str, step: float) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("rows", [1, 64])
+def test_what_ties_explain(form: str, rows: int) -> None:
+    """An element and a row of what may be off by a step, and of all the part that ties make."""
+    shape = rows, 64
+    with Program("blocks", mode="functional") as program:
+        loaded = LinearOffChipLoad(Tensor(shape, dtype="float32"), tile=shape)()
+        LinearOffChipStore("y")(Map(AsType(form))(Map(Add())(loaded, loaded)))
+    program.expect(y=lambda: np.ones(shape))
+    (output,) = judged(program, {"y": np.ones(shape, np.float32)}).outputs
+
+    # From 448, the largest element of that type, to the least with the next scale it is a seventh.
+    step = 1 / 7 if form == "mxfp8_e4m3" else STEPS[form]
+    assert (2.0, 2.0**-19, pytest.approx(step)) == (output.roundings, output.unit, output.step)
+    noise = 2.0**-19 * 2**0.5
+    share = min(1, 32 * (1 / (64 * rows) + 0.25 * noise / (step / 2)))
+    assert output.bounds == pytest.approx(
+        (3.5 * noise + 1.5 * step, 1.25 * noise + step, 0.6 * noise + share**0.5 * step), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("rows", [64, pytest.param(1024, marks=pytest.mark.deep)])
 def test_more_rows_explain_less(form: str, rows: int) -> None:
     """Of 1024 rows a bias of 5 % is refused in every type, of 64 in all but MXFP4."""
