@@ -173,7 +173,9 @@ def _warned(
     *channels: tuple[tuple[Any, ...], Any, int], **bound: Any,
 ) -> tuple[str, ...]:  # fmt: skip
     """Return the warnings about loads, stores, room, FLOPs, and channels by what they carried."""
-    program = SimpleNamespace(**{"sizes": {}, "totals": {}, "absorbed": {}, "mixtures": {}, **bound})
+    program = SimpleNamespace(
+        **{"sizes": {}, "totals": {}, "absorbed": {}, "mixtures": {}, **bound}
+    )
     edges = _streams(*(shape for shape, *_ in channels))
     plan: Any = SimpleNamespace(
         program=program, edges=edges, nodes=[SimpleNamespace(inputs=_streams((1,)))]

@@ -395,7 +395,9 @@ def test_what_is_held() -> None:
         True,
         *[False] * 25,
     ]
-    held = [Held(3 + at, each, at % 2, 10 * at, None if at else 4) for at, each in enumerate(values)]
+    held = [
+        Held(3 + at, each, at % 2, 10 * at, None if at else 4) for at, each in enumerate(values)
+    ]
     run.held = lambda _: tuple(held)
 
     lines = _printed(print_channel, run, "c1")

@@ -147,7 +147,9 @@ def test_who_expects_rounds_too(
 ) -> None:
     """What is expected in a narrow type was rounded as often; an exact run by itself is not."""
     program = storing()
-    kinds = [np.dtype(np.float64) if each is None else dtype_named(each) for each in (stored, wanted)]
+    kinds = [
+        np.dtype(np.float64) if each is None else dtype_named(each) for each in (stored, wanted)
+    ]
     program.expect(y=lambda: np.ones((2, 32)).astype(kinds[1]))
     found = {"y": np.ones((2, 32)).astype(kinds[0])}
     verification = verify(elaborate(program), found, {}, exact=exact)
@@ -189,7 +191,9 @@ def _used(found: Array, wanted: Array, bounds: Errors, least: float) -> tuple[Er
 
 
 @pytest.mark.parametrize("name", ["float16", "float8_e4m3"])
-@pytest.mark.parametrize("shape", [(), (5,), (9, 3), (2, 11, 3), (33, 1), (5, 15), (4, 16), (7, 20)])
+@pytest.mark.parametrize(
+    "shape", [(), (5,), (9, 3), (2, 11, 3), (33, 1), (5, 15), (4, 16), (7, 20)]
+)
 def test_errors_of_rows_and_of_all(shape: tuple[int, ...], name: str) -> None:
     """Short rows share an error and a least scale, and the largest error of the worst is shown."""
     random = np.random.default_rng(len(shape))

@@ -12,6 +12,7 @@ import pytest
 from fabric import Program, dtype_named, simulate
 from fabric.graph.values.block_scaled import blocks_of, numbers_of
 from fabric.graph.wiring.elaborate import elaborate
+from fabric.runs.expected_tiles import Roundings, roundings_of
 from fabric.runs.verify import verify
 from operators import (
     Add,
@@ -137,6 +138,30 @@ def test_what_is_below_a_step_is_known(way: str, step: float) -> None:
     for name in BELOW_A_STEP[way, step]:
         forms = [form for form in FORMATS if STEPS[form] == step]
         assert not all(each for form in forms for each in refused(name, form, way))
+
+
+def test_ways() -> None:
+    """Numbers have what the worst of their ways has; integers round nothing, nor does a store."""
+    with Program("ways", mode="functional") as program:
+        whole = LinearOffChipLoad(Tensor((32, 32), dtype="int32"), tile=(32, 32), name="whole")()
+        wide = LinearOffChipLoad(Tensor((32, 32), dtype="float32"), tile=(32, 32), name="wide")()
+        blocks = LinearOffChipLoad(Tensor((32, 32), dtype="mxfp4"), tile=(32, 32), name="blocks")()
+        LinearOffChipStore("i", name="counts")(Map(Add(), name="twice")(whole, whole))
+        once = Map(AsType("bfloat16"), name="once")(wide)
+        both = Map(Matmul(), name="both")(once, Map(AsType("bfloat16"), name="read")(blocks))
+        LinearOffChipStore("y", name="kept")(Map(AsType("float16"), name="narrow")(both))
+    found = {node.name: each for node, each in roundings_of(elaborate(program)).items()}
+    exact, wide_unit, unit = Roundings(0.0, 0.0), 2.0**-19, 2.0**-7
+    two = 1 + (wide_unit / unit) ** 2
+    last = two + 1 + (2.0**-10 / unit) ** 2
+    assert found == {
+        **dict.fromkeys(("whole", "broadcast_whole_0", "twice", "counts", "blocks"), exact),
+        "wide": Roundings(wide_unit, 1.0),
+        "once": Roundings(unit, two),
+        "read": Roundings(unit, 1.0),
+        "both": Roundings(unit, two + 1),
+        **dict.fromkeys(("narrow", "kept"), Roundings(unit, last)),
+    }
 
 
 @pytest.mark.parametrize("form", FORMATS)
