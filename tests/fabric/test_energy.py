@@ -438,7 +438,7 @@ class TestCost:
             stands_for_runs=3, joules=1.5, spent=(Spending("hbm", 1.0, "bytes", 4.0), fifo),
         )  # fmt: skip
         parts = CostPart("a", 1, 0, 0.5, None), CostPart("b", 3, 7, 0.5, 1.5)
-        priced = {"hbm": 14.0, "fifo": 1.5}
+        priced: dict[str, float | None] = {"hbm": 14.0, "fifo": 1.5}
         assert Cost.of(one, other) == Cost(parts, 21, 35, 42, 56, 2.0, None, priced, None, None)
         assert Cost.of(other).joules_by_cause == {"hbm": 12.0, "fifo": 1.5}
         assert Cost.of(replace(other, spent=())).joules_by_cause is None

@@ -157,7 +157,7 @@ def test_learned_by_hand() -> None:
     plan: Any = SimpleNamespace(program=program, edges=edges, nodes=nodes)
     state: Any = SimpleNamespace(channels=[SimpleNamespace(taken=taken) for _, taken in carried])
 
-    sizes = {
+    sizes: dict[Symbol, int | Fraction] = {
         a: 3, b: 2, c: 1, d: 7, e: 0, f: 0, g: 2, h: Fraction(5, 2), k: 0, m: 5, n: 4, q: 4, r: 2,
         s: 5, u: 9, v: 1,
     }  # fmt: skip

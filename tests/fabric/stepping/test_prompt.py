@@ -384,6 +384,7 @@ def test_many_units() -> None:
 def test_what_is_held() -> None:
     """Thirty elements are told of, tiles with four digits, and thirty tiles of a buffer."""
     run, float32 = _by_hand(), np.dtype(np.float32)
+    nowhere: Any = None
     third = Tile(1, 2, dtype_named("bfloat16"), np.array([[1 / 3, 2.0]], dtype_named("bfloat16")))
     tiles = [Tile(1, 1, float32, np.array([[number]], float32)) for number in range(31)]
     values: list[object] = [
@@ -391,7 +392,7 @@ def test_what_is_held() -> None:
         Tile(1, 2, np.dtype(np.uint8), np.array([[7, 8]], np.uint8)),
         Tile(1, 2, np.dtype(bool), np.array([[True, False]])),
         Tile(2, 3, float32),
-        BufferReference([(tile, 0) for tile in tiles], 1, Any),
+        BufferReference([(tile, 0) for tile in tiles], 1, nowhere),
         True,
         *[False] * 25,
     ]
