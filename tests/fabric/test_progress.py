@@ -47,8 +47,9 @@ async def test_line() -> None:
     assert expected in written
 
 
-async def test_rate_of_the_last_ten() -> None:
+async def test_rate_of_the_last_ten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of twelve snapshots, half a second each, the rate is taken over the last ten."""
+    monkeypatch.setattr("fabric.messages.terminal.standard_error._REFRESH_SECONDS", 0)
     written = await shown([Snapshot(90 * number**2, 0, 1, 0) for number in range(12)])
 
     # From cycle 90 * 4 to 90 * 121 in four and a half seconds.
