@@ -17,7 +17,8 @@ __all__ = ["channels", "matching", "parameters", "runs"]
 
 def runs(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete a run folder with a trace: those in ``logs``, or below what is typed."""
-    below = Path(typed).parent if "/" in typed else Path("logs")
+    # Behind `logs/` nothing is typed yet: that folder is meant, not the one that it is in.
+    below = Path(f"{typed.rpartition('/')[0]}/") if "/" in typed else Path("logs")
     found = [str(trace.parent) for trace in sorted(below.glob("*/trace"))]
     # Where none is meant, the shell offers folders.
     return matching(found, typed) or [CompletionItem(typed, type="dir")]

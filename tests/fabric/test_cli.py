@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import io
 import json
 import os
 import pty
@@ -13,11 +15,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
+import fabric.runs.execution
 import fabric.runs.simulation
 from fabric.analysis.trace.opened import Trace
 from fabric.runs.report import Report
@@ -118,6 +122,28 @@ class TestRun:
         ]
         assert output.err.splitlines()[-1] == "log in logs/small-1"
         assert Path("logs/small-1/events.jsonl").is_file()
+
+    def test_how_fast(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The seconds of the run, and its 31 cycles over these; none of a run that was held."""
+        ticks = iter((10.0, 12.5, 10.0, 12.5))
+        monkeypatch.setattr(
+            fabric.runs.execution, "time", SimpleNamespace(perf_counter=lambda: next(ticks))
+        )
+        told = Output(capsys, "run", PROGRAM).err
+        assert told.splitlines()[0] == "2.50 s, 12 cycles per second"
+        monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+        assert "per second" not in Output(capsys, "run", PROGRAM, "--break-at", "3").err
+
+    def test_collector(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Garbage is looked for seldom while a command runs."""
+        before = gc.get_threshold()
+        try:
+            Output(capsys, "--version")
+            assert gc.get_threshold()[:2] == (500_000, 50)
+        finally:
+            gc.set_threshold(*before)
 
     def test_one_program_one_text(self, capsys: pytest.CaptureFixture[str]) -> None:
         """Two runs print the same, byte for byte; nothing in it is for a terminal, no padding."""

@@ -37,6 +37,8 @@ from fabric.extend import (
 )
 from fabric.graph.hardware.latency import Hop
 from fabric.graph.loading.program_file import load_program
+from fabric.runs.cost import CostPart
+from fabric.runs.pricing import Spending
 from operators import (
     Add,
     Bufferize,
@@ -423,6 +425,23 @@ class TestCost:
         assert [(24, layer.cycles), (1, head.cycles)] == [
             (each["runs"], each["cycles"]) for each in cost.as_json()["parts"]
         ]
+
+    def test_by_hand(self) -> None:
+        """A run that says no number stands for itself; what a part has nothing of is nothing."""
+        one = Report(
+            program="", name="a", status="completed", cycles=0, off_chip_traffic_bytes=2,
+            hbm_bytes_moved=3, flops=5, seconds=0.5, spent=(Spending("hbm", 1.0, "bytes", 2.0),),
+        )  # fmt: skip
+        fifo = Spending("fifo", 1.0, "bytes", 0.5)
+        other = replace(
+            one, name="b", cycles=7, off_chip_traffic_bytes=11, hbm_bytes_moved=13, flops=17,
+            stands_for_runs=3, joules=1.5, spent=(Spending("hbm", 1.0, "bytes", 4.0), fifo),
+        )  # fmt: skip
+        parts = CostPart("a", 1, 0, 0.5, None), CostPart("b", 3, 7, 0.5, 1.5)
+        priced: dict[str, float | None] = {"hbm": 14.0, "fifo": 1.5}
+        assert Cost.of(one, other) == Cost(parts, 21, 35, 42, 56, 2.0, None, priced, None, None)
+        assert Cost.of(other).joules_by_cause == {"hbm": 12.0, "fifo": 1.5}
+        assert Cost.of(replace(other, spent=())).joules_by_cause is None
 
     def test_open(self) -> None:
         """A part without a clock leaves the seconds open, one without prices the joules."""

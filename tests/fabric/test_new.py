@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fabric.shell import completing
 from fabric.shell.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -141,3 +144,45 @@ def test_completion(words: str, completed: str, tmp_path: Path) -> None:
     assert completed in (found.stdout.splitlines() or [""])
     source = python(tmp_path, "-c", code, _STEP_FABRIC_COMPLETE="bash_source")
     assert "complete -o nosort -F _step_fabric_completion step-fabric" in source.stdout
+
+
+def test_what_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Channels of the run that is named, or else of the last of the program; what build takes."""
+    monkeypatch.chdir(tmp_path)
+    runs = (
+        ("a-1", 100, "p.py", ("x.0 -> y.1", "x.0 -> z.0")), ("a-2", 300, "p.py", ("w.0 -> y.2",)),
+        ("a-3", 200, "p.py", ("v.0 -> y.3",)), ("b-1", 400, "q.py", ("v.0 -> y.4",)),
+    )  # fmt: skip
+    for name, seconds, program, names in runs:
+        folder = tmp_path / "logs" / name
+        (folder / "trace").mkdir(parents=True)
+        (folder / "report.json").write_text(json.dumps({"program": program}), encoding="utf-8")
+        file = folder / "counters.json"
+        file.write_text(json.dumps({"channels": [{"name": each} for each in names]}), "utf-8")
+        os.utime(file, (seconds, seconds))
+    text = "def other(d): ...\ndef build(a, b=1, *, c=2):\n  def build(e): ...\nx = 1\n"
+    (tmp_path / "p.py").write_text(text, encoding="utf-8")
+    (tmp_path / "wrong.py").write_text("def build(:", encoding="utf-8")
+    given: Any = None
+
+    def offered(complete: Any, words: str, typed: str = "") -> list[str]:
+        monkeypatch.setenv("COMP_WORDS", words)
+        return [each.value for each in complete(given, given, typed)]
+
+    assert ["y.2="] == offered(completing.channels, "run p.py --depth")
+    assert ["y.4="] == offered(completing.channels, "run q.py --depth", "y")
+    assert [] == offered(completing.channels, "run q.py --depth", "z")
+    assert [] == offered(completing.channels, "run r.py --depth")
+    assert ["y.1=", "z.0="] == offered(completing.channels, "trace what-if logs logs/a-1 --depth")
+    for damaged in ("[]", "{"):
+        (tmp_path / "logs" / "a-2" / "report.json").write_text(damaged, encoding="utf-8")
+        assert ["y.3="] == offered(completing.channels, "run p.py --depth")
+    assert ["a=", "b=", "c="] == offered(completing.parameters, "run p.py x.py -p")
+    assert ["b="] == offered(completing.parameters, "run p.py -p", "b")
+    for words in ("run", "run none.py -p", "run wrong.py -p"):
+        assert [] == offered(completing.parameters, words)
+    every = ["logs/a-1", "logs/a-2", "logs/a-3", "logs/b-1"]
+    assert every == offered(completing.runs, "") == offered(completing.runs, "", "logs/")
+    assert every[3:] == offered(completing.runs, "", "logs/b")
+    (nowhere,) = completing.runs(given, given, "in/x")
+    assert ("in/x", "dir") == (nowhere.value, nowhere.type)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from fractions import Fraction
@@ -42,7 +43,15 @@ from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.execution import Execution
 from fabric.runs.options import Options, Settings
 from fabric.shell.cli import main
-from fabric.shell.commands.options import OF_RUNS, factors, sizes
+from fabric.shell.commands.options import (
+    OF_RUNS,
+    depth_option,
+    factors,
+    hold_out_option,
+    links_factor,
+    pieces_option,
+    sizes,
+)
 from fabric.timing.network import Site
 from tests.fabric.sizing.networks import network, program_of, shape
 from tests.fabric.test_magic import Shell
@@ -152,6 +161,44 @@ def test_numbers_of_options() -> None:
         for name in ("a", ""):
             with pytest.raises(click.BadParameter, match="expected NAME=VALUE"):
                 read(context, option, (f"{name}={wrong if name else 1}",))
+
+
+def test_limits_of_options() -> None:
+    """What is as much as can be read is taken, and one more is refused, as nothing is."""
+
+    def read(option: Callable[[Any], Any], *words: str) -> dict[str, Any]:
+        command = click.command("c")(option(lambda **given: given))
+        found: dict[str, Any] = command.main(list(words), standalone_mode=False)
+        return found
+
+    links = click.option("--links", metavar="FACTORx", default="1x", callback=links_factor)
+    most, nine = "9" * 999, "9" * 9
+    taken: tuple[tuple[Callable[[Any], Any], tuple[str, ...], object], ...] = (
+        (
+            depth_option(""),
+            ("--depth", "a.0=1", "--depth", f"b={most}"),
+            {"a.0": 1, "b": int(most)},
+        ),
+        (pieces_option, (), None),
+        (pieces_option, ("--pieces", "16x8"), (16, 8)),
+        (pieces_option, ("--pieces", f"{nine}x{nine}"), (int(nine), int(nine))),
+        (links, (), 1.0),
+        (links, ("--links", "0.5x"), 0.5),
+        (links, ("--links", "unlimited"), math.inf),
+        (hold_out_option(""), (), 0),
+        (hold_out_option(""), ("--hold-out", "0"), 0),
+    )
+    for option, words, expected in taken:
+        assert [expected] == list(read(option, *words).values())
+    for refused, name, texts in (
+        (depth_option(""), "--depth", (f"b={most}9", "b=0")),
+        (pieces_option, "--pieces", (f"{nine}x{nine}9", "x8", "8x", "8", "")),
+        (links, "--links", ("0x", "2", "")),
+        (hold_out_option(""), "--hold-out", ("-1",)),
+    ):
+        for text in texts:
+            with pytest.raises(click.BadParameter):
+                read(refused, name, text)
 
 
 def test_every_option_is_tried() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from itertools import count
 
 import pytest
 import trio
 from rich.console import Console
 
+from fabric import simulate
 from fabric.messages.terminal.standard_error import Progress, Snapshot
+from tests.fabric.small_program import build
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -42,6 +45,34 @@ async def test_line() -> None:
 
     expected = "cycle 1,000,000, 2,000,000 cycles/s, 123,456 elements, 4 running, 12 waiting"
     assert expected in written
+
+
+async def test_rate_of_the_last_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of twelve snapshots, half a second each, the rate is taken over the last ten."""
+    monkeypatch.setattr("fabric.messages.terminal.standard_error._REFRESH_SECONDS", 0)
+    written = await shown([Snapshot(90 * number**2, 0, 1, 0) for number in range(12)])
+
+    # From cycle 90 * 4 to 90 * 121 in four and a half seconds.
+    assert "cycle 10,890, 2,340 cycles/s, " in written
+
+
+def test_of_a_run() -> None:
+    """Cycles and elements only grow, and so does the number of tasks that have ended."""
+    seen: list[Snapshot] = []
+
+    class Watching:
+        async def run(self, snapshot: Callable[[], Snapshot]) -> None:
+            while True:
+                seen.append(snapshot())
+                await trio.lowlevel.checkpoint()
+
+    report = simulate(build(), engine="tasks", progress=Watching())
+    going = [each.running + each.waiting for each in seen]
+    for rows in ([each.cycle for each in seen], [each.elements for each in seen]):
+        assert rows == sorted(rows)
+    assert going == sorted(going, reverse=True)
+    assert 2 == going[0]
+    assert (Snapshot(31, 3, 0, 0), 31) == (seen[-1], report.cycles)
 
 
 async def test_rate_of_first_snapshot() -> None:

@@ -478,3 +478,24 @@ class TestFamilies:
         names = [line[0] for line in self._folded(unfold=True) if line and "load" in line[0]]
 
         assert ["load_1", "load_4", "load_2", "load_0"] == names
+
+    def test_beside_single_units(self) -> None:
+        """Who is alone has no least and no most; of few families it is said how many are shown."""
+        loads = tuple(
+            replace(unit(f"load_{number}", 11, number, busy=busy, full=100), operator="Load")
+            for number, busy in enumerate((40, 60, 20, 120))
+        )
+        others = (unit("sum", 14, 9, busy=500, credit=700), unit("relay", 15, 3))
+        lines = text(replace(COMPLETED, units=(*loads, *others))).splitlines()
+
+        assert [line.rstrip() for line in lines[-9:]] == [
+            "Busiest families, 2 of 3, of 6 units; % of all cycles, of the median unit",
+            "unit       units  least  most  busy  full  credit  idle  elements  wired at",
+            "sum            1               25.0   0.0    35.0  40.0         9  small.py:14",
+            "load_0..3      4    1.0   6.0   2.0   5.0     0.0  93.0         0  small.py:11",
+            "",
+            "Most stalled families, 2 of 3, of 6 units; % of all cycles, of the median unit",
+            "unit       units  least  most  busy  full  credit  idle  elements  wired at",
+            "sum            1               25.0   0.0    35.0  40.0         9  small.py:14",
+            "load_0..3      4    5.0   5.0   3.0   5.0     0.0  92.0         1  small.py:11",
+        ]

@@ -252,8 +252,8 @@ def test_who_took_part() -> None:
 
     assert [True] * 4 == [unit(**{name: 1}).took_part for name in names]
     assert not unit(**dict.fromkeys(others, 1)).took_part
-    waits = {"empty_cycles": 1, "full_cycles": 2, "credit_cycles": 4, "hbm_cycles": 8}
-    assert 31 == unit(**waits, capacity_cycles=16, busy_cycles=32, idle_cycles=64).stalled_cycles
+    waits = {"empty_cycles": 1, "full_cycles": 3, "credit_cycles": 9, "hbm_cycles": 27}
+    assert 121 == unit(**waits, capacity_cycles=81, busy_cycles=5, idle_cycles=6).stalled_cycles
 
 
 @pytest.mark.parametrize("at_most", [True, False])

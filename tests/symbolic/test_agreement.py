@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ from typing_extensions import override
 
 from fabric import Program, Stream, StreamType, simulate
 from fabric.extend import BoolType, Costs
+from fabric.graph.values.expression import Symbol
+from fabric.runs.comparison import Measured, compare, measured_sizes
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Partition, Selectors
 from tests.fabric.scripted import Charge, Ticks
 from tests.profiles import spread
@@ -124,3 +128,111 @@ class TestFaults:
         report = simulate(program)
 
         assert ("the program binds D_route[1] to 2, but the run had 1",) == report.warnings
+
+
+def _streams(*shapes: tuple[Any, ...]) -> list[Any]:
+    return [SimpleNamespace(type=SimpleNamespace(shape=shape, value=None)) for shape in shapes]
+
+
+def test_learned_by_hand() -> None:
+    """Sizes follow from what channels carried, then from what is assumed, then by a guess."""
+    a, b, c, d, e, f, g, h, k, m, n, q, r, s, u, v, w = map(Symbol, "abcdefghkmnqrsuvw")
+    carried: list[tuple[tuple[Any, ...], int]] = [
+        ((a, b), 6), ((n, 3), 12), ((n, m), 20), ((c, d), 7), ((e,), 0), ((e, f), 0), ((g,), 2),
+        ((g, h), 5), ((q, r), 8), ((k + 1,), 3), ((4,), 4),
+    ]  # fmt: skip
+    edges = []
+    for shape, _ in carried:
+        claims = [None] * (shape == (q, r))
+        (stream,) = _streams((q, 2) if claims else shape)
+        stream.shape = stream.type.shape
+        consumer = SimpleNamespace(inputs=[stream])
+        edges.append(SimpleNamespace(type=stream.type, consumer=consumer, input=0, claims=claims))
+        if claims:
+            edges[-1].type = _streams(shape)[0].type
+    program = SimpleNamespace(
+        sizes={b: 2, u: 9, n: 3}, absorbed={v: c}, mixtures={}, renewed={s: n + 1, w: Symbol("x")}
+    )
+    nodes = [SimpleNamespace(inputs=_streams((e, f)), outputs=_streams((u,), (k + 1,)))]
+    plan: Any = SimpleNamespace(program=program, edges=edges, nodes=nodes)
+    state: Any = SimpleNamespace(channels=[SimpleNamespace(taken=taken) for _, taken in carried])
+
+    sizes: dict[Symbol, int | Fraction] = {
+        a: 3, b: 2, c: 1, d: 7, e: 0, f: 0, g: 2, h: Fraction(5, 2), k: 0, m: 5, n: 4, q: 4, r: 2,
+        s: 5, u: 9, v: 1,
+    }  # fmt: skip
+    measured = measured_sizes(plan, state)
+    assert Measured(sizes, frozenset({a, b, c, d, s, v}), frozenset({e, g, h, m, n, q, r})) == (
+        measured
+    )
+    assert (Fraction, int) == (type(measured.sizes[h]), type(measured.sizes[m]))
+
+
+def _warned(
+    expected: tuple[Any, int, int, Any], used: tuple[int, int, int, int], measured: Measured,
+    *channels: tuple[tuple[Any, ...], Any, int], **bound: Any,
+) -> tuple[str, ...]:  # fmt: skip
+    """Return the warnings about loads, stores, room, FLOPs, and channels by what they carried."""
+    program = SimpleNamespace(
+        **{"sizes": {}, "totals": {}, "absorbed": {}, "mixtures": {}, **bound}
+    )
+    edges = _streams(*(shape for shape, *_ in channels))
+    plan: Any = SimpleNamespace(
+        program=program, edges=edges, nodes=[SimpleNamespace(inputs=_streams((1,)))]
+    )
+    loads, stores, room, flops = expected
+    metrics: Any = SimpleNamespace(
+        paper=SimpleNamespace(load_bytes=loads, store_bytes=stores, on_chip_bytes=room),
+        flops=flops,
+        carried=[SimpleNamespace(count=count) for _, count, _ in channels],
+    )
+    memories: Any = SimpleNamespace(
+        loaded_bytes=used[0], stored_bytes=used[1], on_chip_peak_bytes=used[2]
+    )
+    taken = [
+        SimpleNamespace(name=f"c{number}", taken=each) for number, (*_, each) in enumerate(channels)
+    ]
+    state: Any = SimpleNamespace(flops=used[3], channels=taken)
+    found = compare(plan, state, memories, measured, metrics)
+    assert tuple(-(-count // 1) for _, count, _ in channels) == found.channel_elements
+    assert 4 - isinstance(loads, Symbol) == len(found.totals)
+    return found.warnings
+
+
+def test_differences_by_hand() -> None:
+    """What is told of sums and channels, and what means of ragged sizes or a guess explain."""
+    g, k, m, n, r, t = map(Symbol, ("g", "k", "m", "n", "r~", "t~"))
+    fault = ": this is a fault of the fabric, or of an operator's "
+    costs = (
+        f"off-chip loads, bytes: 1,024 measured, 1,000 expected{fault}costs",
+        f"FLOPs: 6 measured, 7 expected{fault}costs",
+    )
+    room = "on-chip bytes at the peak: 1,001, more than the requirement of 1,000: "
+    buffers = f"{room}more than two buffers of an operator were alive"
+    means = f"{room}it counts ragged sizes with their mean"
+    known = Measured({n: 4, m: 5, k: 2_000, r: Fraction(5, 2)}, frozenset(), frozenset({m, k, r}))
+    sums = (1_000, 64, 1_000, 7), (1_024, 64, 1_001, 6)
+    plain: list[tuple[tuple[Any, ...], Any, int]] = [
+        ((3,), 3_000, 2_000), ((r,), Fraction(5, 2), 3), ((m, k), 0, 4), ((0,), 0, 1), ((m,), 1, 2),
+        ((r, 2), 5, 6),
+    ]  # fmt: skip
+    told = (
+        f"c0: 2,000 elements measured, 3,000 expected{fault}shapes",
+        f"c3: 1 element measured, 0 expected{fault}shapes",
+        f"c4: 2 elements measured, 1 expected{fault}shapes",
+        f"c5: 6 elements measured, 5 expected{fault}shapes",
+    )
+    assert (costs[0], costs[1], buffers, *told) == _warned(*sums, known, *plain)
+    assert (means, *told) == _warned(*sums, known, *plain, ((r, t), 6, 7))
+    guessed = known._replace(guessed=frozenset({g}))
+    assert (means, *told) == _warned(*sums, guessed, *plain, ((g,), 6, 7))
+    assert (buffers,) == _warned((g, 64, 1_000, 6), (1, 64, 1_001, 6), known)
+    assert () == _warned((1, 2, 3, 4), (1, 2, 3, 4), known)
+    assert (
+        "the program binds k to 1,500, but the run had 2,000",
+        "the program binds r~ to 3, but the run had 5/2",
+        "the program binds k + m to 1,000, but the run had 2,005",
+    ) == _warned(
+        (1, 2, 3, 4), (1, 2, 3, 4), known, sizes={n: 7, m: 5, k: 1_500, r: 3},
+        totals={m + k: 1_000, n + k: 9, m + 1: 6},
+    )  # fmt: skip

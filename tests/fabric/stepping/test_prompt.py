@@ -4,15 +4,41 @@ from __future__ import annotations
 
 import io
 import signal
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
+from rich.console import Console
 from typing_extensions import override
 
+from fabric import Tile, dtype_named
+from fabric.graph.values.value import BufferReference
+from fabric.messages.telling.causes import Operation
 from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.place import Place
 from fabric.runs.stepped import SteppedRun
 from fabric.shell.cli import main
-from fabric.shell.prompt import Break, Prompt
+from fabric.shell.prompt import (
+    Break,
+    Prompt,
+    print_channel,
+    print_channels,
+    print_tile,
+    print_unit,
+    print_where,
+)
+from fabric.timing.state.run_state import (
+    ChannelState,
+    OnChipState,
+    RunState,
+    UnitState,
+    WaitState,
+)
+from fabric.timing.stepping.ledger import Held
 
 SMALL = str(Path(__file__).parents[1] / "small_program.py")
 
@@ -275,3 +301,140 @@ def test_interrupted_twice(
     assert 130 == status
     assert "quit leaves" not in out
     assert "closed" not in out + err
+
+
+def _unit(
+    number: int, name: str, cycle: int, wait: Operation | None = None, *channels: int
+) -> UnitState:
+    waits = None if wait is None else WaitState(wait, channels, cycle, True, None)
+    return UnitState(
+        number, name, "Map", "compute", Place("in/p.py", number + 1), 8, cycle, name == "e", waits,
+        2, 3, 5, None,
+    )  # fmt: skip
+
+
+def _channel(number: int, ends: tuple[int, int], held: int, name: str = "") -> ChannelState:
+    return ChannelState(
+        number, name or f"c{number}", "", *ends, "tile", 4, 1, 1, held, 300 + number, 200 + number,
+        number, 70 if number == 1 else None, None, None, 2, number + 1, 20, 30, 0,
+    )  # fmt: skip
+
+
+def _by_hand() -> Any:
+    """Return a run of eight units in cycle 50, two of which work and one of which has ended."""
+    receive, reach = Operation.RECEIVE, Operation.REACH
+    units = (
+        _unit(0, "a", 5), _unit(1, "b", 9), _unit(2, "c", 20, receive, 0, 1, 2, 3),
+        _unit(3, "d", 30, Operation.SEND, 4), _unit(4, "t", 25, reach), _unit(5, "e", 40),
+        _unit(6, "m", 7, receive, 0, 1, 2), _unit(7, "h", 45, Operation.OFF_CHIP),
+    )  # fmt: skip
+    ends = ((0, 2), (1, 2), (3, 2), (4, 2), (3, 5))
+    channels = tuple(map(_channel, range(5), ends, (1, 3, 0, 2, 1)))
+    state = RunState("by hand", 50, units, channels, OnChipState(None, (), None), 0, None)
+    return SimpleNamespace(
+        cycle=1_234, state=state, until=lambda **_: None,
+        unit=lambda name: next(each for each in units if each.name == name),
+        channel=lambda name: next(each for each in channels if each.name == name),
+    )  # fmt: skip
+
+
+def _printed(show: Callable[..., None], run: Any, *more: object) -> list[str]:
+    console = Console(file=io.StringIO(), width=80, highlight=False)
+    show(run, console, *more)
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_many_units() -> None:
+    """Who works comes first, the latest first; three peers are named; thirty units are shown."""
+    run = _by_hand()
+    assert _printed(print_where, run) == [
+        "cycle 1,234; units: 2 busy, 5 waiting, 1 ended; elements: 1,010 taken, 7 held",
+        "unit  since  wired at  is",
+        "b            p.py:2    busy",
+        "a            p.py:1    busy",
+        "h        45  p.py:8    HBM, waits for the HBM",
+        "d        30  p.py:4    full, waits for e",
+        "t        25  p.py:5    waits for its turn",
+        "c        20  p.py:3    empty, waits for a or b or d or 1 more",
+        "m         7  p.py:7    empty, waits for a or b or d",
+    ]
+    assert _printed(print_unit, run, "c") == [
+        "unit  since  wired at  is",
+        "c        20  p.py:3    empty, waits for a or b or d or 1 more",
+        "cycles: busy 2, empty 40, HBM 3, capacity 5",
+        "channel  held  sent  taken  bare stops",
+        "c0       1/4    300    200           0",
+        "c1       3/4    301    201           1",
+        "c2       0/4    302    202           2",
+        "c3       2/4    303    203           3",
+    ]
+    assert [line.split()[0] for line in _printed(print_unit, run, "d")[4:]] == ["c2", "c4"]
+    assert [line.split()[0] for line in _printed(print_channels, run)[1:]] == [
+        "c1", "c3", "c0", "c4", "c2",
+    ]  # fmt: skip
+    for count, more in ((30, []), (31, ["and 1 more"])):
+        units = tuple(_unit(number, f"u{number}", number) for number in range(count))
+        run.state = replace(run.state, units=units)
+        lines = _printed(print_where, run)
+        assert (["u1"] if count == 31 else ["u0"]) == lines[31].split()[:1]
+        assert more == lines[32:]
+
+
+def test_what_is_held() -> None:
+    """Thirty elements are told of, tiles with four digits, and thirty tiles of a buffer."""
+    run, float32 = _by_hand(), np.dtype(np.float32)
+    nowhere: Any = None
+    third = Tile(1, 2, dtype_named("bfloat16"), np.array([[1 / 3, 2.0]], dtype_named("bfloat16")))
+    tiles = [Tile(1, 1, float32, np.array([[number]], float32)) for number in range(31)]
+    values: list[object] = [
+        third,
+        Tile(1, 2, np.dtype(np.uint8), np.array([[7, 8]], np.uint8)),
+        Tile(1, 2, np.dtype(bool), np.array([[True, False]])),
+        Tile(2, 3, float32),
+        BufferReference([(tile, 0) for tile in tiles], 1, nowhere),
+        True,
+        *[False] * 25,
+    ]
+    held = [
+        Held(3 + at, each, at % 2, 10 * at, None if at else 4) for at, each in enumerate(values)
+    ]
+    run.held = lambda _: tuple(held)
+
+    lines = _printed(print_channel, run, "c1")
+    assert lines[2] == "its stream ended at cycle 70"
+    assert [line.split() for line in (*lines[3:5], lines[9], lines[33], lines[34])] == [
+        ["element", "value", "stop", "sent", "visible"],
+        ["3", *repr(third).split(), "0", "0", "4"],
+        ["8", "True", "1", "50", "on", "links"],
+        ["32", "False", "1", "290", "on", "links"],
+        ["and", "1", "more"],
+    ]
+    assert len(_printed(print_channel, run, "c0")) == 2 + 1 + 30 + 1
+    assert [
+        _printed(print_tile, run, "c1", number)[1:] for number in (None, 3, 4, 5, 6, 8)
+    ] == [
+        ["[[0.334 2.   ]]"], ["[[0.334 2.   ]]"], ["[[7 8]]"], ["[[ True False]]"],
+        ["no data in timing mode"], [],
+    ]  # fmt: skip
+    assert _printed(print_tile, run, "c1", 7)[1:] == [f"[[{number}.]]" for number in range(30)]
+    assert _printed(print_tile, run, "c1", 8) == ["element 8: True"]
+    there = ", ".join(map(str, range(3, 33)))
+    with pytest.raises(ConfigurationError) as refused:
+        _printed(print_tile, run, "c1", 2)
+    assert refused.value.message == f"c1 holds no element 2: expected one of {there}"
+
+
+def test_first_of_many_inputs() -> None:
+    """Inputs are ordered by their numbers, not their letters; who reads nothing sends."""
+    run = _by_hand()
+    names = ("x.0 -> c.10", "x.1 -> c.9", "x.2 -> c.11", "x.3 -> t.0")
+    ends = ((0, 2), (0, 2), (0, 2), (0, 4))
+    channels = tuple(map(_channel, range(4), ends, (0, 0, 0, 0), names))
+    run.state = replace(run.state, channels=channels)
+    assert [Break(unit, 1_000).go(run) for unit in ("c", "c.11", "a", None)] == [
+        "c takes element 1,000 from its input 9, x.1",
+        "c takes element 1,000 from its input 11, x.2",
+        "a sends element 1,000",
+        "",
+    ]

@@ -146,6 +146,14 @@ def test_an_element_that_never_comes() -> None:
         (lambda run: run.held("nothing"), "no channel is called 'nothing'"),
         (lambda run: run.step(0), "count is 0"),
         (lambda run: run.until(unit="count_1", element=1), "count_1 has sent 2 elements by"),
+        (
+            lambda run: run.until(unit="count_1", element=2),
+            "count_1 has sent 2 elements by cycle 20: expected an element after number 2",
+        ),
+        (
+            lambda run: run.until(unit="total_1", element=1),
+            "total_1 has taken 1 element by cycle 20: expected an element after number 1",
+        ),
     ],
 )
 def test_wrong_use(use: Callable[[object], object], said: str) -> None:
@@ -155,7 +163,7 @@ def test_wrong_use(use: Callable[[object], object], said: str) -> None:
         with pytest.raises(FabricError, match=said) as caught:
             use(run)
         assert caught.value.file == __file__
-        assert run.cycle == 20
+        assert run.cycle == 20 == run.until(cycle=20).cycle
         assert run.finish().status == "completed"
 
 

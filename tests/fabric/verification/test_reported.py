@@ -68,6 +68,13 @@ class TestWrong:
             "",
         ]
 
+    def test_in_colour(self) -> None:
+        """What is wrong is red on a terminal, its places are not."""
+        written = io.StringIO()
+        print_sheet(report_sheet(wrong()), Console(file=written, width=200, force_terminal=True))
+        lines = written.getvalue().splitlines()
+        assert [line[:5] for line in lines[2:5]] == ["\x1b[31m", "  [1]", "\x1b[31m"]
+
     def test_it_raises(self) -> None:
         """A completed run is not enough."""
         report = wrong()

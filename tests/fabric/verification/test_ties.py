@@ -12,6 +12,7 @@ import pytest
 from fabric import Program, dtype_named, simulate
 from fabric.graph.values.block_scaled import blocks_of, numbers_of
 from fabric.graph.wiring.elaborate import elaborate
+from fabric.runs.expected_tiles import Roundings, roundings_of
 from fabric.runs.verify import verify
 from operators import (
     Add,
@@ -137,6 +138,52 @@ def test_what_is_below_a_step_is_known(way: str, step: float) -> None:
     for name in BELOW_A_STEP[way, step]:
         forms = [form for form in FORMATS if STEPS[form] == step]
         assert not all(each for form in forms for each in refused(name, form, way))
+
+
+def test_ways() -> None:
+    """Numbers have what the worst of their ways has; integers round nothing, nor does a store."""
+    with Program("ways", mode="functional") as program:
+        whole = LinearOffChipLoad(Tensor((32, 32), dtype="int32"), tile=(32, 32), name="whole")()
+        wide = LinearOffChipLoad(Tensor((32, 32), dtype="float32"), tile=(32, 32), name="wide")()
+        blocks = LinearOffChipLoad(Tensor((32, 32), dtype="mxfp4"), tile=(32, 32), name="blocks")()
+        LinearOffChipStore("i", name="counts")(Map(Add(), name="twice")(whole, whole))
+        once = Map(AsType("bfloat16"), name="once")(wide)
+        both = Map(Matmul(), name="both")(once, Map(AsType("bfloat16"), name="read")(blocks))
+        LinearOffChipStore("y", name="kept")(Map(AsType("float16"), name="narrow")(both))
+    found = {node.name: each for node, each in roundings_of(elaborate(program)).items()}
+    exact, wide_unit, unit = Roundings(0.0, 0.0), 2.0**-19, 2.0**-7
+    two = 1 + (wide_unit / unit) ** 2
+    last = two + 1 + (2.0**-10 / unit) ** 2
+    assert found == {
+        **dict.fromkeys(("whole", "broadcast_whole_0", "twice", "counts", "blocks"), exact),
+        "wide": Roundings(wide_unit, 1.0),
+        "once": Roundings(unit, two),
+        "read": Roundings(unit, 1.0),
+        "both": Roundings(unit, two + 1),
+        **dict.fromkeys(("narrow", "kept"), Roundings(unit, last)),
+    }
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("rows", [1, 64])
+def test_what_ties_explain(form: str, rows: int) -> None:
+    """An element and a row of what may be off by a step, and of all the part that ties make."""
+    shape = rows, 64
+    with Program("blocks", mode="functional") as program:
+        loaded = LinearOffChipLoad(Tensor(shape, dtype="float32"), tile=shape)()
+        LinearOffChipStore("y")(Map(AsType(form))(Map(Add())(loaded, loaded)))
+    program.expect(y=lambda: np.ones(shape))
+    (output,) = judged(program, {"y": np.ones(shape, np.float32)}).outputs
+
+    # From 448, the largest element of that type, to the least with the next scale it is a seventh.
+    step = 1 / 7 if form == "mxfp8_e4m3" else STEPS[form]
+    assert (2.0, 2.0**-19) == (output.roundings, output.unit)
+    assert pytest.approx(step) == output.step
+    noise = 2.0**-19 * 2**0.5
+    share = min(1, 32 * (1 / (64 * rows) + 0.25 * noise / (step / 2)))
+    assert output.bounds == pytest.approx(
+        (3.5 * noise + 1.5 * step, 1.25 * noise + step, 0.6 * noise + share**0.5 * step), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("form", FORMATS)
