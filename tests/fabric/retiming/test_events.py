@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from fabric import Program, Stream, StreamType
 from fabric.extend import BoolType, Ports, Wiring
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.timing.retiming import events as e
-from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.record import Record, RecordedChannel, RecordedLinks
 from fabric.timing.retiming.retimer import Retimer
 from operators import Consumer, Metadata
 from tests.bases import Source
@@ -161,3 +163,106 @@ class TestWork:
         assert np.where(kinds == e.UNTIL, 3 * amounts, amounts)[waits].tolist() == (
             longer[waits].tolist()
         )
+
+
+class TestByHand:
+    """What follows from a record of three units and two channels that nobody ran."""
+
+    @staticmethod
+    def _made(**more: Any) -> Record:
+        channels = tuple(
+            RecordedChannel(f"{reader}.0", f"{sender}.0 -> {reader}.0", *ends, *sizes)
+            for sender, reader, ends, sizes in (
+                ("a", "b", (0, 1), (3, 1, 1, 2, 4, 1)),
+                ("a", "c", (0, 2), (7, 1, 1, 3, 4, 0)),
+            )
+        )
+        events = [
+            (e.SEND, 0, 4), (e.SEND, 0, 0), (e.RESERVE, 1, 3), (e.PUT, 1, 2), (e.SEND, 1, 1),
+            (e.RESERVE, 1, 1), (e.WAIT, 0, 7), (e.PUT, 1, 0), (e.RESERVE, 0, 0), (e.FINISH, 0, 1),
+            (e.SEE, 0, 1), (e.TAKE, 0, 0), (e.WORK, 0, 5), (e.WAIT, 0, 9), (e.UNTIL, 0, 7),
+            (e.SEE, 0, 0), (e.HEAR, 0, 0), (e.FINISH, 0, 3),
+            (e.IDLE, 1, 2), (e.TAKE, 1, 0), (e.TAKE, 1, 2), (e.WAIT, 0, 5), (e.FINISH, 0, 0),
+        ]  # fmt: skip
+        pairs = np.array([(channel << e.SHIFT | kind, amount) for kind, channel, amount in events])
+        return Record(
+            "by hand", ("a", "b", "c"), channels, np.array([0, 10, 18, 23]), pairs, 99, **more
+        )
+
+    def test_numbers(self) -> None:
+        """Elements and slots are counted by channel; a slot of the first is never put into."""
+        record = self._made()
+        assert [[3, 7], [2, 3], [0, 3, 6]] == [
+            each.tolist() for each in (record.depths, record.elements, record.base)
+        ]
+        assert {"b.0": 0, "c.0": 1} == record.number
+        assert [0] * 10 + [1] * 8 + [2] * 5 == record.unit_of.tolist()
+        assert [0, 1, 0, 0, 1, 2, 0, 2, 2, 0] == record.element_of[:10].tolist()
+        assert [0, 0, 0, 0, 0, 1, 1, 0] == record.element_of[10:18].tolist()
+        assert [0, 0, 1, 0, 0] == record.element_of[18:].tolist()
+        assert [0, 1, -1, 3, 4, 7] == record.places(e.SEND, e.PUT).tolist()
+        assert [0, 1, 8, 2, 4, 5] == record.places(e.SEND, e.RESERVE).tolist()
+        assert [11, 16, -1, 19, 20, -1] == record.places(e.TAKE, e.HEAR).tolist()
+
+    def test_longer(self) -> None:
+        """Work of some units, their waits for memories, or both; what remains is as it was."""
+        record = self._made()
+        before = record.events.copy()
+
+        def changed(other: Record) -> dict[int, int]:
+            assert before[:, 0].tolist() == other.events[:, 0].tolist()
+            assert before.tolist() == record.events.tolist()
+            places = np.flatnonzero(before[:, 1] != other.events[:, 1])
+            return {place: other.events[place, 1].item() for place in places.tolist()}
+
+        # 1, 0, 5, 0 and 3 cycles, one and a half times as long: 1.5, 9 and 13.5 from the start.
+        work = {10: 2, 12: 7, 17: 5, 14: 10}
+        assert work == changed(record.with_work([1], 1.5))
+        assert {6: 4, 21: 2} == changed(record.with_waits([0, 2], 0.5))
+        assert work | {13: 14} == changed(record.with_pace([1], 1.5))
+        # What it idles is no work.
+        assert {20: 8} == changed(record.with_work([2], 4.0))
+
+    def test_wider(self) -> None:
+        """Links that carry more or less, in full bytes and at least one; or any number."""
+        links = RecordedLinks((3, 8, 1), (((0, 2), (0,)), ((1,), (1,))))
+        record = self._made(links=links, shares_links=True)
+        for times, capacities in ((0.5, (2, 4, 1)), (2, (6, 16, 2)), (0.1, (1, 1, 1))):
+            wider = record.with_links(times)
+            assert wider.links == links._replace(capacities=capacities)
+            assert wider.shares_links
+        free = record.with_links(math.inf)
+        assert (None, False, ()) == (free.links, free.shares_links, free.arbitrated)
+        for shares in (True, False):
+            unknown = self._made(shares_links=shares)
+            for times in (2, math.inf):
+                assert (None, shares) == (
+                    unknown.with_links(times).links,
+                    unknown.with_links(times).shares_links,
+                )
+
+    def test_what_cannot_be_told(self) -> None:
+        """A sentence for each reason, in this order; only some let units do something else."""
+        reasons: dict[str, tuple[Any, list[str]]] = {
+            "choosers": (
+                ("merge_1", "merge_2", "other"),
+                ["merge_1..2 take whichever input comes first",
+                 "other takes whichever input comes first"],
+            ),
+            "shares_off_chip": (True, ["the HBM serves bursts as they come"]),
+            "shares_on_chip": (True, ["the on-chip memory serves units as they ask"]),
+            "shares_links": (True, ["links of the network carry what is sent at a time"]),
+            "unread": (
+                ("a", "c"),
+                [f"{unit} sends for cycles that count from no reading" for unit in "ac"],
+            ),
+        }  # fmt: skip
+        every = self._made(**{name: value for name, (value, _) in reasons.items()})
+        assert tuple(each for _, told in reasons.values() for each in told) == every.arbitrated
+        for name, (value, told) in reasons.items():
+            record = self._made(**{name: value})
+            assert (tuple(told), False) == (record.arbitrated, record.determinate)
+            assert record.orders_are_fixed == (name not in ("choosers", "shares_on_chip"))
+        assert (True, True, ()) == (
+            self._made().determinate, self._made().orders_are_fixed, self._made().arbitrated
+        )  # fmt: skip
