@@ -15,7 +15,7 @@ from fabric.extend import BoolType, Ports, Wiring
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.record import Record, RecordedChannel, RecordedLinks
-from fabric.timing.retiming.retimer import Retimer
+from fabric.timing.retiming.retimer import Blocked, Retimer, waits_of
 from operators import Consumer, Metadata
 from tests.bases import Source
 from tests.deadlock.parts import Leak
@@ -266,3 +266,91 @@ class TestByHand:
         assert (True, True, ()) == (
             self._made().determinate, self._made().orders_are_fixed, self._made().arbitrated
         )  # fmt: skip
+
+
+def _of(
+    units: dict[str, list[tuple[int, int, int]]], ends: list[tuple[int, int]], **more: Any
+) -> Record:
+    """Return a record of ``units``, each of whose events is a kind, a channel and an amount.
+
+    An element is visible 3 cycles after it was sent, and a credit usable 2 after it was taken.
+    """
+    events = [event for its in units.values() for event in its]
+    sent = [[(kind, channel) for kind, channel, _ in events].count((e.SEND, at))
+            for at in range(len(ends))]  # fmt: skip
+    return Record(
+        "by hand",
+        tuple(units),
+        tuple(
+            RecordedChannel(f"c{at}", f"c{at}", *its, 1, 3, 2, sent[at])
+            for at, its in enumerate(ends)
+        ),
+        np.cumsum([0, *map(len, units.values())]),
+        np.array([(channel << e.SHIFT | kind, amount) for kind, channel, amount in events]),
+        99,
+        **more,
+    )
+
+
+PAIR = {
+    "a": [(e.SEND, 0, 4), (e.SEND, 0, 1), (e.SEND, 0, 1), (e.FINISH, 0, 1)],
+    "b": [(e.TAKE, 0, 0), (e.TAKE, 0, 5), (e.TAKE, 0, 0), (e.END, 0, 0), (e.FINISH, 0, 2)],
+}
+
+
+@pytest.mark.parametrize(
+    ("depth", "interval", "clocks", "empty", "full"),
+    [
+        (1, 0, [4, 9, 14, 15, 7, 12, 17, 17, 19], 7 + 0 + 5, 4 + 4),
+        (2, 0, [4, 5, 9, 10, 7, 12, 12, 12, 14], 7, 3),
+        (3, 0, [4, 5, 6, 7, 7, 12, 12, 12, 14], 7, 0),
+        # Wires take one element in four cycles, and the end comes over them, too.
+        (3, 4, [4, 8, 12, 13, 7, 12, 16, 16, 18], 7 + 0 + 4, 3 + 3),
+        (1, 4, [4, 9, 14, 15, 7, 12, 17, 18, 20], 7 + 0 + 5 + 1, 4 + 4),
+    ],
+)
+def test_clocks_by_hand(
+    depth: int, interval: int, clocks: list[int], empty: int, full: int
+) -> None:
+    """Each event's cycle, what was waited for, who is to blame, and what comes of limits."""
+    more: dict[str, Any] = {"interval_cycles": interval}
+    retimer = Retimer(_of(PAIR, [(0, 1)], **more))
+    retimed = retimer.time([depth])
+    assert (clocks[-1], (), None) == retimed
+    assert clocks == retimer.clocks.tolist()
+    waits = waits_of(retimer)
+    assert ([clocks[3], clocks[-1]], [empty], [full]) == tuple(each.tolist() for each in waits)
+    assert retimer.blamed(retimed) == ({0} if depth == 1 else set())
+    assert retimed == retimer.time([depth], clocks[-1])
+    assert (None, (), 8) == retimer.time([depth], clocks[-1] - 1)
+    assert 3 == retimer.timed
+    # The memory stops so long after the unit that it serves.
+    for after, cycles in ((clocks[-1] - clocks[3], clocks[-1]), (30, clocks[3] + 30)):
+        served = Retimer(_of(PAIR, [(0, 1)], clients=(0,), shutdown_cycles=after, **more))
+        assert (cycles, (), None) == served.time([depth], cycles)
+    assert (None, (), None) == served.time([depth], clocks[3] + 29)
+
+
+def test_blocked_by_hand() -> None:
+    """Two units wait for each other, and a third for one of them: it is in no loop."""
+    record = _of(
+        {
+            "c": [(e.TAKE, 2, 0), (e.FINISH, 0, 0)],
+            "a": [(e.SEND, 0, 1), (e.SEND, 0, 1), (e.SEND, 1, 1), (e.FINISH, 0, 0)],
+            "b": [
+                (e.TAKE, 1, 0), (e.TAKE, 0, 0), (e.TAKE, 0, 0), (e.SEND, 2, 0), (e.FINISH, 0, 0),
+            ],
+        },
+        [(1, 2), (1, 2), (2, 0)],
+    )  # fmt: skip
+    retimer = Retimer(record)
+    retimed = retimer.time([1, 1, 1])
+    third, first, second = Blocked(0, 2, False), Blocked(1, 0, True), Blocked(2, 1, False)
+    assert (None, (third, first, second), None) == retimed
+    assert (second, first) == retimer.loop_of(retimed.blocked)
+    assert (first, second) == retimer.loop_of([first, second])
+    assert () == retimer.loop_of([third, first])
+    assert {0} == retimer.blamed(retimed)
+    # Sent in cycles 1, 2 and 3, all three are taken in 6, and so is what comes of them in 9.
+    assert (9, (), None) == retimer.time([2, 1, 1])
+    assert [9, 9, 1, 2, 3, 3, 6, 6, 6, 6, 6] == retimer.clocks.tolist()
