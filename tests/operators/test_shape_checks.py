@@ -620,7 +620,7 @@ ACCEPTED: list[tuple[Callable[[], Stream], str]] = [
     *(
         (
             lambda tiles=tiles: EagerMerge()(
-                [stream(2, value=TileType(*size, F32)) for size in tiles]
+                [stream(2, value=TileType(rows, cols, F32)) for rows, cols in tiles]
             )[0],
             f"[{2 * len(tiles)}] of {found} float32",
         )

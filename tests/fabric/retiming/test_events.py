@@ -316,7 +316,7 @@ def test_clocks_by_hand(
     more: dict[str, Any] = {"interval_cycles": interval}
     retimer = Retimer(_of(PAIR, [(0, 1)], **more))
     retimed = retimer.time([depth])
-    assert (clocks[-1], (), None) == retimed
+    assert (clocks[-1], (), None) == tuple(retimed)
     assert clocks == retimer.clocks.tolist()
     waits = waits_of(retimer)
     assert ([clocks[3], clocks[-1]], [empty], [full]) == tuple(each.tolist() for each in waits)
@@ -329,6 +329,19 @@ def test_clocks_by_hand(
         served = Retimer(_of(PAIR, [(0, 1)], clients=(0,), shutdown_cycles=after, **more))
         assert (cycles, (), None) == served.time([depth], cycles)
     assert (None, (), None) == served.time([depth], clocks[3] + 29)
+    assert served.blamed(served.time([depth])) == ({0} if depth < 3 else set())
+
+
+def test_idle_by_hand() -> None:
+    """All of the time in which a unit idles is waited, what it idles on beyond an element, too."""
+    units = {
+        "a": [(e.SEND, 0, 4), (e.FINISH, 0, 0)],
+        "b": [(e.IDLE, 0, 2), (e.HEAR, 0, 0), (e.FINISH, 0, 1)],
+    }
+    retimer = Retimer(_of(units, [(0, 1)]))
+    assert (10, (), None) == retimer.time([1])
+    assert [4, 4, 9, 9, 10] == retimer.clocks.tolist()
+    assert ([4, 10], [9], [0]) == tuple(each.tolist() for each in waits_of(retimer))
 
 
 def test_blocked_by_hand() -> None:
@@ -346,7 +359,7 @@ def test_blocked_by_hand() -> None:
     retimer = Retimer(record)
     retimed = retimer.time([1, 1, 1])
     third, first, second = Blocked(0, 2, False), Blocked(1, 0, True), Blocked(2, 1, False)
-    assert (None, (third, first, second), None) == retimed
+    assert (None, (third, first, second), None) == tuple(retimed)
     assert (second, first) == retimer.loop_of(retimed.blocked)
     assert (first, second) == retimer.loop_of([first, second])
     assert () == retimer.loop_of([third, first])
