@@ -344,6 +344,39 @@ def test_idle_by_hand() -> None:
     assert ([4, 10], [9], [0]) == tuple(each.tolist() for each in waits_of(retimer))
 
 
+@pytest.mark.parametrize(
+    ("sizes", "visible"),
+    [
+        ([8, 4, 6], [4 + 4 + 3, 8 + 2 + 3, 10 + 3 + 3]),
+        # The last one has no size of its own: it has that of the one before.
+        ([8, 4], [4 + 4 + 3, 8 + 2 + 3, 10 + 2 + 3]),
+        ([2, 10, 4, 100], [4 + 1 + 3, 5 + 5 + 3, 10 + 2 + 3]),
+        ([], [4 + 3, 5 + 3, 6 + 3]),
+    ],
+)
+def test_links_by_hand(sizes: list[int], visible: list[int]) -> None:
+    """Sent in cycles 4, 5 and 6 over a link of two bytes a cycle, one behind the other.
+
+    A second channel, of four elements, has a link of its own that is wide.
+    """
+    units = {
+        "c": [*[(e.SEND, 1, 1)] * 4, (e.FINISH, 0, 0)],
+        "a": PAIR["a"],
+        "b": [*[(e.TAKE, 0, 0)] * 3, *[(e.TAKE, 1, 0)] * 4, (e.FINISH, 0, 0)],
+    }
+    links = RecordedLinks(
+        (1000, 2),
+        (((1,), (0,)), ((0,), (1,))),
+        {0: np.array(sizes, np.int64), 1: np.full(4, 1000)},
+    )
+    record = _of(units, [(1, 2), (0, 2)], links=links, shares_links=True)
+    retimer = Retimer(record)
+    for _ in range(2):  # nothing is under way when it is timed again
+        assert (visible[-1], (), None) == retimer.time([9, 9])
+        assert visible == retimer.visible[:3].tolist()
+        assert [1 + 1 + 3, 2 + 1 + 3, 3 + 1 + 3, 4 + 1 + 3] == retimer.visible[3:].tolist()
+
+
 def test_blocked_by_hand() -> None:
     """Two units wait for each other, and a third for one of them: it is in no loop."""
     record = _of(
