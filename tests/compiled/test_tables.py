@@ -204,11 +204,9 @@ def states(automaton: Automaton) -> int:
     return len(automaton._numbers)
 
 
-def _tiles(*shape: int, cols: int = 4) -> Stream:
+def _tiles(count: int, cols: int = 4) -> Stream:
     """Return a stream of rows of numbers."""
-    count = int(np.prod(shape))
-    rows = LinearOffChipLoad(Tensor((count, cols)), (1, cols), shape, tuple(shape[1:]) + (1,))()
-    return Flatten(0, 1)(rows)
+    return Flatten(0, 2)(LinearOffChipLoad(Tensor((count, cols)), (1, cols))())
 
 
 def _each(*operators: Any, of: int = 1) -> Callable[[], None]:
@@ -238,7 +236,7 @@ def _of(numbers: Any, dtype: str) -> Tensor:
 def _readers(*cols: int) -> Callable[[], None]:
     def wire() -> None:
         for number, each in enumerate(cols):
-            Consumer()(_tiles(2 + number, cols=each))
+            Consumer()(_tiles(2 + number, each))
 
     return wire
 
