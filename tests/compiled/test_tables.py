@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from fabric import Program, Selector, Tile, simulate
+from fabric import Program, Selector, Stream, Tile, simulate
 from fabric.extend import Empty, Value
 from fabric.graph.values.fit import freeze
 from fabric.timing.compiled import automaton as automaton_of
@@ -21,7 +21,23 @@ from fabric.timing.compiled import columns as c
 from fabric.timing.compiled.automaton import Automaton, Rows, Tables
 from fabric.timing.compiled.codes import Codes, LookedError, OpaqueTile, UncodedError
 from fabric.timing.compiled.kernel_stages import look_up
-from operators import Accum, Consumer, Flatten, Metadata, Repeat, RetileRow, Zip
+from operators import (
+    Accum,
+    Consumer,
+    Exp,
+    Flatten,
+    LinearOffChipLoad,
+    Map,
+    Metadata,
+    RandomOffChipLoad,
+    Repeat,
+    Reshape,
+    RetileRow,
+    ScaledAdd,
+    SiLU,
+    Tensor,
+    Zip,
+)
 from tests.compiled.both import described
 
 INT8 = np.dtype(np.int8)
@@ -188,6 +204,72 @@ def states(automaton: Automaton) -> int:
     return len(automaton._numbers)
 
 
+def _tiles(count: int, cols: int = 4) -> Stream:
+    """Return a stream of rows of numbers."""
+    return Flatten(0, 2)(LinearOffChipLoad(Tensor((count, cols)), (1, cols))())
+
+
+def _each(*operators: Any, of: int = 1) -> Callable[[], None]:
+    """Return what wires each of the operators on rows, and who reads all that they send."""
+
+    def wire() -> None:
+        rows = _tiles(3)
+        for operator in operators:
+            Consumer()(operator(*[rows] * of))
+
+    return wire
+
+
+def _loads(*tensors: Tensor) -> Callable[[], None]:
+    def wire() -> None:
+        places = Metadata(np.array([1, 0]))()
+        for tensor in tensors:
+            Consumer()(RandomOffChipLoad(tensor, (1, 1))(places))
+
+    return wire
+
+
+def _of(numbers: Any, dtype: str) -> Tensor:
+    return Tensor((2, 1), np.array(numbers, np.int32).reshape(2, 1), dtype=dtype)
+
+
+def _readers(*cols: int) -> Callable[[], None]:
+    def wire() -> None:
+        for number, each in enumerate(cols):
+            Consumer()(_tiles(2 + number, each))
+
+    return wire
+
+
+def _padded() -> None:
+    rows = _tiles(4)
+    for reads_flags in (True, False, False):
+        chunks, flags = Reshape(2)(rows)
+        Consumer()(chunks)
+        if reads_flags:
+            Consumer()(flags)
+
+
+ALIKE: list[tuple[str, int, Callable[[], object]]] = [
+    ("Map", 1, _each(Map(SiLU()), Map(SiLU(), name="other"))),
+    ("Map", 2, _each(*(Map(SiLU(), flops_per_cycle=rate) for rate in (1, 2, 1)))),
+    ("Map", 2, _each(Map(SiLU()), Map(Exp()), Map(SiLU()))),
+    ("Map", 3, _each(*(Map(ScaledAdd(by)) for by in (2.0, 3.0, 2.0, 1.0)), of=2)),
+    ("Map", 2, _each(Map(SiLU()), Map(SiLU(), to_memory=True))),
+    ("Repeat", 2, _each(Repeat(2), Repeat(3), Repeat(2))),
+    ("Zip", 1, _each(Zip(), Zip(name="other"), of=3)),
+    ("Consumer", 1, _readers(4, 4, 4)),
+    ("Consumer", 2, _readers(4, 5, 4)),
+    # Of tensors without integers only the shape and the type matter.
+    ("RandomOffChipLoad", 1, _loads(_of([1, 2], "float32"), _of([3, 4], "float32"))),
+    ("RandomOffChipLoad", 2, _loads(_of([1, 2], "float32"), _of([1, 2], "float16"))),
+    ("RandomOffChipLoad", 2, _loads(_of([1, 2], "int32"), _of([3, 4], "int32"))),
+    ("RandomOffChipLoad", 2, _loads(Tensor((2, 1)), Tensor((3, 1)), Tensor((2, 1)))),
+    ("Reshape", 2, _padded),
+]
+"""Operators, and in how many ways they behave."""
+
+
 class TestAutomata:
     def test_states(self) -> None:
         """A state for each thing that is waited for and what is kept; no more with more data."""
@@ -236,3 +318,12 @@ class TestAutomata:
         assert {"Repeat": 3, "Flatten": 1, "Broadcast": 1} == {
             name: kinds.count(name) for name in ("Repeat", "Flatten", "Broadcast")
         }
+
+    @pytest.mark.parametrize(("kind", "count", "wire"), ALIKE)
+    def test_told_apart(self, kind: str, count: int, wire: Callable[[], object]) -> None:
+        """By what they do, how fast, on which values, and who reads; not by names or sizes."""
+        with automata() as made:
+            with Program("apart", mode="timing") as program:
+                wire()
+            assert simulate(program).status == "completed"
+        assert count == [type(each._operator).__name__ for each in made].count(kind)

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fabric import Program, ProgramError, Stream, simulate
+from fabric import Hop, Program, ProgramError, Stream, simulate
+from fabric.extend import Costs
 from fabric.graph.hardware.file import load_hardware
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
@@ -357,3 +358,72 @@ def test_views_in_pieces() -> None:
 
     assert simulate(program()).verified
     assert simulate(in_pieces(program(), 1, 1)).verified
+
+
+def test_shapes_of_pieces() -> None:
+    """A product of 2 x 3 and 3 x 5 pieces, seven to a sum, and a load that is read twice.
+
+    Of tokens and sets it has as many as are freed: of 3, 15 and 10 pieces, in sets of eight.
+    """
+    with Program("shapes", channel_depth=9) as program:
+        left = _load(2, 7, tile=(4, 6))
+        right = _load(2, 7, tile=(6, 10))
+        LinearOffChipStore("y")(Accum(MatmulSum())(left, right))
+        both = _load(3, tile=(2, 6))
+        LinearOffChipStore("z")(Reshape(1, 1)(Map(Add())(both, both))[0])
+    pieces = in_pieces(program, 2, 2)
+
+    piece, wide = "2x2 bfloat16", "2x2 float32"
+    product = "matmul_sum_1"
+    wired: list[tuple[str, list[str], dict[str, int]]] = [
+        ("linear_off_chip_load_2", [f"[1, 2, 7, 5, 3] of {piece}"], {"load_bytes": 210 * 8}),
+        ("linear_off_chip_load_1", [f"[1, 2, 7, 2, 3] of {piece}"], {"load_bytes": 84 * 8}),
+        (f"{product}_left_store", ["[1, 2, 7, 2] of 6x2 bfloat16"], {"on_chip_bytes": 256 * 8}),
+        (f"{product}_left_repeat", ["[1, 2, 7, 2, 5] of 6x2 bfloat16"], {}),
+        (
+            f"{product}_left_read",
+            [f"[1, 2, 7, 2, 5, 3] of {piece}", "[28, 1] of 1x1 uint8"],
+            {},
+        ),
+        (f"{product}_right_store", ["[1, 2, 7] of 30x2 bfloat16"], {"on_chip_bytes": 256 * 8}),
+        (f"{product}_right_repeat", ["[1, 2, 7, 2] of 30x2 bfloat16"], {}),
+        (
+            f"{product}_right_read",
+            [f"[1, 2, 7, 2, 5, 3] of {piece}", "[14, 2] of 1x1 uint8"],
+            {},
+        ),
+        # 8 products of numbers in a product of pieces, and as many sums.
+        (f"{product}_product", [f"[1, 2, 7, 2, 5, 3] of {wide}"], {"flops": 420 * 16}),
+        (f"{product}_sum", [f"[1, 2, 7, 2, 5] of {wide}"], {}),
+        (f"{product}_total", [f"[1, 2, 7, 2, 5] of {wide}", f"[1, 2, 2, 5] of {piece}"], {}),
+        (f"{product}_partial_store", ["[1, 2, 7] of 20x2 float32"], {"on_chip_bytes": 256 * 16}),
+        (f"{product}_partial_read", [f"[1, 2, 7, 2, 5] of {wide}", "[14, 2] of 1x1 uint8"], {}),
+        ("linear_off_chip_store_1", [], {"store_bytes": 20 * 8}),
+        ("linear_off_chip_load_3", [f"[1, 3, 1, 3] of {piece}"], {"load_bytes": 9 * 8}),
+        ("linear_off_chip_load_3_copies", [f"[1, 3, 1, 3] of {piece}"] * 2, {}),
+        ("add_1", [f"[1, 3, 1, 3] of {piece}"], {"flops": 9 * 4}),
+        ("reshape_1", [f"[1, 1, 3, 1, 3] of {piece}"], {}),
+        ("linear_off_chip_store_2", [], {"store_bytes": 9 * 8}),
+    ]
+    assert [(name, types) for name, types, _ in wired] == [
+        (node.name, [str(each.type) for each in node.outputs]) for node in pieces.nodes
+    ]
+    for node, (_, _, costs) in zip(pieces.nodes, wired, strict=True):
+        read = tuple(each.resolve().type for each in node.inputs)
+        sent = tuple(each.type for each in node.outputs)
+        assert Costs(**costs) == node.operator.costs(read, sent), node.name
+
+    buffers = {f"{product}_{name}_store.1": 512 for name in ("left", "right", "partial")}
+    single = ("linear_off_chip_store_1.0", "linear_off_chip_load_3_copies.0")
+    direct = buffers | dict.fromkeys((*single, "linear_off_chip_store_2.0"), 2)
+    inputs = {f"{node.name}.{at}" for node in pieces.nodes for at in range(len(node.inputs))}
+    assert direct == pieces.depths
+    assert dict.fromkeys(inputs - set(direct), Hop(2, 2)) == pieces.hops
+    assert 4 == pieces.channel_depth
+    # What adds or multiplies has arithmetic, and what is loaded is rounded once.
+    assert ["product"] == [
+        node.name.removeprefix(f"{product}_")
+        for node in pieces.nodes
+        if node.name.startswith(product) and getattr(node.operator, "has_arithmetic", False)
+    ]
+    assert 1 == pieces.nodes[0].operator.roundings

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fabric import Hardware, Program, hardware_scope, simulate
+from fabric import Hardware, Program, StreamType, Tile, TileType, hardware_scope, simulate
 from fabric.extend import OffChipTensor, PlacementDescription
 from fabric.graph.hardware.address_space import Region
 from fabric.graph.values.dims import symbol
@@ -35,6 +35,7 @@ from operators import (
     RetileRow,
     Tensor,
 )
+from tests.operators.driving import Emit
 from tests.operators.recording_memory import RECORDING, bytes_of, recorded
 
 CONTIGUOUS = PlacementDescription(tiles="contiguous")
@@ -330,3 +331,35 @@ def test_one_address_space() -> None:
     region = found.region(reads[1])
     assert region is not None
     assert [region.burst(2, 4, n).address for n in range(5)] == [0, 4, 16, 20, 32]
+
+
+@pytest.mark.parametrize(
+    ("inner", "size", "cut", "shape"),
+    [
+        (3, (2, 4), (2, 4), (10, 12)), (3, (0, 4), (1, 4), (0, 12)), (3, (2, 0), None, (10, 0)),
+        (3, (N, 4), (N, 4), (5 * N, 12)), (3, (2, N), None, (10, 3 * N)),
+        (N, (2, 4), None, (10, 4 * N)), (0, (2, 4), (2, 4), (10, 0)),
+    ],
+)  # fmt: skip
+def test_cuts_of_what_is_stored(
+    inner: Any, size: tuple[Any, Any], cut: tuple[Any, int] | None, shape: tuple[Any, Any]
+) -> None:
+    """Into its tiles, of a row at least; into none where data decide its width, or it has none."""
+    source = StreamType((5, inner), TileType(*size, dtype=np.dtype(np.int8)))
+    for stated in (None, (7, 9)):
+        store = LinearOffChipStore("y", stated)
+        found = store.off_chip_tensor((source,), ())
+        width = shape[1] if isinstance(shape[1], int) and stated else None
+        assert (stated or shape, "y", cut, width) == (
+            found.shape, found.output, found.tile, found.width
+        )  # fmt: skip
+
+
+def test_tiles_without_rows_are_stored() -> None:
+    """Each closes a row of tiles, in which nothing is."""
+    kind = TileType(0, 4, np.dtype(np.int8))
+    tile = Tile(0, 4, kind.dtype, np.zeros((0, 4), np.int8))
+    with Program("flat", mode="functional") as program:
+        LinearOffChipStore("y")(Emit(StreamType((2, 1), kind), [(tile, 1), (tile, 1)])())
+    program.expect(y=lambda: np.zeros((0, 4)))
+    assert simulate(program).verified

@@ -560,6 +560,20 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
             (0, ((1,), (1,), 0), "0 to 0", "none, since there is nothing to read"),
         )
     ),
+    *(
+        (
+            lambda second=second: EagerMerge()([stream(2), stream(3, value=second)]),
+            f"EagerMerge merges emit_1.0 [2] of 2x4 float32 and emit_2.0 [3] of {second}: expected "
+            "one element type",
+        )
+        for second in (
+            TileType(3, 4, F32),
+            TileType(2, 5, F32),
+            TileType(RAGGED, 5, F32),
+            TileType(RAGGED, 4, F16),
+            TWO,
+        )
+    ),
 ]
 
 
@@ -583,6 +597,50 @@ ACCEPTED: list[tuple[Callable[[], Stream], str]] = [
     (
         lambda: EagerMerge(1)([stream(2, RAGGED), stream(4, RAGGED)])[0],
         "[6, n~] of 2x4 float32",
+    ),
+    # An inner dimension that not all of them surely have, and how many come where a selector has
+    # several streams, is known to the data only.
+    *(
+        (
+            lambda inner=inner, steered=steered: Reassemble(2)(
+                [stream(2 + at, *each) for at, each in enumerate(inner)],
+                stream(4, value=SelectorType(len(inner), steered)),
+            ),
+            f"[4, {found}] of 2x4 float32",
+        )
+        for inner, steered, found in (
+            ([(3, 4), (3, 4)], 1, "1, 3, 4"),
+            ([(3, 4), (3, 4)], 2, "2, 3, 4"),
+            ([(3, 4), (3, RAGGED), (3, 4)], 1, "1, 3, D_reassemble_1_2~"),
+            ([(3, RAGGED), (3, RAGGED), (3, 4)], None, "D_reassemble_1~, 3, D_reassemble_1_3~"),
+            ([(RAGGED, 4), (3, 4)], 1, "1, D_reassemble_1_2~, 4"),
+        )
+    ),
+    # Tiles of sizes that may differ are merged, of the same sizes are as they were.
+    *(
+        (
+            lambda tiles=tiles: EagerMerge()(
+                [stream(2, value=TileType(rows, cols, F32)) for rows, cols in tiles]
+            )[0],
+            f"[{2 * len(tiles)}] of {found} float32",
+        )
+        for tiles, found in (
+            ([(2, 4), (2, 4), (2, 4)], "2x4"),
+            ([(2, 4), (2, 4), (RAGGED, 4)], "D_eager_merge_1_rows~x4"),
+            ([(2, 4), (2, OTHER)], "2xD_eager_merge_1_cols~"),
+            ([(RAGGED, 4), (3, OTHER)], "D_eager_merge_1_rows~xD_eager_merge_1_cols~"),
+        )
+    ),
+    (
+        lambda: EagerMerge()(
+            [stream(2, value=TupleType((TILE, TileType(rows, 4, F32)))) for rows in (RAGGED, OTHER)]
+        )[0],
+        "[4] of (2x4 float32, D_eager_merge_1~x4 float32)",
+    ),
+    (lambda: EagerMerge(1)([stream(2, 3)] * 3)[0], "[6, 3] of 2x4 float32"),
+    (
+        lambda: EagerMerge(1)([stream(RAGGED, 3), stream(2, 3)])[1],
+        "[D_eager_merge_1] of selector of 2",
     ),
     (
         lambda: Partition(2)(stream(6), Flatten(0, 1)(Feedback(StreamType((2, 3), TWO))))[1],

@@ -63,7 +63,7 @@ class Boundary:
         self._armed[number] = False
         channel, row = arrays.joints[number].channel, arrays.channels[number]
         self._hide(number)
-        queue, bare = channel.queue, 0
+        queue = channel.queue
         while row[c.MASK] + 1 < row[c.DEPTH] and row[c.SENT] + len(queue) > row[c.MASK] + 1:
             arrays.grow(number)
         base, mask = arrays.place(number)
@@ -72,7 +72,6 @@ class Boundary:
         for visible, element in queue:
             code = arrays.codes.code(element)
             slots[base + (sent & mask), : c.USABLE] = visible, code
-            bare += bool(code & c.BARE)
             sent += 1
         # What cannot be written down stays where it is, with all that has come with it.
         channel.fetch()
@@ -81,7 +80,6 @@ class Boundary:
             slots[indices, c.SET_OUT :] = np.array(channel.way.arrived).reshape(-1, 2)
             channel.way.arrived.clear()
         row[c.SENT] = row[c.ARRIVED] = sent
-        row[c.BARE_SENT] += bare
         if channel.closed_cycle is not None:
             row[c.CLOSED] = channel.closed_cycle
             return True

@@ -109,6 +109,10 @@ def test_nothing_in_it(tmp_path: Path) -> None:
     tensor = Tensor.in_file(saved(tmp_path / "w", w=np.zeros((0, 4), np.float16)), "w")
 
     assert (0, 4) == tensor.array.shape
+    # As long as numpy has them, and as many dimensions.
+    for kind, shape in (("F32", (0, (1 << 61) - 1)), ("U8", ((1 << 62) - 1, 0)), ("I8", (0,) * 64)):
+        entry = {"dtype": kind, "shape": shape, "data_offsets": [0, 0]}
+        assert shape == Tensor.in_file(write(tmp_path / "w", {"w": entry}), "w").array.shape
 
 
 def test_a_file_that_has_changed(tmp_path: Path) -> None:
@@ -130,6 +134,23 @@ ENTRY = {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}
         (
             dict.fromkeys("gfedcb", ENTRY),
             "holds no tensor 'w': expected one of b, c, d, e and 2 more",
+        ),
+        (dict.fromkeys("edcb", ENTRY), "holds no tensor 'w': expected one of b, c, d, e"),
+        (
+            dict.fromkeys("fedcb", ENTRY),
+            "holds no tensor 'w': expected one of b, c, d, e and 1 more",
+        ),
+        (
+            {"w": ENTRY | {"shape": [0, 1 << 61], "data_offsets": [0, 0]}},
+            f"has tensor 'w' [0, {1 << 61}]: expected what numpy can hold",
+        ),
+        (
+            {"w": ENTRY | {"shape": [1 << 62]}},
+            f"describes tensor 'w' wrongly: Expected `int` <= {(1 << 62) - 1} - at `$.shape[0]`",
+        ),
+        (
+            {"w": ENTRY | {"shape": [1] * 65}},
+            "describes tensor 'w' wrongly: Expected `array` of length <= 64 - at `$.shape`",
         ),
         (
             {"w": ENTRY | {"dtype": "F4"}},

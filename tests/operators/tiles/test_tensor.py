@@ -76,6 +76,28 @@ class TestElements:
 
         assert made.times == 0
 
+    @pytest.mark.parametrize(
+        ("dtype", "tile", "times"),
+        [
+            ("int32", (1, 1), 1), ("uint8", (1, 1), 1), ("int32", (1, 2), 0), ("int32", (2, 1), 0),
+            ("float32", (1, 1), 0), ("bool", (1, 1), 0), (None, (1, 1), 0),
+        ],
+    )  # fmt: skip
+    def test_timing_mode_has_integers(
+        self, dtype: str | None, tile: tuple[int, int], times: int
+    ) -> None:
+        """Of single integers it makes the data: they may be addresses."""
+        made: list[Any] = []
+
+        def data() -> Any:
+            made.append(None)
+            return np.ones((2, 2))
+
+        with Program("integers") as program:
+            Consumer()(LinearOffChipLoad(Tensor((2, 2), data, dtype=dtype), tile)())
+        run(program, "timing")
+        assert times == len(made)
+
     def test_what_nobody_reads_is_not_made(self) -> None:
         """A load without addresses reads no tile."""
         made = Made()
