@@ -123,15 +123,16 @@ def _walk(lines: Timelines, starts: list[list[int]], unit: int, cycle: int) -> R
 def drawn_timelines(seed: int) -> Timelines:
     """Draw a window of units that wait for those before them, for links or for memories."""
     drawn = random.Random(seed)
-    waits: list[list[Interval]] = []
-    final: list[int] = []
-    for unit in range(4):
+    waits: list[list[Interval]] = [[] for _ in range(4)]
+    final = [0] * 4
+    order = drawn.sample(range(4), 4)
+    for place, unit in enumerate(order):
         cycle = 0
-        its = []
+        its = waits[unit]
         for _ in range(drawn.randint(0, 4)):
             start = cycle + drawn.randint(0, 3)
             cycle = start + drawn.randint(1, 6)
-            peer = drawn.randint(-1, unit - 1)
+            peer = drawn.choice([-1, *order[:place]])
             if peer < 0:
                 cause = drawn.choice([Cause.HBM, Cause.CAPACITY])
                 its.append(Interval(start, cycle, cause, -1, -1, cycle, False, 0, False))
@@ -141,8 +142,7 @@ def drawn_timelines(seed: int) -> Timelines:
             late = drawn.random() < 0.5
             until = min(until, final[peer])
             its.append(Interval(start, cycle, Cause.EMPTY, 3, peer, until, late, links, False))
-        waits.append(its)
-        final.append(cycle + drawn.randint(0, 8))
+        final[unit] = cycle + drawn.randint(0, 8)
     first = drawn.choice([0, drawn.randint(0, 5)])
     traced = [drawn.random() < 0.8 for _ in range(4)]
     last = first + drawn.randint(1, 40)
@@ -200,6 +200,7 @@ def test_the_path_goes_back_to_what_ended_a_wait(seed: int) -> None:
 
     steps = critical_path(lines)
     assert all(before.end == after.start for before, after in pairs(steps))
+    assert all(step.start < step.end for step in steps)
     walked = {each: step.root for step in steps for each in range(step.start, step.end)}
     inside = range(lines.first, lines.last)
     assert {each: walked[each] for each in inside} == {each: found[each] for each in inside}
