@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+# Any: fields of a channel, and of what shapes tell of it.
+from typing import Any
+
 import pytest
 
 from fabric import Program, Stream, simulate
@@ -140,6 +143,7 @@ def test_elements_that_make_one_output(read: Dim, made: Dim, found: int | None) 
         (2, 2, "2 elements"),
         (1, 3, "1 of 3 elements"),
         (2, 1_000, "2 of 1,000 elements"),
+        (3, 2, "3 of 2 elements"),
     ],
 )
 def test_how_many_came_of_a_stream_that_ended(sent: int, in_all: int | str, told: str) -> None:
@@ -166,7 +170,7 @@ def test_how_much_of_an_output_is_there(taken: int, size: int | None, told: str)
     assert f"y {told}needs element {taken + 1:,} from x.{nothing}" == said
 
 
-def _of_reader(of_channel: dict[str, int], **expected: object) -> str:
+def _of_reader(of_channel: dict[str, Any], **expected: Any) -> str:
     """Return why a unit waits for an element of a channel that has come so far."""
     with Program("two") as program:
         (stream,) = Script(("s0",), counts=(5,), name="x")()
