@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import replace
@@ -14,8 +15,8 @@ from typing import Any
 import pytest
 
 from fabric import Program, Report, simulate
-from fabric.analysis.trace.analysis.critical import Step, path_note, phases
-from fabric.analysis.trace.analysis.roots import HOP, OPEN, Root, Roots
+from fabric.analysis.trace.analysis.critical import Step, critical_path, path_note, phases
+from fabric.analysis.trace.analysis.roots import HOP, NETWORK, OPEN, UNTRACED, Root, Roots
 from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.analysis.timeline import Interval, Timelines, timelines
 from fabric.analysis.trace.analysis.what_if import Gain
@@ -25,7 +26,7 @@ from fabric.messages.telling.causes import Cause
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, pairs, program, record
-from tests.profiles import spread
+from tests.profiles import of_profile, spread
 
 STOPPING = [name for name, case in CASES.items() if case.code != "FAB-L001"]
 
@@ -117,6 +118,92 @@ def _walk(lines: Timelines, starts: list[list[int]], unit: int, cycle: int) -> R
             return Root("unit", wait.peer) if late else HOP
         unit = wait.peer
     return OPEN
+
+
+def drawn_timelines(seed: int) -> Timelines:
+    """Draw a window of units that wait for those before them, for links or for memories."""
+    drawn = random.Random(seed)
+    waits: list[list[Interval]] = [[] for _ in range(4)]
+    final = [0] * 4
+    order = drawn.sample(range(4), 4)
+    for place, unit in enumerate(order):
+        cycle = 0
+        its = waits[unit]
+        for _ in range(drawn.randint(0, 4)):
+            start = cycle + drawn.randint(0, 3)
+            cycle = start + drawn.randint(1, 6)
+            peer = drawn.choice([-1, *order[:place]])
+            if peer < 0:
+                cause = drawn.choice([Cause.HBM, Cause.CAPACITY])
+                its.append(Interval(start, cycle, cause, -1, -1, cycle, False, 0, False))
+                continue
+            links = drawn.choice([0, drawn.randint(0, cycle - start)])
+            until = drawn.randint(max(0, start - 2), cycle - links)
+            late = drawn.random() < 0.5
+            until = min(until, final[peer])
+            its.append(Interval(start, cycle, Cause.EMPTY, 3, peer, until, late, links, False))
+        final[unit] = cycle + drawn.randint(0, 8)
+    first = drawn.choice([0, drawn.randint(0, 5)])
+    traced = [drawn.random() < 0.8 for _ in range(4)]
+    last = first + drawn.randint(1, 40)
+    return Timelines([*"abcd"], first, last, waits, final, [None] * 4, traced)
+
+
+def _of_work(lines: Timelines, unit: int) -> Root:
+    return Root("unit", unit) if lines.traced[unit] else UNTRACED
+
+
+def _way(wait: Interval, cycle: int) -> Root:
+    """Return what a cycle is charged to after that in which the wait was ended."""
+    if cycle >= wait.end - wait.links:
+        return NETWORK
+    return Root("unit", wait.peer) if wait.late else HOP
+
+
+@pytest.mark.parametrize("seed", range(of_profile(12, 400)))
+def test_each_cycle_of_a_wait_has_a_root(seed: int) -> None:
+    """Up to its end a wait has the root of its peer, then the way here has it, then the links."""
+    lines = drawn_timelines(seed)
+
+    def root(unit: int, cycle: int) -> Root:
+        wait = next((each for each in lines.waits[unit] if each.start <= cycle < each.end), None)
+        if wait is None:
+            return _of_work(lines, unit)
+        if wait.peer < 0:
+            return Root(wait.cause, unit)
+        return root(wait.peer, cycle) if cycle < wait.until else _way(wait, cycle)
+
+    roots = Roots(lines)
+    for unit, waits in enumerate(lines.waits):
+        waited = [cycle for wait in waits for cycle in range(wait.start, wait.end)]
+        if lines.traced[unit]:
+            inside = [cycle for cycle in waited if lines.first <= cycle < lines.last]
+            assert Counter(root(unit, cycle) for cycle in inside) == roots.charged(unit)
+
+
+@pytest.mark.parametrize("seed", range(of_profile(12, 400)))
+def test_the_path_goes_back_to_what_ended_a_wait(seed: int) -> None:
+    """From the unit that ends last, the first of several, cycle by cycle; the HBM stops last."""
+    lines = drawn_timelines(seed)
+    unit = lines.final.index(max(lines.final))
+    end = lines.final[unit]
+    found = {cycle: Root(Cause.HBM, unit) for cycle in range(end, lines.last)}
+    cycle = min(end, lines.last)
+    while cycle > lines.first:
+        wait = next((each for each in lines.waits[unit] if each.start < cycle <= each.end), None)
+        if wait is not None and wait.peer >= 0:
+            found |= {each: _way(wait, each) for each in range(wait.until, cycle)}
+            unit, cycle = wait.peer, min(wait.until, cycle)
+            continue
+        cycle -= 1
+        found[cycle] = _of_work(lines, unit) if wait is None else Root(wait.cause, unit)
+
+    steps = critical_path(lines)
+    assert all(before.end == after.start for before, after in pairs(steps))
+    assert all(step.start < step.end for step in steps)
+    walked = {each: step.root for step in steps for each in range(step.start, step.end)}
+    inside = range(lines.first, lines.last)
+    assert {each: walked[each] for each in inside} == {each: found[each] for each in inside}
 
 
 class TestKnownCases:

@@ -57,6 +57,15 @@ def test_random_networks(network: Network) -> None:
         _check(network.program, Path(folder), random.Random(1), network.depths, cycles=3)
 
 
+def test_who_holds_room_is_known_at_the_end(tmp_path: Path) -> None:
+    """A limited memory is recorded as the run leaves it, from its last cycle on and not before."""
+    _, trace = record(program("two_buffers"), tmp_path)
+    before, last, after = (state_in(trace, trace.cycles + each).on_chip for each in (-1, 0, 1))
+    assert before.held is None
+    assert last.held
+    assert last.held == after.held == state_in(trace).on_chip.held
+
+
 def test_left_over(tmp_path: Path) -> None:
     """Elements that come after the reader's end are dequeued on their own, later than the run."""
     wired = chain(("s0", "c3"), ("r0", "s0", "s0", "s0"), ("r0",), elements=5)
