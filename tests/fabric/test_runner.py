@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import trio
+from typing_extensions import override
 
 from fabric import Program, Stream
+from fabric.extend import Ports
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.timing.machine.runner import Runner
 from tests.deadlock.parts import Script, feedback, sink
-from tests.fabric.scripted import Ticks
+from tests.fabric.scripted import Stage, Ticks
 
 BEAT_CYCLES = 10
 
@@ -34,14 +38,14 @@ def _pipe(*, broken: bool = False) -> Program:
     return program
 
 
-def _runner(program: Program) -> Runner:
+def _runner(program: Program, on_heartbeat: Callable[[], None] = lambda: None) -> Runner:
     return Runner(
         elaborate(program),
         functional=False,
         depths={},
         hops={},
         capacity_bytes=None,
-        on_heartbeat=lambda: None,
+        on_heartbeat=on_heartbeat,
         beat_cycles=BEAT_CYCLES,
     )
 
@@ -119,3 +123,46 @@ def test_beside() -> None:
 
     _runner(_pipe()).run(lambda: None, on_start=starts, beside=[waits_for_ever])
     assert seen == ["start", "beside", "ended"]
+
+
+class _Reaching(Ticks):
+    """Wait for cycles 7, 14 and so on, up to 98, before it sends."""
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for cycle in range(7, 99, 7):
+            await ports.clock.reach(ports.unit, cycle)
+        await super().run(ports)
+
+
+def test_heartbeats() -> None:
+    """There is one at the first rest in each tenth of a hundred cycles but the first."""
+    beats = []
+    with Program("reaching") as program:
+        sink("y", _Reaching(1)())
+    runner = _runner(program, lambda: beats.append(runner.machine.clock.now))
+    assert runner.run(lambda: None) == "completed"
+    # 70 is the first of its ten itself; there is none in those from 10 to 13, or from 30 to 34.
+    assert beats == [14, 21, 35, 42, 56, 63, 70, 84, 91]
+
+
+def test_paces() -> None:
+    """Units that never rest do so at the first credit they need in each seven cycles.
+
+    A slot is free again two cycles after it was filled: the first unit asks for one in every second
+    cycle, the other in every twelfth. The slower one decides when both look again.
+    """
+    seen = []
+    with Program("two", channel_depth=1) as program:
+        sink("x", Ticks(20)())
+        sink("y", Stage(9, work_cycles=(12,))()[0])
+    runner = _runner(program)
+    clock = runner.machine.clock
+    first, other = (
+        next(unit for unit in runner.machine.units if unit.name.startswith(name))
+        for name in ("ticks", "stage")
+    )
+    clock.watch(lambda: seen.append((clock.now, first.now, other.now)), 7)
+    assert runner.run(lambda: None) == "completed"
+    assert seen[:5] == [(0, 7, 12), (7, 15, 24), (14, 21, 36), (21, 29, 48), (28, 35, 60)]
+    assert [clock.pace_after(cycle) for cycle in (0, 6, 7, 8)] == [7, 7, 14, 14]
