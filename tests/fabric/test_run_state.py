@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fabric import Program, ProgramError
 from fabric.graph.hardware.description import Pages
 from fabric.messages.telling.causes import Cause, Operation
 from fabric.messages.telling.errors import Refusal
@@ -28,7 +29,7 @@ from fabric.timing.engine.off_chip import (
     ClientTraffic,
     MemoryCounters,
 )
-from fabric.timing.machine.machine import cycles_of, state_of
+from fabric.timing.machine.machine import clients_of, cycles_of, shutdown_cycles_of, state_of
 from fabric.timing.state.resource_use import (
     LinkUse,
     as_document,
@@ -46,6 +47,7 @@ from fabric.timing.state.run_state import (
     WaitState,
     open_waits,
 )
+from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES
 
 
@@ -80,6 +82,58 @@ def test_nobody_can_change_it() -> None:
         for name in getattr(part, "_fields", ("cycles", "units", "channels")):
             with pytest.raises(AttributeError):
                 setattr(part, name, None)
+
+
+def test_who_holds_room() -> None:
+    """Units that hold some, in node order, whoever asked first."""
+    machine = execution("pack_rows").machine
+    for number, held_bytes in (2, 5), (0, 3), (1, 0):
+        machine.on_chip.held_by[machine.units[number]] = held_bytes
+    assert state_of(machine).on_chip.held == ((0, 3), (2, 5))
+
+
+def test_what_failed_first() -> None:
+    """The error at the earliest cycle; in one cycle those of nobody, then the lowest node's.
+
+    A unit ran ahead of it that was stopped in a later one of the stretches in which units rest.
+    """
+    machine = execution("pack_rows").machine
+    failures, nodes, ports = machine.failures, machine.plan.nodes, machine.ports
+    assert (failures.first, failures.first_cycle, machine.ran_ahead) == (None, None, False)
+    for unit in machine.units[:3]:
+        unit.charge(9)
+    placed, bare, outside, before = (
+        ProgramError(name, file=file, line=2)
+        for name, file in (("a", "a.py"), ("b", None), ("c", "c.py"), ("d", "d.py"))
+    )
+    failures.keep(placed, nodes[2], ports[2])
+    failures.keep(bare, nodes[1], ports[1])
+    assert (failures.first, failures.first_cycle) == (bare, 9)
+    assert (placed.file, placed.line, bare.file, bare.line) == ("a.py", 2, *nodes[1].place)
+    failures.keep_at(9, outside)
+    assert failures.first is outside
+    failures.keep_at(8, before)
+    assert (failures.first, failures.first_cycle) == (before, 8)
+    assert failures.nodes == {-1, 1, 2}
+    assert not machine.ran_ahead
+    machine.clock.watch(lambda: None, 4)
+    for cycles, ahead in (2, False), (1, True):
+        machine.units[0].charge(cycles)
+        assert machine.ran_ahead is ahead
+
+
+def test_end_of_the_memory() -> None:
+    """It stops 3 cycles after the last of its clients, which end one after the other."""
+    with Program("copy") as program:
+        LinearOffChipStore("y")(LinearOffChipLoad(Tensor((4, 4)), (2, 2))())
+    run = Execution(program, Settings(mode="timing"))
+    machine = run.machine
+    assert (shutdown_cycles_of(machine), clients_of(machine.plan)) == (0, (0, 1))
+    run.execute()
+    first, last = (unit.now for unit in machine.units)
+    assert first < last
+    assert (shutdown_cycles_of(machine), cycles_of(machine)) == (3, last + 3)
+    assert shutdown_cycles_of(execution("pack_rows").machine) == 0
 
 
 def test_room_in_words() -> None:
