@@ -35,6 +35,7 @@ from fabric.runs.printing import report_sheet
 from fabric.timing.network import Mesh, Site
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.deadlock.cases import CASES
+from tests.fabric.scripted import Charge, Ticks
 from tests.network.placed import (
     Placed,
     Wire,
@@ -211,6 +212,20 @@ def test_what_went_over_each_link() -> None:
     assert names.index("out of 0,0") < names.index("into 0,0") < names.index("1,0 -> 2,0")
     assert names.index("into 2,0") < names.index("0,1 -> 0,0") < names.index("1,1 -> 0,1")
     assert use.links_cycles == sum(route.links_cycles for route in use.routes)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_links_that_nothing_went_over(count: int) -> None:
+    """They are not told of; the route is, with no bytes."""
+    mesh = Mesh(columns=2, rows=2, link_bytes_per_cycle=8)
+    with hardware_scope(Hardware(network=mesh)), Program("ticks") as program:
+        Charge(name="charge")(Ticks(count, name="ticks")())
+    program.put({"ticks": (0, 0), "charge": (1, 0)})
+    use = simulate(program).network
+    assert use is not None
+    assert [(each.bytes or 0) > 0 for each in use.routes] == [count > 0]
+    links = ["0,0 -> 1,0", "out of 0,0", "into 1,0"]
+    assert [link.name for link in use.links] == (links if count else [])
 
 
 def test_what_is_printed() -> None:
