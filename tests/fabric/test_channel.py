@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,9 +21,14 @@ from fabric import (
     ProgramError,
     Stream,
     StreamType,
+    Tile,
     simulate,
 )
-from fabric.extend import BoolType, Ports, Wiring
+from fabric.extend import BoolType, Ports, Unit, Wiring
+from fabric.messages.telling.place import Place
+from fabric.timing.engine.clock import Way
+from fabric.timing.engine.observed_channel import NetworkedChannel
+from fabric.timing.network.links import NO_CYCLE, Links
 from tests.bases import Hop
 from tests.fabric.graphs import Graph, Wire, graphs, run_graph
 from tests.fabric.scripted import Charge, Stage
@@ -320,3 +326,76 @@ class TestErrors:
             r"expected OPERATOR\.INPUT, one of b\.0 \(did you mean b\.0\?\)$",
         ):
             simulate(program, depths={"c.0": 3})
+
+
+class _Waits:
+    """A clock of whom nobody waits."""
+
+    network = None
+    pace_cycle = 1 << 62
+
+    def wake(self, _: Unit) -> None:
+        pass
+
+
+def _done(asked: Awaitable[Any]) -> Any:
+    """Return what is there at once."""
+
+    async def awaits() -> Any:
+        return await asked
+
+    try:
+        awaits().send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waits")
+
+
+def _ends(*clocks: int) -> list[Unit]:
+    units = [Unit(f"u{at}", at, Place("p.py", 1), bytes_per_cycle=1) for at in range(2)]
+    for unit, now in zip(units, clocks, strict=True):
+        unit.now = now
+    return units
+
+
+@pytest.mark.parametrize("interval", [0, 1])
+def test_over_a_link_by_hand(interval: int) -> None:
+    """Of 4 bytes a cycle 10 take 2.5, a bare stop none, and 4 one more; a hop is 2 cycles.
+
+    They set out in 5, 6 and 6, or 7 where one is sent a cycle: they are through in 8, 8 and 9, seen
+    2 cycles later, and without others would have been in 7, 8 and 8, or 9.
+    """
+    clock: Any = _Waits()
+    producer, consumer = _ends(5, 8)
+    links = Links([4], [[0]])
+    channel = NetworkedChannel("a.0 -> b.0", 3, producer, consumer, clock, fabric.Hop(2, 1))
+    channel.interval_cycles = interval
+    channel.way = Way(links.flows[0])
+    links.flows[0].lead_to(channel)
+    _done(channel.send((Tile(5, 1, np.dtype(np.int16)), 0)))
+    producer.now = 6
+    _done(channel.send_bare(1, 1))
+    _done(channel.send((Tile(2, 1, np.dtype(np.int16)), 1)))
+    last = 6 + interval
+    assert (channel.way.bytes_sent, producer.now, channel.full_cycles) == (14, last, 0)
+    assert channel.credit_cycles == interval
+    assert (channel.under_way, channel.held_elements, channel.held_values) == (3, 3, 2)
+    assert (channel.last_sent_cycle, channel.sent, channel.elements) == (last, 3, 0)
+    producer.now = 9
+    channel.close()
+    assert channel.closed_cycle is None
+    while links.next_cycle != NO_CYCLE:
+        links.advance(0)
+    assert [visible for visible, _ in channel.queue] == [10, 10, 11]
+    assert [*channel.way.arrived] == [(5, 3), (6, 2), (last, 11 - last - 2)]
+    assert (channel.under_way, channel.held_values, channel.last_sent_cycle) == (0, 2, last)
+    assert channel.closed_cycle == 9 + 2 * interval
+    # From 8 to 10 it waits for the link, and the last one it sees a cycle later.
+    stops = [_done(channel.receive())[1] for _ in range(3)]
+    assert (stops, consumer.now) == ([0, 1, 1], 11 + interval)
+    assert (channel.way.links_cycles, channel.empty_cycles) == (3 - interval, 3 + interval)
+    assert (channel.elements, channel.taken, channel.left_over) == (2, 3, 0)
+    assert (channel.last_taken_cycle, channel.peak_occupancy) == (consumer.now, 3)
+    assert [*channel.returned_cycles] == [11, 11 + interval, 12 + interval]
+    assert _done(channel.receive()) is None
+    assert (channel.ended, consumer.now, channel.last_sent_cycle) == (True, 11 + interval, None)
