@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,12 @@ from fabric import (
     Tile,
     simulate,
 )
-from fabric.extend import BoolType, Ports, Unit, Wiring
+from fabric.extend import BoolType, Element, Observer, Ports, Unit, Watched, Wiring
+from fabric.graph.values.value import Empty
 from fabric.messages.telling.place import Place
+from fabric.timing.engine.channel import Channel
 from fabric.timing.engine.clock import Way
-from fabric.timing.engine.observed_channel import NetworkedChannel
+from fabric.timing.engine.observed_channel import NetworkedChannel, ObservedChannel
 from fabric.timing.network.links import NO_CYCLE, Links
 from tests.bases import Hop
 from tests.fabric.graphs import Graph, Wire, graphs, run_graph
@@ -399,3 +402,95 @@ def test_over_a_link_by_hand(interval: int) -> None:
     assert [*channel.returned_cycles] == [11, 11 + interval, 12 + interval]
     assert _done(channel.receive()) is None
     assert (channel.ended, consumer.now, channel.last_sent_cycle) == (True, 11 + interval, None)
+
+
+class _Told(Observer):
+    """Notes what it is told of elements that are numbers."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def taken(self, element: Element, *stamps: object) -> None:
+        self.told.append(("taken", element[1], *stamps))
+
+    @override
+    def left_over(self, channel: Watched, element: Element, *stamps: Any) -> None:
+        self.told.append(("left over", element[1], *stamps))
+
+    @override
+    def idled(self, channel: Watched, *about: Any) -> None:
+        self.told.append(("idled", *about))
+
+    @override
+    def ended(self, channel: Watched, *about: Any) -> None:
+        self.told.append(("ended", *about))
+
+    @override
+    def requested(self, channel: Watched, *about: Any) -> None:
+        self.told.append(("requested", *about))
+
+    @override
+    def chose(self, unit: Unit, stamp: Any) -> None:
+        self.told.append(("chose", stamp))
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_every_operation_by_hand(watched: bool) -> None:
+    """Two slots, elements that take 2 cycles and credits that take 3.
+
+    The first is looked at and taken later, the second heard of; a bare stop is put into a slot that
+    was reserved; the third is requested for later, looked at and left over as the fourth is.
+    """
+    clock: Any = _Waits()
+    producer, consumer = _ends(0, 1)
+    ends = "a.0 -> b.0", 2, producer, consumer, clock, fabric.Hop(2, 3)
+    watcher = _Told()
+    channel = Channel(*ends)
+    if watched:
+        channel = told = ObservedChannel(*ends, 7, count().__next__)
+        told.tell([watcher], watcher.taken)
+    _done(channel.send((True, 3)))
+    producer.now = 1
+    _done(channel.send((True, 4)))
+    producer.now = 2
+    assert _done(channel.peek()) == _done(channel.peek()) == (True, 3)
+    assert (consumer.now, channel.empty_cycles) == (2, 1)
+    consumer.now = 4
+    assert channel.take() == (True, 3)
+    # Its credit is back in 7: for two cycles it was not taken, for three on its way.
+    _done(channel.reserve())
+    assert (producer.now, channel.full_cycles, channel.credit_cycles) == (7, 2, 3)
+    producer.now = 9
+    channel.put((Empty(1), 5))
+    assert (channel.head_cycle, channel.hear(), consumer.now) == (3, (True, 4), 4)
+    _done(channel.send_at((True, 6), 30))
+    assert (producer.now, channel.last_sent_cycle, channel.sent) == (9, 28, 4)
+    channel.grow(1)
+    producer.now = 40
+    _done(channel.send((True, 7)))
+    assert (channel.depth, channel.held_elements, channel.held_values) == (3, 3, 2)
+    assert (channel.elements, channel.taken, channel.peak_occupancy) == (2, 2, 3)
+    channel.idle(20)
+    assert _done(channel.receive()) == (Empty(1), 5)
+    assert (consumer.now, channel.elements, channel.last_taken_cycle) == (20, 2, 20)
+    assert _done(channel.peek()) == (True, 6)
+    channel.discard(31)
+    assert [*channel.returned_cycles][-2:] == [34, 45]
+    producer.now = 45
+    channel.close()
+    channel.see_end()
+    channel.see_end()
+    assert (consumer.now, channel.empty_cycles, channel.left_over) == (45, 1 + 16 + 10 + 15, 2)
+    assert (channel.elements, channel.taken, channel.peak_occupancy) == (4, 5, 2)
+    # Numbers of operations, cycles after them and cycles waited; see ``Observer``.
+    assert watcher.told == [
+        ("taken", 3, (0, 0, 0), (2, 2, 1), (3, 4)),
+        ("taken", 4, (1, 1, 0), (6, 4, 0), (6, 3)),
+        ("requested", 7, None, 30),
+        ("chose", (9, 20, 0)),
+        ("idled", (10, 20, 16), 9),
+        ("taken", 5, (5, 9, 5, -1, 4, 7), (11, 20, 0), None),
+        ("left over", 6, (7, 9, 0, 30, 7, 9), (12, 30, 10), 31),
+        ("left over", 7, (8, 40, 0), None, 42),
+        ("ended", (13, 45, 15)),
+    ][: 9 if watched else 0]
