@@ -29,8 +29,10 @@ from fabric.extend import BoolType, Element, Observer, Ports, Unit, Watched, Wir
 from fabric.graph.values.value import Empty
 from fabric.messages.telling.place import Place
 from fabric.timing.engine.channel import Channel
+from fabric.timing.engine.checked_operator import LaterSink
 from fabric.timing.engine.clock import Way
 from fabric.timing.engine.observed_channel import NetworkedChannel, ObservedChannel
+from fabric.timing.engine.unit import Reading
 from fabric.timing.network.links import NO_CYCLE, Links
 from tests.bases import Hop
 from tests.fabric.graphs import Graph, Wire, graphs, run_graph
@@ -494,3 +496,28 @@ def test_every_operation_by_hand(watched: bool) -> None:
         ("left over", 7, (8, 40, 0), None, 42),
         ("ended", (13, 45, 15)),
     ][: 9 if watched else 0]
+
+
+class _Asked:
+    """Notes for which cycles elements are asked."""
+
+    def __init__(self) -> None:
+        self.cycles: list[int] = []
+        self.send = self.send_bare = self.reserve = self.put = self.close = self.cycles.append
+
+    def send_at(self, _: Element, cycle: int) -> None:
+        self.cycles.append(cycle)
+
+
+def test_later_sinks() -> None:
+    """Cycles count from a later one than 0; the next run's from behind the latest asked for."""
+    sink: Any = _Asked()
+    later = LaterSink(sink, 10)
+    assert later.next_cycle == 10
+    seen = []
+    for cycle in 4, 2, Reading.at(3, 8, 1), 5:
+        later.send_at((True, 0), cycle)
+        seen.append(later.next_cycle)
+    assert (sink.cycles, seen) == ([14, 12, 13, 15], [15, 15, 15, 16])
+    assert (sink.cycles[2].order, sink.cycles[2].later_cycles) == (8, 11)
+    assert later.send == sink.send
