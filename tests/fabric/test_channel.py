@@ -26,9 +26,11 @@ from fabric import (
     simulate,
 )
 from fabric.extend import BoolType, Element, Observer, Ports, Unit, Watched, Wiring
+from fabric.graph.values.dims import Claim
+from fabric.graph.values.expression import Symbol
 from fabric.graph.values.value import Empty
 from fabric.messages.telling.place import Place
-from fabric.timing.engine.channel import Channel
+from fabric.timing.engine.channel import AssumedSink, Channel, Discard
 from fabric.timing.engine.checked_operator import LaterSink
 from fabric.timing.engine.clock import Way
 from fabric.timing.engine.observed_channel import NetworkedChannel, ObservedChannel
@@ -37,6 +39,7 @@ from fabric.timing.network.links import NO_CYCLE, Links
 from tests.bases import Hop
 from tests.fabric.graphs import Graph, Wire, graphs, run_graph
 from tests.fabric.scripted import Charge, Stage
+from tests.operators.driving import encode
 from tests.own import Anything
 from tests.profiles import examples
 from tests.schedules import SCHEDULES
@@ -521,3 +524,57 @@ def test_later_sinks() -> None:
     assert (sink.cycles, seen) == ([14, 12, 13, 15], [15, 15, 15, 16])
     assert (sink.cycles[2].order, sink.cycles[2].later_cycles) == (8, 11)
     assert later.send == sink.send
+
+
+def _groups(tensor: Any, dims: int) -> list[list[int]]:
+    """Return the sizes of all groups of each dimension, the innermost first."""
+    if dims == 1:
+        return [[len(tensor)]]
+    parts = [_groups(part, dims - 1) for part in tensor]
+    inner = [[size for part in parts for size in part[each]] for each in range(dims - 1)]
+    return [*inner, [len(tensor)]]
+
+
+@examples(quick=25, deep=1000)
+@given(st.data())
+def test_sizes_of_groups(data: st.DataObject) -> None:
+    """Groups are counted as a tensor has them, however stops close them; the last size is told.
+
+    What the program says is compared as each group closes; the outermost has no number.
+    """
+    dims = data.draw(st.integers(1, 4))
+    shapes: st.SearchStrategy[Any] = st.just(True)
+    for _ in range(dims):
+        shapes = st.lists(shapes, max_size=3)
+    tensor = data.draw(shapes)
+    elements = encode(tensor, dims, lambda: data.draw(st.booleans()))
+    found = _groups(tensor, dims)
+
+    def counted(*claims: Claim) -> AssumedSink:
+        sink: Any = Discard()
+        assumed = AssumedSink(sink, claims, dims - 1)
+        for value, stop in elements:
+            if isinstance(value, Empty):
+                _done(assumed.send_bare(stop, value.dimension))
+            else:
+                _done(assumed.send((value, stop)))
+        assumed.finish()
+        return assumed
+
+    assert counted().sizes == {
+        each: (min(sizes), max(sizes)) for each, sizes in enumerate(found) if sizes
+    }
+    place = Place("p.py", 4)
+    for dimension, sizes in enumerate(found):
+        claim = Claim("s", dimension, Symbol("D"), 2, place)
+        wrong = next((number for number, size in enumerate(sizes, 1) if size != 2), None)
+        if wrong is None:
+            assert counted(claim).expected == [2 if at == dimension else None for at in range(dims)]
+            continue
+        with pytest.raises(ProgramError) as refused:
+            counted(claim)
+        where = "" if dimension == dims - 1 else f" in group {wrong}"
+        assert refused.value.message == (
+            f"s: dimension {dimension} (D) is {sizes[wrong - 1]}{where}: expected 2, as the "
+            "program assumes"
+        )
