@@ -376,7 +376,7 @@ def test_over_a_link_by_hand(interval: int) -> None:
     clock: Any = _Waits()
     producer, consumer = _ends(5, 8)
     links = Links([4], [[0]])
-    channel = NetworkedChannel("a.0 -> b.0", 3, producer, consumer, clock, fabric.Hop(2, 1))
+    channel: Any = NetworkedChannel("a.0 -> b.0", 3, producer, consumer, clock, fabric.Hop(2, 1))
     channel.interval_cycles = interval
     channel.way = Way(links.flows[0])
     links.flows[0].lead_to(channel)
@@ -391,7 +391,7 @@ def test_over_a_link_by_hand(interval: int) -> None:
     assert (channel.last_sent_cycle, channel.sent, channel.elements) == (last, 3, 0)
     producer.now = 9
     channel.close()
-    assert channel.closed_cycle is None
+    assert (channel.ended, channel.closed_cycle) == (False, None)
     while links.next_cycle != NO_CYCLE:
         links.advance(0)
     assert [visible for visible, _ in channel.queue] == [10, 10, 11]
@@ -488,17 +488,20 @@ def test_every_operation_by_hand(watched: bool) -> None:
     assert (consumer.now, channel.empty_cycles, channel.left_over) == (45, 1 + 16 + 10 + 15, 2)
     assert (channel.elements, channel.taken, channel.peak_occupancy) == (4, 5, 2)
     # Numbers of operations, cycles after them and cycles waited; see ``Observer``.
-    assert watcher.told == [
-        ("taken", 3, (0, 0, 0), (2, 2, 1), (3, 4)),
-        ("taken", 4, (1, 1, 0), (6, 4, 0), (6, 3)),
-        ("requested", 7, None, 30),
-        ("chose", (9, 20, 0)),
-        ("idled", (10, 20, 16), 9),
-        ("taken", 5, (5, 9, 5, -1, 4, 7), (11, 20, 0), None),
-        ("left over", 6, (7, 9, 0, 30, 7, 9), (12, 30, 10), 31),
-        ("left over", 7, (8, 40, 0), None, 42),
-        ("ended", (13, 45, 15)),
-    ][: 9 if watched else 0]
+    assert (
+        watcher.told
+        == [
+            ("taken", 3, (0, 0, 0), (2, 2, 1), (3, 4)),
+            ("taken", 4, (1, 1, 0), (6, 4, 0), (6, 3)),
+            ("requested", 7, None, 30),
+            ("chose", (9, 20, 0)),
+            ("idled", (10, 20, 16), 9),
+            ("taken", 5, (5, 9, 5, -1, 4, 7), (11, 20, 0), None),
+            ("left over", 6, (7, 9, 0, 30, 7, 9), (12, 30, 10), 31),
+            ("left over", 7, (8, 40, 0), None, 42),
+            ("ended", (13, 45, 15)),
+        ][: 9 if watched else 0]
+    )
 
 
 class _Asked:

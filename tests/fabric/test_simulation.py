@@ -421,11 +421,13 @@ class TestCharged:
     def test_a_unit_by_hand(self) -> None:
         """Its clock moves by what is charged and waited for; a port takes whole cycles."""
         unit = MemoryUnit("unit", 0, Place("p.py", 1), bytes_per_cycle=64)
-        for cycles in (0, np.int8(100), 1, np.int8(100)):
-            unit.charge(cycles)  # type: ignore[arg-type]
-        for cycles in (-1, np.int64(-1)):
+        charged: list[Any] = [0, np.int8(100), 1, np.int8(100)]
+        for cycles in charged:
+            unit.charge(cycles)
+        refused: list[Any] = [-1, np.int64(-1)]
+        for cycles in refused:
             with pytest.raises(ValueError, match=r"^-1 cycles are charged: expected at least 0$"):
-                unit.charge(cycles)  # type: ignore[arg-type]
+                unit.charge(cycles)
         unit.answered(250)
         unit.answered(250)
         assert (unit.now, unit.busy_cycles, unit.off_chip_cycles) == (250, 201, 49)
@@ -435,7 +437,14 @@ class TestCharged:
     def test_readings(self) -> None:
         """A cycle knows of which reading it is, and how many cycles after that."""
         reading = Reading.at(10, 7)
-        found = [reading, reading + 3, 2 + reading, reading - 4, reading + 3 - np.int64(1), START]
+        found: list[Any] = [
+            reading,
+            reading + 3,
+            2 + reading,
+            reading - 4,
+            reading + 3 - np.int64(1),
+            START,
+        ]
         assert [(int(each), each.order, each.later_cycles) for each in found] == [
             (10, 7, 0), (13, 7, 3), (12, 7, 2), (6, 7, -4), (12, 7, 2), (0, -1, 0),
         ]  # fmt: skip

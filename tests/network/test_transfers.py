@@ -119,7 +119,7 @@ def test_lanes_are_of_each_source(lanes: int | None, ends: list[float]) -> None:
     for size, links, source in (5, [0, 1], 1), (40, [0], 1), (12, [0], 1), (8, [2], 0):
         transfers.add(0, size, links, source)
     assert transfers.finish_cycles() == ends
-    with pytest.raises(ConfigurationError, match="^lanes is 0: expected at least 1$"):
+    with pytest.raises(ConfigurationError, match=r"^lanes is 0: expected at least 1$"):
         Transfers([1], lanes=0)
 
 

@@ -200,13 +200,13 @@ def _watched() -> tuple[KeptRows, Watcher]:
     """
     kept = KeptRows()
     watcher = Watcher(kept.rows)
-    producer, consumer = units = [
+    producer, consumer = (
         Unit(name, at, Place("p.py", 1), bytes_per_cycle=1) for at, name in enumerate("ab")
-    ]
+    )
     producer.now, consumer.now = 6, 8
     clock: Any = None
-    channel = ObservedChannel("a.0 -> b.0", 2, *units, clock, Hop(2, 3), 1, lambda: 0)
-    watcher.begin(units, lambda: 0)
+    channel = ObservedChannel("a -> b", 2, producer, consumer, clock, Hop(2, 3), 1, lambda: 0)
+    watcher.begin((producer, consumer), lambda: 0)
     told = watcher.watch(channel)
     assert told is not None
     told((True, 3), (0, 0, 0), (2, 2, 1), None)
@@ -286,28 +286,28 @@ class TestByHand:
         second: Any = (1, "b", "Map", "compute", Place("p.py", 2), 4)
         stems: Any = [(each, f"c{each}", f"c{each}", 0, 1, "tile", 2, 1, 1) for each in range(2)]
         assert tally.units([first, second], found, {}, 25) == (
-            UnitState(*first, 25, False, None, 25 - 5 - 3, 0, 3, None),
-            UnitState(*second, 20, False, wait, 20 - 9 - 7, 7, 0, None),
+            UnitState._make((*first, 25, False, None, 25 - 5 - 3, 0, 3, None)),
+            UnitState._make((*second, 20, False, wait, 20 - 9 - 7, 7, 0, None)),
         )
         # Held, sent, taken, bare stops, end, newest and last cycle, most slots; cycles waited.
         nothing = (0, 0, 0, 0, None, None, None, 0, 0, 0, 0, 0)
         assert tally.channels(stems, {}, {}) == (
-            ChannelState(*stems[0], *nothing),
-            ChannelState(*stems[1], 1, 3, 2, 1, None, 28, 20, 2, 1 + 2 + 6, 2, 3, 0),
+            ChannelState._make((*stems[0], *nothing)),
+            ChannelState._make((*stems[1], 1, 3, 2, 1, None, 28, 20, 2, 1 + 2 + 6, 2, 3, 0)),
         )
         under_way = end.count(rows, waits, 50)
         assert under_way == {}
         ends = {0: UnitEnd(48, finished=True, busy_cycles=None, flops=9)}
         ends[1] = UnitEnd(50, finished=True, busy_cycles=3, flops=None)
         assert end.units([first, second], {}, ends, 60) == (
-            UnitState(*first, 48, True, None, 48 - 7 - 3, 0, 3, 9),
-            UnitState(*second, 50, True, None, 3, 7, 0, None),
+            UnitState._make((*first, 48, True, None, 48 - 7 - 3, 0, 3, 9)),
+            UnitState._make((*second, 50, True, None, 3, 7, 0, None)),
         )
         full, credit = 2 + 0, 3 + 2
         for taken, known in ({}, 3), ({1: 7}, 7):
             assert end.channels(stems, {1: 33}, taken) == (
-                ChannelState(*stems[0], *nothing),
-                ChannelState(
-                    *stems[1], 0, known, known, 2, 33, None, 20, 2, 9 + 25, full, credit, 1
+                ChannelState._make((*stems[0], *nothing)),
+                ChannelState._make(
+                    (*stems[1], 0, known, known, 2, 33, None, 20, 2, 9 + 25, full, credit, 1)
                 ),
             )

@@ -131,7 +131,7 @@ def test_latest_clock() -> None:
         unit.charge(MOST_CYCLES - 7)
     unit.charge(MOST_CYCLES - 8)
     assert (unit.now, unit.busy_cycles) == (2**60 - 1, 2**60 - 1)
-    with pytest.raises(Refusal, match="^1 cycles are charged"):
+    with pytest.raises(Refusal, match=r"^1 cycles are charged"):
         unit.charge(1)
-    with pytest.raises(Refusal, match="^now of its unit is set to 3: expected charge"):
+    with pytest.raises(Refusal, match=r"^now of its unit is set to 3: expected charge"):
         unit.now = 3
