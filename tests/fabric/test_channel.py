@@ -30,6 +30,8 @@ from fabric.graph.values.dims import Claim
 from fabric.graph.values.expression import Symbol
 from fabric.graph.values.value import Empty
 from fabric.messages.telling.place import Place
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
 from fabric.timing.engine.channel import AssumedSink, Channel, Discard
 from fabric.timing.engine.checked_operator import LaterSink
 from fabric.timing.engine.clock import Way
@@ -581,3 +583,29 @@ def test_sizes_of_groups(data: st.DataObject) -> None:
             f"s: dimension {dimension} (D) is {sizes[wrong - 1]}{where}: expected 2, as the "
             "program assumes"
         )
+
+
+def test_who_says_how_long_a_channel_is() -> None:
+    """A run more than its program, the program of single channels more than of all."""
+
+    def found(**of_the_run: Any) -> list[tuple[int, int, int]]:
+        channels = Execution(program, Settings(mode="timing", **of_the_run)).machine.channels
+        return [(each.depth, each.forward_cycles, each.backward_cycles) for each in channels]
+
+    with Program("line", channel_depth=4) as program:
+        (stream,) = Stage(1, name="a")()
+        for name in "bcd":
+            (stream,) = Stage(1, name=name)(stream)
+        Stage(1, outputs=0, name="e")(stream)
+    plain = (4, 1, 1)
+    assert found() == [plain] * 4
+    depths, hops = {"c.0": 7, "d.0": 8}, {"c.0": fabric.Hop(6, 7), "d.0": fabric.Hop(8, 9)}
+    assert found(depths=depths) == [plain, (7, 1, 1), (8, 1, 1), plain]
+    assert found(hops=hops) == [plain, (4, 6, 7), (4, 8, 9), plain]
+    program.hops.update({"b.0": fabric.Hop(2, 3), "c.0": fabric.Hop(4, 5)})
+    assert found() == [(4, 2, 3), (4, 4, 5), plain, plain]
+    program.hops.clear()
+    program.depths.update({"b.0": 5, "c.0": 6})
+    assert found() == [(5, 1, 1), (6, 1, 1), plain, plain]
+    program.hops.update({"b.0": fabric.Hop(2, 3), "c.0": fabric.Hop(4, 5)})
+    assert found(depths=depths, hops=hops) == [(5, 2, 3), (7, 6, 7), (8, 8, 9), plain]
