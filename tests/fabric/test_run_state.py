@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fabric import Program, ProgramError
+from fabric import Program, ProgramError, StreamType
 from fabric.graph.hardware.description import Pages
+from fabric.graph.values.expression import Symbol
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.causes import Cause, Operation
 from fabric.messages.telling.errors import Refusal
 from fabric.messages.telling.place import Place
@@ -45,10 +48,13 @@ from fabric.timing.state.run_state import (
     RunState,
     UnitState,
     WaitState,
+    expected_of,
     open_waits,
 )
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES
+from tests.fabric.scripted import Stage
+from tests.operators.driving import FLOAT, Collect, Emit
 
 
 def execution(name: str) -> Execution:
@@ -315,3 +321,43 @@ def test_compared(at_most: bool) -> None:
     """The same agrees, and less where it is an upper bound."""
     found = [Compared("x", 3, measured, at_most).agrees for measured in (2, 3, 4)]
     assert [at_most, True, False] == found
+
+
+def test_what_shapes_tell() -> None:
+    """Streams that have ended show the sizes of symbols, one by another, in whatever order.
+
+    One whose values are no whole groups shows none, and neither does one that has no group.
+    """
+    first, second, third, fourth = map(Symbol, "DEFG")
+    shapes = [(first, second), (first, 3), (5, second), (third, 3), (fourth, 0), (4, fourth)]
+    with Program("shapes") as program:
+        for number, shape in enumerate(shapes):
+            Collect([], (0,), name=f"y{number}")(
+                Emit(StreamType(shape, FLOAT), [], name=f"x{number}")()
+            )
+    state = state_of(Execution(program, Settings(mode="timing")).machine)
+    sent = [14, 6, None, 7, 0, None]
+    channels = tuple(
+        each._replace(sent=count or 0, closed_cycle=None if count is None else 9)
+        for each, count in zip(state.channels, sent, strict=True)
+    )
+    found = expected_of(elaborate(program), replace(state, channels=channels), channels[::-1])
+    assert [found[number].in_all for number in range(6)] == [
+        14, 6, 35, str(third * 3), 0, str(fourth * 4),
+    ]  # fmt: skip
+    assert [found[number].shape for number in (0, 4)] == ["[D, E]", "[G, 0]"]
+
+
+@pytest.mark.parametrize(
+    ("read", "made", "each"),
+    [(6, 2, 3), (7, 2, None), (2, 6, None), (4, 4, None), (4, 0, None), (0, 4, None), (4, 1, 4)],
+)
+def test_how_many_make_one(read: int, made: int, each: int | None) -> None:
+    """A whole number above 1 of elements, where the shapes say so; of an end none."""
+    with Program("stages") as program:
+        (stream,) = Stage(made)(*Stage(read)())
+        Stage(made, outputs=0)(stream)
+    state = state_of(Execution(program, Settings(mode="timing")).machine)
+    found = expected_of(elaborate(program), state, state.channels)
+    assert [found[number].per_output for number in range(2)] == [each, None]
+    assert [found[number].in_all for number in range(2)] == [read, made]
