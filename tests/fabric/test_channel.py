@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,12 +22,26 @@ from fabric import (
     ProgramError,
     Stream,
     StreamType,
+    Tile,
     simulate,
 )
-from fabric.extend import BoolType, Ports, Wiring
+from fabric.extend import BoolType, Element, Observer, Ports, Unit, Watched, Wiring
+from fabric.graph.values.dims import Claim
+from fabric.graph.values.expression import Symbol
+from fabric.graph.values.value import Empty
+from fabric.messages.telling.place import Place
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
+from fabric.timing.engine.channel import AssumedSink, Channel, Discard
+from fabric.timing.engine.checked_operator import LaterSink
+from fabric.timing.engine.clock import Way
+from fabric.timing.engine.observed_channel import NetworkedChannel, ObservedChannel
+from fabric.timing.engine.unit import Reading
+from fabric.timing.network.links import NO_CYCLE, Links
 from tests.bases import Hop
 from tests.fabric.graphs import Graph, Wire, graphs, run_graph
 from tests.fabric.scripted import Charge, Stage
+from tests.operators.driving import encode
 from tests.own import Anything
 from tests.profiles import examples
 from tests.schedules import SCHEDULES
@@ -320,3 +336,276 @@ class TestErrors:
             r"expected OPERATOR\.INPUT, one of b\.0 \(did you mean b\.0\?\)$",
         ):
             simulate(program, depths={"c.0": 3})
+
+
+class _Waits:
+    """A clock of whom nobody waits."""
+
+    network = None
+    pace_cycle = 1 << 62
+
+    def wake(self, _: Unit) -> None:
+        pass
+
+
+def _done(asked: Awaitable[Any]) -> Any:
+    """Return what is there at once."""
+
+    async def awaits() -> Any:
+        return await asked
+
+    try:
+        awaits().send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waits")
+
+
+def _ends(*clocks: int) -> list[Unit]:
+    units = [Unit(f"u{at}", at, Place("p.py", 1), bytes_per_cycle=1) for at in range(2)]
+    for unit, now in zip(units, clocks, strict=True):
+        unit.now = now
+    return units
+
+
+@pytest.mark.parametrize("interval", [0, 1])
+def test_over_a_link_by_hand(interval: int) -> None:
+    """Of 4 bytes a cycle 10 take 2.5, a bare stop none, and 4 one more; a hop is 2 cycles.
+
+    They set out in 5, 6 and 6, or 7 where one is sent a cycle: they are through in 8, 8 and 9, seen
+    2 cycles later, and without others would have been in 7, 8 and 8, or 9.
+    """
+    clock: Any = _Waits()
+    producer, consumer = _ends(5, 8)
+    links = Links([4], [[0]])
+    channel: Any = NetworkedChannel("a.0 -> b.0", 3, producer, consumer, clock, fabric.Hop(2, 1))
+    channel.interval_cycles = interval
+    channel.way = Way(links.flows[0])
+    links.flows[0].lead_to(channel)
+    _done(channel.send((Tile(5, 1, np.dtype(np.int16)), 0)))
+    producer.now = 6
+    _done(channel.send_bare(1, 1))
+    _done(channel.send((Tile(2, 1, np.dtype(np.int16)), 1)))
+    last = 6 + interval
+    assert (channel.way.bytes_sent, producer.now, channel.full_cycles) == (14, last, 0)
+    assert channel.credit_cycles == interval
+    assert (channel.under_way, channel.held_elements, channel.held_values) == (3, 3, 2)
+    assert (channel.last_sent_cycle, channel.sent, channel.elements) == (last, 3, 0)
+    producer.now = 9
+    channel.close()
+    assert (channel.ended, channel.closed_cycle) == (False, None)
+    while links.next_cycle != NO_CYCLE:
+        links.advance(0)
+    assert [visible for visible, _ in channel.queue] == [10, 10, 11]
+    assert [*channel.way.arrived] == [(5, 3), (6, 2), (last, 11 - last - 2)]
+    assert (channel.under_way, channel.held_values, channel.last_sent_cycle) == (0, 2, last)
+    assert channel.closed_cycle == 9 + 2 * interval
+    # From 8 to 10 it waits for the link, and the last one it sees a cycle later.
+    stops = [_done(channel.receive())[1] for _ in range(3)]
+    assert (stops, consumer.now) == ([0, 1, 1], 11 + interval)
+    assert (channel.way.links_cycles, channel.empty_cycles) == (3 - interval, 3 + interval)
+    assert (channel.elements, channel.taken, channel.left_over) == (2, 3, 0)
+    assert (channel.last_taken_cycle, channel.peak_occupancy) == (consumer.now, 3)
+    assert [*channel.returned_cycles] == [11, 11 + interval, 12 + interval]
+    assert _done(channel.receive()) is None
+    assert (channel.ended, consumer.now, channel.last_sent_cycle) == (True, 11 + interval, None)
+
+
+class _Told(Observer):
+    """Notes what it is told of elements that are numbers."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def taken(self, element: Element, *stamps: object) -> None:
+        self.told.append(("taken", element[1], *stamps))
+
+    @override
+    def left_over(self, channel: Watched, element: Element, *stamps: Any) -> None:
+        self.told.append(("left over", element[1], *stamps))
+
+    @override
+    def idled(self, channel: Watched, *about: Any) -> None:
+        self.told.append(("idled", *about))
+
+    @override
+    def ended(self, channel: Watched, *about: Any) -> None:
+        self.told.append(("ended", *about))
+
+    @override
+    def requested(self, channel: Watched, *about: Any) -> None:
+        self.told.append(("requested", *about))
+
+    @override
+    def chose(self, unit: Unit, stamp: Any) -> None:
+        self.told.append(("chose", stamp))
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_every_operation_by_hand(watched: bool) -> None:
+    """Two slots, elements that take 2 cycles and credits that take 3.
+
+    The first is looked at and taken later, the second heard of; a bare stop is put into a slot that
+    was reserved; the third is requested for later, looked at and left over as the fourth is.
+    """
+    clock: Any = _Waits()
+    producer, consumer = _ends(0, 1)
+    ends = "a.0 -> b.0", 2, producer, consumer, clock, fabric.Hop(2, 3)
+    watcher = _Told()
+    channel = Channel(*ends)
+    if watched:
+        channel = told = ObservedChannel(*ends, 7, count().__next__)
+        told.tell([watcher], watcher.taken)
+    _done(channel.send((True, 3)))
+    producer.now = 1
+    _done(channel.send((True, 4)))
+    producer.now = 2
+    assert _done(channel.peek()) == _done(channel.peek()) == (True, 3)
+    assert (consumer.now, channel.empty_cycles) == (2, 1)
+    consumer.now = 4
+    assert channel.take() == (True, 3)
+    # Its credit is back in 7: for two cycles it was not taken, for three on its way.
+    _done(channel.reserve())
+    assert (producer.now, channel.full_cycles, channel.credit_cycles) == (7, 2, 3)
+    producer.now = 9
+    channel.put((Empty(1), 5))
+    assert (channel.head_cycle, channel.hear(), consumer.now) == (3, (True, 4), 4)
+    _done(channel.send_at((True, 6), 30))
+    assert (producer.now, channel.last_sent_cycle, channel.sent) == (9, 28, 4)
+    channel.grow(1)
+    producer.now = 40
+    _done(channel.send((True, 7)))
+    assert (channel.depth, channel.held_elements, channel.held_values) == (3, 3, 2)
+    assert (channel.elements, channel.taken, channel.peak_occupancy) == (2, 2, 3)
+    channel.idle(20)
+    assert _done(channel.receive()) == (Empty(1), 5)
+    assert (consumer.now, channel.elements, channel.last_taken_cycle) == (20, 2, 20)
+    assert _done(channel.peek()) == (True, 6)
+    channel.discard(31)
+    assert [*channel.returned_cycles][-2:] == [34, 45]
+    producer.now = 45
+    channel.close()
+    channel.see_end()
+    channel.see_end()
+    assert (consumer.now, channel.empty_cycles, channel.left_over) == (45, 1 + 16 + 10 + 15, 2)
+    assert (channel.elements, channel.taken, channel.peak_occupancy) == (4, 5, 2)
+    # Numbers of operations, cycles after them and cycles waited; see ``Observer``.
+    assert (
+        watcher.told
+        == [
+            ("taken", 3, (0, 0, 0), (2, 2, 1), (3, 4)),
+            ("taken", 4, (1, 1, 0), (6, 4, 0), (6, 3)),
+            ("requested", 7, None, 30),
+            ("chose", (9, 20, 0)),
+            ("idled", (10, 20, 16), 9),
+            ("taken", 5, (5, 9, 5, -1, 4, 7), (11, 20, 0), None),
+            ("left over", 6, (7, 9, 0, 30, 7, 9), (12, 30, 10), 31),
+            ("left over", 7, (8, 40, 0), None, 42),
+            ("ended", (13, 45, 15)),
+        ][: 9 if watched else 0]
+    )
+
+
+class _Asked:
+    """Notes for which cycles elements are asked."""
+
+    def __init__(self) -> None:
+        self.cycles: list[int] = []
+        self.send = self.send_bare = self.reserve = self.put = self.close = self.cycles.append
+
+    def send_at(self, _: Element, cycle: int) -> None:
+        self.cycles.append(cycle)
+
+
+def test_later_sinks() -> None:
+    """Cycles count from a later one than 0; the next run's from behind the latest asked for."""
+    sink: Any = _Asked()
+    later = LaterSink(sink, 10)
+    assert later.next_cycle == 10
+    seen = []
+    for cycle in 4, 2, Reading.at(3, 8, 1), 5:
+        later.send_at((True, 0), cycle)
+        seen.append(later.next_cycle)
+    assert (sink.cycles, seen) == ([14, 12, 13, 15], [15, 15, 15, 16])
+    assert (sink.cycles[2].order, sink.cycles[2].later_cycles) == (8, 11)
+    assert later.send == sink.send
+
+
+def _groups(tensor: Any, dims: int) -> list[list[int]]:
+    """Return the sizes of all groups of each dimension, the innermost first."""
+    if dims == 1:
+        return [[len(tensor)]]
+    parts = [_groups(part, dims - 1) for part in tensor]
+    inner = [[size for part in parts for size in part[each]] for each in range(dims - 1)]
+    return [*inner, [len(tensor)]]
+
+
+@examples(quick=25, deep=1000)
+@given(st.data())
+def test_sizes_of_groups(data: st.DataObject) -> None:
+    """Groups are counted as a tensor has them, however stops close them; the last size is told.
+
+    What the program says is compared as each group closes; the outermost has no number.
+    """
+    dims = data.draw(st.integers(1, 4))
+    shapes: st.SearchStrategy[Any] = st.just(True)
+    for _ in range(dims):
+        shapes = st.lists(shapes, max_size=3)
+    tensor = data.draw(shapes)
+    elements = encode(tensor, dims, lambda: data.draw(st.booleans()))
+    found = _groups(tensor, dims)
+
+    def counted(*claims: Claim) -> AssumedSink:
+        sink: Any = Discard()
+        assumed = AssumedSink(sink, claims, dims - 1)
+        for value, stop in elements:
+            if isinstance(value, Empty):
+                _done(assumed.send_bare(stop, value.dimension))
+            else:
+                _done(assumed.send((value, stop)))
+        assumed.finish()
+        return assumed
+
+    assert counted().sizes == {
+        each: (min(sizes), max(sizes)) for each, sizes in enumerate(found) if sizes
+    }
+    place = Place("p.py", 4)
+    for dimension, sizes in enumerate(found):
+        claim = Claim("s", dimension, Symbol("D"), 2, place)
+        wrong = next((number for number, size in enumerate(sizes, 1) if size != 2), None)
+        if wrong is None:
+            assert counted(claim).expected == [2 if at == dimension else None for at in range(dims)]
+            continue
+        with pytest.raises(ProgramError) as refused:
+            counted(claim)
+        where = "" if dimension == dims - 1 else f" in group {wrong}"
+        assert refused.value.message == (
+            f"s: dimension {dimension} (D) is {sizes[wrong - 1]}{where}: expected 2, as the "
+            "program assumes"
+        )
+
+
+def test_who_says_how_long_a_channel_is() -> None:
+    """A run more than its program, the program of single channels more than of all."""
+
+    def found(**of_the_run: Any) -> list[tuple[int, int, int]]:
+        channels = Execution(program, Settings(mode="timing", **of_the_run)).machine.channels
+        return [(each.depth, each.forward_cycles, each.backward_cycles) for each in channels]
+
+    with Program("line", channel_depth=4) as program:
+        (stream,) = Stage(1, name="a")()
+        for name in "bcd":
+            (stream,) = Stage(1, name=name)(stream)
+        Stage(1, outputs=0, name="e")(stream)
+    plain = (4, 1, 1)
+    assert found() == [plain] * 4
+    depths, hops = {"c.0": 7, "d.0": 8}, {"c.0": fabric.Hop(6, 7), "d.0": fabric.Hop(8, 9)}
+    assert found(depths=depths) == [plain, (7, 1, 1), (8, 1, 1), plain]
+    assert found(hops=hops) == [plain, (4, 6, 7), (4, 8, 9), plain]
+    program.hops.update({"b.0": fabric.Hop(2, 3), "c.0": fabric.Hop(4, 5)})
+    assert found() == [(4, 2, 3), (4, 4, 5), plain, plain]
+    program.hops.clear()
+    program.depths.update({"b.0": 5, "c.0": 6})
+    assert found() == [(5, 1, 1), (6, 1, 1), plain, plain]
+    program.hops.update({"b.0": fabric.Hop(2, 3), "c.0": fabric.Hop(4, 5)})
+    assert found(depths=depths, hops=hops) == [(5, 2, 3), (7, 6, 7), (8, 8, 9), plain]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fabric import Program, ProgramError, StreamType
 from fabric.graph.hardware.description import Pages
+from fabric.graph.values.expression import Symbol
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.causes import Cause, Operation
 from fabric.messages.telling.errors import Refusal
 from fabric.messages.telling.place import Place
@@ -28,7 +32,7 @@ from fabric.timing.engine.off_chip import (
     ClientTraffic,
     MemoryCounters,
 )
-from fabric.timing.machine.machine import cycles_of, state_of
+from fabric.timing.machine.machine import clients_of, cycles_of, shutdown_cycles_of, state_of
 from fabric.timing.state.resource_use import (
     LinkUse,
     as_document,
@@ -44,9 +48,13 @@ from fabric.timing.state.run_state import (
     RunState,
     UnitState,
     WaitState,
+    expected_of,
     open_waits,
 )
+from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES
+from tests.fabric.scripted import Stage
+from tests.operators.driving import FLOAT, Collect, Emit
 
 
 def execution(name: str) -> Execution:
@@ -80,6 +88,58 @@ def test_nobody_can_change_it() -> None:
         for name in getattr(part, "_fields", ("cycles", "units", "channels")):
             with pytest.raises(AttributeError):
                 setattr(part, name, None)
+
+
+def test_who_holds_room() -> None:
+    """Units that hold some, in node order, whoever asked first."""
+    machine = execution("pack_rows").machine
+    for number, held_bytes in (2, 5), (0, 3), (1, 0):
+        machine.on_chip.held_by[machine.units[number]] = held_bytes
+    assert state_of(machine).on_chip.held == ((0, 3), (2, 5))
+
+
+def test_what_failed_first() -> None:
+    """The error at the earliest cycle; in one cycle those of nobody, then the lowest node's.
+
+    A unit ran ahead of it that was stopped in a later one of the stretches in which units rest.
+    """
+    machine = execution("pack_rows").machine
+    failures, nodes, ports = machine.failures, machine.plan.nodes, machine.ports
+    assert (failures.first, failures.first_cycle, machine.ran_ahead) == (None, None, False)
+    for unit in machine.units[:3]:
+        unit.charge(9)
+    placed, bare, outside, before = (
+        ProgramError(name, file=file, line=2)
+        for name, file in (("a", "a.py"), ("b", None), ("c", "c.py"), ("d", "d.py"))
+    )
+    failures.keep(placed, nodes[2], ports[2])
+    failures.keep(bare, nodes[1], ports[1])
+    assert (failures.first, failures.first_cycle) == (bare, 9)
+    assert (placed.file, placed.line, bare.file, bare.line) == ("a.py", 2, *nodes[1].place)
+    failures.keep_at(9, outside)
+    assert failures.first is outside
+    failures.keep_at(8, before)
+    assert (failures.first, failures.first_cycle) == (before, 8)
+    assert failures.nodes == {-1, 1, 2}
+    assert not machine.ran_ahead
+    machine.clock.watch(lambda: None, 4)
+    for cycles, ahead in (2, False), (1, True):
+        machine.units[0].charge(cycles)
+        assert machine.ran_ahead is ahead
+
+
+def test_end_of_the_memory() -> None:
+    """It stops 3 cycles after the last of its clients, which end one after the other."""
+    with Program("copy") as program:
+        LinearOffChipStore("y")(LinearOffChipLoad(Tensor((4, 4)), (2, 2))())
+    run = Execution(program, Settings(mode="timing"))
+    machine = run.machine
+    assert (shutdown_cycles_of(machine), clients_of(machine.plan)) == (0, (0, 1))
+    run.execute()
+    first, last = (unit.now for unit in machine.units)
+    assert first < last
+    assert (shutdown_cycles_of(machine), cycles_of(machine)) == (3, last + 3)
+    assert shutdown_cycles_of(execution("pack_rows").machine) == 0
 
 
 def test_room_in_words() -> None:
@@ -261,3 +321,43 @@ def test_compared(at_most: bool) -> None:
     """The same agrees, and less where it is an upper bound."""
     found = [Compared("x", 3, measured, at_most).agrees for measured in (2, 3, 4)]
     assert [at_most, True, False] == found
+
+
+def test_what_shapes_tell() -> None:
+    """Streams that have ended show the sizes of symbols, one by another, in whatever order.
+
+    One whose values are no whole groups shows none, and neither does one that has no group.
+    """
+    first, second, third, fourth = map(Symbol, "DEFG")
+    shapes = [(first, second), (first, 3), (5, second), (third, 3), (fourth, 0), (4, fourth)]
+    with Program("shapes") as program:
+        for number, shape in enumerate(shapes):
+            Collect([], (0,), name=f"y{number}")(
+                Emit(StreamType(shape, FLOAT), [], name=f"x{number}")()
+            )
+    state = state_of(Execution(program, Settings(mode="timing")).machine)
+    sent = [14, 6, None, 7, 0, None]
+    channels = tuple(
+        each._replace(sent=count or 0, closed_cycle=None if count is None else 9)
+        for each, count in zip(state.channels, sent, strict=True)
+    )
+    found = expected_of(elaborate(program), replace(state, channels=channels), channels[::-1])
+    assert [found[number].in_all for number in range(6)] == [
+        14, 6, 35, str(third * 3), 0, str(fourth * 4),
+    ]  # fmt: skip
+    assert [found[number].shape for number in (0, 4)] == ["[D, E]", "[G, 0]"]
+
+
+@pytest.mark.parametrize(
+    ("read", "made", "each"),
+    [(6, 2, 3), (7, 2, None), (2, 6, None), (4, 4, None), (4, 0, None), (0, 4, None), (4, 1, 4)],
+)
+def test_how_many_make_one(read: int, made: int, each: int | None) -> None:
+    """A whole number above 1 of elements, where the shapes say so; of an end none."""
+    with Program("stages") as program:
+        (stream,) = Stage(made)(*Stage(read)())
+        Stage(made, outputs=0)(stream)
+    state = state_of(Execution(program, Settings(mode="timing")).machine)
+    found = expected_of(elaborate(program), state, state.channels)
+    assert [found[number].per_output for number in range(2)] == [each, None]
+    assert [found[number].in_all for number in range(2)] == [read, made]

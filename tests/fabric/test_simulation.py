@@ -29,7 +29,8 @@ from fabric.analysis.trace.selection import TraceOptions
 from fabric.extend import BoolType, FixedDescription, Ports
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.place import Place
-from fabric.timing.engine.unit import ComputeUnit
+from fabric.timing.engine.ports import Stored
+from fabric.timing.engine.unit import START, ComputeUnit, MemoryUnit, Reading, as_cycle
 from operators import Consumer, Initial, Zip
 from tests.fabric.scripted import Charge, Relay, Stage, Ticks
 from tests.schedules import SCHEDULES, schedule
@@ -457,6 +458,54 @@ class TestCharged:
         assert (0, 0) == (unit.compute(0), unit.flops)
         assert (2, 5) == (unit.compute(np.uint8(5)), unit.flops)  # type: ignore[arg-type]
         assert int is type(unit.flops)
+
+    def test_a_unit_by_hand(self) -> None:
+        """Its clock moves by what is charged and waited for; a port takes whole cycles."""
+        unit = MemoryUnit("unit", 0, Place("p.py", 1), bytes_per_cycle=64)
+        charged: list[Any] = [0, np.int8(100), 1, np.int8(100)]
+        for cycles in charged:
+            unit.charge(cycles)
+        refused: list[Any] = [-1, np.int64(-1)]
+        for cycles in refused:
+            with pytest.raises(ValueError, match=r"^-1 cycles are charged: expected at least 0$"):
+                unit.charge(cycles)
+        unit.answered(250)
+        unit.answered(250)
+        assert (unit.now, unit.busy_cycles, unit.off_chip_cycles) == (250, 201, 49)
+        assert {int} == {type(unit.now), type(unit.busy_cycles)}
+        assert [unit.transfer(size) for size in (0, 1, 64, 65, 128)] == [0, 1, 1, 2, 2]
+
+    def test_readings(self) -> None:
+        """A cycle knows of which reading it is, and how many cycles after that."""
+        reading = Reading.at(10, 7)
+        found: list[Any] = [
+            reading,
+            reading + 3,
+            2 + reading,
+            reading - 4,
+            reading + 3 - np.int64(1),
+            START,
+        ]
+        assert [(int(each), each.order, each.later_cycles) for each in found] == [
+            (10, 7, 0), (13, 7, 3), (12, 7, 2), (6, 7, -4), (12, 7, 2), (0, -1, 0),
+        ]  # fmt: skip
+        assert as_cycle(found[1]) is found[1]
+        assert (as_cycle(np.int8(3)), type(as_cycle(np.int8(3)))) == (3, int)
+        with pytest.raises(TypeError):
+            as_cycle(1.5)
+
+    def test_who_writes_last(self) -> None:
+        """Of units that store in one place, the later clock stays, of equal ones the higher."""
+        place = Place("p.py", 1)
+        units = [MemoryUnit(f"u{each}", each, place, bytes_per_cycle=1) for each in range(3)]
+        stored = Stored()
+        for number, now, where, stays in (
+            (1, 5, 3, True), (0, 5, 3, False), (1, 5, 3, True), (2, 5, 3, True), (2, 4, 3, False),
+            (0, 6, 3, True), (2, 5, 3, False), (2, 5, 4, True), (0, 0, 5, True),
+        ):  # fmt: skip
+            units[number].now = now
+            assert stored.stays("y", where, units[number]) is stays
+        assert stored.stays("x", 3, units[0])
 
 
 TUPLE = ": expected a tuple (value, level of the stop)"

@@ -11,7 +11,17 @@ import pytest
 from fabric import Hardware, Program, StreamType, hardware_scope, load_hardware, simulate
 from fabric.extend import OnChipDescription
 from fabric.graph.hardware.memory_models import FixedDescription
-from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
+from operators import (
+    Accum,
+    Bufferize,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Streamify,
+    Sum,
+    Tensor,
+)
 from tests import definitions
 from tests.fabric.trace.recording import record
 from tests.operators.driving import FLOAT, Collect, Emit, encode, tile
@@ -115,6 +125,25 @@ def test_values_are_those_without_spilling(reading: Streamify) -> None:
         assert report.outputs is not None
         for name, values in plain.outputs.items():
             np.testing.assert_array_equal(report.outputs[name], values)
+
+
+def test_what_others_are_left() -> None:
+    """Whole pages for each accumulator, and for the largest tile that passes, with its double.
+
+    Tiles of 3 x 2 and of one number are accumulated, and those of 3 x 4 pass, 2 bytes a number.
+    """
+    hardware = Hardware(on_chip=OnChipDescription(capacity_bytes=1000, page_bytes=10, spill=True))
+    with hardware_scope(hardware), Program("left") as program:
+        kept = [
+            LinearOffChipLoad(Tensor((6, columns)), (rows, columns))()
+            for rows, columns in ((3, 2), (3, 4), (1, 1))
+        ]
+        LinearOffChipStore("x")(Streamify()(Bufferize()(kept[1])))
+        for name, tiles in ("y", kept[0]), ("z", kept[2]):
+            LinearOffChipStore(name)(Accum(Sum())(tiles))
+    machine = Execution(program, Settings(mode="timing")).machine
+    assert machine.on_chip.reserved_bytes == 20 + 10 + 50
+    assert machine.on_chip.spill_address == machine.plan.memory_map.end_address > 0
 
 
 def test_what_finds_room_is_not_spilled() -> None:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -18,6 +18,7 @@ from fabric.graph.hardware.address_space import Burst
 from fabric.graph.loading.program_file import load_program
 from fabric.messages.telling.errors import Refusal
 from fabric.messages.telling.place import Place
+from fabric.timing.engine.off_chip import StandIn, memory_behind, prefetching
 from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.banked import BankedMemory
 from tests.compiled.both import both
@@ -243,13 +244,36 @@ def test_another_tile() -> None:
         memory.submit(unit, Burst(64, 1, 64, 64, write=False))
 
 
-def test_too_many_readers() -> None:
-    """As many ports as there would be do not fit into the tables."""
+@pytest.mark.parametrize(("writers", "most"), [(275, 951), (276, 950)])
+def test_too_many_readers(writers: int, most: int) -> None:
+    """As many ports as there would be do not fit into the tables: 2**20 - 1 do."""
     with pytest.raises(ConfigurationError) as raised:
-        BankedMemory(BankedDescription(prefetch_requests=1024), _units(1100), _units(2))
+        BankedMemory(BankedDescription(prefetch_requests=1024), _units(1100), _units(writers))
     assert raised.value.message == (
-        "prefetch_requests is 1024 in a program with 1,100 reading operators: expected at most 951"
+        "prefetch_requests is 1024 in a program with 1,100 reading operators: "
+        f"expected at most {most}"
     )
+
+
+def test_behind_others() -> None:
+    """Who stands for a memory, or for who does, is asked through; one that fetches nothing is not.
+
+    The traffic is that of the memory.
+    """
+    for ahead in (0, 4):
+        units = _units(2)
+        memory = BankedMemory(BankedDescription(prefetch_requests=ahead), units, [])
+        inner: Any = StandIn(memory)
+        outer: Any = StandIn(inner)
+        assert memory_behind(outer) is memory
+        assert prefetching(outer) is (memory if ahead else None)
+        memory.submit(units[1], Burst(0, 3, 64, 64, write=False))
+        waited = outer.pending
+        assert memory.advance(FAR) == units[1:]
+        assert (waited, outer.pending) == (True, False)
+        assert (outer.served(units[1]), outer.bytes_moved, outer.final_cycle) == (0, 192, None)
+        assert outer.counters() == memory.counters()
+    assert prefetching(None) is None
 
 
 @pytest.mark.parametrize("name", ["simplified_moe", "ragged_attention", "swiglu"])

@@ -35,6 +35,7 @@ from fabric.runs.printing import report_sheet
 from fabric.timing.network import Mesh, Site
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.deadlock.cases import CASES
+from tests.fabric.scripted import Charge, Ticks
 from tests.network.placed import (
     Placed,
     Wire,
@@ -176,6 +177,55 @@ def test_a_tile_takes_its_bytes_and_its_hops(tmp_path: Path) -> None:
     assert report.network.placement == str(file)
     assert report.as_json()["network"]["routes"][0]["hop_cycles"] == 6
     assert "network" not in plain.as_json()
+
+
+def test_what_went_over_each_link() -> None:
+    """A Broadcast sends once for all its readers, and a link has what all flows bring; by number.
+
+    The Broadcast is where the load is, and no unit that the program names.
+    """
+    mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=8)
+    with hardware_scope(Hardware(network=mesh)), Program("fan") as program:
+        rows = LinearOffChipLoad(np.ones((5, 64), np.float32), tile=(1, 64), name="load")()
+        for reader, store in ("a", "x"), ("b", "y"):
+            LinearOffChipStore(store, name=store)(Map(SiLU(), name=reader)(rows))
+    program.put({"load": (0, 0), "y": (0, 0), "a": (1, 0), "x": (2, 0), "b": (2, 1)})
+    use = simulate(program).network
+    assert use is not None
+    assert (use.sites, use.most_units) == (4, 2)
+    fan = ("broadcast_load_0.0 -> a.0", "broadcast_load_0.1 -> b.0")
+    on, back = ("a.0 -> x.0",), ("b.0 -> y.0",)
+    assert [(each.channel, each.source, each.target, each.hop_cycles) for each in use.routes] == [
+        (fan[0], (0, 0), (1, 0), 1), (fan[1], (0, 0), (2, 1), 3),
+        (*on, (1, 0), (2, 0), 1), (*back, (2, 1), (0, 0), 3),
+    ]  # fmt: skip
+    # Links of a site come in the order: east, west, south, north, out and in.
+    carried = {link.name: (link.bytes // 128, link.channels) for link in use.links}
+    assert carried == {
+        "0,0 -> 1,0": (5, fan), "out of 0,0": (5, fan), "into 0,0": (5, back),
+        "1,0 -> 2,0": (10, fan + on), "out of 1,0": (5, on), "into 1,0": (5, fan),
+        "2,0 -> 2,1": (5, fan), "into 2,0": (5, on), "0,1 -> 0,0": (5, back),
+        "1,1 -> 0,1": (5, back), "2,1 -> 1,1": (5, back), "out of 2,1": (5, back),
+        "into 2,1": (5, fan),
+    }  # fmt: skip
+    names = [link.name for link in use.links]
+    assert names.index("out of 0,0") < names.index("into 0,0") < names.index("1,0 -> 2,0")
+    assert names.index("into 2,0") < names.index("0,1 -> 0,0") < names.index("1,1 -> 0,1")
+    assert use.links_cycles == sum(route.links_cycles for route in use.routes)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_links_that_nothing_went_over(count: int) -> None:
+    """They are not told of; the route is, with no bytes."""
+    mesh = Mesh(columns=2, rows=2, link_bytes_per_cycle=8)
+    with hardware_scope(Hardware(network=mesh)), Program("ticks") as program:
+        Charge(name="charge")(Ticks(count, name="ticks")())
+    program.put({"ticks": (0, 0), "charge": (1, 0)})
+    use = simulate(program).network
+    assert use is not None
+    assert [(each.bytes or 0) > 0 for each in use.routes] == [count > 0]
+    links = ["0,0 -> 1,0", "out of 0,0", "into 1,0"]
+    assert [link.name for link in use.links] == (links if count else [])
 
 
 def test_what_is_printed() -> None:

@@ -76,6 +76,53 @@ def test_a_link_that_carries_nothing_is_refused() -> None:
         Transfers([1, 0])
 
 
+def test_limits() -> None:
+    """The most that a link and a transfer can have are taken, and the least; nothing beyond."""
+    assert Transfers([1]).finish_cycles() == []
+    # The last link has a piece a tick: of a cycle's 2**10 ticks and a byte's 2**26 pieces.
+    transfers = Transfers([2**20, Fraction(1, 2), 0.25, None, 1e-9])
+    asked = [
+        (0.5, 2**20, [0], 5), (0, 1, [1], 0), (1, 1, [2, 3], 2), (7, 2**34, [3], 9), (0, 1, [4], 3),
+    ]  # fmt: skip
+    assert [transfers.add(*each) for each in asked] == [0, 1, 2, 3, 4]
+    assert transfers.finish_cycles() == [1.5, 2, 5, 7, 2**16]
+    assert transfers.add(0, 2**34, [0], 0) == 5
+    with pytest.raises(ConfigurationError) as refused:
+        Transfers([2**20, 2**20 + 1])
+    assert refused.value.message == (
+        "link 1: bytes a cycle are 1048577: expected more than 0 and at most 1048576, or None"
+    )
+    for start, size, links, source, told in (
+        (0, 2**34 + 1, [0], 0, "a transfer of 17,179,869,185 bytes at cycle 0 from source 0: "),
+        (-1, 1, [0], 2, "a transfer of 1 byte at cycle -1 from source 2: expected 1 to 171798691"),
+        (3, 1, [0], -1, "a transfer of 1 byte at cycle 3 from source -1: expected 1 to 17179869"),
+        (0, 1, [-1], 0, "a transfer takes links [-1]: expected at least one, each once, of 5"),
+        (0, 1, [5], 0, "a transfer takes links [5]: expected at least one, each once, of 5"),
+    ):
+        with pytest.raises(ConfigurationError) as refused:
+            transfers.add(start, size, links, source)
+        assert refused.value.message.startswith(told)
+    assert transfers.add(0, 1, [4], 0) == 6
+
+
+@pytest.mark.parametrize(
+    ("lanes", "ends"),
+    [(1, [5, 15, 18, 8]), (2, [5, 11.25, 14.25, 8]), (None, [5, 14.25, 7.25, 8])],
+)
+def test_lanes_are_of_each_source(lanes: int | None, ends: list[float]) -> None:
+    """Who waits for a lane of its source does not wait for those of another one.
+
+    A second lane has the 3 bytes that the first one leaves of link 0 for 5 cycles, then all 4.
+    Without lanes two have 1.5 each meanwhile, and 2 each until the shorter one is through.
+    """
+    transfers = Transfers([4, 1, 1], lanes=lanes)
+    for size, links, source in (5, [0, 1], 1), (40, [0], 1), (12, [0], 1), (8, [2], 0):
+        transfers.add(0, size, links, source)
+    assert transfers.finish_cycles() == ends
+    with pytest.raises(ConfigurationError, match=r"^lanes is 0: expected at least 1$"):
+        Transfers([1], lanes=0)
+
+
 LINKS = st.lists(st.integers(1, 40), min_size=1, max_size=4)
 
 

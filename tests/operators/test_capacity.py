@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from types import coroutine
 from typing import Any
 from unittest import mock
 
@@ -23,9 +24,12 @@ from fabric import (
     simulate,
 )
 from fabric.extend import Element
-from fabric.graph.hardware.description import OnChipDescription
+from fabric.graph.hardware.description import OnChipDescription, Pages
+from fabric.messages.telling.errors import CapacityError
+from fabric.messages.telling.place import Place
 from fabric.timing.engine import on_chip
 from fabric.timing.engine.on_chip import AmountOverTime, OnChipMemory
+from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.machine import assembly
 from operators import (
     Accum,
@@ -352,3 +356,94 @@ def test_most_at_once(seed: int) -> None:
     assert amount.level == sum(change for _, change in changes)
     assert amount.peak == max(0, *np.cumsum([change for _, change in sorted(changes)]))
     assert (amount.peak, amount.level) == (amount.peak, sum(change for _, change in changes))
+
+
+class _Clock:
+    """Is in the cycle that was asked for last; who parks is never woken."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    async def reach(self, _: Unit, cycle: int) -> None:
+        self.now = max(self.now, cycle)
+
+    @coroutine
+    def park(self, *_: object) -> Iterator[None]:
+        yield
+
+    def wake(self, _: Unit) -> None:
+        pass
+
+
+def _units(*clocks: int) -> list[Unit]:
+    place = Place("program.py", 7)
+    units = [MemoryUnit(f"u{each}", each, place, bytes_per_cycle=1) for each in range(len(clocks))]
+    for unit, now in zip(units, clocks, strict=True):
+        unit.now = now
+    return list[Unit](units)
+
+
+def _given(asked: Coroutine[Any, Any, bool]) -> bool | None:
+    """Return whether there is room; None where who asked waits for it."""
+    try:
+        asked.send(None)
+    except StopIteration as given:
+        found: bool = given.value
+        return found
+    return None
+
+
+def test_pages_by_hand() -> None:
+    """Two units of five pages of 8 bytes and two in the 20 bytes of a third: twelve, four taken.
+
+    Of eight that are held four are given back in the cycle in which too much is asked for, three
+    of them a cycle later.
+    """
+    clock: Any = _Clock()
+    memory = OnChipMemory(100, clock)
+    memory.pages = Pages(8, 40)
+    first, second, third, late = units = _units(1, 2, 3, 9)
+    for unit, size_bytes in zip(units[:3], (30, 17, 8), strict=True):
+        assert _given(memory.allocate(unit, size_bytes, "a buffer"))
+    assert (memory.peak_bytes, memory.peak_pages, memory.peak_empty_bytes) == (55, 8, 2 + 7)
+    assert memory.enough_bytes == 40 + 3 * 8
+    memory.release(first, 30, 9)
+    memory.release(second, 17, 10)
+    with pytest.raises(CapacityError) as refused:
+        _given(memory.allocate(late, 90, "a buffer", held_bytes=7))
+    assert refused.value.message == (
+        "u3: a buffer takes 13 pages of 8 bytes: expected at most the on-chip capacity of 12 pages "
+        "in 100 bytes, of which 8 are free"
+    )
+    assert (refused.value.file, refused.value.line) == ("program.py", 7)
+    assert [memory.held_by[unit] for unit in units] == [0, 0, 8, 0]
+    # A page is full of three bytes more than five; the next one is another page.
+    assert _given(memory.allocate(third, 3, "a buffer", held_bytes=5))
+    assert (memory.held_by[third], memory.held_bytes) == (8, 11)
+    assert (memory.room_bytes(3, 5), memory.room_bytes(4, 5)) == (0, 8)
+    assert _given(memory.allocate(late, 8 * 8, "a buffer"))
+    assert (late.now, late.capacity_cycles) == (9, 0)
+    assert _given(memory.allocate(late, 3 * 8, "a buffer"))
+    assert (late.now, late.capacity_cycles) == (10, 1)
+
+
+def test_spilling_by_hand() -> None:
+    """What may be spilled has no room before who waits, and none of what others are to have."""
+    clock: Any = _Clock()
+    memory = OnChipMemory(20, clock)
+    memory.spill_address, memory.reserved_bytes = 64, 5
+    before, waits, behind = _units(0, 7, 7)
+    assert _given(memory.allocate(before, 10, "a buffer", spills=True))
+    memory.release(before, 10, 7)
+    before.now = 6
+    assert _given(memory.allocate(before, 8, "a buffer", spills=True)) is False
+    before.now = 7
+    assert _given(memory.allocate(before, 8, "a buffer", spills=True))
+    assert _given(memory.allocate(waits, 13, "a buffer")) is None
+    assert memory.requests == [(waits, 13)]
+    # Of one cycle the lower unit is before who waits, and the higher one behind.
+    assert _given(memory.allocate(behind, 1, "a buffer", spills=True)) is False
+    assert _given(memory.allocate(before, 7, "a buffer", spills=True))
+    assert _given(memory.allocate(before, 1, "a buffer", spills=True)) is False
+    assert _given(memory.allocate(behind, 0, "a buffer", spills=True))
+    assert [memory.held_by[unit] for unit in (before, waits, behind)] == [15, 0, 0]

@@ -359,6 +359,16 @@ class TestUsers:
         assert places(program)["corners"].tensor is None
         assert places(program)["y"].first_address < bursts["corners"][0].address
 
+    def test_nothing(self) -> None:
+        """No row, or rows of no bytes, move nothing, wherever; the last byte can be moved."""
+        with recorded() as bursts, Program("corners") as program:
+            nothing = ((0, 8, 99), (2, 0, 99), (0, 0, 0), (0, 3), (5, 0))
+            Consumer()(_Corners((*nothing, (1, 5, 27)), name="corners")())
+            completed(program)
+
+        first = places(program)["corners"].first_address
+        assert [(first + 27, 1, 5, 5)] == [burst[:-1] for burst in bursts["corners"]]
+
     def test_outside(self) -> None:
         """Bytes of others are not its own."""
         with recorded(), Program("corners") as program:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from fabric import ConfigurationError, simulate
+from fabric import ConfigurationError, Hop, simulate
 from fabric.analysis.trace.export import export_trace
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.selection import TraceOptions
+from fabric.extend import Unit
+from fabric.graph.values.value import Empty
+from fabric.messages.telling.causes import Operation
+from fabric.messages.telling.place import Place
 from fabric.messages.telling.vocabulary import EVENTS, FIELDS, TABLES
+from fabric.timing.engine.observed_channel import ObservedChannel
+from fabric.timing.log.log_rows import KeptRows, as_long
+from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
+from fabric.timing.log.watcher import Watcher
+from fabric.timing.state.run_state import ChannelState, UnitState, WaitState
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.profiles import spread
@@ -179,3 +190,124 @@ class TestVocabulary:
         ]
         assert expected == trace.rows("FROM columns")
         assert isinstance(trace, Trace)
+
+
+def _watched() -> tuple[KeptRows, Watcher]:
+    """Return what a watcher has written of a channel 1 from unit 0 to unit 1.
+
+    An element is taken as it is seen, a bare stop later, one into a reserved slot, and two are left
+    over; one goes on elsewhere. Stamps are numbers of operations, cycles and cycles waited.
+    """
+    kept = KeptRows()
+    watcher = Watcher(kept.rows)
+    producer, consumer = (
+        Unit(name, at, Place("p.py", 1), bytes_per_cycle=1) for at, name in enumerate("ab")
+    )
+    producer.now, consumer.now = 6, 8
+    clock: Any = None
+    channel = ObservedChannel("a -> b", 2, producer, consumer, clock, Hop(2, 3), 1, lambda: 0)
+    watcher.begin((producer, consumer), lambda: 0)
+    told = watcher.watch(channel)
+    assert told is not None
+    told((True, 3), (0, 0, 0), (2, 2, 1), None)
+    told((Empty(1), 5), (1, 1, 0), (3, 4, 2), (4, 6))
+    told((True, 0), (5, 9, 5, -1, 4, 7), (11, 20, 0), None)
+    watcher.left_over(channel, (True, 6), (7, 9, 0, 30, 7, 9), (12, 30, 10), 31)
+    watcher.left_over(channel, (Empty(1), 7), (8, 40, 0), None, 42)
+    watcher.fetched(channel, (True, 0), (9, 41, 0))
+    watcher.allocated(producer, 16, (1, 2, 0))
+    watcher.allocated(producer, 16, (1, 2, 3))
+    watcher.burst(consumer, 4, (5, 16, 7))
+    watcher.idled(channel, (10, 20, 6), 9)
+    watcher.ended(channel, (13, 45, 15))
+    watcher.requested(channel, 7, None, 30)
+    watcher.requested(channel, 8, (3, 12, 0), 4)
+    for size_bytes in 10, 10, 4, 4:
+        watcher.sent_over_links(channel, size_bytes)
+    watcher.waited_for_links(channel, 3)
+    watcher.arrived(channel, (1, 1, 0), 5)
+    watcher.was_busy(producer, (1, 1, 0), 5)
+    watcher.chose(producer, (2, 2, 0))
+    watcher.finished(consumer, (3, 3, 0))
+    channel.reserved.append((14, 46, 2))
+    watcher.finish()
+    channel.queue.append((50, (Empty(0), 1)))
+    channel._sent.append((15, 47, 1))
+    return kept, watcher
+
+
+class TestByHand:
+    def test_rows(self) -> None:
+        """What is told stands in the columns, and is handed out once."""
+        kept, watcher = _watched()
+        (short, long), operations = kept.take()
+        assert short.tolist() == [[1, 0, 3, 2, 2, 1, 0, 0, 0]]
+        assert as_long(short).tolist() == [[1, 0, 3, 2, 2, 1, 0, 0, 0, -1, 0, 0, 2, 2]]
+        assert as_long(long) is long
+        assert long.tolist() == [
+            [1, 1, ~5, 4, 6, 2, 1, 1, 0, -1, 1, 1, 3, 4],
+            [1, 2, 0, 11, 20, 0, 5, 9, 5, -1, 4, 7, 11, 20],
+            [1, 3, 6, -2, 31, 10, 7, 9, 0, 30, 7, 9, 12, 30],
+            [1, 4, ~7, -2, 42, 0, 8, 40, 0, -1, 8, 40, -2, 42],
+            [1, 5, 0, -3, 0, 0, 9, 41, 0, -1, 9, 41, -3, 0],
+        ]
+        # Operation, unit, order, cycle, cycles waited, channel, amount.
+        assert operations.tolist() == [
+            [1, 0, 1, 2, 3, -1, 16], [0, 1, 5, 16, 7, -1, 4], [4, 1, 10, 20, 6, 1, 9],
+            [2, 1, 13, 45, 15, 1, 0], [5, 0, 7, 0, -2, 1, 30], [5, 0, 8, 12, 3, 1, 4],
+            [10, 0, 0, 6, 0, 1, 10], [10, 0, 2, 6, 0, 1, 4], [11, 1, 0, 8, 0, 1, 3],
+            [6, 1, 1, 1, 0, 1, 5], [7, 0, 1, 1, 0, -1, 5], [9, 0, 2, 2, 0, -1, 0],
+            [8, 1, 3, 3, 0, -1, 0], [3, 0, 14, 46, 2, 1, 0],
+        ]  # fmt: skip
+        assert watcher.pending == [(1, 6, ~1, -1, -1, 0, 15, 47, 1, -1, 15, 47, -1, -1)]
+        (short, long), operations = kept.take()
+        assert (len(short), len(long), len(operations)) == (0, 0, 0)
+
+    def test_state(self) -> None:
+        """What had happened by a cycle, and what waited in it: before and after an end."""
+        kept, _ = _watched()
+        (short, long), operations = kept.take()
+        rows = np.concatenate([as_long(short), long[:4]])
+        ways = np.array([[0, 1, 1, 1, 0], [0, 1, 2, 3, 0]])
+        tally = Tally(2, ways)
+        waits = waits_of(rows, operations, ways)
+        # Unit, cause (an element, a slot, the memory, room), channel, end, cycles, one of several.
+        assert sorted(waits.tolist()) == [
+            [0, 1, 1, 7, 5, 0], [0, 1, 1, 46, 2, 0], [0, 3, -1, 2, 3, 0], [1, 0, 1, 2, 1, 0],
+            [1, 0, 1, 4, 2, 0], [1, 0, 1, 20, 6, 1], [1, 0, 1, 30, 10, 0], [1, 0, 1, 45, 15, 0],
+            [1, 2, -1, 16, 7, 0],
+        ]  # fmt: skip
+        end = tally.copy()
+        under_way = tally.count(rows, waits, 25)
+        found = {unit: wait_state(row) for unit, row in under_way.items()}
+        wait = WaitState(Operation.RECEIVE, (1,), 20, any_of=False, stops=None)
+        assert found == {1: wait}
+        first: Any = (0, "a", "Map", "compute", Place("p.py", 1), 4)
+        second: Any = (1, "b", "Map", "compute", Place("p.py", 2), 4)
+        stems: Any = [(each, f"c{each}", f"c{each}", 0, 1, "tile", 2, 1, 1) for each in range(2)]
+        assert tally.units([first, second], found, {}, 25) == (
+            UnitState._make((*first, 25, False, None, 25 - 5 - 3, 0, 3, None)),
+            UnitState._make((*second, 20, False, wait, 20 - 9 - 7, 7, 0, None)),
+        )
+        # Held, sent, taken, bare stops, end, newest and last cycle, most slots; cycles waited.
+        nothing = (0, 0, 0, 0, None, None, None, 0, 0, 0, 0, 0)
+        assert tally.channels(stems, {}, {}) == (
+            ChannelState._make((*stems[0], *nothing)),
+            ChannelState._make((*stems[1], 1, 3, 2, 1, None, 28, 20, 2, 1 + 2 + 6, 2, 3, 0)),
+        )
+        under_way = end.count(rows, waits, 50)
+        assert under_way == {}
+        ends = {0: UnitEnd(48, finished=True, busy_cycles=None, flops=9)}
+        ends[1] = UnitEnd(50, finished=True, busy_cycles=3, flops=None)
+        assert end.units([first, second], {}, ends, 60) == (
+            UnitState._make((*first, 48, True, None, 48 - 7 - 3, 0, 3, 9)),
+            UnitState._make((*second, 50, True, None, 3, 7, 0, None)),
+        )
+        full, credit = 2 + 0, 3 + 2
+        for taken, known in ({}, 3), ({1: 7}, 7):
+            assert end.channels(stems, {1: 33}, taken) == (
+                ChannelState._make((*stems[0], *nothing)),
+                ChannelState._make(
+                    (*stems[1], 0, known, known, 2, 33, None, 20, 2, 9 + 25, full, credit, 1)
+                ),
+            )

@@ -10,6 +10,10 @@ import pytest
 
 from fabric import Hardware, Program, hardware_scope, simulate
 from fabric.extend import Burst, OffChipDescription, Unit, register_memory
+from fabric.graph.values.fit import MOST_CYCLES
+from fabric.messages.telling.errors import FabricError
+from fabric.messages.telling.place import Place
+from fabric.timing.machine.users_parts import CheckedMemory
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.schedules import SCHEDULES, schedule
 
@@ -136,3 +140,77 @@ class TestMistakes:
         assert report.status == "completed"
         waited = {unit.name: unit.hbm_cycles for unit in report.units}
         assert {4 * 3} == set(waited.values())
+
+
+class _ByHand(_Memory):
+    """Answers, each time it advances, whom ``answers`` says in which cycles."""
+
+    def __init__(self, *answers: dict[Unit, int]) -> None:
+        self.answers = [*answers]
+        self.under_way = []
+        self.counts: object = None
+
+    def advance(self, _horizon_cycle: int) -> list[Unit]:
+        done = self.answers.pop(0)
+        for unit, cycle in done.items():
+            unit.now = cycle
+        return [*done]
+
+    def counters(self) -> object:
+        return self.counts
+
+
+def _checked(
+    *answers: tuple[int, ...],
+) -> tuple[CheckedMemory, _ByHand, list[Unit], list[tuple[int, str]]]:
+    """Return a memory with a burst of each of three units, asked for in cycles 9, 5 and 7."""
+    told: list[tuple[int, str]] = []
+
+    def keep(cycle: int, error: FabricError) -> None:
+        told.append((cycle, error.message))
+
+    place = Place("program.py", 1)
+    units = [Unit(name, at, place, bytes_per_cycle=1) for at, name in enumerate("abc")]
+    inner = _ByHand(*(dict(zip(units, cycles, strict=False)) for cycles in answers))
+    memory = CheckedMemory(inner, "mine", 3, keep)
+    for unit, now in zip(units, (9, 5, 7), strict=True):
+        unit.now = now
+        memory.submit(unit, Burst(0, 1, 1, 1, write=False))
+    return memory, inner, units, told
+
+
+def test_answers_by_hand() -> None:
+    """Nobody may be answered as long as something else goes on; who is may be at once.
+
+    What a memory does not know of itself is told at the latest cycle in which it answered.
+    """
+    memory, inner, units, told = _checked((), (9, 20, 11))
+    assert memory.advance(MOST_CYCLES - 1) == []
+    assert memory.pending
+    assert memory.advance(30) == units
+    assert [unit.now for unit in units] == [9, 20, 11]
+    assert [unit.off_chip_cycles for unit in units] == [0, 15, 4]
+    assert (memory.pending, memory.counters(), told) == (False, None, [])
+    inner.counts = 3
+    assert memory.counters() is None
+    assert told == [
+        (20, "memory 'mine': counters() returns 3: expected MemoryCounters or None, at cycle 20")
+    ]
+    inner.bytes_moved = 7
+    assert (memory.bytes_moved, memory.final_cycle, memory.served(units[0])) == (0, None, 0)
+
+
+def test_none_by_hand() -> None:
+    """Where nothing else goes on somebody has to be answered: since the first one asked."""
+    memory, inner, _, told = _checked(())
+    inner.bytes_moved = 7
+    assert (memory.bytes_moved, memory.pending) == (7, True)
+    assert memory.advance(MOST_CYCLES) == []
+    assert told == [
+        (
+            5,
+            "memory 'mine': advance() answers none of 3 bursts, and nothing else goes on: expected "
+            "at least one, at cycle 5",
+        )
+    ]
+    assert (memory.bytes_moved, memory.pending) == (0, False)
