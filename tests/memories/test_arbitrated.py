@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+from unittest import mock
 
+import numpy as np
 import pytest
 
+from fabric import ConfigurationError, Hardware, Program, hardware_scope, simulate
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import ArbitratedBanksDescription, ArbitratedDescription
 from fabric.timing.memories.arbitrated import ArbitratedMemory, Request, behind_arbiter
+from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+from tests.hdl import design
 from tests.hdl.banks import BankedMemory
-from tests.memories.driven import clients_of
+from tests.memories.driven import answers, clients_of
 from tests.profiles import of_profile
 
 ROWS = (0, 1, 2, 0x3FFF, 0x4000)
@@ -62,3 +67,158 @@ def test_served() -> None:
         assert (memory.served(unit), memory.pending) == (cycle + 1, True)
     assert memory.advance(99) == [unit]
     assert (memory.served(unit), memory.pending, unit.now) == (0, False, 3)
+
+
+class _Client:
+    """What asks at a port of the hardware, by its rules.
+
+    A reader asks for its whole stream, but the last request of several, and has what an answer
+    reaches, where it waits for it; a writer asks for all but the last request of a burst while it
+    waits. No reader waits for what is not asked for: the hardware knows no smaller bursts.
+
+    Attributes:
+        done: when it has had each of its bursts.
+    """
+
+    def __init__(self, made: design.Design, size: int, gaps: list[int], *, reads: bool) -> None:
+        self._made, self._size, self._gaps, self._reads = made, size, [*gaps, 0], reads
+        self._requests, _, self._answers = made.port()
+        self._seen = made.fifo()
+        self._since, self._asked = gaps[0], 0
+        self.done: list[int] = []
+
+    @property
+    def has_all(self) -> bool:
+        """Whether there is nothing more to ask for."""
+        return len(self.done) == len(self._gaps) - 1
+
+    def _complete(self) -> bool:
+        """Ask for what is next; return whether a burst is complete that is written."""
+        number = len(self._gaps) - 2 if self._reads else len(self.done)
+        wanted = (number + 1) * self._size - 512
+        if self._reads:
+            wanted = max(wanted, number * self._size, 1)
+        if self._asked >= wanted:
+            return not self._reads
+        if self._requests.takes:
+            self._requests.put((self._asked, not self._reads))
+            self._asked += 512
+        return False
+
+    def rule(self) -> None:
+        """Do what happens in a cycle."""
+        waits = not self.has_all and self._since <= self._made.cycle
+        complete = (self._reads or waits) and self._complete()
+        if self._seen.gives:
+            reached = self._seen.items[0] + 512
+            complete = waits and reached >= len(self.done) * self._size
+            if reached < (len(self.done) + complete) * self._size:
+                self._seen.take()
+        if self._answers.gives and self._seen.takes:
+            self._seen.put(self._answers.take())
+        if complete:
+            self.done.append(self._made.cycle)
+            self._since = self._made.cycle + self._gaps[len(self.done)]
+
+
+def _modelled(
+    sizes: list[int], gaps: list[list[int]], readers: int, in_flight: int, room: int
+) -> list[list[int]]:
+    """Return when each client has each of its bursts, by the rules of the hardware."""
+    with mock.patch.multiple(design, READS_IN_FLIGHT=in_flight, ANSWERS=room):
+        made = design.Design(design.IdealMemory())
+        clients = [
+            _Client(made, size, its, reads=at < readers)
+            for at, (size, its) in enumerate(zip(sizes, gaps, strict=True))
+        ]
+        made.rules += [client.rule for client in clients]
+        while not all(client.has_all for client in clients):
+            for rule in made.rules:
+                rule()
+            for fifo in made.fifos:
+                fifo.held = len(fifo.items)
+            made.clock.cycle += 1
+    return [client.done for client in clients]
+
+
+@pytest.mark.parametrize("seed", range(of_profile(10, 400)))
+def test_clients(seed: int) -> None:
+    """Readers and writers take turns as in the hardware, also where their ports have no room."""
+    source = random.Random(seed)
+    readers, writers = source.randint(1, 4), source.randint(0, 3)
+    sizes = [source.choice([64, 300, 512, 700, 1028, 2050]) for _ in range(readers + writers)]
+    waits = [[0, 0, 3], [0, 40], [0, 1, 300]]
+    gaps = [
+        [1, *(source.choice(its) for _ in range(source.randint(0, 14)))]
+        for its in source.choices(waits, k=len(sizes))
+    ]
+    in_flight, room = source.choice([(1, 5), (2, 14), (10, 14), (64, 128)])
+    units = clients_of(sizes)
+    memory = ArbitratedMemory(
+        ArbitratedDescription(tag_bytes=4, reads_in_flight=in_flight, answers=room),
+        units[:readers],
+        units[readers:],
+    )
+    bursts = [
+        [Burst(0, 1, size - 4, size, write=at >= readers) for _ in its]
+        for at, (size, its) in enumerate(zip(sizes, gaps, strict=True))
+    ]
+    for unit in units[:readers]:
+        memory.announce(unit, iter(bursts[unit.index]))
+    script = [[*zip(*each, strict=True)] for each in zip(gaps, bursts, strict=True)]
+    assert answers(memory, units, script, [1]) == _modelled(sizes, gaps, readers, in_flight, room)
+    assert not memory.pending
+
+
+@pytest.mark.parametrize("size", [1, 64, 511, 512, 513, 2050])
+@pytest.mark.parametrize("announced", [False, True])
+def test_one_burst(size: int, *, announced: bool) -> None:
+    """A stream of one burst, however small, is asked for, and there as soon as the first of two."""
+    cycles = []
+    for count in (1, 2):
+        (unit,) = units = clients_of([()])
+        memory = ArbitratedMemory(ArbitratedDescription(), units, [])
+        burst = Burst(0, 1, size, size, write=False)
+        memory.announce(unit, iter([burst] * count * announced))
+        memory.submit(unit, burst)
+        assert memory.advance(100) == [unit]
+        cycles.append(unit.now)
+    assert cycles[0] == cycles[1]
+
+
+@pytest.mark.parametrize("in_flight", [1, 2, 9])
+@pytest.mark.parametrize("interval_cycles", [1, 3])
+def test_nobody_stands_before_others(in_flight: int, interval_cycles: int) -> None:
+    """Where a reader does not look, another is answered; limits by which it is not are refused."""
+
+    def described(answers: int) -> ArbitratedDescription:
+        return ArbitratedDescription(
+            reads_in_flight=in_flight, answers=answers, interval_cycles=interval_cycles
+        )
+
+    late, reader = units = clients_of([(), ()])
+    memory = ArbitratedMemory(described(in_flight + 4), units, [])
+    burst = Burst(0, 1, 512, 512, write=False)
+    memory.announce(late, iter([burst] * 100))
+    assert memory.advance(800) == []
+    reader.now = 800
+    memory.submit(reader, burst)
+    assert memory.advance(1_000) == [reader]
+    with pytest.raises(ConfigurationError) as refused:
+        described(in_flight + 3)
+    assert refused.value.message == (
+        f"ArbitratedDescription: answers is {in_flight + 3}: expected at least {in_flight + 4}, "
+        "reads_in_flight and 4 requests that have been sent"
+    )
+
+
+def test_a_small_tile_alone() -> None:
+    """A program that reads one tile of less than a request ends, and has it."""
+    data = np.arange(16, dtype=np.float32).reshape(4, 4)
+    with (
+        hardware_scope(Hardware(hbm=ArbitratedDescription())),
+        Program("one", mode="functional") as program,
+    ):
+        LinearOffChipStore("y")(LinearOffChipLoad(Tensor((4, 4), data), tile=(4, 4))())
+    program.expect(y=lambda: data)
+    assert simulate(program).verified

@@ -28,6 +28,9 @@ __all__ = [
     "add_model",
 ]
 
+SENT_REQUESTS: Final = 4
+"""Between the arbiter of ports and the count of what is in flight: two queues of two."""
+
 BytesInCycle: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
 
@@ -68,14 +71,15 @@ class PortDescription(OffChipDescription):
     A reader asks for its whole stream, one request a cycle, and is answered in the order in which
     the arbiter sent the requests of all. Only units that announce what they read have more than one
     burst asked for. What a client reads or writes is stored in the order in which it does. A burst
-    that is read is there with the answer that reaches its first byte, and of a stream the last
-    request is left out: so does the hardware that this is taken from.
+    that is read is there with the answer that reaches its first byte, and of a stream of several
+    the last request is left out: so does the hardware that this is taken from.
 
     Attributes:
         request_bytes: moved by one request.
         tag_bytes: stored with each burst.
         reads_in_flight: of all readers together.
-        answers: that wait for one reader before its requests lose their turn.
+        answers: that wait for one reader before its requests lose their turn; at least
+            ``reads_in_flight`` + 4.
     """
 
     joins_rows: ClassVar[bool] = True
@@ -84,6 +88,18 @@ class PortDescription(OffChipDescription):
     tag_bytes: Annotated[int, Bounds(0, 2**20)] = 0
     reads_in_flight: Count = 64
     answers: Count = 128
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # What is under way to a reader that does not look must not stand before answers of others.
+        least = self.reads_in_flight + SENT_REQUESTS
+        if self.answers < least:
+            refuse(
+                f"{type(self).__name__}: answers is {self.answers}: expected at least {least}, "
+                f"reads_in_flight and {SENT_REQUESTS} requests that have been sent",
+                ConfigurationError,
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -216,8 +216,9 @@ class ArbitratedMemory:
                 return True
             self._ask(client, write=True)
             return False
-        # The last request is left out where all bursts begin before it.
-        if client.asked_bytes < client.total_bytes - min(size, client.last_bytes):
+        # The last request is left out where all bursts begin before it; the first one never is.
+        least_bytes = min(1, client.total_bytes)
+        if client.asked_bytes < max(client.total_bytes - min(size, client.last_bytes), least_bytes):
             self._ask(client, write=False)
         took = client.response.held > 0
         done = False
