@@ -22,6 +22,7 @@ from fabric.extend import (
     OffChipDescription,
     OnChipDescription,
 )
+from fabric.graph.hardware.memory_models import ArbitratedBanksDescription, ArbitratedDescription
 from fabric.graph.values.expression import Symbol
 from fabric.graph.wiring.elaborate import elaborate
 from operators import (
@@ -84,7 +85,9 @@ _AREA = AreaDescription(
 
 def drawn_hardware(choices: Any) -> Hardware:
     """Return hardware on which any of the bounds may be the largest."""
-    memory: Callable[[Any], OffChipDescription] = choices.pick((_flat, _flat, _banked, _fixed))
+    memory: Callable[[Any], OffChipDescription] = choices.pick(
+        (_flat, _flat, _banked, _fixed, _arbitrated, _arbitrated_banks)
+    )
     return Hardware(
         hbm=memory(choices),
         on_chip=OnChipDescription(bytes_per_cycle=choices.pick((64, 1, 8))),
@@ -127,6 +130,28 @@ def _fixed(choices: Any) -> OffChipDescription:
         latency_cycles=choices.pick((100, 0)),
         bytes_per_cycle=choices.pick((64, 1, 500)),
     )
+
+
+def _arbitrated(choices: Any) -> OffChipDescription:
+    return ArbitratedDescription(
+        interval_cycles=choices.pick((2, 1, 7)),
+        latency_cycles=choices.pick((30, 1, 100)),
+        **_ports(choices),
+    )
+
+
+def _arbitrated_banks(choices: Any) -> OffChipDescription:
+    return ArbitratedBanksDescription(window_requests=choices.pick((33, 1)), **_ports(choices))
+
+
+def _ports(choices: Any) -> dict[str, Any]:
+    in_flight = choices.pick((64, 1, 3))
+    return {
+        "request_bytes": choices.pick((512, 64, 4)),
+        "tag_bytes": choices.pick((0, 4)),
+        "reads_in_flight": in_flight,
+        "answers": in_flight + choices.pick((64, 4)),
+    }
 
 
 def drawn_options(built: Program, source: random.Random) -> dict[str, Any]:
