@@ -21,6 +21,7 @@ from fabric.analysis.trace.pages.page import write_page
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.extend import BusCycles, FlatDescription
 from fabric.messages.telling.causes import BusUse
+from fabric.timing.state.resource_use import row_outcomes
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.page_data import page_data
 from tests.fabric.trace.recording import record
@@ -80,6 +81,16 @@ class TestData:
         carried = sum(each.data for each in counters.periods[:3])
         assert abs(100 * carried / sum(three) - data["shares"][0][0]) < 0.01
         assert "in stretches of 192 cycles" in data["note"]
+
+    def test_findings(self, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What slowed it, where somebody waited for it; else what became of its requests."""
+        assert trace.hbm is not None
+        became = row_outcomes(trace.hbm)
+        first, second, *_ = _inside(trace, tmp_path)["findings"]
+        assert first.startswith("Cycles of its buses: ")
+        assert second == f"Of its requests: {became}."
+        monkeypatch.setattr(figures, "slow_memory_of", lambda *_: None)
+        assert _inside(trace, tmp_path)["findings"] == [became]
 
     def test_flat(self, tmp_path: Path) -> None:
         """A model that counts nothing has nothing there."""

@@ -214,6 +214,9 @@ def test_a_step_computes_what_there_is() -> None:
     request = Request(7, prompt=4, output=2)
     with pytest.raises(ValueError, match="request 7 computes 5 tokens: expected 1 to 4"):
         Batch().add(request, 5)
+    request.computed = 1
+    with pytest.raises(ValueError, match="request 7 computes 0 tokens: expected 1 to 3"):
+        Batch().add(request, 0)
 
 
 @pytest.mark.parametrize("seconds_of_step", [0.0, -1.0, float("inf"), float("nan")])
