@@ -204,6 +204,38 @@ def test_in_a_repetition(depth: int, folder: Path, monkeypatch: pytest.MonkeyPat
     assert trace.logged is not None
 
 
+class Later(Turning):
+    """Work, and send each number so that it is seen twelve cycles after a round began."""
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink, unit = ports.source, ports.sink, ports.unit
+        begin = ports.now
+        while (element := await source.receive()) is not None:
+            unit.charge(4)
+            await sink.send_at(element, begin + 12)
+            unit.charge(3)
+            ports.turn()
+            begin = ports.now
+
+
+def test_asked_for_later(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an element is asked for counts from the clock as its unit read it, at first of all."""
+
+    def build() -> Program:
+        with Program("later", mode="timing") as program:
+            Consumer()(Later(None, name="later")(Metadata(np.array([3, 1, 4]))()))
+        return program
+
+    # As if it were the fabric's own.
+    monkeypatch.setattr(execution, "users_among", lambda _: ())
+    trace = check(build, folder)
+    # The first number is there in cycle 1, and a round takes 4 + 3 cycles: they begin so.
+    found = trace.rows("SELECT visible_cycle FROM transfers WHERE channel = 1 ORDER BY element")
+    assert found == [(begin + 12,) for begin in (0, 1 + 7, 1 + 7 + 7)]
+    assert trace.logged is not None
+
+
 @examples(quick=8, deep=150)
 @given(data=st.binary(min_size=300, max_size=300))
 def test_random_programs(folder: Path, data: bytes) -> None:
