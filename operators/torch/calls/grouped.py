@@ -117,17 +117,17 @@ def _routed(importing: Importing, call: Call, rows: View, offsets: object, group
             fits = known is not None and np.array_equal(experts, known.experts)
         if not fits:
             importing.unsupported("its groups are not those of its rows: expected one choice")
-        if form.routing.experts not in (0, groups):
+        if form.routing.experts != groups:
             importing.unsupported(
                 f"it has groups, {groups}, for experts, {form.routing.experts}: expected one "
                 f"for each"
             )
-        return _packed(importing, call, rows)
+        return _packed(importing, rows)
     source = rows.source
     if source not in importing.dealt:
         experts = _experts(importing, offsets, rows.shape[0], groups)
         importing.dealt[source] = _dealt(importing, rows, experts, groups)
-    return _packed(importing, call, importing.dealt[source])
+    return _packed(importing, importing.dealt[source])
 
 
 def _experts(importing: Importing, offsets: object, count: int, groups: int) -> NDArray[np.int64]:
@@ -169,7 +169,7 @@ def _dealt(importing: Importing, rows: View, experts: NDArray[np.int64], groups:
     return to_experts(importing.model, rows, routing)
 
 
-def _packed(importing: Importing, call: Call, rows: View) -> View:
+def _packed(importing: Importing, rows: View) -> View:
     """Return tiles of routed rows; those that are tiles already stay as they are."""
     source = rows.source
     assert isinstance(source, Opaque)
@@ -179,9 +179,7 @@ def _packed(importing: Importing, call: Call, rows: View) -> View:
         return rows
     if source not in importing.packed:
         routing = form.routing
-        experts = routing.experts or call.tensor(1).shape[0]
-        routing.experts = experts
-        regions = importing.schedule.regions_of(routing.number, experts)
+        regions = importing.schedule.regions_of(routing.number, routing.experts)
         name = importing.model.name(f"{source.name}_pack")
         packed = Routed(routing, Spread.PACKED, Packing(regions))
         result = Opaque(name, source.shape, source.dtype, packed)

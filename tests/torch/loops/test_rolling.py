@@ -18,7 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from fabric import Program, simulate
 from operators.torch import Schedule, from_torch
 from operators.torch.loops import rolling
-from operators.torch.loops.rolling import Rolled, has_loops
+from operators.torch.loops.rolling import Rolled, has_loops, repeats_of
 from tests.profiles import spread
 from tests.torch.loops.rounds import Rounds
 
@@ -553,6 +553,28 @@ def test_what_is_no_loop(function: Callable[[Any, Any], Any]) -> None:
 
     assert not has_loops(module.graph)
     assert not Rolled(module).repeats
+
+
+def test_loops_share_no_step(rounds: Rounds) -> None:
+    """Calls of a loop's last step that are like the steps behind the loop stay the loop's."""
+
+    def function(self: Any, x: Any) -> Any:
+        del self
+        h = x[:, 0]
+        for step in range(1, 9):
+            h = torch.sin(torch.cos(h) + x[:, step])
+        for step in range(9, 17):
+            h = torch.sin(h + x[:, step])
+        return h
+
+    x = torch.randn(3, 17, 4)
+    module = traced(function, x)
+    (repeat,) = repeats_of(module.graph)
+    assert [len(step) for step in repeat.steps] == [4] * 8
+    rolled = Rolled(module)
+    with torch.no_grad():
+        (found,) = rounds.settled(lambda: rolled(x))
+        torch.testing.assert_close(found, function(None, x))
 
 
 def of_graphs(target: Any, functions: Sequence[Any], *operands: Sequence[Any]) -> GraphModule:
