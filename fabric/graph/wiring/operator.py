@@ -134,8 +134,8 @@ class Operator(Described):
     compiled code, many times faster. ``run`` is called only to find out what it does in each
     situation, on ports that note the answer, and it must have no other effects. It therefore calls
     ``ports.turn(...)`` each time it has dealt with an element or a group, and passes everything
-    that it keeps: numbers, values, tuples of these. What it does next may depend only on that and
-    on what it receives. Write a loop that does the same a number of times over
+    that it keeps: numbers, values, tuples of these. What it does next, and what it says in an
+    error, may depend only on that and on what it receives. Write a loop that does the same a number of times over
     ``ports.times(count)``. ``carries_numbers = True`` also says that it passes on the numbers in
     tiles without looking at them, except addresses (``ports.number``). Subclasses inherit these
     statements as they inherit ``conducted``. If a situation cannot be written down like this, the

@@ -66,11 +66,13 @@ class Joint(NamedTuple):
 
     Attributes:
         channel: it.
+        rank: of its stream.
         assumed: counts the groups of what a stage sends, where the program states a shape.
         producer, consumer: numbers of stages; OUTSIDE for a unit that is a task.
     """
 
     channel: Channel
+    rank: int
     assumed: AssumedSink | None
     producer: int
     consumer: int
@@ -142,13 +144,14 @@ class Arrays:
         rows[:, c.INTERVAL] = [joint.channel.interval_cycles for joint in joints]
         rows[:, c.CLOSED], rows[:, c.PEAK], rows[:, c.COUNTED] = -1, 1, c.OUTSIDE
         rows[:, c.FLOW] = c.OUTSIDE
+        rows[:, c.RANK] = [joint.rank for joint in joints]
         self._build_flows()
+        self._build_places()
         rows[:, c.PRODUCER] = [joint.producer for joint in joints]
         rows[:, c.CONSUMER] = [joint.consumer for joint in joints]
         for number, joint in enumerate(joints):
             if joint.assumed is not None:
                 expected = [-1 if size is None else size for size in joint.assumed.expected]
-                rows[number, c.RANK] = len(expected) - 1
                 rows[number, c.COUNTED] = self.dimensions.extend(
                     [[0, 0, _ANY_SIZE, 0, size] for size in expected]
                 )
@@ -176,6 +179,17 @@ class Arrays:
         numbers = [number for each in ends for number in each]
         self._ends: Array = np.array([*starts.tolist(), *numbers], np.int64)
 
+    def _build_places(self) -> None:
+        """Let channels have coordinates whose readers compare them with those of others."""
+        rows = self.channels
+        rows[:, c.PLACE], rows[:, c.LAST] = c.OUTSIDE, c.ENDED_CODE
+        size = 0
+        for number, joint in enumerate(self.joints):
+            if joint.consumer >= 0 and len(self.stages[joint.consumer].inputs) > 1:
+                rows[number, c.PLACE] = size
+                size += joint.rank + 1
+        self._places: Array = np.zeros(size, np.int64)
+
     def _build_stages(self) -> None:
         stages, number = self.stages, self.number
         inputs = [number[each] for stage in stages for each in stage.inputs]
@@ -197,7 +211,7 @@ class Arrays:
         self._flat_rows = self.rows.reshape(-1)
         self._inputs = np.array(inputs or [0], np.int64)
         self._outputs = np.array(outputs or [0], np.int64)
-        self._seen = np.zeros(len(self._inputs), np.int64)
+        self._seen = np.full(len(self._inputs), c.ENDED_CODE)
         self._looks: Array = np.zeros((len(self._inputs), c.LOOKS + 1), np.int64)
         self.marks: Array = np.zeros((len(self._inputs), 2), np.int64)
         self.stamps: Array = np.zeros(len(stages) * c.STAMPS, np.int64)
@@ -224,6 +238,7 @@ class Arrays:
             channels=self.channels.reshape(-1),
             slots=slots.reshape(-1),
             dimensions=self.dimensions.array.reshape(-1),
+            places=self._places,
             inputs=self._inputs,
             outputs=self._outputs,
             seen=self._seen,
@@ -280,6 +295,21 @@ class Arrays:
         """Return codes that were looked at in input ``at`` of all, the latest first."""
         count, *codes = self._looks[at].tolist()
         return [codes[each % c.LOOKS] for each in range(count - 1, max(count - c.LOOKS, 0) - 1, -1)]
+
+    def last_taken(self, number: int) -> tuple[int, list[int]] | None:
+        """Return the code of what was taken last from a channel, and its coordinates.
+
+        The code is ENDED_CODE where nothing was; None where the channel has no coordinates.
+        """
+        row = self.channels[number].tolist()
+        first = row[c.PLACE]
+        if first < 0:
+            return None
+        return row[c.LAST], self._places[first : first + row[c.RANK] + 1].tolist()
+
+    def last_seen(self, at: int) -> int:
+        """Return the code of what was looked at last in input ``at`` of all."""
+        return int(self._seen[at])
 
     def place(self, number: int) -> tuple[int, int]:
         """Return where the slots of a channel begin, and what turns a count into one of them."""

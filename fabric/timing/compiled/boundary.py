@@ -194,8 +194,9 @@ class Boundary:
     def show(self, number: int, taken: int, arrived: int) -> None:
         """Let the queue of a channel into a stage say what is there and the stage has not taken."""
         held = self._elements(number, taken, arrived) if taken < arrived else []
-        channel, _, producer, _ = self._arrays.joints[number]
-        if producer >= 0:
+        joint = self._arrays.joints[number]
+        channel = joint.channel
+        if joint.producer >= 0:
             channel.hold(held)
             if isinstance(channel, NetworkedChannel):
                 channel.way.arrived.clear()

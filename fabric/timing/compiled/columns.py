@@ -67,11 +67,13 @@ FLOW: Final = 24
 ARRIVED: Final = 25
 LINKS: Final = 26
 CARRIED: Final = 27
-CHANNEL_COLUMNS: Final = 28
+PLACE: Final = 28
+LAST: Final = 29
+CHANNEL_COLUMNS: Final = 30
 
 OUTSIDE: Final = -1
 """In the place of a stage: a unit that is a task; in that of a channel: nobody reads; in that of a
-flow: no links are shared."""
+flow: no links are shared; in that of the coordinates of a channel: nobody asks for them."""
 
 # A slot of a channel; the last two where links are shared. What is under way there is visible in no
 # cycle yet: the one that was requested stands in that place.

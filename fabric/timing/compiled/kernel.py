@@ -61,6 +61,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
     channels: Counters,
     slots: Counters,
     dimensions: Counters,
+    places: Counters,
     inputs: Counters,
     outputs: Counters,
     seen: Counters,
@@ -101,6 +102,8 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
         channels: with their counters.
         slots: of all channels.
         dimensions: of streams whose shape the program has stated.
+        places: coordinates of the last element that was taken from each channel that has them,
+            the innermost first.
         inputs: channel of each port; of stage s, from its FIRST_INPUT on.
         outputs: likewise.
         seen: by input, the code of the element that was looked at last.
@@ -165,7 +168,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
                     port = operations[row + c.AT]
                     amount = operations[row + c.AMOUNT]
                     if what == c.TAKE:
-                        take(inputs[first + port], now, channels, slots)
+                        take(inputs[first + port], now, channels, slots, places)
                         wake_writer(inputs[first + port], channels, stages, ready, control)
                     elif what <= c.LAST_WORK:
                         now = work(stage, row, now, stages, operations, stamps)

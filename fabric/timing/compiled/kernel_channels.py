@@ -107,7 +107,20 @@ def see_end(ch: int, now: int, channels: Counters) -> int:
     return now
 
 
-def take(ch: int, now: int, channels: Counters, slots: Counters) -> None:
+def pass_by(ch: int, code: int, channels: Counters, places: Counters) -> None:
+    """Let the coordinates of a channel be those of its next element, whose code is ``code``."""
+    row = ch * c.CHANNEL_COLUMNS
+    last = channels[row + c.LAST]
+    if last >= 0:
+        level = min(last & (c.BARE - 1), channels[row + c.RANK])
+        place = channels[row + c.PLACE]
+        for dimension in range(place, place + level):
+            places[dimension] = 0
+        places[place + level] += 1
+    channels[row + c.LAST] = code
+
+
+def take(ch: int, now: int, channels: Counters, slots: Counters, places: Counters) -> None:
     """Dequeue the oldest element of a channel at clock ``now``."""
     row = ch * c.CHANNEL_COLUMNS
     slot = head(ch, channels)
@@ -125,6 +138,8 @@ def take(ch: int, now: int, channels: Counters, slots: Counters) -> None:
     channels[row + c.LAST_CREDIT] = usable
     channels[row + c.NEXT_TAKE] = next_from(now, channels[row + c.INTERVAL])
     channels[row + c.TAKEN] += 1
+    if channels[row + c.PLACE] >= 0:
+        pass_by(ch, slots[slot + c.CODE], channels, places)
 
 
 def goes_on(ch: int, channels: Counters) -> bool:

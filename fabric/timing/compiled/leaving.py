@@ -23,12 +23,14 @@ from fabric.timing.engine.ports import Arrivals, Ports
 from fabric.timing.engine.unit import Wait
 
 if TYPE_CHECKING:
+    from fabric.graph.values.value import Element
     from fabric.graph.wiring.operator import Operator
     from fabric.timing.compiled.arrays import Arrays, Joint
     from fabric.timing.compiled.boundary import Boundary
     from fabric.timing.compiled.codes import Codes
     from fabric.timing.compiled.stand_ins import Awaited
     from fabric.timing.engine.channel import Channel
+    from fabric.timing.engine.ports import Track
 
 __all__ = ["Leaving", "Standing", "leave"]
 
@@ -128,7 +130,19 @@ class Leaving:
             burst=self._asked.get(number),
             moving=status == c.OFF_CHIP and number not in self._answered,
             error=self._refused.get(number),
+            progress=[
+                self._progress(channel, first + port) for port, channel in enumerate(stage.inputs)
+            ],
         )
+
+    def _progress(self, channel: Channel, at: int) -> Progress | None:
+        """Return how far a stage is in ``channel``, which is input ``at`` of all."""
+        arrays, element = self._arrays, self._arrays.codes.element
+        last = arrays.last_taken(arrays.number[channel])
+        if last is None:
+            return None
+        code, place = last
+        return Progress(place, element(code), element(arrays.last_seen(at)))
 
     def _done(self, row: list[int]) -> tuple[int, int]:
         """Return how many operations of its stretch a stage has done, and rounds of a loop.
@@ -179,6 +193,20 @@ EFFECTLESS: Final = frozenset({c.NOTE, c.CHECK})
 _Part = Any
 
 
+class Progress(NamedTuple):
+    """How far an operator is in an input.
+
+    Attributes:
+        place: coordinates of the last element that it has taken, the innermost first.
+        taken: that element; None where there is none.
+        seen: the last one that it has looked at; likewise.
+    """
+
+    place: list[int]
+    taken: Element | None
+    seen: Element | None
+
+
 class Place(NamedTuple):
     """Where an operator stands.
 
@@ -193,6 +221,7 @@ class Place(NamedTuple):
         burst: rows, bytes and number of the tile that it is about to move.
         moving: it waits for a tile.
         error: that the memory raised when it was asked for one.
+        progress: by input; None where there is but one.
     """
 
     answers: Sequence[object]
@@ -205,6 +234,7 @@ class Place(NamedTuple):
     burst: tuple[int, int, int] | None
     moving: bool
     error: BaseException | None
+    progress: Sequence[Progress | None]
 
 
 class Standing:
@@ -268,6 +298,8 @@ class _Past:
         self._left = place.done or 0
         self._counted = 0
         self._looked: dict[int, _Part] = {}
+        self._seen: dict[int, Element | None] = {}
+        self._tracks: list[Track] = []
         sinks = zip(ports.outputs, self.stands.outputs, strict=True)
         self._sinks: dict[int, _Part] = {
             id(sink): stand for sink, stand in sinks if not isinstance(sink, Discard)
@@ -300,8 +332,22 @@ class _Past:
         for arrivals, _ in self.arrivals:
             arrivals.__class__ = Arrivals
             arrivals.resume(shown, place.arrival)
+        for track in self._tracks:
+            progress = place.progress[track.port]
+            if progress is not None:
+                self._resume(track, id(inputs[track.port]), progress)
         for source in self._looked.values():
             source.looked()
+
+    def _resume(self, track: Track, source: int, progress: Progress) -> None:
+        """Let ``track`` be where the operator is: it was told of a shorter way to its state."""
+        stays = source in self._looked
+        is_next = stays or self._seen.get(source) is None
+        is_told = track.element is self._seen.get(source)
+        # What has been taken, and the track is told of next, is at these coordinates itself.
+        track.resume(progress.place, progress.taken if is_next or is_told else None)
+        if is_next and is_told:
+            track.passed(progress.seen if stays else None)
 
     def bring(self, going: Coroutine[object, object, None]) -> object:
         """Hand the operator all but the last answer, which is returned: it may go on with that."""
@@ -343,12 +389,21 @@ class _Past:
         """Return the input for which ``stand`` stands."""
         return self._real[id(stand)]
 
-    def looks(self, source: _Part, *, stays: bool) -> None:
-        """Know whether the next element of ``source`` was looked at."""
-        if stays:
+    def follow(self, track: Track) -> None:
+        """Know a track of an input."""
+        self._tracks.append(track)
+
+    def looks(self, source: _Part, found: Element | None, *, stays: bool) -> None:
+        """Know that ``found`` is what comes in ``source``, and whether it stays there."""
+        self._seen[id(source)] = found
+        if stays and found is not None:
             self._looked[id(source)] = source
         else:
-            self._looked.pop(id(source), None)
+            self.takes(source)
+
+    def takes(self, source: _Part) -> None:
+        """Know that what was looked at is taken."""
+        self._looked.pop(id(source), None)
 
 
 _SENDING: Final = frozenset({"send", "send_bare", "reserve", "put"})
@@ -364,7 +419,7 @@ def _at_once(name: str) -> Callable[..., object]:
         stand = past.stand_in(part, sends=name in _SENDING)
         found: object = getattr(stand, name)(*arguments, **named)
         if name == "take":
-            past.looks(part, stays=False)
+            past.takes(part)
         past.count()
         return found
 
@@ -392,7 +447,7 @@ def _in_time(name: str) -> Callable[..., Coroutine[object, object, object]]:
                 if found:
                     source.looked()
                 return await getattr(part, name)(*arguments)
-            past.looks(source, stays=name != "receive" and bool(found))
+            past.looks(source, found, stays=name != "receive")
         past.count()
         return found
 
@@ -444,6 +499,12 @@ def _arrivals(ports: _Part) -> Arrivals:
     return arrivals
 
 
+def _follow(_: _Part, track: Track) -> None:
+    past = _Past.now
+    if past is not None:
+        past.follow(track)
+
+
 def _park(clock: _Part, unit: object, wait: object) -> object:
     past = _Past.now
     if past is not None:
@@ -469,6 +530,7 @@ _PAST: Final[dict[str, object]] = {
     "times": _times,
     "arrivals": _arrivals,
     "park": _park,
+    "follow": _follow,
     "now": property(_now),
 }
 """By what an operator asks for, what is done instead."""

@@ -476,7 +476,7 @@ def _joints(
         if producer >= 0 or consumer >= 0:
             sink = views.outputs[source.index][output]
             assumed = sink if producer >= 0 and isinstance(sink, AssumedSink) else None
-            joints.append(Joint(channel, assumed, producer, consumer))
+            joints.append(Joint(channel, edge.type.rank, assumed, producer, consumer))
     return joints
 
 

@@ -47,6 +47,27 @@ Sink: TypeAlias = Channel | AssumedSink | CheckedSink | LaterSink | Discard
 """The end of a channel that an operator writes."""
 
 
+class Track(Protocol):
+    """Knows which element of an input an operator is at, and the coordinates of that."""
+
+    @property
+    def port(self) -> int:
+        """Which input."""
+
+    @property
+    def element(self) -> Element | None:
+        """The last element that was passed; None before the first and at the end."""
+
+    def passed(self, element: Element | None) -> None:
+        """Note that ``element``, or the end, comes next."""
+
+    def resume(self, place: Sequence[int], element: Element | None) -> None:
+        """Be at ``element``, with coordinates ``place``, the innermost first.
+
+        Where it is None, the one that is passed next has these coordinates.
+        """
+
+
 class Updating(Protocol):
     """What ``_update_of`` is given."""
 
@@ -314,6 +335,13 @@ class Ports:
 
         An operator of a class that states ``turns`` says it each time it has dealt with an element
         or a group; see ``Operator``.
+        """
+
+    def follow(self, track: Track) -> None:
+        """Let ``track`` be right where the operator leaves the compiled loop.
+
+        The loop does not tell it of elements. Coordinates and elements of the past that an
+        operator needs for what it says in errors, and for nothing else, are to be kept so.
         """
 
     def times(self, count: int) -> Iterable[int]:

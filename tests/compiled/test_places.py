@@ -1,0 +1,223 @@
+"""Where structures differ, a compiled run names the same elements and coordinates as tasks do.
+
+The loop keeps no operator at work: one that leaves it is told of a short way to its state, on which
+other elements came, and fewer. What is said of those before has to come from elsewhere.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric import Program, SelectorType, Stream, StreamType, Tile, TileType, simulate
+from operators import (
+    Accum,
+    Add,
+    Consumer,
+    Expand,
+    Map,
+    MatmulSum,
+    Partition,
+    RandomOffChipStore,
+    Scan,
+    Tensor,
+    Zip,
+)
+from tests.compiled.both import both
+from tests.compiled.test_once import check_stopped, stopped
+from tests.operators.driving import Emit, encode, ragged, selector
+from tests.operators.writing import read
+from tests.profiles import examples
+
+DIMENSIONS = 4
+
+FLOAT = np.dtype(np.float32)
+
+SIZED = TileType(ragged(7), 4, FLOAT)
+SQUARE = TileType(4, 4, FLOAT)
+NUMBER = TileType(1, 1, np.dtype(np.int64))
+
+Nest: TypeAlias = Any
+"""Nested lists; of no dimensions, a value."""
+
+
+def _sized(number: int) -> Tile:
+    return Tile(1 + number % 5, 4, FLOAT)
+
+
+def _square(_: int) -> Tile:
+    return Tile(4, 4, FLOAT)
+
+
+def _number(number: int) -> Tile:
+    return Tile(1, 1, NUMBER.dtype, np.full((1, 1), number % 8))
+
+
+def _selector(number: int) -> Any:
+    return selector(2)({number % 2} if number % 5 else set())
+
+
+Values = tuple[Any, Callable[[int], Any]]
+
+
+class Joining(NamedTuple):
+    """An operator that reads streams of one structure.
+
+    Attributes:
+        operator: it.
+        values: the type of each input's values, and how to make one of a number.
+        inner: dimensions at the end that are of size 1 in the first input, as ``Expand`` has it.
+        left_out: dimensions at the end that the second input does not have, as selectors.
+    """
+
+    operator: Callable[..., Any]
+    values: tuple[Values, Values]
+    inner: int = 0
+    left_out: int = 0
+
+
+SIZES: Values = (SIZED, _sized)
+SQUARES: Values = (SQUARE, _square)
+NUMBERS: Values = (NUMBER, _number)
+SELECTORS: Values = (SelectorType(2), _selector)
+
+JOINING = {
+    "zip": Joining(Zip(), (SIZES, NUMBERS)),
+    "map": Joining(Map(Add()), (SQUARES, SQUARES)),
+    "scan": Joining(Scan(MatmulSum(), rank=1), (SQUARES, SQUARES)),
+    "accum": Joining(Accum(MatmulSum(), rank=2), (SQUARES, SQUARES)),
+    "expand 1": Joining(Expand(1), (SIZES, NUMBERS), inner=1),
+    "expand 2": Joining(Expand(2), (NUMBERS, SIZES), inner=2),
+    "partition 0": Joining(Partition(2), (SIZES, SELECTORS)),
+    "partition 1": Joining(Partition(2, 1), (SIZES, SELECTORS), left_out=1),
+    "partition 2": Joining(Partition(2, 2), (NUMBERS, SELECTORS), left_out=2),
+    "store": Joining(
+        RandomOffChipStore("y", Tensor.of(np.zeros((32, 4))), tile=(4, 4)), (NUMBERS, SQUARES)
+    ),
+}
+
+
+def drawn(source: random.Random, dimensions: int) -> Nest:
+    """Return a ragged tensor whose values are None."""
+    sizes = (2, 3, 1, 2, 0) if dimensions < DIMENSIONS else (6, 4, 5)
+    size = source.choice(sizes)
+    return [drawn(source, dimensions - 1) if dimensions > 1 else None for _ in range(size)]
+
+
+def changed(source: random.Random, nest: Nest, dimensions: int) -> Nest:
+    """Return ``nest`` with one item more, one less, or one that is empty."""
+    at = source.randrange(len(nest)) if nest else 0
+    deeper = dimensions > 1
+    if nest and deeper and source.random() < 0.7:
+        return [*nest[:at], changed(source, nest[at], dimensions - 1), *nest[at + 1 :]]
+    new = source.choice([[], [drawn(source, dimensions - 1) if deeper else None]])
+    return [*nest[:at], *new, *nest[at + source.choice((0, 1)) :]]
+
+
+def numbered(nest: Nest, dimensions: int, value: Callable[[], Any]) -> Nest:
+    """Return ``nest`` with values."""
+    if not dimensions:
+        return value()
+    return [numbered(each, dimensions - 1, value) for each in nest]
+
+
+def narrowed(nest: Nest, dimensions: int, inner: int) -> Nest:
+    """Return ``nest`` with one value in the place of each group of ``inner`` dimensions."""
+    if dimensions > inner:
+        return [narrowed(each, dimensions - 1, inner) for each in nest]
+    return narrowed([None], inner, inner - 1) if inner > 1 else [None]
+
+
+def cut(nest: Nest, dimensions: int, left_out: int) -> Nest:
+    """Return ``nest`` without its innermost dimensions."""
+    if dimensions == left_out:
+        return None
+    return [cut(each, dimensions - 1, left_out) for each in nest]
+
+
+def program(joining: Joining, seed: int) -> Program:
+    """Return a program of two streams whose structures differ in one place, as a rule."""
+    source = random.Random(seed)
+    nest = drawn(source, DIMENSIONS)
+    left_out = joining.left_out
+    first = narrowed(nest, DIMENSIONS, joining.inner) if joining.inner else nest
+    nests = [first, cut(nest, DIMENSIONS, left_out)]
+    shape = tuple(ragged(axis) for axis in range(DIMENSIONS))
+    shapes = [shape, shape[: DIMENSIONS - left_out]]
+    if joining.inner:
+        shapes[0] = (*shape[: -joining.inner], *[1] * joining.inner)
+    which = source.randrange(2)
+    nests[which] = changed(source, nests[which], len(shapes[which]))
+    with Program("places", channel_depth=source.choice((1, 2, 5))) as made:
+        streams = []
+        for each, sizes, (kind, value) in zip(nests, shapes, joining.values, strict=True):
+            number = count(source.randrange(5))
+            tensor = numbered(each, len(sizes), lambda: value(next(number)))  # noqa: B023
+            late = source.choice((0.1, 0.5, 0.9))
+            elements = encode(tensor, len(sizes), lambda: source.random() < late)  # noqa: B023
+            gaps = source.choice(((0,), (1,), (0, 0, 5), (7, 0)))
+            streams.append(Emit(StreamType(sizes, kind), elements, gaps)())
+        outputs = joining.operator(*streams)
+        for output in (outputs,) if isinstance(outputs, Stream) else outputs:
+            Consumer()(output)
+    return made
+
+
+PLACES = pytest.mark.parametrize("name", JOINING)
+
+
+@PLACES
+@examples(quick=12)
+@given(seed=st.integers(0, 1 << 32))
+def test_where_they_differ(name: str, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The run ends in the loop, whose operator is told of the past for the first time."""
+    both(lambda: program(JOINING[name], seed), tmp_path_factory.mktemp("places"))
+
+
+@PLACES
+@examples(quick=4)
+@given(seed=st.integers(0, 1 << 32))
+def test_behind_the_loop(name: str, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The run has left the loop before, anywhere."""
+    folder = tmp_path_factory.mktemp("places")
+    check_stopped(lambda: program(JOINING[name], seed), random.Random(seed), folder)
+
+
+def test_behind_every_operation() -> None:
+    """Also between what an operator takes and what it makes of that."""
+    joining = JOINING["expand 1"]
+    expected = simulate(program(joining, 0), mode="timing", engine="tasks").error
+    assert expected is not None
+    assert expected["message"].startswith("expand_1: Tile(3x4 float32) at [2, 2, 0, 0] of emit_1 ")
+    for after in range(0, 300, 3):
+        with stopped(after, 1):
+            found = simulate(program(joining, 0), mode="timing", engine="compiled")
+        assert found.error == expected, after
+
+
+@pytest.mark.parametrize("engine", ["tasks", "compiled"])
+def test_elements_of_before(engine: Any) -> None:
+    """The value was read long before, and others like it brought the operator to its state."""
+    group = " 0 0|S1 -1|S2 -2|S3"
+    values = read("1|S3 2|S3 3|S3 4|S3", lambda rows: Tile(int(rows), 4, FLOAT))
+    reference = read(3 * group + " 0 0|S1 -1|S2 0 0|S3", lambda _: _number(0))
+    sizes = (ragged(0), ragged(1), ragged(2))
+    with Program("before") as program:
+        source = Emit(StreamType((*sizes, 1), SIZED), values)()
+        guide = Emit(StreamType((*sizes, ragged(3)), NUMBER), reference)()
+        Consumer()(Expand(1)(source, guide))
+
+    report = simulate(program, mode="timing", engine=engine)
+
+    assert report.error is not None
+    assert report.error["message"].startswith(
+        "expand_1: Tile(4x4 float32) at [3, 0, 0, 0] of emit_1 closes 3 dimensions and an empty "
+        "dimension 1 at [3, 0, 1, 0] of emit_2 closes 2 dimensions: expected equal structures"
+    )
