@@ -135,12 +135,12 @@ class Operator(Described):
     situation, on ports that note the answer, and it must have no other effects. It therefore calls
     ``ports.turn(...)`` each time it has dealt with an element or a group, and passes everything
     that it keeps: numbers, values, tuples of these. What it does next, and what it says in an
-    error, may depend only on that and on what it receives. Write a loop that does the same a number of times over
-    ``ports.times(count)``. ``carries_numbers = True`` also says that it passes on the numbers in
-    tiles without looking at them, except addresses (``ports.number``). Subclasses inherit these
-    statements as they inherit ``conducted``. If a situation cannot be written down like this, the
-    operator continues as a task from where it stands: ``run`` is called once more and gets there
-    unnoticed.
+    error, may depend only on that and on what it receives. Write a loop that does the same a number
+    of times over ``ports.times(count)``. ``carries_numbers = True`` also says that it passes on the
+    numbers in tiles without looking at them, except addresses (``ports.number``). Subclasses
+    inherit these statements as they inherit ``conducted``. If a situation cannot be written down
+    like this, the operator continues as a task from where it stands: ``run`` is called once more
+    and gets there unnoticed.
 
     Attributes:
         name: its name in reports; if it has none, its function or class with a number: ``exp_1``.
