@@ -22,6 +22,8 @@ from .graph.hardware.description import OnChipDescription as OnChipDescription
 from .graph.hardware.description import PlacementDescription as PlacementDescription
 from .graph.hardware.description import TileDescription as TileDescription
 from .graph.hardware.latency import Site as Site
+from .graph.hardware.memory_models import ArbitratedBanksDescription as ArbitratedBanksDescription
+from .graph.hardware.memory_models import ArbitratedDescription as ArbitratedDescription
 from .graph.hardware.memory_models import BankedDescription as BankedDescription
 from .graph.hardware.memory_models import FixedDescription as FixedDescription
 from .graph.layouts.layout import Loop as Loop

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fabric import simulate
+from fabric import extend, simulate
 from fabric.graph.hardware.description import (
     ChannelDescription,
     ClockDescription,
@@ -126,6 +126,14 @@ class TestFiles:
         report = simulate(program("own_operator", "u55c_like.toml"), mode="timing")
         assert report.seconds is not None
         assert pytest.approx(150 * report.seconds) == report.joules
+
+    def test_models_in_python(self, tmp_path: Path) -> None:
+        """What a file can name can be made without a file, too."""
+        for model in ("flat", "banked", "fixed", "arbitrated", "arbitrated banks"):
+            path = tmp_path / "memory.toml"
+            path.write_text(f'[hbm]\nmodel = "{model}"\n', encoding="utf-8")
+            kind = type(load_hardware(path).hbm)
+            assert getattr(extend, kind.__name__) is kind
 
     def test_empty_file(self, tmp_path: Path) -> None:
         """Every key is optional."""
