@@ -107,12 +107,24 @@ async def test_what_grows_fills_its_last_page_first() -> None:
 
 
 def test_the_map_has_a_number_for_each_page() -> None:
-    """A page's number in a unit of 512 KB has 19 bits for bytes, and so on."""
+    """A page's number in a unit of 512 KB has 19 bits for bytes, and so on.
+
+    What is behind the last whole page of a unit has no number.
+    """
     report = report_of(256)
     assert report.on_chip_peak_pages
     assert report.on_chip_map_bytes == -(-report.on_chip_peak_pages * 11 // 8)
-    assert report_of(256, unit_bytes=256).on_chip_map_bytes == 0
-    assert report_of(256, unit_bytes=257).on_chip_map_bytes == -(-report.on_chip_peak_pages // 8)
+    for unit_bytes, bits in (
+        (256, 0),
+        (511, 0),
+        (512, 1),
+        (767, 1),
+        (1023, 2),
+        (1279, 2),
+        (1280, 3),
+    ):
+        mapped = report_of(256, unit_bytes=unit_bytes).on_chip_map_bytes
+        assert mapped == -(-report.on_chip_peak_pages * bits // 8)
 
 
 TILE_BYTES = 4

@@ -461,5 +461,5 @@ class Pages(NamedTuple):
 
     @property
     def number_bits(self) -> int:
-        """The bits of a page's number in its memory unit."""
-        return (-(-self.unit_bytes // self.page_bytes) - 1).bit_length()
+        """The bits of a page's number in its memory unit, of those that fit into it."""
+        return (self.unit_bytes // self.page_bytes - 1).bit_length()
