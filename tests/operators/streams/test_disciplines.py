@@ -58,7 +58,28 @@ def _failure(message: str) -> OperatorError:
 
 def _ports(*inputs: _End, dimensions: int = 3) -> Any:
     types = (StreamType((2,) * dimensions, NUMBER),) * len(inputs)
-    return SimpleNamespace(inputs=inputs, input_types=types, failure=_failure)
+    return SimpleNamespace(
+        inputs=inputs, input_types=types, failure=_failure, follow=lambda _: None
+    )
+
+
+class TestTrack:
+    @pytest.mark.parametrize(
+        ("last", "described"),
+        [
+            ((5, 1), "6 at [0, 2, 0] of source closes 0 dimensions"),
+            (None, "6 at [0, 1, 2] of source closes 0 dimensions"),
+        ],
+    )
+    def test_it_goes_on_from_where_it_is_put(self, last: Any, described: str) -> None:
+        """Behind the last element that is known, or at the very coordinates."""
+        track = Track(_ports(_End([], "")), 0)
+        before, after = read("4|S2 6")
+        track.passed(before)
+        track.resume([2, 1, 0], last)
+        track.passed(after)
+
+        assert track.described == described
 
 
 class TestValues:
