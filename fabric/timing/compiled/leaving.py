@@ -447,7 +447,7 @@ def _in_time(name: str) -> Callable[..., Coroutine[object, object, object]]:
                 if found:
                     source.looked()
                 return await getattr(part, name)(*arguments)
-            past.looks(source, found, stays=name != "receive")
+            past.looks(source, found or None, stays=name != "receive")
         past.count()
         return found
 
