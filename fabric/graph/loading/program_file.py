@@ -533,6 +533,6 @@ def _spelled(annotation: object, found: str) -> str:
         return one_of([str(value) for value in typing.get_args(annotation)], found)
     if not found and Path in (annotation, *typing.get_args(annotation)):
         return "a path"
-    if typing.get_origin(annotation) is None and isinstance(annotation, type):
+    if isinstance(annotation, type):
         return annotation.__name__
     return str(annotation).replace("typing.", "")

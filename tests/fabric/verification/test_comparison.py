@@ -326,6 +326,10 @@ class TestAccount:
         assert output.places == (Mismatch((), 3, 4),)
 
 
+def _no_array(*_: object, **__: object) -> None:
+    raise ValueError("there is none")
+
+
 class TestRefused:
     @pytest.mark.parametrize(
         ("wanted", "message"),
@@ -350,6 +354,21 @@ class TestRefused:
         with pytest.raises(ProgramError) as caught:
             compared(np.zeros(1), wanted)
         assert message == caught.value.message
+        assert __file__ == caught.value.file
+
+    @pytest.mark.parametrize(
+        ("array", "message"),
+        [
+            (_no_array, "the array that expect(y=...) returns raised ValueError: there is none"),
+            (len, "the array that expect(y=...) returns raised TypeError: "),
+        ],
+    )
+    def test_what_makes_no_array(self, array: Any, message: str) -> None:
+        """An object that raises instead has no uneven rows, whoever raises it."""
+        own = type("Own", (), {"__array__": array})()
+        with pytest.raises(ProgramError) as caught:
+            compared(np.zeros(1), own)
+        assert caught.value.message.startswith(message)
         assert __file__ == caught.value.file
 
     @pytest.mark.parametrize("stored", [1j, None, "1"])
