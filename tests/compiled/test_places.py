@@ -32,6 +32,7 @@ from operators import (
 )
 from tests.compiled.both import both
 from tests.compiled.test_once import check_stopped, stopped
+from tests.definitions import at_depth
 from tests.operators.driving import Emit, encode, ragged, selector
 from tests.operators.writing import read
 from tests.profiles import examples
@@ -121,45 +122,24 @@ def changed(source: random.Random, nest: Nest, dimensions: int) -> Nest:
     return [*nest[:at], *new, *nest[at + source.choice((0, 1)) :]]
 
 
-def numbered(nest: Nest, dimensions: int, value: Callable[[], Any]) -> Nest:
-    """Return ``nest`` with values."""
-    if not dimensions:
-        return value()
-    return [numbered(each, dimensions - 1, value) for each in nest]
-
-
-def narrowed(nest: Nest, dimensions: int, inner: int) -> Nest:
-    """Return ``nest`` with one value in the place of each group of ``inner`` dimensions."""
-    if dimensions > inner:
-        return [narrowed(each, dimensions - 1, inner) for each in nest]
-    return narrowed([None], inner, inner - 1) if inner > 1 else [None]
-
-
-def cut(nest: Nest, dimensions: int, left_out: int) -> Nest:
-    """Return ``nest`` without its innermost dimensions."""
-    if dimensions == left_out:
-        return None
-    return [cut(each, dimensions - 1, left_out) for each in nest]
-
-
 def program(joining: Joining, seed: int) -> Program:
     """Return a program of two streams whose structures differ in one place, as a rule."""
     source = random.Random(seed)
     nest = drawn(source, DIMENSIONS)
-    left_out = joining.left_out
-    first = narrowed(nest, DIMENSIONS, joining.inner) if joining.inner else nest
-    nests = [first, cut(nest, DIMENSIONS, left_out)]
     shape = tuple(ragged(axis) for axis in range(DIMENSIONS))
-    shapes = [shape, shape[: DIMENSIONS - left_out]]
-    if joining.inner:
-        shapes[0] = (*shape[: -joining.inner], *[1] * joining.inner)
+    one: Nest = None
+    for _ in range(joining.inner):
+        one = [one]
+    outer, kept = DIMENSIONS - joining.inner, DIMENSIONS - joining.left_out
+    nests = [at_depth(lambda _: one, outer, nest), at_depth(lambda _: None, kept, nest)]
+    shapes = [(*shape[:outer], *[1] * joining.inner), shape[:kept]]
     which = source.randrange(2)
     nests[which] = changed(source, nests[which], len(shapes[which]))
     with Program("places", channel_depth=source.choice((1, 2, 5))) as made:
         streams = []
         for each, sizes, (kind, value) in zip(nests, shapes, joining.values, strict=True):
             number = count(source.randrange(5))
-            tensor = numbered(each, len(sizes), lambda: value(next(number)))  # noqa: B023
+            tensor = at_depth(lambda _: value(next(number)), len(sizes), each)  # noqa: B023
             late = source.choice((0.1, 0.5, 0.9))
             elements = encode(tensor, len(sizes), lambda: source.random() < late)  # noqa: B023
             gaps = source.choice(((0,), (1,), (0, 0, 5), (7, 0)))
