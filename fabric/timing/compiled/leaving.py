@@ -298,7 +298,6 @@ class _Past:
         self._left = place.done or 0
         self._counted = 0
         self._looked: dict[int, _Part] = {}
-        self._seen: dict[int, Element | None] = {}
         self._tracks: list[Track] = []
         sinks = zip(ports.outputs, self.stands.outputs, strict=True)
         self._sinks: dict[int, _Part] = {
@@ -335,15 +334,17 @@ class _Past:
         for track in self._tracks:
             progress = place.progress[track.port]
             if progress is not None:
-                self._resume(track, id(inputs[track.port]), progress)
+                self._resume(track, progress)
         for source in self._looked.values():
             source.looked()
 
-    def _resume(self, track: Track, source: int, progress: Progress) -> None:
+    def _resume(self, track: Track, progress: Progress) -> None:
         """Let ``track`` be where the operator is: it was told of a shorter way to its state."""
+        source = id(self.ports.inputs[track.port])
+        head: Element | None = self._sources[source].head
         stays = source in self._looked
-        is_next = stays or self._seen.get(source) is None
-        is_told = track.element is self._seen.get(source)
+        is_next = stays or head is None
+        is_told = track.element is head
         # What has been taken, and the track is told of next, is at these coordinates itself.
         track.resume(progress.place, progress.taken if is_next or is_told else None)
         if is_next and is_told:
@@ -393,17 +394,12 @@ class _Past:
         """Know a track of an input."""
         self._tracks.append(track)
 
-    def looks(self, source: _Part, found: Element | None, *, stays: bool) -> None:
-        """Know that ``found`` is what comes in ``source``, and whether it stays there."""
-        self._seen[id(source)] = found
-        if stays and found is not None:
+    def looks(self, source: _Part, *, stays: bool) -> None:
+        """Know whether the next element of ``source`` was looked at."""
+        if stays:
             self._looked[id(source)] = source
         else:
-            self.takes(source)
-
-    def takes(self, source: _Part) -> None:
-        """Know that what was looked at is taken."""
-        self._looked.pop(id(source), None)
+            self._looked.pop(id(source), None)
 
 
 _SENDING: Final = frozenset({"send", "send_bare", "reserve", "put"})
@@ -419,7 +415,7 @@ def _at_once(name: str) -> Callable[..., object]:
         stand = past.stand_in(part, sends=name in _SENDING)
         found: object = getattr(stand, name)(*arguments, **named)
         if name == "take":
-            past.takes(part)
+            past.looks(part, stays=False)
         past.count()
         return found
 
@@ -447,7 +443,7 @@ def _in_time(name: str) -> Callable[..., Coroutine[object, object, object]]:
                 if found:
                     source.looked()
                 return await getattr(part, name)(*arguments)
-            past.looks(source, found or None, stays=name != "receive")
+            past.looks(source, stays=name != "receive" and bool(found))
         past.count()
         return found
 

@@ -302,29 +302,33 @@ class _RecordedUnit(ComputeUnit):
 
 
 class _RecordedSource(Input):
-    """Hands out what the operator is told is there."""
+    """Hands out what the operator is told is there.
+
+    Attributes:
+        head: the element that was looked at last; None at the end, and before the first.
+    """
 
     def __init__(self, recording: Recording, port: int, channel: Channel) -> None:
         super().__init__(port)
         self.producer = channel.producer
         self._recording = recording
-        self._head: Element | None = None
+        self.head: Element | None = None
 
     async def peek(self) -> Element | None:
-        self._head = head = await _answer(Awaited(c.PEEK, self.port))
+        self.head = head = await _answer(Awaited(c.PEEK, self.port))
         if head is not None:
             self._recording.shown[self.port] = head[0]
-        return self._head
+        return self.head
 
     async def receive(self) -> Element | None:
         if await self.peek() is not None:
             self._recording.note(c.TAKE, self.port, c.AT_ONCE)
-        return self._head
+        return self.head
 
     def take(self) -> Element:
         self._recording.note(c.TAKE, self.port)
-        assert self._head is not None
-        return self._head
+        assert self.head is not None
+        return self.head
 
 
 class _RecordedSink:
