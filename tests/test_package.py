@@ -33,9 +33,9 @@ def _classes() -> Iterator[type]:
 def _is_frozen(kind: type) -> bool:
     if issubclass(kind, msgspec.Struct):
         return kind.__struct_config__.frozen
-    return not dataclasses.is_dataclass(kind) or bool(
-        kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    )
+    # One that is not decorated itself has its base's, which takes only the base's attributes.
+    own = vars(kind).get("__dataclass_params__")
+    return own.frozen if own is not None else not dataclasses.is_dataclass(kind)
 
 
 def test_descriptions_are_frozen() -> None:

@@ -153,7 +153,7 @@ class Prompt(cmd.Cmd):
 
     def do_step(self, count: str) -> None:
         """Go on to where something moves."""
-        if count and not (count.isdecimal() and 0 < len(count) < 18 and int(count)):
+        if count and not (count.isdecimal() and len(count) < 18 and int(count)):
             print_text(f"step {count}: expected a number of steps, such as step 10\n")
             return
         self._run.step(int(count or 1))

@@ -25,6 +25,7 @@ from operators.functions.base import Function, Shaped
 __all__ = ["NUMBERS", "Add", "AsType", "Div", "Exp", "Maximum", "Mul", "SiLU"]
 
 
+@dataclass(frozen=True)
 class _Unary(Function):
     operands: ClassVar = 1
     floats: ClassVar[bool] = True
@@ -102,6 +103,7 @@ class Exp(_Unary):
         return result
 
 
+@dataclass(frozen=True)
 class _Binary(Function):
     operands: ClassVar = 2
     elementwise: ClassVar = True

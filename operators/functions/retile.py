@@ -27,6 +27,7 @@ from operators.functions.base import Reduction, Shaped, State
 __all__ = ["RetileCol", "RetileRow", "Split", "SplitCols", "SplitRows", "SplitTiles"]
 
 
+@dataclass(frozen=True)
 class _Retile(Reduction):
     """Concatenate the tiles of a group; no cycles.
 

@@ -176,6 +176,15 @@ class TestShapes:
         }
         assert "'told': [?, ?] of float32" in repr(shapes)
 
+    def test_rows_of_many_lengths(self) -> None:
+        """What rows have in the mean, eight thirds, is no size."""
+        groups = encode([[tile(number) for number in group] for group in _GROUPS], 2)
+        with Program("ragged", mode="timing") as wired:
+            rows = Emit(StreamType((3, symbol("n", ragged=True)), FLOAT), groups)()
+            LinearOffChipStore("rows")(rows)
+
+        assert simulate(wired).outputs["rows"].shape == (3, None)
+
     def test_no_data(self) -> None:
         """It says what is missing where it is taken for an array."""
         shape = simulate(copied(np.ones((1, 32))), mode="timing").outputs["y"]

@@ -141,6 +141,18 @@ def test_s12_reshape_of_an_outer_dimension() -> None:
     assert _numbered(5, 2, 3, 4) == found
 
 
+@pytest.mark.parametrize(
+    ("text", "split", "flags"),
+    [
+        ("-2|S3 0|S1 1|S3", "-3|S4 0|S1 1|S4", "-3|S4 0|S1 0|S4"),
+        ("0|S1 1|S1 -1|S3 -2|S3", "0|S1 1|S2 -2|S4 -3|S4", "0|S1 0|S2 -2|S4 -3|S4"),
+    ],
+)
+def test_reshape_behind_empty_tensors(text: str, split: str, flags: str) -> None:
+    """[2, B, 2, 1] becomes [2, B, 1, 2, 1]; what is empty, or closed late, is one further out."""
+    assert [split, flags] == _chunks(Reshape(2, 1), text, 2, 1, 2, 1)
+
+
 def test_s13_repeat() -> None:
     """S13: every element three times, its stop one higher on the last copy."""
     assert _only(Repeat(3), "0 1|S1", 2) == "0 0 0|S1 1 1 1|S2"

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from fabric.graph.arguments.described import checked, refuse
 from fabric.messages.telling.errors import ConfigurationError
@@ -151,9 +151,10 @@ def geometric(first: int, last: int, factor: int = 2) -> tuple[int, ...]:
             "least 2",
             ConfigurationError,
         )
-    count: Final = math.floor(math.log(last / first, factor)) + 2
-    terms = (first * factor**power for power in range(count))
-    return tuple(term for term in terms if term <= last)
+    terms = [first]
+    while terms[-1] * factor <= last:
+        terms.append(terms[-1] * factor)
+    return tuple(terms)
 
 
 def _size(axes: Sequence[Axis]) -> int:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fabric.timing.engine.channel import Channel
     from fabric.timing.engine.machine_code import Counters
 
-__all__ = ["COLUMNS", "LogWriter", "Table", "log_in"]
+__all__ = ["COLUMNS", "LogWriter", "Table", "done_since", "log_in"]
 
 Table = Mapping[str, "Counters"]
 
@@ -129,7 +129,7 @@ class LogWriter:
         done, work = np.full(count, _ALL), np.zeros(count, np.int64)
         operations = self._journal.tables.operations.array
         for stage in np.flatnonzero(standing[:, c.PC] < standing[:, c.PC_END]).tolist():
-            done[stage], work[stage] = _done(operations, standing[stage].tolist())
+            done[stage], work[stage] = done_since(operations, standing[stage].tolist())
         status = np.full(count, _RUNS)
         status[standing[:, c.STATUS] == c.DRAINING] = _DRAINS
         status[standing[:, c.STATUS] == c.FINISHED] = _FINISHED
@@ -140,7 +140,7 @@ def _columns(table: str, *columns: Counters) -> Table:
     return dict(zip(COLUMNS[table], columns, strict=True))
 
 
-def _done(operations: Counters, row: list[int]) -> tuple[int, int]:
+def done_since(operations: Counters, row: list[int]) -> tuple[int, int]:
     """Return how many counted operations of its stretch a stage has done, and its work since."""
     began, pc, rounds = row[c.BEGAN], row[c.PC], row[c.TIMES]
     places = np.arange(began, pc)

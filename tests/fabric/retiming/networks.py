@@ -14,6 +14,7 @@ from fabric import Dim, Program, SelectorType, Stream, StreamType
 from fabric.extend import BoolType, Element, Ports, Wiring
 from fabric.graph.hardware.latency import Hop
 from fabric.graph.wiring.elaborate import elaborate
+from fabric.timing.engine.ports import Source
 from fabric.timing.retiming.record import Record
 from operators import Add, Map, Parallelize, Partition, Reassemble, Repeat
 from tests import definitions
@@ -67,7 +68,8 @@ class Steps(Costless):
 
     ``r0`` receives, ``p0`` peeks, ``t0`` dequeues what was seen, ``s0`` sends, ``v0`` reserves a
     slot, ``w0`` puts into it, ``c3`` works for 3 cycles, ``n`` reads the clock, ``a0+3`` sends for
-    3 cycles from now, ``l0+3`` for 3 cycles after the clock was read.
+    3 cycles from now, ``l0+3`` for 3 cycles after the clock was read, ``b0+3`` receives what it is
+    busy with until 3 cycles after its arrival.
 
     Attributes:
         steps: what a round is made of.
@@ -117,6 +119,8 @@ async def _step(ports: Ports, step: str, start: int) -> bool:
             ports.outputs[number].put((True, 0))
         case "a":
             await ports.outputs[number].send_at((True, 0), ports.now + int(later))
+        case "b":
+            return await _busy(ports, ports.inputs[number], int(later))
         case "l":
             await ports.outputs[number].send_at((True, 0), start + int(later))
         case _:
@@ -124,7 +128,18 @@ async def _step(ports: Ports, step: str, start: int) -> bool:
     return True
 
 
-_READS = (("r",), ("p", "t"), ("p", "r"))
+async def _busy(ports: Ports, source: Source, cycles: int) -> bool:
+    """Receive what the unit is busy with until ``cycles`` after its arrival; False at the end."""
+    arrivals = ports.arrivals()
+    if not await arrivals.show(source):
+        return False
+    assert await arrivals.earliest() is source
+    arrivals.busy_until(cycles)
+    source.take()
+    return True
+
+
+_READS = (("r",), ("p", "t"), ("p", "r"), ("b+0",), ("b+4",))
 _WRITES = (("s",), ("s", "s"), ("v", "w"), ("a+0",), ("a+5",), ("l+7",), ("l+2", "l+3"))
 
 
@@ -178,10 +193,11 @@ def _between(draw: st.DrawFn, streams: list[Stream]) -> tuple[Stream, ...]:
 
 def _steps(draw: st.DrawFn, inputs: int, outputs: int) -> tuple[str, ...]:
     """Return a round in which each port is used; what belongs together stays in its order."""
-    groups = [[f"{step}{port}" for step in draw(st.sampled_from(_READS))] for port in range(inputs)]
-    for port in range(outputs):
-        chosen = draw(st.sampled_from(_WRITES))
-        groups.append([step[0] + str(port) + step[1:] for step in chosen])
+    groups: list[list[str]] = []
+    for count, ways in ((inputs, _READS), (outputs, _WRITES)):
+        for port in range(count):
+            chosen: tuple[str, ...] = draw(st.sampled_from(ways))
+            groups.append([step[0] + str(port) + step[1:] for step in chosen])
     groups += [[f"c{draw(st.integers(0, 6))}"] for _ in range(draw(st.integers(0, 2)))]
     groups += [["n"]] if draw(st.booleans()) else []
     return tuple(_shuffled(draw, groups))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
+import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
+from fabric import Program
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT, Retimer
-from tests.fabric.retiming.networks import Network, networks
+from tests.fabric.retiming.networks import Network, Steps, networks
 from tests.fabric.retiming.real import UNBOUNDED
 from tests.profiles import examples
 
@@ -92,3 +94,49 @@ def test_a_limit(network: Network, data: st.DataObject) -> None:
     assert (None, ()) == given_up[:2]
     assert given_up.passed is not None
     assert retimer.clocks[given_up.passed] > free.cycles - 1
+
+
+def test_busy_since_an_arrival() -> None:
+    """Who is busy for as long after each arrival waits for one slot if elements come one by one."""
+    with Program("since", channel_depth=2) as program:
+        stream = Steps(("s0",), 5, (1,))()[0]
+        for _ in range(2):
+            stream = Steps(("r0", "s0"), None, (1,))(stream)[0]
+        Steps(("b0+8",), None, ())(stream)
+    record, _ = Network(program).recorded([UNBOUNDED] * 3)
+    assert record is not None
+    retimer = Retimer(record)
+
+    def found(*depths: int) -> tuple[int | None, frozenset[int]]:
+        retimed = retimer.time(depths)
+        return retimed.cycles, retimer.blamed(retimed)
+
+    least, nothing = found(UNBOUNDED, UNBOUNDED, UNBOUNDED)
+    assert least is not None
+    assert found(5, 5, 5) == (least, nothing) == (least, frozenset())
+    slow, last = found(5, 5, 1)
+    assert last == frozenset({2})
+    assert slow is not None
+    assert slow > least + 4 * (8 - 1)
+    assert found(1, 1, 1)[0] == slow
+
+
+@pytest.mark.parametrize(
+    ("steps", "blamed"),
+    [(("n", "s0", "s0", "l1+30"), set()), (("s0", "s0", "n", "l1+30"), {0})],
+)
+def test_late_after_a_reading(steps: tuple[str, ...], blamed: set[int]) -> None:
+    """A slot that was waited for after the clock was read does not delay what counts from there."""
+    with Program("late", channel_depth=1) as program:
+        first, late = Steps(steps, 1, (2, 1))()
+        Steps(("r0", "c5"), None, ())(first)
+        Steps(("r0",), None, ())(late)
+    record, _ = Network(program).recorded([1, 1])
+    assert record is not None
+    retimer = Retimer(record)
+    slow, fast = (retimer.time((depth, 1)) for depth in (1, 2))
+
+    assert retimer.blamed(retimer.time((1, 1))) == blamed
+    assert slow.cycles is not None
+    assert fast.cycles is not None
+    assert (slow.cycles > fast.cycles) is bool(blamed)

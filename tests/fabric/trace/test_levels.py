@@ -20,6 +20,7 @@ from fabric.analysis.trace.pages.figures import edges, memory, most_held, states
 from fabric.analysis.trace.pages.page import write_page
 from fabric.analysis.trace.pages.parts import compressed, packed
 from fabric.analysis.trace.reading.queries import QUERIES
+from fabric.analysis.trace.selection import TraceOptions
 from fabric.messages.telling.causes import SHOWN, Cause
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.fabric.trace.page_data import Data, page_data, transfers_of, waits_of
@@ -50,6 +51,16 @@ def test_states(trace: Trace) -> None:
 
     assert (cycles.argmax(0) == mostly).all()
     assert shares == pytest.approx(100 * cycles.sum(1) / cycles.sum((0, 1)))
+
+
+def test_states_of_one_unit(tmp_path: Path) -> None:
+    """In each cycle it does one thing, which is all of what the traced units do."""
+    _, trace = record(program("pack_rows"), tmp_path, TraceOptions(nodes="a_join"))
+    lines = timelines(trace)
+    mostly, shares = states(trace, lines, np.arange(lines.first, lines.last + 1))
+    (unit,) = np.flatnonzero(lines.traced)
+
+    assert (shares == 100 * (np.arange(len(SHOWN))[:, None] == mostly[unit])).all()
 
 
 @pytest.mark.parametrize("width", [1, 7, 100, 100_000])
