@@ -140,10 +140,10 @@ def test_moves_are_those_of_the_definition(
     floor = Floor.of(mesh, netlist(10, nets, on_edge=(1, 4, 5)), site_bytes)
     start = random_sites(floor, seed)
     assert start is not None
-    monkeypatch.setattr("fabric.analysis.placing.annealing._MOVES_PER_UNIT", 12)
+    monkeypatch.setattr("fabric.analysis.placing.annealing._MOVES_PER_UNIT", 36)
     told: list[str] = []
     assert (annealed(floor, start, seed, told.append), told) == definition.annealed(
-        floor, start, seed, stage_moves=1
+        floor, start, seed, stage_moves=3
     )
 
 
