@@ -28,6 +28,7 @@ from fabric import (
 from fabric.analysis.trace.analysis.moment import state_in
 from fabric.extend import FlatDescription
 from fabric.messages.telling.vocabulary import EVENTS, LEVELS
+from fabric.messages.terminal.standard_error import console_processors
 from fabric.runs import story
 from fabric.runs.story import new_run_folder
 from operators import Exp, LinearOffChipLoad, LinearOffChipStore, Map, Tensor
@@ -266,6 +267,15 @@ class TestLoggers:
         output = capsys.readouterr()
 
         assert ("", 5) == (output.out, len(list(map(json.loads, output.err.splitlines()))))
+
+    def test_keys_on_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """They are written in the order in which the event has them, not by name."""
+        monkeypatch.setenv("NO_COLOR", "1")
+        text: Any = {"event": "moved", "to": 3, "at": 1}
+        for processor in console_processors():
+            text = processor(None, "info", text)
+
+        assert text.split() == ["[info", "]", "moved", "to=3", "at=1"]
 
     def test_held_run(self) -> None:
         """A run that is held tells its story as well."""
