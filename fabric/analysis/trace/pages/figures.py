@@ -200,7 +200,7 @@ def _tops(levels: list[Level], at: np.ndarray) -> list[int]:
     cycles, values = np.array(levels, np.int64).T
     number = np.searchsorted(cycles, at[:-1], side="right") - 1
     tops = np.where(number < 0, 0, values[number])
-    places = np.clip(np.searchsorted(at, cycles, side="right") - 1, 0, len(tops) - 1)
+    places = np.minimum(np.searchsorted(at, cycles, side="right") - 1, len(tops) - 1)
     np.maximum.at(tops, places, values)
     found: list[int] = tops.tolist()
     return found
