@@ -338,8 +338,8 @@ def _by_hand() -> Any:
     )  # fmt: skip
 
 
-def _printed(show: Callable[..., None], run: Any, *more: object) -> list[str]:
-    console = Console(file=io.StringIO(), width=80, highlight=False)
+def _printed(show: Callable[..., None], run: Any, *more: object, width: int = 80) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
     show(run, console, *more)
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
@@ -419,6 +419,8 @@ def test_what_is_held() -> None:
     ]  # fmt: skip
     assert _printed(print_tile, run, "c1", 7)[1:] == [f"[[{number}.]]" for number in range(30)]
     assert _printed(print_tile, run, "c1", 8) == ["element 8: True"]
+    # A number is in one piece, however narrow the terminal is.
+    assert _printed(print_tile, run, "c1", 3, width=6)[1:] == ["[[0.334", "  2.   ]]"]
     there = ", ".join(map(str, range(3, 33)))
     with pytest.raises(ConfigurationError) as refused:
         _printed(print_tile, run, "c1", 2)
