@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import ConfigurationError, Outputs, Program, StreamType, simulate
+from fabric import ConfigurationError, Outputs, Program, Stream, StreamType, simulate
 from fabric.extend import OutputShape, Ports
 from fabric.graph.values.dims import symbol
 from fabric.shell.cli import main
@@ -139,12 +139,17 @@ class TestArrays:
         assert (status, Outputs({})) == (report.status, report.outputs)
 
 
+def _rows() -> Stream:
+    """Return rows of as many tiles as ``_GROUPS`` has numbers."""
+    groups = encode([[tile(number) for number in group] for group in _GROUPS], 2)
+    return Emit(StreamType((3, symbol("n", ragged=True)), FLOAT), groups)()
+
+
 def _deciding() -> Program:
     """Return a program that stores streams of sizes that its data decide."""
-    groups = encode([[tile(number) for number in group] for group in _GROUPS], 2)
     matrix = encode([[tile(0) for _ in range(3)] for _ in range(2)], 2)
     with Program("ragged") as wired:
-        rows = Emit(StreamType((3, symbol("n", ragged=True)), FLOAT), groups)()
+        rows = _rows()
         LinearOffChipStore("all")(Flatten(0, 1)(rows))
         padded, _ = Reshape(2, pad=0.0)(rows)
         LinearOffChipStore("padded")(Flatten(1, 2)(padded))
@@ -178,10 +183,8 @@ class TestShapes:
 
     def test_rows_of_many_lengths(self) -> None:
         """What rows have in the mean, eight thirds, is no size."""
-        groups = encode([[tile(number) for number in group] for group in _GROUPS], 2)
         with Program("ragged", mode="timing") as wired:
-            rows = Emit(StreamType((3, symbol("n", ragged=True)), FLOAT), groups)()
-            LinearOffChipStore("rows")(rows)
+            LinearOffChipStore("rows")(_rows())
 
         assert simulate(wired).outputs["rows"].shape == (3, None)
 

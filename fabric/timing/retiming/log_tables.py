@@ -148,8 +148,6 @@ def done_since(operations: Counters, row: list[int]) -> tuple[int, int]:
         repeat = pc + int(np.argmax(operations[pc:, c.WHAT] == c.REPEAT))
         body = np.arange(repeat - operations[repeat, c.AT], repeat)
         places = np.concatenate([places[places < body[0]], np.tile(body, rounds), body[body < pc]])
-    else:
-        body = places[:0]
     done = work = 0
     for at in places.tolist():
         what, back, _, _, amount, _ = operations[at].tolist()

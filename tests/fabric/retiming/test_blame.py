@@ -31,6 +31,13 @@ def _small(network: Network) -> Record:
     return record
 
 
+def _retimer(program: Program, channels: int) -> Retimer:
+    """Return a retimer of a run in which no channel was full."""
+    record, _ = Network(program).recorded([UNBOUNDED] * channels)
+    assert record is not None
+    return Retimer(record)
+
+
 def _below(blamed: frozenset[int], depths: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return all depths that are no deeper where ``blamed`` says; the others are unbounded, too."""
     anything = (*range(1, MOST + 1), UNBOUNDED)
@@ -103,9 +110,7 @@ def test_busy_since_an_arrival() -> None:
         for _ in range(2):
             stream = Steps(("r0", "s0"), None, (1,))(stream)[0]
         Steps(("b0+8",), None, ())(stream)
-    record, _ = Network(program).recorded([UNBOUNDED] * 3)
-    assert record is not None
-    retimer = Retimer(record)
+    retimer = _retimer(program, 3)
 
     def found(*depths: int) -> tuple[int | None, frozenset[int]]:
         retimed = retimer.time(depths)
@@ -131,12 +136,10 @@ def test_late_after_a_reading(steps: tuple[str, ...], blamed: set[int]) -> None:
         first, late = Steps(steps, 1, (2, 1))()
         Steps(("r0", "c5"), None, ())(first)
         Steps(("r0",), None, ())(late)
-    record, _ = Network(program).recorded([1, 1])
-    assert record is not None
-    retimer = Retimer(record)
-    slow, fast = (retimer.time((depth, 1)) for depth in (1, 2))
+    retimer = _retimer(program, 2)
+    fast, slow = (retimer.time((depth, 1)) for depth in (2, 1))
 
-    assert retimer.blamed(retimer.time((1, 1))) == blamed
+    assert retimer.blamed(slow) == blamed
     assert slow.cycles is not None
     assert fast.cycles is not None
     assert (slow.cycles > fast.cycles) is bool(blamed)

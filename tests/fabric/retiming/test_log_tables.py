@@ -15,10 +15,14 @@ from tests.profiles import examples
 Operation = tuple[int, int, int]
 """What it is; its amount; of a REPEAT, how many operations before it are repeated."""
 
-_PLAIN = st.one_of(
-    st.tuples(st.just(c.CHARGE), st.integers(0, 9), st.just(0)),
-    st.tuples(st.sampled_from((c.TAKE, c.SEND, c.UNTIL, c.BURST)), st.integers(0, 9), st.just(0)),
-    st.tuples(st.sampled_from((c.NOTE, c.MARK, c.COMPUTE)), st.integers(0, 9), st.just(0)),
+_COUNT = (c.TAKE, c.SEND, c.SEND_AT, c.RESERVE, c.PUT, c.UNTIL, c.BURST)
+
+_PLAIN = st.tuples(
+    st.one_of(
+        st.just(c.CHARGE), st.sampled_from(_COUNT), st.sampled_from((c.NOTE, c.MARK, c.COMPUTE))
+    ),
+    st.integers(0, 9),
+    st.just(0),
 )
 
 
@@ -52,7 +56,7 @@ def _moments(stretch: list[Operation]) -> Iterator[tuple[int, int, int, int]]:
             rounds = 0
         elif what == c.CHARGE:
             work += amount
-        elif what in {c.TAKE, c.SEND, c.UNTIL, c.BURST}:
+        elif what in _COUNT:
             done, work = done + 1, 0
         place += 1
 

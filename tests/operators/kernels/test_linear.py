@@ -313,7 +313,7 @@ PLANS: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
      ("weight", (5, 8), 8, 1, None, (2, 4))),
     ({"tile_rows": 4, "size": 16, "x": computed((20, 8), (1, 8))},
      ("weight", (1, 8), 8, 1, None, (2, 20))),
-    # But not where no tiles of what is there make them: six rows of 8 are one and a half of 32
+    # But not where no tiles of what is there make them: six rows of 8 are one and a half of 32.
     ({"tile_rows": 8, "size": 16,
       "x": computed((12, 8), (1, 8)).reshaped((3, 32)).reshaped((12, 8))},
      ("weight", (1, 8), 8, 1, None, (2, 3, 4))),
