@@ -21,12 +21,14 @@ from fabric.graph.arguments.keywords import parameters
 from fabric.shell.cli import command_line
 from fabric.shell.library import SECTIONS, Entry, families, installed, parameter_text
 
-__all__ = ["PAGES", "pages"]
+__all__ = ["GENERATED", "PAGES", "pages"]
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = ROOT / "docs" / "pages"
 
-_GENERATED: Final = "<!-- Written by `poe reference` from the code. -->\n"
+GENERATED: Final = "<!-- Written by `poe reference` from the code. -->\n"
+"""What such a page says of itself."""
+
 _WIDTH: Final = 80
 _PARAMETERS: Final = re.compile(r", (?=[*\w]+(?::|,|$))")
 _CODE: Final = re.compile(r"(`+[^`]+`+)")
@@ -44,7 +46,7 @@ def pages() -> dict[str, str]:
 
 
 def _index(members: Mapping[str, list[Entry]]) -> str:
-    lines = ["# Operators and functions\n", _GENERATED]
+    lines = ["# Operators and functions\n", GENERATED]
     lines.append(
         "You build programs from these. `python -m fabric operators` prints this list, and\n"
         "`python -m fabric operators NAME` explains one of them. In Python, `help(Map)` does so.\n"
@@ -68,7 +70,7 @@ def _index(members: Mapping[str, list[Entry]]) -> str:
 def _family(family: str, group: list[Entry]) -> str:
     about = "The [overview](index.md) explains how shapes are written.\n"
     return "\n".join(
-        [f"# {family}\n", _GENERATED, about, *(line for each in group for line in _of(each))]
+        [f"# {family}\n", GENERATED, about, *(line for each in group for line in _of(each))]
     )
 
 
@@ -107,7 +109,7 @@ def _call(entry: Entry) -> str:
 
 def _commands() -> Iterator[str]:
     yield "# Commands\n"
-    yield _GENERATED
+    yield GENERATED
     yield "`step-fabric` is the same as `python -m fabric`. Each command prints its part of this"
     yield "page with `--help`.\n"
     yield from _command(command_line, "python -m fabric", None)
@@ -140,7 +142,7 @@ def _library() -> dict[str, str]:
     """
     lines = [
         "# Library\n",
-        _GENERATED,
+        GENERATED,
         "These are the public names, topic by topic. `import fabric` is for programs.",
         "`fabric.extend` is for authors of operators and other extensions. `operators` offers some",
         "names besides the [operators and functions](../operators/index.md).\n",
@@ -156,7 +158,7 @@ def _library() -> dict[str, str]:
         lines += [f"| `{_short(name)}` | {_prose(_sentence(name))} |" for name in names]
         lines.append("")
         shown = [f"::: {name}\n" for name in names]
-        made[f"reference/library/{slug}.md"] = "\n".join([f"# {title}\n", _GENERATED, *shown])
+        made[f"reference/library/{slug}.md"] = "\n".join([f"# {title}\n", GENERATED, *shown])
     return {"reference/library.md": "\n".join(lines), **made}
 
 
