@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fabric.timing.compiled.codes import Codes
     from fabric.timing.compiled.stand_ins import Awaited
     from fabric.timing.engine.channel import Channel
-    from fabric.timing.engine.ports import Track
+    from fabric.timing.engine.ports import Tracking
 
 __all__ = ["Leaving", "Standing", "leave"]
 
@@ -298,7 +298,7 @@ class _Past:
         self._left = place.done or 0
         self._counted = 0
         self._looked: dict[int, _Part] = {}
-        self._tracks: list[Track] = []
+        self._tracks: list[Tracking] = []
         sinks = zip(ports.outputs, self.stands.outputs, strict=True)
         self._sinks: dict[int, _Part] = {
             id(sink): stand for sink, stand in sinks if not isinstance(sink, Discard)
@@ -338,7 +338,7 @@ class _Past:
         for source in self._looked.values():
             source.looked()
 
-    def _resume(self, track: Track, progress: Progress) -> None:
+    def _resume(self, track: Tracking, progress: Progress) -> None:
         """Let ``track`` be where the operator is: it was told of a shorter way to its state."""
         source = id(self.ports.inputs[track.port])
         head: Element | None = self._sources[source].head
@@ -390,7 +390,7 @@ class _Past:
         """Return the input for which ``stand`` stands."""
         return self._real[id(stand)]
 
-    def follow(self, track: Track) -> None:
+    def follow(self, track: Tracking) -> None:
         """Know a track of an input."""
         self._tracks.append(track)
 
@@ -495,7 +495,7 @@ def _arrivals(ports: _Part) -> Arrivals:
     return arrivals
 
 
-def _follow(_: _Part, track: Track) -> None:
+def _follow(_: _Part, track: Tracking) -> None:
     past = _Past.now
     if past is not None:
         past.follow(track)

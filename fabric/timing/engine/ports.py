@@ -47,7 +47,7 @@ Sink: TypeAlias = Channel | AssumedSink | CheckedSink | LaterSink | Discard
 """The end of a channel that an operator writes."""
 
 
-class Track(Protocol):
+class Tracking(Protocol):
     """Knows which element of an input an operator is at, and the coordinates of that."""
 
     @property
@@ -337,7 +337,7 @@ class Ports:
         or a group; see ``Operator``.
         """
 
-    def follow(self, track: Track) -> None:
+    def follow(self, track: Tracking) -> None:
         """Let ``track`` be right where the operator leaves the compiled loop.
 
         The loop does not tell it of elements. Coordinates and elements of the past that an
