@@ -23,8 +23,11 @@ __all__ = ["Covering", "environment", "failed_of"]
 
 _UNKNOWN_SECONDS: Final = 1.0
 
-_EVERY: Final = "walk_packages"
-"""What a file of tests says that imports every module."""
+_EVERY: Final = r"walk_packages|reference import .*\bpages\b"
+"""What a file of tests says that looks at every module."""
+
+_COMPILES: Final = "MachineCode"
+"""What a module says that compiles functions, its own and some that it imports."""
 
 
 class Covering:
@@ -58,23 +61,27 @@ class Covering:
         """Return the tests that run the mutated line: its own module's first, then the quick ones.
 
         A line outside of functions runs once a process, whichever test comes first: all tests of
-        its module are returned, and those of files that import it. A line of a function may run as
-        machine code, unseen, where no test runs it or its module compiles some: then those of files
-        that import of its room are, too. Those of files that import every module look at all lines,
-        and a test that was written since counts as running everything. Those that started processes
-        of which nothing was noted come last: what these run is not known.
+        its module are returned, and those of files that import it. A line of a function may run
+        unseen where no test runs it, where it runs while tests are collected, or as machine code:
+        then those of files that import of its room are, too, and all that enter a room whose code
+        is compiled. Those of files that look at every module look at all lines, and a test that was
+        written since counts as running everything. Those that started processes of which nothing
+        was noted come last: what these run is not known.
         """
         lines = self._lines(mutant.file)
         seen = set(lines.get(mutant.line, ()))
         path = self._root / mutant.file
-        module = mutant.file.removesuffix(".py").replace("/", ".")
+        module = _module(Path(mutant.file))
         is_inside = mutant.line in _inside(path)
         found = seen | {test for test in self.known if test not in self._seconds}
-        near = self._saying(_EVERY)  # they look at the text, and take no time
+        near = self._saying(re.compile(_EVERY))  # they look at the text, and take no time
         found |= near
-        if not seen or not is_inside or "MachineCode" in path.read_text(encoding="utf-8"):
+        is_compiled = module in self._compiled
+        if not seen or not is_inside or "" in seen or is_compiled:
             name = module.rpartition(".")[0] if is_inside else module
             found |= self._importing(name).union(*lines.values())
+        if is_inside and is_compiled:
+            found |= self._entering(path.parent)
         near |= {test for test in seen if Path(mutant.file).stem in test.partition("::")[0]}
         runs = seen | near
 
@@ -89,18 +96,36 @@ class Covering:
             if name.endswith(f"/{file}"):
                 contexts = self._data.contexts_by_lineno(name)
                 return {
-                    line: {test.partition("|")[0] for test in tests if test}
+                    line: {test.partition("|")[0] for test in tests}
                     for line, tests in contexts.items()
                 }
         return {}
 
-    def _importing(self, name: str) -> set[str]:
-        room, _, last = map(re.escape, name.rpartition("."))
-        return self._saying(rf"{re.escape(name)}|^from {room} import .*\b{last}\b")
+    def _entering(self, room: Path) -> set[str]:
+        """Return the tests that run a line of any function of a folder's modules."""
+        return {
+            test
+            for path in room.glob("*.py")
+            for line, tests in self._lines(str(path.relative_to(self._root))).items()
+            if line in _inside(path)
+            for test in tests
+        }
 
-    def _saying(self, pattern: str) -> set[str]:
-        """Return the tests of files whose text has ``pattern``."""
-        said = re.compile(pattern, re.MULTILINE)
+    @cached_property
+    def _compiled(self) -> set[str]:
+        """The modules that have functions that are compiled, by their names with dots."""
+        paths = [path for package in PACKAGES for path in (self._root / package).rglob("*.py")]
+        texts = {_module(path.relative_to(self._root)): path.read_text("utf-8") for path in paths}
+        compiling = {name for name, text in texts.items() if _COMPILES in text}
+        return compiling | {
+            name for name in texts if any(_imports(name).search(texts[each]) for each in compiling)
+        }
+
+    def _importing(self, name: str) -> set[str]:
+        return self._saying(_imports(name))
+
+    def _saying(self, said: re.Pattern[str]) -> set[str]:
+        """Return the tests of files whose text has that."""
         files = {file for file, text in self._texts.items() if said.search(text)}
         return {test for test in self.known if test.partition("::")[0] in files}
 
@@ -193,6 +218,16 @@ def _digest(root: Path) -> str:
         for path in sorted((root / package).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts)
+
+
+def _imports(name: str) -> re.Pattern[str]:
+    """Return what a text has that imports a module, or something of it."""
+    room, _, last = map(re.escape, name.rpartition("."))
+    return re.compile(rf"{re.escape(name)}\b|^from {room} import .*\b{last}\b", re.MULTILINE)
 
 
 @cache
