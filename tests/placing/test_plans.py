@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import astuple, replace
 from types import SimpleNamespace
 
+import numpy as np
 import pymetis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import optimize
 
 from fabric.analysis.placing.annealing import annealed, partitioned, random_sites
 from fabric.analysis.placing.annealing_loop import _drawn
@@ -426,6 +428,26 @@ def test_a_hub_is_in_the_middle(columns: int, rows: int) -> None:
     answer = exact(floor, 14 + 21 + 7 + 21 + 7)
     assert answer.sites is not None
     assert (cost(floor, answer.sites), answer.bound) == (14 + 21 + 7 + 21,) * 2
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(2, 2), (3, 2), (3, 3), (4, 5)])
+def test_a_hub_is_looked_for_in_a_quarter(
+    columns: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plans come in four mirror images: one place of each four is asked for, and no more."""
+    asked: list[float] = []
+
+    def milp(*_: object, bounds: optimize.Bounds, **_more: object) -> object:
+        asked.extend(bounds.ub)
+        return optimize.OptimizeResult(status=2)
+
+    monkeypatch.setattr(optimize, "milp", milp)
+    mesh = Mesh(columns=columns, rows=rows, units_per_site=1)
+    exact(Floor.of(mesh, netlist(4, [(2, [0], 14), (2, [1], 21), (3, [2], 7)])), 1000)
+
+    of_hub = np.reshape(asked[2 * columns * rows : 3 * columns * rows], (rows, columns))
+    assert (of_hub + of_hub[::-1] + of_hub[:, ::-1] + of_hub[::-1, ::-1] > 0).all()
+    assert of_hub.sum() == -(-columns // 2) * -(-rows // 2)
 
 
 def test_nets_with_more_units_than_a_site_leave_it() -> None:

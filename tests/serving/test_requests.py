@@ -106,6 +106,15 @@ def test_refused(text: str, line: int | None, said: str, tmp_path: Path) -> None
     assert (raised.value.file, raised.value.line) == (str(file), line)
 
 
+def test_refused_order() -> None:
+    """Requests that do not ascend say which does not, and after which."""
+    with pytest.raises(ConfigurationError) as raised:
+        some(1, 4, 2.5)
+    assert raised.value.message == (
+        "request 2 arrives at 2.5 s, after one that arrives at 4 s: expected ascending times"
+    )
+
+
 @pytest.mark.parametrize(
     "content", [b"\x1f\x8bnot", gzip.compress(b"x" * 99, mtime=0)[:14], b"\xff\xfe\x00"]
 )
