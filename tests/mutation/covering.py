@@ -23,8 +23,11 @@ __all__ = ["Covering", "environment", "failed_of"]
 
 _UNKNOWN_SECONDS: Final = 1.0
 
-_EVERY: Final = r"walk_packages|reference import .*\bpages\b"
-"""What a file of tests says that looks at every module."""
+_EVERY_MODULE: Final = re.compile("walk_packages")
+"""What a file of tests says that imports every module."""
+
+_EVERY_NAME: Final = re.compile(r"reference import .*\bpages\b|\btable\.txt\b")
+"""What one says that looks at every public name: its signature, its text, what it refuses."""
 
 _COMPILES: Final = "MachineCode"
 """What a module says that compiles functions, its own and some that it imports."""
@@ -61,12 +64,12 @@ class Covering:
         """Return the tests that run the mutated line: its own module's first, then the quick ones.
 
         A line outside of functions runs once a process, whichever test comes first: all tests of
-        its module are returned, and those of files that import it. A line of a function may run
-        unseen where no test runs it, where it runs while tests are collected, or as machine code:
-        then those of files that import of its room are, too, and all that enter a room whose code
-        is compiled. Those of files that look at every module look at all lines, and a test that was
-        written since counts as running everything. Those that started processes of which nothing
-        was noted come last: what these run is not known.
+        its module are returned, those of files that import it, and those of all public names. A
+        line of a function may run unseen where no test runs it, where it runs while tests are
+        collected, or as machine code: then those of files that import of its room are, too, and all
+        that enter a room whose code is compiled. Those of files that import every module look at
+        all lines, and a test that was written since counts as running everything. Those that
+        started processes of which nothing was noted come last: what these run is not known.
         """
         lines = self._lines(mutant.file)
         seen = set(lines.get(mutant.line, ()))
@@ -74,13 +77,15 @@ class Covering:
         module = _module(Path(mutant.file))
         is_inside = mutant.line in _inside(path)
         found = seen | {test for test in self.known if test not in self._seconds}
-        near = self._saying(re.compile(_EVERY))  # they look at the text, and take no time
+        near = self._saying(_EVERY_MODULE)  # they look at the text, and take no time
         found |= near
         is_compiled = module in self._compiled
         if not seen or not is_inside or "" in seen or is_compiled:
             name = module.rpartition(".")[0] if is_inside else module
             found |= self._importing(name).union(*lines.values())
-        if is_inside and is_compiled:
+        if not is_inside:
+            found |= self._saying(_EVERY_NAME)
+        elif is_compiled:
             found |= self._entering(path.parent)
         near |= {test for test in seen if Path(mutant.file).stem in test.partition("::")[0]}
         runs = seen | near
