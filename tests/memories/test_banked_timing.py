@@ -282,6 +282,36 @@ class TestBanked:
         assert (4, asked + 39 + 40 - 450 - 2) == (bus.data, bus.refresh)
         assert (450 - (asked + 3) - 2, asked + 3) == (bus.conflict, bus.idle)
 
+    def test_signals_are_looked_for_while_no_command_can_go(self) -> None:
+        """A row that takes a million cycles to open does not keep Python waiting for as long.
+
+        The loop comes back after a hundred steps. One is as long as no answer can come: data do not
+        come before a command, and the transfer that it takes.
+        """
+        hbm = BankedDescription(
+            channels=1,
+            refreshes=False,
+            rcd_read_cycles=10**6,
+            ras_cycles=10**6,
+            rc_cycles=10**6 + 14,
+        )
+        units = clients_of([()])
+        memory = BankedMemory(hbm, units, [])
+        memory.requests_per_call = 100
+        at = [0]
+
+        def advanced(*asked: int) -> tuple[int, ...]:
+            come_back = advance(*asked)
+            at.append(int(memory._state[banked_columns.CYCLE]))
+            return come_back
+
+        advance, memory._advance = memory._advance, advanced
+        script = [[Asked(0, Burst(0, 1, 64, 64, write=False))]]
+        ((answered,),) = answers(memory, units, script, [FAR])
+        assert answered > 10**6
+        step = banked_columns.LEAST_ANSWER + hbm.timing.cl_cycles + hbm.timing.burst_cycles
+        assert max(np.diff(at)) <= 100 * step
+
     def test_many_wait(self) -> None:
         """Thousands of requests outside of the windows: all of them are served."""
         hbm = BankedDescription(channels=2, requests_per_bundle=16)
