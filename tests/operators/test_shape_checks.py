@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -117,6 +118,13 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (
         lambda: Map(Add())(stream(3), stream(3, value=TileType(2, 3, F32))),
         "Add joins 2x4 float32 and 2x3 float32: expected equal sizes, or 1",
+    ),
+    *(
+        (
+            lambda a=a, b=b: Map(Add())(stream(3, value=a), stream(3, value=b)),
+            f"Add joins {a} and {b}: expected equal sizes, or 1",
+        )
+        for a, b in permutations((TileType(2, 4, F32), TileType(0, 4, F32)))
     ),
     (
         lambda: Map(Matmul())(stream(3), stream(3)),

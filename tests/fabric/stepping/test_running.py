@@ -37,7 +37,7 @@ from fabric.runs.stepped import RunThread
 from fabric.timing.stepping.stepper import AtElement, element_goal
 from operators import Add, Flatten, LinearOffChipLoad, LinearOffChipStore, Map, Promote
 from tests.bases import Sink
-from tests.deadlock.cases import CASES
+from tests.deadlock.cases import CASES, round_and_round
 from tests.fabric import small_program
 from tests.fabric.trace.recording import program
 from tests.fabric.users import endless
@@ -71,6 +71,14 @@ def test_ends(fault: small_program.Fault) -> None:
 def test_livelock(how: str) -> None:
     """A run that is given up."""
     assert same_end(endless.build(how), livelock_cycles=1_000).status == "livelock"
+
+
+@pytest.mark.parametrize("livelock_cycles", [1_000, 10_000])
+def test_livelock_of_several(livelock_cycles: int) -> None:
+    """It is held in the last cycle that all of them have come to: a tenth after the limit."""
+    with open_run(round_and_round(), livelock_cycles=livelock_cycles) as run:
+        assert run.until(cycle=3).finish().status == "livelock"
+        assert repr(run.cycle) == repr(livelock_cycles + livelock_cycles // 10 - 1)
 
 
 def test_grown() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fabric import Selector, ShapeError, Tile, TileType
+from fabric.graph.values.dims import symbol
 from operators import INTEGER, AttentionScores, MaskScores, OneHot, PadRows, Quotient, integer
 
 FLOAT, HALF = np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
@@ -96,6 +97,12 @@ class TestQuotient:
             r"expected one weight for each row$",
         ):
             Quotient("float32").infer(TileType(1, 2, FLOAT), TileType(1, 2, FLOAT))
+
+    def test_operations_of_rows_that_data_decide(self) -> None:
+        """They are as many as numbers are divided, whatever the rows of the weights are called."""
+        sums, weights = symbol("sums"), symbol("weights")
+        flops = Quotient("float32").flops(TileType(sums, 5, FLOAT), TileType(weights, 1, FLOAT))
+        assert flops == 5 * sums
 
 
 class TestBookkeeping:

@@ -98,16 +98,13 @@ def test_layouts_of_states() -> None:
     assert (1, 1) == (number.tiles, Behind("b", number, View.of(number.result)).result.layout.count)
 
 
-def looped(
-    w: np.ndarray, first: np.ndarray, *, turned: bool = False, by_steps_again: bool = False
-) -> Model:
+def looped(w: np.ndarray, first: np.ndarray, across: str = "") -> Model:
     """Add a part of ``w`` to a state in each step, of the steps from the last one on.
 
     Args:
         w: of each step.
         first: the state before the first one.
-        turned: what is made of it is read across all steps.
-        by_steps_again: what is read so is given step by step.
+        across: what one more kernel does across all steps: *reads*, *gives*, or *reads, gives*.
     """
     steps, *shape = w.shape
     states = States("states", stored(first), steps, 2)
@@ -116,15 +113,15 @@ def looped(
     layout = states.result.layout
     sums = Added("sums", [View.of(states.result), View.of(backwards.results[0])], layout)
     made: View = View.of(sums.results[0])
-    if turned:
-        across = Layout(w.shape, (steps, 1, shape[1]), (shape[0],), (1,), (1,))
-        late = Added("late", [made, stored(w)], across)
-        if by_steps_again:
-            late.results = (Computed("late", w.shape, FLOAT, layout),)
+    if across:
+        of_all = Layout(w.shape, (steps, 1, shape[1]), (shape[0],), (1,), (1,))
+        late = Added("late", [made, stored(w)], of_all if "reads" in across else layout)
+        given = of_all if "gives" in across else layout
+        late.results = (Computed("late", w.shape, FLOAT, given),)
         made = View.of(late.results[0])
     behind = Behind("behind", states, made)
     loop = Recurrence(steps, "model.py", 7, {0: states}, {0: behind})
-    extra = [late] if turned else []
+    extra = [late] if across else []
     model = Model([coming, backwards, states, sums, *extra, behind], {}, {0: loop})
     result = View.of(behind.result)
     model.kernels.append(Store("y", Operand(result, behind.result.layout), result.shape))
@@ -161,15 +158,10 @@ def test_a_loop_as_reports_have_it() -> None:
     assert said["largest_group_buffer_bytes"] == (2 * 6 + 1) * 48
 
 
-@pytest.mark.parametrize("by_steps_again", [False, True])
-def test_a_kernel_that_waits_for_a_later_step(by_steps_again: bool) -> None:
-    """It is named, with the loop and its place in the model, whatever it gives."""
-    model = looped(
-        np.ones((3, 4, 6), FLOAT),
-        np.ones((4, 6), FLOAT),
-        turned=True,
-        by_steps_again=by_steps_again,
-    )
+@pytest.mark.parametrize("across", ["reads", "gives", "reads, gives"])
+def test_a_kernel_that_waits_for_a_later_step(across: str) -> None:
+    """It is named, with the loop and its place in the model."""
+    model = looped(np.ones((3, 4, 6), FLOAT), np.ones((4, 6), FLOAT), across)
     with pytest.raises(OutOfStepError) as caught:
         check_loops(model)
     assert ("model.py", 7) == (caught.value.file, caught.value.line)
