@@ -170,15 +170,13 @@ class TestRefused:
         with pytest.raises(ProgramError, match="union_1: Union has no hardware module"):
             design(built)
 
-    def test_a_function(self) -> None:
-        """A user's function, also of a class that is like one with hardware."""
-
-        class Own(Exp):
-            pass
-
+    @pytest.mark.parametrize("name", ["Own", "Exp"])
+    def test_a_function(self, name: str) -> None:
+        """A user's function, also of a class that is like one with hardware, or is called so."""
+        own: type[Exp] = type(name, (Exp,), {"__module__": __name__})
         with hardware_scope(WIRES), Program("own", mode="timing") as built:
-            Consumer()(Map(Own())(LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()))
-        with pytest.raises(ProgramError, match="Map has no hardware module for Own"):
+            Consumer()(Map(own())(LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()))
+        with pytest.raises(ProgramError, match=f"Map has no hardware module for {name}"):
             design(built)
 
     @pytest.mark.parametrize(
