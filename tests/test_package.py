@@ -46,6 +46,18 @@ def test_descriptions_are_frozen() -> None:
     assert [] == [f"{kind.__module__}.{kind.__name__}" for kind in classes if not _is_frozen(kind)]
 
 
+def test_what_takes_the_place_of_a_property_is_one() -> None:
+    """It is read like that of the base: a method would be true whatever it returns."""
+    found = [
+        f"{kind.__module__}.{kind.__name__}.{name}"
+        for kind in _classes()
+        for name, value in vars(kind).items()
+        for base in kind.__mro__[1:]
+        if inspect.isfunction(value) and isinstance(vars(base).get(name), property)
+    ]
+    assert found == []
+
+
 def _default(value: object) -> str:
     return f"={value.__name__}" if callable(value) and hasattr(value, "__name__") else f"={value!r}"
 

@@ -394,7 +394,8 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     for each in numbers:
         is_large = is_large | (each[_THIRD:] != 0)
     differs = (outside | begins) & (are_empty[0] != are_empty[1])
-    m.d.comb += u.fault.eq(differs | (ends_both & (stop != other_stop)) | (matches & is_large))
+    differs |= (ends_both & (stop != other_stop)) | (ends_first & (stops[0] != stops[1]))
+    m.d.comb += u.fault.eq(differs | (matches & is_large))
     is_through = emitter.empty & ~stays & ~compares & ~waits
     m.d.comb += u.done.eq(is_through & left.over & right.over)
     return u

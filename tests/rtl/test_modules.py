@@ -1124,6 +1124,12 @@ FAULTS: dict[str, tuple[Callable[[], Unit], str, dict[str, int]]] = {
     "a side without groups": (partial(routing.intersect, (0,), (1, 1)), "-1. / 1.", {}),
     "another side without groups": (partial(routing.intersect, (0,), (1, 1)), "1. / -1.", {}),
     "groups of two sides": (partial(routing.intersect, (0,), (1, 1)), "2. / 2..", {}),
+    "groups of two sides without a match": (
+        partial(routing.intersect, (0,), (1, 1)), "1. / 2..", {},
+    ),
+    "groups of two sides, one with a bare stop": (
+        partial(routing.intersect, (0,), (1, 1)), "1 3. / 1 2 -0..", {},
+    ),
     "a large coordinate": (
         partial(routing.intersect, (0,), (1, 1)), f"#{1 << 42}. / #{1 << 42}.", {},
     ),
@@ -1170,6 +1176,9 @@ def test_faults(name: str) -> None:
         (sequences.reshape_outer, "1. 2. 3.. 4. 5. 6.. -1..", {"chunk": 3, "dimension": 1}),
         (partial(routing.partition, 2), "-0. -1.. / #1 -0.", {"rank": 1}),
         (partial(routing.intersect, (0,), (2, 1)), f"#{(1 << 42) - 1}. / #{(1 << 42) - 1}.", {}),
+        # A bare stop closes one side, an element the other.
+        (partial(routing.intersect, (0,), (1, 1)), "1 3.. / 1 2 -0..", {}),
+        (partial(routing.intersect, (0,), (1, 1)), "1 2 -0.. / 1 3..", {}),
     ],
 )
 def test_no_faults(build: Callable[..., Unit], inputs: str, parameters: dict[str, int]) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import FabricError, Hardware, Program, Tile, TileType
+from fabric import FabricError, Hardware, Program, ProgramError, Tile, TileType
 from fabric.extend import ChannelDescription
 from fabric.graph.wiring.program import hardware_scope
 from operators import Exp, Function, LinearOffChipLoad, LinearOffChipStore, Map
 from operators.rtl import compute, sequences
 from operators.rtl.hardware import design
 from operators.rtl.netlist import Netlist
+from operators.rtl.own import OwnModules
 from operators.rtl.verilog import modules_of
 from tests.programs.loading import program
 
@@ -115,6 +116,13 @@ def test_mistakes(
 
     with pytest.raises(FabricError, match=message):
         design(built)
+
+
+def test_ends_of_another_number() -> None:
+    """Inputs come first, of what is found and of what is expected."""
+    expected = "unit: inputs and outputs of its hardware are 2 and 1: expected 3 and 4, those with"
+    with pytest.raises(ProgramError, match=expected):
+        OwnModules().named("unit", "A", sequences.zip_, (3, 4))
 
 
 def test_words_of_verilog(monkeypatch: pytest.MonkeyPatch) -> None:
