@@ -218,12 +218,14 @@ class TestRefused:
         with pytest.raises(ConfigurationError, match="rows of its tables are missing"):
             open_trace(folder).what_if()
 
-    def test_older(self, bursty: Trace, tmp_path: Path) -> None:
-        """One that does not say who reads from the HBM cannot be told from one without."""
+    @pytest.mark.parametrize("clients", [None, 0, [0, "1"], [0, 3], [0, 4]])
+    def test_older(self, bursty: Trace, tmp_path: Path, clients: object) -> None:
+        """One that does not say which of its units use the HBM cannot be told from one without."""
+        assert len(bursty.unit_names()) == 3
         shutil.copytree(bursty.folder, tmp_path / "trace")
         meta = tmp_path / "trace" / "meta.json"
         found = json.loads(meta.read_text(encoding="utf-8"))
-        del found["off_chip"]["clients"]
+        found["off_chip"]["clients"] = clients
         meta.write_text(json.dumps(found), encoding="utf-8")
         with pytest.raises(ConfigurationError, match=r"an older step-fabric wrote it$"):
             open_trace(tmp_path).what_if()
