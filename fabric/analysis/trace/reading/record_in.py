@@ -116,7 +116,7 @@ def _record_in(trace: RecordedRun) -> Record:
     for name in ("window", "nodes"):
         if trace.meta.get(name) is not None:
             raise refused(f"{who}: only a part was traced: expected a run without --trace-{name}")
-    about = _about(trace)
+    about = _about(trace, who)
     if about is None:
         raise refused(
             f"{who}: it does not say which units the HBM serves: an older step-fabric wrote it"
@@ -152,15 +152,18 @@ def _damaged(who: str) -> Exception:
     return refused(f"{who}: rows of its tables are missing: expected all that the run wrote")
 
 
-def _about(trace: RecordedRun) -> About | None:
+def _about(trace: RecordedRun, who: str) -> About | None:
     units = trace.unit_names()
     clients = trace.meta.get("off_chip", {}).get("clients")
+    if clients is None or (trace.shutdown_cycles is None and trace.status == "completed"):
+        return None
     if not isinstance(clients, list) or not all(
         is_number(each) and each < len(units) for each in clients
     ):
-        return None
-    if trace.shutdown_cycles is None and trace.status == "completed":
-        return None
+        raise refused(
+            f"{who}: what it says of the HBM's clients is damaged: expected numbers below "
+            f"{len(units)}, those of its units"
+        )
     hardware: Any = trace.meta.get("hardware") or {}
     return About(
         program=str(trace.meta.get("name")),
