@@ -10,10 +10,11 @@ from typing import Any
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import Dim, Program, SelectorType, Stream, StreamType
-from fabric.extend import BoolType, Element, Ports, Wiring
+from fabric import Dim, Hardware, Program, SelectorType, Stream, StreamType
+from fabric.extend import BoolType, ChannelDescription, Element, Ports, Wiring
 from fabric.graph.hardware.latency import Hop
 from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.wiring.program import hardware_scope
 from fabric.timing.engine.ports import Source
 from fabric.timing.retiming.record import Record
 from operators import Add, Map, Parallelize, Partition, Reassemble, Repeat
@@ -259,6 +260,9 @@ def _with_hops(draw: st.DrawFn, program: Program, seen: tuple[list[Element], ...
     return Network(program, draw(st.one_of(st.just({}), longer)), seen)
 
 
-def networks() -> st.SearchStrategy[Network]:
-    """Return networks of all kinds."""
-    return st.one_of(of_steps(), of_steps(), of_scripts(), of_operators())
+@st.composite
+def networks(draw: st.DrawFn, intervals: tuple[int, ...] = (0, 1)) -> Network:
+    """Return a network of any kind, whose channels may be wires."""
+    interval = draw(st.sampled_from(intervals))
+    with hardware_scope(Hardware(channel=ChannelDescription(interval_cycles=interval))):
+        return draw(st.one_of(of_steps(), of_steps(), of_scripts(), of_operators()))

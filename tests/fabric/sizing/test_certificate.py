@@ -19,6 +19,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from typing_extensions import override
 
+from fabric import ConfigurationError
 from fabric.explore.sizing import checker
 from fabric.explore.sizing.checker import check
 from fabric.explore.sizing.proofs import record_digest, write_certificate
@@ -90,8 +91,23 @@ class TestAccepted:
         assert [] == certified(record, record.depths)[0]
         assert [] == certified(record, slots_in_use(enough(record)))[0]
 
+    def test_wires(self, tmp_path: Path) -> None:
+        """They have rules of their own, which the checker does not know: no certificate."""
+        wired = load_on("programs/hardware/wires.toml", "programs/matrix_vector.py", [], {}).program
+        record = recorded(wired, {}).record
+        file = tmp_path / "wires.npz"
+
+        assert record.interval_cycles == 1
+        with pytest.raises(ConfigurationError) as caught:
+            write_certificate(file, record, record.depths, 1000)
+        assert caught.value.message == (
+            f"{file}: channels of matrix-vector are wires, with interval_cycles = 1: expected 0, "
+            "since the checker has no rule for wires"
+        )
+        assert not file.exists()
+
     @examples(quick=50, deep=200)
-    @given(networks(), st.data())
+    @given(networks(intervals=(0,)), st.data())
     def test_networks(self, network: Network, data: st.DataObject) -> None:
         """Those of random networks are; none in which any clock is a cycle early.
 
