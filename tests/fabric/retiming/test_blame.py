@@ -9,7 +9,9 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from fabric import Program
+from fabric import Hardware, Program
+from fabric.extend import ChannelDescription
+from fabric.graph.wiring.program import hardware_scope
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT, Retimer
 from tests.fabric.retiming.networks import Network, Steps, networks
@@ -124,6 +126,23 @@ def test_busy_since_an_arrival() -> None:
     assert slow is not None
     assert slow > least + 4 * (8 - 1)
     assert found(1, 1, 1)[0] == slow
+
+
+def test_busy_since_the_wires_were_free() -> None:
+    """What arrives when the element before it is taken is as late as that: here by a slot."""
+    wires = Hardware(channel=ChannelDescription(interval_cycles=1))
+    with hardware_scope(wires), Program("wires", channel_depth=2) as program:
+        both = Steps(("s0",), 2, (1,))()[0]
+        sent = Steps(("s0", "s0", "r0", "b0+400"), 1, (2,))(both)[0]
+        Steps(("c300", "r0"), 2, ())(sent)
+    retimer = _retimer(program, 2)
+    slow, fast = (retimer.time((2, depth)) for depth in (1, 2))
+    assert slow.cycles is not None
+    assert fast.cycles is not None
+    assert slow.cycles > 300 + 400
+    # Then the reader of both is the last one.
+    assert fast.cycles == 2 * 300
+    assert retimer.blamed(retimer.time((2, 1))) == frozenset({1})
 
 
 @pytest.mark.parametrize(
