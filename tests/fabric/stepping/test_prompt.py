@@ -201,7 +201,8 @@ def test_ends(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = ask("where\n", capsys, "900", "-p", "fault=raises")
     assert status == 1
     assert "small is held at cycle 31, where it is over" in out
-    assert "ValueError: odd" in out
+    # Where lines are wrapped depends on the folder that the message names.
+    assert "ValueError: odd" in " ".join(out.split())
     status, out, _ = ask("unit relay_1\n", capsys, "900", "-p", "fault=stuck")
     assert status == 3
     assert "empty, waits for relay_1" in out
