@@ -5,14 +5,16 @@ digest that is known from elsewhere, as the second argument, says that it is of 
 
 It is a .npz file of the texts ``program``, ``options`` [channels] and ``digest``, and of integers:
 ``first`` (the event of each unit, and their number), ``events`` [.., 3] (kind, channel, amount),
-``channels`` [.., 5] (producer, consumer, cycles forward and backward, elements), ``clients`` (units
-of the memory, which stops ``shutdown_cycles`` after them), ``depths`` of channels, ``clocks`` after
-events, ``cycles`` and ``limit``. Kinds, those up to 8 after amount cycles of work: 0 see the next
-element, 1 dequeue it, 2 take a slot and send, 3 take a slot, 4 send into it, 5 see the end, 6 end,
-7 work, 8 wait; and 9 read the clock, 10 the next sent is visible amount after the clock so many
-events ago as stand for the channel, or 11 in cycle amount, 12 recall when element amount was
-visible, 13 be busy until amount after that, 14 wait until amount after the next is visible. What a
-unit has not dequeued when it ends is so then.
+``channels`` [.., 6] (producer, consumer, cycles forward and backward, elements, and how long wires
+are busy with one, 0 where it is none of wires), ``clients`` (units of the memory, which stops
+``shutdown_cycles`` after them), ``depths`` of channels, ``clocks`` after events, ``cycles`` and
+``limit``. Kinds, those up to 8 after amount cycles of work: 0 see the next element, 1 dequeue it, 2
+take a slot and send, 3 take a slot, 4 send into it, 5 see the end, 6 end, 7 work, 8 wait; and 9
+read the clock, 10 the next sent is visible amount after the clock so many events ago as stand for
+the channel, or 11 in cycle amount, 12 recall when the next, element amount, was visible, 13 be busy
+until amount after that, 14 wait until amount after the next is visible. What a unit has not
+dequeued when it ends is so then. Wires send and show nothing while they are busy with the one
+before, and carry the end, too.
 
 No clock is before what it follows from, and nothing follows from itself: so nothing gets stuck, and
 the clocks of the run are no later, for they are the least of which that is so.
@@ -78,7 +80,8 @@ def _wrong(first: Any, events: Any, channels: Any, depths: Any, clocks: Any, **o
         yield "its events are not all there"
     if not len(channels) == len(depths) == len(of["options"]) == len(set(of["options"])):
         yield "its channels are not all there"
-    ends, finish, seen = dict(enumerate(channels)), dict[int, int](), list[Any]()
+    ends, finish, busy = dict(enumerate(channels)), dict[int, int](), defaultdict[int, int](int)
+    seen, follows = list[Any](), list[Any]()
     sent, slots, taken, ended, circle = (defaultdict[int, list[Any]](list) for _ in range(5))
     for unit, (start, stop) in enumerate(pairwise(first)):
         clock, asked, recalled = 0, 0, tuple[int, ...]()
@@ -89,19 +92,17 @@ def _wrong(first: Any, events: Any, channels: Any, depths: Any, clocks: Any, **o
                 or (kind in END_OF and ends[on][END_OF[kind]] != unit)
                 or (amount < 0 and kind not in (10, 13, 14))
                 or (kind == 10 and not 0 <= on <= event - start)
-                or clock < before + (amount if kind < 9 else 0)
-                or (kind == 4 and len(slots[on]) == len(sent[on]))
-                or (kind == 5 and unit not in finish and len(taken[on]) < ends[on][4])
-                or (kind != 5 and unit in finish)
+                or clock < max(before + amount * (kind < 9), busy[on] * (kind in (2, 3)))
+                or {4: len(slots[on]) == len(sent[on]), 12: amount != len(taken[on])}.get(kind)
+                or (kind != 5 if unit in finish else kind == 5 and len(taken[on]) < ends[on][4])
             ):
                 yield f"event {event} is nothing that its unit could do then"
             if kind in (0, 1, 14):
                 seen.append((event, on, len(taken[on]), amount if kind == 14 else 0))
-            if kind in (2, 3):
-                slots[on].append(event)
+            slots[on] += [event] * (kind in (2, 3))
             if kind in (2, 4):
                 sent[on].append((event, max(clock + ends[on][2], asked)))
-                asked = 0
+                asked, busy[on] = 0, clock + ends[on][5]
             elif kind in (1, 5):
                 (taken if kind == 1 else ended)[on].append(event)
             elif kind == 6:
@@ -111,27 +112,28 @@ def _wrong(first: Any, events: Any, channels: Any, depths: Any, clocks: Any, **o
             elif kind in (12, 13):
                 recalled = (on, amount) if kind == 12 else recalled
                 seen.append((event, *recalled, amount if kind == 13 else 0))
-    follows = [(event, sent[on][at][0], sent[on][at][1] + later) for event, on, at, later in seen]
-    for on, (source, target, forward, backward, elements) in ends.items():
+    for event, on, at, later in seen:
+        shown = clocks[taken[on][at - 1]] + ends[on][5] if at and ends[on][5] else 0
+        follows.append((event, sent[on][at][0], max(sent[on][at][1], shown) + later))
+    for on, (source, target, forward, backward, elements, interval) in ends.items():
         every = len(sent[on]) == elements >= len(slots[on]) - depths[on] and len(ended[on]) == 1
-        if not every or min(forward, backward, depths[on]) < 1:
+        if not every or min(forward, backward, depths[on], interval + 1) < 1:
             yield f"channel {on} has other elements or ends, takes no time, or is never free"
-        free, left = [(event, clocks[event]) for event in taken[on]], finish[target]
-        free += [(left, max(visible, clocks[left])) for _, visible in sent[on][len(free) :]]
+        free, end = [(event, clocks[event]) for event in taken[on]], finish[source]
+        free += [(finish[target], visible) for _, visible in sent[on][len(free) :]]
         for event, (earlier, cycle) in zip(slots[on][depths[on] :], free, strict=False):
-            follows.append((event, earlier, cycle + backward))
-        follows += [(event, finish[source], 0) for event in ended[on]]
+            follows.append((event, earlier, max(cycle, clocks[earlier]) + backward))
+        follows += [(event, end, clocks[end] + forward * (interval > 0)) for event in ended[on]]
     for event, earlier, cycle in follows:
         if clocks[event] < max(cycle, clocks[earlier]):
             yield f"event {event} is before what it follows from"
         if clocks[event] == clocks[earlier]:
             circle[event].append(earlier)
     for earlier, event in pairwise(sorted({*circle, *chain(*circle.values())})):
-        if bisect(first, earlier) == bisect(first, event):
-            circle[event].append(earlier)
+        circle[event] += [earlier] * (bisect(first, earlier) == bisect(first, event))
     TopologicalSorter(circle).prepare()
-    last = [(finish[unit], first[unit + 1] - 1) for unit in of["clients"]]
-    shut_down = [clocks[event] + of["shutdown_cycles"] for _, event in last]
+    last = [clocks[max(finish[unit], first[unit + 1] - 1)] for unit in of["clients"]]
+    shut_down = [clock + of["shutdown_cycles"] for clock in last]
     if not max(0, *clocks, *shut_down) <= of["cycles"] <= of["limit"]:
         yield "it takes more cycles than it claims, or than its limit"
 

@@ -32,8 +32,7 @@ def write_proofs(found: Sizing, path: Path) -> dict[Path, str]:
         By file, the digest of the record that it is about.
 
     Raises:
-        ConfigurationError: nothing is proved, it has more events than the checker reads, or its
-            channels are wires.
+        ConfigurationError: nothing is proved, or it has more events than the checker reads.
         OSError: a file cannot be written.
     """
     if found.truth != "proved":
@@ -70,15 +69,9 @@ def write_certificate(path: Path, record: Record, depths: Counters, limit: int) 
         limit: cycles that it may take.
 
     Raises:
-        ConfigurationError: it has more events than the checker reads, or its channels are wires.
+        ConfigurationError: it has more events than the checker reads.
         ValueError: it does not complete within ``limit``.
     """
-    if record.interval_cycles:
-        # It would prove less than it claims: wires make a run later than the rules that it checks.
-        raise ConfigurationError(
-            f"{path}: channels of {record.program} are wires, with interval_cycles = "
-            f"{record.interval_cycles}: expected 0, since the checker has no rule for wires"
-        )
     arrays = _arrays(record)
     numbers = sum(array.size + sum(array.shape) for array in arrays.values())
     if numbers + 2 * len(record.events) > MOST:
@@ -105,7 +98,14 @@ def write_certificate(path: Path, record: Record, depths: Counters, limit: int) 
 def _arrays(record: Record) -> dict[str, Any]:
     """Return the arrays that say what was recorded."""
     channels = [
-        (each.producer, each.consumer, each.forward_cycles, each.backward_cycles, each.elements)
+        (
+            each.producer,
+            each.consumer,
+            each.forward_cycles,
+            each.backward_cycles,
+            each.elements,
+            record.interval_cycles,
+        )
         for each in record.channels
     ]
     codes = record.events[:, 0]
@@ -115,7 +115,7 @@ def _arrays(record: Record) -> dict[str, Any]:
         "options": np.array([each.option for each in record.channels], np.str_),
         "first": record.first,
         "events": events,
-        "channels": np.array(channels, np.int64).reshape(-1, 5),
+        "channels": np.array(channels, np.int64).reshape(-1, 6),
         "clients": np.array(record.clients, np.int64),
         "shutdown_cycles": np.array(record.shutdown_cycles),
     }

@@ -261,8 +261,8 @@ def _with_hops(draw: st.DrawFn, program: Program, seen: tuple[list[Element], ...
 
 
 @st.composite
-def networks(draw: st.DrawFn, intervals: tuple[int, ...] = (0, 1)) -> Network:
+def networks(draw: st.DrawFn) -> Network:
     """Return a network of any kind, whose channels may be wires."""
-    interval = draw(st.sampled_from(intervals))
+    interval = draw(st.sampled_from((0, 1)))
     with hardware_scope(Hardware(channel=ChannelDescription(interval_cycles=interval))):
         return draw(st.one_of(of_steps(), of_steps(), of_scripts(), of_operators()))

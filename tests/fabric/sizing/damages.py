@@ -34,11 +34,12 @@ KINDS = {
 WORKED = [name for name, kind in KINDS.items() if kind <= e.WAIT]
 
 
-def every_kind() -> Record:
+def every_kind(interval_cycles: int = 0) -> Record:
     """Return a record of four units with all that a unit can do, and one slot that stays unused.
 
-    Of what the stage sends, the merge leaves two elements over. The off-chip memory serves the
-    source and the reader, and stops 5 cycles after the later one.
+    Its channels are wires where there is an interval. Of what the stage sends, the merge leaves two
+    elements over. The off-chip memory serves the source and the reader, and stops 5 cycles after
+    the later one.
     """
     ends = [(0, 1, 1, 1, 4, 0), (0, 2, 2, 3, 3, 1), (1, 2, 1, 1, 4, 0), (2, 3, 1, 2, 3, 0)]
     channels = tuple(
@@ -71,13 +72,16 @@ def every_kind() -> Record:
     events = [(on << e.SHIFT | KINDS[name], amount) for unit in its for name, on, amount in unit]
     first = np.cumsum([0, *map(len, its)])
     names = ("u0", "u1", "u2", "u3")
-    return Record("every", names, channels, first, np.array(events), 500, (0, 3), 5)
+    return Record(
+        "every", names, channels, first, np.array(events), 500, (0, 3), 5,
+        interval_cycles=interval_cycles,
+    )  # fmt: skip
 
 
-def undamaged(folder: Path) -> Arrays:
+def undamaged(folder: Path, interval_cycles: int = 0) -> Arrays:
     """Return the arrays of a certificate of it, with limits that are just kept."""
     path = folder / "undamaged.npz"
-    write_certificate(path, every_kind(), np.array(DEPTHS), 10_000)
+    write_certificate(path, every_kind(interval_cycles), np.array(DEPTHS), 10_000)
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
     arrays["limit"] = arrays["cycles"]
@@ -158,6 +162,12 @@ def _end_first(arrays: Arrays) -> None:
     _put(arrays, "clocks", 65, arrays["clocks"][66])
 
 
+def _dequeue_first(arrays: Arrays) -> None:
+    """Let the stage dequeue its first element, and recall then when that was visible."""
+    _swap(arrays, "events", 17, 18)
+    _put(arrays, "clocks", 17, arrays["clocks"][18])
+
+
 def _twice(arrays: Arrays, kind: str) -> None:
     """Let the last event of a kind happen once more, without work."""
     number = int(np.flatnonzero(arrays["events"][:, 0] == KINDS[kind])[-1])
@@ -225,6 +235,7 @@ _damage("a request counts from behind it", lambda a: _put(a, "events", 4, (e.LAT
 _damage("a request counts from another unit", lambda a: _put(a, "events", 4, (e.LATE, 5, -1000)))
 _damage("a request is for a cycle below 0", lambda a: _put(a, "events", (10, 2), -1))
 _damage("a later element has arrived", lambda a: _put(a, "events", (17, 2), 3))
+_damage("an element has arrived that is gone", _dequeue_first)
 _damage("no element has arrived", lambda a: _put(a, "events", (17, 2), 4))
 _damage("an element below 0 has arrived", lambda a: _put(a, "events", (17, 2), -1))
 
@@ -277,6 +288,9 @@ for _on, _option in enumerate(("u1.0", "u2.1", "u2.2", "u3.3")):
         _damage(f"{_option} takes no time {_what}", _none)
     _fewer = partial(_add, name="channels", place=(_on, 4), change=-1)
     _damage(f"{_option} has an element less", _fewer)
+    _slower = partial(_add, name="channels", place=(_on, 5), change=20)
+    _damage(f"{_option} is one of slow wires", _slower)
+    _damage(f"{_option} is busy below 0", partial(_put, name="channels", place=(_on, 5), change=-1))
 _damage("time forward is below 0", lambda a: _put(a, "channels", (0, 2), -1))
 _damage("time backward is below 0", lambda a: _put(a, "channels", (0, 3), -1))
 _damage("elements are below 0", lambda a: _put(a, "channels", (0, 4), -1))

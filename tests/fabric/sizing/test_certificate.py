@@ -19,7 +19,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import ConfigurationError
 from fabric.explore.sizing import checker
 from fabric.explore.sizing.checker import check
 from fabric.explore.sizing.proofs import record_digest, write_certificate
@@ -91,23 +90,30 @@ class TestAccepted:
         assert [] == certified(record, record.depths)[0]
         assert [] == certified(record, slots_in_use(enough(record)))[0]
 
-    def test_wires(self, tmp_path: Path) -> None:
-        """They have rules of their own, which the checker does not know: no certificate."""
-        wired = load_on("programs/hardware/wires.toml", "programs/matrix_vector.py", [], {}).program
-        record = recorded(wired, {}).record
-        file = tmp_path / "wires.npz"
+    @pytest.mark.parametrize("interval", [0, 1, 4, 9])
+    def test_early(self, interval: int, tmp_path: Path) -> None:
+        """Wires that are busy for long are, too, and no event is a cycle early."""
+        arrays = undamaged(tmp_path, interval)
 
-        assert record.interval_cycles == 1
-        with pytest.raises(ConfigurationError) as caught:
-            write_certificate(file, record, record.depths, 1000)
-        assert caught.value.message == (
-            f"{file}: channels of matrix-vector are wires, with interval_cycles = 1: expected 0, "
-            "since the checker has no rule for wires"
-        )
-        assert not file.exists()
+        assert [] == found(arrays)
+        for number, clock in enumerate(arrays["clocks"]):
+            earlier = arrays["clocks"].copy()
+            earlier[number] = clock - 1
+            assert found(arrays | {"clocks": earlier}), number
+
+    @pytest.mark.parametrize("program", PROGRAMS)
+    def test_wires(self, program: str) -> None:
+        """Of channels of wires, too."""
+        wired = load_on("programs/hardware/wires.toml", f"programs/{program}.py", [], {}).program
+        record = recorded(wired, {}).record
+
+        wrong, arrays = certified(record, slots_in_use(enough(record)))
+
+        assert [] == wrong
+        assert {1} == set(arrays["channels"][:, 5].tolist())
 
     @examples(quick=50, deep=200)
-    @given(networks(intervals=(0,)), st.data())
+    @given(networks(), st.data())
     def test_networks(self, network: Network, data: st.DataObject) -> None:
         """Those of random networks are; none in which any clock is a cycle early.
 
@@ -265,7 +271,7 @@ def test_accepted_is_so(tmp_path_factory: pytest.TempPathFactory, data: st.DataO
 
     Where that is accepted, the record forged does complete in the cycles claimed.
     """
-    arrays = undamaged(tmp_path_factory.mktemp("forged"))
+    arrays = undamaged(tmp_path_factory.mktemp("forged"), data.draw(st.sampled_from([0, 1, 4])))
     if data.draw(st.booleans()):
         # Room for what is forged: some of it is then possible.
         arrays |= {"clocks": arrays["clocks"] * 3, "cycles": np.array(900)}
@@ -277,6 +283,8 @@ def test_accepted_is_so(tmp_path_factory: pytest.TempPathFactory, data: st.DataO
         at = data.draw(st.integers(0, changed.size - 1))
         some = st.integers(-3, 3) | st.sampled_from([-(1 << 40), -60, 60, 1 << 40])
         changed.flat[at] += data.draw(some)
+        if name == "channels" and at % 6 == 5:
+            changed[:, 5] = changed.flat[at]  # a record has one interval for all
         arrays[name] = changed
     signed(arrays)
 
@@ -295,7 +303,7 @@ def _record(arrays: Arrays) -> Record:
             str(option), str(on), by, to, 1, out, back, elements, 1,
             int((slots & (its[:, 1] == on)).sum()) - elements,
         )
-        for on, (option, (by, to, out, back, elements)) in enumerate(
+        for on, (option, (by, to, out, back, elements, _)) in enumerate(
             zip(arrays["options"], columns.tolist(), strict=True)
         )
     )  # fmt: skip
@@ -308,6 +316,7 @@ def _record(arrays: Arrays) -> Record:
         0,
         tuple(arrays["clients"].tolist()),
         int(arrays["shutdown_cycles"]),
+        interval_cycles=int(columns[0, 5]),
     )
 
 
@@ -413,7 +422,7 @@ def test_circles(name: str) -> None:
         _two_units(
             _unit((1, 0), one, 0),
             _unit((0, 1), other, 0),
-            channels=[(0, 1, 1, 1, elements), (1, 0, 1, 1, elements)],
+            channels=[(0, 1, 1, 1, elements, 0), (1, 0, 1, 1, elements, 0)],
             depths=[1, 1],
             clocks=[*clocks, *clocks[len(one) - len(other) :]],
         )
@@ -432,12 +441,28 @@ def test_unused_slots(reserved: int, depth: int, accepted: bool) -> None:
     arrays = _two_units(
         one,
         _unit((0, 0), "ef", 0),
-        channels=[(0, 1, 1, 1, 0)],
+        channels=[(0, 1, 1, 1, 0, 0)],
         depths=[depth],
         clocks=[0] * (len(one) + 2),
     )
 
     assert accepted == (not found(arrays))
+
+
+@pytest.mark.parametrize(
+    ("interval", "forward", "least_cycle"), [(0, 3, 5), (1, 3, 8), (4, 3, 8), (4, 1, 6)]
+)
+def test_the_end_of_wires(interval: int, forward: int, least_cycle: int) -> None:
+    """Wires carry that their producer has ended as long as an element; else it is seen at once."""
+
+    def accepted(end_cycle: int) -> bool:
+        clocks, rows = [5, end_cycle, end_cycle], [(0, 1, forward, 1, 0, interval)]
+        one, other = _unit((0, 0), "f", 5), _unit((0, 0), "ef", 0)
+        its = _two_units(one, other, channels=rows, depths=[1], clocks=clocks)
+        return not found(its | {"cycles": np.array(end_cycle), "limit": np.array(end_cycle)})
+
+    assert accepted(least_cycle)
+    assert not accepted(least_cycle - 1)
 
 
 class TestWriting:
