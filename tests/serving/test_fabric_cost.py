@@ -346,6 +346,19 @@ def result(kept: Path, folder: Path) -> tuple[ServingResult, Here]:
     return conduct_serving(serving, workers, folder, situations=kept), workers
 
 
+def test_a_new_folder(tmp_path: Path) -> None:
+    """What situations are kept in is made, and the folders around it."""
+    (tmp_path / "requests.csv").write_text("arrival_seconds,prompt_tokens,output_tokens\n0,20,5\n")
+    serving = Serving(
+        requests=RequestDescription(file=tmp_path / "requests.csv"),
+        server=SERVER,
+        designs={"one": replace(DESCRIBED, decode_requests=())},
+    )
+    with pytest.raises(ConfigurationError):
+        conduct_serving(serving, Here(), None, situations=tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+
+
 def test_a_question_of_the_fabric(kept: Path, tmp_path: Path) -> None:
     """Designs that run alike share what has run, and the notes say how good it is."""
     found, workers = result(kept, tmp_path)

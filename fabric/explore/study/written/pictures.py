@@ -347,8 +347,11 @@ def _parameter(result: StudyResult, runs: Sequence[Outcome], name: str) -> _Coor
 
 def _metric(runs: Sequence[Outcome], name: str) -> _Coordinate:
     """Return a metric's values from its least to its most, by their logarithms where far apart."""
+    title = _broken(str(label(name)), " ")
     values = {run.index: metric(run, name) or 0.0 for run in runs}
-    least, most = min(values.values(), default=0.0), max(values.values(), default=0.0)
+    if not values:
+        return _Coordinate(title, {}, [])
+    least, most = min(values.values()), max(values.values())
     wide = is_wide(list(values.values()))
 
     def height(value: float) -> float:
@@ -365,7 +368,7 @@ def _metric(runs: Sequence[Outcome], name: str) -> _Coordinate:
     apart = [each for each in between if _APART < height(each) < 1 - _APART]
     ticks = [(height(value), number_text(value)) for value in (*ends, *map(float, apart))]
     heights = {index: height(value) for index, value in values.items()}
-    return _Coordinate(_broken(str(label(name)), " "), heights, ticks)
+    return _Coordinate(title, heights, ticks)
 
 
 def _broken(title: str, at: str) -> str:

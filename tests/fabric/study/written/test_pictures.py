@@ -160,6 +160,20 @@ def test_parallel(figure: Figure) -> None:
     )
 
 
+def test_parallel_of_none(figure: Figure) -> None:
+    """Where no run has all metrics there is no line, and nothing is said of what they came to."""
+    result = three_metrics()
+    without = [
+        replace(each, numbers=each.numbers | {"extra.energy": None}) for each in result.outcomes
+    ]
+    draw_parallel(replace(result, outcomes=tuple(without)), figure)
+    axes = figure.axes[0]
+
+    assert [0, 0] == [len(each.get_segments()) for each in axes.collections]  # type: ignore[attr-defined]
+    assert 4 + 3 == len(axes.get_xticks())
+    assert {0, 1, 2, 3} == {int(each.xy[0]) for each in axes.texts}  # type: ignore[attr-defined]
+
+
 def test_own_that_fails() -> None:
     """A study's own picture that raises is told with the line; the others are drawn."""
     found = drawn(paper())
