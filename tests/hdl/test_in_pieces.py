@@ -91,9 +91,13 @@ def test_cycles_are_those_of_the_model(sizes: Sizes, memory: str) -> None:
 
 
 @pytest.mark.parametrize("memory", list(MEMORIES))
-def test_every_piece_moves_in_its_cycle(memory: str, tmp_path: Path) -> None:
-    """On every stream, pieces and tokens come and go when they do in the model."""
-    sizes = Sizes(batch=32, hidden=48, inter=64, tile_batch=32, tile_inter=32)
+@pytest.mark.parametrize("hidden", [48, 160])
+def test_every_piece_moves_in_its_cycle(hidden: int, memory: str, tmp_path: Path) -> None:
+    """On every stream, pieces and tokens come and go when they do in the model.
+
+    A token has up to 20 pieces: sets are freed inside of it, and at its end.
+    """
+    sizes = Sizes(batch=32, hidden=hidden, inter=64, tile_batch=32, tile_inter=32)
     design = swiglu(sizes, MEMORIES[memory]())
     design.run()
     report = simulate(_built(memory, sizes), mode="timing", trace="events", log_dir=tmp_path)
