@@ -315,9 +315,10 @@ def check_site_memory(plan: Plan) -> None:
         known = {name: need for name, need in its.items() if isinstance(need, int) and need}
         needed = sum(known.values())
         if needed > floor.mesh.site_bytes:
-            raise ConfigurationError(
+            what = (
                 f"{', '.join(known)} at {[*site]}: together {counted(needed, 'byte')} of on-chip "
-                f"memory: expected at most {floor.mesh.site_bytes:,}, as [network] site_bytes says",
-                file=floor.file,
-                line=floor.lines.get(next(iter(known)), floor.lines.get("")),
+                f"memory: expected at most {floor.mesh.site_bytes:,}, as [network] site_bytes says"
             )
+            if floor.stated is None:
+                raise ConfigurationError(what)
+            raise floor.stated.refuse(what, "units", next(iter(known)))

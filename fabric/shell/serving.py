@@ -123,8 +123,6 @@ class Serves:
         try:
             for serving in self._servings:
                 folder = self._folder_of(serving)
-                if folder is not None:
-                    folder.mkdir(parents=True, exist_ok=True)
                 with ServingWatch(Console(stderr=True)) as watch:
                     result = conduct_serving(serving, workers, folder, watch, self._folder)
                 self._found.append(result)

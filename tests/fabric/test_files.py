@@ -16,7 +16,6 @@ from fabric.messages.telling.errors import FabricError, said
 from fabric.messages.telling.files import (
     hardware_file,
     line_in,
-    lines_in,
     open_given,
     output_file,
     read_json,
@@ -55,7 +54,7 @@ def test_lines(tmp_path: Path) -> None:
     """A key has its line, or that of the innermost table around it that has one."""
     path = tmp_path / "it.toml"
     path.write_text(_TOML, encoding="utf-8")
-    assert lines_in(path) == LINES
+    assert {names: line_in(str(path), *names) for names in LINES} == LINES
     file = str(path)
     assert line_in(file, "a", "f", "g") == 10
     assert line_in(file, "a", "f", "x", "y") == 9

@@ -273,6 +273,10 @@ def test_hops_of_single_channels_are_refused() -> None:
 WRONG = {
     "another program": ('program = "other"\n[units]\n', 1, "of program 'other': expected one of"),
     "no program": ("[units]\n", None, "program is missing: expected the name"),
+    "a unit called program": (
+        'program = "other"\n[units]\nprogram = [0, 0]\n', 1, "of program 'other': expected one of"
+    ),
+    "a program's table": ('[program]\n[units]\nprogram = [0, 0]\n', 1, "program is .*: expected"),
     "no units": ('program = "line"\n', None, "units is missing: expected a table"),
     "a unit that is none": (
         'program = "line"\n[units]\nmup = [0, 0]\n', 3, "mup is no unit of 'line': .*mean map"

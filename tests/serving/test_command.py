@@ -144,22 +144,23 @@ def test_runs_that_are_kept(tmp_path: Path) -> None:
             told.append((design, rate, done, all_runs))
 
     workers = cast("Workers", None)  # nothing runs on the fabric
-    first = conduct_serving(serving, workers, tmp_path, Noted())
+    folder = tmp_path / "new" / "one"
+    first = conduct_serving(serving, workers, folder, Noted())
     assert told == [("", 1, 40, 80), ("", 50_000, 80, 80)]
     assert first.resumed == 0
-    file = tmp_path / "runs.jsonl"
+    file = folder / "runs.jsonl"
     lines = file.read_text().splitlines()
     file.write_text("\n".join([lines[1], "no JSON", lines[0][:-9], '{"identity": 3}']))
     told.clear()
-    again = conduct_serving(serving, workers, tmp_path, Noted())
+    again = conduct_serving(serving, workers, folder, Noted())
     assert told == [("", 1, 40, 80)]
     assert again.resumed == 1
     assert again.as_json() == first.as_json()
     changed = replace(serving, server=replace(serving.server, max_num_seqs=5))
-    assert conduct_serving(changed, workers, tmp_path).resumed == 0
+    assert conduct_serving(changed, workers, folder).resumed == 0
     promised = replace(serving, level=replace(serving.level, latency_seconds=9.0))
-    assert conduct_serving(promised, workers, tmp_path).resumed == 0
-    assert conduct_serving(serving, workers, tmp_path).resumed == 2
+    assert conduct_serving(promised, workers, folder).resumed == 0
+    assert conduct_serving(serving, workers, folder).resumed == 2
     assert len(file.read_text().splitlines()) == 6
 
 
@@ -196,8 +197,7 @@ def test_several(
     """Each question of a file has a folder of its name, and all are in one object."""
     written, wanted = list[Path](), [tmp_path / "a_b", tmp_path / "c"]
 
-    def conducted(serving: Any, _: object, folder: Path, *__: object) -> Any:
-        assert folder.is_dir()
+    def conducted(serving: Any, *_: object) -> Any:
         return SimpleNamespace(interrupted=False, as_json=lambda: {"serving": serving.name})
 
     def kept(_: object, folder: Path, *, command: str) -> list[str]:

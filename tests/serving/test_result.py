@@ -344,3 +344,11 @@ def test_which_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     assert names(result.runs[0]) == ["time"]
     assert names(result.runs[0], result.runs[3]) == ["time"]
     assert names(*result.runs[:2]) == ["load", "time"]
+
+
+def test_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written is in a folder that is made, with those around it."""
+    monkeypatch.setattr(folder, "drawn", lambda _: [])
+    for _ in range(2):
+        assert [] == folder.write_folder(both(), tmp_path / "new" / "one")
+    assert {"serving.json", "index.html"} <= {each.name for each in tmp_path.glob("new/one/*")}

@@ -125,10 +125,10 @@ def conduct_serving(
     Args:
         serving: the question.
         workers: who run situations of the fabric.
-        folder: keeps ``runs.jsonl``; nothing stays where None.
+        folder: keeps ``runs.jsonl``, and is made where there is none; nothing stays where None.
         watching: is told how far it is.
-        situations: keeps ``study.db`` with the situations of the fabric, which several questions
-            may share; ``folder`` where None.
+        situations: likewise keeps ``study.db`` with the situations of the fabric, which several
+            questions may share; ``folder`` where None.
 
     Raises:
         FabricError: what cannot be served, or costs nothing that is known.
@@ -147,6 +147,8 @@ def conduct_serving(
     interrupted = False
     with ExitStack() as stack:
         place = situations or folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        for each in (place, folder or place):
+            each.mkdir(parents=True, exist_ok=True)
         try:
             for design, described in serving.designs.items():
                 cost = _cost(serving, design, described, requests, place, workers, watching)
@@ -196,7 +198,6 @@ def _cost(
 ) -> Known:
     if isinstance(described, TableDescription):
         return LayerTables(described)
-    folder.mkdir(parents=True, exist_ok=True)
     return FabricCost(
         described,
         f"{serving.name} {design}".strip(),

@@ -426,7 +426,7 @@ class Laboratory:
         digest = hashlib.sha256(values.tobytes() + str(values.shape).encode()).hexdigest()[:16]
         path = self._folder / "situations" / f"{digest}.{suffix}"
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(exist_ok=True)
             with beside(path) as other, other.open("wb") as file:
                 if suffix == "npz":
                     np.savez(file, data=values)

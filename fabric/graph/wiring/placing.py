@@ -52,9 +52,9 @@ def placed(plan: Plan, placement: Path | str | None) -> Plan:
         stated = read_placement(placement)
     if stated is None:
         by_rule = by_rows(mesh, plan.nodes, frozenset(plan.program.nodes))
-        return plan._replace(floor=Floor(mesh, by_rule, None, {}))
+        return plan._replace(floor=Floor(mesh, by_rule, None))
     _check(stated, mesh, plan)
-    return plan._replace(floor=Floor(mesh, stated.units, stated.file, stated.lines))
+    return plan._replace(floor=Floor(mesh, stated.units, stated))
 
 
 def by_rows(mesh: Mesh, nodes: Sequence[Node], named: frozenset[Node]) -> dict[str, Site]:
@@ -101,17 +101,20 @@ def _check(placement: Placement, mesh: Mesh, plan: Plan) -> None:
         if name not in nodes:
             raise placement.refuse(
                 f"{name} is no unit of {program.name!r}: expected {close_to(sorted(nodes), name)}",
+                "units",
                 name,
             )
         if site not in mesh.sites:
             raise placement.refuse(
                 f"{name} is at {[*site]}: expected a column below {mesh.columns} and a row below "
                 f"{mesh.rows}",
+                "units",
                 name,
             )
         if nodes[name].operator.off_chip is not None and site not in mesh.edge:
             raise placement.refuse(
                 f"{name} is at {[*site]}: expected a site of the edge for an off-chip operator",
+                "units",
                 name,
             )
     missing = [node.name for node in program.nodes if node.name not in placement.units]
@@ -119,7 +122,8 @@ def _check(placement: Placement, mesh: Mesh, plan: Plan) -> None:
         more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
         raise placement.refuse(
             f"{', '.join(missing[:_NAMED])}{more} of {program.name!r}: expected a site, "
-            "[column, row], for each unit"
+            "[column, row], for each unit",
+            "units",
         )
     if mesh.units_per_site is not None:
         _check_room(placement, mesh.units_per_site, program.nodes)
@@ -136,5 +140,6 @@ def _check_room(placement: Placement, room: int, nodes: Sequence[Node]) -> None:
                 f"{node.name} is at {[*placement.units[node.name]]}, where "
                 f"{', '.join(names[:room][:_NAMED])} {'is' if room == 1 else 'are'}: expected at "
                 f"most {counted(room, 'unit')}, as [network] units_per_site says",
+                "units",
                 node.name,
             )

@@ -399,7 +399,7 @@ class Program:
         """
         file, line = calling_place()
         units = {name: Site(*site) for name, site in sites.items()}
-        self.placement = Placement(file, self.name, units, dict.fromkeys(["", *units], line))
+        self.placement = Placement(file, self.name, units, line)
 
     @property
     def expects(self) -> bool:

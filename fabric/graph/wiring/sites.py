@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.graph.hardware.latency import Site
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.files import lines_in, read_toml
+from fabric.messages.telling.files import line_in, read_toml
 from fabric.messages.telling.wording import found_text
 
 if TYPE_CHECKING:
@@ -20,6 +20,30 @@ if TYPE_CHECKING:
     from fabric.graph.wiring.stream import Producer
 
 __all__ = ["Floor", "Placement", "read_placement"]
+
+
+_EXPECTED: Final = "a placement: the program's name, and [units] with a site for each unit"
+
+
+class Placement(NamedTuple):
+    """What a file says, of TOML or of the program itself.
+
+    Attributes:
+        file: which.
+        program: the name of the program that it is for.
+        units: their sites, by name.
+        line: of a program, which says it there; None for a file of TOML.
+    """
+
+    file: str
+    program: str
+    units: Mapping[str, Site]
+    line: int | None = None
+
+    def refuse(self, what: str, *names: str) -> ConfigurationError:
+        """Return the error that says ``what`` of a key, by names from the outermost table on."""
+        line = line_in(self.file, *names) if self.line is None else self.line
+        return ConfigurationError(what, file=self.file, line=line)
 
 
 class Floor(NamedTuple):
@@ -31,14 +55,12 @@ class Floor(NamedTuple):
     Attributes:
         mesh: of sites.
         sites: of units, by name.
-        file: that says so; None where it is the rule for what nobody places.
-        lines: of that file, by the names of units; see ``Placement``.
+        stated: what says so; None where it is the rule for what nobody places.
     """
 
     mesh: Mesh
     sites: Mapping[str, Site]
-    file: str | None
-    lines: Mapping[str, int]
+    stated: Placement | None
 
     def site_of(self, node: Node) -> Site:
         """Return the site of a unit of the program, or of one that was inferred."""
@@ -57,30 +79,6 @@ class Floor(NamedTuple):
         yield from found.items()
 
 
-_EXPECTED: Final = "a placement: the program's name, and [units] with a site for each unit"
-
-
-class Placement(NamedTuple):
-    """What a file says, of TOML or of the program itself.
-
-    Attributes:
-        file: which.
-        program: the name of the program that it is for.
-        units: their sites, by name.
-        lines: of the file, by what they say: ``program``, and where a unit is; the whole of it is
-            ``""``, where it has a line.
-    """
-
-    file: str
-    program: str
-    units: Mapping[str, Site]
-    lines: Mapping[str, int]
-
-    def refuse(self, what: str, about: str | None = None) -> ConfigurationError:
-        """Return the error that says ``what`` of the line that begins with ``about``."""
-        return ConfigurationError(what, file=self.file, line=self.lines.get(about or ""))
-
-
 def read_placement(path: Path | str) -> Placement:
     """Read the placement in the TOML file at ``path``.
 
@@ -89,7 +87,7 @@ def read_placement(path: Path | str) -> Placement:
     """
     file = Path(path)
     found = read_toml(file, _EXPECTED)
-    placed = Placement(str(file), "", {}, _lines(file))
+    placed = Placement(str(file), "", {})
     for key in found:
         if key not in ("program", "units"):
             raise placed.refuse(f"{key} is given: expected {_EXPECTED}", key)
@@ -105,14 +103,8 @@ def read_placement(path: Path | str) -> Placement:
         if not (
             isinstance(site, list) and len(site) == 2 and all(type(each) is int for each in site)
         ):
-            raise placed.refuse(f"{name} is {found_text(site)}: expected [column, row]", name)
+            raise placed.refuse(
+                f"{name} is {found_text(site)}: expected [column, row]", "units", name
+            )
         sites[name] = Site(*site)
     return placed._replace(program=program, units=sites)
-
-
-def _lines(path: Path) -> dict[str, int]:
-    """Return the line of each key; what is missing among units is about that table."""
-    found = lines_in(path)
-    lines = {names[-1]: line for names, line in found.items() if len(names) == 1}
-    lines |= {names[1]: line for names, line in found.items() if names[:-1] == ("units",)}
-    return lines | ({"": lines["units"]} if "units" in lines else {})

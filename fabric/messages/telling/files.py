@@ -28,7 +28,6 @@ __all__ = [
     "hardware_file",
     "limited",
     "line_in",
-    "lines_in",
     "open_given",
     "output_file",
     "programs",
@@ -154,7 +153,7 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
         _refuse(str(error).partition(";")[0], file)
 
 
-def lines_in(path: Path) -> Mapping[tuple[str, ...], int]:
+def _lines_in(path: Path) -> Mapping[tuple[str, ...], int]:
     """Return the line of each table and of each key in a file that ``read_toml`` has read.
 
     By names from the outermost table on. Keys inside of values have none.
@@ -183,7 +182,7 @@ def line_in(file: str | None, *names: str) -> int | None:
     if file is None:
         return None
     try:
-        lines = lines_in(Path(file))
+        lines = _lines_in(Path(file))
     except (OSError, ValueError):  # it is another one by now
         return None
     places = (lines.get(names[:count]) for count in range(len(names), 0, -1))

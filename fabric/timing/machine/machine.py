@@ -490,7 +490,7 @@ def network_use(machine: Machine) -> NetworkUse | None:
         if nodes
     ]
     return NetworkUse(
-        placement=floor.file,
+        placement=None if floor.stated is None else floor.stated.file,
         sites=len(per_site),
         most_units=max(per_site),
         routes=tuple(used),
