@@ -40,15 +40,15 @@ def test_a_copy_runs(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """With the modules it imports beside it, and with nothing else."""
+    """With the modules it imports beside it, and with nothing else; folders are made."""
     monkeypatch.chdir(tmp_path)
-    assert 0 == main(["examples", name, "-o", "own/copy.py"])
-    written = {str(each.relative_to("own")) for each in Path("own").rglob("*.py")}
-    assert text_of(name) == Path("own/copy.py").read_text("utf-8")
+    assert 0 == main(["examples", name, "-o", "own/new/copy.py"])
+    written = {str(each.relative_to("own/new")) for each in Path("own/new").rglob("*.py")}
+    assert text_of(name) == Path("own/new/copy.py").read_text("utf-8")
     assert ("moe.py" in written) == (name == "moe_or_attention")
 
     size = ["-p", "model=tiny", "-p", "batch=2"]
-    assert 0 == main(["check", "own/copy.py", *size])
+    assert 0 == main(["check", "own/new/copy.py", *size])
     assert capsys.readouterr().out
 
 
