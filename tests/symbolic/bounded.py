@@ -16,6 +16,7 @@ from fabric import Hardware, Hop, KnownBefore, Program, Report, Stream, lower_bo
 from fabric.extend import (
     AreaDescription,
     BankedDescription,
+    ChannelDescription,
     ComputeUnit,
     FixedDescription,
     FlatDescription,
@@ -92,6 +93,7 @@ def drawn_hardware(choices: Any) -> Hardware:
         hbm=memory(choices),
         on_chip=OnChipDescription(bytes_per_cycle=choices.pick((64, 1, 8))),
         area=choices.pick((AreaDescription(), _AREA)),
+        channel=ChannelDescription(interval_cycles=choices.pick((0, 1))),
     )
 
 
