@@ -252,7 +252,7 @@ def _check_class(cls: type[Described]) -> None:
 def _check_attributes(cls: type[Described]) -> None:
     """Refuse what a user's class says of its descriptions and the class above it does not allow."""
     ours = [each for each in cls.__mro__ if is_ours(each)]
-    names = {name for each in cls.__mro__ if not is_ours(each) for name in vars(each)}
+    names = {name for each in cls.__mro__ for name in vars(each)}
     for name in sorted(each for each in names if not each.startswith("_")):
         value = inspect.getattr_static(cls, name)
         # Of a property the value is not known here; a function in its place is a mistake.
