@@ -272,7 +272,7 @@ def _print_paragraphs(text: str, console: Console) -> None:
 
 def _print_rows(rows: list[tuple[str, str]], console: Console) -> None:
     """Print names with texts beside them, or below where there is no room."""
-    width = max((len(name) for name, _ in rows), default=0) + 4
+    width = max(len(name) for name, _ in rows) + 4
     beside = width + _LEAST <= console.width
     for name, text in rows:
         if beside:
