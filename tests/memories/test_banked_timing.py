@@ -17,7 +17,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fabric.graph.hardware.address_space import Burst
@@ -91,6 +91,16 @@ def _where(command: Command) -> Where:
     return (channel, *place, what)  # type: ignore[return-value]
 
 
+def _asked(address: int, requests: int) -> Asked:
+    """Return a burst of so many requests of 64 bytes, side by side."""
+    size = 64 * requests
+    return Asked(0, Burst(address=address, rows=1, row_bytes=size, pitch_bytes=size, write=False))
+
+
+_ONE_CHANNEL = BankedDescription(channels=1, refreshes=False)
+_WHILE_ANOTHER: Script = [[_asked(0, 1), _asked(1 << 20, 40)], [], [_asked(0, 200)]]
+"""The first client begins while the last is handing over: it is before it all the same."""
+
 _horizons = st.lists(st.integers(1, 60), min_size=1, max_size=5)
 
 
@@ -107,6 +117,7 @@ class TestBanked:
 
     @examples(quick=25, deep=300)
     @given(descriptions(), scripts())
+    @example(_ONE_CHANNEL, _WHILE_ANOTHER)
     def test_definition(self, hbm: BankedDescription, script: Script) -> None:
         """Commands, answers and counters are those of a memory that looks at all in every cycle."""
         run, expected = _run(hbm, script), serve(hbm, script)
