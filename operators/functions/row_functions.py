@@ -478,9 +478,9 @@ class RowAppend(_Bookkeeping):
                 f"RowAppend of {rows.rows}x{rows.cols} behind row {first} of a tile of "
                 f"{tile.rows}x{tile.cols}: expected room for it"
             )
-        data = tile.data
-        if data is not None and rows.data is not None:
-            data = data.copy()
+        data = None
+        if tile.data is not None and rows.data is not None:
+            data = tile.data.copy()
             data[first:valid_rows] = rows.data
         return Tile(
             tile.rows,
