@@ -195,6 +195,19 @@ def test_tiles_of_keys(keys: int, wish: int, columns: int, padded: int) -> None:
     assert max(columns, wish) == heads(shared, _view(2, 6, 2 * wish, 8)).columns
 
 
+@pytest.mark.parametrize("is_computed", [False, True])
+def test_tiles_of_heads_that_are_interleaved(is_computed: bool) -> None:
+    """Where no row of a head can be read whole, tiles are those wished for, not single rows."""
+    inputs = _view(1, 1, 4, 6, is_computed=is_computed).reshaped((4, 2, 3))
+    queries = inputs.permuted((2, 0, 1)).reshaped((1, 1, 8, 3))
+    keys = _view(1, 1, 12, 3)
+    schedule = Schedule(tile_keys=4, tile_rows=4)
+    found = plan_attention(
+        "a", queries, (keys,), (keys,), None, scale=1.0, dtype=keys.dtype, schedule=schedule
+    ).heads
+    assert Heads(1, 1, 1, 8, 4, 4) == found
+
+
 def _sees(*keys: slice, offset: int | None = None) -> Mask:
     """Return the mask of four queries that see some of eight keys, each up to ``offset`` behind."""
     array = np.zeros((1, 1, 4, 8), np.bool_)
