@@ -241,6 +241,11 @@ def test_both_engines_and_other_operators() -> None:
             r"cuts a tensor \[32, 64\] of mxfp4 into tiles 16 wide: expected whole rows, or a "
             r"multiple of the 32 numbers that share a scale",
         ),
+        # Nor where a row, too, ends within a block.
+        (
+            lambda *_: LinearOffChipLoad(Tensor((32, 48), dtype="mxfp4"), tile=(32, 16))(),
+            r"cuts a tensor \[32, 48\] of mxfp4 into tiles 16 wide: expected whole rows, or a ",
+        ),
     ],
 )
 def test_refused(wire: Any, message: str) -> None:
