@@ -137,6 +137,13 @@ def test_exact() -> None:
             "empty dimension",
         ),
         (
+            Empty(0.0),  # type: ignore[arg-type]
+            1,
+            0,
+            "is Empty(dimension=0.0) with a stop of level 1: expected a level above that of the "
+            "empty dimension",
+        ),
+        (
             Empty(-1),
             1,
             2,

@@ -284,6 +284,15 @@ WRONG = {
     "without a site": (
         'program = "line"\n[units]\nmap = [0, 0]\n', 2, "load, store of 'line': expected a site"
     ),
+    "a number for a site": (
+        'program = "line"\n[units]\nmap = 3\n', 3, "map is 3: expected .column, row."
+    ),
+    "a text in a site": (
+        'program = "line"\n[units]\nmap = [0, "1"]\n', 3, "map is .*: expected .column, row."
+    ),
+    "a truth value in a site": (
+        'program = "line"\n[units]\nmap = [true, 0]\n', 3, "map is .*: expected .column, row."
+    ),
     "no site": ('program = "line"\n[units]\nmap = [0]\n', 3, "map is .*: expected .column, row."),
     "off the mesh": (
         'program = "line"\n[units]\n"map" = [4, 0]\n', 3, "at .4, 0.: expected a column below 4"

@@ -283,10 +283,12 @@ def test_own_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
             "request 19 needs 10 tokens of cache, and a replica has 7 blocks, 7 tokens",
         ),
         ({"cost": 'kind = "guess"'}, "[cost] kind is 'guess': expected one of tables, fabric"),
+        ({"cost": "kind = [1]"}, "[cost] kind is the list [1]: expected one of tables, fabric"),
         ({"cost": 'kind = "tables"'}, "[cost] has no attention: expected a"),
         ({"level": "latency = 3"}, "[level] has no key latency"),
         ({"top": "speed = 3\n"}, "speed is not known here: expected"),
         ({"top": 'scheduler = "own"\n'}, "expected FILE.py:NAME"),
+        ({"top": 'scheduler = "own.py:1st"\n'}, "expected FILE.py:NAME"),
         ({"top": 'scheduler = "own.py:Own"\n'}, "own.py: cannot be read"),
         ({"top": "question = 3\n"}, "server.toml:1: question is 3: expected a text"),
         (

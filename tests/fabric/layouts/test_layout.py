@@ -156,6 +156,10 @@ class TestMistakes:
                 "Layout of 8x8 has tiles of 4 and starts at (0, 0): expected 2 dimensions in each",
             ),
             (
+                ((8, 8), (4, 2), (), (), (), (1,)),
+                "Layout of 8x8 has tiles of 4x2 and starts at (1,): expected 2 dimensions in each",
+            ),
+            (
                 ((8, 8), (4, 2), (2, 2), (4,), (0, 1)),
                 "Layout has trips [2, 2], steps [4] and map (0, 1): "
                 "expected one of each for every loop",

@@ -322,19 +322,25 @@ def test_damaged_head(damage: dict[str, object], tmp_path: Path) -> None:
         Trace(Path(report.log_dir))
 
 
-def test_newer_schema(tmp_path: Path) -> None:
-    """A trace of a newer version is refused, with both versions."""
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (99, ": the trace has schema version 99: expected at most 5; a newer step-fabric wrote it"),
+        (4, ": the trace has schema version 4: expected 5; an older step-fabric wrote it"),
+        ("5", "/meta.json is damaged: expected the file the run wrote first"),
+        (None, "/meta.json is damaged: expected the file the run wrote first"),
+    ],
+)
+def test_other_schema(version: object, said: str, tmp_path: Path) -> None:
+    """A trace of another version is refused, with both versions; what is none is damage."""
     _, whole = record(program("simplified_moe"), tmp_path)
     meta = json.loads((whole.folder / "meta.json").read_text(encoding="utf-8"))
-    newer = json.dumps(meta | {"schema_version": 99})
-    (whole.folder / "meta.json").write_text(newer, encoding="utf-8")
+    other = json.dumps(meta | {"schema_version": version})
+    (whole.folder / "meta.json").write_text(other, encoding="utf-8")
 
     with pytest.raises(ConfigurationError) as refused:
         Trace(whole.folder)
-    assert refused.value.message == (
-        f"{whole.folder}: the trace has schema version 99: expected at most 5; "
-        "a newer step-fabric wrote it"
-    )
+    assert refused.value.message == f"{whole.folder}{said}"
 
 
 def test_no_trace(tmp_path: Path) -> None:

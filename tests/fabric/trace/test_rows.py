@@ -147,7 +147,7 @@ class TestParts:
         )
         assert [] == list(tmp_path.iterdir())
 
-    @pytest.mark.parametrize("window", ["5", "7:3", "a:b", ":4", "-1:3"])
+    @pytest.mark.parametrize("window", ["5", "7:3", "a:b", ":4", "-1:3", "3:b", "3:"])
     def test_no_window(self, window: str) -> None:
         """A window is two cycles."""
         with pytest.raises(ConfigurationError) as refused:

@@ -242,7 +242,9 @@ class RecordedRun:
                 f"{run}: there is no trace here: expected the folder of a run with --trace events"
             )
         version = meta.get("schema_version")
-        if not isinstance(version, int) or version > SCHEMA_VERSION:
+        if not isinstance(version, int):
+            raise self._damaged()
+        if version > SCHEMA_VERSION:
             raise refused(
                 f"{run}: the trace has schema version {version}: expected at most "
                 f"{SCHEMA_VERSION}; a newer step-fabric wrote it"
