@@ -268,6 +268,11 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         "many as it has streams",
     ),
     (
+        lambda: Reassemble()([stream(2)], stream(2)),
+        "Reassemble is steered by emit_2.0 [2] of 2x4 float32: expected selectors of 1, as many as "
+        "it has streams",
+    ),
+    (
         lambda: Reassemble(1)([stream(2)], selectors(1, 2)),
         "Reassemble(rank=1) is given emit_1.0 [2] of 2x4 float32 and emit_1.0 [2] of 2x4 "
         "float32: expected rank 1 and one element type",

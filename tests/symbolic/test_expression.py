@@ -98,14 +98,16 @@ class TestExpressions:
         assert D**2 == product([here, D, D])
 
     def test_operands(self) -> None:
-        """Whatever is a number is one: numpy's integers, floats for what they are; no text."""
+        """Whatever is a number is one: numpy's integers, floats for what they are; no text, no infinity."""
         assert 4 * D == np.int64(4) * D == D * np.int64(4)
         assert D / 2 == 0.5 * D
         assert 0 == D - D == D + -D
         assert 1 == D / D
         assert {D: 1} == {symbol("D"): 1}
-        with pytest.raises(TypeError, match="unsupported operand"):
-            D + "1"
+        no_sizes: list[Any] = ["1", math.inf, math.nan]
+        for each in no_sizes:
+            with pytest.raises(TypeError, match="unsupported operand"):
+                D + each
         with pytest.raises(ZeroDivisionError):
             D / 0
 

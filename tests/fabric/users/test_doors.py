@@ -292,16 +292,22 @@ def test_properties() -> None:
         def roundings(self) -> Any:
             raise ValueError("mine")
 
+    class Negative(Relay):
+        @property
+        def roundings(self) -> int:
+            return -2
+
     told = {}
-    for kind in (Odd, Late, Broken):
+    for kind in (Odd, Late, Broken, Negative):
         with pytest.raises(ProgramError) as refused:
             rounded_in(kind())
         told[refused.value.message] = refused.value.line
     begins = Late.roundings.fget.__code__.co_firstlineno  # type: ignore[attr-defined]
     assert told == {
-        "Odd: roundings is -1: expected an integer of at least 0": begins + 12,  # where it is asked
+        "Odd: roundings is -1: expected an integer of at least 0": begins + 17,  # where it is asked
         "Late: roundings is 'x': expected an integer of at least 0": begins,
         "Broken: roundings raised ValueError: mine": begins + 7,
+        "Negative: roundings is -2: expected an integer of at least 0": begins + 10,
     }
 
 
