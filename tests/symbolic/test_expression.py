@@ -98,7 +98,7 @@ class TestExpressions:
         assert D**2 == product([here, D, D])
 
     def test_operands(self) -> None:
-        """Whatever is a number is one: numpy's integers, floats for what they are; no text, no infinity."""
+        """Whatever is a finite number is one: integers of numpy, floats for what they are."""
         assert 4 * D == np.int64(4) * D == D * np.int64(4)
         assert D / 2 == 0.5 * D
         assert 0 == D - D == D + -D
