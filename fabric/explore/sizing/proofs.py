@@ -32,7 +32,8 @@ def write_proofs(found: Sizing, path: Path) -> dict[Path, str]:
         By file, the digest of the record that it is about.
 
     Raises:
-        ConfigurationError: nothing is proved, or it has more events than the checker reads.
+        ConfigurationError: nothing is proved, it has more events than the checker reads, or its
+            channels share links.
         OSError: a file cannot be written.
     """
     if found.truth != "proved":
@@ -69,9 +70,15 @@ def write_certificate(path: Path, record: Record, depths: Counters, limit: int) 
         limit: cycles that it may take.
 
     Raises:
-        ConfigurationError: it has more events than the checker reads.
+        ConfigurationError: it has more events than the checker reads, or its channels share links.
         ValueError: it does not complete within ``limit``.
     """
+    if record.shares_links:
+        # It would prove less than it claims: links make a run later than the rules that it checks.
+        raise ConfigurationError(
+            f"{path}: channels of {record.program} share links of a network: expected channels "
+            "that share none, since the checker has no rule for links"
+        )
     arrays = _arrays(record)
     numbers = sum(array.size + sum(array.shape) for array in arrays.values())
     if numbers + 2 * len(record.events) > MOST:

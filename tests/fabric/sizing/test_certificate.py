@@ -19,6 +19,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from typing_extensions import override
 
+from fabric import ConfigurationError
 from fabric.explore.sizing import checker
 from fabric.explore.sizing.checker import check
 from fabric.explore.sizing.proofs import record_digest, write_certificate
@@ -111,6 +112,22 @@ class TestAccepted:
 
         assert [] == wrong
         assert {1} == set(arrays["channels"][:, 5].tolist())
+
+    def test_links(self, tmp_path: Path) -> None:
+        """Links that are shared have rules of their own, which the checker does not know."""
+        mesh = "programs/hardware/mesh_paper.toml"
+        wired = load_on(mesh, "programs/matrix_vector.py", [], {}).program
+        record = recorded(wired, {}).record
+        file = tmp_path / "links.npz"
+
+        assert record.shares_links
+        with pytest.raises(ConfigurationError) as caught:
+            write_certificate(file, record, record.depths, NO_LIMIT)
+        assert caught.value.message == (
+            f"{file}: channels of matrix-vector share links of a network: expected channels that "
+            "share none, since the checker has no rule for links"
+        )
+        assert not file.exists()
 
     @examples(quick=50, deep=200)
     @given(networks(), st.data())
