@@ -76,8 +76,8 @@ def write_certificate(path: Path, record: Record, depths: Counters, limit: int) 
     if record.shares_links:
         # It would prove less than it claims: links make a run later than the rules that it checks.
         raise ConfigurationError(
-            f"{path}: channels of {record.program} share links of a network: expected channels "
-            "that share none, since the checker has no rule for links"
+            f"{path}: {record.program} has channels that share links of a network: expected none, "
+            "since the checker has no rule for links"
         )
     arrays = _arrays(record)
     numbers = sum(array.size + sum(array.shape) for array in arrays.values())

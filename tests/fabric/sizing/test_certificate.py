@@ -124,8 +124,8 @@ class TestAccepted:
         with pytest.raises(ConfigurationError) as caught:
             write_certificate(file, record, record.depths, NO_LIMIT)
         assert caught.value.message == (
-            f"{file}: channels of matrix-vector share links of a network: expected channels that "
-            "share none, since the checker has no rule for links"
+            f"{file}: matrix-vector has channels that share links of a network: expected none, "
+            "since the checker has no rule for links"
         )
         assert not file.exists()
 
