@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import Dim, Hardware, Program, SelectorType, Stream, StreamType
-from fabric.extend import BoolType, ChannelDescription, Element, Ports, Wiring
+from fabric.extend import BoolType, Element, Ports, Wiring
 from fabric.graph.hardware.latency import Hop
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import hardware_scope
@@ -263,6 +263,5 @@ def _with_hops(draw: st.DrawFn, program: Program, seen: tuple[list[Element], ...
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
     """Return a network of any kind, whose channels may be wires."""
-    interval = draw(st.sampled_from((0, 1)))
-    with hardware_scope(Hardware(channel=ChannelDescription(interval_cycles=interval))):
+    with hardware_scope(draw(st.sampled_from((Hardware(), Hardware().of_wires())))):
         return draw(st.one_of(of_steps(), of_steps(), of_scripts(), of_operators()))

@@ -10,7 +10,6 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from fabric import Hardware, Program
-from fabric.extend import ChannelDescription
 from fabric.graph.wiring.program import hardware_scope
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT, Retimer
@@ -105,13 +104,14 @@ def test_a_limit(network: Network, data: st.DataObject) -> None:
     assert retimer.clocks[given_up.passed] > free.cycles - 1
 
 
-@pytest.mark.parametrize(("interval", "slower"), [(0, 4 * (8 - 1) + 1), (1, 4)])
-def test_busy_since_an_arrival(interval: int, slower: int) -> None:
+@pytest.mark.parametrize(
+    ("hardware", "slower"), [(Hardware(), 4 * (8 - 1) + 1), (Hardware().of_wires(), 4)]
+)
+def test_busy_since_an_arrival(hardware: Hardware, slower: int) -> None:
     """Who is busy for as long after each arrival waits for one slot if elements come one by one.
 
     Wires show the next element only after the one before: there is less to lose.
     """
-    hardware = Hardware(channel=ChannelDescription(interval_cycles=interval))
     with hardware_scope(hardware), Program("since", channel_depth=2) as program:
         stream = Steps(("s0",), 5, (1,))()[0]
         for _ in range(2):
@@ -135,8 +135,7 @@ def test_busy_since_an_arrival(interval: int, slower: int) -> None:
 
 def test_busy_since_the_wires_were_free() -> None:
     """What arrives when the element before it is taken is as late as that: here by a slot."""
-    wires = Hardware(channel=ChannelDescription(interval_cycles=1))
-    with hardware_scope(wires), Program("wires", channel_depth=2) as program:
+    with hardware_scope(Hardware().of_wires()), Program("wires", channel_depth=2) as program:
         both = Steps(("s0",), 2, (1,))()[0]
         sent = Steps(("s0", "s0", "r0", "b0+400"), 1, (2,))(both)[0]
         Steps(("c300", "r0"), 2, ())(sent)
