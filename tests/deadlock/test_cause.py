@@ -10,14 +10,21 @@ from typing import Any
 import pytest
 
 from fabric import Program, Stream, simulate
-from fabric.analysis.deadlock.cause import cause
+from fabric.analysis.deadlock.cause import cause, hint
 from fabric.graph.values.dims import Dim, symbol
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.causes import Operation
+from fabric.messages.telling.place import Place
 from fabric.timing.engine.clock import VirtualClock
 from fabric.timing.machine.assembly import assemble
 from fabric.timing.machine.machine import state_of
-from fabric.timing.state.run_state import UNTOLD, WaitState, expected_of
+from fabric.timing.state.run_state import (
+    UNTOLD,
+    RunState,
+    UnitState,
+    WaitState,
+    expected_of,
+)
 from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify, Tensor
 from tests.deadlock.cases import on_a_small_chip
 from tests.deadlock.parts import Script, feedback, sink
@@ -170,8 +177,40 @@ def test_how_much_of_an_output_is_there(taken: int, size: int | None, told: str)
     assert f"y {told}needs element {taken + 1:,} from x.{nothing}" == said
 
 
+@pytest.mark.parametrize(
+    ("carries", "told"), [("tile", ""), ("selector", "; selector 2 of y.1 asks for it")]
+)
+def test_who_asks(carries: str, told: str) -> None:
+    """A stream that ended is asked for by another one, a selector; not by itself."""
+    reader, state = _reading({"sent": 2, "taken": 2, "closed_cycle": 7, "carries": "selector"})
+    (ended,) = state.channels
+    other = ended._replace(number=1, option="y.1", closed_cycle=None, carries=carries)
+    said = cause([reader], replace(state, channels=(ended, other)), {0: UNTOLD})
+
+    assert f"y needs element 3 from x, which ended at cycle 7 after 2 elements{told}." == said
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_where_an_initial_element_is_missing(inside: bool) -> None:
+    """It is missing where a loop is closed; a loop that only feeds this one is not named."""
+    reader, state = _reading({"sent": 2, "taken": 2})
+    (channel,) = state.channels
+    closed = channel._replace(producer=reader.number) if inside else channel
+    told = {0: UNTOLD._replace(feedback=Place("loop.py", 7))}
+    said = hint([reader], replace(state, channels=(closed,)), told)
+
+    where = "The loop needs an initial element on x.0 -> y.0, the Feedback of loop.py:7"
+    assert (where if inside else "") == said
+
+
 def _of_reader(of_channel: dict[str, Any], **expected: Any) -> str:
     """Return why a unit waits for an element of a channel that has come so far."""
+    reader, state = _reading(of_channel)
+    return cause([reader], state, {0: UNTOLD._replace(**expected)})
+
+
+def _reading(of_channel: dict[str, Any]) -> tuple[UnitState, RunState]:
+    """Return a unit that waits for an element of a channel that has come so far."""
     with Program("two") as program:
         (stream,) = Script(("s0",), counts=(5,), name="x")()
         Script(("r0",), counts=(), name="y")(stream)
@@ -183,4 +222,4 @@ def _of_reader(of_channel: dict[str, Any], **expected: Any) -> str:
     (channel,) = state.channels
     state = replace(state, channels=(channel._replace(**of_channel),))
     wait = WaitState(Operation.RECEIVE, (0,), 9, False, None)
-    return cause([state.units[1]._replace(wait=wait)], state, {0: UNTOLD._replace(**expected)})
+    return state.units[1]._replace(wait=wait), state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import signal
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -743,6 +744,77 @@ class TestText:
             texts += [*report_lines(told), "", told.summary, ""]
         golden("few_by_hand.dot", picture.dot(fits))
         golden("few_by_hand.txt", "\n".join(texts))
+
+    @pytest.mark.parametrize(
+        ("more", "grows"),
+        [
+            ({}, True),
+            ({"capacity": Capacity(1, 2, None, False)}, False),
+            ({"initial": [Front("s", "[4]", "Initial(1)", "by_hand.py", 1, 1, 1, False)]}, False),
+        ],
+        ids=["depths", "capacity", "initial"],
+    )
+    def test_growing(self, more: dict[str, Any], grows: bool) -> None:
+        """Growth is offered where depths alone are the remedy."""
+        depths = [Depth(f"unit_{n}.1", 2, 4, None, False) for n in range(5)]
+        remedy = replace(Remedy(depths, None, 7, True, 1, ""), **more)
+        (line,) = [
+            line
+            for line in report_lines(replace(by_hand(), remedy=remedy))
+            if line.startswith("    and 1 more in deadlock.json")
+        ]
+        assert grows == line.endswith("; --on-deadlock grow runs with all of them")
+
+    def test_every_channel_alone(self) -> None:
+        """A depth for all of them is a remedy, also where nothing was found channel by channel."""
+        every = EveryChannel(2, 1_024, 12_000, "-p channel_depth=1024")
+        remedy = Remedy([], None, None, False, 1, "no depth", every_channel=every)
+        lines = report_lines(replace(by_hand(), remedy=remedy))
+        at = lines.index("  remedy (checked by a re-run: completes at cycle 12,000)")
+
+        assert "    depth of every channel 2 -> 1,024  -p channel_depth=1024" == lines[at + 1]
+        assert not any("no depth" in line for line in lines)
+
+    @pytest.mark.parametrize(
+        ("written", "told"),
+        [
+            ("loop.connect(stream)", "loop.connect(Initial(True, keep_length=True)(stream))"),
+            (
+                "loops[0].connect(streams[0])",
+                "loops[0].connect(Initial(True, keep_length=True)(streams[0]))",
+            ),
+            ("_ = loop.connect(stream)", ""),
+            ("loop.connect(stream); connected = True", ""),
+            ("connect(stream)", ""),
+            ("close(loop, stream)", ""),
+            ("closing.close(stream)", ""),
+            ("loop.connect(stream=stream)", ""),
+            ("loop.connect(*streams)", ""),
+            ("loop.connect(stream if streams else loop)", ""),
+            ("assert loop.connect(stream) is None", ""),
+        ],
+    )
+    def test_statement(self, written: str, told: str, tmp_path: Path) -> None:
+        """The user's line with an element in front, where it is a plain ``connect``."""
+        lines = (
+            "from types import SimpleNamespace",
+            "from fabric import Program",
+            "from tests.deadlock.parts import feedback, relay",
+            "def close(loop, stream): return loop.connect(stream)",
+            "with Program('loop') as program:",
+            "    loop = feedback(6)",
+            "    stream = relay('relay', loop)",
+            "    loops, streams, connect = [loop], [stream], loop.connect",
+            "    closing = SimpleNamespace(close=connect)",
+            f"    {written}",
+        )
+        file = tmp_path / "loop.py"
+        file.write_text("\n".join(lines), encoding="utf-8")
+        report = simulate(runpy.run_path(str(file))["program"])
+        assert report.deadlock is not None
+        (front,) = report.deadlock["remedy"]["initial"]
+
+        assert told == front["statement"]
 
     @pytest.mark.parametrize(
         ("count", "last"), [(3, "hint 2."), (4, "And so on for 2 more loops.")]

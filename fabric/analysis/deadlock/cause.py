@@ -141,7 +141,7 @@ def is_lost(channel: ChannelState) -> bool:
 def rotated(loop: list[UnitState]) -> list[UnitState]:
     """Let a loop begin with its first unit that waits to send, where there is one."""
     for position, unit in enumerate(loop):
-        if unit.wait is not None and unit.wait.operation is Operation.SEND:
+        if wait_of(unit).operation is Operation.SEND:
             return loop[position:] + loop[:position]
     return loop
 
@@ -152,9 +152,7 @@ def growable(state: RunState, loop: list[UnitState]) -> ChannelState | None:
     Source: T. Parks, Bounded Scheduling of Process Networks, 1995.
     """
     sending = [
-        state.channels[unit.wait.channels[0]]
-        for unit in loop
-        if unit.wait is not None and unit.wait.operation is Operation.SEND
+        _channel(wait_of(unit), state) for unit in loop if wait_of(unit).operation is Operation.SEND
     ]
     full = [channel for channel in sending if not is_lost(channel)]
     return min(full, key=lambda channel: channel.depth, default=None)
@@ -190,7 +188,7 @@ def blocked(needs: Mapping[int, Need], live: Iterable[int]) -> set[int]:
     while reached:
         for node in waiters[reached.popleft()]:
             missing[node] -= 1
-            if not missing[node] and node in stuck:
+            if not missing[node]:
                 stuck.remove(node)
                 reached.append(node)
     return stuck
@@ -319,8 +317,6 @@ def _is_told(
     return (
         number == 0
         or wait.operation is not Operation.RECEIVE
-        or len(wait.channels) > 1
-        or _channel(wait, state).closed_cycle is not None
         or wait_of(loop[number - 1]).operation is not Operation.RECEIVE
         or bool(_group(wait, state, told))
     )
@@ -382,7 +378,7 @@ def _clause(unit: UnitState, state: RunState, told: Mapping[int, Expected]) -> s
             f"{name} cannot send element {channel.sent + 1:,} before "
             f"{state.units[channel.consumer].name} takes {which} in {channel.option}"
         )
-    if channel.closed_cycle is not None and len(wait.channels) == 1:
+    if channel.closed_cycle is not None:
         count, expected = channel.sent, told[channel.number].in_all
         of = f" of {expected:,}" if isinstance(expected, int) and expected != count else ""
         noun = "element" if count == 1 and not of else "elements"
@@ -417,7 +413,7 @@ def _asked_by(unit: UnitState, channel: ChannelState, state: RunState) -> str:
 
 def _group(wait: WaitState, state: RunState, told: Mapping[int, Expected]) -> str:
     """Say how much of its next output a unit has, where the shapes tell."""
-    if wait.operation is not Operation.RECEIVE or len(wait.channels) != 1:
+    if len(wait.channels) != 1:
         return ""
     channel = _channel(wait, state)
     size, taken = told[channel.number].per_output, channel.taken

@@ -145,9 +145,8 @@ def _remedy(search: Search, low: Lowered, loops: frozenset[frozenset[str]]) -> R
 
     def rejected(less: Change) -> tuple[int | None, bool]:
         outcome = search.known(less)
-        stuck = outcome is not None and outcome.ending == "deadlock"
         return (
-            outcome.cycle if outcome is not None and stuck else None,
+            outcome.cycle if outcome is not None and outcome.ending == "deadlock" else None,
             outcome is not None and outcome.loops <= loops,
         )
 
@@ -229,9 +228,9 @@ def _line(feedback: Feedback, count: int) -> str:
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
         return ""
-    given = call.args[0] if len(call.args) == 1 and not call.keywords else None
-    is_plain = isinstance(given, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
-    if call.func.attr != "connect" or given is None or not is_plain:
+    given = call.args[0] if call.args else None
+    plain = ast.Name | ast.Attribute | ast.Subscript | ast.Call
+    if call.func.attr != "connect" or not isinstance(given, plain):
         return ""
     stream = ast.unparse(given)
     called = ast.unparse(call.func)
