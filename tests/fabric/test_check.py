@@ -374,6 +374,16 @@ class TestRefused:
         assert 2 == status
         assert f"expected one of {named}{', ...' if streams > 8 else ''}\n" in err
 
+    def test_symbols_of_one_name(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Of a name that there is the numbers that it has are named, and no other name."""
+        other = "Partition(streams)(x, Selectors(choice, streams, name='other')())"
+        two = SMALL.replace("enumerate(routed)", f"enumerate([*routed, *{other}])")
+        Path("small.py").write_text(two, encoding="utf-8")
+        status, _, err = run(capsys, "check", "small.py", "--set", "D_route[2]=3")
+
+        assert 2 == status
+        assert "expected one of D_route[0], D_route[1] (did you mean " in err
+
     def test_no_symbols(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A static program has nothing to set."""
         status, _, err = run(capsys, "check", str(PROGRAMS / "swiglu.py"), "--set", "D=3")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fabric import Program, Stream
+from fabric import Hardware, Program, Stream, hardware_scope
 from fabric.analysis.symbolic.check import check
+from fabric.graph.hardware.memory_models import ArbitratedDescription
 from operators import (
     Accum,
     Consumer,
@@ -60,6 +61,17 @@ def test_wasted_requests() -> None:
     assert [f"x: {rest}", f"y: {rest}"] == told(program)
 
 
+def test_requests_that_join_rows_waste_nothing() -> None:
+    """A port moves a burst as one, whatever its rows are."""
+    with (
+        hardware_scope(Hardware(hbm=ArbitratedDescription(request_bytes=64))),
+        Program("p") as program,
+    ):
+        LinearOffChipStore("y")(load(4, 48, (1, 48)))
+
+    assert [] == told(program)
+
+
 def test_rows_that_data_decide_are_not_counted() -> None:
     """Of the rows of a tile that is as wide as data decide nothing is said."""
     with Program("p") as program:
@@ -99,13 +111,20 @@ def test_read_per_row() -> None:
 
 
 def test_read_per_tile_or_address() -> None:
-    """A tile of several rows as the reference is well, and so is an address."""
+    """A tile of several rows as the reference is well, and so are an address and a selector.
+
+    A row for each row is what was asked for.
+    """
     weight = np.zeros((32, 64), np.float32)
     with Program("p") as program:
-        packed = Accum(RetileRow())(Reshape(4, pad=0.0)(Flatten(0, 2)(load()))[0])
+        rows = load()
+        packed = Accum(RetileRow())(Reshape(4, pad=0.0)(Flatten(0, 2)(rows))[0])
         LinearOffChipStore("y")(LinearOffChipLoad(weight, (32, 64))(packed))
         addresses = Metadata(np.zeros(3, np.int64))()
         LinearOffChipStore("z")(RandomOffChipLoad(weight, (32, 64))(addresses))
+        chosen = Selectors(np.array([[0], [1]]), 2)()
+        LinearOffChipStore("v")(LinearOffChipLoad(weight, (32, 64))(chosen))
+        LinearOffChipStore("w")(LinearOffChipLoad(weight, (1, 64))(rows))
 
     assert [] == told(program)
 

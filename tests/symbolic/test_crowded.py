@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,6 +109,23 @@ class TestTogether:
             "0: expected [placement] stagger_bytes, so that they are on different banks"
         ]
         assert told(several, STOCK, stagger_bytes=64 * 8 * 16) == []
+
+    @pytest.mark.parametrize("others", [1, 2])
+    def test_half(self, others: int) -> None:
+        """Two that begin in one bank are most of three, and not of four."""
+
+        def build() -> Program:
+            with Program("half") as program:
+                # Each that comes after the second one begins a row of a bank further.
+                for rows in (0, 64, 64)[: 1 + others]:
+                    x = Tensor((BANKS_BYTES // 128 + rows, 64))
+                    Consumer()(LinearOffChipLoad(x, (64, 64))())
+                Consumer()(LinearOffChipLoad(Tensor((64, 64)), (64, 64))())
+            return program
+
+        found = told(build, STOCK)
+        assert (others == 1) == any(text.startswith("2 of 3 places ") for text in found)
+        assert len(found) == (others == 1)
 
     def test_shared(self) -> None:
         """Who reads one tensor reads one row."""

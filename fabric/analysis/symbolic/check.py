@@ -213,7 +213,7 @@ def _wasted_requests(node: Node, plan: Plan) -> str | None:
         cut = None if stored is None else stored.tile
         row = row_bytes(tile.cols if cut is None else cut[1], tile.dtype)
         moved = -(-row // request) * request
-        if row and moved != row:
+        if moved != row:
             return (
                 f"rows of {tile} are {counted(row, 'byte')}, but {moved} are moved for each "
                 f"({100 * (moved - row) // moved} % wasted): expected a multiple of {request}"
