@@ -9,19 +9,21 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 
-from fabric import export_trace
+from fabric import Hardware, Program, export_trace, hardware_scope
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.pages import figures
 from fabric.analysis.trace.pages.page import write_page
 from fabric.analysis.trace.selection import TraceOptions
-from fabric.extend import BusCycles, FlatDescription
+from fabric.extend import BankedDescription, BusCycles, FlatDescription
 from fabric.messages.telling.causes import BusUse
 from fabric.timing.state.resource_use import row_outcomes
+from operators import Consumer, Metadata
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.page_data import page_data
 from tests.fabric.trace.recording import record
@@ -96,6 +98,14 @@ class TestData:
         """A model that counts nothing has nothing there."""
         _, flat = record(loads(FlatDescription()), tmp_path)
         write_page(flat, tmp_path / "run.html")
+        assert "buses" not in page_data((tmp_path / "run.html").read_text("utf-8"))
+
+    def test_unused(self, tmp_path: Path) -> None:
+        """Nor has one that counts, of a run in which nobody asks it for anything."""
+        with hardware_scope(Hardware(hbm=BankedDescription())), Program("unused") as program:
+            Consumer()(Metadata(np.arange(4))())
+        _, unused = record(program, tmp_path)
+        write_page(unused, tmp_path / "run.html")
         assert "buses" not in page_data((tmp_path / "run.html").read_text("utf-8"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import shutil
 import signal
@@ -310,7 +311,17 @@ def test_hostile_json(
         file.write_bytes(before)
 
 
-@pytest.mark.parametrize("damage", [{"window": "x"}, {"window": [1]}, {"off_chip": None}])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"window": "x"},
+        {"window": [1]},
+        {"off_chip": None},
+        {"off_chip": {"peak_bytes_per_cycle": -1}},
+        {"off_chip": {"peak_bytes_per_cycle": math.nan}},
+        {"parameters": {"n": json.loads("[" * 200 + "]" * 200)}},
+    ],
+)
 def test_damaged_head(damage: dict[str, object], tmp_path: Path) -> None:
     """What tells of the run is refused, with its name, where it cannot be read."""
     report, _ = record(program("simplified_moe"), tmp_path)
