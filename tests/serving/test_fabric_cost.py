@@ -185,6 +185,21 @@ def test_which_corners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.cost([batch([], [32])]).joules is None
 
 
+@pytest.mark.parametrize("price", ["hbm_picojoules_per_byte", "bfloat16_flop_picojoules"])
+def test_a_price_that_is_not_stated(
+    price: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the price of what attention moves or computes no joules are told."""
+    monkeypatch.setattr(run_costs, "Store", lambda *_: NotKept())
+    priced = DESCRIBED.hardware.read_text("utf-8").splitlines()
+    hardware = tmp_path / "hardware.toml"
+    hardware.write_text("\n".join(each for each in priced if not each.startswith(price)), "utf-8")
+    described = replace(DESCRIBED, hardware=hardware)
+    found = FabricCost(described, "", requests(), SERVER, tmp_path, Counting(), lambda _: None)
+    paid = found.cost([batch([(4, 0)], [])])
+    assert (paid.joules, paid.seconds > 0) == (None, True)
+
+
 def test_prompts_attend(kept: Path) -> None:
     """What is added for a prompt grows with its cache, by FLOPs here, and by bytes elsewhere."""
     found, _ = cost(kept)

@@ -219,6 +219,26 @@ def test_a_step_computes_what_there_is() -> None:
         Batch().add(request, 0)
 
 
+@pytest.mark.parametrize(
+    ("computed", "tokens", "prefills", "decodes"),
+    [
+        (3, 1, [(1, 3)], []),
+        (4, 1, [(1, 4)], []),
+        (7, 1, [], [7]),
+        (6, 2, [(2, 6)], []),
+    ],
+)
+def test_what_a_step_is(
+    computed: int, tokens: int, prefills: list[tuple[int, int]], decodes: list[int]
+) -> None:
+    """A token generates where all before it are in the cache; what was put back is a prompt."""
+    request = Request(7, prompt=4, output=9)
+    request.known, request.computed = 8, computed
+    batch = Batch()
+    batch.add(request, tokens)
+    assert (batch.prefills, batch.decodes) == (prefills, decodes)
+
+
 @pytest.mark.parametrize("seconds_of_step", [0.0, -1.0, float("inf"), float("nan")])
 def test_a_step_that_costs_no_time_is_told(seconds_of_step: float) -> None:
     """Time has to go on."""

@@ -76,17 +76,13 @@ class Identities:
         )
         self._hardware: Final = _hardware_of(study)
         values = itertools.chain(study.fixed.values(), *study.runs.values.values())
-        self._content: Final = {
-            each: _content(each) for each in values if isinstance(each, str) and each
-        }
+        self._content: Final = {each: _content(each) for each in values if isinstance(each, str)}
 
     def have_changed(self, setting: Setting) -> bool:
         """Say whether files of a point, those of the program apart, are not what they were."""
         values = self._study.whole(setting).values()
         return _hardware_of(self._study) != self._hardware or any(
-            _content(each) != self._content[each]
-            for each in values
-            if isinstance(each, str) and each
+            _content(each) != self._content[each] for each in values if isinstance(each, str)
         )
 
     def executed_still(self, executed: Mapping[str, str | None]) -> bool:
@@ -133,7 +129,7 @@ def _digest(value: object) -> str:
 
 def _content(value: Scalar) -> list[Scalar]:
     """Return what tells a value from all others: 1, 1.0, true and "1" are four."""
-    if isinstance(value, str) and value and Path(value).is_file():
+    if isinstance(value, str) and Path(value).is_file():
         return ["file", _file_digest(Path(value))]
     return [type(value).__name__, value]
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fabric import ConfigurationError, Outcome, Point, Study, StudySession, grid, run_point, zipped
 from fabric.explore.study.conducting import conduct
 from fabric.explore.study.evaluation import Before, Job, known_before
-from fabric.explore.study.outcome import PROVED, STATISTICS, metric, over_inputs
+from fabric.explore.study.outcome import PROVED, STATISTICS, metric, over_inputs, split_metric
 from fabric.explore.study.result import DesignOutcome, StudyResult, design_outcome
 from fabric.explore.study.space import Scalar, Setting, Space
 from fabric.explore.study.store import Store
@@ -327,6 +327,20 @@ def test_p95(count: int) -> None:
 def test_whole_numbers(statistic: str, values: list[float], told: str) -> None:
     """What is whole stays so, with all of its digits; what is not is rounded once."""
     assert repr(over_inputs(statistic, values)) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("mean:cycles", ("mean", "cycles")),
+        ("cycles", ("", "cycles")),
+        ("mean", ("", "mean")),
+        ("of:cycles", ("", "of:cycles")),
+    ],
+)
+def test_names_of_statistics(name: str, parts: tuple[str, str]) -> None:
+    """Only what a statistic stands before is one."""
+    assert split_metric(name) == parts
 
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=7), st.data())

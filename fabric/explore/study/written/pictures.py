@@ -252,8 +252,10 @@ def _places(axes: Axes, values: tuple[Scalar, ...]) -> dict[object, float]:
 
     Numbers stand where they are, far apart ones by their logarithms; everything else side by side.
     """
-    numbers = [each for each in values if isinstance(each, int | float) and each is not True]
-    if len(numbers) < len(values) or any(isinstance(each, bool) for each in values):
+    numbers = [
+        each for each in values if isinstance(each, int | float) and not isinstance(each, bool)
+    ]
+    if len(numbers) < len(values):
         numbers = []
     if is_wide(numbers):
         axes.set_xscale("log")
