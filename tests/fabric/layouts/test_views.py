@@ -206,8 +206,9 @@ class TestReshaped:
 
     def test_mistake(self) -> None:
         """What is no view is refused."""
-        with pytest.raises(ShapeError, match=r"expected as many elements as .* has, 16"):
-            reshaped(Layout.tiled((4, 4), (2, 2)), (4, 3))
+        for shape in ((4, 3), (-4, -4)):
+            with pytest.raises(ShapeError, match=r"expected as many elements as .* has, 16"):
+                reshaped(Layout.tiled((4, 4), (2, 2)), shape)
 
 
 class TestSliced:
@@ -282,5 +283,6 @@ class TestExpanded:
 
     def test_mistake(self) -> None:
         """What is no view is refused."""
-        with pytest.raises(ShapeError, match="expected a shape that expands"):
-            expanded_back(Layout.tiled((4, 4), (2, 2)), (2, 4))
+        for shape in ((2, 4), (1, 4, 4)):
+            with pytest.raises(ShapeError, match="expected a shape that expands"):
+                expanded_back(Layout.tiled((4, 4), (2, 2)), shape)
