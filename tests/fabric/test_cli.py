@@ -343,6 +343,10 @@ class TestUnusable:
                 "Invalid value for '--depth': 'a.0=0': expected CHANNEL=N with N at least 1",
             ),
             (
+                ["--depth", "a.0=two"],
+                "Invalid value for '--depth': 'a.0=two': expected CHANNEL=N with N at least 1",
+            ),
+            (
                 ["--depth", f"a.0={'9' * 5000}"],
                 f"Invalid value for '--depth': 'a.0={'9' * 5000}': "
                 "expected CHANNEL=N with N at least 1",
@@ -367,6 +371,23 @@ class TestUnusable:
 
         assert (2, "") == (output.status, output.out)
         assert "Error: Missing argument 'PROGRAM.py'." == output.err.splitlines()[-1]
+
+    @pytest.mark.parametrize("option", ["--trace-window", "--trace-nodes"])
+    def test_part_of_no_trace(self, capsys: pytest.CaptureFixture[str], option: str) -> None:
+        """What is to be traced is said of a trace."""
+        output = Output(capsys, "run", PROGRAM, option, "0:5")
+
+        assert (2, "") == (output.status, output.out)
+        told = "Error: --trace-window and --trace-nodes need --trace events."
+        assert told == output.err.splitlines()[-1]
+
+    @pytest.mark.parametrize("given", [[], ["logs"]])
+    def test_no_query(self, capsys: pytest.CaptureFixture[str], given: list[str]) -> None:
+        """A question needs a run and what is asked."""
+        output = Output(capsys, "trace", "query", *given)
+
+        assert (2, "") == (output.status, output.out)
+        assert "Error: Missing argument: RUN and QUERY, or --list." == output.err.splitlines()[-1]
 
     def test_no_command(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A sub-command that does not exist."""

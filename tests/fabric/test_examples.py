@@ -63,6 +63,10 @@ def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         copied("moe", Path("three.py"))
     assert not Path("three.py").exists()
 
+    Path("folder.py").mkdir()
+    with pytest.raises(ConfigurationError, match=r"folder\.py is here already, with"):
+        copied("swiglu", Path("folder.py"))
+
 
 @pytest.mark.parametrize(
     ("given", "status", "told"),

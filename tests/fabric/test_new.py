@@ -61,6 +61,10 @@ def test_overwrites_nothing(
     assert written(tmp_path) == {"test_one.py"}
     assert Path("test_one.py").read_text("utf-8") == "mine"
 
+    Path("two.py").symlink_to("nowhere.py")
+    assert main(["new", "two"]) == 2
+    assert "two.py is here already: expected another name" in capsys.readouterr().err
+
 
 @pytest.mark.parametrize("name", ["", "3d", "../up", "a/b", "class", "é", "a.b", "--", "test/"])
 def test_odd_names(

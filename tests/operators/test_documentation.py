@@ -270,6 +270,9 @@ class TestPrinted:
         with pytest.raises(ProgramError, match="did you mean TileG, "):
             found("tileg_", entries)
         assert entries[-1] is found("SUM", entries)
+        entries.append(_made("AddAllUp", "F", "Of everything one."))
+        with pytest.raises(ProgramError, match=r"did you mean AddAllUp\?$"):
+            found("allup", entries)
 
     @pytest.mark.parametrize(
         ("width", "said"),

@@ -95,6 +95,7 @@ def test_object_and_folder(tmp_path: Path) -> None:
             "a search draws designs of one run each: expected no inputs (--over), or no --search",
         ),
         (["--vary", "tiles=1", "--points", "3"], 2, "expected --search too"),
+        (["--vary", "tiles=1", "--seed", "3"], 2, "expected --search too"),
         (["--vary", "tiles=1", "--search", "tpe"], 2, "expected --points N"),
         (["--vary", "tiles=1", "--jobs", "2", "--dask", "x"], 2, "expected one of both"),
         (["--vary", "tiles=1", "--where", "flops > 2", "--where", "flops < 1"], 2, "contradict"),
