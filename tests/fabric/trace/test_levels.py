@@ -75,6 +75,24 @@ def test_bandwidth(trace: Trace, width: int) -> None:
         assert 0 <= level.value <= peak * min(width, trace.cycles - level.cycle)
 
 
+def test_most_waited_channels(trace: Trace, tmp_path: Path) -> None:
+    """Twelve at most, those first at which units waited longest for slots, then for elements."""
+    write_page(trace, tmp_path / "run.html")
+    data = page_data((tmp_path / "run.html").read_text("utf-8"))
+    waits = (
+        "SELECT channel, (sum(cycles) FILTER (cause = 'full'))::BIGINT AS for_slots, "
+        "(sum(cycles) FILTER (cause = 'empty'))::BIGINT AS for_elements FROM waits "
+        "WHERE cause IN ('full', 'empty') GROUP BY ALL ORDER BY channel"
+    )
+    longest = {channel: (full or 0, empty or 0) for channel, full, empty in trace.rows(waits)}
+    longest = {channel: its for channel, its in longest.items() if any(its)}
+    expected = sorted(longest, key=lambda channel: longest[channel], reverse=True)
+    shown = [each["channel"] for each in data["held"]]
+
+    assert [longest[each] for each in shown] == [longest[each] for each in expected[:12]]
+    assert len({*shown}) == len(shown)
+
+
 def test_bandwidth_query(trace: Trace) -> None:
     """No twentieth that the ready query shows is above the peak; together they are what moved."""
     _check_query(trace)
