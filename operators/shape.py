@@ -290,7 +290,7 @@ class Reshape(Operator):
                 f"Reshape splits dimension {self.dimension} of {source} into chunks of "
                 f"{self.chunk}: expected a dimension from 0 to {rank} and chunks of at least 1"
             )
-        if self.outermost and (rank or self.dimension):
+        if self.outermost and rank:
             raise ShapeError(f"Reshape adds an outermost dimension to {source}: expected rank 0")
         if holds_buffers(source.value):
             raise ShapeError(f"Reshape splits {source}: expected a stream that holds no buffers")

@@ -301,7 +301,7 @@ def _sift(
             child -= 1
         pairs[first + hole] = pairs[first + child]
         hole = child
-    if size % 2 == 0 and hole == (size - 2) // 2 and size >= 2:
+    if size % 2 == 0 and hole == (size - 2) // 2:
         pairs[first + hole] = pairs[first + 2 * hole + 1]
         hole = 2 * hole + 1
     while hole > top and before(pairs[first + (hole - 1) // 2], moved):

@@ -27,10 +27,12 @@ from operators import (
     Bufferize,
     CacheWriteAddress,
     EagerMerge,
+    Exp,
     Expand,
     ExpertAddresses,
     FlatMap,
     Flatten,
+    Intersect,
     LeadingCols,
     LinearOffChipLoad,
     LinearOffChipStore,
@@ -51,12 +53,14 @@ from operators import (
     RowAppend,
     ScaledAdd,
     Scan,
+    Scatter,
     Selectors,
     ShiftedExp,
     SignalAllRead,
     SplitTiles,
     Streamify,
     Sum,
+    Union,
     Zip,
 )
 from tests.operators.driving import FLOAT, NUMBER, Emit
@@ -110,6 +114,10 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (
         lambda: Map(Add())(stream(3), stream(3, value=NUMBER)),
         "Map(Add) is given 2x4 float32, bool: expected 2 tiles",
+    ),
+    (
+        lambda: Map(Exp())(stream(3), stream(3, value=NUMBER)),
+        "Map(Exp) is given 2x4 float32, bool: expected 1 tile",
     ),
     (
         lambda: Map(Add())(stream(3), stream(3, value=TileType(2, 4, F16))),
@@ -196,9 +204,37 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         lambda: Reshape(2, pad=0.0)(stream(3, value=NUMBER)),
         "Reshape pads emit_1.0 [3] of bool: expected a stream of tiles of a static size",
     ),
-    (
-        lambda: Reshape(2, pad=0.0)(stream(3, value=TileType(RAGGED, 4, F32))),
-        "Reshape pads emit_1.0 [3] of n~x4 float32: expected a stream of tiles of a static size",
+    *(
+        (
+            lambda each=each: Reshape(2, pad=0.0)(stream(3, value=each)),
+            f"Reshape pads emit_1.0 [3] of {each}: expected a stream of tiles of a static size",
+        )
+        for each in (TileType(RAGGED, 4, F32), TileType(2, RAGGED, F32))
+    ),
+    *(
+        (
+            lambda each=each: Scatter(8, "add")(
+                stream(2, 3, value=INTEGER), stream(2, 3, value=each)
+            ),
+            f"Scatter updates by emit_2.0 [2, 3] of {each}: expected tiles of a static size",
+        )
+        for each in (TileType(RAGGED, 4, F32), TileType(2, RAGGED, F32))
+    ),
+    *(
+        (
+            lambda each=each: Union()(*[stream(2, 3, value=TupleType((INTEGER, each)))] * 2),
+            f"Union fills what is missing in emit_1.0 [2, 3] of (1x1 uint64, {each}): expected "
+            "tiles of a static size",
+        )
+        for each in (TileType(RAGGED, 4, F32), TileType(2, RAGGED, F32))
+    ),
+    *(
+        (
+            lambda kind=kind: kind()(stream(2, 3, value=INTEGER), stream(2, 3, 4, value=INTEGER)),
+            f"{kind.__name__} is given emit_1.0 [2, 3] of 1x1 uint64 and emit_2.0 [2, 3, 4] of "
+            "1x1 uint64: expected the same outer dimensions",
+        )
+        for kind in (Intersect, Union)
     ),
     (
         lambda: Reshape(2, outermost=True)(stream(2, 2)),
@@ -668,6 +704,23 @@ ACCEPTED: list[tuple[Callable[[], Stream], str]] = [
     ),
     (lambda: Parallelize(1, 1)(stream(4, 3))[0], "[4, 3] of 2x4 float32"),
     (lambda: Map(PadRows(2))(stream(2)), "[2] of 2x4 float32"),
+    (
+        lambda: Map(PadRows(2))(stream(2, value=TileType(RAGGED, 4, F32))),
+        "[2] of 2x4 float32",
+    ),
+    (
+        lambda: Map(LeadingCols(3))(stream(2, value=TileType(2, RAGGED, F32))),
+        "[2] of 2x3 float32",
+    ),
+    *(
+        (
+            lambda scores=scores, mask=mask: Map(MaskScores())(
+                *(stream(2, value=TileType(rows, 4, F32)) for rows in (scores, mask))
+            ),
+            f"[2] of {scores}x4 float32",
+        )
+        for scores, mask in ((RAGGED, 2), (2, RAGGED))
+    ),
     (LinearOffChipLoad(np.zeros((4, 4)), (4, 4)), "[1, 1, 1] of 4x4 bfloat16"),
     (LinearOffChipLoad(np.zeros((4, 4)), (2, 2), (2,), (1,), 2), "[1, 2] of 2x2 bfloat16"),
     (LinearOffChipLoad(np.zeros((4, 4)), (2, 2), (4,), (-1,), 3), "[1, 4] of 2x2 bfloat16"),
