@@ -9,10 +9,11 @@ from statistics import median_low
 
 import pytest
 
-from fabric import Trace
+from fabric import Program, Trace
 from fabric.analysis.trace.analysis.stalled import StalledUnit
 from fabric.messages.telling.wording import absent_line, families, spread, those
 from fabric.shell.cli import main
+from operators import Consumer, LinearOffChipLoad, Map, SiLU, Tensor
 from tests.fabric.trace.recording import program, record
 
 
@@ -20,6 +21,9 @@ from tests.fabric.trace.recording import program, record
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     """Return the trace of 8 experts, some of which get no tokens."""
     return record(program("moe static"), tmp_path_factory.mktemp("run"))[1]
+
+
+_PLACE = "SELECT line FROM units WHERE name = 'x_0_0'"
 
 
 def pattern(name: str) -> str:
@@ -148,6 +152,28 @@ def test_query(trace: Trace, name: str) -> None:
         else:
             assert row[at] == pytest.approx(most[row[0]], abs=0.06)
     assert len({row[0] for row in rows}) == len(rows) or name == "longest-waits"
+
+
+def test_titles_of_two_families(tmp_path: Path) -> None:
+    """Families whose names and places are alike are told apart in tables by numbers."""
+    with Program("alike") as program:
+        x = LinearOffChipLoad(Tensor((16, 16)), (16, 16))()
+        kinds = {(0, 0): Map, (1, 1): Map, (0, 1): Consumer, (1, 0): Consumer}
+        arguments = {Map: (SiLU(),), Consumer: ()}
+        for (row, column), kind in kinds.items():
+            made = kind(*arguments[kind], name=f"x_{row}_{column}")(x)  # type: ignore[operator]
+            if made is not None:
+                Consumer(name=f"end_{row}")(made)
+    _, trace = record(program, tmp_path)
+    rows = trace.rows("SELECT name, family FROM units WHERE name LIKE 'x_%' ORDER BY name")
+    title = f"x_0..1_0..1 (test_families.py:{trace.rows(_PLACE)[0][0]})"
+
+    assert [[name, family] for name, family in rows] == [
+        ["x_0_0", title],
+        ["x_0_1", f"{title} 3"],
+        ["x_1_0", f"{title} 3"],
+        ["x_1_1", title],
+    ]
 
 
 def test_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
