@@ -161,7 +161,7 @@ def test_titles_of_two_families(tmp_path: Path) -> None:
         kinds = {(0, 0): Map, (1, 1): Map, (0, 1): Consumer, (1, 0): Consumer}
         arguments = {Map: (SiLU(),), Consumer: ()}
         for (row, column), kind in kinds.items():
-            made = kind(*arguments[kind], name=f"x_{row}_{column}")(x)  # type: ignore[operator]
+            made = kind(*arguments[kind], name=f"x_{row}_{column}")(x)
             if made is not None:
                 Consumer(name=f"end_{row}")(made)
     _, trace = record(program, tmp_path)

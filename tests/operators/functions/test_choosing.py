@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fabric import Selector, SelectorType, ShapeError, Tile, TileType
+from fabric.graph.values.dims import symbol
 from operators.functions.choosing import SelectorOf, TopPlaces, largest_places
 
 INT64 = np.dtype(np.int64)
@@ -100,6 +101,7 @@ def test_more_than_there_are() -> None:
     """As many as there are columns, and no more."""
     step = TopPlaces((0,), INT64, 3)
     assert (7, 3) == step.shape((7, 3))
+    assert (7, 3) == step.shape((7, symbol("n")))
     with pytest.raises(ShapeError, match=r"^the 3 largest in rows of length 2: expected at most 2"):
         step.shape((7, 2))
 

@@ -289,6 +289,18 @@ ROWS: dict[str, tuple[Any, str, str]] = {
         "result 0 of Parts.apply is a list whose item 0 is Tile(1x16 float32): expected a tuple "
         "(part, level of the stop) ({at}), at cycle 20",
     ),
+    "parts with too much": (
+        FlatMap(Parts([(PART, 0, 1)])),
+        "apply",
+        "result 0 of Parts.apply is a list whose item 0 is (Tile(1x16 float32), 0, 1): expected a "
+        "tuple (part, level of the stop) ({at}), at cycle 20",
+    ),
+    "a stop that is text": (
+        FlatMap(Parts([(PART, "0")])),
+        "apply",
+        "result 0 of Parts.apply is a list whose item 0 is (Tile(1x16 float32), '0'): expected a "
+        "tuple (part, level of the stop) ({at}), at cycle 20",
+    ),
     "a part that is none": (
         FlatMap(Parts([(PART, 0), (None, 1)])),
         "apply",
