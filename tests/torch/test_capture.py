@@ -19,7 +19,7 @@ from torch import nn
 
 from fabric import ProgramError, simulate
 from operators.kernels.schedule import Schedule
-from operators.torch import from_torch
+from operators.torch import from_torch, unsupported_calls
 from operators.torch.call import Spec, UnsupportedError
 from operators.torch.capture import (
     array_of,
@@ -111,6 +111,32 @@ def test_outputs_of_all_kinds(function: Callable[[torch.Tensor], Any]) -> None:
     wanted = torch.utils._pytree.tree_leaves(module(X))
     found = report.outputs.values()
     assert [x.shape for x in found] == [tuple(x.shape) for x in wanted if x is not None]
+
+
+class Weighted(nn.Module):
+    """A sum of what is given by name."""
+
+    def forward(
+        self, x: torch.Tensor, *, other: torch.Tensor | None = None, often: int = 1
+    ) -> torch.Tensor:
+        """Add up."""
+        return x if other is None else torch.digamma(x) + other if often == 0 else x + often * other
+
+
+@pytest.mark.parametrize("often", [1, 3])
+def test_arguments_by_name(often: int) -> None:
+    """What is given by name is traced, read and compared like the others."""
+    named = {"other": X.flip(0), "often": often}
+    report = simulate(from_torch(Weighted(), (X,), named), mode="functional")
+    assert report.verified
+    assert np.allclose(report.outputs["output"], (X + often * X.flip(0)).numpy())
+
+
+def test_calls_of_arguments_by_name() -> None:
+    """A call that is made for what is given by name is listed."""
+    assert unsupported_calls(Weighted(), (X,)) == ()
+    (found,) = unsupported_calls(Weighted(), (X,), {"other": X, "often": 0})
+    assert found.call.startswith("aten.digamma")
 
 
 @given(st.data())

@@ -226,6 +226,15 @@ def test_the_command_lists_calls(tmp_path: Path) -> None:
             "def model(): return 1",
             "error: own.py: model() returns int: expected (module, args), where args is a tuple\n",
         ),
+        *(
+            (
+                ["own.py"],
+                f"def model(): return {returned}",
+                "error: own.py: model() returns tuple: expected (module, args), where args is a "
+                "tuple\n",
+            )
+            for returned in ("1, (), {}", "1, [2]")
+        ),
     ],
 )
 def test_the_command_is_wrongly_used(
