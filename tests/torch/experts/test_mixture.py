@@ -301,12 +301,26 @@ REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
         lambda m: m.play(ADD, m.zeros(TOKENS, WIDE), 0, m.tokens, m.out, alpha=2),
         "it adds rows of experts along or scaled: expected rows as they are",
     ),
+    (
+        lambda m: m.play(ADD, m.zeros(TOKENS * HITS, WIDE), 1, m.known(torch.arange(WIDE)), m.out),
+        "it adds rows of experts along or scaled: expected rows as they are",
+    ),
     (lambda m: m.play(ADD, m.some(TOKENS, WIDE), 0, m.tokens, m.out), OTHERS),
     (lambda m: m.play(ADD, m.known(torch.ones(TOKENS, WIDE)), 0, m.tokens, m.out), OTHERS),
     (lambda m: m.play(ADD, m.zeros(TOKENS * HITS, WIDE), 0, m.order, m.out), SUMS),
     (lambda m: m.play(ADD, m.zeros(TOKENS * HITS, WIDE), 0, m.numbers(), m.out), SUMS),
     (
         lambda m: m.play(PUT, m.zeros(TOKENS, WIDE), [m.tokens], m.out),
+        "it puts rows of experts by data: expected them added up",
+    ),
+    (
+        lambda m: m.play(
+            PUT,
+            m.zeros(TOKENS * HITS, WIDE),
+            [m.known(torch.arange(TOKENS * HITS)[:, None]), m.known(torch.arange(WIDE))],
+            m.out,
+            True,
+        ),
         "it puts rows of experts by data: expected them added up",
     ),
     (
@@ -355,6 +369,13 @@ REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
         INTEGERS,
     ),
     (lambda m: m.play("aten.index_select.default", m.some(4, 3), 1, m.sorted), INTEGERS),
+    (lambda m: m.play("aten.index.Tensor", m.some(4, 3), [None, m.sorted]), INTEGERS),
+    (
+        lambda m: m.play(
+            "aten.index.Tensor", m.play("aten.relu.default", m.some(EXPERTS, 3)), [m.sorted]
+        ),
+        f"it takes rows by {SORTED}: expected tokens, or what belongs to their experts",
+    ),
     (
         lambda m: m.play("aten.index.Tensor", m.some(TOKENS * HITS + 1, 3), [m.order]),
         f"it takes rows by integers that data decide ({ORDER}): expected tokens, or what belongs "
@@ -393,6 +414,10 @@ REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
     (
         lambda m: m.product(m.some(4, HIDDEN), m.weights, m.known(torch.tensor([1, 2, 3]))),
         "its groups end at rows [1, 2, 3]: expected ascending ends, 3 of them, the last one 4",
+    ),
+    (
+        lambda m: m.product(m.some(4, HIDDEN), m.weights, m.known(torch.tensor([2, 4]))),
+        "its groups end at rows [2, 4]: expected ascending ends, 3 of them, the last one 4",
     ),
     (
         lambda m: m.product(m.some(10, HIDDEN), m.weights, m.ends),
