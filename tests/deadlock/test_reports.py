@@ -792,6 +792,16 @@ class TestText:
             ("loop.connect(*streams)", ""),
             ("loop.connect(stream if streams else loop)", ""),
             ("assert loop.connect(stream) is None", ""),
+            # As long as a line may be, and longer.
+            *(
+                (
+                    f"loop.connect(named['{name}'])",
+                    f"loop.connect(Initial(True, keep_length=True)(named['{name}']))"
+                    if fits
+                    else "",
+                )
+                for name, fits in (("n" * 44, True), ("n" * 45, False))
+            ),
         ],
     )
     def test_statement(self, written: str, told: str, tmp_path: Path) -> None:
@@ -806,6 +816,7 @@ class TestText:
             "    stream = relay('relay', loop)",
             "    loops, streams, connect = [loop], [stream], loop.connect",
             "    closing = SimpleNamespace(close=connect)",
+            "    named = {'n' * count: stream for count in range(99)}",
             f"    {written}",
         )
         file = tmp_path / "loop.py"

@@ -185,13 +185,18 @@ def test_repeated_operators_are_told_once() -> None:
     assert [False, True] == [text.startswith("store_0..7 (x8): rows") for text in told(program)]
 
 
-@pytest.mark.parametrize(("rounds", "is_told"), [(200, False), (201, True)])
-def test_a_recurrence_round_by_round(rounds: int, is_told: bool) -> None:
-    """More than 200 units one behind the other could be one in a loop."""
+@pytest.mark.parametrize(
+    ("rounds", "beside", "is_told"), [(200, 0, False), (200, 1, False), (201, 0, True)]
+)
+def test_a_recurrence_round_by_round(rounds: int, beside: int, is_told: bool) -> None:
+    """More than 200 units one behind the other could be one in a loop, not others beside it."""
     with Program("p") as program:
-        stream = Flatten(0, 1)(load(2))
-        for _ in range(rounds):
-            stream = Map(SiLU())(stream)
+        first = stream = Flatten(0, 1)(load(2))
+        for number in range(beside + rounds):
+            made = Map(SiLU())(stream)
+            if number < beside:
+                LinearOffChipStore(f"x{number}")(made)
+            stream = first if number < beside else made
         LinearOffChipStore("y")(stream)
         # As many side by side are none.
         for number in range(201):

@@ -100,6 +100,16 @@ class TestAlike:
 
         check_alike({"two": two, "again": _loads(2)})
 
+    @pytest.mark.parametrize(
+        ("more", "told"), [(3, "consumer_4.0: exp"), (4, "consumer_4.0 and 1 m")]
+    )
+    def test_three_more(self, more: int, told: str) -> None:
+        """Three are named, and others counted."""
+        with pytest.raises(ConfigurationError) as caught:
+            check_alike({"one": _loads(1), "two": _loads(1 + more)})
+
+        assert f"two alone has consumer_2.0, consumer_3.0, {told}" in caught.value.message
+
 
 class TestHeldOut:
     """``held_out``."""

@@ -212,10 +212,19 @@ class TestRefused:
         with pytest.raises(ConfigurationError, match=r"meta\.json is damaged"):
             open_trace(trace.folder)
 
-    @pytest.mark.parametrize("channel", [999, 0])
-    def test_other_channels(self, tmp_path: Path, channel: int) -> None:
-        """A trace with other flows than the run's does not go as the run did."""
+    def test_the_first_link_that_there_is_not(self, tmp_path: Path) -> None:
+        """Links count from 0."""
         trace = record(without_memory(MESH), tmp_path)[1]
+        self.damage(trace, {"capacities": [4, 4], "flows": [{"links": [2], "channels": [0]}]})
+        with pytest.raises(ConfigurationError, match=r"meta\.json is damaged"):
+            open_trace(trace.folder)
+
+    @pytest.mark.parametrize("channel", [999, 0, None])
+    def test_other_channels(self, tmp_path: Path, channel: int | None) -> None:
+        """A trace with other flows than the run's, or one too many, does not go as the run did."""
+        trace = record(without_memory(MESH), tmp_path)[1]
+        if channel is None:
+            ((channel,),) = trace.rows("SELECT count(*) FROM channels")
         self.damage(trace, {"flows": [{"links": [0], "channels": [channel]}]})
         with pytest.raises(ConfigurationError, match="rows of its tables are missing"):
             open_trace(trace.folder).what_if()

@@ -252,6 +252,13 @@ class TestRefused:
             {**dict.fromkeys(trace.unit_names(), 2.0), **each}
         )
 
+    def test_no_work(self, bursty: Trace) -> None:
+        """What works for no time takes none."""
+        (name, *_) = (unit.name for unit in bursty.stalls().units if unit.busy_cycles)
+        found = bursty.what_if(work={name: 0})
+        assert found.cycles is not None
+        assert found.cycles <= bursty.cycles
+
     def test_names(self, bursty: Trace) -> None:
         """Names that are near are told, and numbers have to be in range."""
         for given, expected in (
