@@ -304,7 +304,8 @@ class _Learned:
         for shape, elements in channels:
             unknown = self.unknown(shape)
             symbols = [dim for dim in unknown if isinstance(dim, Symbol)]
-            if elements and len(unknown) > 1 and symbols == unknown:
+            # Where one is unknown, another one is 0: then there are no elements.
+            if elements and symbols == unknown:
                 chosen = next(filter(self._bound.get, symbols), symbols[0])
                 self.sizes[chosen] = self._bound.get(chosen) or 1
                 self.guessed.add(chosen)
