@@ -25,6 +25,7 @@ from operators import (
     Accum,
     Add,
     Bufferize,
+    CacheReadAddresses,
     CacheWriteAddress,
     EagerMerge,
     Exp,
@@ -744,6 +745,10 @@ ACCEPTED: list[tuple[Callable[[], Stream], str]] = [
     (
         lambda: Map(CacheWriteAddress(0))(stream(2, value=INTEGER), stream(2, value=INTEGER)),
         "[2] of 1x1 uint64",
+    ),
+    (
+        lambda: CacheReadAddresses(0)(stream(2, value=INTEGER), stream(2, value=INTEGER)),
+        "[2, D_cache_read_addresses_1~] of 1x1 uint64",
     ),
     (
         lambda: Map(MaskScores())(stream(2), stream(2, value=TileType(1, 4, F32))),

@@ -195,6 +195,11 @@ def rows(count: int = 4) -> Any:
     return loaded(count, 8, (1, 8), shape=(count,), strides=(1,))
 
 
+def ranked(rank: int) -> Any:
+    """Return a row in so many dimensions of 1, and one more."""
+    return Promote(0)(loaded(1, 8, (1, 8), shape=(1,) * (rank - 1), strides=(1,) * (rank - 1)))
+
+
 def tiles() -> Any:
     """Return tiles, [2, 3]."""
     return loaded(4, 24, (2, 8))
@@ -375,6 +380,14 @@ def test_what_sources_send() -> None:
             "for views of rank 7: expected at most 6",
         ),
         (
+            lambda: consumed(Zip()(rows(), rows(), rows())),
+            "1x8 bfloat16, 1x8 bfloat16, 1x8 bfloat16.: expected tuples of two tiles, or of two n",
+        ),
+        (
+            lambda: consumed(Initial(0.0)(ranked(7))),
+            "Initial has no hardware module of rank 7: expected at most 6",
+        ),
+        (
             lambda: Consumer()(Streamify(repeats=(1,) * 5)(Bufferize(2)(loaded(8, 24, (4, 8))))),
             "for readings of rank 7: expected at most 6",
         ),
@@ -394,6 +407,12 @@ def test_as_many_dimensions_as_there_are() -> None:
     )
 
     assert found["linear_off_chip_load_1"][1]["rank"] == again["streamify_1"][1]["rank"] == 6
+    assert units_of(lambda: consumed(Initial(0.0)(ranked(6))))["initial_1"][1]["rank"] == 6
+
+
+def test_as_many_ways_as_there_are() -> None:
+    """A selector has 128 bits."""
+    assert units_of(lambda: consumed(ways(127, width=128)))["selectors_1"][0] == "Source"
 
 
 def test_bits_of_a_token() -> None:

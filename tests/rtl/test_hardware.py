@@ -197,8 +197,10 @@ class TestRefused:
 
     def test_depth(self) -> None:
         """A channel with more slots than hardware has memory for."""
-        with pytest.raises(ProgramError, match=r"flatten_2.0 is 100,000 deep: expected at most"):
-            design(program("simplified_moe", "wires.toml"), depths={"flatten_2.0": 100_000})
+        with pytest.raises(ProgramError, match=r"flatten_2.0 is 65,537 deep: expected at most"):
+            design(program("simplified_moe", "wires.toml"), depths={"flatten_2.0": 65_537})
+        found = design(program("simplified_moe", "wires.toml"), depths={"flatten_2.0": 65_536})
+        assert 65_536 in {each.depth for each in found.netlist.channels}
 
     def test_channels(self) -> None:
         """Channels that wires are not."""
