@@ -127,6 +127,11 @@ def test_what_is_constant() -> None:
     assert [True] * len(constant) == list(map(is_constant, constant))
     assert not [name for name, seen in VIEWS.items() if is_constant(seen(_array()))]
     assert is_constant(np.frombuffer(memoryview(own.tobytes()), F32))
+    # Through this view of its memory somebody writes whatever the array says of itself later.
+    ours = _array()
+    seen = np.asarray(memoryview(ours))
+    seen.flags.writeable = ours.flags.writeable = False
+    assert not is_constant(seen)
 
 
 def test_who_owns_what_was_sent_is_told() -> None:

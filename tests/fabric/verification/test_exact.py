@@ -27,6 +27,7 @@ from fabric import (
 from fabric.extend import Ports
 from fabric.graph.hardware.description import TileDescription
 from fabric.graph.loading.program_file import load_program
+from fabric.runs.verify import noise_of
 from fabric.shell.cli import main
 from operators import (
     Add,
@@ -92,6 +93,26 @@ def test_what_types_cost(dtype: str, bits: int) -> None:
     ratio = 10 * np.log10(np.square(X * X).sum() / np.square(stored - X * X).sum())
     assert report.signal_to_noise_db["y"] == pytest.approx(ratio)
     assert 6 * bits - 5 < ratio < 6 * bits + 8
+
+
+@pytest.mark.parametrize(
+    ("exact", "declared", "decibels"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], None),
+        ([10.0, 0.0], [10.0, 1.0], 20.0),
+        ([0.0, 0.0], [0.0, 1.0], -np.inf),
+        ([np.nan, 3.0], [np.nan, 3.0], None),
+        ([np.inf, 3.0], [5.0, 3.0], -np.inf),
+        ([5.0, 3.0], [np.inf, 3.0], -np.inf),
+    ],
+)
+def test_how_far_below_errors_are(
+    exact: list[float], declared: list[float], decibels: float | None
+) -> None:
+    """By hand; of nothing, and where a number is lost, they are not below."""
+    outputs = np.array(exact), np.array(declared, np.float32)
+    assert noise_of({"y": outputs[0]}, {"y": outputs[1]}) == {"y": decibels}
+    assert noise_of({"y": outputs[0]}, {"y": outputs[1][:1]}) == {}
 
 
 def test_a_mistake_below_the_rounding_is_found() -> None:
