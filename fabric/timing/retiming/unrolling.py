@@ -434,6 +434,8 @@ class Unrolled:
         """Count what was sent, and measure it where that is asked for."""
         sent = np.flatnonzero((kind == e.SEND) | (kind == e.PUT))
         to = channel[sent]
+        if (to < 0).any():
+            raise ValueError("its templates are about ports that are not there")
         self.sent[:] += np.bincount(to, minlength=len(self.sent))
         self.codes.append((to, self._templates.code[rows[sent]]))
         for its, more in ((e.RESERVE, 1), (e.PUT, -1)):

@@ -343,6 +343,7 @@ _ABSENT: Final = "its templates are about ports that are not there"
 _STAGES: Final = "its stages are none of a run"
 _ROWS: Final = "rows of it are missing"
 _STUCK: Final = "what it says does not go on"
+_SAYS: Final = "what it says is none of a run"
 _BURSTS: Final = "bursts of it are missing"
 
 
@@ -354,6 +355,8 @@ _BURSTS: Final = "bursts of it are missing"
         ("ports.output", 0, 0, _ABSENT), ("ports.channel", 0, 31, _NONE),
         ("ports.channel", 0, 30, _STUCK), ("ports.channel", 0, -2, _NONE),
         ("ports.channel", 1, -1, _PORTS), ("ports.port", 0, 1, _PORTS),
+        ("ports.channel", 0, -1, _ABSENT), ("ports.channel", 61, -1, ""),
+        ("templates.kind", 22, 12, _SAYS), ("templates.kind", 36, 4, _SAYS),
         ("ports.port", 6, 0, _PORTS),
         ("templates.template", 0, -1, _NONE), ("templates.template", 0, 1, _TEMPLATES),
         ("templates.template", -1, 99, ""), ("templates.template", -1, 100, _TEMPLATES),
