@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +19,7 @@ from fabric.messages.telling.causes import Operation
 from fabric.messages.telling.place import Place
 from fabric.timing.engine.clock import VirtualClock
 from fabric.timing.engine.unit import Unit, Wait
-from fabric.timing.machine.runner import Runner
+from fabric.timing.machine.runner import Runner, unawaited
 from tests.deadlock.parts import Script, feedback, sink
 from tests.fabric.scripted import Stage, Ticks
 
@@ -245,3 +247,33 @@ def test_links_and_memory_take_turns(
     assert [*moving.told, *rests, clock.now] == told
     assert (clock.running, unit.wait is None) == ((1, True) if pending else (0, False))
     assert clock.spent is not pending
+
+
+async def _forgotten() -> None:
+    """Be dropped."""
+
+
+@pytest.mark.parametrize("takes_note", [True, False])
+def test_warnings_of_a_run(takes_note: bool) -> None:
+    """What nobody took note of is shown as ever: a user's own, and what other threads drop."""
+    dropped: list[str] = []
+
+    def tell(name: str) -> bool:
+        dropped.append(name)
+        return takes_note
+
+    def drop() -> None:
+        _forgotten()  # type: ignore[unused-coroutine]
+
+    said = "coroutine '_forgotten' was never awaited"
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        with unawaited(tell):
+            warnings.warn("mine", UserWarning, stacklevel=1)
+            drop()
+            other = threading.Thread(target=drop)
+            other.start()
+            other.join()
+
+    assert dropped == ["_forgotten"]
+    assert [str(each.message) for each in shown] == ["mine", *[said] * (1 if takes_note else 2)]
