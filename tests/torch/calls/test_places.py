@@ -441,6 +441,7 @@ NAMED: Final[list[tuple[Any, ...]]] = [
     ("aten.topk.default", torch.tensor(2.0), 1),
     *(("aten.argmax.default", CUBE, *more) for more in ((), (0,), (1, True), (-1,))),
     ("aten.argmin.default", CUBE, None, True),
+    ("aten.argmin.default", torch.tensor(2.0), 0),
     ("aten.max.dim", CUBE, -2),
     ("aten.min.dim", CUBE, 0, True),
     ("aten.max.dim", torch.tensor(2.0), 0),
