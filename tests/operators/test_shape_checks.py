@@ -58,6 +58,7 @@ from operators import (
     Selectors,
     ShiftedExp,
     SignalAllRead,
+    SplitRows,
     SplitTiles,
     Streamify,
     Sum,
@@ -639,6 +640,11 @@ ACCEPTED: list[tuple[Callable[[], Stream], str]] = [
     (
         lambda: FlatMap(SplitTiles(1, 2))(stream(2, 3, value=TileType(2, RAGGED, F32))),
         "[2, 6, D_split_tiles_1~] of 1x2 float32",
+    ),
+    # Where each tile has as many parts, the size that data decide is the same one.
+    (
+        lambda: FlatMap(SplitRows())(stream(2, 3, value=TileType(2, RAGGED, F32))),
+        "[2, 6] of 1xn~ float32",
     ),
     (
         lambda: EagerMerge(2)([stream(2, 3, RAGGED), stream(4, 3, OTHER)])[0],
