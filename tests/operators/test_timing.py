@@ -11,6 +11,8 @@ import pytest
 from fabric import (
     Program,
     Report,
+    Selector,
+    SelectorType,
     Stream,
     StreamType,
     Tile,
@@ -22,7 +24,11 @@ from operators import (
     Accum,
     Bufferize,
     Consumer,
+    Map,
+    Mul,
+    Partition,
     Promote,
+    Reassemble,
     Repeat,
     Reshape,
     Scan,
@@ -105,6 +111,22 @@ def test_operands_in_memory_are_loaded() -> None:
         Consumer()(Scan(Sum())(_emit([[block] * 2], 1, 2, value=LARGE)))
 
     assert _busy(_run(wire), "sum_1") == 32
+
+
+@pytest.mark.parametrize("operator", [Partition, Reassemble])
+def test_what_is_loaded_to_be_routed_is_loaded_once(operator: type[Operator]) -> None:
+    """Who routes tiles of a memory unit loads them; who adds them up behind does not, once more."""
+    block = Tile(16, 16, LARGE.dtype, in_memory=True)
+
+    def wire() -> None:
+        tiles = _emit([block] * 2, 2, value=LARGE)
+        chosen = _emit([Selector((0,), 1)] * 2, 2, value=SelectorType(1))
+        given = (tiles, chosen) if operator is Partition else ([tiles], chosen)
+        routed = (Partition(1) if operator is Partition else Reassemble())(*given)
+        (routed,) = routed if isinstance(routed, tuple) else (routed,)
+        Consumer()(Map(Mul())(routed, routed))
+
+    assert _busy(_run(wire), "mul_1") == 2 * 4
 
 
 def _seen(wire: Any) -> list[int]:
