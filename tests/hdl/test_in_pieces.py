@@ -36,6 +36,7 @@ from operators.pieces import in_pieces
 from tests.hdl.banks import BankedMemory
 from tests.hdl.design import IdealMemory, Memory, Sizes, swiglu
 from tests.hdl.test_design import COUNTED
+from tests.operators.true_types import Watched
 from tests.profiles import examples
 from tests.programs.loading import PROGRAMS
 from tests.programs.loading import program as loaded
@@ -50,6 +51,14 @@ def _built(hardware: str, sizes: Sizes, **more: Any) -> Program:
     names = ("batch", "hidden", "inter", "tile_batch", "tile_inter")
     given = dict(zip(names, astuple(sizes), strict=True))
     return in_pieces(loaded("swiglu", f"{hardware}.toml", **given, **more), 16, 16)
+
+
+def test_streams_carry_what_their_types_say() -> None:
+    """What more readers see of each stream, what frees sets among them."""
+    built = _built("hdl_ideal", Sizes(16, 32, 32, 16, 16))
+    watched = Watched(built)
+    assert simulate(built, mode="functional").status == "completed"
+    assert watched.sizes() == {}
 
 
 @pytest.mark.parametrize("memory", list(MEMORIES))
