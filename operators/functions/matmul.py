@@ -19,6 +19,7 @@ from fabric import Dim, ShapeError, Tile, TileType, dtype_named
 from fabric.extend import ValueType, block_format, holds_integers, kept_as, limits, row_bytes, same
 from operators.functions.arithmetic import (
     Array,
+    is_whole,
     largest,
     narrow,
     plus,
@@ -409,7 +410,7 @@ def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
     result: Array = left @ right
     if left.dtype == np.float64 and limits(a.dtype) is not None:
         result = result.astype(np.int64)
-    if len(left) < a.rows and not np.isfinite(result).all():
+    if len(left) < a.rows and not (is_whole(result) or np.isfinite(result).all()):
         # An infinity or a NaN of b is seen in every row, and makes a NaN of a row of zeros.
         assert a.data is not None
         result = wide(a.data) @ right

@@ -147,6 +147,13 @@ class TestIntegers:
 
         assert 3 * (2**30 + 1) ** 2 == found.item()
 
+    def test_beyond_64_bits(self) -> None:
+        """Sums that 64 bits may not have are Python's integers; rows of padding stay zeros."""
+        a = _tile([[2**40, 2**40], [0, 0]], np.int64, valid_rows=1, sent=True)
+        found = padded(product(a, _tile([[2**22], [2**22 - 1]], np.int64)), 2)
+
+        assert [[2**63 - 2**40], [0]] == found.tolist()
+
 
 class TestKept:
     def test_other_data_are_other_numbers(self) -> None:
