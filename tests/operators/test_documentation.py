@@ -272,7 +272,7 @@ class TestPrinted:
         assert entries[-1] is found("SUM", entries)
         entries.append(_made("AddAllUp", "F", "Of everything one."))
         with pytest.raises(ProgramError, match=r"did you mean AddAllUp\?$"):
-            found("allup", entries)
+            found("llu", entries)
 
     @pytest.mark.parametrize(
         ("width", "said"),
