@@ -128,7 +128,7 @@ def test_what_is_constant() -> None:
     assert not [name for name, seen in VIEWS.items() if is_constant(seen(_array()))]
     assert is_constant(np.frombuffer(memoryview(own.tobytes()), F32))
     # Through this view of its memory somebody writes whatever the array says of itself later.
-    ours = np.ones((2, 2), F32)
+    ours: Any = np.ones((2, 2), F32)
     seen = np.asarray(memoryview(ours))
     seen.flags.writeable = ours.flags.writeable = False
     assert not is_constant(seen)
