@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,18 +113,22 @@ def test_operands_in_memory_are_loaded() -> None:
     assert _busy(_run(wire), "sum_1") == 32
 
 
-@pytest.mark.parametrize("operator", [Partition, Reassemble])
-def test_what_is_loaded_to_be_routed_is_loaded_once(operator: type[Operator]) -> None:
-    """Who routes tiles of a memory unit loads them; who adds them up behind does not, once more."""
+@pytest.mark.parametrize(
+    "routed",
+    [
+        lambda tiles, chosen: Partition(1)(tiles, chosen)[0],
+        lambda tiles, chosen: Reassemble()([tiles], chosen),
+    ],
+    ids=["Partition", "Reassemble"],
+)
+def test_what_is_loaded_to_be_routed_is_loaded_once(routed: Callable[..., Stream]) -> None:
+    """Who routes tiles of a memory unit loads them; who multiplies them behind does not."""
     block = Tile(16, 16, LARGE.dtype, in_memory=True)
 
     def wire() -> None:
-        tiles = _emit([block] * 2, 2, value=LARGE)
         chosen = _emit([Selector((0,), 1)] * 2, 2, value=SelectorType(1))
-        given = (tiles, chosen) if operator is Partition else ([tiles], chosen)
-        routed = (Partition(1) if operator is Partition else Reassemble())(*given)
-        (routed,) = routed if isinstance(routed, tuple) else (routed,)
-        Consumer()(Map(Mul())(routed, routed))
+        tiles = routed(_emit([block] * 2, 2, value=LARGE), chosen)
+        Consumer()(Map(Mul())(tiles, tiles))
 
     assert _busy(_run(wire), "mul_1") == 2 * 4
 

@@ -152,7 +152,7 @@ def growable(state: RunState, loop: list[UnitState]) -> ChannelState | None:
     Source: T. Parks, Bounded Scheduling of Process Networks, 1995.
     """
     sending = [
-        _channel(wait_of(unit), state) for unit in loop if wait_of(unit).operation is Operation.SEND
+        _channel(wait, state) for wait in map(wait_of, loop) if wait.operation is Operation.SEND
     ]
     full = [channel for channel in sending if not is_lost(channel)]
     return min(full, key=lambda channel: channel.depth, default=None)

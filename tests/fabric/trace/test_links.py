@@ -200,6 +200,7 @@ class TestRefused:
         [
             {"capacities": [0]},
             {"capacities": []},
+            {"capacities": [4, 4], "flows": [{"links": [2], "channels": [0]}]},
             {"flows": [{"links": [], "channels": [0]}]},
             {"flows": [{"links": [0, 0], "channels": [0]}]},
             {"flows": [{"links": [0], "channels": [0]}, {"links": [0], "channels": [0]}]},
@@ -209,13 +210,6 @@ class TestRefused:
         """Links that no run has are no links."""
         trace = record(without_memory(MESH), tmp_path)[1]
         self.damage(trace, damage)
-        with pytest.raises(ConfigurationError, match=r"meta\.json is damaged"):
-            open_trace(trace.folder)
-
-    def test_the_first_link_that_there_is_not(self, tmp_path: Path) -> None:
-        """Links count from 0."""
-        trace = record(without_memory(MESH), tmp_path)[1]
-        self.damage(trace, {"capacities": [4, 4], "flows": [{"links": [2], "channels": [0]}]})
         with pytest.raises(ConfigurationError, match=r"meta\.json is damaged"):
             open_trace(trace.folder)
 
