@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 from dataclasses import replace
@@ -321,6 +322,37 @@ def small():
 """
 
 
+ANALYSES = """
+import numpy as np
+
+from fabric import Cost, Mesh, Program, lower_bounds, place, simulate, size
+from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
+
+with Program("nb", mode="functional") as program:
+    tiles = LinearOffChipLoad(np.ones((8, 16)), tile=(2, 16))()
+    LinearOffChipStore("y")(Map(SiLU())(tiles))
+report = simulate(program, trace="events")
+trace = report.trace()
+"""
+
+RESULTS_SHOWN = (
+    "program",
+    "report",
+    "trace",
+    "size(program)",
+    "lower_bounds(program)",
+    "place(program, Mesh(columns=2, rows=2))",
+    "Cost.of(report)",
+    "trace.summary()",
+    "trace.stalls()",
+    "trace.stalls().critical_path",
+    "trace.at(20)",
+    "trace.diff(trace)",
+    "trace.what_if(work={'silu_1': 2})",
+    "trace.query('SELECT name FROM units')",
+)
+
+
 class TestExecuted:
     def test_once(self) -> None:
         """Each thing is shown once, as HTML, inside of a kernel's loop and in several threads."""
@@ -345,6 +377,31 @@ class TestExecuted:
         assert "LinearOffChipLoad at In[1]:12" in shown[2][0]["data"]["text/html"]
         assert ["1"] == [each["data"]["text/plain"] for each in threads]
         assert told[0]["data"]["text/plain"].strip("\"'").startswith("In[7]:2: simulate: trace is")
+
+    def test_results_are_one_output_and_their_text_is_returned(self) -> None:
+        """Each analysis is one output as a cell's last line; str() returns what print() prints."""
+        every = ", ".join(RESULTS_SHOWN)
+        notebook = executed(
+            ANALYSES,
+            *RESULTS_SHOWN,
+            f"texts = [str(each) for each in ({every})]",
+            *(f"print({each})" for each in RESULTS_SHOWN),
+            "texts",
+        )
+        cells = [cell.outputs for cell in notebook.cells[1:]]
+        count = len(RESULTS_SHOWN)
+        shown, silent, printed = cells[:count], cells[count], cells[count + 1 : -1]
+
+        for output in shown:
+            assert ["execute_result"] == [each.output_type for each in output]
+            assert {"text/html", "text/plain"} <= output[0].data.keys()
+            assert " object at 0x" not in output[0].data["text/plain"]
+        assert silent == []
+        texts = ast.literal_eval(cells[-1][0].data["text/plain"])
+        # A kernel may pass on a long text in several pieces.
+        pieces = [["".join(each.text for each in output)] for output in printed]
+        assert pieces == [[f"{text}\n"] for text in texts]
+        assert not [text for text in texts if not text or " object at 0x" in text]
 
     def test_tour(self) -> None:
         """The tour shows what is stored in it."""

@@ -123,6 +123,11 @@ class StudySession:
         self._last: Iterator[int] | None = None
         self._held_out: Iterator[int] | None = None
 
+    def __repr__(self) -> str:
+        """Return the study's name and how many designs are known."""
+        known = f"{len(self.outcomes)} of {len(self.study.space)} designs known"
+        return f"StudySession({self.study.name!r}, {known})"
+
     @property
     def resumed(self) -> int:
         """How many designs were known before, or come from other processes, and are no proofs."""

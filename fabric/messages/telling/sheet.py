@@ -134,7 +134,7 @@ class ShownAsTables:
 
     @override
     def __repr__(self) -> str:
-        return shown(self, "text") or super().__repr__()
+        return shown(self, "text") or ""
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows of it: the same tables."""

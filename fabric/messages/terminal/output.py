@@ -131,6 +131,7 @@ def printed(
     console = Console(
         file=io.StringIO(),
         force_terminal=terminal and not plain,
+        force_jupyter=False,  # else rich displays the text as outputs of the notebook's cell
         width=columns or _columns(),
         highlight=False,
         markup=False,
