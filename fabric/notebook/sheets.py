@@ -102,6 +102,7 @@ def measures_sheet(found: Measures) -> Sheet:
         ("steps", found.steps),
         ("requests worked on, in the mean", _short(found.mean_running)),
         ("blocks of cache at most", found.most_blocks),
+        ("blocks of a replica's cache", found.num_blocks or "no limit"),
     )
     yield Title("In all", ", interrupted" if found.interrupted else "")
     yield Rows(("", ""), [row for row in known if row[1] is not None], right=frozenset({1}))

@@ -150,7 +150,7 @@ _PLACE_FIELDS: Final = (
 )
 
 
-_SERVE_FIELDS: Final = ("serving", "question", "status", "error", "designs")
+_SERVE_FIELDS: Final = ("serving", "question", "status", "error", "notes", "designs")
 
 
 def place_object(**known: object) -> dict[str, object]:

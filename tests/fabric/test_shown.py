@@ -113,7 +113,7 @@ def test_requests() -> None:
         time_to_first_token=times, time_per_token=nothing, latency=times,
         output_tokens_per_second=1.0, prompt_tokens_per_second=None, requests_per_second=0.125,
         goodput_per_second=None, kept=None, joules_per_token=None, preemptions=3, steps=44,
-        mean_running=1.75, most_blocks=9, interrupted=True,
+        mean_running=1.75, most_blocks=9, num_blocks=None, interrupted=True,
     )  # fmt: skip
     assert f"{found}\n" == REQUESTS
     assert "In all\n" in str(replace(found, interrupted=False))
@@ -156,16 +156,17 @@ a token
 all of a request    0.25     0.5    1  12.35  2,000
 
 In all, interrupted
-requests                         1,200
-completed                            7
-offered per second                 2.5
-duration, s                      3,000
-output tokens per second             1
-requests per second              0.125
-preemptions                          3
-steps                               44
-requests worked on, in the mean   1.75
-blocks of cache at most              9
+requests                            1,200
+completed                               7
+offered per second                    2.5
+duration, s                         3,000
+output tokens per second                1
+requests per second                 0.125
+preemptions                             3
+steps                                  44
+requests worked on, in the mean      1.75
+blocks of cache at most                 9
+blocks of a replica's cache      no limit
 """
 
 COSTS = """\

@@ -308,7 +308,7 @@ def test_refused(
     status, printed, errors = told(capsys, config(tmp_path, **replaced), "--json")
     found = json.loads(printed)
     assert status == 2
-    assert list(found) == ["serving", "question", "status", "error", "designs"]
+    assert list(found) == ["serving", "question", "status", "error", "notes", "designs"]
     assert found["status"] == "error"
     assert said in errors
     assert errors.startswith("fabric: ")

@@ -31,7 +31,7 @@ def some(*times: float) -> Requests:
 
 @pytest.mark.parametrize(
     ("trace", "requests", "first", "last_seconds"),
-    [("code", 8819, (4808, 10), 3435.948056), ("conv", 19366, (374, 44), 3501.721947)],
+    [("code", 8819, (4808, 10), 3435.948056), ("conv", 19366, (374, 44), 3501.721937)],
 )
 def test_azure_traces(
     trace: str, requests: int, first: tuple[int, int], last_seconds: float
@@ -41,7 +41,7 @@ def test_azure_traces(
     assert len(found) == requests
     assert (found.prompt_tokens[0], found.output_tokens[0]) == first
     assert found.arrival_seconds[0] == 0
-    assert found.arrival_seconds[-1] == pytest.approx(last_seconds, abs=1e-5)
+    assert found.arrival_seconds[-1] == pytest.approx(last_seconds, abs=1e-9)
 
 
 def test_digits_of_a_second(tmp_path: Path) -> None:
@@ -54,6 +54,28 @@ def test_digits_of_a_second(tmp_path: Path) -> None:
     found = read_requests(file).arrival_seconds
 
     assert found == pytest.approx([0, 0, 0.5, 1.0000001, 2], abs=5e-7)
+
+
+@pytest.mark.parametrize(
+    ("moments", "seconds"),
+    [
+        (
+            ("00:00:00.009930+00:00", "00:00:00.051930+00:00", "00:00:01+00:00"),
+            [0, 0.042, 0.99007],
+        ),
+        (("00:00:00+00:00", "01:00:01+01:00", "00:00:02Z", "00:00:03"), [0, 1, 2, 3]),
+        (("05:30:00.5+05:30", "00:00:00.512345678901Z"), [0, 0.012345678901]),
+    ],
+)
+def test_times_of_dates_are_exact_with_offsets_and_any_digits(
+    moments: tuple[str, ...], seconds: list[float], tmp_path: Path
+) -> None:
+    """Offsets are taken into account, and a time without one is UTC."""
+    file = tmp_path / "moments.csv"
+    rows = "".join(f"2024-05-10 {each},1,1\n" for each in moments)
+    file.write_text(f"TIMESTAMP,ContextTokens,GeneratedTokens\n{rows}")
+
+    assert read_requests(file).arrival_seconds == pytest.approx(seconds, rel=1e-15, abs=0)
 
 
 def test_nanoseconds() -> None:
@@ -93,6 +115,11 @@ def test_columns_in_any_order_and_others(tmp_path: Path) -> None:
             "TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,1\n",
             2,
             "line 2 has 'yesterday' as TIMESTAMP: expected a time",
+        ),
+        (
+            "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:01.2.3,1,1\n",
+            2,
+            "line 2 has '2024-05-10 00:00:01.2.3' as TIMESTAMP: expected a time",
         ),
     ],
 )

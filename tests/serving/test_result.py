@@ -103,6 +103,7 @@ def test_measures() -> None:
         steps=3,
         mean_running=(2 * 1 + 2 * 3 + 5 * 2) / 9,
         most_blocks=9,
+        num_blocks=None,
         interrupted=False,
     )
 
@@ -241,6 +242,7 @@ def test_sentences() -> None:
     )
     assert notes(both()) == [
         "Interrupted: 5 of 6 runs are whole; the same command goes on from there.",
+        "num_blocks is not set: the cache has no limit and never delays a request.",
         "fast: tables of <layers>.",
         "fast: 1,234 times what was asked was beyond the table, its edge was taken.",
         "fast: of 3 steps simulated as they were, the interpolated time was off by 10.0 % on the "
@@ -249,7 +251,9 @@ def test_sentences() -> None:
     alone = run("", None, 0.5)
     one = ServingResult(serving("", rates=()), (alone,), {"": ("as measured",)})
     assert answer(one) == "1,250 tokens/s."
-    assert notes(one) == ["as measured."]
+    limited = replace(one, serving=replace(one.serving, server=Server(num_blocks=9)))
+    assert notes(limited) == ["as measured."]
+    assert limited.as_json()["notes"] == []
     assert notes(replace(one, interrupted=True))[0] == (
         "Interrupted: 1 of 1 run is whole; the same command goes on from there."
     )
@@ -297,6 +301,7 @@ def test_printed_and_as_an_object(golden: Callable[[str, str], None]) -> None:
         "status": "interrupted",
         "error": None,
     }
+    assert found["notes"] == both().server_notes()
     fast, slow = found["designs"]
     assert (fast["design"], fast["knee_per_second"], len(fast["notes"])) == ("fast", 2, 3)
     assert [each["rate_per_second"] for each in slow["runs"]] == [1, 2, 4000]

@@ -7,9 +7,11 @@ import datetime as dt
 import gzip
 import io
 import math
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +29,8 @@ _PROMPTS: Final = ("prompt_tokens", "ContextTokens")
 _OUTPUTS: Final = ("output_tokens", "GeneratedTokens")
 _HEADER: Final = "arrival_seconds,prompt_tokens,output_tokens"
 _MOST_TOKENS: Final = 2**31 - 1
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_FRACTION: Final = re.compile(r"([T ][\d:]+)[.,](\d*)(?![.,\d])")
 _GZIP: Final = b"\x1f\x8b"
 
 
@@ -135,7 +139,7 @@ def read_requests(path: Path) -> Requests:
     file = str(path)
     rows = csv.reader(io.StringIO(_text(path), newline=""))
     columns = _columns(next(rows, []), file)
-    times: list[float] = []
+    times: list[float | Decimal] = []
     prompts: list[int] = []
     outputs: list[int] = []
     for row in rows:
@@ -145,8 +149,9 @@ def read_requests(path: Path) -> Requests:
         try:
             at, prompt, output = _request(row, columns, line)
             if times and at < times[-1]:
+                early = float(Decimal(times[-1]) - Decimal(at))
                 raise ConfigurationError(
-                    f"line {line} arrives {times[-1] - at:g} s before the line above it: "
+                    f"line {line} arrives {early:g} s before the line above it: "
                     "expected ascending times"
                 )
         except ConfigurationError as error:
@@ -156,9 +161,10 @@ def read_requests(path: Path) -> Requests:
         outputs.append(output)
     if not times:
         raise ConfigurationError("has no requests: expected a row for each", file=file)
-    arrivals = np.array(times, dtype=np.float64)
     if columns[3] == "TIMESTAMP":
-        arrivals -= arrivals[0]
+        # Exact until here: float64 resolves 0.2 microseconds in seconds since 1970.
+        times = [Decimal(each) - Decimal(times[0]) for each in times]
+    arrivals = np.array(times, dtype=np.float64)
     return Requests(arrivals, np.array(prompts, np.int64), np.array(outputs, np.int64))
 
 
@@ -201,27 +207,39 @@ def _columns(header: Sequence[str], file: str) -> tuple[int, int, int, str]:
 
 def _request(
     row: Sequence[str], columns: tuple[int, int, int, str], line: int
-) -> tuple[float, int, int]:
+) -> tuple[float | Decimal, int, int]:
     at, prompt, output, kind = columns
     if len(row) <= max(at, prompt, output):
         raise ConfigurationError(
             f"line {line} has {counted(len(row), 'column')}: expected as many as the header has"
         )
     found = _seconds(row[at], kind, line), _tokens(row[prompt], line), _tokens(row[output], line)
-    _check(f"line {line}", *found)
+    # A date may be before 1970.
+    _check(f"line {line}", 0 if isinstance(found[0], Decimal) else found[0], *found[1:])
     return found
 
 
-def _seconds(text: str, kind: str, line: int) -> float:
+def _seconds(text: str, kind: str, line: int) -> float | Decimal:
     try:
         if kind == "TIMESTAMP":
-            # Azure's have seven digits behind the point, Python takes six.
-            whole, point, part = text.strip().partition(".")
-            moment = dt.datetime.fromisoformat(whole).replace(tzinfo=dt.UTC)
-            return moment.timestamp() + float(f"0.{part or 0}" if point else 0)
+            return _seconds_since_1970(text.strip())
         return float(text) / (1e9 if kind == "arrival_ns" else 1)
     except ValueError:
         raise ConfigurationError(f"line {line} has {text!r} as {kind}: expected a time") from None
+
+
+def _seconds_since_1970(text: str) -> Decimal:
+    """Return the seconds of an ISO 8601 date and time; without an offset it is UTC.
+
+    Raises:
+        ValueError: it is not a date and time.
+    """
+    # datetime drops the seventh digit behind the point and all after it.
+    fraction = _FRACTION.search(text)
+    moment = dt.datetime.fromisoformat(_FRACTION.sub(r"\1", text, count=1))
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)) - _EPOCH
+    whole = Decimal(since // dt.timedelta(microseconds=1)).scaleb(-6)
+    return whole + Decimal(f"0.{fraction[2]}" if fraction else 0)
 
 
 def _tokens(text: str, line: int) -> int:

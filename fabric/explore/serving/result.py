@@ -156,6 +156,12 @@ class ServingResult(ShownAsTables):
             )
         return told
 
+    def server_notes(self) -> list[str]:
+        """Return sentences on the server of all designs."""
+        if self.serving.server.num_blocks is not None:
+            return []
+        return ["num_blocks is not set: the cache has no limit and never delays a request"]
+
     def as_json(self) -> JsonObject:
         """Return it as ``serve --json`` prints it."""
         return {
@@ -163,6 +169,7 @@ class ServingResult(ShownAsTables):
             "question": self.serving.question,
             "status": "interrupted" if self.interrupted else "completed",
             "error": None,
+            "notes": self.server_notes(),
             "designs": [
                 {
                     "design": design,
@@ -222,6 +229,7 @@ def notes(result: ServingResult) -> list[str]:
             f"Interrupted: {whole} of {counted(wanted, 'run')} {'is' if whole == 1 else 'are'} "
             "whole; the same command goes on from there."
         )
+    told += [f"{each}." for each in result.server_notes()]
     for design in result.serving.designs:
         of = f"{design}: " if design else ""
         told += [f"{of}{each}." for each in result.notes.get(design, ())]

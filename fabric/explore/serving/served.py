@@ -354,6 +354,7 @@ class Measures(ShownAsTables):
         steps: of all replicas; those that step together count once.
         mean_running: requests worked on, over the time that steps took.
         most_blocks: of cache, of the replicas that step together.
+        num_blocks: of the cache of each replica; None if it has no limit.
         interrupted: somebody stopped it.
     """
 
@@ -374,6 +375,7 @@ class Measures(ShownAsTables):
     steps: int
     mean_running: float | None
     most_blocks: int
+    num_blocks: int | None
     interrupted: bool
 
     def as_json(self) -> JsonObject:
@@ -419,6 +421,7 @@ def measured(served: Served, level: ServiceLevel | None = None) -> Measures:
         steps=sum(map(len, served.steps)),
         mean_running=worked / busy if busy else None,
         most_blocks=max((max(each.blocks, default=0) for each in served.steps), default=0),
+        num_blocks=served.server.num_blocks,
         interrupted=served.interrupted,
     )
 
