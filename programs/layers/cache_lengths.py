@@ -25,7 +25,7 @@ def draw_lengths(requests: int, seed: int) -> NDArray[np.int64]:
     return np.minimum(drawn, LONGEST_TOKENS).astype(np.int64)
 
 
-def read_lengths(file: Path, requests: int | None) -> NDArray[np.int64]:
+def read_lengths(file: Path | str, requests: int | None) -> NDArray[np.int64]:
     """Return the first ``requests`` lengths in ``file``, all where None.
 
     Raises:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import stat
+import struct
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -21,18 +24,25 @@ _MOST_BYTES: Final = 64_000_000
 _PACKED: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """Ways of packing of which numpy writes; of others it cannot be said how much comes out at once."""
 
+_DAMAGED: Final = (
+    *(EOFError, ValueError, OverflowError, SyntaxError, RuntimeError, KeyError, MemoryError),
+    *(struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+"""Errors of numpy and zipfile for damaged files."""
 
-def load(file: Path, who: str, expected: str, member: str | None = None) -> NDArray[Any]:
+
+def load(file: Path | str, who: str, expected: str, member: str | None = None) -> NDArray[Any]:
     """Return the array in ``file``, or ``member`` of the archive of arrays that it is.
 
     Raises:
         ConfigurationError: it cannot be read, is something else, is larger than 64 MB, or holds
             objects; ``who`` and ``expected`` go into the message.
     """
+    path = Path(file)
     try:
-        if not stat.S_ISREG(file.stat().st_mode):  # a pipe may never be written to
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe may never be written to
             raise _Refused("is no file")
-        with file.open("rb") as opened:
+        with path.open("rb") as opened:
             begins = opened.peek(6)
             if member is None and begins.startswith(b"PK"):
                 raise _Refused("holds several arrays")
@@ -52,7 +62,7 @@ def load(file: Path, who: str, expected: str, member: str | None = None) -> NDAr
         reason = f"cannot be read ({error.strerror or error})"
     except _Refused as error:
         reason = str(error)
-    except Exception:  # noqa: BLE001 - whatever numpy and zipfile come upon
+    except _DAMAGED:
         reason = "is no file of numbers"
     raise ConfigurationError(f"{who}: {reason}: expected {expected}")
 

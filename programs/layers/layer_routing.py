@@ -14,7 +14,7 @@ __all__ = ["layer_routing"]
 
 
 def layer_routing(
-    file: Path | None, size: Model, tokens: int, layer: int, seed: int
+    file: Path | str | None, size: Model, tokens: int, layer: int, seed: int
 ) -> NDArray[np.int64]:
     """Return the experts of each token in layer number ``layer``, [tokens, top_k].
 

@@ -27,7 +27,7 @@ def draw_routing(tokens: int, top_k: int, experts: int, seed: int) -> NDArray[np
 
 
 def read_routing(
-    file: Path, tokens: int, top_k: int, experts: int, first: int = 0
+    file: Path | str, tokens: int, top_k: int, experts: int, first: int = 0
 ) -> NDArray[np.int64]:
     """Return ``tokens`` rows of array ``data`` in ``file``, from row ``first`` on, [tokens, top_k].
 

@@ -30,7 +30,7 @@ def draw_pairs(pairs: int, longest: int, seed: int) -> list[tuple[Letters, Lette
     ]
 
 
-def read_pairs(file: Path) -> list[tuple[Letters, Letters]]:
+def read_pairs(file: Path | str) -> list[tuple[Letters, Letters]]:
     """Return the pairs in ``file``: one a line, with a comma between the two.
 
     Raises:
@@ -38,7 +38,7 @@ def read_pairs(file: Path) -> list[tuple[Letters, Letters]]:
     """
     who, expected = f"file of pairs {file}", "two words with a comma between them on every line"
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "is no text"
         raise ConfigurationError(

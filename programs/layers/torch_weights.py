@@ -23,7 +23,7 @@ def model_of(
     layers: range,
     dtype: str,
     *,
-    weights: Path | None,
+    weights: Path | str | None,
     seed: int | None,
 ) -> Any:
     """Return transformers' model of some layers, with embedding and head.
@@ -50,7 +50,7 @@ def model_of(
     if weights is not None:
         with no_init_weights():
             model = AutoModelForCausalLM.from_config(config, dtype=kind)
-        _load(model, weights, layers, kind)
+        _load(model, Path(weights), layers, kind)
     elif seed is None:
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config).to(kind)

@@ -76,7 +76,7 @@ VALUES: Final[dict[str, Any]] = {
     "exact": True,
     "depths": {"store.0": 3},
     "hops": {"store.0": Hop(3, 4)},
-    "placement": "placement.toml",
+    "placement": Path("placement.toml"),
     "on_deadlock": "grow",
     "livelock_cycles": 1234,
 }

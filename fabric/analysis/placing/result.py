@@ -109,7 +109,7 @@ class FloorPlan(ShownAsTables):
             "units": {name: list(site) for name, site in self.sites.items()},
         }
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path | str) -> None:
         """Write the file that says where each unit is.
 
         Raises:
@@ -127,7 +127,7 @@ class FloorPlan(ShownAsTables):
             ),
             "",
         ]
-        write_whole(path, "\n".join(lines))
+        write_whole(Path(path), "\n".join(lines))
 
 
 def _quoted(text: str) -> str:

@@ -18,7 +18,7 @@ from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described, described_section
 from fabric.graph.loading.program_file import called, executed
 from fabric.messages.telling.errors import ConfigurationError, FabricError, ProgramError
-from fabric.messages.telling.files import line_in, read_toml
+from fabric.messages.telling.files import hardware_file, line_in, read_toml
 from fabric.messages.telling.wording import found_text, one_of
 
 __all__ = ["RequestDescription", "Serving", "open_servings", "scheduler_of"]
@@ -38,7 +38,7 @@ _TEXTS: Final = ("question", "scheduler")
 
 _PATHS: Final = (
     *("file", "attention", "dense", "moe", "per_sequence"),
-    *("program", "hardware", "routing", "spread"),
+    *("program", "routing", "spread"),
 )
 """Keys that name files, beside the file that they stand in."""
 
@@ -280,6 +280,12 @@ def _section(
     for key in _PATHS:
         if isinstance(values.get(key), str):
             values[key] = path.parent / values[key]
+    if isinstance(values.get("hardware"), str):
+        try:
+            values["hardware"] = hardware_file(values["hardware"], path.parent)
+        except ConfigurationError as error:
+            line = line_in(str(path), *name.split("."), "hardware")
+            raise ConfigurationError(error.message, file=str(path), line=line) from None
     for key in (each.name for each in fields(section)):  # type: ignore[arg-type]
         if isinstance(values.get(key), list):
             values[key] = tuple(values[key])

@@ -124,7 +124,7 @@ class Requests:
         return Requests(times, self.prompt_tokens[drawn], self.output_tokens[drawn])
 
 
-def read_requests(path: Path) -> Requests:
+def read_requests(path: Path | str) -> Requests:
     """Read a table of requests.
 
     It is CSV, gzipped or not, whose header names a column of arrivals (``arrival_seconds``,
@@ -137,7 +137,7 @@ def read_requests(path: Path) -> Requests:
             comes before the one above it.
     """
     file = str(path)
-    rows = csv.reader(io.StringIO(_text(path), newline=""))
+    rows = csv.reader(io.StringIO(_text(Path(path)), newline=""))
     columns = _columns(next(rows, []), file)
     times: list[float | Decimal] = []
     prompts: list[int] = []

@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from fabric.explore.serving.measured_costs import Lookup
 from fabric.explore.serving.requests import Requests, read_requests
@@ -28,7 +31,7 @@ from fabric.graph.arguments.described import Described
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.hardware.file import load_hardware
 from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.files import beside
+from fabric.messages.telling.files import beside, hardware_file
 from fabric.messages.telling.wording import counted
 
 __all__ = ["FabricCost", "FabricDescription"]
@@ -78,6 +81,16 @@ class FabricDescription(Described):
     spread: Path | None = None
     exact_steps: Annotated[int, Bounds(0, 1000)] = 4
     seed: Annotated[int, Bounds(0, 2**31 - 1)] = 0
+
+    @override
+    def __post_init__(self) -> None:
+        """Check the fields, and find the hardware file by its name.
+
+        Raises:
+            ConfigurationError: a value does not fit its field, or the name is unknown.
+        """
+        super().__post_init__()
+        object.__setattr__(self, "hardware", hardware_file(self.hardware))
 
 
 class FabricCost:
@@ -286,9 +299,12 @@ def _with_clock(path: Path) -> Hardware:
 def _routing(path: Path) -> NDArray[np.int64]:
     """Return recorded experts of tokens, [tokens, top_k]."""
     try:
-        with np.load(path) as content:
+        content = np.load(path)
+        if not isinstance(content, np.lib.npyio.NpzFile):
+            raise ValueError("it holds a single array")
+        with content:
             data = content["data"]
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise ConfigurationError(
             f"cannot be read ({error}): expected an .npz file with an array data, [tokens, top_k]",
             file=str(path),

@@ -17,6 +17,7 @@ from fabric.explore.study.space import Scalar, Setting, Space
 from fabric.explore.study.written.words import setting_names
 from fabric.graph.arguments.described import Described, refuse
 from fabric.messages.telling.errors import ConfigurationError, FabricError
+from fabric.messages.telling.files import hardware_file
 from fabric.messages.telling.wording import counted
 from fabric.runs.options import Options
 
@@ -219,7 +220,8 @@ class Study(Options):
         space: what varies: parameters, hardware keys, depths and hops; over ``depths``, ``hops``.
         question: what it answers.
         fixed: parameters, hardware keys, depths and hops that do not vary.
-        hardware: the path of a hardware file; the paper's where None.
+        hardware: a hardware file, or the name of one that comes with the fabric; the paper's
+            if None.
         minimize: metrics; without any, every point runs.
         where: conditions on metrics, as in ``on_chip_requirement_bytes <= 2e6``.
         over: inputs that every design has to handle. A point is then a design that runs once with
@@ -265,6 +267,8 @@ class Study(Options):
         for name, why in self.without.items():
             if getattr(self, name) != getattr(Options, name):
                 refuse(f"{name} is given: {why}: expected none", ConfigurationError)
+        if self.hardware is not None:
+            object.__setattr__(self, "hardware", hardware_file(self.hardware))
         if not len(self.space):
             refuse("the study has no points: expected an axis with values", ConfigurationError)
         for name in self.minimize:

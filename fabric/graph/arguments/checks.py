@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import inspect
 import operator
+import os
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from typing_extensions import override
@@ -97,7 +99,7 @@ class Plain(Check):
             return value
         try:
             return self._convert(value)
-        except (TypeError, ValueError, OverflowError, AttributeError):
+        except (TypeError, ValueError, OverflowError):
             raise Unfit from None
 
 
@@ -286,6 +288,12 @@ def _text(value: object) -> str:
     return str(value)
 
 
+def _path(value: object) -> Path:
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        raise TypeError
+    return value if isinstance(value, Path) else Path(value)
+
+
 def _none(_value: object) -> None:
     raise TypeError
 
@@ -297,6 +305,7 @@ _PLAIN: Final[dict[object, Check]] = {
     float: Plain(float, "a number", "numbers", _number),
     bool: Plain(bool, "True or False", "truth values", _truth),
     str: Plain(str, "text", "texts", _text),
+    Path: Plain(Path, "a path", "paths", _path),
     type(None): _NONE,
     None: _NONE,
     Callable: Called(),

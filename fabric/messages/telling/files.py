@@ -206,17 +206,17 @@ def programs() -> Path:
     return installed if installed.is_dir() else _PACKAGE.parent / "programs"
 
 
-def hardware_file(named: Path | str) -> Path:
+def hardware_file(named: Path | str, folder: Path = Path()) -> Path:
     """Return the hardware file that is named: a path, or the name of one that comes with us.
 
-    A file of that name in the current folder goes first.
+    A file of that name in ``folder`` goes first.
 
     Raises:
         ConfigurationError: it is a name, without a folder or a suffix, of no such file.
     """
     path = Path(named)
-    if path.suffix or len(path.parts) != 1 or path.exists():
-        return path
+    if path.suffix or len(path.parts) != 1 or (folder / path).exists():
+        return folder / path
     files = {each.stem: each for each in sorted((programs() / "hardware").glob("*.toml"))}
     if path.name not in files:
         known = one_of(list(files), path.name)
