@@ -53,13 +53,16 @@ class Model:
     kernels: list[Kernel] = field(default_factory=list)
     outputs: dict[str, View] = field(default_factory=dict)
     loops: dict[int, Recurrence] = field(default_factory=dict)
-    _names: Counter[str] = field(default_factory=Counter)
+    _names: set[str] = field(default_factory=set)
 
     def name(self, wish: str) -> str:
-        """Return ``wish``, with a number where it is taken."""
-        self._names[wish] += 1
-        count = self._names[wish]
-        return wish if count == 1 else f"{wish}_{count}"
+        """Return ``wish``, with a number if it is taken."""
+        name, number = wish, 1
+        while name in self._names:
+            number += 1
+            name = f"{wish}_{number}"
+        self._names.add(name)
+        return name
 
     def edges(self) -> Iterator[Edge]:
         """Every reading of what a kernel gives, in the order of the readers."""
@@ -168,10 +171,13 @@ def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> W
     """
     wired = Wired()
     joints = _Joints(program, wired, frozenset(spilled))
+    names = {kernel.name for kernel in model.kernels}
     for kernel in model.kernels:
-        inputs = [joints.joined(kernel, index) for index in range(len(kernel.operands))]
+        with program.names.numbering(names):
+            inputs = [joints.joined(kernel, index) for index in range(len(kernel.operands))]
         first = len(program.nodes)
-        given = kernel.wire(inputs)
+        with program.names.numbering(names - {kernel.name}):
+            given = kernel.wire(inputs)
         wired.kernels[kernel] = range(first, len(program.nodes))
         kernel.tell(program, given)
         joints.streams.update(zip(kernel.results, given, strict=True))

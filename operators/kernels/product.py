@@ -165,10 +165,12 @@ class Product(Kernel):
             from operators.convert import Convert
 
             product = Convert(rows_first)(product.laid_out(nest.result))
+        tiles = nest.size // nest.cols
         product = Accum(RetileCol(), name=f"{self.name}_join")(
-            redimensioned(product, (1, *rows_first.trips))
+            redimensioned(product, (1, rows_first.count // tiles, tiles))
         )
-        return Map(LeadingCols(cols), name=f"{self.name}_cut")(product)
+        product = Map(LeadingCols(cols), name=f"{self.name}_cut")(product)
+        return redimensioned(product, (1, *nest.whole_rows(cols).trips))
 
 
 def _dealt(view: View, nest: Nest, axis: int) -> list[View]:

@@ -124,6 +124,7 @@ class _Lowering:
         self._done: Final[dict[Stream, _Grid]] = {}
         self._loads: Final[dict[Stream, int]] = {}
         self._at = 0
+        self._names: Final = {node.name for node in program.nodes}
         self._branches: Final[dict[Stream, list[_Grid]]] = {}
         self._readers = Counter(
             stream.resolve() for node in program.nodes for stream in node.inputs
@@ -197,9 +198,10 @@ class _Lowering:
         """
         node = self._program.nodes[self._at]
         name = f"{node.name}_{part}" if part else node.name
-        outputs = self._lowered.add(replace(operator, name=name), inputs, node.place)
+        with self._lowered.names.numbering(self._names - {name if not part else ""}):
+            outputs = self._lowered.add(replace(operator, name=name), inputs, node.place)
         for number in range(len(inputs)):
-            key = f"{name}.{number}"
+            key = f"{self._lowered.nodes[-1].name}.{number}"
             if number in direct:
                 self._lowered.depths[key] = direct[number]
             else:

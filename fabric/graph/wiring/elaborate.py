@@ -31,6 +31,7 @@ from fabric.graph.values.value import share
 from fabric.graph.wiring.costs import Costs, Rates, Work
 from fabric.graph.wiring.initial import in_front
 from fabric.graph.wiring.memory_map import MemoryMap, memory_map_of
+from fabric.graph.wiring.names import unused
 from fabric.graph.wiring.operator import Node, Operator, Wiring
 from fabric.graph.wiring.program import Program
 from fabric.graph.wiring.sites import Floor
@@ -112,9 +113,8 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
 
     Raises:
         ProgramError: the program is empty, reads a stream of another program, leaves a primary
-            output unread or a feedback unconnected, expects what nobody stores or reads, has the
-            name of an inferred Broadcast, deepens a channel that there is not, or binds a size that
-            it says to be another.
+            output unread or a feedback unconnected, expects what nobody stores or reads, deepens a
+            channel that there is not, or binds a size that it says to be another.
     """
     if not program.nodes:
         raise ProgramError(
@@ -128,6 +128,7 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
     nodes = [*_ordered(program), *fronts.values()]
     readers = _readers(program, nodes, fronts)
     edges: list[Edge] = []
+    names = {node.name for node in nodes}
     for node in tuple(nodes):
         _check_useful(node, readers)
         for port, stream in enumerate(node.outputs):
@@ -140,10 +141,9 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
                     line=node.place.line,
                 )
             if len(found) > 1:
-                broadcast = _broadcast(node, stream, len(found))
-                program.names.refuse_taken(
-                    f"the Broadcast inferred behind {node.name}", broadcast.name, node.place
-                )
+                name = unused(f"broadcast_{node.name}_{port}", names.__contains__)
+                broadcast = _broadcast(node, stream, len(found), name)
+                names.add(name)
                 nodes.append(broadcast)
                 edges.append(Edge(node, port, broadcast, 0))
                 edges += [
@@ -298,10 +298,8 @@ def _ordered(program: Program) -> list[Node]:
     return list(ordered)
 
 
-def _broadcast(node: Node, stream: Stream, readers: int) -> Node:
-    broadcast = Node(
-        Broadcast(readers), f"broadcast_{node.name}_{stream.port}", node.place, (stream,)
-    )
+def _broadcast(node: Node, stream: Stream, readers: int, name: str) -> Node:
+    broadcast = Node(Broadcast(readers), name, node.place, (stream,))
     broadcast.outputs = tuple(Stream(broadcast, port, stream.type) for port in range(readers))
     return broadcast
 

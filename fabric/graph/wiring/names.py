@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Final
 
@@ -14,7 +15,7 @@ from fabric.messages.telling.errors import ProgramError
 from fabric.messages.telling.place import Place, calling_place
 from fabric.messages.telling.wording import visible
 
-__all__ = ["Extra", "Names"]
+__all__ = ["Extra", "Names", "unused"]
 
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z](?:[a-z]|$))|(?<=[A-Z])(?=[A-Z][a-z])")
 """Where a word of a class's name begins; capitals in a row are one."""
@@ -25,6 +26,7 @@ class Names:
 
     def __init__(self) -> None:
         self._places: dict[str, Place] = {}
+        self._reserved: Collection[str] | None = None
         self._counts: defaultdict[str, int] = defaultdict(int)
         self._outputs: dict[str, tuple[str, object, object]] = {}
         self._stores: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -39,7 +41,9 @@ class Names:
         return tuple(self._stores.get(node_name, ()))
 
     def take(self, kind: str, name: str | None, place: Place, does: str) -> str:
-        """Return ``name``, or where None one made of ``does``, which nobody else has.
+        """Return the name of an operator: ``name``, or if None one made of ``does``.
+
+        While ``numbering`` is open, a name that is in use gets a number.
 
         Args:
             kind: the operator's class.
@@ -52,29 +56,35 @@ class Names:
         """
         if name is None:
             base = _base(does)
-            while name is None or name in self._places:
+            while name is None or self._is_taken(name):
                 self._counts[base] += 1
                 name = f"{base}_{self._counts[base]}"
         elif not name:
             raise _error(f"{kind} is named '': expected a name of at least one character", place)
         name = visible(name)
-        self.refuse_taken(kind, name, place)
-        self._places[name] = place
-        return name
-
-    def refuse_taken(self, kind: str, name: str, place: Place) -> None:
-        """Refuse a ``name`` that an operator has.
-
-        Raises:
-            ProgramError: one has.
-        """
-        if name in self._places:
+        if self._reserved is not None:
+            name = unused(name, self._is_taken)
+        elif name in self._places:
             first = self._places[name]
             raise _error(
                 f"{kind} is named {name!r}, as the operator at {first} is: "
                 "expected a name not in use yet",
                 place,
             )
+        self._places[name] = place
+        return name
+
+    @contextmanager
+    def numbering(self, reserved: Collection[str]) -> Iterator[None]:
+        """Number operators' names that are in use or ``reserved``, instead of refusing them."""
+        self._reserved = reserved
+        try:
+            yield
+        finally:
+            self._reserved = None
+
+    def _is_taken(self, name: str) -> bool:
+        return name in self._places or name in (self._reserved or ())
 
     def store(self, node_name: str, output: str, tensor: object, tiles: object) -> None:
         """Let the operator ``node_name`` store ``output``.
@@ -128,6 +138,15 @@ class Extra(dict[str, Callable[[], object]]):
     def place(self, name: str) -> Place:
         """Return where ``name`` was given."""
         return self._places[name]
+
+
+def unused(name: str, is_taken: Callable[[str], bool]) -> str:
+    """Return ``name``, or ``name_2``, ``name_3`` and so on if it is taken."""
+    free, number = name, 1
+    while is_taken(free):
+        number += 1
+        free = f"{name}_{number}"
+    return free
 
 
 @lru_cache

@@ -30,7 +30,7 @@ from fabric.graph.values.expression import Expression, Symbol
 from fabric.graph.wiring.collector import only_young_garbage
 from fabric.graph.wiring.expectation import Expectation, Tolerance, expectations
 from fabric.graph.wiring.mistakes import failed_in, no_stream, outputs_of
-from fabric.graph.wiring.names import Extra, Names
+from fabric.graph.wiring.names import Extra, Names, unused
 from fabric.graph.wiring.operator import (
     ComputeOperator,
     Node,
@@ -473,11 +473,7 @@ class Program:
         """See ``Wiring.symbol``."""
         if shared_by and shared_by in self._shared:
             return self._shared[shared_by]
-        unique = name
-        number = 1
-        while unique in self._symbol_names:
-            number += 1
-            unique = f"{name}_{number}"
+        unique = unused(name, self._symbol_names.__contains__)
         self._symbol_names.add(unique)
         result = symbol(unique, ragged=ragged)
         self._symbols.add(result)
