@@ -185,7 +185,7 @@ def test_keywords() -> None:
     _Keywords.__doc__ = (_Keywords.__doc__ or "") % words
 
     @taking(_Keywords, {"third": "nothing has it"})
-    def told(about: int, taken: _Keywords) -> tuple[int, int, int]:  # noqa: D417 - added
+    def told(about: int, taken: _Keywords) -> tuple[int, int, int]:
         """Tell.
 
         Args:
