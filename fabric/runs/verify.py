@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from fabric.graph.values.block_scaled import BLOCK, block_format, numbers_of
+from fabric.graph.values.conversion import array_of
 from fabric.graph.values.fit import unit_of
 from fabric.graph.values.stream_type import TileType
 from fabric.graph.values.value import Element, dtype_name
@@ -447,7 +448,7 @@ def _plain(number: np.generic | np.ndarray) -> Number:
 def _real(what: str, given: object, place: Place) -> Array:
     """Return ``given`` as an array of real numbers."""
     try:
-        array = np.asarray(given)
+        array = array_of(given)
         if block_format(array.dtype) is not None:
             return numbers_of(array)
     except BaseException as error:
