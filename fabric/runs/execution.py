@@ -94,6 +94,7 @@ class Execution:
         self.wall_seconds = 0.0
         self.on_chip_bytes: tuple[int, ...] = ()
         self._interrupts = Interrupts()
+        self.signal: int | None = None
         self._start_recorder: Callable[[], None] = lambda: None
         self._ends_told: set[int] = set()
         self._waits_told: set[tuple[int, ...]] = set()
@@ -146,11 +147,6 @@ class Execution:
         memory = self.machine.off_chip
         return 0 if memory is None else memory.served(self.machine.units[unit])
 
-    @property
-    def signal(self) -> int:
-        """What interrupted the run, where something did."""
-        return self._interrupts.number
-
     def conclude_trace(
         self,
         status: Ending,
@@ -184,7 +180,10 @@ class Execution:
             ending = "error"
         self.counters = counters.unit_counters(self.state)
         self._tell_ends(self.state, self.counters)
-        return "interrupted" if interrupts.seen else ending
+        if not interrupts.seen:
+            return ending
+        self.signal = interrupts.number
+        return "interrupted"
 
     def _run(self) -> Ending:
         ending = self._run_once()

@@ -8,13 +8,14 @@ from typing import Literal
 
 from fabric.analysis.deadlock.cause import channels_of, find_stuck
 from fabric.analysis.deadlock.describe import cured, describe_deadlock, explain_livelock
-from fabric.analysis.deadlock.document import NOT_ENDED, NOT_SOUGHT, DeadlockReport
+from fabric.analysis.deadlock.document import INTERRUPTED, NOT_ENDED, NOT_SOUGHT, DeadlockReport
 from fabric.analysis.deadlock.livelock import Circling, Livelock
 from fabric.analysis.deadlock.picture import write_files
 from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.runs.story import tell_blocked, tell_deadlock
+from fabric.timing.machine.terminations import ending_signal
 from fabric.timing.state.run_state import UNTOLD, expected_of
 
 __all__ = ["explain", "grown_settings"]
@@ -77,5 +78,7 @@ def explain(
                 effort=EFFORT_ELEMENTS if settings.on_deadlock == "report" else None,
                 takes_channel_depth="channel_depth" in (settings.parameters or {}),
             )
+            if report.remedy.why_not == INTERRUPTED:
+                run.signal = ending_signal()
     tell_deadlock(run.log, report, status, None if status == "livelock" else state.cycles)
     return report

@@ -143,7 +143,7 @@ class Report:
         failure: what made the run fail; ``error`` is the same as plain data.
         warnings: sentences about a run that completed nevertheless.
         unwritten: sentences about the parts of its log and trace that could not be written.
-        signal: the signal that interrupted the run, or None.
+        signal: the signal that interrupted the run, or the search for a deadlock's remedy; or None.
         traced_in: the folder that ``trace()`` opens; None if the run was not traced.
     """
 
@@ -248,6 +248,8 @@ class Report:
     @property
     def exit_status(self) -> int:
         """What the command line exits with."""
+        if self.signal is not None:
+            return ExitStatus.interrupted(self.signal)
         match self.status:
             case "completed":
                 if self.verified is False:
@@ -256,7 +258,7 @@ class Report:
             case "deadlock" | "livelock":
                 return ExitStatus.DEADLOCK
             case "interrupted":
-                return ExitStatus.interrupted(self.signal or SIGINT)
+                return ExitStatus.interrupted(SIGINT)
             case "error":
                 return ExitStatus.WRONG
 

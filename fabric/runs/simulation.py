@@ -290,7 +290,7 @@ def _interrupted(
     """Return how both runs ended, and the signal that interrupted one of them, if one did."""
     if declared is not None and declared.status == "interrupted":
         return "interrupted", declared.run.signal
-    return status, run.signal if status == "interrupted" else None
+    return status, run.signal
 
 
 @dataclass(frozen=True)

@@ -141,24 +141,15 @@ def _main(arguments: Sequence[str] | None) -> int:
         error.show()
         return _fail(given, known, ExitStatus.USAGE, error.format_message(), say=False)
     except BaseException as error:  # noqa: BLE001 - the last place that can still print the object
-        if _is_interrupt(error, ended):
+        cause = error.__cause__ if isinstance(error, click.exceptions.Abort) else None
+        error = cause or error
+        if isinstance(error, KeyboardInterrupt | click.exceptions.Abort):
             number = error.number if isinstance(error, Interrupted) else ended.number
             return _interrupted(given, known, number)
         if isinstance(error, SystemExit) and raising_place(error) is None:
             return 1  # so click ends where nobody reads what it prints
-        cause = error.__cause__ if isinstance(error, click.exceptions.Abort) else None
-        return _fail_with(cause or error, given, known)
+        return _fail_with(error, given, known)
     return status or 0
-
-
-def _is_interrupt(error: BaseException, ended: Terminations) -> bool:
-    """Whether ``error`` is what click and DuckDB make of a signal, or no library has touched."""
-    if isinstance(error, click.exceptions.Abort):
-        # Click takes every EOFError for the end of what somebody types.
-        return not isinstance(error.__cause__, EOFError)
-    if isinstance(error, RuntimeError):
-        return ended.came and str(error) == "Query interrupted"
-    return isinstance(error, KeyboardInterrupt)
 
 
 def _interrupted(arguments: list[str], known: dict[str, object], number: int) -> int:

@@ -278,7 +278,7 @@ class TestGrow:
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_interrupted(self, number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Ctrl-C while depths are tried ends the search; the deadlock is reported all the same."""
+        """Ctrl-C while depths are tried ends the search; both are reported."""
         run, step, steps = Trial.run, parts._step, iter(range(_STEPS_LATER, -1, -1))
         tried = []
 
@@ -294,8 +294,10 @@ class TestGrow:
         monkeypatch.setattr(Trial, "run", try_it)
         monkeypatch.setattr(parts, "_step", go_on)
         with Terminations().handled():
-            found = stuck("pack_rows").deadlock
+            report = stuck("pack_rows")
+        found = report.deadlock
         assert found is not None
+        assert (number, 128 + number) == (report.signal, report.exit_status)
 
         expected = "the search for a remedy was interrupted"
         assert (1, "FAB-D001", [], expected) == (

@@ -17,6 +17,7 @@ import pytest
 
 from fabric import Program, Report, simulate
 from fabric.messages.telling.place import is_installed
+from fabric.shell.cli import main
 from fabric.timing.machine.terminations import Terminations, uninterrupted
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.fabric.small_program import build
@@ -175,3 +176,36 @@ def test_what_is_installed() -> None:
     for kind in ("stdlib", "purelib", "platlib", "scripts"):
         assert is_installed(f"{sysconfig.get_path(kind)}/some/file.py")
     assert not is_installed(str(_ROOT / "programs" / "moe.py"))
+
+
+_SIGNALLED = """\
+import signal
+
+import numpy as np
+
+from fabric import Program
+from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
+
+
+class Raises(SiLU):
+    def apply(self, *tiles):
+        signal.raise_signal({number})
+        return super().apply(*tiles)
+
+
+def build(seed: int = 0) -> Program:
+    with Program("program", mode="functional") as program:
+        loaded = LinearOffChipLoad(np.ones((8, 8)), tile=(4, 4))()
+        LinearOffChipStore("out")(Map(Raises())(loaded))
+    return program
+"""
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
+@pytest.mark.parametrize("command", [("run",), ("size",), ("size", "--over", "seed=0,1")])
+def test_signal_during_a_run_ends_the_command_with_its_status(
+    command: tuple[str, ...], number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("program.py").write_text(_SIGNALLED.format(number=int(number)), encoding="utf-8")
+    assert 128 + number == main([command[0], "program.py", *command[1:]])

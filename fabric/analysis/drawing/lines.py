@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 from rich.cells import cell_len
 
 from fabric.messages.telling.causes import STUCK, Cause
+from fabric.timing.machine.signal_shield import shielded
 
 __all__ = [
     "BOX",
@@ -150,7 +151,7 @@ def _laid_out(
     boxes: Iterable[Size], lines: Iterable[tuple[int, int]]
 ) -> tuple[Size, list[Point], list[Curve]]:
     """Return the size of the drawing, the centres of the boxes and the curves of the lines."""
-    drawing = json.loads(_graphviz(boxes, lines))
+    drawing = json.loads(shielded(lambda: _graphviz(boxes, lines)))
     # The paper, from (0, 0).
     width, height = map(max, zip(*_points(drawing, "P"), strict=True))
 

@@ -23,6 +23,7 @@ from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.files import output_file
 from fabric.messages.telling.users_code import users_code
 from fabric.messages.telling.wording import one_of
+from fabric.timing.machine.signal_shield import shielded
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.timeline import Timelines
@@ -69,11 +70,15 @@ def _csv(trace: Trace, output: Path) -> int:
         plain(output) as file,
         system_errors(),
     ):
-        database.register("transfers", transfers)
-        database.execute(
-            f"COPY transfers TO {literal(file)} "
-            "(FORMAT csv, HEADER, COMPRESSION none, USE_TMP_FILE false)"
-        )
+
+        def copy() -> None:
+            database.register("transfers", transfers)
+            database.execute(
+                f"COPY transfers TO {literal(file)} "
+                "(FORMAT csv, HEADER, COMPRESSION none, USE_TMP_FILE false)"
+            )
+
+        shielded(copy, database.interrupt)
     return len(transfers)
 
 

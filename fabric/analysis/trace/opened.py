@@ -302,7 +302,8 @@ def _tell_all(trace: RecordedRun, tell: Callable[[str, dict[str, object]], None]
 
 def _events(trace: RecordedRun, event: str) -> Iterator[tuple[tuple[int, str], dict[str, object]]]:
     names = EVENTS[event]
-    cursor = trace.cursor().execute(_SELECTS[event])
-    while rows := cursor.fetchmany(_CHUNK):
+    cursor = trace.cursor()
+    cursor.execute(_SELECTS[event])
+    while rows := cursor.call(lambda connection: connection.fetchmany(_CHUNK)):
         for row in rows:
             yield (row[0], event), dict(zip(names, row, strict=True))

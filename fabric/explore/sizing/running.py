@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from signal import SIGINT
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from fabric.analysis.deadlock.document import DeadlockReport
@@ -176,7 +177,7 @@ def _completed(
     run = Execution(plan.program, settings, plan, repeats)
     ending = run.execute()
     if ending == "interrupted":
-        raise Interrupted(run.signal)
+        raise Interrupted(run.signal or SIGINT)
     failure = run.machine.failures.first
     if failure is not None:
         raise failure

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from signal import SIGINT
 from types import ModuleType
 from typing import Final
 
@@ -25,7 +26,7 @@ from fabric.graph.loading.program_file import Loaded, executed, executes_still, 
 from fabric.messages.telling.errors import ConfigurationError, FabricError
 from fabric.messages.telling.files import open_given
 from fabric.messages.telling.plain import JsonObject, plain
-from fabric.messages.telling.users_code import users_values
+from fabric.messages.telling.users_code import Interrupted, users_values
 from fabric.runs.options import Options, Settings
 from fabric.runs.report import Report
 from fabric.runs.simulation import simulated
@@ -258,7 +259,7 @@ def outcome_of(job: Job) -> Outcome:
             executed=_files(job.program),
         )
     if report.status == "interrupted":
-        raise KeyboardInterrupt
+        raise Interrupted(report.signal or SIGINT)
     status: Status = "wrong" if report.verified is False else report.status
     return Outcome(
         index=point.index,

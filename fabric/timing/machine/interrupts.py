@@ -17,7 +17,13 @@ import trio
 
 from fabric.messages.telling.place import deepest_place
 from fabric.messages.telling.users_code import Handler, Interrupted
-from fabric.timing.machine.terminations import SIGNALS, free_ones, handling, terminations
+from fabric.timing.machine.terminations import (
+    SIGNALS,
+    Terminations,
+    free_ones,
+    handling,
+    terminations,
+)
 
 __all__ = ["Interrupts"]
 
@@ -44,6 +50,7 @@ class Interrupts(Handler):
         self.seen = False
         self.number: int = signal.SIGINT
         self._alarms = 0
+        self._command = Terminations()
         self._end: Callable[[], object] | None = None
 
     def ends(self, cancel: Callable[[], object], abandon: Callable[[], object]) -> None:
@@ -96,13 +103,13 @@ class Interrupts(Handler):
         if not taken:
             yield
             return
-        before = terminations()
+        self._command = command = terminations()
         with handling((signal.SIGALRM,), self._late), handling(taken, self._interrupt):
             try:
-                if before.waits:
+                if command.waits:
                     # It came while something was imported: its alarm is not for the run.
-                    before.waits = False
-                    signal.raise_signal(before.number)
+                    command.waits = False
+                    signal.raise_signal(command.number)
                 yield
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
@@ -111,7 +118,7 @@ class Interrupts(Handler):
         if self.seen:
             raise Interrupted(self.number)
         self.seen = True
-        self.number = number
+        self.number = self._command.number = number
         if self._end is not None:
             self._end()
         signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)

@@ -39,13 +39,11 @@ class Terminations(Handler):
 
     Attributes:
         number: of the signal that came, SIGINT's where none did.
-        came: one did.
-        waits: it did, and is raised in a moment.
+        waits: one came, and is raised in a moment.
     """
 
     def __init__(self) -> None:
         self.number: int = signal.SIGINT
-        self.came = False
         self.waits = False
 
     @contextlib.contextmanager
@@ -73,7 +71,6 @@ class Terminations(Handler):
         """Raise Interrupted where the main thread is, or once it has imported what it imports."""
         if number != signal.SIGALRM:
             self.number = number
-            self.came = True
         if _imports(frame):
             self._wait()
         else:

@@ -24,7 +24,7 @@ from fabric.timing.engine.observer import ELSEWHERE
 from fabric.timing.log.log_rows import BURST, IDLE, LINKS, NUMBERED, RESERVE
 
 if TYPE_CHECKING:
-    import duckdb
+    from fabric.analysis.trace.reading.connection import Connection
 
 __all__ = [
     "CHANNELS",
@@ -236,9 +236,9 @@ UPDATE {table} SET family = given.family FROM given WHERE {table}.{number} = giv
 """
 
 
-def add_families(database: duckdb.DuckDBPyConnection) -> None:
+def add_families(database: Connection) -> None:
     """Add the column to ``units`` and ``channels``: the title, with its place if others have it."""
-    rows = database.sql("SELECT name, operator, file, line FROM units ORDER BY unit").fetchall()
+    rows = database.rows("SELECT name, operator, file, line FROM units ORDER BY unit")
     places = [Place(file, line) for _, _, file, line in rows]
     operators = [operator for _, operator, _, _ in rows]
     units = _titles(
@@ -247,7 +247,7 @@ def add_families(database: duckdb.DuckDBPyConnection) -> None:
         lambda unit: places[unit].brief,
     )
     _set(database, "units", "unit", units)
-    rows = database.sql("SELECT name, producer, consumer FROM channels ORDER BY channel").fetchall()
+    rows = database.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
     ends = [(units[producer], units[consumer]) for _, producer, consumer in rows]
     wired = [
         f"{places[producer].brief} to {places[consumer].brief}" for _, producer, consumer in rows
@@ -279,10 +279,8 @@ def _titles(
     return titles
 
 
-def _set(
-    database: duckdb.DuckDBPyConnection, table: str, number: str, titles: Sequence[str]
-) -> None:
+def _set(database: Connection, table: str, number: str, titles: Sequence[str]) -> None:
     rows = {"number": np.arange(len(titles)), "family": np.array(titles, np.object_)}
     database.register("given", rows)
     database.execute(_SET.format(table=table, number=number))
-    database.unregister("given")
+    database.call(lambda connection: connection.unregister("given"))

@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 
 from fabric.analysis.trace.reading import query_tables
+from fabric.analysis.trace.reading.connection import Connection
 from fabric.analysis.trace.reading.integrity import (
     FORMS,
     is_number,
@@ -123,7 +124,7 @@ class RecordedRun:
         )
         self.explained: Final = self._text(self.folder.parent / "deadlock.json")
         self._log: Logged | None = None
-        self._database = duckdb.connect(config={"python_enable_replacements": False})
+        self._database = Connection()
         off_chip = self.meta["off_chip"]
         self._database.execute(f"SET VARIABLE request_bytes = {off_chip['request_bytes']}")
         peak = float(off_chip["peak_bytes_per_cycle"])
@@ -163,7 +164,7 @@ class RecordedRun:
         start, end_cycle = (0, self.cycles) if window is None else (window[0], window[1] + 1)
         self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(end_cycle, self.cycles))
 
-    def cursor(self) -> duckdb.DuckDBPyConnection:
+    def cursor(self) -> Connection:
         """Return a connection of its own, which can be used beside others and only reads.
 
         Raises:
@@ -182,11 +183,11 @@ class RecordedRun:
 
     def rows(self, query: str, **parameters: int | list[int]) -> list[tuple[Any, ...]]:
         """Return the rows of a query; ``$name`` in it is the parameter called so."""
-        return self.cursor().execute(query, parameters or None).fetchall()
+        return self.cursor().rows(query, parameters or None)
 
     def numpy(self, query: str, **parameters: int) -> dict[str, np.ndarray]:
         """Return the columns of a query as numpy arrays; ``$name`` is a parameter here, too."""
-        return self.cursor().execute(query, parameters or None).fetchnumpy()
+        return self.cursor().numpy(query, parameters or None)
 
     def table(self, rows: str, columns: Sequence[str]) -> Counters:
         """Return ``columns`` of integers of ``rows``, a table's name or more of SQL."""
@@ -397,11 +398,9 @@ class RecordedRun:
         files["ports"] = [self.folder / f"ports{SUFFIX}"]
         files["stages"] = [self.folder / last.replace("states", "stages")]
         tables = {name: self._joined(name, files[name]) for name in LOG_COLUMNS}
-        cycles, orders = (
-            database.execute("SELECT cycle, next_order FROM recorded_states ORDER BY unit")
-            .fetchnumpy()
-            .values()
-        )
+        cycles, orders = database.numpy(
+            "SELECT cycle, next_order FROM recorded_states ORDER BY unit"
+        ).values()
         moment = Moment(np.asarray(cycles), int(orders[0]) if len(orders) else 0, is_end)
         transfers = self._stamped("SELECT * FROM recorded", LONG_COLUMNS)
         operations = self._stamped(
@@ -424,7 +423,7 @@ class RecordedRun:
         parts = []
         for file in files:
             try:
-                rows = self._database.execute(f"FROM {self._file(name, file)}").fetchnumpy()
+                rows = self._database.numpy(f"FROM {self._file(name, file)}")
             except _DAMAGES as error:
                 raise ValueError(f"{file.name}: {_reason(error)}") from None
             parts.append(rows)
@@ -434,12 +433,11 @@ class RecordedRun:
         }
 
     def _stamped(self, query: str, columns: tuple[str, ...]) -> np.ndarray:
-        found = self._database.execute(query).fetchnumpy()
-        return _stacked(found, columns)
+        return _stacked(self._database.numpy(query), columns)
 
     def _about(self) -> About:
-        units = self._database.execute("SELECT name FROM units ORDER BY unit").fetchall()
-        channels = self._database.execute(query_tables.CHANNELS).fetchall()
+        units = self._database.rows("SELECT name FROM units ORDER BY unit")
+        channels = self._database.rows(query_tables.CHANNELS)
         joined = tuple(RecordedChannel(*row) for row in channels)
         names = tuple(name for (name,) in units)
         interval_cycles = self.interval_cycles
@@ -468,7 +466,7 @@ class RecordedRun:
 
     def _fit(self) -> None:
         """Leave the last states out where their units wait for channels that are not theirs."""
-        if not self.has_state or self._database.execute(query_tables.UNFIT).fetchone() is None:
+        if not self.has_state or not self._database.rows(query_tables.UNFIT):
             return
         self.problems.append("states and waiting do not fit together, they are left out")
         self.has_state = False

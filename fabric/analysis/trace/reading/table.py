@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import duckdb
 from typing_extensions import override
 
+from fabric.analysis.trace.reading.connection import Connection
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.analysis.trace.reading.reader import refused
 from fabric.messages.telling.errors import FabricError
@@ -32,7 +33,7 @@ _READING: Final = {"SELECT", "EXPLAIN", "MULTI"}
 class Database(Protocol):
     """Where the rows are."""
 
-    def cursor(self) -> duckdb.DuckDBPyConnection:
+    def cursor(self) -> Connection:
         """Return a connection of its own, which only reads."""
         ...
 
@@ -59,17 +60,17 @@ class Table:
         self._database: Final = database
         self._sql: Final = sql
         self._asked(self._check)
-        self.columns: Final[tuple[str, ...]] = tuple(self._asked(self._relation).columns)
+        self.columns: Final[tuple[str, ...]] = tuple(self._of_rows(lambda rows: rows.columns))
 
     def rows(self, first: int | None = None) -> list[tuple[Any, ...]]:
         """Return all rows, or the ``first``, in Python's own numbers and texts; null is None."""
         if first is None:
-            return self._asked(lambda: self._relation().fetchall())
-        return self._asked(lambda: self._relation().limit(first).fetchall())
+            return self._of_rows(lambda rows: rows.fetchall())
+        return self._of_rows(lambda rows: rows.limit(first).fetchall())
 
     def numpy(self) -> dict[str, np.ndarray]:
         """Return the columns as numpy arrays; one with nulls is masked."""
-        return self._asked(lambda: self._relation().fetchnumpy())
+        return self._of_rows(lambda rows: rows.fetchnumpy())
 
     def df(self) -> Any:
         """Return the columns as a DataFrame of pandas.
@@ -81,15 +82,15 @@ class Table:
             raise refused(
                 "df() needs pandas, which is not installed: expected `pip install pandas`"
             )
-        return self._asked(lambda: self._relation().df())
+        return self._of_rows(lambda rows: rows.df())
 
     def __len__(self) -> int:
         """How many rows there are."""
-        return self._asked(lambda: len(self._relation()))
+        return self._of_rows(len)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the columns for Arrow's readers; see Arrow's PyCapsule interface."""
-        return self._asked(lambda: self._relation().__arrow_c_stream__(requested_schema))
+        return self._of_rows(lambda rows: rows.__arrow_c_stream__(requested_schema))
 
     @override
     def __repr__(self) -> str:
@@ -107,12 +108,15 @@ class Table:
         """What a notebook shows of it: its first rows."""
         return shown(self)
 
-    def _relation(self) -> duckdb.DuckDBPyRelation:
-        found = self._database.cursor().sql(self._sql)
-        assert found is not None  # statements without rows were refused
-        return found
+    def _of_rows(self, ask: Callable[[duckdb.DuckDBPyRelation], Answer]) -> Answer:
+        def asked(connection: duckdb.DuckDBPyConnection) -> Answer:
+            rows = connection.sql(self._sql)
+            assert rows is not None  # statements without rows were refused
+            return ask(rows)
 
-    def _check(self) -> None:
+        return self._asked(asked)
+
+    def _check(self, _: duckdb.DuckDBPyConnection) -> None:
         """Refuse what does not only read."""
         found = [statement.type.name for statement in duckdb.extract_statements(self._sql)]
         if len(found) != 1:
@@ -123,10 +127,10 @@ class Table:
             what = found[0].replace("_", " ")
             raise duckdb.Error(f"{what} asks for no rows, and a trace is only read")
 
-    def _asked(self, ask: Callable[[], Answer]) -> Answer:
+    def _asked(self, ask: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
         """Ask the database, and say what it refuses."""
         try:
-            return ask()
+            return self._database.cursor().call(ask)
         except duckdb.Error as error:
             raise refused(
                 f"query {self.name!r}: {str(error).splitlines()[0]}: expected SQL over the tables "

@@ -26,6 +26,7 @@ from fabric.messages.telling.files import beside, write_whole
 from fabric.messages.telling.plain import plain as as_json
 from fabric.messages.telling.wording import counted, file_name
 from fabric.runs.report import Report
+from fabric.timing.machine.signal_shield import shielded
 
 if TYPE_CHECKING:
     import duckdb
@@ -239,8 +240,9 @@ def _write(columns: Sequence[Column], path: Path) -> None:
         f"unnest(${number}::{kind}[]) AS {_quoted(name)}"
         for number, (name, kind, _) in enumerate(columns, 1)
     )
+    rows = f"CREATE TABLE points AS SELECT {lists}", [each[2] for each in columns]
     with duckdb.connect(config={"threads": 1}) as database:
-        database.execute(f"CREATE TABLE points AS SELECT {lists}", [each[2] for each in columns])
+        shielded(lambda: database.execute(*rows), database.interrupt)
         for suffix, form in _FORMS.items():
             _copy(database, path.with_name(f"{path.name}.{suffix}"), form)
 
@@ -328,7 +330,8 @@ def _text(value: object) -> str | None:
 def _copy(database: duckdb.DuckDBPyConnection, path: Path, form: str) -> None:
     with beside(path) as other, plain(path.parent) as folder, system_errors():
         file = literal(folder / other.name)
-        database.execute(f"COPY points TO {file} ({form}, USE_TMP_FILE false)")
+        copy = f"COPY points TO {file} ({form}, USE_TMP_FILE false)"
+        shielded(lambda: database.execute(copy), database.interrupt)
 
 
 def _quoted(name: str) -> str:

@@ -1,0 +1,37 @@
+"""Calls of libraries that swallow the KeyboardInterrupt of a signal's handler."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Final, TypeVar
+
+__all__ = ["shielded"]
+
+Answer = TypeVar("Answer")
+
+_AGAIN_SECONDS: Final = 0.01
+
+
+def shielded(call: Callable[[], Answer], cancel: Callable[[], object] = bool) -> Answer:
+    """Return ``call()``, which another thread makes: handlers run in the main thread only.
+
+    DuckDB and pygraphviz catch whatever a handler raises in the middle of their work.
+
+    Args:
+        call: of a library.
+        cancel: makes the library end its work soon. A call that has not begun does not hear it, so
+            it is repeated.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(call)
+        try:
+            return answer.result()
+        except BaseException:
+            while not answer.done():
+                cancel()
+                wait([answer], _AGAIN_SECONDS)
+            raise
