@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 __all__ = ["areas", "report_sheet", "spent", "told_of_links", "told_of_prices", "totals"]
 
 _SHOWN: Final = 8
+_NAME: Final = 40
+_VALUE: Final = 24
+"""The longest name and value of the table of totals; a longer one has lines below the table."""
+
 _LINKS_SHOWN: Final = 4
 
 
@@ -49,7 +53,12 @@ def report_sheet(report: Report, *, unfold: bool = False) -> Sheet:
         yield from deadlock_sheet(report.explained)
     else:
         known = [(name, value, unit) for name, value, unit in totals(report) if value is not None]
-        yield Rows(("", "", ""), known, right=frozenset({1}))
+        short = [row for row in known if len(row[0]) <= _NAME and len(row[1]) <= _VALUE]
+        yield Rows(("", "", ""), short, right=frozenset({1}))
+        for name, value, unit in known:
+            if (name, value, unit) not in short:
+                yield line(name)
+                yield line(f"  {value} {unit}".rstrip())
         yield from _lists(report)
         yield from _parts(report)
         if report.cycles:

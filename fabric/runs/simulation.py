@@ -25,6 +25,7 @@ from fabric.graph.wiring.costs import OffChipTensor
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.mistakes import off_chip_tensor_of
 from fabric.graph.wiring.program import Program
+from fabric.messages.telling.addresses import without_passwords
 from fabric.messages.telling.errors import ConfigurationError, FabricError, ProgramError
 from fabric.messages.telling.events import logger_of
 from fabric.messages.telling.place import blamed_place
@@ -120,7 +121,10 @@ def _head(program: Program, settings: Settings, kept: Path | None) -> JsonObject
     """Return what a report says before there is a run, which its trace says, too."""
     return {
         "program": settings.program_file,
-        "parameters": dict(settings.parameters or {}),
+        "parameters": {
+            name: without_passwords(value) if isinstance(value, str) else value
+            for name, value in (settings.parameters or {}).items()
+        },
         "hardware": program.hardware.as_dict(),
         "mode": settings.mode,
         "exact": settings.exact,

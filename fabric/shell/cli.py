@@ -11,6 +11,7 @@ import contextlib
 import errno
 import gc
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -20,6 +21,7 @@ from typing import Final
 import click
 from typing_extensions import override
 
+from fabric.messages.telling.addresses import without_passwords
 from fabric.messages.telling.errors import Deadlock, FabricError, said
 from fabric.messages.telling.place import raising_place
 from fabric.messages.telling.users_code import Interrupted, users_values
@@ -138,7 +140,9 @@ def _main(arguments: Sequence[str] | None) -> int:
         with ended.handled(), users_values():
             status: int | None = command_line.main(given, standalone_mode=False, obj=known)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        tell(shown.getvalue().rstrip())
         return _fail(given, known, ExitStatus.USAGE, error.format_message(), say=False)
     except BaseException as error:  # noqa: BLE001 - the last place that can still print the object
         cause = error.__cause__ if isinstance(error, click.exceptions.Abort) else None
@@ -168,8 +172,8 @@ def _fail_with(error: BaseException, arguments: list[str], known: dict[str, obje
     if not isinstance(error, Exception):
         file, line = raising_place(error) or (None, None)
         return _fail(arguments, known, ExitStatus.USAGE, f"raised {said(error)}", file, line)
-    traceback.print_exception(error)
-    message = f"a fault of the fabric: {type(error).__name__}: {error}"
+    tell("".join(traceback.format_exception(error)).rstrip())
+    message = without_passwords(f"a fault of the fabric: {type(error).__name__}: {error}")
     return _fail(arguments, known, ExitStatus.WRONG, message)
 
 

@@ -108,6 +108,7 @@ _SIZE_FIELDS: Final = (
     "truth",
     "keeps",
     "reasons",
+    "input",
     "cycles",
     "cycles_before",
     "cycles_unbounded",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from typing_extensions import override
 from fabric.explore.serving.conducting import Watching
 from fabric.explore.serving.question import open_servings
 from fabric.explore.study.written.terminal import Watch, progress_line
+from fabric.messages.telling.addresses import shown_command
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import file_name, visible
 from fabric.messages.terminal.output import ExitStatus, print_text, tell
@@ -161,6 +161,6 @@ class Serves:
 
         if folder is None:
             return
-        command = shlex.join(["python", "-m", "fabric", *sys.argv[1:]])
+        command = shown_command(sys.argv[1:])
         with uninterrupted():
             self._unwritten.extend(write_folder(result, folder, command=command))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shlex
 import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.explore.study.opening import Asked, open_study
+from fabric.messages.telling.addresses import shown_command
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.terminal.output import ExitStatus, print_text, tell
 from fabric.shell.json_object import print_json
@@ -123,7 +123,7 @@ class Studying:
             return
         alone = len(self._studies) == 1
         folder = self._folder if alone else study_folder(result, self._folder)
-        command = shlex.join(["python", "-m", "fabric", *sys.argv[1:]])
+        command = shown_command(sys.argv[1:])
         self._writing.append(self._writer.submit(write_folder, result, folder, command=command))
 
 

@@ -47,6 +47,22 @@ async def test_line() -> None:
     assert expected in written
 
 
+@pytest.mark.parametrize(
+    ("cycles", "told"),
+    [
+        ([3_708], ""),
+        ([3_708, 3_708], ""),
+        ([0, 1, 1, 1, 1], "2 s/cycle, "),
+        ([0, 9], "18 cycles/s, "),
+    ],
+)
+async def test_slow_rates(cycles: list[int], told: str) -> None:
+    """A rate is never told as 0, and not at all before it is known."""
+    written = await shown([Snapshot(cycle, 5, 4, 12) for cycle in cycles])
+    assert f"cycle {cycles[-1]:,}, {told}5 elements, 4 running" in written
+    assert " 0 cycles/s" not in written
+
+
 async def test_rate_of_the_last_ten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of twelve snapshots, half a second each, the rate is taken over the last ten."""
     monkeypatch.setattr("fabric.messages.terminal.standard_error._REFRESH_SECONDS", 0)
@@ -75,11 +91,6 @@ def test_of_a_run() -> None:
     assert (Snapshot(31, 3, 0, 0), 31) == (seen[-1], report.cycles)
 
 
-async def test_rate_of_first_snapshot() -> None:
-    """One snapshot has no rate."""
-    assert "cycle 5, 0 cycles/s, 0 elements" in await shown([Snapshot(5, 0, 1, 0)])
-
-
 async def test_cleans_up() -> None:
     """A cancelled display erases its line and shows the cursor again."""
     written = await shown([Snapshot(0, 0, 1, 0)])
@@ -91,5 +102,5 @@ async def test_narrow_terminal() -> None:
     """A line that does not fit is wrapped, and all of it erased."""
     written = await shown([Snapshot(0, 0, 1, 0)], columns=30)
 
-    assert "cycle 0, 0 cycles/s, 0 \nelements, 1 running, 0 waiting" in written.replace("\r", "")
+    assert "cycle 0, 0 elements, 1 \nrunning, 0 waiting" in written.replace("\r", "")
     assert written.endswith(f"{UP}{ERASE_LINE}{UP}{ERASE_LINE}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +27,7 @@ __all__ = [
     "hops_text",
     "settled",
     "sizing_sheet",
+    "worst_input",
 ]
 
 Truth = Literal["proved", "validated"]
@@ -153,9 +155,10 @@ class MethodTotal:
     Attributes:
         method: ``search``, ``exact``, ``high-water`` or ``paper-lp``, and how.
         cost: of the depths, in the objective's unit; None where it found none.
-        cycles: of a run with them; None where it deadlocks.
-        keeps: that keeps the goal.
+        cycles: of the worst input's run with them; None if it deadlocks.
+        keeps: all inputs keep the goal.
         note: what else is to be said.
+        input: the name of the worst input; empty if there is only one.
     """
 
     method: str
@@ -163,6 +166,7 @@ class MethodTotal:
     cycles: int | None
     keeps: bool
     note: str = ""
+    input: str = ""
 
 
 @dataclass(frozen=True)
@@ -281,7 +285,8 @@ class Sizing(ShownAsTables):
 
     def as_json(self) -> JsonObject:
         """Return what ``size --json`` prints, but for what the command knows."""
-        first = self.inputs[0]
+        limits = [each.limit_cycles for each in self.inputs]
+        worst = self.inputs[worst_input([each.cycles for each in self.inputs], limits)]
         return {
             "goal": self.goal,
             "method": self.method,
@@ -297,9 +302,10 @@ class Sizing(ShownAsTables):
             "truth": self.truth,
             "keeps": self.keeps,
             "reasons": list(self.reasons),
-            "cycles": first.cycles,
-            "cycles_before": first.cycles_before,
-            "cycles_unbounded": first.cycles_unbounded,
+            "input": worst.name,
+            "cycles": worst.cycles,
+            "cycles_before": worst.cycles_before,
+            "cycles_unbounded": worst.cycles_unbounded,
             "evaluations": self.evaluations,
             "runs": self.runs,
             "repeats": self.repeats,
@@ -309,6 +315,20 @@ class Sizing(ShownAsTables):
             "held_out": [{**vars(each), "violated": each.violated} for each in self.held_out],
             "methods": [vars(each) for each in self.methods],
         }
+
+
+def worst_input(cycles: Sequence[int | None], limits: Sequence[int | None]) -> int:
+    """Return the place of the input that exceeds its limit most, or comes closest to it.
+
+    Args:
+        cycles: of each input; None if it deadlocks, which is worst.
+        limits: of each input; None for each if the runs only have to end.
+    """
+    shares = [
+        math.inf if taken is None else taken / (limit or 1)
+        for taken, limit in zip(cycles, limits, strict=True)
+    ]
+    return shares.index(max(shares))
 
 
 def _bytes(channels: tuple[SizedChannel, ...], depth: Literal["depth", "depth_before"]) -> int:
@@ -401,10 +421,12 @@ def _channels(sizing: Sizing, shown: int) -> Sheet:
 
 
 def _methods(sizing: Sizing) -> Sheet:
+    several = len(sizing.inputs) > 1
     rows = [
         (
             each.method,
             each.cost,
+            *([each.input] if several else []),
             "stuck" if each.cycles is None and each.cost is not None else each.cycles,
             each.keeps,
             each.note,
@@ -414,20 +436,27 @@ def _methods(sizing: Sizing) -> Sheet:
     proved = sizing.truth == "proved"
     source = "from one record" if proved else "the others from the record of a run with the first"
     yield Title("The methods", f", {source}")
-    columns = ("method", sizing.objective, "cycles", "keeps the goal", "")
-    yield Rows(columns, rows)
+    worst = ["worst input"] if several else []
+    columns = ("method", sizing.objective, *worst, "cycles", "keeps the goal", "")
+    yield Rows(columns, rows, right=frozenset({columns.index("cycles")}))
 
 
 def _inputs(sizing: Sizing) -> Sheet:
     if len(sizing.inputs) == 1:
         return
     rows = [
-        (each.name, each.cycles_before, each.cycles, each.cycles_unbounded, each.limit_cycles)
+        (
+            each.name,
+            "stuck" if each.cycles_before is None else each.cycles_before,
+            "stuck" if each.cycles is None else each.cycles,
+            each.cycles_unbounded,
+            each.limit_cycles,
+        )
         for each in sizing.inputs
     ]
     yield Title("The inputs", ", the depths serve all of them")
     columns = ("input", "cycles now", "cycles", "without limits", "allowed")
-    yield Rows(columns, rows)
+    yield Rows(columns, rows, right=frozenset({1, 2}))
 
 
 def _held_out(sizing: Sizing) -> Sheet:
@@ -445,4 +474,4 @@ def _held_out(sizing: Sizing) -> Sheet:
         for each in sizing.held_out
     ]
     yield Title("Inputs held out", note)
-    yield Rows(("input", "cycles", "allowed", "keeps the goal"), rows)
+    yield Rows(("input", "cycles", "allowed", "keeps the goal"), rows, right=frozenset({1}))

@@ -36,6 +36,7 @@ from fabric.explore.sizing.result import (
     SizedChannel,
     Sizing,
     settled,
+    worst_input,
 )
 from fabric.explore.sizing.running import Case
 from fabric.explore.sizing.search import lower_bounds
@@ -458,13 +459,15 @@ def _totals(
             # A package is not installed.
             yield MethodTotal(method, None, None, keeps=False, note=error.message)
             continue
-        cycles, keeps = _outcome(asked, oracle, its.depths)
-        yield MethodTotal(method, problem.cost_of(its.depths), cycles, keeps, its.note)
+        cycles = _cycles(asked, oracle, its.depths)
+        at = worst_input(cycles, asked.limits)
+        worst, name = cycles[at], asked.cases[at].name
+        keeps = worst is not None and worst <= asked.limits[at]
+        yield MethodTotal(method, problem.cost_of(its.depths), worst, keeps, its.note, name)
 
 
-def _outcome(asked: Asked, oracle: Oracle, depths: Depths) -> tuple[int | None, bool]:
-    """Return the cycles of the first input, and whether all inputs keep the goal."""
-    if not asked.can_prove:
-        ran = asked.run(depths)
-        return (None if ran[0] is None else ran[0].cycles), asked.keeps(ran)
-    return oracle.cycles(depths)[0], oracle.keeps(depths)
+def _cycles(asked: Asked, oracle: Oracle, depths: Depths) -> tuple[int | None, ...]:
+    """Return the cycles of each input; None if it deadlocks."""
+    if asked.can_prove:
+        return oracle.cycles(depths)
+    return tuple(None if ran is None else ran.cycles for ran in asked.run(depths))

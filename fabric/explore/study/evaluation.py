@@ -18,11 +18,19 @@ from typing import Final
 
 from fabric.analysis.symbolic.bounds import lower_bounds
 from fabric.explore.study.outcome import METRICS, Outcome, Point, Status, memory_numbers
-from fabric.explore.study.space import Scalar, Setting
+from fabric.explore.study.space import Axis, Scalar, Setting, Space, whole
 from fabric.explore.study.study import Study
 from fabric.graph.hardware.file import varied_hardware
 from fabric.graph.hardware.latency import Hop
-from fabric.graph.loading.program_file import Loaded, executed, executes_still, files_of, wired
+from fabric.graph.loading.program_file import (
+    Loaded,
+    build_of,
+    executed,
+    executes_still,
+    files_of,
+    parameter_value,
+    wired,
+)
 from fabric.messages.telling.errors import ConfigurationError, FabricError
 from fabric.messages.telling.files import open_given
 from fabric.messages.telling.plain import JsonObject, plain
@@ -32,12 +40,15 @@ from fabric.runs.report import Report
 from fabric.runs.simulation import simulated
 
 __all__ = [
+    "AXES_BESIDE_PARAMETERS",
     "Before",
     "Identities",
     "Job",
+    "check_values",
     "engine_digest",
     "known_before",
     "loaded_of",
+    "module_of",
     "outcome_of",
     "run_point",
 ]
@@ -49,6 +60,9 @@ _HARDWARE: Final = "hardware."
 _DEPTH: Final = "depth."
 
 _HOP: Final = "hop."
+
+AXES_BESIDE_PARAMETERS: Final = (_HARDWARE, _DEPTH, _HOP)
+"""What the names of axes begin with that are not parameters of ``build``."""
 
 _executed: Final[dict[str, ModuleType]] = {}
 """The program that points were run of last, by its path."""
@@ -276,25 +290,81 @@ def outcome_of(job: Job) -> Outcome:
 
 def loaded_of(job: Job) -> tuple[Loaded, Options]:
     """Return a point's program, wired, and how it runs."""
-    keys: dict[str, object] = {}
     depths = dict(job.options.depths or {})
     hops = dict(job.options.hops or {})
     parameters: list[str] = []
     for name, value in job.whole.items():
-        if name.startswith(_HARDWARE):
-            keys[name.removeprefix(_HARDWARE)] = value
-        elif name.startswith(_DEPTH):
+        if name.startswith(_DEPTH):
             depths[name.removeprefix(_DEPTH)] = _depth(name, value)
         elif name.startswith(_HOP):
             hops[name.removeprefix(_HOP)] = _hop(name, value)
-        else:
+        elif not name.startswith(_HARDWARE):
             parameters.append(f"{name}={value}")
-    module = _module(job.program)
-    hardware = varied_hardware(None if job.hardware is None else Path(job.hardware), keys)
+    module = module_of(job.program)
+    file = None if job.hardware is None else Path(job.hardware)
+    hardware = varied_hardware(file, _hardware_keys(job.whole))
     return wired(module, parameters, hardware), replace(job.options, depths=depths, hops=hops)
 
 
-def _module(program: str) -> ModuleType:
+def check_values(study: Study) -> None:
+    """Refuse the values that no point can use, before any point runs.
+
+    Raises:
+        FabricError: a value does not fit its parameter, depth or hop, or is a hardware key's that
+            every setting refuses; or the program cannot be executed.
+    """
+    file = str(study.program)
+    build = build_of(module_of(file))
+    fixed = {name: (value,) for name, value in study.fixed.items()}
+    for name, values in (fixed | study.runs.values).items():
+        for value in values:
+            if name.startswith(_DEPTH):
+                _depth(name, value)
+            elif name.startswith(_HOP):
+                _hop(name, value)
+            elif not name.startswith(_HARDWARE):
+                parameter_value(build, name, str(value), file=file)
+    _check_hardware(study)
+
+
+def _check_hardware(study: Study) -> None:
+    """Refuse a value that no hardware of the study's settings has.
+
+    Some values fit certain others only, such as the dies of a mesh.
+    """
+    fixed = _hardware_keys(study.fixed)
+    products = study.runs.products
+    space = Space(tuple(tuple(filter(_is_of_hardware, axes)) for axes in products))
+    used: set[tuple[str, Scalar]] = set()
+    refused: dict[tuple[str, Scalar], ConfigurationError] = {}
+    for setting in space:
+        values = {("", None), *setting.items()}
+        if values <= used:
+            continue
+        try:
+            varied_hardware(study.hardware, fixed | _hardware_keys(setting))
+            used |= values
+        except ConfigurationError as error:
+            refused = dict.fromkeys(values, error) | refused
+    for value, refusal in refused.items():
+        if value not in used:
+            raise refusal
+
+
+def _is_of_hardware(axis: Axis) -> bool:
+    return any(name.startswith(_HARDWARE) for name in axis.names)
+
+
+def _hardware_keys(setting: Setting) -> dict[str, Scalar]:
+    """Return the values of a setting's hardware keys by ``SECTION.KEY``."""
+    return {
+        name.removeprefix(_HARDWARE): whole(value)
+        for name, value in setting.items()
+        if name.startswith(_HARDWARE)
+    }
+
+
+def module_of(program: str) -> ModuleType:
     """Execute a program's file, once for all points for as long as its files are what they were."""
     module = _executed.get(program)
     if module is None or not executes_still(Path(program), files_of(module)):
@@ -310,6 +380,7 @@ def _files(program: str) -> dict[str, str | None]:
 
 
 def _depth(name: str, value: Scalar) -> int:
+    value = whole(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
     raise ConfigurationError(f"{name} is {value!r}: expected an integer of at least 1")

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
+from fabric.explore.study.evaluation import AXES_BESIDE_PARAMETERS, check_values, module_of
 from fabric.explore.study.outcome import Condition, check_metric
 from fabric.explore.study.space import Scalar, Space, geometric, grid, zipped
 from fabric.explore.study.study import Study
-from fabric.graph.loading.program_file import called, executed
+from fabric.graph.arguments.numbers import NUMBER, number_of
+from fabric.graph.hardware.latency import Hop
+from fabric.graph.loading.program_file import build_of, called, parameter_value
 from fabric.messages.telling.errors import ConfigurationError, ProgramError
 from fabric.messages.telling.wording import counted, found_text
 from fabric.runs.options import Options
@@ -48,7 +54,7 @@ class Asked:
 
 
 def open_study(path: Path, asked: Asked) -> Study:
-    """Return the study of a file.
+    """Return the study of a file, with values that points can use.
 
     Args:
         path: of a file that defines ``study() -> Study``, or ``build() -> Program``.
@@ -57,9 +63,14 @@ def open_study(path: Path, asked: Asked) -> Study:
     Raises:
         FabricError: what is wrong with the file, or with what was asked.
     """
-    module = executed(path)
-    if not hasattr(module, "study"):
-        return _of_program(path, asked)
+    module = module_of(str(path))
+    opened = _of_file if hasattr(module, "study") else _of_program
+    study = opened(module, path, asked)
+    check_values(study)
+    return study
+
+
+def _of_file(module: ModuleType, path: Path, asked: Asked) -> Study:
     if asked.anything:
         raise ConfigurationError(
             "is a study: expected --vary, --over, --hold-out, -p, --hardware, --minimize, --where "
@@ -74,12 +85,22 @@ def open_study(path: Path, asked: Asked) -> Study:
     return replace(study, name=study.name or path.stem)
 
 
-def _of_program(path: Path, asked: Asked) -> Study:
+def _of_program(module: ModuleType, path: Path, asked: Asked) -> Study:
     if not asked.vary and not asked.over:
         raise ConfigurationError(
             "is not a study: expected study() in it, or --vary NAME=VALUE,VALUE beside it",
             file=str(path),
         )
+    build = build_of(module)
+
+    def read(name: str, text: str) -> Scalar:
+        if name.startswith(AXES_BESIDE_PARAMETERS):
+            return scalar(name, text)
+        value = parameter_value(build, name, text, file=str(path))
+        if isinstance(value, str | int | float | None) and not isinstance(value, Enum):
+            return value
+        return text
+
     fixed = {}
     for text in asked.parameters:
         name, equals, value = text.partition("=")
@@ -87,7 +108,7 @@ def _of_program(path: Path, asked: Asked) -> Study:
             raise ProgramError(f"-p {text}: expected NAME=VALUE")
         if name in fixed:
             raise ProgramError(f"-p {text}: {name} is given twice: expected one value")
-        fixed[name] = scalar(value)
+        fixed[name] = read(name, value)
     for metric in asked.minimize:
         with _typed(f"--minimize {metric}"):
             check_metric(metric)
@@ -96,8 +117,8 @@ def _of_program(path: Path, asked: Asked) -> Study:
             Condition.parse(condition)
     return Study(
         program=path,
-        space=space_of(asked.vary),
-        over=space_of(asked.over, "--over"),
+        space=space_of(asked.vary, "--vary", read),
+        over=space_of(asked.over, "--over", read),
         hold_out=asked.hold_out,
         fixed=fixed,
         hardware=asked.hardware,
@@ -117,18 +138,35 @@ def _typed(text: str) -> Iterator[None]:
         raise ConfigurationError(f"{text}: {error.message}") from None
 
 
-_RANGE: Final = re.compile(r"(?P<first>-?\d+)\.\.(?P<last>-?\d+)(?:(?P<step>[+*])(?P<by>\d+))?")
+_RANGE: Final = re.compile(
+    rf"(?P<first>{NUMBER})\.\.(?P<last>{NUMBER})(?:(?P<step>[+*])(?P<by>{NUMBER}))?", re.ASCII
+)
 _WORDS: Final[dict[str, Scalar]] = {"true": True, "false": False, "none": None}
 
 
-def space_of(texts: Iterable[str], option: str = "--vary") -> Space:
+def scalar(name: str, text: str) -> Scalar:
+    """Return the value that ``text`` gives to an axis: a number, true, false, none, or the text."""
+    if name.startswith("hop."):
+        return str(Hop.parse(text))
+    number = number_of(text)
+    return _WORDS.get(text.lower(), text) if number is None else number
+
+
+def space_of(
+    texts: Iterable[str], option: str = "--vary", read: Callable[[str, str], Scalar] = scalar
+) -> Space:
     """Return the product of axes that are given as text to an option, the last one fastest.
 
     ``NAME=VALUE,VALUE`` lists values; ``FIRST..LAST`` counts, ``FIRST..LAST+STEP`` in steps,
     ``FIRST..LAST*FACTOR`` geometrically; ``NAME:NAME=VALUE:VALUE,...`` varies names together.
 
+    Args:
+        texts: one for each axis.
+        option: its name, for errors.
+        read: returns the value of a name that a text gives.
+
     Raises:
-        ConfigurationError: a text is none of that; a name is given twice.
+        ConfigurationError: a text has another form, or a name is given twice.
     """
     space = Space(((),))
     for text in texts:
@@ -136,27 +174,17 @@ def space_of(texts: Iterable[str], option: str = "--vary") -> Space:
         if not equals or not names or not values:
             raise ConfigurationError(f"{option} {text}: expected NAME=VALUE,VALUE")
         try:
-            space *= _axis(names.split(":"), values)
+            space *= _axis(names.split(":"), values, read)
         except ConfigurationError as error:
             raise ConfigurationError(f"{option} {text}: {error.message}") from None
     return space
 
 
-def scalar(text: str) -> Scalar:
-    """Return a value as it is meant: a number in its usual form, true, false, none, or text."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for number in (int, float):
-        with contextlib.suppress(ValueError):
-            value = number(text)
-            if str(value) == text:
-                return value
-    return text
-
-
-def _axis(names: list[str], values: str) -> Space:
+def _axis(names: list[str], values: str, read: Callable[[str, str], Scalar]) -> Space:
     if len(names) == 1:
-        return grid({names[0]: [each for part in values.split(",") for each in _listed(part)]})
+        (name,) = names
+        parts = (_counted(part) or [read(name, part)] for part in values.split(","))
+        return grid({name: itertools.chain.from_iterable(parts)})
     if len(set(names)) < len(names):
         raise ConfigurationError(f"{':'.join(names)} has a name twice: expected each name once")
     columns: list[list[Scalar]] = [[] for _ in names]
@@ -166,16 +194,19 @@ def _axis(names: list[str], values: str) -> Space:
             raise ConfigurationError(
                 f"{part} has {counted(len(row), 'value')}: expected {len(names)}"
             )
-        for column, value in zip(columns, row, strict=True):
-            column.append(scalar(value))
+        for name, column, value in zip(names, columns, row, strict=True):
+            column.append(read(name, value))
     return zipped(dict(zip(names, columns, strict=True)))
 
 
-def _listed(text: str) -> Iterable[Scalar]:
+def _counted(text: str) -> Sequence[Scalar]:
+    """Return the integers of a range; none if ``text`` is another value."""
     found = _RANGE.fullmatch(text)
     if found is None:
-        return [scalar(text)]
-    first, last, by = int(found["first"]), int(found["last"]), int(found["by"] or 1)
+        return ()
+    first, last, by = (number_of(found[part] or "1") for part in ("first", "last", "by"))
+    if not (isinstance(first, int) and isinstance(last, int) and isinstance(by, int)):
+        raise ConfigurationError(f"{text}: expected a range of integers")
     if found["step"] == "*":
         return geometric(first, last, by)
     if by < 1:

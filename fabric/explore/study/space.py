@@ -12,7 +12,7 @@ from fabric.graph.arguments.described import checked, refuse
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import found_text
 
-__all__ = ["Axis", "Scalar", "Setting", "Space", "geometric", "grid", "zipped"]
+__all__ = ["Axis", "Scalar", "Setting", "Space", "geometric", "grid", "whole", "zipped"]
 
 Scalar: TypeAlias = str | int | float | bool | None
 Setting: TypeAlias = Mapping[str, Scalar]
@@ -99,7 +99,7 @@ class Space:
         for axes in self.products:
             for axis in axes:
                 for name, column in zip(axis.names, zip(*axis.rows, strict=True), strict=True):
-                    # 1, 1.0 and True are one key of a dictionary, and three settings.
+                    # 1 and True are one key of a dictionary, and two settings.
                     found.setdefault(name, {}).update(
                         dict.fromkeys((type(each), each) for each in column)
                     )
@@ -110,12 +110,14 @@ class Space:
 def grid(axes: Mapping[str, Iterable[Scalar]] | None = None, /, **named: Iterable[Scalar]) -> Space:
     """Return every combination of the values of some axes, the last axis fastest.
 
+    Equal values of an axis are one.
+
     Args:
         axes: values by name; for names with a point, such as ``hardware.hbm.channels``.
         named: values by name.
 
     Raises:
-        ConfigurationError: an axis has no values, one of them twice, or what is no scalar.
+        ConfigurationError: an axis has no values, or a value that is not a scalar.
     """
     given = {**(axes or {}), **named}
     return Space((_distinct([_axis((name,), [values]) for name, values in given.items()]),))
@@ -126,6 +128,8 @@ def zipped(
     axes: Mapping[str, Iterable[Scalar]] | None = None, /, **named: Iterable[Scalar]
 ) -> Space:
     """Return the first values of all axes together, then the second ones, and so on.
+
+    Equal rows are one.
 
     Args:
         axes: values by name, as many for each.
@@ -157,6 +161,11 @@ def geometric(first: int, last: int, factor: int = 2) -> tuple[int, ...]:
     return tuple(terms)
 
 
+def whole(value: Scalar) -> Scalar:
+    """Return ``value`` as an integer if it is a float without a fraction, such as ``1e9``."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _size(axes: Sequence[Axis]) -> int:
     return math.prod(len(axis.rows) for axis in axes)
 
@@ -178,18 +187,9 @@ def _axis(names: tuple[str, ...], columns: list[Iterable[Scalar]]) -> Axis:
     if len(set(map(len, values))) > 1:
         lengths = ", ".join(f"{name} {len(each)}" for name, each in zip(names, values, strict=True))
         refuse(f"zipped axes have {lengths}: expected as many values of each", ConfigurationError)
-    rows = tuple(zip(*values, strict=True))
-    typed = [tuple((type(value), value) for value in row) for row in rows]
-    seen: set[tuple[tuple[type, Scalar], ...]] = set()
-    for row in typed:
-        if row in seen:
-            told = ", ".join(repr(value) for _, value in row)
-            refuse(
-                f"axis {', '.join(names)} has {told} twice: expected each value once",
-                ConfigurationError,
-            )
-        seen.add(row)
-    return Axis(names, rows)
+    rows = [tuple(map(whole, row)) for row in zip(*values, strict=True)]
+    distinct = {tuple((type(value), value) for value in row): row for row in rows}
+    return Axis(names, tuple(distinct.values()))
 
 
 def _distinct(axes: Sequence[Axis]) -> tuple[Axis, ...]:

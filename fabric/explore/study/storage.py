@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fabric.messages.telling.addresses import library_text, shown_address
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.timing.machine.terminations import uninterrupted
 
@@ -65,26 +66,28 @@ def open_storage(url: str | None) -> BaseStorage:
         engine.dispose()
         if tables and not _ITS_TABLES.intersection(tables):
             raise ConfigurationError(
-                f"storage {url} is a database of something else, with {_some(tables)}: expected an "
+                f"{_named(url)} is a database of something else, with {_some(tables)}: expected an "
                 "empty one, or one of Optuna"
             )
         storage = _made(url, options)
     except RuntimeError as error:
         # Optuna's own sentence says which version, and what to do about it.
-        raise ConfigurationError(f"storage {url}: {str(error).strip()}") from error
+        raise ConfigurationError(
+            f"{_named(url)}: {library_text(str(error).strip(), url)}"
+        ) from None
     except ImportError as error:
         raise ConfigurationError(
-            f"storage {url} needs a driver that is not installed ({error})"
-        ) from error
+            f"{_named(url)} needs a driver that is not installed ({library_text(error, url)})"
+        ) from None
     except (
         sqlalchemy.exc.SQLAlchemyError,
         optuna.exceptions.StorageInternalError,
         ValueError,
     ) as error:
         raise ConfigurationError(
-            f"storage {url} cannot be opened ({_reason(error)}): expected the URL of a whole "
+            f"{_named(url)} cannot be opened ({_reason(error, url)}): expected the URL of a whole "
             "database or of none yet, such as sqlite:///study.db"
-        ) from error
+        ) from None
     return optuna.storages.get_storage(storage)
 
 
@@ -156,7 +159,7 @@ def written(url: str | None) -> Iterator[None]:
         with uninterrupted():
             yield
     except optuna.exceptions.StorageInternalError as error:
-        raise OSError(errno.EIO, _reason(error), f"storage {url}") from error
+        raise OSError(errno.EIO, _reason(error, url), _named(url)) from None
 
 
 @contextlib.contextmanager
@@ -180,17 +183,22 @@ def readable(url: str | None) -> Iterator[None]:
         AssertionError,  # Optuna has some where it reads
     ) as error:
         raise ConfigurationError(
-            f"storage {url} is damaged ({_reason(error)}): expected a whole one; in a new one "
+            f"{_named(url)} is damaged ({_reason(error, url)}): expected a whole one; in a new one "
             "every point runs again"
-        ) from error
+        ) from None
 
 
-def _reason(error: BaseException) -> str:
-    """Return what the database says, without SQLAlchemy's frame around it."""
+def _named(url: str | None) -> str:
+    return "storage in memory" if url is None else f"storage {shown_address(url)}"
+
+
+def _reason(error: BaseException, url: str | None) -> str:
+    """Return the database's sentence, without SQLAlchemy's frame around it."""
     while True:
         inner = getattr(error, "orig", None) or error.__cause__
         if inner is None:
-            return (str(error).strip().splitlines() or [type(error).__name__])[0]
+            line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            return library_text(line, url)
         error = inner
 
 

@@ -26,6 +26,7 @@ from fabric.explore.study.outcome import (
 from fabric.explore.study.space import Axis, Scalar, Setting, Space
 from fabric.explore.study.storage import open_storage, readable, study_of_form, written
 from fabric.explore.study.study import Study
+from fabric.messages.telling.addresses import shown_address
 from fabric.messages.telling.plain import plain
 from fabric.messages.telling.wording import counted
 
@@ -265,11 +266,12 @@ class Store:
                 self._end(trial, outcome, None)
 
     def told_of_ignored(self) -> str:
-        """Return the sentence about outcomes that are not used."""
+        """Return the sentence about outcomes of the storage that are not used."""
+        assert self._url is not None
         of = f"{counted(self.ignored, 'point')} {'is' if self.ignored == 1 else 'are'}"
         return (
-            f"{of} in {self._url} as another program, hardware or version of the fabric had it: "
-            "not used"
+            f"{of} in {shown_address(self._url)} as another program, hardware or version of the "
+            "fabric had it: not used"
         )
 
     def _add(self, outcome: Outcome, content: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ from typing_extensions import override
 
 from fabric.explore.study.evaluation import Before, Job, engine_digest, known_before, outcome_of
 from fabric.explore.study.outcome import Outcome, Status
+from fabric.messages.telling.addresses import shown_address
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import counted
 
@@ -370,7 +371,7 @@ class DaskWorkers(ThreadedWorkers):
 
         # What it says of lost workers is said of the points.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        self._address: Final = address
+        self._address: Final = shown_address(address)
         self._timeout_seconds: Final = timeout_seconds
         try:
             self._client: Final[Client] = Client(
@@ -378,11 +379,11 @@ class DaskWorkers(ThreadedWorkers):
             )
         except (OSError, ValueError) as error:
             raise ConfigurationError(
-                f"there is no Dask cluster at {address} ({type(error).__name__}): expected the "
-                "address of a scheduler, as in tcp://10.0.0.1:8786"
-            ) from error
+                f"there is no Dask cluster at {self._address} ({type(error).__name__}): expected "
+                "the address of a scheduler, as in tcp://10.0.0.1:8786"
+            ) from None
         try:
-            slots = _ready(self._client, address)
+            slots = _ready(self._client, self._address)
         except BaseException:
             self._client.close()
             raise

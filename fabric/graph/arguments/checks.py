@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import operator
 import os
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,10 @@ from typing_extensions import override
 
 from fabric.messages.telling.wording import a_or_an, plural
 
-__all__ = ["Bounds", "Check", "Instance", "Unfit", "check_of", "several"]
+__all__ = ["Alias", "Bounds", "Check", "Instance", "Unfit", "check_of", "several"]
+
+
+_MODULES: Final = re.compile(r"\b(?:\w+\.)+")
 
 
 class Unfit(Exception):  # noqa: N818 - an answer, turned into an error by who asked
@@ -45,6 +49,10 @@ class Check:
             Unfit: it is something else.
         """
         raise NotImplementedError
+
+    @override
+    def __repr__(self) -> str:
+        return self.text
 
     def hint(self, value: object) -> str:  # noqa: ARG002 - a default
         """Return what to say besides of a value that does not fit; nothing by default."""
@@ -313,8 +321,29 @@ _PLAIN: Final[dict[object, Check]] = {
 }
 
 
+class Alias:
+    """A named type with a text for ``help``, which unions cannot have."""
+
+    def __init__(self, name: str, value: object, module: str, text: str) -> None:
+        """Name ``value`` in ``module``."""
+        self.__name__ = name
+        self.__value__ = value
+        self.__module__ = module
+        self.__doc__ = text
+
+    @override
+    def __repr__(self) -> str:
+        return _MODULES.sub("", repr(self.__value__))
+
+    def __or__(self, other: object) -> object:
+        """Return the union with another type."""
+        return typing.Union[self.__value__, other]  # noqa: UP007 - an operand may be a text
+
+
 def check_of(annotation: object) -> Check:
     """Return the check for an annotation; what it cannot tell is not checked."""
+    if isinstance(annotation, Alias):
+        annotation = annotation.__value__
     kind = typing.get_origin(annotation) or annotation
     if kind in _COMPOSED:
         return _COMPOSED[kind](typing.get_args(annotation))

@@ -16,11 +16,14 @@ from typing_extensions import override
 
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described, Section, refuse
+from fabric.graph.arguments.numbers import NUMBER, number_of
 from fabric.messages.telling.errors import ConfigurationError, FabricError
 
-__all__ = ["ONE_CYCLE", "Hop", "Mesh", "Route", "Site"]
+__all__ = ["MOST_HOP_CYCLES", "ONE_CYCLE", "Hop", "Mesh", "Route", "Site"]
 
-_TEXT: Final = re.compile(r"(?P<forward>[0-9]{1,9})\+(?P<backward>[0-9]{1,9})", re.ASCII)
+_TEXT: Final = re.compile(rf"({NUMBER})\+({NUMBER})", re.ASCII)
+
+MOST_HOP_CYCLES: Final = 999_999_999
 
 
 @dataclass(frozen=True)
@@ -42,14 +45,17 @@ class Hop(Described):
         """Read a hop as the command line has it: ``3+4`` is 3 cycles forward and 4 back.
 
         Raises:
-            ConfigurationError: it is no such text, or a hop takes no time.
+            ConfigurationError: the text has another form, or a number is out of range.
         """
         found = _TEXT.fullmatch(text)
-        if found is None or not (int(found["forward"]) and int(found["backward"])):
-            raise ConfigurationError(
-                f"{text!r}: expected cycles forward and back, each at least 1, as in 3+4"
-            )
-        return cls(int(found["forward"]), int(found["backward"]))
+        forward, backward = map(number_of, found.groups()) if found else (None, None)
+        for cycles in (forward, backward):
+            if not isinstance(cycles, int) or not 1 <= cycles <= MOST_HOP_CYCLES:
+                raise ConfigurationError(
+                    f"{text!r}: expected cycles forward and back, each an integer from 1 to "
+                    f"{MOST_HOP_CYCLES:,}, as in 3+4"
+                )
+        return cls(forward, backward)  # type: ignore[arg-type]  # checked above
 
     @override
     def __str__(self) -> str:

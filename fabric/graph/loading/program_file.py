@@ -34,6 +34,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric.graph.arguments.described import called_wrongly
+from fabric.graph.arguments.numbers import number_of
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.wiring.program import Program, hardware_scope
 from fabric.messages.telling.errors import FabricError, ProgramError, said
@@ -44,12 +45,14 @@ from fabric.messages.telling.wording import found_text, one_of
 
 __all__ = [
     "Loaded",
+    "build_of",
     "called",
     "executed",
     "executes_still",
     "files_of",
     "load_on",
     "load_program",
+    "parameter_value",
     "wired",
 ]
 
@@ -334,14 +337,7 @@ def wired(module: ModuleType, parameters: Sequence[str], hardware: Hardware) -> 
         FabricError: what the fabric found wrong while the program was wired.
     """
     file = str(module.__file__)
-    build = getattr(module, "build", None)
-    if build is None:
-        raise ProgramError("defines no build(), so there is no program to run", file=file)
-    if not inspect.isfunction(build):
-        raise ProgramError(
-            f"build is of type {type(build).__name__}: expected a function that returns a Program",
-            file=file,
-        )
+    build = build_of(module)
     line = build.__code__.co_firstlineno
     values = parameter_values(build, parameters, file=file)
     try:
@@ -362,6 +358,24 @@ def wired(module: ModuleType, parameters: Sequence[str], hardware: Hardware) -> 
             line=line,
         )
     return Loaded(program, values)
+
+
+def build_of(module: ModuleType) -> types.FunctionType:
+    """Return the function ``build`` of a file.
+
+    Raises:
+        ProgramError: the file defines no such function.
+    """
+    file = str(module.__file__)
+    build: object = getattr(module, "build", None)
+    if build is None:
+        raise ProgramError("defines no build(), so there is no program to run", file=file)
+    if not isinstance(build, types.FunctionType):
+        raise ProgramError(
+            f"build is of type {type(build).__name__}: expected a function that returns a Program",
+            file=file,
+        )
+    return build
 
 
 def called(module: ModuleType, name: str) -> object:
@@ -438,8 +452,36 @@ def _blame(error: BaseException, who: str, file: str, line: int | None) -> NoRet
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
+def parameter_value(build: types.FunctionType, name: str, text: str, *, file: str) -> object:
+    """Return the value that ``text`` gives to one parameter of ``build``.
+
+    Raises:
+        ProgramError: ``build`` takes no such parameter, or the text is not of its type.
+    """
+    line = build.__code__.co_firstlineno
+    takes = _taken(build)
+    if name not in takes:
+        expected = one_of(list(takes), name) if takes else "none, it takes no parameters"
+        raise ProgramError(
+            f"build() takes no parameter {name} (found -p {name}={text}): expected {expected}",
+            file=file,
+            line=line,
+        )
+    default = takes[name].default
+    untyped = default is None or default is inspect.Parameter.empty
+    annotation = _annotations(build, file, line).get(name, str if untyped else type(default))
+    try:
+        return _convert(text, annotation)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise ProgramError(
+            f"parameter {name} of build() is {text!r}: expected {_spelled(annotation, text)}",
+            file=file,
+            line=line,
+        ) from error
+
+
 def parameter_values(
-    build: Callable[..., object], given: Sequence[str], *, file: str
+    build: types.FunctionType, given: Sequence[str], *, file: str
 ) -> dict[str, object]:
     """Return a value for every parameter of ``build``: the given one, else its default.
 
@@ -453,11 +495,7 @@ def parameter_values(
             type, or a parameter without a default is not given.
     """
     line = build.__code__.co_firstlineno
-    takes = {
-        name: parameter
-        for name, parameter in inspect.signature(build).parameters.items()
-        if parameter.kind in _BY_NAME
-    }
+    takes = _taken(build)
     for name, parameter in inspect.signature(build).parameters.items():
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise ProgramError(
@@ -465,7 +503,6 @@ def parameter_values(
                 file=file,
                 line=line,
             )
-    annotations = _annotations(build, file, line)
     values = {
         name: parameter.default
         for name, parameter in takes.items()
@@ -476,13 +513,6 @@ def parameter_values(
         name, separator, text = item.partition("=")
         if not separator:
             raise ProgramError(f"-p {item}: expected NAME=VALUE")
-        if name not in takes:
-            expected = one_of(list(takes), name) if takes else "none, it takes no parameters"
-            raise ProgramError(
-                f"build() takes no parameter {name} (found -p {item}): expected {expected}",
-                file=file,
-                line=line,
-            )
         if name in before:
             raise ProgramError(
                 f"parameter {name} of build() is given twice, as -p {before[name]} and -p {item}: "
@@ -491,16 +521,7 @@ def parameter_values(
                 line=line,
             )
         before[name] = item
-        default = values.get(name)
-        annotation = annotations.get(name, str if default is None else type(default))
-        try:
-            values[name] = _convert(text, annotation)
-        except (msgspec.ValidationError, TypeError) as error:
-            raise ProgramError(
-                f"parameter {name} of build() is {text!r}: expected {_spelled(annotation, text)}",
-                file=file,
-                line=line,
-            ) from error
+        values[name] = parameter_value(build, name, text, file=file)
     missing = [name for name in takes if name not in values]
     if missing:
         raise ProgramError(
@@ -511,6 +532,12 @@ def parameter_values(
     return values
 
 
+def _taken(build: types.FunctionType) -> dict[str, inspect.Parameter]:
+    """Return the parameters of ``build`` that can be given by name."""
+    parameters = inspect.signature(build).parameters.items()
+    return {name: parameter for name, parameter in parameters if parameter.kind in _BY_NAME}
+
+
 def _annotations(build: Callable[..., object], file: str, line: int) -> dict[str, object]:
     with users_code("evaluating the annotations of build()", Place(file, line)):
         return typing.get_type_hints(build, include_extras=True)
@@ -519,7 +546,13 @@ def _annotations(build: Callable[..., object], file: str, line: int) -> dict[str
 def _convert(text: str, annotation: object) -> object:
     if text.lower() in ("none", "null") and types.NoneType in typing.get_args(annotation):
         return None
-    return msgspec.convert(text, annotation, strict=False, dec_hook=_custom)
+    try:
+        return msgspec.convert(text, annotation, strict=False, dec_hook=_custom)
+    except msgspec.ValidationError:
+        number = number_of(text)
+        if number is None:
+            raise
+        return msgspec.convert(number, annotation, strict=False, dec_hook=_custom)
 
 
 def _custom(wanted: type, text: str) -> object:

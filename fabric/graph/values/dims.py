@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
-from fabric.graph.arguments.checks import Check, Unfit
+from fabric.graph.arguments.checks import Alias, Check, Unfit
 from fabric.graph.values.expression import (
     AtLeastOne,
     CeilDiv,
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     # Any for an expression: where there are data, all dimensions are the integers numpy wants.
     Dim: TypeAlias = int | Any
 else:
-    Dim: TypeAlias = Annotated[Any, _DimCheck()]
+    Dim = Alias("Dim", Annotated[Any, _DimCheck()], __name__, f"A size: {_DimCheck.text}.")
 
 
 _RAGGED: Final = "~"

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, TypeAlias, get_args
 
 import numpy as np
 
-from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.checks import Alias, Bounds
 from fabric.graph.arguments.described import Described
 from fabric.graph.values.dims import Dim, is_ragged, product, short_text
 from fabric.graph.values.value import dtype_name, row_bytes
 from fabric.messages.telling.errors import FabricError, ShapeError
 
 __all__ = [
+    "VALUE_TYPES",
     "BoolType",
     "BufferType",
     "SelectorType",
@@ -136,6 +137,11 @@ class TupleType(_Type):
 
 
 ValueType: TypeAlias = TileType | SelectorType | BoolType | BufferType | TupleType
+
+VALUE_TYPES: Final = frozenset(get_args(ValueType))
+
+if not TYPE_CHECKING:
+    ValueType = Alias("ValueType", ValueType, __name__, "The type of a stream's elements.")
 
 
 @dataclass(frozen=True)

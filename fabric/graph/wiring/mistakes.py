@@ -10,7 +10,7 @@ from typing import Final
 
 from fabric.graph.arguments.described import Described, called_wrongly, settle
 from fabric.graph.values.expression import Expression
-from fabric.graph.values.stream_type import StreamType, TileType, ValueType
+from fabric.graph.values.stream_type import VALUE_TYPES, StreamType, TileType
 from fabric.graph.wiring.costs import NEEDS, WORK_NUMBERS, Costs, OffChipTensor, Rates, Work
 from fabric.graph.wiring.operator import Node, Operator
 from fabric.graph.wiring.stream import Stream
@@ -30,8 +30,6 @@ __all__ = [
 ]
 
 _EXPECTED: Final = "a tuple of StreamTypes, one for each output"
-
-_VALUE_TYPES: Final = frozenset(typing.get_args(ValueType))
 
 
 def no_stream(operator: Operator, position: int, found: object, place: Place) -> ProgramError:
@@ -64,7 +62,7 @@ def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
     for port, each in enumerate(types):
         if each.__class__ is not StreamType:
             raise _returned(operator, "infer", types, _EXPECTED)
-        if each.value.__class__ not in _VALUE_TYPES or operator.is_users:
+        if each.value.__class__ not in VALUE_TYPES or operator.is_users:
             settle(each, ShapeError, f"{type(operator).__name__} output {port}")
         outputs.append(Stream(node, port, each))
     known = range(len(outputs))

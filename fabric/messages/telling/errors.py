@@ -5,6 +5,7 @@ from __future__ import annotations
 # Any: reports of errors are JSON, which users index.
 from typing import TYPE_CHECKING
 
+from fabric.messages.telling.addresses import without_passwords
 from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.wording import legible
 
@@ -36,6 +37,7 @@ class FabricError(Exception):
 
     def __init__(self, message: str, *, file: str | None = None, line: int | None = None) -> None:
         """Keep the sentence and the place apart, so that reports can show either."""
+        message = without_passwords(message)
         super().__init__(message)
         self.message = message
         self.file = file

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import click
 
+from fabric.messages.telling.addresses import without_passwords
 from fabric.messages.telling.wording import visible
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def tell(text: str) -> None:
 
 def harmless(text: str) -> str:
     """Return ``text`` as it may go to a terminal, whatever files and users' errors have in it."""
-    return _CONTROL.sub(lambda found: visible(found[0]), text)
+    return _CONTROL.sub(lambda found: visible(found[0]), without_passwords(text))
 
 
 def printed(

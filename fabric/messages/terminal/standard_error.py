@@ -73,16 +73,20 @@ class Progress:
                 await trio.sleep(_REFRESH_SECONDS)
 
 
-def _rate(seen: deque[tuple[float, int]]) -> float:
+def _rate(seen: deque[tuple[float, int]]) -> str:
+    """Return the cycles per second over the refreshes; nothing if they saw one cycle."""
     (start, first), (end, last) = seen[0], seen[-1]
-    return (last - first) / (end - start) if end > start else 0.0
+    if last <= first or end <= start:
+        return ""
+    rate = (last - first) / (end - start)
+    return f"{rate:,.0f} cycles/s, " if rate >= 1 else f"{1 / rate:,.0f} s/cycle, "
 
 
-def _line(now: Snapshot, rate: float) -> Text:
+def _line(now: Snapshot, rate: str) -> Text:
     from rich.text import Text
 
     return Text(
-        f"cycle {now.cycle:,}, {rate:,.0f} cycles/s, {counted(now.elements, 'element')}, "
+        f"cycle {now.cycle:,}, {rate}{counted(now.elements, 'element')}, "
         f"{now.running:,} running, {now.waiting:,} waiting"
     )
 

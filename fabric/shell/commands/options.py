@@ -104,11 +104,13 @@ def _depths(
     _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, int]:
     """Return what was given to an option ``CHANNEL=N``: depths by name."""
+    if not given:
+        return {}
+    from fabric.graph.arguments.numbers import number_of
 
     def depth(text: str) -> int | None:
-        # Python reads no number of thousands of digits.
-        value = int(text) if text.isdecimal() and len(text) < 1000 else 0
-        return value or None
+        value = number_of(text)
+        return value if isinstance(value, int) and value >= 1 else None
 
     return _by_name(given, depth, f"{parameter.metavar} with N at least 1")
 
@@ -154,7 +156,7 @@ def _hops(
     """Return what was given to an option ``CHANNEL=FORWARD+BACK``: hops by name."""
     if not given:
         return {}
-    from fabric.graph.hardware.latency import Hop
+    from fabric.graph.hardware.latency import MOST_HOP_CYCLES, Hop
     from fabric.messages.telling.errors import ConfigurationError
 
     def hop(text: str) -> Hop | None:
@@ -163,7 +165,8 @@ def _hops(
         except ConfigurationError:
             return None
 
-    return _by_name(given, hop, f"{parameter.metavar}, each at least 1, as in store.0=3+4")
+    form = f"{parameter.metavar}, each an integer from 1 to {MOST_HOP_CYCLES:,}, as in store.0=3+4"
+    return _by_name(given, hop, form)
 
 
 def json_option(meaning: str = "Print one JSON object.") -> Callable[[Command], Command]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from fabric.graph.arguments.checks import Alias
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.values.fit import MOST_CYCLES, described, element_misfit, freeze, misfit, whole
 from fabric.graph.values.stream_type import StreamType, ValueType
@@ -44,7 +45,9 @@ Source: TypeAlias = Channel
 """The end of a channel that an operator reads."""
 
 Sink: TypeAlias = Channel | AssumedSink | CheckedSink | LaterSink | Discard
-"""The end of a channel that an operator writes."""
+
+if not TYPE_CHECKING:
+    Sink = Alias("Sink", Sink, __name__, "The end of a channel that an operator writes.")
 
 
 class Tracking(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from fabric.explore.sizing.running import (
     unbounded,
 )
 from fabric.explore.sizing.size import variables_of
+from fabric.shell.cli import main
 from fabric.timing.retiming.retimer import Retimer
 from operators import Consumer, LinearOffChipLoad
 
@@ -83,6 +85,19 @@ class TestPrograms:
         """What cannot be sized together is refused."""
         with pytest.raises(FabricError, match=told):
             programs_of(MOE, [*TINY, *parameters], vary)
+
+
+@pytest.mark.parametrize("over", ["seed=3,1", "seed=5,4", "seed=1,3"])
+def test_methods_name_the_worst_input(over: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The cycles of a row are those of the input that decides whether the goal is kept."""
+    command = ["size", str(MOE), *(f"-p{each}" for each in TINY), "--over", over, "--json"]
+    main(command)
+    found = json.loads(capsys.readouterr().out)
+    limits = {each["name"]: each["limit_cycles"] for each in found["inputs"]}
+    for each in (*found["methods"], found):
+        kept = each["cycles"] is not None and each["cycles"] <= limits[each["input"]]
+        assert kept == each["keeps"]
+    assert not all(each["keeps"] for each in found["methods"])
 
 
 class TestAlike:

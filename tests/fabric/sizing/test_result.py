@@ -76,6 +76,10 @@ MANY = replace(
         Input("seed=0", None, 1_100, None, None),
         Input("seed=1", 1_300, 1_200, 1_250, 1_260),
     ),
+    methods=(
+        MethodTotal("search", 1_000, 1_260, keeps=False, input="seed=1"),
+        MethodTotal("high-water", 1_500, None, keeps=False, input="seed=0"),
+    ),
     held_out=(
         HeldOut("seed=2", 1_000, 1_000),
         HeldOut("seed=3", 1_000, 1_001),

@@ -71,7 +71,7 @@ def test_object_and_folder(tmp_path: Path) -> None:
         (["--over", "tiles=1,2", "--minimize", "cycles"], 2, "cycles is of one run, and a design"),
         (["--over", "tiles="], 2, "--over tiles=: expected NAME=VALUE,VALUE"),
         (["--over", "tiles"], 2, "--over tiles: expected NAME=VALUE,VALUE"),
-        (["--over", "nobody=1", "--minimize", "mean:cycles"], 1, "with nobody=1: "),
+        (["--over", "nobody=1", "--minimize", "mean:cycles"], 2, "takes no parameter nobody"),
         (["--vary", "rows=16", "--over", "rows=8"], 2, "rows is an input and varied: expected one"),
         (["-p", "rows=16", "--over", "rows=8"], 2, "rows is an input and fixed: expected one"),
         (["--vary", "rows=16", "--minimize", "p95:cycles"], 2, "expected cycles, or inputs as"),
@@ -113,6 +113,80 @@ def test_refused(
     if status == 2:
         assert said.removeprefix("fabric: ") in found["error"]["message"]
         assert found["points"] is None
+
+
+_CLOCK = "hardware.clock.frequency_hz"
+
+
+@pytest.mark.parametrize(
+    ("options", "points"),
+    [
+        (["--vary", f"{_CLOCK}=1e9,2000000000,1000000000.0"], [10**9, 2 * 10**9]),
+        (["--vary", f"{_CLOCK}=2.5e9,25e8"], [2_500_000_000]),
+        (["--vary", "tiles=1e0,1,2.0,+2"], [1, 2]),
+        (["--vary", "depth.map.0=2e0,2"], [2]),
+        (["--vary", "hop.map.0=1e0+2,1+02"], ["1+2"]),
+        (["--over", "rows=16.0,1.6e1", "--minimize", "worst:cycles"], [16]),
+        (["--vary", "tiles=1", "-p", "rows=1.6e1", "-p", f"{_CLOCK}=1e9"], [1]),
+        (["--vary", "tiles=1e0..2"], [1, 2]),
+        (["--vary", "tiles=0.5,1"], "parameter tiles of build() is '0.5': expected int"),
+        (["--vary", "tiles=1", "-p", "rows=1e-1"], "parameter rows of build() is '1e-1'"),
+        (["--over", "tiles=x,1", "--minimize", "worst:cycles"], "is 'x': expected int"),
+        (["--vary", f"{_CLOCK}=0.5,0.50,1e9"], "frequency_hz is 0.5: expected a number from 1"),
+        (["--vary", "hardware.hbm.channels=8,many"], "channels is 'many': expected"),
+        (["--vary", "depth.map.0=0,2"], "depth.map.0 is 0: expected an integer of at least 1"),
+        (["--vary", "hop.map.0=1+1,1.5+1"], "'1.5+1': expected cycles forward and back"),
+    ],
+)
+def test_numbers(
+    options: list[str], points: list[object] | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Equal numbers are one point, and a value that cannot be used is refused before a run."""
+    status = main(["study", str(ROOT / PROGRAM), *options, "--jobs", "1", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    if isinstance(points, str):
+        assert status == 2
+        assert points in found["error"]["message"]
+        return
+    assert status == 0
+    rows = [each["runs"][0] if "runs" in each else each for each in found["points"]]
+    assert [*dict.fromkeys([*each["setting"].values()][-1] for each in rows)] == points
+
+
+@pytest.mark.parametrize(
+    ("axis", "points"),
+    [
+        (f'{{"{_CLOCK}": [1e9, 1000000000, 2e9]}}', 2),
+        ('{"tiles": [1.0, 1, 2]}', 2),
+        ('{"depth.map.0": [2.0, 2]}', 1),
+        ('{"hardware.hbm.channels": [8, 0]}', None),
+        ('{"tiles": [1, 0.5]}', None),
+    ],
+)
+def test_numbers_of_a_file(
+    axis: str, points: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A study file's values are treated as those of the command line."""
+    file = tmp_path / "asked.py"
+    file.write_text(
+        "from pathlib import Path\nfrom fabric import *; from fabric.extend import *\n"
+        f"def study(): return Study(program=Path({str(ROOT / PROGRAM)!r}), space=grid({axis}))\n"
+    )
+    status = main(["study", str(file), "--jobs", "1", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert status == (2 if points is None else 0)
+    assert points is None or len(found["points"]) == points
+
+
+@pytest.mark.parametrize("command", ["run", "check", "size"])
+def test_numbers_of_other_commands(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Parameters, depths and hops of single runs are numbers, too."""
+    arguments = ["-p", "tiles=1e0", "-p", "rows=+16"]
+    arguments += ["--depth", "map.0=2e0"] if command in ("run", "size") else []
+    arguments += ["--hop", "map.0=1e0+02"] if command in ("run", "size") else []
+    assert main([command, str(ROOT / PROGRAM), *arguments]) == 0
+    capsys.readouterr()
+    assert main([command, str(ROOT / PROGRAM), "-p", "tiles=1.5"]) == 2
 
 
 def test_two_of_one_name(tmp_path: Path) -> None:

@@ -265,10 +265,10 @@ def test_generations(points: int, population: int, monkeypatch: pytest.MonkeyPat
         ((3, 5, 7), "IntDistribution(high=7, log=False, low=3, step=2)"),
         ((3, 5, 8), "CategoricalDistribution(choices=(3, 5, 8))"),
         ((5, 3), "CategoricalDistribution(choices=(5, 3))"),
-        ((3, 5.0), "CategoricalDistribution(choices=(3, 5.0))"),
+        ((3, 5.5), "CategoricalDistribution(choices=(3, 5.5))"),
         ((3, True), "CategoricalDistribution(choices=(3, True))"),
         ((False, True), "CategoricalDistribution(choices=(False, True))"),
-        ((1, True, 1.0), "CategoricalDistribution(choices=('1', 'True', '1.0'))"),
+        ((1, True, 1.5), "CategoricalDistribution(choices=('1', 'True', '1.5'))"),
         (("a", None), "CategoricalDistribution(choices=('a', None))"),
     ],
 )

@@ -46,9 +46,9 @@ def test_outside(index: int) -> None:
 
 
 def test_values_are_told_apart() -> None:
-    """1, 1.0 and True are three settings."""
-    assert [repr(each["a"]) for each in grid(a=[1, 1.0, True])] == ["1", "1.0", "True"]
-    assert list(map(repr, grid(a=[1, 1.0, True]).values["a"])) == ["1", "1.0", "True"]
+    """1 and 1.0 are one setting, and True is another."""
+    assert [repr(each["a"]) for each in grid(a=[1, 1.0, True])] == ["1", "True"]
+    assert list(map(repr, grid(a=[1, 1.0, True]).values["a"])) == ["1", "True"]
 
 
 @given(first=st.integers(1, 50), factor=st.integers(2, 9), power=st.integers(0, 30))
@@ -69,7 +69,9 @@ def test_geometric(first: int, factor: int, power: int) -> None:
         (["a=1,2", "b=x"], grid(a=[1, 2], b=["x"])),
         (["a:b=1:x,2:y"], zipped(a=[1, 2], b=["x", "y"])),
         (["hardware.hbm.channels=16"], grid({"hardware.hbm.channels": [16]})),
-        (["a=none,true,1.5,007,1e6,x.npz"], grid(a=[None, True, 1.5, "007", "1e6", "x.npz"])),
+        (["a=none,true,1.5,007,1e6,x.npz"], grid(a=[None, True, 1.5, 7, 1_000_000, "x.npz"])),
+        (["a=8,8.0,8e0,true"], grid(a=[8, True])),
+        (["hop.store.0=03+4,3+4.0"], grid({"hop.store.0": ["3+4"]})),
     ],
 )
 def test_text(texts: list[str], space: Space) -> None:
@@ -83,7 +85,6 @@ def test_text(texts: list[str], space: Space) -> None:
         ("tile_n", "--vary tile_n: expected NAME=VALUE,VALUE"),
         ("=3", "--vary =3: expected NAME=VALUE,VALUE"),
         ("a=", "--vary a=: expected NAME=VALUE,VALUE"),
-        ("a=1,1", "--vary a=1,1: axis a has 1 twice: expected each value once"),
         ("a=9..3", "--vary a=9..3: 9..3 has no values: expected FIRST..LAST with FIRST <= LAST"),
         ("a=1..3+0", "--vary a=1..3+0: 1..3+0 does not get on: expected a step of at least 1"),
         (
@@ -108,8 +109,10 @@ def test_twice() -> None:
         space_of(["a=1", "a=2"])
 
 
-@given(st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans(), st.none()))
-def test_scalar(value: float | None) -> None:
-    """A value that Python writes is read again as it was."""
-    assert scalar(str(value)) == value
-    assert type(scalar(str(value))) is type(value)
+@given(st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False)))
+def test_scalar(value: float) -> None:
+    """Numbers that Python writes are read with their value; a whole one is an integer."""
+    read = scalar("a", str(value))
+    assert isinstance(read, int | float)
+    assert type(value)(read) == value
+    assert isinstance(read, int) == (value == int(value))

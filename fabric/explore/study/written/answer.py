@@ -465,10 +465,15 @@ def _value(outcome: Outcome, name: str) -> str:
 
 
 def _setting(result: StudyResult, indices: Sequence[int]) -> str:
-    """Return what a point has; nothing of several."""
-    names = varying(result.study.space.values)
-    told = setting_text(result.study.space[indices[0]], names) if len(indices) == 1 else ""
-    return f" with {told}" if told else ""
+    """Return the setting of a point, or the values that several points share."""
+    first, *others = (result.study.space[index] for index in indices)
+    names = [
+        name
+        for name in varying(result.study.space.values)
+        if all(_key(each.get(name)) == _key(first.get(name)) for each in others)
+    ]
+    told = setting_text(first, names)
+    return f"{', all' if others else ''} with {told}" if told else ""
 
 
 def _dealt_with(result: StudyResult) -> str:

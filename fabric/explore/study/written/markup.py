@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.trace.pages.parts import part
 from fabric.explore.study.written.words import number_text
+from fabric.messages.telling.addresses import without_passwords
 from fabric.messages.telling.plain import plain
 from fabric.messages.telling.sheet import is_number
 from fabric.messages.telling.wording import visible
@@ -37,6 +38,9 @@ _BREAK: Final = re.compile(r"(?<=\.)(?=\w)")
 """Where a long name such as ``hardware.hbm.channels`` may go to a further line."""
 
 
+_JSON_TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
 class Markup(str):
     """Text of a page that is markup already."""
 
@@ -46,7 +50,9 @@ class Markup(str):
 def text(value: object) -> str:
     """Return a value as the text of an element or an attribute."""
     # Half of a character, as in a path that is not UTF-8, stands in no file of text.
-    shown = visible(str(value)).encode("utf-8", "backslashreplace").decode("utf-8")
+    shown = (
+        visible(without_passwords(str(value))).encode("utf-8", "backslashreplace").decode("utf-8")
+    )
     return escape(shown)
 
 
@@ -118,6 +124,8 @@ def titled(picture: Drawn) -> str:
 def script_data(value: object) -> str:
     """Return a value as JSON that no markup can be in."""
     told = json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
+    if "://" in told:
+        told = _JSON_TEXT.sub(lambda found: without_passwords(found[0]), told)
     return told.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

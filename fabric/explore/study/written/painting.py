@@ -6,6 +6,7 @@ import io
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from fabric.explore.study.written.words import label, number_text
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
     from matplotlib.ticker import Locator
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "metric_axis",
     "painted",
     "shared_legend",
+    "shown_labels",
 ]
 
 # Okabe and Ito, "Color universal design": told apart whatever colours somebody sees.
@@ -65,6 +68,12 @@ _STYLE: Final[dict[str, object]] = {
     "legend.fontsize": 9,
     "lines.markersize": 5,
 }
+_SLANT: Final = 30
+"""Degrees by which tick labels are slanted that would overlap."""
+
+_LABELS_APART: Final = 6
+"""Pixels between tick labels beside each other."""
+
 _WIDE: Final = 8.0
 """Values of which the largest is so many times the smallest are shown by their logarithms."""
 
@@ -97,15 +106,42 @@ def painted(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, b
         figure = Figure()
         canvas = FigureCanvasAgg(figure)
         draw(figure)
-        svg, png = io.StringIO(), io.BytesIO()
-        canvas.print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
+        figure.draw_without_rendering()
+        if _slanted(figure):
+            figure.draw_without_rendering()
         # Where everything stands is known now, and takes longer to find than to draw.
         figure.set_layout_engine("none")
+        svg, png = io.StringIO(), io.BytesIO()
+        canvas.print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
         plain = FigureCanvasSVG(figure)
         plain.print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     # What editors and git strip otherwise.
     text = "\n".join(line.rstrip() for line in svg.getvalue().splitlines())
     return text + "\n", png.getvalue()
+
+
+def shown_labels(axes: Axes) -> list[Text]:
+    """Return the tick labels that are drawn below ``axes``."""
+    least, most = sorted(axes.get_xlim())
+    return [
+        tick.label1
+        for tick in axes.xaxis.get_major_ticks()
+        if least <= tick.get_loc() <= most and tick.label1.get_visible()
+    ]
+
+
+def _slanted(figure: Figure) -> bool:
+    """Slant the tick labels below each axis on which they overlap; return whether any did."""
+    found = False
+    for axes in figure.axes:
+        labels = shown_labels(axes)
+        boxes = sorted(tuple(each.get_window_extent().extents) for each in labels)
+        if any(right[0] < left[2] + _LABELS_APART for left, right in pairwise(boxes)):
+            found = True
+            axes.tick_params(axis="x", rotation=_SLANT)
+            for label in labels:
+                label.set(horizontalalignment="right", rotation_mode="anchor")
+    return found
 
 
 def is_wide(values: Sequence[float]) -> bool:

@@ -62,9 +62,6 @@ _PANEL_INCHES: Final = (3.1, 2.6)
 _ABREAST: Final = 4
 """So many parameters stand beside each other."""
 
-_LETTERS: Final = 9
-"""Labels longer than this are slanted."""
-
 _AXIS_INCHES: Final = 1.7
 
 _APART: Final = 0.06
@@ -260,12 +257,9 @@ def _places(axes: Axes, values: tuple[Scalar, ...]) -> dict[object, float]:
     if is_wide(numbers):
         axes.set_xscale("log")
     places = [float(each) for each in numbers] or [float(place) for place in range(len(values))]
-    texts = axis_values(values)
-    axes.set_xticks(places, texts)
+    axes.set_xticks(places, axis_values(values))
     axes.minorticks_off()
     axes.margins(x=0.1)
-    if max(map(len, texts)) > _LETTERS:
-        axes.tick_params(axis="x", rotation=30)
     return dict(zip(map(_key, values), places, strict=True))
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from fabric.explore.study.outcome import split_metric
 from fabric.explore.study.space import Scalar, Setting, Space
-from fabric.messages.telling.wording import visible
+from fabric.messages.telling.wording import counted, visible
 
 __all__ = [
     "Label",
@@ -56,6 +56,7 @@ _LABELS: Final[Mapping[str, tuple[str, str]]] = {
 _EXTRA: Final = "extra."
 _DIGITS: Final = 6
 _POINTS: Final = 6
+_FIRST_POINTS: Final = 3
 
 
 @dataclass(frozen=True)
@@ -146,10 +147,18 @@ def setting_names(space: Space) -> list[str]:
 
 
 def listed_points(indices: Sequence[int]) -> str:
-    """Return ``point 3``, ``points 3, 4 and 9``, or a few and how many more."""
+    """Return ``point 3``, ``points 3, 4 and 9 to 12`` or ``14 points (0, 2, 4 and others)``."""
     if len(indices) == 1:
         return f"point {indices[0]}"
-    shown = [str(index) for index in indices[:_POINTS]]
-    rest = len(indices) - len(shown)
-    last = f"{rest:,} more" if rest else shown.pop()
-    return f"points {', '.join(shown)} and {last}"
+    spans: list[list[int]] = []
+    for index in indices:
+        if spans and index == spans[-1][-1] + 1:
+            spans[-1].append(index)
+        else:
+            spans.append([index])
+    parts: list[str] = []
+    for span in spans:
+        parts += [f"{span[0]} to {span[-1]}"] if len(span) > 2 else map(str, span)
+    if len(parts) > _POINTS:
+        return f"{counted(len(indices), 'point')} ({', '.join(parts[:_FIRST_POINTS])} and others)"
+    return f"points {' and '.join(filter(None, [', '.join(parts[:-1]), parts[-1]]))}"

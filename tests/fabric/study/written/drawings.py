@@ -14,6 +14,7 @@ from matplotlib.collections import Collection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from fabric.explore.study.written import painting
 from fabric.explore.study.written.painting import painted
 
 __all__ = ["told_picture"]
@@ -23,6 +24,8 @@ def told_picture(draw: Callable[[Figure], object], monkeypatch: pytest.MonkeyPat
     """Return what ``draw`` draws, in the style of all pictures; no file of it is made."""
     for canvas, printing in ((FigureCanvasAgg, "print_png"), (FigureCanvasSVG, "print_svg")):
         monkeypatch.setattr(canvas, printing, lambda *_, **__: None)
+    monkeypatch.setattr(Figure, "draw_without_rendering", lambda _: None)
+    monkeypatch.setattr(painting, "_slanted", lambda _: False)
     told: list[str] = []
 
     def drawing(figure: Figure) -> None:

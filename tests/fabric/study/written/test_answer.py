@@ -233,13 +233,14 @@ def test_ratios() -> None:
 
 def test_texts() -> None:
     """How metrics, numbers, settings and lists of points are written."""
-    assert [listed_points(range(n)) for n in (1, 2, 6, 7, 2006)] == [
+    assert [listed_points(range(n)) for n in (1, 2, 3, 2006)] == [
         "point 0",
         "points 0 and 1",
-        "points 0, 1, 2, 3, 4 and 5",
-        "points 0, 1, 2, 3, 4, 5 and 1 more",
-        "points 0, 1, 2, 3, 4, 5 and 2,000 more",
+        "points 0 to 2",
+        "points 0 to 2005",
     ]
+    assert listed_points([1, 3, 4, 7, 8, 9]) == "points 1, 3, 4 and 7 to 9"
+    assert listed_points(range(0, 28, 2)) == "14 points (0, 2, 4 and others)"
     assert [number_text(each) for each in (1234567, 2e3, 1e15, -1e15, 1234567.5, 0.123456789)] == [
         "1,234,567", "2,000", "1e+15", "-1e+15", "1.23457e+06", "0.123457",
     ]  # fmt: skip

@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -21,7 +22,7 @@ from matplotlib.figure import Figure
 from fabric import Picture, Study, grid, zipped
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written import pictures
-from fabric.explore.study.written.painting import is_wide, locator
+from fabric.explore.study.written.painting import is_wide, locator, painted, shown_labels
 from fabric.explore.study.written.pictures import (
     _broken,
     draw_effects,
@@ -63,6 +64,34 @@ def test_which(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A study has the pictures that say something of it; its own come first."""
     monkeypatch.setattr(pictures, "painted", lambda _, **__: ("", b""))
     assert [each.name for each in drawn(RESULTS[name]()).made] == DRAWN[name]
+
+
+@pytest.mark.parametrize("scale", [1, 10**6])
+def test_tick_labels_do_not_overlap(scale: int) -> None:
+    """Large numbers below narrow panels are slanted, and short ones are not."""
+    result = three_metrics()
+    large = [
+        replace(
+            each,
+            numbers=each.numbers
+            and {name: (value or 0) * scale for name, value in each.numbers.items()},
+        )
+        for each in result.outcomes
+    ]
+    figures: list[Figure] = []
+
+    def draw(figure: Figure) -> None:
+        figures.append(figure)
+        draw_front(replace(result, outcomes=tuple(large)), figure)
+
+    painted(draw, formulas=False)
+    slanted = []
+    for axes in figures[0].axes:
+        labels = shown_labels(axes)
+        slanted += [each.get_rotation() for each in labels]
+        boxes = [each.get_window_extent() for each in labels if not each.get_rotation()]
+        assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert any(slanted) == (scale > 1)
 
 
 def test_files() -> None:
@@ -139,7 +168,7 @@ def test_effects(figure: Figure) -> None:
         assert (at.min(), at.max()) == (cycles[0], cycles[-1])
     assert axes.get_xscale() == "log"
     labels = [each.get_text() for each in figure.axes[11].get_xticklabels()]
-    assert labels == ["0.5", "1.0", "1.5", "2.0", "10.0"]
+    assert labels == ["0.5", "1", "1.5", "2", "10"]
     assert figure.axes[0].get_xscale() == "linear"
 
 

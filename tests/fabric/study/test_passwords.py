@@ -1,0 +1,120 @@
+"""Passwords in addresses: hidden in errors, tracebacks, pages, JSON and recorded commands."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+
+import optuna
+import pytest
+import sqlalchemy
+
+from fabric import ConfigurationError, FabricError
+from fabric.explore.study.storage import open_storage, readable, written
+from fabric.messages.telling.addresses import shown_address, shown_command, without_passwords
+from fabric.shell.cli import main
+
+PROGRAM = Path(__file__).parent / "program_of_points.py"
+
+ADDRESSES = (
+    "postgresql://user:hunter2@host/db",
+    "postgresql+psycopg://me@corp.com:hunter2@host:5432/db",
+    "mysql://user:hunter2/x:y@z@host/db",
+    "redis://:hunter2@host:6379/0",
+    "postgresql://user:hunter2@host:port/db",
+    "sqlite://user:hunter2@host/x.db",
+    "postgresql:///db?host=h&user=u&password=hunter2",
+    "mssql+pyodbc:///?odbc_connect=UID%3Du%3BPWD%3Dhunter2%3BX%3Dy",
+    "no_such_database://user:hunter2@host/db",
+    "user:hunter2@tcp(host)/db",
+    "postgresql:user:hunter2@host/db",
+    "postgresql://user:hunter2 with spaces@host/db",
+)
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_storage_that_cannot_be_opened(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither the error nor its traceback has the password."""
+    for more in ([], ["--json"]):
+        command = ["study", str(PROGRAM), "--vary", "tiles=1", "--storage", address, *more]
+        assert main([*command, "-o", str(tmp_path)]) == 2
+        said = "".join(capsys.readouterr())
+        assert "storage" in said
+        assert "***" in said
+        assert "hunter2" not in said
+    with pytest.raises(ConfigurationError) as caught:
+        open_storage(address)
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://user:hunter2@127.0.0.1:1", "tls://user:hunter2@host", "x://:hunter2@host:1"]
+)
+def test_cluster_that_is_not_there(
+    address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error shows the address."""
+    monkeypatch.setattr("fabric.explore.study.workers._CONNECT_SECONDS", 0.1)
+    assert main(["study", str(PROGRAM), "--vary", "tiles=1", "--dask", address]) == 2
+    said = "".join(capsys.readouterr())
+    assert f"no Dask cluster at {shown_address(address)}" in said
+    assert "hunter2" not in said
+
+
+@pytest.mark.parametrize("around", [readable, written])
+def test_errors_of_libraries_that_repeat_the_address(around: object) -> None:
+    """Whole or in part, as a driver's parser cuts it."""
+    address = "postgresql://user:hunter2@host/db"
+    for text in (f"lost {address}", "no host 'hunter2'", "password=hunter2 is refused"):
+        errors: list[Exception] = [optuna.exceptions.StorageInternalError(text)]
+        errors += [sqlalchemy.exc.OperationalError(text, None, Exception(text))] * (
+            around is readable
+        )
+        for error in errors:
+            with pytest.raises((FabricError, OSError)) as caught, around(address):  # type: ignore[operator]
+                raise error
+            assert "***" in str(caught.value)
+            assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_page_of_a_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page has the command that was typed, and the sentences of failed points."""
+    asked = ["study", str(PROGRAM), "--vary", "fault=print,x://u:hunter2@h", "-o", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["fabric", *asked, "--storage=postgresql://u:hunter2@h/db"])
+    assert main([*asked, "--jobs", "1", "--json"]) == 0
+    page = (tmp_path / "index.html").read_text()
+    assert "--storage=postgresql://u:***@h/db" in page
+    assert "hunter2" not in page + "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("wrong", [["x://u:hunter2@h"], ["-p", "tiles=x://u:hunter2@h"]])
+def test_other_commands(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Arguments that look like addresses are shown like addresses."""
+    for command in ("run", "check", "size", "serve"):
+        assert main([command, str(PROGRAM), *wrong]) == 2
+        assert "hunter2" not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sqlite:////home/a:b@c/study.db",
+        "tcp://10.0.0.1:8786",
+        "see http://localhost:8787/status and mail a@b",
+        "name:value@place",
+    ],
+)
+def test_addresses_without_passwords(text: str) -> None:
+    """Nothing is hidden."""
+    assert without_passwords(text) == text
+
+
+def test_command_of_addresses() -> None:
+    """A shell can read it."""
+    command = shown_command(["study", "a b.py", "--dask", "tls://u:a b@h:1"])
+    assert command == "python -m fabric study 'a b.py' --dask 'tls://u:***@h:1'"
