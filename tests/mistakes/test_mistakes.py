@@ -25,9 +25,8 @@ UNCALLED: Final = {
     *("CapacityError", "ConfigurationError", "Deadlock", "FabricError", "OperatorError"),
     *("ProgramError", "ShapeError", "VerificationError"),
     # made by the fabric, or the words of annotations
-    *("Allocation", "Arrivals", "BufferReference", "Burst", "Channel", "ComputeUnit", "Dim"),
+    *("Allocation", "Arrivals", "BufferReference", "Burst", "Channel", "ComputeUnit"),
     *(
-        "Element",
         "KnownBefore",
         "MemoryUnit",
         "Observer",
