@@ -163,7 +163,8 @@ def drawn(result: ServingResult) -> list[Drawn]:
                 "load",
                 "What users wait, over the load",
                 "Lines are medians, dashed ones 95th percentiles. A ring is the knee: the last "
-                "load at which the mean time to first token is at most twice the least load's.",
+                "load at which the mean time to first token is at most twice the least load's. "
+                "A line without a ring has no knee among these loads.",
                 lambda figure: _draw_load(result, figure),
             )
         )

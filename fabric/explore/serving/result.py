@@ -123,19 +123,17 @@ class ServingResult(ShownAsTables):
     def knee(self, design: str) -> float | None:
         """Return the last load at which the mean time to first token is at most twice the least's.
 
-        Beyond it requests wait for each other. None where there are not two loads.
+        Beyond it requests wait for each other. None if no load is beyond it.
         """
         runs = [each for each in self.of(design) if each.rate is not None]
-        if len(runs) < 2:
-            return None
-        idle = runs[0].measures.time_to_first_token.mean
+        idle = runs[0].measures.time_to_first_token.mean if runs else None
         knee = None
         for each in runs:
             mean = each.measures.time_to_first_token.mean
             if idle is None or mean is None or mean > _KNEE * idle:
-                break
+                return knee
             knee = each.rate
-        return knee
+        return None
 
     def quality_notes(self, design: str) -> list[str]:
         """Return sentences on how good the costs of a design's steps were."""
@@ -215,6 +213,8 @@ def answer(result: ServingResult) -> str:
         speed = "" if rate is None else f"{rate:,.0f} tokens/s"
         at = "" if runs[-1].rate is None else f" at {runs[-1].rate:,g} requests/s"
         bend = "" if knee is None else f"; the knee is at {knee:,g} requests/s"
+        if knee is None and len(runs) > 1 and last.time_to_first_token.mean is not None and at:
+            bend = "; no knee among these loads"
         told.append(f"{name}{speed}{at}{bend}")
     return ". ".join(told) + "." if told else "No run is whole."
 
