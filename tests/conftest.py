@@ -67,8 +67,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(autouse=True)
 def compiled_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget what other tests had compiled: a command of this process would say that it had to."""
-    monkeypatch.setattr("fabric.timing.engine.machine_code._compiled", [])
+    """Forget the loops that other tests compiled: ``run`` would mention them."""
+    monkeypatch.setattr("fabric.timing.engine.machine_code._kept_names", [])
 
 
 @pytest.fixture

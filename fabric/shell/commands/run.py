@@ -127,7 +127,7 @@ def command(
     from fabric.messages.terminal.output import ExitStatus, program_prints, tell
     from fabric.runs.simulation import simulate
     from fabric.shell.library import lowered
-    from fabric.timing.engine.machine_code import was_compiled_now
+    from fabric.timing.engine.machine_code import has_kept_code
 
     imports_stay()
     progress = _progress()
@@ -162,7 +162,7 @@ def command(
         status = status or ExitStatus.UNWRITTEN
     if saved is not None and not _save(report, saved):
         status = status or ExitStatus.UNWRITTEN
-    if was_compiled_now():
+    if has_kept_code():
         tell("fabric: compiled its loops; the next runs start seconds sooner")
     return status
 

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeAlias, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Counters", "Loop", "MachineCode", "was_compiled_now"]
+__all__ = ["Counters", "Loop", "MachineCode", "has_kept_code"]
 
 Counters: TypeAlias = NDArray[np.int64]
 """Integers [size], one beside the other."""
@@ -37,12 +37,12 @@ _COMPILER: Final = ("compiling",)
 _engines: Final[list[Any]] = []
 """Their code is there as long as they are."""
 
-_compiled: Final[list[str]] = []
+_kept_names: Final[list[str]] = []
 
 
-def was_compiled_now() -> bool:
-    """Whether this process had to compile a loop, rather than link what another one had left."""
-    return bool(_compiled)
+def has_kept_code() -> bool:
+    """Whether this process has compiled a loop and kept its machine code for the next ones."""
+    return bool(_kept_names)
 
 
 class MachineCode:
@@ -114,10 +114,10 @@ class MachineCode:
             # Where there is machine code, the compiler is not imported.
             from fabric.timing.engine.compiling import compiled
 
-            _compiled.append(name)
             names = [module.__name__ for module in self._uses]
             code = compiled(self.function, self._is_array, names, target)
-            _keep(code, name, source)
+            if _keep(code, name, source):
+                _kept_names.append(name)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
@@ -143,9 +143,10 @@ def _key(*sources: Path) -> str:
 
 
 def _folders(source: Path) -> Iterator[Path]:
-    """Where machine code is kept: beside Python's own of the source, or in the user's folder."""
+    """Yield the folders for machine code: beside Python's own of the source, and the user's."""
     yield Path(cache_from_source(str(source))).parent
-    yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "step-fabric"
+    with contextlib.suppress(RuntimeError):  # HOME is not set, and the user has no entry
+        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "step-fabric"
 
 
 def _kept(name: str, source: Path) -> Iterator[bytes]:
@@ -158,12 +159,13 @@ def _kept(name: str, source: Path) -> Iterator[bytes]:
                 yield code
 
 
-def _keep(code: bytes, name: str, source: Path) -> None:
-    """Leave machine code for other processes; where nothing can be written they compile, too."""
+def _keep(code: bytes, name: str, source: Path) -> bool:
+    """Write machine code for the next processes; return whether a folder takes it."""
     for folder in _folders(source):
         beside = folder / f"{name}.{os.getpid()}"
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             beside.write_bytes(hashlib.sha256(code).digest() + code)
             beside.replace(folder / name)
-            return
+            return True
+    return False
