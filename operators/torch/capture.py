@@ -32,11 +32,12 @@ from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.overrides import TorchFunctionMode
 
+from fabric import ProgramError
 from fabric.extend import refuse, users_code
 from operators.torch.call import Spec, UnsupportedError
 from operators.torch.chosen.settling import NeedsLengthError, Settled, has_lengths_of_data
 from operators.torch.decompositions import decompositions
-from operators.torch.lengths import at_lengths, is_of_one, kept_trace
+from operators.torch.lengths import SpecialisedError, at_lengths, is_specialised, kept_trace
 from operators.torch.loops.rolling import Rolled, has_loops
 from operators.torch.registry import importer_of
 
@@ -152,9 +153,11 @@ def _trace_of(
         leaves, structure = torch.utils._pytree.tree_flatten((args, dict(kwargs)))
         symbols = partial(trace, dynamic_shapes)
         kept = kept_trace(module, leaves, structure, dynamic_shapes, symbols)
-        # What known arguments decide is of these arguments: their trace is not kept.
-        if not has_lengths_of_data(kept.graph):
-            return kept, at_lengths(kept, leaves)
+        # Lengths that known arguments decide, and the steps of loops, need a trace without symbols.
+        if kept is not None and not has_lengths_of_data(kept.graph):
+            graph = at_lengths(kept, leaves)
+            if not has_loops(graph):
+                return kept, graph
     exported = trace(rolls=rolls)
     return exported, exported.graph
 
@@ -190,14 +193,11 @@ def _traced(
         except GuardOnDataDependentSymNode as error:
             refuse(data_decide(module, error))
         except Exception as error:  # noqa: BLE001 - the user's module runs there
-            if dynamic_shapes is not None and is_of_one(error):
-                return _traced(module, args, kwargs, rolls=rolls)
-            # Of lengths the second line says which, and why.
-            lines = str(error).strip().split("\n")[: 1 if dynamic_shapes is None else 2]
-            said = " ".join(each.strip(" -") for each in lines)
+            said = str(error).strip().partition("\n")[0]
             refuse(
                 f"torch.export cannot trace {type(module).__name__} for these arguments: "
-                f"{type(error).__name__}: {said}"
+                f"{type(error).__name__}: {said}",
+                SpecialisedError if is_specialised(error) else ProgramError,
             )
         exported = exported.run_decompositions({})
         needing = None
@@ -332,7 +332,9 @@ def _computing(exported: ExportedProgram) -> set[Any]:
             given = kind in {InputKind.USER_INPUT, InputKind.PARAMETER}
             if given and isinstance(value, torch.Tensor) and value.is_floating_point():
                 reached.add(node)
-        elif any(each in reached for each in node.all_input_nodes):
+        elif not str(node.target).startswith("aten.sym_") and any(
+            each in reached for each in node.all_input_nodes
+        ):
             reached.add(node)
     return {node.target for node in reached if node.op == "call_function"}
 

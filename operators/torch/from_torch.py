@@ -109,8 +109,8 @@ def from_torch(
         kwargs: that it is called with, by name.
         dynamic_shapes: lengths that stay symbols while PyTorch traces the module, as torch.export
             has it: ``{"x": {0: torch.export.Dim("tokens")}}``. The trace is kept as long as the
-            module, and a later call with other lengths uses it, where what PyTorch asked of the
-            lengths holds for them. What the program works for are the lengths of these arguments.
+            module. A later call with other lengths uses it if PyTorch's guards hold for them, and
+            traces the module again if not. The program is the same as without ``dynamic_shapes``.
         schedule: tiles, orders and what stays on chip.
         routing: for each layer whose tokens go to experts that data choose, in the order of the
             calls: the experts of each token, [tokens, hits]. Timing mode has no data to choose by,

@@ -1,10 +1,11 @@
-"""Traces whose lengths are symbols: one trace serves every length for which its guards hold."""
+"""Traces with symbols as lengths: one trace serves every length for which its guards hold."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -13,67 +14,56 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Graph, Node
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_symbols
 from torch.fx.node import map_arg
 
-__all__ = ["at_lengths", "is_of_one", "kept_trace"]
+from fabric import ProgramError
 
-_ONE: Final = re.compile(r"specialized it to be a constant \([01]\)")
+__all__ = ["SpecialisedError", "at_lengths", "is_specialised", "kept_trace"]
+
+_SPECIALISED: Final = re.compile("^(Constraints viol|Specializations unexp)|inferred ranges from")
 
 _KEPT: Final[WeakKeyDictionary[torch.nn.Module, _Trace]] = WeakKeyDictionary()
 """The last trace of each module."""
 
 
+class SpecialisedError(ProgramError):
+    """The module needs the number of a length that ``dynamic_shapes`` leaves open."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Trace:
-    """A trace, and what it is of.
+    """A trace and its key.
 
     Attributes:
-        exported: as PyTorch has it.
-        of: which lengths are symbols, and the module's own tensors.
+        of: the symbolic lengths, the structure of the arguments, and the module's tensors.
     """
 
     exported: ExportedProgram
     of: tuple[Any, ...]
 
-    @property
-    def has_symbols(self) -> bool:
-        """Whether it serves other lengths than those it was made with."""
-        values = (node.meta["val"] for node, _ in _inputs(self.exported))
-        tensors = (each for each in values if isinstance(each, torch.Tensor))
-        return any(not isinstance(size, int) for each in tensors for size in each.shape)
-
     def serves(self, leaves: Sequence[Any]) -> bool:
-        """Whether these arguments differ from those of the trace in lengths alone.
+        """Whether the arguments have the traced types and numbers, and lengths that fit the guards.
 
-        All that PyTorch asked of the lengths while it traced has to hold for them, too.
+        PyTorch guards a length or stride that it made a constant, too: ``ignore_static=False``.
         """
-        nodes = [node for node, _ in _inputs(self.exported)]
-        pairs = [(node.meta["val"], leaf) for node, leaf in zip(nodes, leaves, strict=True)]
-        symbolic = [(traced, leaf) for traced, leaf in pairs if isinstance(traced, torch.Tensor)]
-        others = [pair for pair in pairs if not isinstance(pair[0], torch.Tensor)]
-        if any((type(traced), traced) != (type(leaf), leaf) for traced, leaf in others):
+        values = [node.meta["val"] for node, _ in _inputs(self.exported)]
+        traced = [each for each in values if isinstance(each, torch.Tensor)]
+        tensors = [each for each in leaves if isinstance(each, torch.Tensor)]
+        if [*map(_kind, values)] != [*map(_kind, leaves)]:
             return False
-        if not all(_is_like(*pair) for pair in symbolic):
+        if not traced:
+            return True
+        guards = traced[0].fake_mode.shape_env
+        try:
+            return bool(guards.evaluate_guards_for_args(traced, tensors, ignore_static=False))
+        except ArithmeticError:  # a guard divides by 0, such as ``2 * s % (s - 1) == 0`` for s = 1
             return False
-        guards = next((traced.fake_mode.shape_env for traced, _ in symbolic), None)
-        return guards is None or bool(
-            guards.evaluate_guards_for_args(
-                [traced for traced, _ in symbolic], [leaf for _, leaf in symbolic]
-            )
-        )
 
 
-def _is_like(traced: Any, leaf: Any) -> bool:
-    """Whether a tensor has the type of a traced one, and its sizes where these are numbers."""
-    return (
-        isinstance(leaf, torch.Tensor)
-        and (leaf.dtype, leaf.ndim) == (traced.dtype, traced.ndim)
-        and all(
-            not isinstance(size, int) or size == found
-            for size, found in zip(traced.shape, leaf.shape, strict=True)
-        )
-    )
+def _kind(leaf: Any) -> object:
+    """Return all that a trace depends on, except the lengths and strides of tensors."""
+    return (leaf.dtype, leaf.ndim) if isinstance(leaf, torch.Tensor) else (type(leaf), repr(leaf))
 
 
 def kept_trace(
@@ -82,39 +72,49 @@ def kept_trace(
     structure: object,
     dynamic_shapes: object,
     trace: Callable[[], ExportedProgram],
-) -> ExportedProgram:
-    """Return a trace of ``module`` that serves ``leaves``: the last one, or a new one.
+) -> ExportedProgram | None:
+    """Return a trace of ``module`` for ``leaves``: the last one, or a new one.
 
     Args:
-        module: whose last trace is kept as long as it is.
+        module: the last trace is kept as long as the module.
         leaves: the arguments.
-        structure: that they are the leaves of.
+        structure: the structure of the arguments.
         dynamic_shapes: which lengths are symbols, as torch.export has it.
         trace: makes a new one.
+
+    Returns:
+        None if PyTorch made constants of all lengths. Other lengths need a trace of their own.
     """
-    own = tuple(
-        (name, id(each)) for name, each in sorted(module.state_dict(keep_vars=True).items())
+    own = chain(
+        module.named_parameters(remove_duplicate=False),
+        module.named_buffers(remove_duplicate=False),
     )
+    tensors = tuple((name, id(each)) for name, each in own)
     training = tuple(each.training for each in module.modules())
-    of = repr(dynamic_shapes), structure, own, training
+    of = repr(dynamic_shapes), structure, tensors, training
     kept = _KEPT.get(module)
     if kept is not None and kept.of == of and kept.serves(leaves):
         return kept.exported
-    made = _Trace(trace(), of)
-    if made.has_symbols:
-        _KEPT[module] = made
+    try:
+        made = _Trace(trace(), of)
+    except SpecialisedError:
+        return None
+    values = (node.meta["val"] for node, _ in _inputs(made.exported))
+    if not free_symbols([each for each in values if isinstance(each, torch.Tensor)]):
+        return None
+    _KEPT[module] = made
     return made.exported
 
 
-def is_of_one(error: Exception) -> bool:
-    """Whether torch.export refuses a symbol because its length is 0 or 1, which it keeps apart."""
-    return bool(_ONE.search(str(error)))
+def is_specialised(error: Exception) -> bool:
+    """Whether torch.export refuses a symbol: the module needs its number, or it is 0 or 1."""
+    return bool(_SPECIALISED.search(str(error)))
 
 
 def at_lengths(exported: ExportedProgram, leaves: Sequence[Any]) -> Graph:
     """Return the graph of a trace with the lengths of ``leaves`` in place of symbols.
 
-    Every call is asked once more for the shape of its result; what computes lengths is worked out.
+    The calls run on tensors without data, which give the shapes of their results.
     """
     mode = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
     graph = Graph()
@@ -145,6 +145,10 @@ def at_lengths(exported: ExportedProgram, leaves: Sequence[Any]) -> Graph:
                 if not _has_tensors(value):
                     found[node] = value
                     continue
+                if node.target is torch.ops.aten.slice.Tensor and value.shape == args[0].shape:
+                    # PyTorch omits the slice of ``x[:, 0]`` if it knows the length.
+                    found[node] = found[node.args[0]]
+                    continue
             args, kwargs = map_arg((node.args, dict(node.kwargs)), found.__getitem__)
             made = graph.create_node(node.op, node.target, args, kwargs, node.name)
             made.meta = {**node.meta, "val": value}
@@ -166,6 +170,6 @@ def _specs(exported: ExportedProgram) -> Sequence[Any]:
 
 
 def _inputs(exported: ExportedProgram) -> Iterator[tuple[Node, Any]]:
-    """Yield what stands for the arguments, in their order."""
+    """Yield the placeholders of the arguments, in their order."""
     pairs = zip(_placeholders(exported), _specs(exported), strict=True)
     return ((node, spec) for node, spec in pairs if spec.kind is InputKind.USER_INPUT)
