@@ -2,10 +2,12 @@
 
     python -m tests.campaign [--count 20000] [--seed 1] [--first 0] [--jobs 2]
 
-Program ``n`` of a seed is the same wherever it is tried. Each is run by tasks and compiled, under
-drawn hardware, depths and hops, and with data where it has any: the reports have to be equal, no
-bound may be beaten, nothing that completed may warn of a fault of the fabric. Prints the numbers of
-those that differ, with what differs, and exits with 1 where there are any.
+Program ``n`` of a seed is the same wherever it is tried. Programs with loads and stores run on each
+memory model, with drawn hardware, depths and hops: whole, repeated under another schedule, held,
+traced, and with a capacity that nothing fills; by tasks and compiled; with data if they have any.
+The reports have to be equal, no bound may be beaten, and a program that completes may not warn of a
+fault of the fabric. Prints the numbers of programs that differ, with the difference, and exits with
+1 if there are any.
 """
 
 from __future__ import annotations
@@ -18,55 +20,98 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from fabric import Program, Report, lower_bounds, simulate
+from fabric import Hardware, Program, Report, lower_bounds, open_run, simulate
 from fabric.graph.wiring.program import hardware_scope
 from tests.operators.driving import Choices
 from tests.operators.random_programs import Random
 from tests.operators.test_random_programs import Stated
 from tests.operators.test_schedules import counted
-from tests.symbolic.bounded import beaten, drawn_hardware, drawn_options
+from tests.schedules import schedule
+from tests.symbolic.bounded import MEMORIES, beaten, drawn_hardware, drawn_options
 
 _BYTES = 300
 
 
 class Outcome(NamedTuple):
-    """What became of a program: how it ended on which memory, and what is wrong with that."""
+    """How the runs of a program ended, by memory, and what is wrong with them."""
 
     number: int
-    ended: str
+    ended: tuple[str, ...]
     wrong: tuple[str, ...]
 
 
 def tried(number: int, seed: int) -> Outcome:
-    """Run program ``number`` in every way."""
-    source = random.Random(f"{seed} {number}")
-    data, kind = source.randbytes(_BYTES), (Random, Stated)[number % 2]
-    hardware = drawn_hardware(Choices(source.randbytes(20)))
+    """Run program ``number`` in every way on every memory; one without loads on one memory."""
+    kind = (Random, Stated)[number % 2]
+    memories = MEMORIES if kind is Stated else MEMORIES[number // 2 % len(MEMORIES) :][:1]
+    ended, wrong = [], []
+    for memory in memories:
+        source = random.Random(f"{seed} {number}")
+        data = source.randbytes(_BYTES)
+        hardware = drawn_hardware(Choices(source.randbytes(20)), memory)
+        status, faults = _on(hardware, kind, data, number, source)
+        ended.append(f"{status}, {hardware.hbm.model}")
+        wrong += [f"{hardware.hbm.model}: {fault}" for fault in faults]
+    return Outcome(number, tuple(ended), tuple(wrong))
 
-    def built(functional: bool = False) -> Program:
+
+def _on(
+    hardware: Hardware, kind: type[Random], data: bytes, number: int, source: random.Random
+) -> tuple[str, list[str]]:
+    """Return how a program ends on ``hardware``, and what is wrong."""
+
+    def built(hardware: Hardware = hardware, *, functional: bool = False) -> Program:
         with hardware_scope(hardware):
             return kind(Choices(data), functional=functional, operators=12 + number % 16).program
 
     options = drawn_options(built(), source)
     del options["engine"]
     program = built()
+
+    def run(program: Program, **changes: Any) -> Report:
+        return _report(program, **{"mode": "timing", "engine": "tasks", **options, **changes})
+
     known = lower_bounds(program)
-    tasks = _report(program, mode="timing", engine="tasks", **options)
+    tasks = run(program)
     wrong = list(beaten(known, tasks))
-    if tasks != _report(built(), mode="timing", engine="compiled", **options):
-        wrong.append("the engines differ")
+    # A flat memory may be busy with its last requests after it has answered them.
+    if (tasks.off_chip_bandwidth_utilization or 0) > 1 and hardware.hbm.model != "flat":
+        wrong.append("more bandwidth than the peak")
+    with schedule(number):
+        reports = {"repeated": run(built())}
+    cycles = sorted(source.sample(range(tasks.cycles or 0), min(3, tasks.cycles or 0)))
+    with open_run(built(), mode="timing", **options) as held:
+        for cycle in cycles:
+            held.until(cycle=cycle)
+        reports["held"] = _told(held.finish())
+    reports["compiled"] = run(built(), engine="compiled")
+    with TemporaryDirectory() as folder:
+        for engine in ("tasks", "compiled"):
+            traced = run(built(), engine=engine, trace="events", log_dir=Path(folder, engine))
+            reports[f"traced, {engine}"] = traced
     if kind is Random:
-        with_data = _report(built(functional=True), mode="functional", **options)
+        with_data = run(built(functional=True), mode="functional", engine="compiled")
         if counted(with_data) != counted(tasks):
             wrong.append("the modes differ")
+    wrong += [f"{how} it differs" for how, report in reports.items() if report != tasks]
+    roomy = replace(hardware, on_chip=replace(hardware.on_chip, capacity_bytes=2**40))
+    with_room = run(built(roomy))
+    if (with_room.cycles, with_room.units) != (tasks.cycles, tasks.units):
+        wrong.append("a capacity that nothing fills changes it")
     wrong += [text for text in tasks.warnings if "fault" in text]
-    return Outcome(number, f"{tasks.status}, {hardware.hbm.model}", tuple(wrong))
+    return tasks.status, wrong
 
 
 def _report(program: Program, **options: Any) -> Report:
-    return replace(simulate(program, **options), wall_seconds=None, log_dir=None)
+    return _told(simulate(program, **options))
+
+
+def _told(report: Report) -> Report:
+    return replace(report, wall_seconds=None, log_dir=None)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -86,7 +131,7 @@ def main(arguments: Sequence[str]) -> int:
     wrong = 0
     with ProcessPoolExecutor(options.jobs) as workers:
         for outcome in workers.map(partial(tried, seed=options.seed), numbers, chunksize=20):
-            ended[outcome.ended] += 1
+            ended.update(outcome.ended)
             wrong += bool(outcome.wrong)
             for text in outcome.wrong:
                 _say(f"{outcome.number}: {text}")

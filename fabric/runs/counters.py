@@ -249,6 +249,8 @@ def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) ->
     flops = state.flops
     allocated = sum(unit.flops_per_cycle for unit in state.units)
     traffic = paper.traffic_bytes
+    # The arbitrated memories answer before they have moved the last requests.
+    used_bytes = min(traffic, state.hbm_bytes_moved)
     peak_traffic = float(cycles * peak_bytes_per_cycle)
     return Totals(
         cycles=cycles,
@@ -260,7 +262,7 @@ def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) ->
         flops=flops,
         allocated_flops_per_cycle=allocated,
         compute_utilization=flops / (cycles * allocated) if cycles and allocated else 0.0,
-        off_chip_bandwidth_utilization=traffic / peak_traffic if peak_traffic else 0.0,
+        off_chip_bandwidth_utilization=used_bytes / peak_traffic if peak_traffic else 0.0,
         operators=len(state.units),
         channels=len(state.channels),
         elements=state.elements,

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
 
-from fabric import ConfigurationError, Hardware, Program, hardware_scope, simulate
+from fabric import ConfigurationError, Hardware, Hop, Program, hardware_scope, simulate
+from fabric.extend import (
+    BankedDescription,
+    FixedDescription,
+    FlatDescription,
+    OffChipDescription,
+)
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import ArbitratedBanksDescription, ArbitratedDescription
 from fabric.timing.memories.arbitrated import ArbitratedMemory, Request, behind_arbiter
-from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+from operators import (
+    Consumer,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Metadata,
+    RandomOffChipLoad,
+    Tensor,
+)
 from tests.hdl import design
 from tests.hdl.banks import BankedMemory
 from tests.memories.driven import answers, clients_of
@@ -222,3 +236,44 @@ def test_a_small_tile_alone() -> None:
         LinearOffChipStore("y")(LinearOffChipLoad(Tensor((4, 4), data), tile=(4, 4))())
     program.expect(y=lambda: data)
     assert simulate(program).verified
+
+
+@pytest.mark.parametrize("address_cycle", [1, 1000])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(
+    "memory",
+    [
+        ArbitratedDescription(latency_cycles=300),
+        ArbitratedBanksDescription(cl_cycles=300),
+        BankedDescription(cl_cycles=300),
+        FixedDescription(latency_cycles=300),
+        FlatDescription(latency_cycles=300),
+    ],
+)
+def test_no_read_is_answered_before_its_latency(
+    memory: OffChipDescription, address_cycle: int, tmp_path: Path, *, shared: bool
+) -> None:
+    """The latency counts from the cycle in which the unit has the address."""
+    with hardware_scope(Hardware(hbm=memory)), Program("late") as program:
+        addresses = Metadata(np.array([0, 1, 1]))()
+        Consumer()(RandomOffChipLoad(Tensor((8, 4)), (2, 4), name="late")(addresses))
+        if shared:
+            Consumer()(LinearOffChipLoad(Tensor((64, 4)), (2, 4))())
+    hops = {"late.0": Hop(address_cycle, 1)}
+    report = simulate(program, mode="timing", hops=hops, trace="events", log_dir=tmp_path)
+    bursts = report.trace().query(
+        "SELECT end_cycle - submitted_cycle FROM bursts JOIN units USING (unit) WHERE name = 'late'"
+    )
+    assert min(cycles for (cycles,) in bursts.rows()) >= 300
+
+
+@pytest.mark.parametrize("memory", [ArbitratedDescription(), ArbitratedBanksDescription()])
+def test_bandwidth_is_at_most_the_peak(memory: OffChipDescription) -> None:
+    """Bytes count when the memory has moved them; the tile arrives with its first byte."""
+    with hardware_scope(Hardware(hbm=memory)), Program("large") as program:
+        tiles = RandomOffChipLoad(Tensor((64, 64)), (64, 64))(Metadata(np.array([0]))())
+        LinearOffChipStore("y")(tiles)
+    report = simulate(program, mode="timing")
+    assert report.hbm_bytes_moved is not None
+    assert report.hbm_bytes_moved <= (report.cycles or 0) * memory.peak_bytes_per_cycle
+    assert 0 < (report.off_chip_bandwidth_utilization or 0) <= 1

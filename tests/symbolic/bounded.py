@@ -51,6 +51,7 @@ from tests import definitions
 from tests.operators.random_programs import Meant, Random
 
 __all__ = [
+    "MEMORIES",
     "Bounded",
     "Idle",
     "beaten",
@@ -84,13 +85,11 @@ _AREA = AreaDescription(
 """A memory unit that is just not small takes less than one that just is."""
 
 
-def drawn_hardware(choices: Any) -> Hardware:
+def drawn_hardware(choices: Any, memory: Memory | None = None) -> Hardware:
     """Return hardware on which any of the bounds may be the largest."""
-    memory: Callable[[Any], OffChipDescription] = choices.pick(
-        (_flat, _flat, _banked, _fixed, _arbitrated, _arbitrated_banks)
-    )
+    drawn = choices.pick((_flat, *MEMORIES))
     return Hardware(
-        hbm=memory(choices),
+        hbm=(memory or drawn)(choices),
         on_chip=OnChipDescription(bytes_per_cycle=choices.pick((64, 1, 8))),
         area=choices.pick((AreaDescription(), _AREA)),
         channel=ChannelDescription(interval_cycles=choices.pick((0, 1))),
@@ -154,6 +153,10 @@ def _ports(choices: Any) -> dict[str, Any]:
         "reads_in_flight": in_flight,
         "answers": in_flight + choices.pick((64, 4)),
     }
+
+
+Memory = Callable[[Any], OffChipDescription]
+MEMORIES: tuple[Memory, ...] = (_flat, _banked, _fixed, _arbitrated, _arbitrated_banks)
 
 
 def drawn_options(built: Program, source: random.Random) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -11,11 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric import hardware_scope, lower_bounds
+from fabric.explore.study.outcome import Condition
+from fabric.extend import OnChipDescription
 from fabric.graph.loading.program_file import load_program
 from tests.operators.driving import Choices
 from tests.profiles import examples, spread
 from tests.programs.loading import PROGRAMS, program
-from tests.symbolic.bounded import Bounded, compared, drawn_hardware, drawn_options
+from tests.symbolic.bounded import (
+    MEMORIES,
+    Bounded,
+    Memory,
+    compared,
+    drawn_hardware,
+    drawn_options,
+)
 
 Engine = Literal["compiled", "tasks"]
 
@@ -81,6 +91,18 @@ class TestPrograms:
         assert known.at_least["cycles"] > Fraction(9, 10) * report.cycles
         assert ["cycles"] == list(known.at_least)
         assert known.sized["channel_bytes"] == report.channel_bytes
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_bytes_that_spilling_changes_are_bounded(memory: Memory) -> None:
+    """A study does not prune the point by a condition that its run keeps."""
+    on_chip = OnChipDescription(page_bytes=256, capacity_bytes=6_000, spill=True)
+    hardware = replace(drawn_hardware(Choices(b""), memory), on_chip=on_chip)
+    known, report = compared(load_program(PROGRAMS / "buffer_twice.py", [], hardware).program)
+    assert report.spilled_bytes
+    assert "hbm_bytes_moved" in known.at_least
+    condition = Condition.parse(f"hbm_bytes_moved >= {report.hbm_bytes_moved}")
+    assert not condition.broken_by({**known.exact, **known.at_least}, tuple(known.exact))
 
 
 def check_random(data: bytes) -> None:

@@ -126,13 +126,13 @@ def _moved_bytes(plan: Plan, least: list[Least], totals: Totals) -> tuple[int, b
     """Return the bytes of the requests to the off-chip memory, and whether these are all.
 
     Proof. Each burst takes ``Rates.requests`` requests, of which none is left when a run completes.
-    A memory that joins rows may do with fewer: nothing is said of it, nor of a user's.
+    A buffer that may be spilled adds requests, whose number is unknown. A memory that joins rows
+    may do with fewer: nothing is said of it, nor of a user's.
     """
     hbm = plan.program.hardware.hbm
     clients = [
-        its.requests
-        for node, its in zip(plan.nodes, least, strict=True)
-        if node.operator.off_chip is not None
+        None if plan.nodes[number].operator.off_chip is None else least[number].requests
+        for number in plan.clients
     ]
     if hbm.joins_rows or not is_own(hbm):
         return 0, not clients

@@ -43,16 +43,22 @@ class _Fifo(Generic[T]):
 
 
 class _Client:
-    """A port: what was asked for, what came, and the burst under way.
+    """A port: its requests and answers, its stream of bursts, and the burst under way.
+
+    Bursts that were announced together are one stream. Two streams share no request. A burst that
+    was not announced is a stream.
 
     Attributes:
-        unit: whose it is.
-        total_bytes: to ask for.
-        last_bytes: of the last burst of these.
-        asked_bytes: have been asked for.
-        seen_bytes: have been answered, and are not looked at any more.
-        before_bytes: of all bursts that are complete: the one under way begins there.
-        since_cycle: from which the burst under way waits; None where there is none.
+        asks: of each stream that has not begun, the cycle of its announcement and ``end``.
+        wanted: requests of all streams that have begun.
+        asked: requests that the port has issued.
+        seen: answers that the port has dropped.
+        first: number of the first request of the latest stream.
+        end: number of the first request after that stream.
+        stream_bytes: of that stream; a writer has one stream without an end.
+        before_bytes: of the stream's complete bursts: the next burst begins there.
+        since_cycle: first cycle in which the burst under way acts; None without a burst.
+        free_cycle: after the cycle in which the last burst was complete.
         burst_bytes: of the burst under way.
     """
 
@@ -62,11 +68,18 @@ class _Client:
         self.buffer: Final[_Fifo[None]] = _Fifo(every, answers)
         self.answers: Final[_Fifo[None]] = _Fifo(every, answers)
         self.response: Final[_Fifo[None]] = _Fifo(every)
-        self.total_bytes = self.last_bytes = 0
-        self.asked_bytes = self.seen_bytes = self.before_bytes = 0
+        self.asks: Final[deque[tuple[int, int]]] = deque()
+        self.wanted = self.asked = self.seen = self.first = self.end = 0
+        self.stream_bytes = self.before_bytes = self.free_cycle = 0
         self.since_cycle: int | None = None
         self.write = False
         self.burst_bytes = 0
+
+    def needs(self, request_bytes: int) -> int:
+        """Return the number of the answer with which the next burst is complete."""
+        if self.before_bytes >= self.stream_bytes:
+            return self.end
+        return self.first + max(0, -(-self.before_bytes // request_bytes) - 1)
 
 
 class ArbitratedMemory:
@@ -74,7 +87,6 @@ class ArbitratedMemory:
 
     Attributes:
         final_cycle: it does not outlast its clients.
-        bytes_moved: see ``OffChip``.
     """
 
     final_cycle: Final = None
@@ -97,8 +109,14 @@ class ArbitratedMemory:
         self._flying: Final[_Fifo[Request]] = _Fifo(self._fifos, description.reads_in_flight)
         self._out: Final[_Fifo[Request]] = _Fifo(self._fifos)
         self._back: Final[_Fifo[Request]] = _Fifo(self._fifos)
-        self._cycle = self._first = self._bursts = 0
-        self.bytes_moved = 0
+        self._cycle = self._first = self._bursts = self._taken = 0
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of the requests that the memory has carried out so far, whole requests each."""
+        return (self._taken - self._behind.open_requests(self._cycle)) * (
+            self._description.request_bytes
+        )
 
     @property
     def pending(self) -> bool:
@@ -106,50 +124,64 @@ class ArbitratedMemory:
         return self._bursts > 0
 
     def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
-        """Ask for all ``bursts`` of a reader, from now on."""
-        tag_bytes = self._description.tag_bytes
-        client = self._of_unit[unit.index]
-        for each in bursts:
-            client.last_bytes = each.rows * each.row_bytes + tag_bytes
-            client.total_bytes += client.last_bytes
+        """Ask for all ``bursts`` of a reader from the unit's clock on."""
+        description, client = self._description, self._of_unit[unit.index]
+        size, total_bytes, last_bytes = description.request_bytes, 0, 0
+        for burst in bursts:
+            last_bytes = burst.rows * burst.row_bytes + description.tag_bytes
+            total_bytes += last_bytes
+        if total_bytes:
+            client.first = client.end
+            client.stream_bytes, client.before_bytes = total_bytes, 0
+            # The last request is left out if all bursts begin before it; the first one never is.
+            client.end += -(-max(1, total_bytes - min(size, last_bytes)) // size)
+            client.asks.append((unit.now, client.end))
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Take a burst at the unit's clock."""
         client = self._of_unit[unit.index]
-        client.since_cycle = unit.now
+        client.since_cycle = max(unit.now, client.free_cycle)
         client.write = burst.write
         client.burst_bytes = burst.rows * burst.row_bytes + self._description.tag_bytes
-        if client.total_bytes <= client.before_bytes:
-            client.last_bytes = client.burst_bytes  # what was not announced is asked for now
-            client.total_bytes += client.burst_bytes
+        if not burst.write and client.before_bytes >= client.stream_bytes:
+            self.announce(unit, iter((burst,)))
         self._bursts += 1
 
     def served(self, unit: Unit) -> int:
         """Return how many requests of the unit's burst under way have been taken."""
-        client = self._of_unit[unit.index]
-        ahead_bytes = max(0, client.asked_bytes - client.before_bytes)
-        return ahead_bytes // self._description.request_bytes
+        client, size = self._of_unit[unit.index], self._description.request_bytes
+        return max(0, (client.asked - client.first) * size - client.before_bytes) // size
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Go on to the first completion, or up to ``horizon_cycle``."""
-        done: list[_Client] = []
-        while not done and self._cycle <= horizon_cycle:
-            done = self._step(self._cycle)
-            for fifo in self._fifos:
-                fifo.held = len(fifo.items)
-            self._cycle += 1
-        self._bursts -= len(done)
-        for client in done:
-            client.since_cycle = None
-            client.unit.answered(self._cycle - 1)
-        return [client.unit for client in done]
+        """Advance to the first completion, or to ``horizon_cycle``, which does not end yet.
 
-    def _step(self, cycle: int) -> list[_Client]:
-        """Do what one cycle does; return who has what was asked for."""
+        Units may still ask in that cycle. It ends with the first call for a later cycle.
+        """
+        while self._cycle <= horizon_cycle:
+            cycle = self._cycle
+            done = [client for client in self._clients if self._complete(client, cycle)]
+            if done:
+                self._bursts -= len(done)
+                for client in done:
+                    client.since_cycle = None
+                    client.free_cycle = cycle + 1
+                    client.unit.answered(cycle)
+                return [client.unit for client in done]
+            if cycle == horizon_cycle:
+                break
+            self._end(cycle)
+        return []
+
+    def _end(self, cycle: int) -> None:
+        """Move requests and answers one step, and begin the next cycle."""
         self._choose()
         self._send(cycle)
         self._answer(cycle)
-        return [client for client in self._clients if self._serve(client, cycle)]
+        for client in self._clients:
+            self._read(client, cycle)
+        for fifo in self._fifos:
+            fifo.held = len(fifo.items)
+        self._cycle = cycle + 1
 
     def _choose(self) -> None:
         """Let the next port with a request have its turn, which passes where it has no room."""
@@ -175,7 +207,7 @@ class ArbitratedMemory:
                     self._flying.items.append(request)
         if self._last.held and self._behind.take(self._last.items[0], cycle):
             self._last.items.popleft()
-            self.bytes_moved += self._description.request_bytes
+            self._taken += 1
 
     def _answer(self, cycle: int) -> None:
         """Let answers go back, in the order of sending."""
@@ -197,42 +229,40 @@ class ArbitratedMemory:
             if client.buffer.held and not client.answers.full:
                 client.answers.items.append(client.buffer.items.popleft())
 
-    def _ask(self, client: _Client, *, write: bool) -> None:
-        """Let a port ask for what is next, where there is room."""
+    def _ask(self, client: _Client) -> None:
+        """Let a port issue its next request if there is room."""
         if not client.requests.full:
             port = self._clients.index(client)
-            client.requests.items.append(Request(port, client.asked_bytes, write))
-            client.asked_bytes += self._description.request_bytes
+            address = client.asked * self._description.request_bytes
+            client.requests.items.append(Request(port, address, client.write))
+            client.asked += 1
 
-    def _serve(self, client: _Client, cycle: int) -> bool:
-        """Let a port ask and be answered; return whether its burst is complete."""
-        size = self._description.request_bytes
-        waits = client.since_cycle is not None and client.since_cycle <= cycle
-        if client.write:
-            if not waits:
-                return False
-            if client.asked_bytes + size >= client.before_bytes + client.burst_bytes:
-                client.before_bytes += client.burst_bytes
-                return True
-            self._ask(client, write=True)
+    def _complete(self, client: _Client, cycle: int) -> bool:
+        """Return whether the burst under way is complete; if not, a writer asks once more."""
+        if client.since_cycle is None or client.since_cycle > cycle:
             return False
-        # The last request is left out where all bursts begin before it; the first one never is.
-        least_bytes = min(1, client.total_bytes)
-        if client.asked_bytes < max(client.total_bytes - min(size, client.last_bytes), least_bytes):
-            self._ask(client, write=False)
-        took = client.response.held > 0
-        done = False
-        if took:
-            end = client.seen_bytes + size
-            if end >= client.before_bytes and waits:
-                done = True
-                client.before_bytes += client.burst_bytes
-            if end < client.before_bytes:
-                client.response.items.popleft()
-                client.seen_bytes += size
+        size = self._description.request_bytes
+        if not client.write:
+            if not client.response.held or client.seen < client.needs(size):
+                return False
+        elif (client.asked + 1) * size < client.before_bytes + client.burst_bytes:
+            self._ask(client)
+            client.since_cycle = cycle + 1
+            return False
+        client.before_bytes += client.burst_bytes
+        return True
+
+    def _read(self, client: _Client, cycle: int) -> None:
+        """Let a reader ask, drop the answer that it has seen, and see the next one."""
+        while client.asks and client.asks[0][0] <= cycle:
+            _, client.wanted = client.asks.popleft()
+        if client.asked < client.wanted:
+            self._ask(client)
+        if client.response.held and client.seen < client.needs(self._description.request_bytes):
+            client.response.items.popleft()
+            client.seen += 1
         if client.answers.held and not client.response.full:
             client.response.items.append(client.answers.items.popleft())
-        return done
 
 
 ACTIVATE, PRECHARGE, READ, WRITE = range(4)
@@ -269,6 +299,10 @@ class Behind(Protocol):
         """Do what ``cycle`` does; return the read that is answered then."""
         ...
 
+    def open_requests(self, cycle: int) -> int:
+        """Return how many of the taken requests move data in ``cycle`` or later."""
+        ...
+
 
 def behind_arbiter(description: PortDescription) -> Behind:
     """Return what ``description`` puts behind the arbiter."""
@@ -298,6 +332,9 @@ class _Steady:
         if self._due and self._due[0][0] <= cycle:
             return self._due.popleft()[1]
         return None
+
+    def open_requests(self, cycle: int) -> int:
+        return max(0, -((cycle - self._free_cycle) // self._description.interval_cycles))
 
 
 class _Waiting:
@@ -381,6 +418,7 @@ class _Channel:
         self._writes: Final[list[_Waiting]] = []
         self._writing = False
         self._data: Final[deque[tuple[int, Request]]] = deque()
+        self._written: Final[deque[int]] = deque()
 
     def take(self, request: Request, cycle: int) -> bool:
         window = self._writes if request.write else self._reads
@@ -399,6 +437,8 @@ class _Channel:
         answered = None
         if self._data and self._data[0][0] <= cycle:
             answered = self._data.popleft()[1]
+        if self._written and self._written[0] <= cycle:
+            self._written.popleft()
         window = self._opened
         chosen = _first_ready(window, cycle)
         if chosen is None:
@@ -409,6 +449,10 @@ class _Channel:
         if chosen is not None and not (chosen.command == PRECHARGE and chosen.bank.opening):
             self._issue(chosen, window, cycle)
         return answered
+
+    def open_requests(self, cycle: int) -> int:  # noqa: ARG002 - steady memories use it
+        waiting = len(self._opened) + len(self._reads) + len(self._writes)
+        return waiting + len(self._data) + len(self._written)
 
     def _turn(self) -> None:
         """Turn to writing, or back."""
@@ -435,9 +479,11 @@ class _Channel:
             return
         if window is self._opened:
             bank.opening = False
+        made_of = self._description
         if command == READ:
-            made_of = self._description
             self._data.append((cycle + made_of.cl_cycles + made_of.burst_cycles, chosen.request))
+        else:
+            self._written.append(cycle + made_of.cwl_cycles + made_of.burst_cycles)
 
     def _limit_activations(self, bank: _Bank, cycle: int) -> None:
         """Let the fourth activation from the latest one on wait."""
