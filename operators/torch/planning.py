@@ -71,7 +71,7 @@ class Constants:
         self._make: Final[dict[Node, Callable[[], Any]]] = {
             node: _held(tensor)
             for node, tensor in captured.tensors.items()
-            if node not in captured.data
+            if node not in captured.data or not tensor.numel()
         }
         self._real: Final = {node: not _is_meta(captured.tensors[node]) for node in self._make}
         self._early: Final = {
@@ -85,7 +85,16 @@ class Constants:
         return bool(node in self._make)
 
     def fold(self, node: Node) -> bool:
-        """Take in a call if all that it reads depends on no data; say whether it does."""
+        """Take in a call if all that it reads depends on no data; say whether it does.
+
+        Results without elements depend on no data.
+        """
+        empty = _without_elements(node.meta.get("val"))
+        if empty is not None:
+            self._make[node] = lambda: empty
+            self._real[node] = True
+            self._early.add(node)
+            return True
         reads = [] if target_of(node) in _OF_SHAPES else node.all_input_nodes
         if any(each not in self._make for each in reads):
             return False
@@ -150,6 +159,23 @@ class Constants:
             return node.target(*args, **kwargs)
 
 
+def _without_elements(value: Any) -> Any:
+    """Return real tensors in the place of tensors without elements; None if one has elements."""
+    leaves = torch.utils._pytree.tree_leaves(value)
+    if not leaves or not all(map(_is_empty, leaves)):
+        return None
+    return torch.utils._pytree.tree_map(
+        lambda each: torch.empty(tuple(each.shape), dtype=each.dtype), value
+    )
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a tensor is known to have no elements."""
+    return isinstance(value, torch.Tensor) and any(
+        isinstance(size, int) and size == 0 for size in value.shape
+    )
+
+
 def _held(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
     return lambda: tensor
 
@@ -205,7 +231,8 @@ def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned
     rows = rows_in_loops(captured.calls, schedule.tile_rows)
     planning = _Planning(captured, Importing(schedule, choices.of), Constants(captured), rows)
     for node in captured.data:
-        planning.take_in(node)
+        if node not in planning.constants:
+            planning.take_in(node)
     calls = 0
     for node in captured.calls:
         if _draws(node):
@@ -262,7 +289,11 @@ class _Planning:
         """Return what a node gives, a constant also."""
         if node not in self.values and node in self.constants:
             tensor = node.meta.get("val")
-            if isinstance(tensor, torch.Tensor) and tensor.dtype == torch.complex64:
+            if _is_empty(tensor):
+                (spec,) = specs_of(node)
+                view = View.of(Opaque(node.name, spec.shape, spec.dtype, NoElements()))
+                self.values[node] = view
+            elif isinstance(tensor, torch.Tensor) and tensor.dtype == torch.complex64:
                 (spec,) = specs_of(node)
                 form = Pairs(View.of(self.constants.pairs(node)))
                 self.values[node] = View.of(Opaque(node.name, spec.shape, spec.dtype, form))
@@ -294,10 +325,11 @@ class _Planning:
             call = _call(node, read)
             if any(each is None for each in read.values()):
                 raise UnsupportedError("it reads a result that is not computed")
-            _check_elements(node, call)
             rows = self.rows.get(node)
             with nullcontext() if rows is None else self.importing.step_by_step(rows):
-                self.values[node] = imported(self.importing, call)
+                found = imported(self.importing, call)
+            _check_results(node, call, found)
+            self.values[node] = found
         except (ShapeError, UnsupportedError) as error:
             is_size = not isinstance(node.meta["val"], torch.Tensor | tuple | list)
             if not is_behind or (importer_of(target_of(node)) is None and not is_size):
@@ -323,7 +355,7 @@ class _Planning:
                 continue
             try:
                 view = self.given(node)
-                if view is not None and 0 in view.shape:
+                if 0 in view.shape:
                     raise UnsupportedError(
                         f"it gives a tensor {list(view.shape)}: expected one with elements"
                     )
@@ -386,19 +418,21 @@ def _call(node: Node, read: Mapping[Node, Any]) -> Call:
     )
 
 
-def _check_elements(node: Node, call: Call) -> None:
-    """Refuse a call some of whose results have no elements; of several, those that are read.
+def _check_results(node: Node, call: Call, found: Result) -> None:
+    """Refuse a call if a result is read that its importer leaves out.
 
     Raises:
-        UnsupportedError: they do.
+        UnsupportedError: it is.
     """
-    if all(0 in each.shape for each in call.results):
-        return  # nothing is computed
-    read = {user.args[1] for user in node.users} if call.many else {0}
-    for at, result in enumerate(call.results):
-        if at in read and 0 in result.shape:
+    if not isinstance(found, tuple):
+        return
+    for user in node.users:
+        place = user.args[1]
+        if user.users and found[place] is None and 0 not in call.results[place].shape:
+            computed = [str(at) for at, view in enumerate(found) if view is not None]
             raise UnsupportedError(
-                f"it gives a tensor {list(result.shape)}: expected one with elements"
+                f"its result {place} is read, which is not computed: "
+                f"expected readers of result {', '.join(computed)}"
             )
 
 
@@ -414,10 +448,7 @@ def imported(importing: Importing, call: Call) -> Result:
     leaves = torch.utils._pytree.tree_leaves((call.args, dict(call.kwargs)))
     views = [each for each in leaves if isinstance(each, View)]
     forms = [type(each.source.form) for each in views if isinstance(each.source, Opaque)]
-    if call.results and all(0 in each.shape for each in call.results):
-        # Nothing is computed of what has no elements, whoever asks for it.
-        empty = tuple(_no_elements(call.name, each) for each in call.results)
-        return empty if call.many else empty[0]
+    forms.sort(key=lambda form: form is not NoElements)
     importer = importer_of(call.target, forms)
     if importer is None:
         raise UnsupportedError(
@@ -480,10 +511,6 @@ def _checked(found: Result, importer: Importer, call: Call) -> Result:
                 f"{list(spec.shape)} of {spec.dtype}"
             )
     return found
-
-
-def _no_elements(name: str, spec: Spec) -> View:
-    return View.of(Opaque(name, spec.shape, spec.dtype, NoElements()))
 
 
 _CHANCES: Final = {"p": 0, "dropout_p": 0, "train": False, "training": False}

@@ -476,21 +476,6 @@ def test_forms_of_arguments() -> None:
     assert seen[1] is x
 
 
-def test_calls_that_compute_nothing() -> None:
-    """Results without elements need no importer, and give none; others need one."""
-    importing = importing_with()
-    empty, one = Spec((0, 3), FLOAT), Spec((1, 3), FLOAT)
-    found = imported(importing, a_call(results=[empty]))
-    assert isinstance(found, View)
-    assert (found.shape, found.dtype, found.source.name) == ((0, 3), FLOAT, "it")
-    both = imported(importing, a_call(results=[empty, Spec((3, 0), FLOAT)]))
-    assert isinstance(both, tuple)
-    assert [each is not None and each.shape for each in both] == [(0, 3), (3, 0)]
-    for results in ([empty, one], [one], []):
-        with pytest.raises(UnsupportedError, match=r"^expected a call that an importer is regist"):
-            imported(importing, a_call(results=results))
-
-
 def test_what_comes_into_a_loop() -> None:
     """What is stored comes in any order, and single numbers too; rows through a buffer."""
     importer = importer_of("step_loop.each.default")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from operators.torch.calls import (
     attention,
     elementwise,
+    empty,
     experts,
     grouped,
     indexing,
@@ -21,6 +22,7 @@ from operators.torch.calls import (
 __all__ = [
     "attention",
     "elementwise",
+    "empty",
     "experts",
     "grouped",
     "indexing",

@@ -33,11 +33,21 @@ def embedding_bag(importing: Importing, call: Call) -> tuple[View | None, ...]:
     starts = [int(each) for each in ends]
     if not call.argument(7, "include_last_offset", False):
         starts.append(count)
-    if call.argument(8, "padding_idx", -1) >= 0 or not all(map(int.__lt__, starts, starts[1:])):
-        importing.unsupported("expected bags of one row at least, all of whose rows count")
     mode = _MODES[call.argument(4, "mode", 0)]
     rows = rows_of(importing, call, table, [numbers])
-    bags = tuple(tuple(range(*each)) for each in pairwise(starts))
+    counting = set(range(count))
+    padding, ids = call.argument(8, "padding_idx", -1), importing.known(numbers)
+    if padding >= 0:
+        if ids is None:
+            importing.unsupported("data decide which rows are padding: expected known rows")
+        counting = set(np.flatnonzero(ids.reshape(-1) != padding).tolist())
+    bags = tuple(tuple(at for at in range(*each) if at in counting) for each in pairwise(starts))
+    if not all(bags):
+        shape = (1, *rows.shape[1:])
+        name, dtype = f"{call.name}_zeros", rows.dtype
+        zeros = Stored.of(name, shape, dtype, lambda: np.zeros(shape, dtype))
+        rows = importing.joined(call, [rows, View.of(zeros)], 0)
+        bags = tuple(each or (count,) for each in bags)
     function: OnAxes = Extremes((bags,))
     if mode != "max":
         taps = (Tap(each, (1 / len(each) if mode == "mean" else 1.0,) * len(each)) for each in bags)

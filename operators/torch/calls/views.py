@@ -7,8 +7,7 @@ import numpy as np
 from operators.kernels.tensors import Stored, View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
-from operators.torch.registry import imports, whole
-from operators.torch.routed_rows import NoElements
+from operators.torch.registry import imports
 
 __all__ = []
 
@@ -148,12 +147,10 @@ def unbind(importing: Importing, call: Call) -> tuple[View, ...]:
 
 
 @imports("aten.cat.default", "aten.concat.default")
-@imports("aten.cat.default", "aten.concat.default", of=NoElements)
 def cat(importing: Importing, call: Call) -> View:
     """Tensors one behind the other along a dimension that is there."""
-    parts = [whole(importing, each) for each in call.args[0] if 0 not in each.shape]
     dim = call.argument(1, "dim", 0) % len(call.result.shape)
-    return importing.joined(call, parts, dim)
+    return importing.joined(call, call.args[0], dim)
 
 
 @imports("aten.stack.default")

@@ -195,15 +195,29 @@ torch.fx.node.has_side_effect(torch.ops.step_loop.behind.default)
 
 
 def states(first: Any, steps: int, loop: int, state: int) -> Any:
-    """Return the state before each of ``steps`` steps of a loop, ``[steps, *first.shape]``."""
+    """Return the state before each of ``steps`` steps of a loop, ``[steps, *first.shape]``.
+
+    A single step needs no loop: it reads the first state.
+    """
+    if _is_single(steps):
+        return first.unsqueeze(0)
     return torch.ops.step_loop.states.default(first, steps, loop, state)
 
 
 def behind(given: Any, loop: int, state: int) -> Any:
-    """Say what the state is behind each step; return the last one."""
+    """Return the state behind the last step; ``given`` has the one behind each step."""
+    if _is_single(given.shape[0]):
+        return given.squeeze(0)
     return torch.ops.step_loop.behind.default(given, loop, state)
 
 
 def each(given: Any, steps: int, loop: int) -> Any:
     """Return what comes into a loop, one step after the other: ``[steps, *shape]``."""
+    if _is_single(steps):
+        return given
     return torch.ops.step_loop.each.default(given, steps, loop)
+
+
+def _is_single(steps: Any) -> bool:
+    """Whether ``steps`` is 1; a symbol stands for 2 steps or more."""
+    return isinstance(steps, int) and steps == 1

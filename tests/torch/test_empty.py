@@ -1,0 +1,86 @@
+"""Modules in which nothing is left to repeat, to sum or to put: one step, empty slices and bags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from fabric import simulate
+from operators.torch import from_torch
+
+X = torch.randn(5, 6, generator=torch.Generator().manual_seed(0))
+NONE = torch.zeros(5, dtype=torch.bool)
+IDS = torch.tensor([1, 2, 3, 2])
+
+
+class Computing(nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: torch.Tensor) -> Any:
+        return self.function(*args)
+
+
+class Routed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.experts = nn.ModuleList(nn.Linear(6, 6) for _ in range(3))
+
+    def forward(self, x: torch.Tensor, choice: torch.Tensor) -> torch.Tensor:
+        y = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            rows = torch.where(choice == number)[0]
+            y = y.index_add(0, rows, expert(x[rows]))
+        return y
+
+
+def masked(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[mask] = x[mask] * 2
+    return y
+
+
+def bags(mode: str, **options: Any) -> nn.Module:
+    return Computing(
+        lambda w, ids, starts: functional.embedding_bag(ids, w, starts, mode=mode, **options)
+    )
+
+
+def one_step(kind: type[nn.Module], **options: Any) -> nn.Module:
+    return kind(6, 5, **options)
+
+
+CASES: dict[str, tuple[nn.Module, tuple[Any, ...]]] = {
+    "LSTM, one step": (one_step(nn.LSTM), (X[None], (torch.ones(1, 5, 5), torch.ones(1, 5, 5)))),
+    "GRU, one step": (one_step(nn.GRU, bidirectional=True, num_layers=2), (X[None],)),
+    "RNN, one step": (one_step(nn.RNN), (X[:1],)),
+    "expert without tokens": (Routed(), (X, torch.tensor([0, 1, 1, 0, 1]))),
+    "sum": (Computing(lambda x: x[:0].sum(0)), (X,)),
+    "mean": (Computing(lambda x, m: x[m].mean()), (X, NONE)),
+    "product": (Computing(lambda x: x[:0].T @ x[:0]), (X,)),
+    "sum with a product": (Computing(lambda x: torch.addmm(x, x[:, :0], x[:0])), (X,)),
+    "cat": (Computing(lambda x: torch.cat([x[:0] @ torch.ones(6, 6), x])), (X,)),
+    "split": (Computing(lambda x: torch.cat(torch.split(x, [2, 0, 3]))), (X,)),
+    "mask without True": (Computing(masked), (X, NONE)),
+    "scatter": (Computing(lambda x: x.scatter_add(0, IDS[:0, None].expand(0, 6), x)), (X,)),
+    "input": (Computing(lambda x, e: torch.cat([x, torch.tanh(e)])), (X, X[:0])),
+    "sum of empty bags": (bags("sum"), (X, IDS, torch.tensor([0, 2, 2]))),
+    "mean of padding": (bags("mean", padding_idx=2), (X, IDS, torch.tensor([0, 1, 2]))),
+    "largest of empty bags": (bags("max"), (X, IDS, torch.tensor([0, 0, 4]))),
+    "bags without rows": (bags("sum"), (X, IDS[:0], torch.tensor([0, 0]))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_imports_with_nothing_to_compute_equal_pytorch(name: str) -> None:
+    module, given = CASES[name]
+    program = from_torch(module.eval(), given)
+    report = simulate(program, mode="functional")
+    assert report.verified
+    assert simulate(program, mode="timing").cycles == report.cycles
