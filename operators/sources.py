@@ -12,6 +12,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+
+# Any: users' lists hold anything until they are checked.
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -141,7 +143,7 @@ class RaggedIntegers(Operator):
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        lists = self._lists()
+        lists: Sequence[Sequence[Any]] = self.lists
         for place, numbers in enumerate(lists):
             for number in numbers:
                 whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
@@ -166,8 +168,7 @@ class RaggedIntegers(Operator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        sink, unit = ports.sink, ports.unit
-        lists = self._lists()
+        sink, unit, lists = ports.sink, ports.unit, self.lists
         if not lists:
             await sink.send_bare(2, 1)
         for number, numbers in enumerate(lists):
@@ -177,19 +178,6 @@ class RaggedIntegers(Operator):
             for place, each in enumerate(numbers):
                 await sink.send((integer(each), closing if place == len(numbers) - 1 else 0))
                 unit.charge(1)
-
-    def _lists(self) -> list[list[Any]]:
-        """Return the lists as Python's own; of what the user put in them, whatever it is.
-
-        Raises:
-            ShapeError: they are something else.
-        """
-        try:
-            return [list(numbers) for numbers in self.lists]
-        except TypeError:
-            raise ShapeError(
-                f"RaggedIntegers is given {self.lists!r}: expected a list of lists of integers"
-            ) from None
 
 
 @dataclass(frozen=True)

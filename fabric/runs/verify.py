@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 import ml_dtypes
 import numpy as np
 
+from fabric.graph.arguments.checks import Unfit, array_of, is_masked
 from fabric.graph.values.block_scaled import BLOCK, block_format, numbers_of
-from fabric.graph.values.conversion import array_of
 from fabric.graph.values.fit import unit_of
 from fabric.graph.values.stream_type import TileType
 from fabric.graph.values.value import Element, dtype_name
@@ -21,8 +21,9 @@ from fabric.graph.wiring.expectation import Tolerance
 from fabric.graph.wiring.mistakes import off_chip_tensor_of
 from fabric.graph.wiring.stream import Stream
 from fabric.messages.telling.errors import ProgramError
-from fabric.messages.telling.place import Place, raising_place
+from fabric.messages.telling.place import Place
 from fabric.messages.telling.users_code import raised, users_code
+from fabric.messages.telling.wording import found_text
 from fabric.runs.expected_tiles import EXACT, Roundings, least_unit, roundings_of, tiles_of, worse
 from fabric.runs.verification import Errors, Mismatch, Number, OutputVerification, Verification
 
@@ -451,10 +452,12 @@ def _real(what: str, given: object, place: Place) -> Array:
         array = array_of(given)
         if block_format(array.dtype) is not None:
             return numbers_of(array)
+    except Unfit:
+        kind = str(getattr(given, "dtype", found_text(given)))
+        if is_masked(given):
+            kind = "masked elements"
     except BaseException as error:
-        if not isinstance(error, ValueError) or raising_place(error) is not None:
-            raise raised(f"the array that {what}", error, place) from error
-        kind = f"a {type(given).__name__} of uneven rows"
+        raise raised(f"the array that {what}", error, place) from error
     else:
         if unit_of(array.dtype) or _is_integer(array.dtype) or array.dtype.kind == "b":
             return array

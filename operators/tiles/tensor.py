@@ -229,18 +229,14 @@ class Tensor:
         self._base: Tensor | None = None
 
     @classmethod
-    def of(cls, data: object) -> Tensor:
+    @checked
+    def of(cls, data: Tensor | np.ndarray) -> Tensor:
         """Return a tensor as it is; wrap an array.
 
         Raises:
             ProgramError: it is neither.
         """
-        if isinstance(data, Tensor):
-            return data
-        if not isinstance(data, np.ndarray):
-            kind = type(data).__name__
-            refuse(f"Tensor.of: data is of type {kind}: expected a Tensor or an array")
-        return cls(data.shape, data)
+        return data if isinstance(data, Tensor) else cls(data.shape, data)
 
     @classmethod
     @checked
@@ -314,10 +310,10 @@ class Tensor:
         """
         if self._base is not None:
             return self._base.array.reshape(self.shape)
-        data = self._data() if callable(self._data) else self._data
+        data = self._data
         if data is None:
             raise ValueError(f"tensor {list(self.shape)} has no data: expected some to run with")
-        array = np.asarray(data)
+        array = data if isinstance(data, np.ndarray) else Tensor.of(data()).array
         if array.shape != self.shape:
             raise ValueError(f"tensor {_misfit(self.shape, array.shape)}")
         return array

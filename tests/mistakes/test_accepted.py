@@ -89,7 +89,7 @@ CHECKS: list[tuple[Any, str, str, list[Any], list[Any]]] = [
     (Sequence, "anything", "anything", [0, None], []),
     (Callable, "a function", "functions", [len, int], [1, "len"]),
     (Callable[[], int], "a function", "functions", [len], [1]),
-    (np.ndarray, "an array", "arrays", [], [[1], 1]),
+    (np.ndarray, "an array", "arrays", [], [[1, "a"], 1]),
     (np.dtype, "an element type", "element types", [np.dtype("int8")], [np.int8, "int8"]),
     (type, "a class", "classes", [int], [1]),
     (tuple, "a tuple", "tuples", [(), (1, "a")], [[1]]),

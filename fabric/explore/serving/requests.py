@@ -13,14 +13,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.graph.arguments.described import Described, refuse
+from fabric.messages.telling.errors import ConfigurationError, FabricError
 from fabric.messages.telling.files import open_given
-from fabric.messages.telling.wording import a_or_an, counted
+from fabric.messages.telling.wording import a_or_an, counted, found_text
 
 __all__ = ["Requests", "read_requests"]
 
@@ -35,7 +37,7 @@ _GZIP: Final = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
-class Requests:
+class Requests(Described):
     """Requests in the order in which they arrive.
 
     Attributes:
@@ -44,19 +46,34 @@ class Requests:
         output_tokens: [requests], int64, at least 1 each: how many are generated for it.
     """
 
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
     arrival_seconds: NDArray[np.float64]
     prompt_tokens: NDArray[np.int64]
     output_tokens: NDArray[np.int64]
 
+    @override
     def __post_init__(self) -> None:
-        """Refuse what no server can be asked.
+        """Take the numbers of arrays, lists or iterators, and refuse what no server can be asked.
 
         Raises:
             ConfigurationError: there are none, or one has no prompt, no output, a time before 0 or
                 before the one in front of it.
         """
-        if not len(self):
+        super().__post_init__()
+        if not self.arrival_seconds.size:
             raise ConfigurationError("there are no requests: expected at least one")
+        count = self.arrival_seconds.size
+        for name, kinds, dtype, numbers in (
+            ("arrival_seconds", "iuf", np.float64, "seconds"),
+            ("prompt_tokens", "iu", np.int64, "integers"),
+            ("output_tokens", "iu", np.int64, "integers"),
+        ):
+            array = getattr(self, name)
+            if array.shape != (count,) or array.dtype.kind not in kinds:
+                found = found_text(array)
+                refuse(f"Requests: {name} is {found}: expected {count:,} {numbers}", self.refusal)
+            object.__setattr__(self, name, array.astype(dtype, copy=False))
         for number, (at, prompt, output) in enumerate(self.rows()):
             _check(f"request {number}", at, prompt, output)
             if number and at < self.arrival_seconds[number - 1]:

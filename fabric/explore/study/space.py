@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
+# Any: what users give as a value.
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fabric.graph.arguments.checks import Unfit, ordered_items
 from fabric.graph.arguments.described import checked, refuse
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import found_text
@@ -166,15 +172,26 @@ def whole(value: Scalar) -> Scalar:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _plain(value: Any) -> Scalar:
+    """Return a number of numpy's as Python's, and a path as text."""
+    plain: Scalar = os.fspath(value) if isinstance(value, os.PathLike) else value
+    return value.item() if isinstance(value, np.generic) else plain
+
+
 def _size(axes: Sequence[Axis]) -> int:
     return math.prod(len(axis.rows) for axis in axes)
 
 
 def _axis(names: tuple[str, ...], columns: list[Iterable[Scalar]]) -> Axis:
+    values: list[list[Scalar]] = []
     for name, column in zip(names, columns, strict=True):
-        if isinstance(column, str) or not isinstance(column, Iterable):
-            refuse(f"axis {name} is {found_text(column)}: expected its values", ConfigurationError)
-    values = [list(column) for column in columns]
+        try:
+            values.append([_plain(value) for value in ordered_items(column)])
+        except Unfit:
+            refuse(
+                f"axis {name} is {found_text(column)}: expected a list of its values",
+                ConfigurationError,
+            )
     for name, column in zip(names, values, strict=True):
         if not column:
             refuse(f"axis {name} has no values: expected at least one", ConfigurationError)

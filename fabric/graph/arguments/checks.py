@@ -8,20 +8,37 @@ is no integer.
 from __future__ import annotations
 
 import inspect
+import itertools
 import operator
 import os
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from typing_extensions import override
 
+from fabric.messages.telling.errors import FabricError
+from fabric.messages.telling.users_code import raised
 from fabric.messages.telling.wording import a_or_an, plural
 
-__all__ = ["Alias", "Bounds", "Check", "Instance", "Unfit", "check_of", "several"]
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = [
+    "Alias",
+    "Bounds",
+    "Check",
+    "Instance",
+    "Unfit",
+    "array_of",
+    "check_of",
+    "is_masked",
+    "ordered_items",
+    "several",
+]
 
 
 _MODULES: Final = re.compile(r"\b(?:\w+\.)+")
@@ -173,6 +190,8 @@ class OneOf(Check):
     def settle(self, value: object) -> object:
         if value is None and self._takes_none:
             return None
+        if isinstance(value, Iterator):
+            value = ordered_items(value)  # each option reads it from its beginning
         for option in self._options:
             try:
                 return option.settle(value)
@@ -185,12 +204,114 @@ class OneOf(Check):
         return next(filter(None, (each.hint(value) for each in self._options)), "")
 
 
+_MOST_ITEMS: Final = 1 << 24
+"""An iterator may have no end."""
+
+
+def ordered_items(value: object) -> tuple[Any, ...]:
+    """Return the items of an iterable that has an order, such as a list, an array or a generator.
+
+    Raises:
+        Unfit: text, bytes, a mapping or a set, not an iterable, or more than 16 million items.
+    """
+    if type(value) is tuple:
+        return value
+    if isinstance(value, str | bytes | bytearray | Mapping | set | frozenset):
+        raise Unfit
+    try:
+        items = iter(value)  # type: ignore[call-overload]  # else it raises
+    except (TypeError, FabricError):
+        raise Unfit from None
+    found = tuple(itertools.islice(items, _MOST_ITEMS + 1))
+    if len(found) > _MOST_ITEMS:
+        raise Unfit
+    return found
+
+
+def array_of(value: object) -> np.ndarray:
+    """Return the numbers of an array, or of iterables in each other, as an array.
+
+    Raises:
+        Unfit: masked elements, rows of different lengths, or what is not a number.
+    """
+    import numpy as np
+
+    if is_masked(value):
+        raise Unfit
+    if hasattr(type(value), "__array__"):
+        array = _of_tensor(value)
+        return array if array.dtype.kind != "O" else array_of(array.tolist())
+    numbers = _nested(value)
+    try:
+        array = np.array(numbers)
+        if array.dtype.kind == "f" and _are_integers(numbers):
+            # numpy rounds integers of 64 bits beside smaller ones.
+            array = np.array(numbers, np.uint64)
+    except (ValueError, OverflowError):
+        raise Unfit from None
+    return array
+
+
+def _of_tensor(value: Any) -> np.ndarray:
+    """Return an array; a PyTorch tensor may need gradients or have a type that numpy lacks."""
+    import ml_dtypes
+    import numpy as np
+
+    name = str(getattr(value, "dtype", ""))
+    if not name.startswith("torch."):
+        return np.asarray(value)
+    tensor = value.detach().cpu().resolve_neg()
+    narrow = vars(ml_dtypes).get(name.removeprefix("torch."))
+    # Each of these types has at most 16 bits, which float32 holds.
+    return np.asarray(tensor) if narrow is None else np.asarray(tensor.float()).astype(narrow)
+
+
+def is_masked(value: object) -> bool:
+    """Whether an array of numpy's has masked elements."""
+    mask: Any = getattr(value, "mask", None) if hasattr(type(value), "mask") else None
+    return hasattr(mask, "any") and bool(mask.any())
+
+
+def _nested(value: object) -> Any:
+    """Return numbers and arrays as they are, and other iterables as lists."""
+    if hasattr(type(value), "__array__"):
+        return array_of(value)
+    if isinstance(value, int | float | complex):
+        return value
+    return list(map(_nested, ordered_items(value)))
+
+
+def _are_integers(numbers: Any) -> bool:
+    if isinstance(numbers, list):
+        return bool(numbers) and all(map(_are_integers, numbers))
+    return isinstance(numbers, int) or (hasattr(numbers, "dtype") and numbers.dtype.kind in "iu")
+
+
+class Arrays(Check):
+    """An array, or what is made into one."""
+
+    text, plural = "an array", "arrays"
+
+    @override
+    def settle(self, value: object) -> np.ndarray:
+        try:
+            return array_of(value if hasattr(type(value), "__array__") else ordered_items(value))
+        except Unfit:
+            raise
+        except BaseException as error:
+            raise raised(f"the {type(value).__name__}", error) from error
+
+    @override
+    def hint(self, value: object) -> str:
+        return " without masked elements" if is_masked(value) else ""
+
+
 class Items(Check):
     """A tuple of so many items, or of any number where ``count`` is None."""
 
     def __init__(self, items: Sequence[Check], count: int | None) -> None:
         """Take ``count`` items, each with its check; any number of the first kind where None."""
-        self._items = items
+        self._items = list(items)
         self._count = count
         many = "" if count is None else f"{count} "
         self.text = f"a tuple of {many}{items[0].plural}"
@@ -198,15 +319,26 @@ class Items(Check):
 
     @override
     def settle(self, value: object) -> object:
-        if not isinstance(value, (tuple, list)) or self._count not in (None, len(value)):
+        items = ordered_items(value)
+        if self._count not in (None, len(items)):
             raise Unfit
-        if self._count is None:
-            settle = self._items[0].settle
-            settled = [settle(item) for item in value]
-        else:
-            settled = [check.settle(item) for check, item in zip(self._items, value, strict=True)]
-        alike = value.__class__ is tuple and all(map(operator.is_, settled, value))
-        return value if alike else tuple(settled)
+        checks = self._items * len(items) if self._count is None else self._items
+        settled = tuple([check.settle(item) for check, item in zip(checks, items, strict=True)])
+        return items if all(map(operator.is_, settled, items)) else settled
+
+
+class Lists(Check):
+    """A sequence, which is read once; its users check its items."""
+
+    def __init__(self, item: Check) -> None:
+        """Take ``item``, for the text and for lists of lists."""
+        self._item = item
+        self.text, self.plural = f"a list of {item.plural}", f"lists of {item.plural}"
+
+    @override
+    def settle(self, value: object) -> tuple[Any, ...]:
+        items = ordered_items(value)
+        return tuple(map(self._item.settle, items)) if isinstance(self._item, Lists) else items
 
 
 class Entries(Check):
@@ -279,13 +411,13 @@ def _truth(value: object) -> bool:
 
 
 def _integer(value: object) -> int:
-    if isinstance(value, bool):
+    if isinstance(value, bool) or is_masked(value):
         raise TypeError
     return operator.index(value)  # type: ignore[arg-type]
 
 
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
+    if isinstance(value, bool) or not hasattr(value, "__float__") or is_masked(value):
         raise TypeError
     return value if isinstance(value, int) else float(value)
 
@@ -352,6 +484,8 @@ def check_of(annotation: object) -> Check:
     if isinstance(kind, type) and getattr(kind, "_is_protocol", False):
         return Capable(kind)
     # What goes for a Sequence, say, is left to who uses it.
+    if _NAMES.get(getattr(kind, "__name__", "")) == "array":
+        return Arrays()
     return Instance(kind) if isinstance(kind, type) and not inspect.isabstract(kind) else _ANYTHING
 
 
@@ -366,6 +500,10 @@ def _tuple_of(arguments: tuple[object, ...]) -> Check:
     variable = arguments[-1] is Ellipsis
     items = [check_of(each) for each in arguments if each is not Ellipsis]
     return Items(items, None if variable else len(items))
+
+
+def _sequence_of(arguments: tuple[object, ...]) -> Check:
+    return Lists(check_of(arguments[0])) if arguments else _ANYTHING
 
 
 def _union_of(arguments: tuple[object, ...]) -> Check:
@@ -391,6 +529,7 @@ _COMPOSED: Final[dict[object, Callable[[tuple[object, ...]], Check]]] = {
     ClassVar: lambda arguments: check_of(arguments[0]),
     Literal: Choice,
     Mapping: _mapping_of,
+    Sequence: _sequence_of,
     tuple: _tuple_of,
     types.UnionType: _union_of,
     typing.Union: _union_of,

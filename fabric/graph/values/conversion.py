@@ -20,7 +20,6 @@ from fabric.graph.values.value import dtype_name
 
 __all__ = [
     "ValueChangedError",
-    "array_of",
     "check_converts",
     "converted",
     "filled",
@@ -50,21 +49,6 @@ def limits(dtype: np.dtype) -> tuple[int, int] | None:
 def holds_integers(dtype: np.dtype) -> bool:
     """Whether a type holds integers only."""
     return dtype.kind != "b" and limits(dtype) is not None
-
-
-def array_of(given: object) -> np.ndarray:
-    """Return ``given`` as an array.
-
-    A PyTorch tensor may need gradients, have a negative bit, or have a type that numpy lacks.
-    """
-    name = str(getattr(given, "dtype", ""))
-    if not name.startswith("torch."):
-        return np.asarray(given)
-    tensor: Any = given
-    tensor = tensor.detach().cpu().resolve_neg()
-    narrow = vars(ml_dtypes).get(name.removeprefix("torch."))
-    # Each of these types has at most 16 bits, which float32 holds.
-    return np.asarray(tensor) if narrow is None else np.asarray(tensor.float()).astype(narrow)
 
 
 class ValueChangedError(ValueError):

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from fabric.graph.arguments.checks import is_masked
 from fabric.graph.values.stream_type import (
     BoolType,
     BufferType,
@@ -244,6 +245,8 @@ def _data_fault(tile: Tile, functional: bool) -> str | None:
     if not functional and tile.dtype.kind not in "biu":
         return f"{tile!r} with data: expected None in timing mode"
     kept = kept_as(tile.dtype)
+    if is_masked(data):
+        return f"{tile!r} with masked elements: expected an array of {shape}"
     if isinstance(data, np.ndarray) and data.dtype == kept and data.shape == (tile.rows, tile.cols):
         return None
     if kept != tile.dtype:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
+from fabric.graph.arguments.checks import Unfit, array_of
 from fabric.graph.values.conversion import ValueChangedError, converted
 from fabric.graph.values.dims import Dim, is_static
 from fabric.graph.values.fit import kept_as
@@ -248,8 +249,11 @@ def _tile(given: object, type_: TileType, *, functional: bool) -> Tile:
     rows, cols = type_.rows, type_.cols
     if not isinstance(rows, int) or not isinstance(cols, int):
         raise ValueError("tiles whose rows and columns are numbers")
-    array = np.asarray(given)
     numbers = f"a number, or {rows}x{cols} of them"
+    try:
+        array = array_of(given)
+    except Unfit:
+        raise ValueError(numbers) from None
     if array.shape not in ((), (rows, cols)):
         raise ValueError(numbers)
     try:

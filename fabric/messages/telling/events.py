@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TextIO, TypeAlias
 
 import structlog
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Log", "line_logger", "logger_of", "tell_event", "tell_user"]
 
-Log: TypeAlias = BindableLogger | Sequence[Processor]
+Log: TypeAlias = BindableLogger | Iterable[Processor]
 """What users may have events told to: a logger of structlog, or its processors."""
 
 

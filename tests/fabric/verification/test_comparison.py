@@ -336,8 +336,8 @@ class TestRefused:
         [
             (1j, "expect(y=...) returns complex128: expected real numbers"),
             (np.array([None]), "expect(y=...) returns object: expected real numbers"),
-            (None, "expect(y=...) returns object: expected real numbers"),
-            ("1", "expect(y=...) returns <U1: expected real numbers"),
+            (None, "expect(y=...) returns None: expected real numbers"),
+            ("1", "expect(y=...) returns '1': expected real numbers"),
             (
                 np.array(["2020-01-01"], "M8[D]"),
                 "expect(y=...) returns datetime64[D]: expected real numbers",
@@ -346,7 +346,7 @@ class TestRefused:
                 np.zeros(1, "f4,f4"),
                 "expect(y=...) returns [('f0', '<f4'), ('f1', '<f4')]: expected real numbers",
             ),
-            ([[1, 2], [3]], "expect(y=...) returns a list of uneven rows: expected real numbers"),
+            ([[1, 2], [3]], "expect(y=...) returns the list [[1, 2], [3]]: expected real numbers"),
         ],
     )
     def test_what_cannot_be_compared(self, wanted: Any, message: str) -> None:
