@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["areas", "report_sheet", "spent", "told_of_links", "told_of_prices", "totals"]
 
 _SHOWN: Final = 8
-_NAME: Final = 40
 _VALUE: Final = 24
-"""The longest name and value of the table of totals; a longer one has lines below the table."""
+"""The longest value of the table of totals; a longer one has a line below the table."""
 
 _LINKS_SHOWN: Final = 4
 
@@ -53,7 +52,7 @@ def report_sheet(report: Report, *, unfold: bool = False) -> Sheet:
         yield from deadlock_sheet(report.explained)
     else:
         known = [(name, value, unit) for name, value, unit in totals(report) if value is not None]
-        short = [row for row in known if len(row[0]) <= _NAME and len(row[1]) <= _VALUE]
+        short = [row for row in known if len(row[1]) <= _VALUE]
         yield Rows(("", "", ""), short, right=frozenset({1}))
         for name, value, unit in known:
             if (name, value, unit) not in short:

@@ -137,6 +137,7 @@ class TupleType(_Type):
 
 
 ValueType: TypeAlias = TileType | SelectorType | BoolType | BufferType | TupleType
+"""The type of a stream's elements."""
 
 VALUE_TYPES: Final = frozenset(get_args(ValueType))
 

@@ -45,6 +45,7 @@ Source: TypeAlias = Channel
 """The end of a channel that an operator reads."""
 
 Sink: TypeAlias = Channel | AssumedSink | CheckedSink | LaterSink | Discard
+"""The end of a channel that an operator writes."""
 
 if not TYPE_CHECKING:
     Sink = Alias("Sink", Sink, __name__, "The end of a channel that an operator writes.")
