@@ -30,6 +30,7 @@ from fabric.extend import (
 
 __all__ = [
     "divided",
+    "is_nan",
     "is_whole",
     "largest",
     "narrow",
@@ -51,9 +52,11 @@ _MOST: Final = int(np.iinfo(_WORD).max)
 _NAMED: Final = 4
 """Numbers of an operand that a refusal tells."""
 
+_E4M3: Final = np.dtype(ml_dtypes.float8_e4m3fn)
+
 _NUMBERS: Final = {
     np.dtype(each): np.arange(256, dtype=np.uint8).view(each).astype(np.float32)
-    for each in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
+    for each in (_E4M3, ml_dtypes.float8_e5m2)
 }
 """The numbers of an 8-bit type by their bits: looked up five times as fast as they are computed."""
 
@@ -93,6 +96,11 @@ def wide_type(dtype: np.dtype) -> np.dtype:
 def is_whole(data: Array) -> bool:
     """Whether what ``wide`` gave are whole numbers."""
     return data.dtype.kind in "iO"
+
+
+def is_nan(data: Array) -> Array:
+    """Return where there is a NaN; whole numbers have none."""
+    return np.zeros(data.shape, bool) if is_whole(data) else np.isnan(data)
 
 
 def largest(data: Array) -> int:
@@ -178,7 +186,8 @@ def narrow(data: Array, dtype: np.dtype, by: str = "a function", of: Terms | Non
     if block_format(dtype) is not None:
         return converted(data, dtype)
     if ends is None:
-        return data.astype(dtype)
+        # PyTorch saturates: the type has no infinity.
+        return (np.clip(data, -448, 448) if dtype == _E4M3 else data).astype(dtype)
     if data.dtype == object:
         whole = [ends[0] <= each <= ends[1] and each % 1 == 0 for each in data.flat]
         held = np.reshape(np.array(whole, bool), data.shape)

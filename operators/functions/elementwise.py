@@ -19,7 +19,16 @@ from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, dtype_named
 from fabric.extend import block_format, limits, same
-from operators.functions.arithmetic import Array, divided, is_whole, narrow, plus, times, wide
+from operators.functions.arithmetic import (
+    Array,
+    divided,
+    is_nan,
+    is_whole,
+    narrow,
+    plus,
+    times,
+    wide,
+)
 from operators.functions.base import Function, Shaped
 
 __all__ = ["NUMBERS", "Add", "AsType", "Div", "Exp", "Maximum", "Mul", "SiLU"]
@@ -335,11 +344,14 @@ class NumberFunction(NamedTuple):
         flops: operations per element.
         bits: of the largest magnitude on the way, given those of whole arguments; None of a
             function that does not give whole numbers of these.
+        rounds_each: every operation is rounded to the element type of the result, as in PyTorch's
+            floor division of 16-bit tensors.
     """
 
     function: Callable[..., Any]
     flops: int
     bits: Callable[..., int] | None = None
+    rounds_each: bool = False
 
 
 _TRANSCENDENTAL: Final = 4
@@ -379,21 +391,48 @@ def _softplus(x: Array, beta: Array, threshold: Array) -> Array:
     return np.where(scaled > threshold, x, soft)
 
 
+_POWERS: Final[dict[float, Callable[[Array], Array]]] = {
+    -2: lambda x: 1 / (x * x),
+    -1: lambda x: 1 / x,
+    -0.5: lambda x: 1 / np.sqrt(x),
+    0.5: np.sqrt,
+    2: lambda x: x * x,
+    3: lambda x: x * x * x,
+}
+"""Exponents for which PyTorch multiplies or takes a root: powers of -0 and -inf depend on it."""
+
+
 def _power(x: Array, exponent: Array) -> Array:
-    square = np.ndim(exponent) == 0 and exponent == 2
-    found: Array = x * x if square else np.power(x, exponent)
-    return found
+    special = None if np.ndim(exponent) or is_whole(x) else _POWERS.get(exponent.item())
+    return np.asarray(np.power(x, exponent) if special is None else special(x))
 
 
 def _floored(x: Array, y: Array) -> Array:
-    return np.asarray(x // _divisor(x, y) if is_whole(x) and is_whole(y) else np.floor(x / y))
+    """Return the floor of ``x / y`` as PyTorch and Python compute it, from the exact remainder."""
+    if is_whole(x) and is_whole(y):
+        return np.asarray(x // _divisor(x, y))
+    left_over = np.fmod(x, y)
+    quotient = (x - left_over) / y
+    quotient = np.where((left_over != 0) & ((y < 0) != (left_over < 0)), quotient - 1, quotient)
+    floor = np.floor(quotient)
+    floor = np.where(quotient - floor > 0.5, floor + 1, floor)
+    floor = np.where(quotient != 0, floor, np.copysign(quotient, x / y))
+    return np.where(y == 0, x / y, floor)
 
 
 def _left_over(x: Array, y: Array) -> Array:
-    """Return what a division that cuts off leaves, with the sign of ``x``."""
+    """Return the remainder of a division that cuts off; it has the sign of ``x``."""
     if is_whole(x) and is_whole(y):
         return np.asarray(np.sign(x) * (np.abs(x) % np.abs(_divisor(x, y))))
     return np.asarray(np.fmod(x, y))
+
+
+def _remainder(x: Array, y: Array) -> Array:
+    """Return the remainder of a floor division; a zero has the sign of ``x``, others that of y."""
+    if is_whole(x) and is_whole(y):
+        return np.asarray(x % _divisor(x, y))
+    left_over = np.fmod(x, y)
+    return np.where((left_over != 0) & ((y < 0) != (left_over < 0)), left_over + y, left_over)
 
 
 def _divisor(x: Array, y: Array) -> Array:
@@ -460,13 +499,27 @@ def _where(condition: Array, x: Array, y: Array) -> Array:
     return np.where(np.asarray(condition, bool), x, y)
 
 
+def _sign(x: Array) -> Array:
+    """Return 1, 0 or -1; 0 for a NaN, as PyTorch does."""
+    return np.where(is_nan(x), 0, np.sign(x))
+
+
 def _negative(x: Array) -> Array:
     return -x
 
 
+def _maximum(x: Array, y: Array) -> Array:
+    """Return the larger number, ``x`` if they are equal (as 0 and -0 are), or a NaN."""
+    return np.where((x >= y) | is_nan(x), x, y)
+
+
+def _minimum(x: Array, y: Array) -> Array:
+    """Return the smaller number, ``x`` if they are equal, or a NaN."""
+    return np.where((x <= y) | is_nan(x), x, y)
+
+
 def _clamp(x: Array, low: Array, high: Array) -> Array:
-    found: Array = np.minimum(np.maximum(x, low), high)
-    return found
+    return _minimum(_maximum(x, low), high)
 
 
 def _leaky(x: Array, slope: Array) -> Array:
@@ -474,7 +527,7 @@ def _leaky(x: Array, slope: Array) -> Array:
 
 
 def _elu(x: Array, alpha: Array) -> Array:
-    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+    return np.where(x < 0, alpha * np.expm1(x), x)
 
 
 def _hard_sigmoid(x: Array) -> Array:
@@ -495,7 +548,7 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "cosh": NumberFunction(np.cosh, 2 * _TRANSCENDENTAL),
     "erfc": NumberFunction(_erfc, 2 * _TRANSCENDENTAL),
     "exp2": NumberFunction(np.exp2, _TRANSCENDENTAL),
-    "floor_div": NumberFunction(_floored, 2, _widest),
+    "floor_div": NumberFunction(_floored, 2, _widest, rounds_each=True),
     "fmod": NumberFunction(_left_over, 3, _widest),
     "hypot": NumberFunction(np.hypot, 4),
     "isfinite": NumberFunction(np.isfinite, 1),
@@ -503,7 +556,7 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "isnan": NumberFunction(np.isnan, 1),
     "lgamma": NumberFunction(_log_gamma, 4 * _TRANSCENDENTAL),
     "log10": NumberFunction(np.log10, _TRANSCENDENTAL),
-    "remainder": NumberFunction(lambda x, y: np.remainder(x, _divisor(x, y)), 3, _widest),
+    "remainder": NumberFunction(_remainder, 3, _widest),
     "sinh": NumberFunction(np.sinh, 2 * _TRANSCENDENTAL),
     "tan": NumberFunction(np.tan, 2 * _TRANSCENDENTAL),
     "trunc": NumberFunction(_cut_off, 1, _widest),
@@ -534,8 +587,8 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "log1p": NumberFunction(np.log1p, _TRANSCENDENTAL + 1),
     "log2": NumberFunction(np.log2, _TRANSCENDENTAL),
     "lt": NumberFunction(np.less, 1, _widest),
-    "maximum": NumberFunction(np.maximum, 1, _widest),
-    "minimum": NumberFunction(np.minimum, 1, _widest),
+    "maximum": NumberFunction(_maximum, 1, _widest),
+    "minimum": NumberFunction(_minimum, 1, _widest),
     "mul": NumberFunction(np.multiply, 1, _together),
     "ne": NumberFunction(np.not_equal, 1, _widest),
     "neg": NumberFunction(_negative, 1, _widest),
@@ -543,11 +596,11 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "or": NumberFunction(lambda x, y: (x != 0) | (y != 0), 1, _widest),
     "pow": NumberFunction(_power, 2 * _TRANSCENDENTAL + 1, _raised),
     "reciprocal": NumberFunction(lambda x: 1 / x, 1),
-    "relu": NumberFunction(lambda x: np.maximum(x, 0), 1, _widest),
+    "relu": NumberFunction(lambda x: _maximum(x, 0), 1, _widest),
     "round": NumberFunction(_round, 1, _widest),
     "rsqrt": NumberFunction(lambda x: 1 / np.sqrt(x), 2),
     "sigmoid": NumberFunction(_sigmoid, _TRANSCENDENTAL + 3),
-    "sign": NumberFunction(np.sign, 1, _widest),
+    "sign": NumberFunction(_sign, 1, _widest),
     "silu": NumberFunction(lambda x: x / (1 + np.exp(-x)), _TRANSCENDENTAL + 4),
     "sin": NumberFunction(np.sin, _TRANSCENDENTAL),
     "softplus": NumberFunction(_softplus, 2 * _TRANSCENDENTAL + 5),

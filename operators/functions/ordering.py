@@ -16,7 +16,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Dim
-from operators.functions.arithmetic import Array, is_whole, largest, roomy
+from operators.functions.arithmetic import Array, is_nan, is_whole, largest, roomy
 from operators.functions.steps import Shape, Step
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Picked",
     "Put",
     "Putting",
+    "RankedPlace",
     "Running",
     "Runs",
     "SortedPlaces",
@@ -161,9 +162,11 @@ class Weighed(OnAxes):
 
     Attributes:
         taps: for each dimension, of each number of the result.
+        from_zero: a sum starts at 0, so it is never -0.
     """
 
     taps: tuple[tuple[Tap, ...], ...]
+    from_zero: bool = False
 
     @override
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
@@ -185,25 +188,28 @@ class Weighed(OnAxes):
                 for tap in taps
             ]
             x = np.moveaxis(np.stack(sums, axis=-1), -1, axis - len(self.taps))
-        return x
+        return x + 0 if self.from_zero else x
 
 
-Runs: TypeAlias = Literal["sum", "prod", "max", "min"]
+Runs: TypeAlias = Literal["sum", "prod", "max", "min", "logsumexp"]
 
-_RUNNING: Final = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
+_RUNNING: Final[dict[Runs, tuple[np.ufunc, int]]] = {
+    "sum": (np.add, 1),
+    "prod": (np.multiply, 1),
+    "max": (np.maximum, 1),
+    "min": (np.minimum, 1),
+    "logsumexp": (np.logaddexp, 13),
 }
+"""For each name what joins two numbers, and its operations: the last is two comparisons, a
+difference, an exponential (4), ``log1p`` (5) and a sum."""
 
 
 @dataclass(frozen=True)
 class Running(OnAxes):
-    """A number and all in front of it: one operation each. Sums of floats are kept in 64 bits.
+    """A number joined with all in front of it. Sums and products of floats are kept in 64 bits.
 
     Attributes:
-        name: what is made of them.
+        name: how they are joined.
     """
 
     name: Runs
@@ -211,7 +217,7 @@ class Running(OnAxes):
     @override
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
         ((count,),) = sizes
-        return apart * count
+        return apart * count * _RUNNING[self.name][1]
 
     @override
     def compute(self, *arrays: Array) -> Array:
@@ -221,9 +227,11 @@ class Running(OnAxes):
             count = x.shape[-1]
             bits = bits * count if self.name == "prod" else bits + count.bit_length()
             (x,) = roomy(1 << min(bits, 64), x)
-        elif self.name in {"sum", "prod"}:
+        elif self.name not in {"max", "min"}:
             x = x.astype(np.float64)
-        return np.asarray(_RUNNING[self.name].accumulate(x, axis=-1))
+        if self.name in {"sum", "logsumexp"}:
+            x = x + 0  # a sum starts at 0, so a first -0 becomes 0
+        return np.asarray(_RUNNING[self.name][0].accumulate(x, axis=-1))
 
 
 @dataclass(frozen=True)
@@ -253,6 +261,37 @@ class SortedPlaces(OnAxes):
         backwards: Array = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
         found: Array = x.shape[-1] - 1 - backwards
         return found
+
+
+@dataclass(frozen=True)
+class RankedPlace(OnAxes):
+    """The place of the number of a rank; of equal numbers, and of NaNs, the first.
+
+    As many comparisons as a sort.
+
+    Attributes:
+        rank: from 0, the smallest; a NaN is larger than all.
+        finds_nan: a NaN is found whatever the rank, as by a median.
+    """
+
+    moves: ClassVar[bool] = True
+
+    rank: int
+    finds_nan: bool = False
+
+    @override
+    def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
+        return SortedPlaces().flops(apart, *sizes)
+
+    @override
+    def compute(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        found = SortedPlaces().compute(x)[..., self.rank, None]
+        if not self.finds_nan:
+            return found
+        no_number = is_nan(x)
+        first = np.argmax(no_number, axis=-1)[..., None]
+        return np.where(no_number.any(axis=-1, keepdims=True), first, found)
 
 
 @dataclass(frozen=True)
@@ -287,7 +326,8 @@ class Extremes(OnAxes):
     Windows are taken along one dimension after the other.
 
     Attributes:
-        windows: for each dimension, the places of each window.
+        windows: for each dimension, the places of each window; one that has only padding has a
+            place behind the last, and gives minus infinity.
     """
 
     moves: ClassVar[bool] = True
@@ -308,7 +348,9 @@ class Extremes(OnAxes):
         (x,) = arrays
         for axis, windows in enumerate(self.windows):
             moved = np.moveaxis(x, axis - len(self.windows), -1)
-            found = [moved[..., list(each)].max(axis=-1) for each in windows]
+            have = moved.shape[-1]
+            inside = ([at for at in each if at < have] for each in windows)
+            found = [moved[..., each].max(axis=-1, initial=-np.inf) for each in inside]
             x = np.moveaxis(np.stack(found, axis=-1), -1, axis - len(self.windows))
         return x
 
@@ -317,10 +359,12 @@ class Extremes(OnAxes):
 class WindowPlaces(OnAxes):
     """Where the largest number of each window is, counted through all dimensions row by row.
 
-    Of equal ones the first. A comparison for each number of a window but the first.
+    Of equal numbers the first, of NaNs the last. A comparison for each number of a window but the
+    first.
 
     Attributes:
-        windows: for each dimension, the places of each window.
+        windows: for each dimension, the places of each window; one that has only padding has a
+            place behind the last, and gives what PyTorch counts for that.
     """
 
     moves: ClassVar[bool] = True
@@ -337,11 +381,20 @@ class WindowPlaces(OnAxes):
         (x,) = arrays
         space = x.shape[x.ndim - len(self.windows) :]
         flat = x.reshape(*x.shape[: x.ndim - len(self.windows)], -1)
-        numbers = np.arange(math.prod(space)).reshape(space)
         found = []
         for window in itertools.product(*self.windows):
-            places = numbers[np.ix_(*window)].reshape(-1)
-            found.append(places[np.argmax(flat[..., places], axis=-1)])
+            places = np.zeros(1, np.int64)
+            for size, along in zip(space, window, strict=True):
+                places = np.add.outer(places * size, along).reshape(-1)
+            if any(along[0] >= size for size, along in zip(space, window, strict=True)):
+                found.append(np.full(flat.shape[:-1], places[0]))
+                continue
+            numbers = flat[..., places]
+            no_number = is_nan(numbers)
+            last_nan = len(places) - 1 - np.argmax(no_number[..., ::-1], axis=-1)
+            found.append(
+                places[np.where(no_number.any(axis=-1), last_nan, np.argmax(numbers, axis=-1))]
+            )
         counts = (len(each) for each in self.windows)
         return np.stack(found, axis=-1).reshape(*flat.shape[:-1], *counts)
 

@@ -136,7 +136,7 @@ class Variance(_Reducing):
     @override
     def compute(self, *values: Array) -> Array:
         (x,) = values
-        numbers = self.gathered(x)
+        numbers = self.gathered(x).astype(np.float64)  # in 64 bits, as PyTorch does
         centred = numbers - numbers.mean(axis=1, keepdims=True)
         divisor = max(0.0, numbers.shape[1] - self.correction)
         result: Array = (centred * centred).sum(axis=1) / divisor

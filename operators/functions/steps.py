@@ -243,6 +243,8 @@ class Pointwise(Step):
                 raise ValueError(f"{self.name} gives integers of integers: expected real numbers")
             bits = function.bits(*(largest(each).bit_length() for each in values))
             values = roomy(1 << min(bits, 64), *values)
+        elif function.rounds_each:
+            values = tuple(each.astype(kept_as(self.dtype), copy=False) for each in values)
         return np.asarray(function.function(*values))
 
 

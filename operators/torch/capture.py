@@ -110,6 +110,11 @@ def capture(
     if not isinstance(args, tuple):
         refuse(f"from_torch: args is a {type(args).__name__}: expected a tuple, such as (x,)")
     leaves = torch.utils._pytree.tree_leaves((args, dict(kwargs)))
+    if any(isinstance(each, torch.Tensor) and each.is_complex() for each in leaves):
+        refuse(
+            "from_torch: an argument has complex numbers: expected real ones, which "
+            "torch.view_as_complex pairs in the module"
+        )
     exported, graph = _trace_of(module, args, kwargs, dynamic_shapes, rolls=rolls)
     _check_only_returns(module, exported)
     given = iter(leaves)
@@ -505,7 +510,7 @@ def dtype_of(dtype: torch.dtype) -> np.dtype:
 def array_of(tensor: torch.Tensor) -> np.ndarray:
     """Return the numbers of a tensor that has some, which is not copied where it need not be."""
     dtype = dtype_of(tensor.dtype)
-    tensor = tensor.detach()
+    tensor = tensor.detach().resolve_conj().resolve_neg()
     bits = _BITS.get(tensor.dtype)
     if bits is not None:
         tensor = tensor.contiguous().view(bits)

@@ -23,7 +23,6 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     known[aten.linalg_vector_norm.default] = _vector_norm
     known[aten._cdist_forward.default] = _distances
     known[aten._trilinear.default] = _trilinear
-    known[aten.logcumsumexp.default] = _running_log
     known[aten.grid_sampler_2d.default] = decompositions_.grid_sampler_2d
     known[aten.unfold.default] = _windows
     known[aten.var_mean.correction] = _variance_and_mean
@@ -113,12 +112,6 @@ def _trilinear(
     return (one * two * three).sum(dims)
 
 
-def _running_log(x: Any, dim: int) -> Any:
-    """The logarithm of a running sum of exponentials, none of which is too large."""
-    most = x.float().amax([dim], True)
-    return ((x.float() - most).exp().cumsum(dim).log() + most).to(x.dtype)
-
-
 def _windows(x: Any, dim: int, size: int, step: int) -> Any:
     """Windows along a dimension, which overlap where the step is less than the size."""
     dim %= x.ndim
@@ -137,15 +130,18 @@ def _variance_and_mean(
 
 
 def _rounded(x: Any, *, decimals: int) -> Any:
-    """Rounded behind some decimals."""
-    factor = 10.0**decimals
-    return (x * factor).round() / factor
+    """Rounded at a decimal place; scaled in 32 bits or more, as PyTorch does."""
+    factor = 10.0 ** abs(decimals)
+    wide = x.float()
+    found = (wide * factor).round() / factor if decimals > 0 else (wide / factor).round() * factor
+    return found.to(x.dtype)
 
 
 def _buckets(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    """How many boundaries are below each number."""
-    above = x[..., None] >= boundaries if right else x[..., None] > boundaries
-    return above.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+    """The number of boundaries below each number; a NaN is above all."""
+    above = boundaries > x[..., None] if right else boundaries >= x[..., None]
+    dtype = torch.int32 if out_int32 else torch.int64
+    return boundaries.numel() - above.sum(-1, dtype=dtype)
 
 
 def _leaky(

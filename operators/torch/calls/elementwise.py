@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from operators.functions.steps import Number, Pointwise, Read
+from operators.functions.steps import Number, Pointwise, Read, Step
 from operators.kernels.tensors import View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
@@ -69,26 +70,65 @@ _PLAIN: Final = {
 """Calls whose arguments are those of a function of numbers, in its order."""
 
 
-_COMPARED: Final = frozenset({"eq", "ge", "gt", "le", "lt", "ne"})
+_IN_32_BITS: Final[dict[str, Sequence[int]]] = {
+    "div": (1,),
+    "elu": (1,),
+    "floor_div": (1,),
+    "leaky_relu": (1,),
+    "mul": (0, 1),
+    "softplus": (1, 2),
+    "trunc_div": (1,),
+}
+"""The numbers that PyTorch keeps in 32 bits beside a 16-bit tensor; it rounds all others."""
 
 
 def pointwise(importing: Importing, call: Call, name: str, *arguments: Any) -> View:
     """Apply a function of numbers to tensors and numbers that are broadcast."""
+    dtype = _computed_in(arguments)
     operands: list[View] = []
     reads: list[Read] = []
-    for argument in arguments:
+    for place, argument in enumerate(arguments):
         number = _number(importing, argument)
+        given = argument
+        if dtype is not None and place not in _IN_32_BITS.get(name, ()):
+            if number is not None:
+                with np.errstate(over="ignore"):
+                    number = float(np.asarray(number).astype(dtype))
+            elif not given.shape and _is_float(given.dtype) and given.dtype != dtype:
+                given = importing.chain(call, (given,), (Pointwise((0,), dtype, "copy"),))
         if number is not None:
             reads.append(Number(number))
         else:
             reads.append(len(operands))
-            operands.append(argument)
-    step = Pointwise(tuple(reads), call.result.dtype, name)
-    return importing.chain(call, operands, (step,))
+            operands.append(given)
+    return importing.chain(call, operands, _steps(name, reads, operands, call.result.dtype))
+
+
+def _steps(
+    name: str, reads: Sequence[Read], operands: Sequence[View], dtype: np.dtype
+) -> tuple[Step, ...]:
+    """Return the steps of a function; PyTorch divides by one number in 32 bits."""
+    last = len(operands)
+    by_one = isinstance(reads[-1], Number) or not operands[-1].shape
+    inner = np.dtype(np.float32) if by_one and _is_float(dtype) else dtype
+    if name == "trunc_div":
+        quotient = Pointwise(tuple(reads), inner, "div")
+        return quotient, Pointwise((last,), dtype, "trunc")
+    step = Pointwise(tuple(reads), inner if name == "floor_div" else dtype, name)
+    return (step,) if step.dtype == dtype else (step, Pointwise((last,), dtype, "copy"))
+
+
+def _computed_in(arguments: Sequence[Any]) -> np.dtype | None:
+    """Return the floating-point type that the tensors have together; None without such tensors."""
+    tensors = [each for each in arguments if isinstance(each, View) and _is_float(each.dtype)]
+    dtypes = {each.dtype for each in tensors if each.shape} or {each.dtype for each in tensors}
+    return dtypes.pop() if len(dtypes) == 1 else np.dtype(np.float32) if dtypes else None
 
 
 def _number(importing: Importing, argument: Any) -> float | None:
     """Return an argument as a number, also of a tensor of one that is known."""
+    if isinstance(argument, complex):
+        importing.unsupported(f"it is given {argument}: expected a real number")
     if not isinstance(argument, View):
         return float(argument)
     if argument.shape:
@@ -108,42 +148,20 @@ def plain(importing: Importing, call: Call) -> View:
     if name == "masked_fill":
         x, mask, value = call.args
         return pointwise(importing, call, "where", mask, value, x)
-    if name in _COMPARED:
-        left, right = call.args
-        pair = _rounded(importing, call, left, right), _rounded(importing, call, right, left)
-        return pointwise(importing, call, name, *pair)
     return pointwise(importing, call, name, *call.args)
-
-
-def _rounded(importing: Importing, call: Call, argument: Any, other: Any) -> Any:
-    """Return what is compared with a tensor: a number is one of the tensor's type to PyTorch."""
-    if not isinstance(other, View) or not _is_float(other.dtype):
-        return argument
-    number = _number(importing, argument)
-    if number is None:
-        alone = not argument.shape and bool(other.shape) and argument.dtype != other.dtype
-        step = Pointwise((0,), other.dtype, "copy")
-        return importing.chain(call, (argument,), (step,)) if alone else argument
-    with np.errstate(over="ignore"):
-        return float(np.asarray(number).astype(other.dtype))
 
 
 @imports("aten.div.Tensor_mode", "aten.div.Scalar_mode")
 def divided(importing: Importing, call: Call) -> View:
     """A quotient, which may be rounded to a whole number: down, or towards zero."""
-    mode = call.kwargs.get("rounding_mode")
-    if mode == "floor":
-        return pointwise(importing, call, "floor_div", *call.args[:2])
     x, y = call.args[:2]
-    if mode is None:
-        return pointwise(importing, call, "div", x, y)
-    if any(not _is_float(each.dtype) for each in (x, y) if isinstance(each, View)):
+    name = {None: "div", "floor": "floor_div", "trunc": "trunc_div"}[
+        call.kwargs.get("rounding_mode")
+    ]
+    tensors = (each for each in (x, y) if isinstance(each, View))
+    if name == "trunc_div" and not all(_is_float(each.dtype) for each in tensors):
         importing.unsupported("expected floating-point numbers to be divided towards zero")
-    operands = [each for each in (x, y) if isinstance(each, View)]
-    reads: tuple[Read, ...] = (0, 1) if len(operands) == 2 else (0, Number(float(y)))
-    dtype = call.result.dtype
-    ratio = Pointwise(reads, np.dtype(np.float32), "div")  # cut off before it is rounded
-    return importing.chain(call, operands, (ratio, Pointwise((len(operands),), dtype, "trunc")))
+    return pointwise(importing, call, name, x, y)
 
 
 @imports("aten.add.Tensor", "aten.add.Scalar", "aten.sub.Tensor", "aten.sub.Scalar")
@@ -153,6 +171,8 @@ def added(importing: Importing, call: Call) -> View:
     x, y, *_ = call.args
     factor = call.argument(2, "alpha", 1)
     name = "add" if ".add." in call.target else "sub"
+    if call.result.dtype == np.bool_ and factor == 1:
+        name = "or"
     if ".rsub." in call.target:
         if factor == 1:
             return pointwise(importing, call, name, y, x)

@@ -8,7 +8,15 @@ from typing import Final
 import numpy as np
 
 from operators.functions.choosing import TakenAlong, TopPlaces
-from operators.functions.ordering import ExtremePlace, OnAxes, Picked, Running, Runs, SortedPlaces
+from operators.functions.ordering import (
+    ExtremePlace,
+    OnAxes,
+    Picked,
+    RankedPlace,
+    Running,
+    Runs,
+    SortedPlaces,
+)
 from operators.kernels.tensors import View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
@@ -19,14 +27,15 @@ __all__ = ["sorted_along"]
 _RUNS: Final[dict[str, Runs]] = {
     "cumsum": "sum",
     "cumprod": "prod",
+    "logcumsumexp": "logsumexp",
     "cummax": "max",
     "cummin": "min",
 }
 
 
-@imports("aten.cumsum.default", "aten.cumprod.default")
+@imports("aten.cumsum.default", "aten.cumprod.default", "aten.logcumsumexp.default")
 def running(importing: Importing, call: Call) -> View:
-    """The sum, or the product, of a number and all in front of it."""
+    """The sum, the product, or the sum of exponentials, of a number and all in front of it."""
     x = call.tensor()
     return _running(importing, call, x, int(call.args[1]))
 
@@ -52,22 +61,35 @@ def _along(importing: Importing, call: Call, x: View, dim: int, function: OnAxes
 
 def sorted_along(importing: Importing, call: Call) -> tuple[View, View]:
     """Numbers in ascending or descending order, and which one each was."""
-    x, dim = call.tensor(), int(call.argument(1, "dim", -1))
+    dim = int(call.argument(1, "dim", -1))
     descending = bool(call.argument(2, "descending", False))
-    return _sorted(importing, call, x, dim, descending=descending)
+    return _picked(importing, call, call.tensor(), dim, SortedPlaces(descending))
 
 
-def _sorted(
-    importing: Importing, call: Call, x: View, dim: int, *, descending: bool
+def _picked(
+    importing: Importing,
+    call: Call,
+    x: View,
+    dim: int,
+    function: OnAxes,
+    count: int | None = None,
 ) -> tuple[View, View]:
-    shape = x.shape
-    x = importing.once(call, x.reshaped(shape or (1,)))
+    """Return the numbers at the places that ``function`` finds along a dimension, and these.
+
+    Args:
+        importing: the model.
+        call: what is imported.
+        x: the numbers.
+        dim: the dimension.
+        function: finds the places.
+        count: how many it finds; as many as there are numbers if None.
+    """
+    x = importing.once(call, x.reshaped(x.shape or (1,)))
     dim %= len(x.shape)
-    values, places = call.results
-    size = (x.shape[dim],)
-    at = importing.along(call, (x,), (dim,), SortedPlaces(descending), size, places.dtype)
-    found = importing.along(call, (x, at), (dim,), Picked(), size, values.dtype)
-    return found.reshaped(shape), at.reshaped(shape)
+    size = (x.shape[dim] if count is None else count,)
+    at = importing.along(call, (x,), (dim,), function, size, np.dtype(np.int64))
+    found = importing.along(call, (x, at), (dim,), Picked(), size, x.dtype)
+    return found.reshaped(call.result.shape), at.reshaped(call.result.shape)
 
 
 @imports("aten.argsort.default", "aten.argsort.stable")
@@ -82,17 +104,22 @@ def argsort(importing: Importing, call: Call) -> View:
 def of_rank(importing: Importing, call: Call) -> tuple[View, View]:
     """The number that stands at a place of the sorted ones: for a median the lower middle."""
     x = call.tensor()
-    x = x.reshaped(x.shape or (1,))
     if call.target == "aten.median.dim":
-        dim = int(call.args[1])
-        number = (x.shape[dim] - 1) // 2
-    else:
-        number, dim = int(call.args[1]) - 1, int(call.argument(2, "dim", -1))
-    dim %= len(x.shape)
-    sorted_ = _sorted(importing, call, x, dim, descending=False)
-    found = (importing.part(call, each, dim, number, 1) for each in sorted_)
-    values, at = (each.reshaped(call.result.shape) for each in found)
-    return values, at
+        return _median(importing, call, x, int(call.args[1]))
+    function = RankedPlace(int(call.args[1]) - 1)
+    return _picked(importing, call, x, int(call.argument(2, "dim", -1)), function, 1)
+
+
+@imports("aten.median.default")
+def median(importing: Importing, call: Call) -> View:
+    """The lower middle of all numbers."""
+    x = call.tensor()
+    return _median(importing, call, x.reshaped((math.prod(x.shape),)), 0)[0]
+
+
+def _median(importing: Importing, call: Call, x: View, dim: int) -> tuple[View, View]:
+    count = x.shape[dim] if x.shape else 1
+    return _picked(importing, call, x, dim, RankedPlace((count - 1) // 2, finds_nan=True), 1)
 
 
 @imports("aten.argmax.default", "aten.argmin.default")
@@ -101,28 +128,16 @@ def extreme_place(importing: Importing, call: Call) -> View:
     x, dim = call.tensor(), call.argument(1, "dim")
     if dim is None or not x.shape:
         x, dim = x.reshaped((math.prod(x.shape),)), 0
-    return _place(importing, call, x, dim, call.result.shape, call.result.dtype)
+    function = ExtremePlace("max" in call.target)
+    found = importing.along(call, (x,), (dim % len(x.shape),), function, (1,), call.result.dtype)
+    return found.reshaped(call.result.shape)
 
 
 @imports("aten.max.dim", "aten.min.dim")
 def extreme(importing: Importing, call: Call) -> tuple[View, View]:
     """The largest or the smallest number along a dimension, and where the first such is."""
-    x, dim = call.tensor(), int(call.args[1])
-    values, places = call.results
-    x = importing.once(call, x.reshaped(x.shape or (1,)))
-    dim %= len(x.shape)
-    single = tuple(1 if each == dim else size for each, size in enumerate(x.shape))
-    at = _place(importing, call, x, dim, single, places.dtype)
-    found = importing.along(call, (x, at), (dim,), Picked(), (1,), values.dtype)
-    return found.reshaped(values.shape), at.reshaped(places.shape)
-
-
-def _place(
-    importing: Importing, call: Call, x: View, dim: int, shape: tuple[int, ...], dtype: np.dtype
-) -> View:
     function = ExtremePlace("max" in call.target)
-    found = importing.along(call, (x,), (dim % len(x.shape),), function, (1,), dtype)
-    return found.reshaped(shape)
+    return _picked(importing, call, call.tensor(), int(call.args[1]), function, 1)
 
 
 @imports("aten.topk.default")

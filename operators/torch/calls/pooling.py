@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,7 +36,8 @@ def max_pool(importing: Importing, call: Call) -> tuple[View, View]:
         have, count = x.shape[dim - rank], spec.shape[dim - rank]
         starts = (each * stride[dim] - padding[dim] for each in range(count))
         reaches = ([at + step * dilation[dim] for step in range(kernel[dim])] for at in starts)
-        windows.append(tuple(tuple(at for at in each if 0 <= at < have) for each in reaches))
+        known = (tuple(at for at in each if at >= 0) for each in reaches)
+        windows.append(tuple(tuple(at for at in each if at < have) or each[:1] for each in known))
     return _largest(importing, call, tuple(windows))
 
 
@@ -130,18 +132,21 @@ def _weighed(importing: Importing, call: Call, rank: int, made: Made) -> View:
         apart = torch.eye(have, dtype=torch.float64)
         given = apart.reshape(1, have, *(have if each == dim else 1 for each in range(rank)))
         weights = function(given, *made(dim)).reshape(have, -1).T
-        taps.append(tuple(map(_tap, weights)))
+        # PyTorch also multiplies by weights of 0, which a NaN shows.
+        reached = function(given.where(given == 0, math.nan), *made(dim)).reshape(have, -1).T
+        taps.append(tuple(map(_tap, weights, reached.isnan())))
     if all(each.weights == (1.0,) for of_dim in taps for each in of_dim):
         for dim, of_dim in enumerate(taps):
             x = importing.taken(call, x, first + dim, [each.places[0] for each in of_dim])
         return x
     dims = tuple(range(first, len(x.shape)))
-    function = Weighed(tuple(taps))
+    zero = function(torch.full_like(given, -0.0), *made(rank - 1))
+    function = Weighed(tuple(taps), from_zero=not bool(zero.signbit().any()))
     return importing.along(call, (x,), dims, function, tuple(map(len, taps)), call.result.dtype)
 
 
-def _tap(weights: torch.Tensor) -> Tap:
-    places = torch.nonzero(weights).flatten()
+def _tap(weights: torch.Tensor, reached: torch.Tensor) -> Tap:
+    places = torch.nonzero(reached).flatten()
     return Tap(tuple(places.tolist()), tuple(weights[places].tolist()))
 
 

@@ -51,7 +51,7 @@ def embedding_bag(importing: Importing, call: Call) -> tuple[View | None, ...]:
     function: OnAxes = Extremes((bags,))
     if mode != "max":
         taps = (Tap(each, (1 / len(each) if mode == "mean" else 1.0,) * len(each)) for each in bags)
-        function = Weighed((tuple(taps),))
+        function = Weighed((tuple(taps),), from_zero=True)
     found = importing.along(call, (rows,), (0,), function, (len(bags),), call.result.dtype)
     return found, None, None, None
 

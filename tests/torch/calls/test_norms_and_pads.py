@@ -211,8 +211,6 @@ DIVIDED: Final[list[tuple[Any, ...]]] = [
     *((aten._cdist_forward.default, X, some(2, 5, 4), order, None) for order in (1.0, 2.0, 3.0)),
     (aten._trilinear.default, some(3, 4), some(3, 4, 5), some(3, 5), [1, 3], [0], [1, 2], [2, 3]),
     (aten._trilinear.default, some(4), some(4), some(3), [0], [0], [1], [1]),
-    (aten.logcumsumexp.default, X * 5, 1),
-    (aten.logcumsumexp.default, X.bfloat16(), -1),
     (aten.unfold.default, some(3, 7), 1, 3, 2),
     (aten.unfold.default, some(6, 2, 3), 0, 2, 2),
     *((aten.unfold.default, some(4, 3), dim, 3, 1) for dim in (-2, -1)),

@@ -271,7 +271,11 @@ def _bag(given: _Drawing) -> Arguments:
 
 
 CASES: Final[dict[str, Case]] = {
-    **{f"aten.{name}.default": _along() for name in ("cumsum", "cumprod", "cummax", "cummin")},
+    **{
+        f"aten.{name}.default": _along()
+        for name in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
+    },
+    "aten.median.default": lambda given: ((given.numbers(*given.shape()),), {}),
     **{f"aten.{name}.dim": _along() for name in ("max", "min", "median")},
     **{f"aten.{name}.default": _extreme for name in ("argmax", "argmin")},
     **{f"aten.{name}.default": _sort for name in ("sort", "argsort")},
