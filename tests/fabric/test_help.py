@@ -21,6 +21,5 @@ def test_names_are_explained_by_their_own_text(facade: object) -> None:
             continue
         text = pydoc.plain(pydoc.render_doc(value, "%s"))
         head = "\n".join(text.splitlines()[:4])
-        assert name in text, name
         for foreign in ("UnionType", "GenericAlias", "_AnnotatedAlias", "module builtins", " 0x"):
             assert foreign not in head, (name, head)
