@@ -32,7 +32,7 @@ from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.overrides import TorchFunctionMode
 
-from fabric import ProgramError
+from fabric import FabricError, ProgramError
 from fabric.extend import refuse, users_code
 from operators.torch.call import Spec, UnsupportedError
 from operators.torch.chosen.settling import NeedsLengthError, Settled, has_lengths_of_data
@@ -195,25 +195,40 @@ def _traced(
                 exported = torch.export.export(
                     module, *given, dynamic_shapes=dynamic_shapes, strict=False
                 )
+                return _in_imported_calls(
+                    exported, given, settles=dynamic_shapes is None, rolls=rolls
+                )
         except GuardOnDataDependentSymNode as error:
             refuse(data_decide(module, error))
+        except FabricError:
+            raise
         except Exception as error:  # noqa: BLE001 - the user's module runs there
             said = str(error).strip().partition("\n")[0]
             refuse(
-                f"torch.export cannot trace {type(module).__name__} for these arguments: "
-                f"{type(error).__name__}: {said}",
+                f"torch.export cannot trace {type(module).__name__} for these arguments"
+                f"{_line_of(module, error)}: {type(error).__name__}: {said}",
                 SpecialisedError if is_specialised(error) else ProgramError,
             )
+
+
+def _in_imported_calls(
+    exported: ExportedProgram, given: Any, *, settles: bool, rolls: bool
+) -> ExportedProgram:
+    """Return a trace of calls that are imported, without the lengths that known numbers decide."""
+    try:
         exported = exported.run_decompositions({})
-        needing = None
-        if dynamic_shapes is None and has_lengths_of_data(exported.graph):
-            exported, needing = _settled(exported, given)
-        exported = _taken_apart(exported)
-        if rolls:
-            exported = _rolled(exported, given)
-        for node in exported.graph.nodes if needing is not None else ():
-            node.meta["needs_length"] = needing
-        return exported
+    except AssertionError:
+        # PyTorch cannot rename two lengths that one constant decides.
+        exported, _ = _settled(exported, given)
+    needing = None
+    if settles and has_lengths_of_data(exported.graph):
+        exported, needing = _settled(exported, given)
+    exported = _taken_apart(exported)
+    if rolls:
+        exported = _rolled(exported, given)
+    for node in exported.graph.nodes if needing is not None else ():
+        node.meta["needs_length"] = needing
+    return exported
 
 
 def _settled(exported: ExportedProgram, given: Any) -> tuple[ExportedProgram, Node | None]:
@@ -427,21 +442,26 @@ _LOGGER: Final = logging.getLogger(symbolic_shapes.__name__)
 
 def data_decide(module: torch.nn.Module, error: Exception) -> str:
     """Return what is wrong with ``module``, and in which of its lines, after such an ``error``."""
-    name = type(module).__name__
-    files = {_file_of(type(each)) for each in module.modules()}
-    frames = [
-        (frame.f_code.co_filename, line)
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_code.co_filename in files
-    ]
-    where = ""
-    if frames:
-        file, line = frames[-1]
-        where = f" at {Path(file).name}:{line}, `{linecache.getline(file, line).strip()}`"
     return (
-        f"torch.export cannot trace {name}: its data decide what it does next{where}: expected "
+        f"torch.export cannot trace {type(module).__name__}: its data decide what it does next"
+        f"{_line_of(module, error)}: expected "
         "calls that are the same for all data; torch.where chooses between two results"
     )
+
+
+def _line_of(module: torch.nn.Module, error: Exception) -> str:
+    """Return the line of ``module`` that led to ``error``; empty if unknown."""
+    files = {_file_of(type(each)) for each in module.modules()}
+    own = {each for each in files if each and not each.startswith(f"{torch.__path__[0]}/")}
+    traced = [(each["file"], int(each["line"])) for each in _FRAME.finditer(str(error))]
+    raising = [
+        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    frames = [each for each in (*raising, *traced) if each[0] in own]
+    if not frames:
+        return ""
+    file, line = frames[-1]
+    return f" at {Path(file).name}:{line}, `{linecache.getline(file, line).strip()}`"
 
 
 @contextmanager

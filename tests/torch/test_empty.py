@@ -10,11 +10,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from fabric import simulate
+from fabric import ProgramError, simulate
 from operators.torch import from_torch
 
 X = torch.randn(5, 6, generator=torch.Generator().manual_seed(0))
 NONE = torch.zeros(5, dtype=torch.bool)
+MASK = torch.tensor([True, False, True, True, False])
 IDS = torch.tensor([1, 2, 3, 2])
 
 
@@ -46,6 +47,11 @@ def masked(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return y
 
 
+def chosen_by_a_constant(x: torch.Tensor) -> torch.Tensor:
+    rows = torch.nonzero(MASK).squeeze(1)
+    return torch.zeros(5, 6).index_add(0, rows, torch.tanh(x[MASK]))
+
+
 def bags(mode: str, **options: Any) -> nn.Module:
     return Computing(
         lambda w, ids, starts: functional.embedding_bag(ids, w, starts, mode=mode, **options)
@@ -68,6 +74,7 @@ CASES: dict[str, tuple[nn.Module, tuple[Any, ...]]] = {
     "cat": (Computing(lambda x: torch.cat([x[:0] @ torch.ones(6, 6), x])), (X,)),
     "split": (Computing(lambda x: torch.cat(torch.split(x, [2, 0, 3]))), (X,)),
     "mask without True": (Computing(masked), (X, NONE)),
+    "mask of the module": (Computing(chosen_by_a_constant), (X,)),
     "scatter": (Computing(lambda x: x.scatter_add(0, IDS[:0, None].expand(0, 6), x)), (X,)),
     "input": (Computing(lambda x, e: torch.cat([x, torch.tanh(e)])), (X, X[:0])),
     "sum of empty bags": (bags("sum"), (X, IDS, torch.tensor([0, 2, 2]))),
@@ -84,3 +91,19 @@ def test_imports_with_nothing_to_compute_equal_pytorch(name: str) -> None:
     report = simulate(program, mode="functional")
     assert report.verified
     assert simulate(program, mode="timing").cycles == report.cycles
+
+
+def test_errors_inside_pytorch_name_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = chosen_by_a_constant.__code__
+
+    def fails(*_: object) -> None:
+        raise RuntimeError(f'u2 -> u0\n\nFile "{place.co_filename}", line {place.co_firstlineno}')
+
+    monkeypatch.setattr(torch.export.ExportedProgram, "run_decompositions", fails)
+    with pytest.raises(ProgramError) as caught:
+        from_torch(Computing(torch.tanh).eval(), (X,))
+    assert str(caught.value.message) == (
+        "torch.export cannot trace Computing for these arguments at test_empty.py:"
+        f"{place.co_firstlineno}, `def chosen_by_a_constant(x: torch.Tensor) -> torch.Tensor:`: "
+        "RuntimeError: u2 -> u0"
+    )
