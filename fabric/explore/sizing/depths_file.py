@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.files import read_toml, write_whole
+from fabric.messages.telling.files import output_file, read_toml
 from fabric.messages.telling.wording import found_text, visible
 
 __all__ = ["read_depths", "write_depths"]
@@ -17,7 +17,7 @@ def write_depths(path: Path, depths: Mapping[str, int], about: Sequence[str]) ->
     """Write the depth of each channel.
 
     Args:
-        path: of the file; one that is there is replaced.
+        path: of the file, or of a device.
         depths: by channel, ``consumer.input``.
         about: lines that say what they are.
 
@@ -26,7 +26,8 @@ def write_depths(path: Path, depths: Mapping[str, int], about: Sequence[str]) ->
     """
     lines = [f"{_quoted(option)} = {depth}" for option, depth in depths.items()]
     text = "\n".join([*(f"# {visible(line)}" for line in about), "", "[depths]", *lines, ""])
-    write_whole(path, text)
+    with output_file(path, encoding="utf-8") as file:
+        file.write(text)
 
 
 def _quoted(text: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from fabric.explore.sizing.checker import MOST, digest_of
 from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.telling.files import output_file
 from fabric.messages.telling.wording import counted
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.retimer import NO_LIMIT, Retimer
@@ -98,7 +99,7 @@ def write_certificate(path: Path, record: Record, depths: Counters, limit: int) 
         "cycles": np.array(cycles),
         "limit": np.array(limit),
     }
-    with path.open("wb") as file:
+    with output_file(path, "wb") as file:
         np.savez_compressed(file, **arrays)
 
 

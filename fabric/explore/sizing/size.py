@@ -48,6 +48,7 @@ from fabric.messages.telling.place import calling_place
 from fabric.messages.telling.users_code import notifying
 from fabric.messages.telling.wording import close_to
 from fabric.runs.options import Options
+from fabric.runs.simulation import refuse_in_trio
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT
 
@@ -115,6 +116,7 @@ def size(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
 
 def find_depths(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
     """Do what ``size`` does."""
+    refuse_in_trio("size", "program")
     goal, cost = Goal.parse(wanted.goal), Objective.parse(wanted.objective, wanted.step)
     named = {"": program} if isinstance(program, Program) else dict(program)
     if not named:

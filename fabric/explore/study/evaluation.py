@@ -37,7 +37,7 @@ from fabric.messages.telling.plain import JsonObject, plain
 from fabric.messages.telling.users_code import Interrupted, users_values
 from fabric.runs.options import Options, Settings
 from fabric.runs.report import Report
-from fabric.runs.simulation import simulated
+from fabric.runs.simulation import refuse_in_trio, simulated
 
 __all__ = [
     "AXES_BESIDE_PARAMETERS",
@@ -219,6 +219,7 @@ class Before:
 
 def run_point(study: Study, point: Point) -> Outcome:
     """Run a point of a study here and now, and return what became of it."""
+    refuse_in_trio("run_point", "study, point")
     return outcome_of(Job.of(study, point))
 
 

@@ -242,7 +242,7 @@ def beside(path: Path) -> Iterator[Path]:
     except BaseException as error:
         with contextlib.suppress(OSError):
             other.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename == str(other):
+        if isinstance(error, OSError) and error.filename in (None, str(other)):
             error.filename, error.filename2 = str(path), None
         raise
 
@@ -268,6 +268,17 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> None:
 
 
 @contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an OSError name ``path`` if the system names no file, as for a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+@contextlib.contextmanager
 def output_file(
     path: Path, mode: str = "w", encoding: str | None = None, errors: str | None = None
 ) -> Iterator[Any]:
@@ -277,7 +288,7 @@ def output_file(
 
     Args:
         path: as the user gave it.
-        mode: ``w`` or ``wb``.
+        mode: ``w``, ``wb`` or ``x``.
         encoding: of text.
         errors: what to do with letters that the encoding does not have.
 
@@ -286,11 +297,9 @@ def output_file(
     """
     file = path.open(mode, encoding=encoding, errors=errors)
     try:
-        with file:
+        with naming(path), file:
             yield file
-    except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(path)
+    except BaseException:
         if path.is_file() and not path.is_symlink():
             path.unlink()
         raise

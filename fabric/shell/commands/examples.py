@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.files import programs
+from fabric.messages.telling.files import output_file, programs
 from fabric.messages.telling.wording import one_of
 from fabric.shell.commands.options import NamedPath
 
@@ -55,7 +55,7 @@ def copied(name: str, to: Path) -> list[Path]:
     for file in written:
         file.parent.mkdir(parents=True, exist_ok=True)
         # Whoever writes it at the same time is not overwritten either.
-        with file.open("x", encoding="utf-8") as opened:
+        with output_file(file, "x", encoding="utf-8") as opened:
             opened.write(files[file])
     return written
 

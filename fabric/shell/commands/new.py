@@ -11,6 +11,8 @@ from typing import Final
 
 import click
 
+from fabric.messages.telling.files import output_file
+
 __all__ = ["command"]
 
 _TAKEN: Final = frozenset({*sys.stdlib_module_names, "fabric", "operators", "conftest"})
@@ -78,7 +80,7 @@ def command(name: str) -> int:
         raise click.UsageError(f"{' and '.join(there)} {are} here already: expected another name.")
     for file, text in files.items():
         # Whoever writes it at the same time is not overwritten either.
-        with file.open("x", encoding="utf-8") as written:
+        with output_file(file, "x", encoding="utf-8") as written:
             written.write(text)
     if module != name.removesuffix(".py"):
         click.echo(f"{name!r} is no name of a module: it is called {module}")

@@ -58,7 +58,7 @@ def command(
     known.update(program=program)
     from fabric.analysis.placing.place import place
     from fabric.graph.loading.program_file import load_on
-    from fabric.messages.telling.files import write_whole
+    from fabric.messages.telling.files import output_file
     from fabric.messages.terminal.output import print_text, program_prints, tell
     from fabric.shell.json_object import place_object, print_json
 
@@ -80,7 +80,8 @@ def command(
     if picture is not None:
         from fabric.analysis.placing.picture import floor_svg
 
-        write_whole(picture, floor_svg(found))
+        with output_file(picture, encoding="utf-8") as file:
+            file.write(floor_svg(found))
     if as_json:
         print_json(place_object(**known, status="placed", **found.as_json()))
     else:

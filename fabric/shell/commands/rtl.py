@@ -74,6 +74,7 @@ def command(
     """
     known.update(program=program)
     from fabric.graph.loading.program_file import load_on
+    from fabric.messages.telling.files import naming
     from fabric.messages.telling.wording import counted
     from fabric.messages.terminal.output import print_text, program_prints
     from fabric.shell.json_object import print_json, rtl_object
@@ -85,9 +86,10 @@ def command(
             built = lowered(built, *pieces)
         made = hardware_modules()
         designed = made.design(built, **options)
-        written = made.write(designed, output)
-        compared = made.run(designed, written, output) if runs else None
-        cost = made.cost(designed, output, places=places) if costs or places else None
+        with naming(output):
+            written = made.write(designed, output)
+            compared = made.run(designed, written, output) if runs else None
+            cost = made.cost(designed, output, places=places) if costs or places else None
 
     units = len(designed.netlist.units)
     modules = len({unit.module for unit in designed.netlist.units})
