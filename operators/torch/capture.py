@@ -37,7 +37,13 @@ from fabric.extend import refuse, users_code
 from operators.torch.call import Spec, UnsupportedError
 from operators.torch.chosen.settling import NeedsLengthError, Settled, has_lengths_of_data
 from operators.torch.decompositions import decompositions
-from operators.torch.lengths import SpecialisedError, at_lengths, is_specialised, kept_trace
+from operators.torch.lengths import (
+    DynamicShapesError,
+    at_lengths,
+    contradicts,
+    kept_trace,
+    numbers_as_text,
+)
 from operators.torch.loops.rolling import Rolled, has_loops
 from operators.torch.registry import importer_of
 
@@ -188,6 +194,7 @@ def _traced(
         warnings.catch_warnings(),
         _grouped_experts(module),
         _KnownPlaces(),
+        numbers_as_text(),
     ):
         warnings.simplefilter("ignore")  # torch warns about itself
         try:
@@ -207,7 +214,7 @@ def _traced(
             refuse(
                 f"torch.export cannot trace {type(module).__name__} for these arguments"
                 f"{_line_of(module, error)}: {type(error).__name__}: {said}",
-                SpecialisedError if is_specialised(error) else ProgramError,
+                DynamicShapesError if contradicts(error) else ProgramError,
             )
 
 

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import torch
+from torch._dynamo.exc import UserErrorType
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Graph, Node
-from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_symbols
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError, ShapeEnv, free_symbols
 from torch.fx.node import map_arg
 
-from fabric import ProgramError
+from fabric import FabricError, ProgramError
 
-__all__ = ["SpecialisedError", "at_lengths", "is_specialised", "kept_trace"]
-
-_SPECIALISED: Final = re.compile("^(Constraints viol|Specializations unexp)|inferred ranges from")
+__all__ = ["DynamicShapesError", "at_lengths", "contradicts", "kept_trace", "numbers_as_text"]
 
 _KEPT: Final[WeakKeyDictionary[torch.nn.Module, _Trace]] = WeakKeyDictionary()
 """The last trace of each module."""
 
 
-class SpecialisedError(ProgramError):
-    """The module needs the number of a length that ``dynamic_shapes`` leaves open."""
+class DynamicShapesError(ProgramError):
+    """The arguments contradict ``dynamic_shapes``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,11 @@ def kept_trace(
         trace: makes a new one.
 
     Returns:
-        None if PyTorch made constants of all lengths. Other lengths need a trace of their own.
+        None if these lengths need a trace without symbols: PyTorch made constants of all of them,
+        or cannot trace the module with symbols.
+
+    Raises:
+        DynamicShapesError: the arguments contradict ``dynamic_shapes``.
     """
     own = chain(
         module.named_parameters(remove_duplicate=False),
@@ -97,7 +101,9 @@ def kept_trace(
         return kept.exported
     try:
         made = _Trace(trace(), of)
-    except SpecialisedError:
+    except DynamicShapesError:
+        raise
+    except FabricError:
         return None
     values = (node.meta["val"] for node, _ in _inputs(made.exported))
     if not free_symbols([each for each in values if isinstance(each, torch.Tensor)]):
@@ -106,9 +112,30 @@ def kept_trace(
     return made.exported
 
 
-def is_specialised(error: Exception) -> bool:
-    """Whether torch.export refuses a symbol: the module needs its number, or it is 0 or 1."""
-    return bool(_SPECIALISED.search(str(error)))
+def contradicts(error: Exception) -> bool:
+    """Whether torch.export refuses ``dynamic_shapes`` itself, or arguments that contradict it."""
+    is_invalid = getattr(error, "error_type", None) is UserErrorType.INVALID_INPUT
+    return is_invalid or isinstance(error, ConstraintViolationError)
+
+
+@contextmanager
+def numbers_as_text() -> Iterator[None]:
+    """Let ``str`` of a symbol give its number in the user's code, and guard that number."""
+    numbers: dict[Any, Any] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+    originals = {kind: kind.__repr__ for kind in numbers}
+
+    def text(symbol: Any) -> str:
+        is_torch = sys._getframe(1).f_code.co_filename.startswith(torch.__path__[0])
+        kind = type(symbol)
+        return str(originals[kind](symbol) if is_torch else numbers[kind](symbol))
+
+    try:
+        for kind in numbers:
+            kind.__repr__ = text
+        yield
+    finally:
+        for kind, original in originals.items():
+            kind.__repr__ = original
 
 
 def at_lengths(exported: ExportedProgram, leaves: Sequence[Any]) -> Graph:

@@ -13,7 +13,7 @@ from torch.export import Dim
 
 from fabric import ProgramError, simulate
 from operators.torch import from_torch
-from operators.torch.lengths import at_lengths, is_specialised, kept_trace
+from operators.torch.lengths import at_lengths, kept_trace
 
 
 class Decoding(nn.Module):
@@ -214,24 +214,6 @@ def test_a_trace_without_symbols_is_not_kept() -> None:
 
     for _ in range(2):
         assert kept_trace(module, [x], None, None, trace) is None
-
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("Constraints violated (T)! For more information, run", True),
-        ("Specializations unexpectedly required (T)! For more", True),
-        (
-            "Found the following conflicts between user-specified ranges and inferred ranges from "
-            "model tracing:\n- Received",
-            True,
-        ),
-        ("5 not in range [2, 4]", False),
-        ("L['y'].size()[0] = 3 is not equal to L['x'].size()[0] = 5", False),
-    ],
-)
-def test_errors_of_lengths_that_a_module_needs(message: str, expected: bool) -> None:
-    assert is_specialised(ValueError(message)) == expected
 
 
 def test_a_trace_at_other_lengths() -> None:
