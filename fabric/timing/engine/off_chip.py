@@ -27,9 +27,9 @@ class OffChip(Protocol):
     """A memory that off-chip operators share.
 
     A unit hands over one burst at a time, at its own clock, and parks. Only when no unit can run is
-    the memory told to advance: then it knows every burst of the cycles up to the horizon. The host
-    decides in which order the units hand over: what a memory does may hang on their clocks and
-    their ports, never on that.
+    the memory told to advance: then it knows every burst of the cycles before the horizon. Units
+    may still ask in the horizon's own cycle. The order of calls depends on the host. A memory may
+    use clocks and ports of units, but not that order.
     """
 
     @property

@@ -43,20 +43,18 @@ class _Fifo(Generic[T]):
 
 
 class _Client:
-    """A port: its requests and answers, its stream of bursts, and the burst under way.
+    """A port, its stream of bursts, and the burst under way.
 
     Bursts that were announced together are one stream. Two streams share no request. A burst that
-    was not announced is a stream.
+    was not announced is a stream. A writer has one stream.
 
     Attributes:
-        asks: of each stream that has not begun, the cycle of its announcement and ``end``.
-        wanted: requests of all streams that have begun.
         asked: requests that the port has issued.
         seen: answers that the port has dropped.
-        first: number of the first request of the latest stream.
-        end: number of the first request after that stream.
-        stream_bytes: of that stream; a writer has one stream without an end.
-        before_bytes: of the stream's complete bursts: the next burst begins there.
+        first, end: numbers of the latest stream's first request, and of the one after its last.
+        begin_cycle: of the latest stream: the cycle of its announcement.
+        stream_bytes: of the latest stream.
+        before_bytes: of its complete bursts.
         since_cycle: first cycle in which the burst under way acts; None without a burst.
         free_cycle: after the cycle in which the last burst was complete.
         burst_bytes: of the burst under way.
@@ -68,8 +66,7 @@ class _Client:
         self.buffer: Final[_Fifo[None]] = _Fifo(every, answers)
         self.answers: Final[_Fifo[None]] = _Fifo(every, answers)
         self.response: Final[_Fifo[None]] = _Fifo(every)
-        self.asks: Final[deque[tuple[int, int]]] = deque()
-        self.wanted = self.asked = self.seen = self.first = self.end = 0
+        self.asked = self.seen = self.first = self.end = self.begin_cycle = 0
         self.stream_bytes = self.before_bytes = self.free_cycle = 0
         self.since_cycle: int | None = None
         self.write = False
@@ -135,7 +132,7 @@ class ArbitratedMemory:
             client.stream_bytes, client.before_bytes = total_bytes, 0
             # The last request is left out if all bursts begin before it; the first one never is.
             client.end += -(-max(1, total_bytes - min(size, last_bytes)) // size)
-            client.asks.append((unit.now, client.end))
+            client.begin_cycle = unit.now
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Take a burst at the unit's clock."""
@@ -254,9 +251,7 @@ class ArbitratedMemory:
 
     def _read(self, client: _Client, cycle: int) -> None:
         """Let a reader ask, drop the answer that it has seen, and see the next one."""
-        while client.asks and client.asks[0][0] <= cycle:
-            _, client.wanted = client.asks.popleft()
-        if client.asked < client.wanted:
+        if client.asked < (client.end if client.begin_cycle <= cycle else client.first):
             self._ask(client)
         if client.response.held and client.seen < client.needs(self._description.request_bytes):
             client.response.items.popleft()
