@@ -8,8 +8,15 @@ waiting for trio, numpy or sympy.
 
 from __future__ import annotations
 
+import sys
+
 # Any: the shell of a notebook, which need not be there.
 from typing import Any
+
+_is_main = sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)] in ("fabric", "-mfabric")
+if _is_main and not sys.flags.safe_path:
+    # The current folder comes last: its files, such as random.py, hide no library.
+    sys.path.append(sys.path.pop(0))
 
 import lazy_loader
 

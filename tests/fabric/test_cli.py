@@ -585,3 +585,25 @@ def _imported(names: list[str], *arguments: str) -> str:
         [sys.executable, "-c", script], capture_output=True, text=True, env=ELSEWHERE, check=True
     )
     return run.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("module", ["random", "inspect", "trio", "operators"])
+@pytest.mark.parametrize(
+    "command", [("run",), ("study", "--vary", "tiles=1,2", "--minimize", "cycles")]
+)
+def test_a_program_with_a_library_s_name_runs(
+    module: str, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / f"{module}.py"
+    program = Path(__file__).with_name("signalled_program.py").read_text(encoding="utf-8")
+    file.write_text(program, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "fabric", command[0], file.name, *command[1:]],
+        capture_output=True,
+        text=True,
+        env=ELSEWHERE,
+        cwd=tmp_path,
+        check=False,
+    )
+
+    assert (0, False) == (ran.returncode, "Traceback" in ran.stderr), ran.stderr

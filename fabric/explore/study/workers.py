@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -63,6 +63,8 @@ _CHILDREN: Final = threading.RLock()
 """Held by whoever starts a process or asks how one is. Whenever one starts, Python asks all of
 them, and how a process ended is told once: of two threads that ask together one gets it wrong.
 """
+
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
 
 _CONNECT_SECONDS: Final = 10
 
@@ -226,7 +228,7 @@ class LocalWorkers(ThreadedWorkers):
         return answer
 
     def _started(self) -> _Process:
-        with _CHILDREN:
+        with _CHILDREN, _safe_path():
             if self._closed:
                 raise WorkerLost("nobody works any more")
             process = _Process(self._context)
@@ -322,14 +324,30 @@ def _leave_ctrl_c() -> None:
 
     Those that this thread starts, and their own, have it blocked from their first moment.
     """
-    # The process that multiprocessing starts first would take the block away again.
-    resource_tracker.ensure_running()
+    with _CHILDREN, _safe_path():
+        # The process that multiprocessing starts first would take the block away again.
+        resource_tracker.ensure_running()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+@contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """Start interpreters for which files of the current folder, such as random.py, hide nothing."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 def _prepare() -> None:
     # Standard output may be for one JSON object; what programs print otherwise goes beside it.
     os.dup2(2, 1)
+    os.environ.pop(_SAFE_PATH, None)
     # It is blocked: a KeyboardInterrupt is a program's own.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # As in the command line: a program is many objects that stay.
