@@ -113,8 +113,9 @@ def _commands() -> Iterator[str]:
     yield "`step-fabric` is the same as `python -m fabric`. Each command prints its part of this"
     yield "page with `--help`.\n"
     yield "For a program called `collections.py`, `contextlib.py`, `fabric.py`, `functools.py`,"
-    yield "`keyword.py`, `operator.py`, `reprlib.py`, `types.py` or `warnings.py`, use `step-fabric`"
-    yield "or `python -P -m fabric`: with `-m`, Python executes such a file before the fabric.\n"
+    yield "`keyword.py`, `operator.py`, `reprlib.py`, `types.py` or `warnings.py`, use"
+    yield "`step-fabric` or `python -P -m fabric`: with `-m`, Python executes such a file before"
+    yield "the fabric.\n"
     yield from _command(command_line, "python -m fabric", None)
 
 

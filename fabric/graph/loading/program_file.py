@@ -427,7 +427,7 @@ def executed(path: Path | str) -> ModuleType:
     sys.modules[module.__name__] = module
     beside.executed[""] = hashlib.sha256(source).hexdigest()
     try:
-        exec(compile(source, file, "exec"), vars(module))
+        exec(compile(source, file, "exec", dont_inherit=True), vars(module))
     except FabricError:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever the user's code raises

@@ -134,7 +134,7 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
     if len(content) > _MOST_BYTES:
         _refuse(f"it has more than {_MOST_BYTES:,} bytes", file)
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         _refuse("it is not UTF-8 text", file)
     for number, line in enumerate(text.split("\n"), 1):
@@ -159,7 +159,7 @@ def _lines_in(path: Path) -> Mapping[tuple[str, ...], int]:
     By names from the outermost table on. Keys inside of values have none.
     """
     with open_given(path) as opened:
-        text = opened.read(_MOST_BYTES).decode("utf-8")
+        text = opened.read(_MOST_BYTES).decode("utf-8-sig")
     lines: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):

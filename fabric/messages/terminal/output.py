@@ -36,6 +36,9 @@ __all__ = [
 _NARROW: Final = 100
 """On wider consoles a line is printed whole, however long it is."""
 
+_NARROWEST: Final = 40
+"""Columns: what a narrower terminal shows is laid out for this width."""
+
 PIPED_COLUMNS: Final = 10_000
 """What is read by another program is not folded."""
 
@@ -145,7 +148,7 @@ def printed(
 def _columns() -> int:
     """Return how wide standard output is."""
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        return shutil.get_terminal_size().columns
+        return max(_NARROWEST, shutil.get_terminal_size().columns)
     return PIPED_COLUMNS
 
 
