@@ -235,6 +235,33 @@ class Running(OnAxes):
 
 
 @dataclass(frozen=True)
+class RunningPlace(OnAxes):
+    """The place of the extreme of a number and all in front of it.
+
+    Of equal numbers the last one counts, and a NaN is larger and smaller than all numbers. One
+    comparison a number.
+
+    Attributes:
+        is_largest: the extreme is the largest number.
+    """
+
+    moves: ClassVar[bool] = True
+
+    is_largest: bool
+
+    @override
+    def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
+        return apart * math.prod(sizes[0])
+
+    @override
+    def compute(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        extreme = (np.maximum if self.is_largest else np.minimum).accumulate(x, axis=-1)
+        places = np.where((x == extreme) | is_nan(x), np.arange(x.shape[-1]), 0)
+        return np.asarray(np.maximum.accumulate(places, axis=-1))
+
+
+@dataclass(frozen=True)
 class SortedPlaces(OnAxes):
     """The order that sorts numbers; equal ones stay in theirs, and a NaN is larger than all.
 

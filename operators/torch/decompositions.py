@@ -55,7 +55,7 @@ def _instance_norm(
     found = torch.nn.functional.layer_norm(rows.float(), rows.shape[1:], eps=eps)
     found = _scaled(found, weight, bias, (-1, 1)).to(x.dtype)
     turned = found.reshape(x.shape[1], x.shape[0], *x.shape[2:]).transpose(0, 1)
-    return turned, x.new_empty(0), x.new_empty(0)
+    return turned, *_moments(rows.float(), eps)
 
 
 def _group_norm(
@@ -65,7 +65,13 @@ def _group_norm(
     rows = x.reshape(batch, groups, -1)
     found = torch.nn.functional.layer_norm(rows.float(), rows.shape[2:], eps=eps)
     found = _scaled(found.reshape(batch, channels, -1), weight, bias, (1, -1, 1))
-    return found.reshape(x.shape).to(x.dtype), x.new_empty(0), x.new_empty(0)
+    mean, deviation = _moments(rows.float(), eps)
+    return found.reshape(x.shape).to(x.dtype), mean.to(x.dtype), deviation.to(x.dtype)
+
+
+def _moments(rows: Any, eps: float) -> tuple[Any, Any]:
+    """Return the mean of each row and the inverse of its deviation."""
+    return rows.mean(-1), torch.rsqrt(rows.var(-1, correction=0) + eps)
 
 
 def _scaled(x: Any, weight: Any, bias: Any, channels: tuple[int, ...]) -> Any:

@@ -14,6 +14,7 @@ from operators.functions.ordering import (
     Picked,
     RankedPlace,
     Running,
+    RunningPlace,
     Runs,
     SortedPlaces,
 )
@@ -41,21 +42,32 @@ def running(importing: Importing, call: Call) -> View:
 
 
 @imports("aten.cummax.default", "aten.cummin.default")
-def running_extreme(importing: Importing, call: Call) -> tuple[View, None]:
-    """The extreme of a number and all in front of it; where it is nobody can read."""
-    return _running(importing, call, call.tensor(), int(call.args[1])), None
+def running_extreme(importing: Importing, call: Call) -> tuple[View, View]:
+    """The extreme of a number and all in front of it, and its place."""
+    x, dim = call.tensor(), int(call.args[1])
+    place = RunningPlace("max" in call.target)
+    values = _running(importing, call, x, dim)
+    return values, _along(importing, call, x, dim, place, call.results[1].dtype)
 
 
 def _running(importing: Importing, call: Call, x: View, dim: int) -> View:
     return _along(importing, call, x, dim, Running(_RUNS[call.target.split(".")[1]]))
 
 
-def _along(importing: Importing, call: Call, x: View, dim: int, function: OnAxes) -> View:
+def _along(
+    importing: Importing,
+    call: Call,
+    x: View,
+    dim: int,
+    function: OnAxes,
+    dtype: np.dtype | None = None,
+) -> View:
     """Apply a function that gives as many numbers as it takes, also to a number alone."""
     shape = x.shape
     x = x.reshaped(shape or (1,))
     dim %= len(x.shape)
-    found = importing.along(call, (x,), (dim,), function, (x.shape[dim],), call.result.dtype)
+    dtype = dtype or call.result.dtype
+    found = importing.along(call, (x,), (dim,), function, (x.shape[dim],), dtype)
     return found.reshaped(shape)
 
 

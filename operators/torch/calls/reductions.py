@@ -16,6 +16,7 @@ from operators.functions.row_functions import (
     Softmax,
     Variance,
 )
+from operators.functions.steps import Number, Pointwise, Step
 from operators.kernels.tensors import View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
@@ -117,14 +118,30 @@ def rms_norm(importing: Importing, call: Call) -> View:
 
 
 @imports("aten.layer_norm.default", "aten.native_layer_norm.default")
-def layer_norm(importing: Importing, call: Call) -> View | tuple[View | None, ...]:
-    """Rows with mean 0 and variance 1."""
+def layer_norm(importing: Importing, call: Call) -> View | tuple[View, ...]:
+    """Rows with mean 0 and variance 1; the mean and the inverse deviation before, too."""
     x, normalized = call.tensor(), call.args[1]
     weight, bias = call.argument(2, "weight"), call.argument(3, "bias")
     eps = call.argument(4, "eps", 1e-5)
     step = LayerNorm((0,), call.result.dtype, eps, has_weight=weight is not None)
     result = _normed(importing, call, x, normalized, step, weight, bias)
-    return (result, None, None) if call.many else result
+    if not call.many:
+        return result
+    lead = x.shape[: len(x.shape) - len(normalized)]
+    rows = (*lead, math.prod(normalized))
+    number, dtype = np.dtype(np.float32), call.results[1].dtype
+    mean: list[Step] = [Reduced((0,), dtype, name="mean")]
+    deviation: list[Step] = [
+        Variance((0,), number, correction=0.0, root=False),
+        Pointwise((1, Number(eps)), number, "add"),
+        Pointwise((2,), dtype, "rsqrt"),
+    ]
+    moments = (
+        importing.chain(call, (x.reshaped(rows),), steps, rows_of=rows)
+        for steps in (mean, deviation)
+    )
+    shape = call.results[1].shape
+    return result, *(each.reshaped(shape) for each in moments)
 
 
 def _normed(

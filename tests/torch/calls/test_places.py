@@ -550,7 +550,6 @@ UNKNOWN: Final = View.of(Stored.of("unknown", (2,), np.dtype(np.int64), lambda: 
 BAG: Final = ("aten._embedding_bag.default", some(6, 3), PLACES[0])
 SEVERAL: Final = "data decide places of several dimensions: expected those of one, or known ones"
 NEIGHBOURS: Final = "expected neighbouring dimensions to be indexed"
-ROWS_COUNT: Final = "expected bags of one row at least, all of whose rows count"
 KNOWN_BAGS: Final = "expected bags that are known, of rows without weights"
 REDUCING: Final = "expected a sum, product or extreme with what is there"
 ONE: Final = "it puts numbers where a mask holds: expected one for all places"
@@ -592,9 +591,6 @@ REFUSED: Final[list[tuple[tuple[Any, ...], str]]] = [
     (("aten.scatter_reduce.two", X, 0, PLACES, X, "sum", {"include_self": False}), REDUCING),
     ((*BAG, UNKNOWN), KNOWN_BAGS),
     ((*BAG, torch.tensor([0, 2]), False, 0, False, some(4)), KNOWN_BAGS),
-    ((*BAG, torch.tensor([0, 2]), False, 0, False, None, False, 0), ROWS_COUNT),
-    ((*BAG, torch.tensor([0, 2, 2])), ROWS_COUNT),
-    ((*BAG, torch.tensor([0, 4])), ROWS_COUNT),
     (
         ("aten.addmm.default", some(2), some(3, 4), some(4, 2), {"beta": 0, "alpha": 2}),
         "alpha is 2 and beta 0: expected alpha to be 1 then",
