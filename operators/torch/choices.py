@@ -8,14 +8,21 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch.fx import Node
 from torch.fx.node import map_arg
 
+from fabric.extend import checked
 from operators.kernels.routed import Choice, drawn
 from operators.torch.capture import Captured
 
-__all__ = ["Choices"]
+__all__ = ["Choices", "routing"]
+
+
+@checked
+def routing(layers: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Return the experts of each layer's tokens as arrays, whatever iterables they come in."""
+    return layers
 
 
 class Choices:
@@ -25,7 +32,7 @@ class Choices:
     different experts, all equally likely, by the number of the layer.
     """
 
-    def __init__(self, captured: Captured, stated: Sequence[ArrayLike] | None) -> None:
+    def __init__(self, captured: Captured, stated: Sequence[np.ndarray] | None) -> None:
         """Know the module, and what is stated for its layers in the order of their calls."""
         self.stated: Final = stated
         self._nodes: Final = {node.name: node for node in captured.calls}

@@ -24,6 +24,7 @@ from operators.kernels.schedule import Schedule, tuned
 from operators.kernels.tensors import View
 from operators.torch.capture import Captured, array_of, capture
 from operators.torch.choices import Choices
+from operators.torch.choices import routing as known_routing
 from operators.torch.planning import planned
 
 __all__ = ["Reference", "Schedule", "from_torch"]
@@ -123,11 +124,12 @@ def from_torch(
         ProgramError: it is no module, PyTorch cannot trace it, or a call cannot be imported: which
             one, in which module, at which line, and what would be needed.
     """
+    stated = None if routing is None else known_routing(routing)  # type: ignore[arg-type]  # converts
     captured = capture(module, args, kwargs or {}, dynamic_shapes)
     outputs: dict[str, View] = {}
 
     def build(schedule: Schedule) -> Program:
-        model, found = _model(captured, schedule, Choices(captured, routing))
+        model, found = _model(captured, schedule, Choices(captured, stated))
         outputs.update(found)
         return realised(name or type(module).__name__, model, schedule)
 

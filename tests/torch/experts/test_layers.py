@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -90,6 +92,23 @@ class TestChoices:
 
         with pytest.raises(ProgramError, match=message):
             from_torch(module, (x,), routing=[choice])
+
+    def test_routing_of_iterators(self) -> None:
+        """Iterators of lists are arrays; masked elements are refused."""
+        with torch.device("meta"):
+            module, x = qwen(32, 16, 4, 2), torch.empty(1, 3, 32)
+        choice = [[0, 1], [2, 1], [0, 3]]
+        alike: list[Any] = [[np.array(choice)], iter([iter(choice)])]
+        masked: Any = np.ma.array(choice, mask=np.eye(3, 2, dtype=bool))
+
+        cycles = {
+            simulate(from_torch(module, (x,), routing=given), mode="timing").cycles
+            for given in alike
+        }
+
+        assert len(cycles) == 1
+        with pytest.raises(ProgramError, match=r"routing: layers is a list of MaskedArrays: "):
+            from_torch(module, (x,), routing=[masked])
 
     def test_regions(self) -> None:
         """Regions share experts evenly."""
