@@ -42,6 +42,7 @@ from fabric.explore.sizing.running import Case
 from fabric.explore.sizing.search import lower_bounds
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.keywords import taking
+from fabric.graph.arguments.numbers import number_of
 from fabric.graph.wiring.program import Program
 from fabric.messages.telling.errors import ConfigurationError, FabricError
 from fabric.messages.telling.place import calling_place
@@ -181,9 +182,10 @@ class Objective:
             raise ConfigurationError(f"--step {step}: slots are counted: expected it with bytes")
         if step == "power-of-two":
             return cls("bytes", "power-of-two")
-        if not step.isdecimal() or not 1 <= int(step[:20]) < 1 << 40:
+        step_bytes = number_of(step)
+        if not isinstance(step_bytes, int) or not 1 <= step_bytes < 1 << 40:
             raise ConfigurationError(f"--step {step}: expected power-of-two or a number of bytes")
-        return cls("bytes", int(step))
+        return cls("bytes", step_bytes)
 
     def cost(self, depth: int, element_bytes: int) -> int:
         """Return the cost of a channel of ``depth`` slots of so many bytes each."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OF_RUNS",
     "NamedPath",
+    "Whole",
     "depth_option",
     "factors",
     "file_option",
@@ -55,6 +56,20 @@ class NamedPath(click.Path):
         if not os.fspath(value):
             self.fail("'': expected a path, found an empty one", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class Whole(click.IntRange):
+    """An integer in any form: ``1e9`` and ``8.0`` are integers."""
+
+    @override
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, str):
+            from fabric.graph.arguments.numbers import number_of
+
+            number = number_of(value)
+            value = number if isinstance(number, int) else value
+        found: int = super().convert(value, param, ctx)
+        return found
 
 
 def program_options(command: Command) -> Command:
@@ -119,8 +134,12 @@ def sizes(
     _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, int | Fraction]:
     """Return what was given to an option ``SYMBOL=VALUE``: sizes by the name of the symbol."""
+    from fabric.graph.arguments.numbers import number_of
 
     def size(text: str) -> int | Fraction | None:
+        whole = number_of(text)
+        if isinstance(whole, int) and whole >= 0:
+            return whole
         if not _SIZE.fullmatch(text):
             return None
         value = Fraction(text)
@@ -184,9 +203,7 @@ def file_option(
 
 def hold_out_option(meaning: str) -> Callable[[Command], Command]:
     """Return the option ``--hold-out N``, with its help."""
-    return click.option(
-        "--hold-out", metavar="N", type=click.IntRange(min=0), default=0, help=meaning
-    )
+    return click.option("--hold-out", metavar="N", type=Whole(min=0), default=0, help=meaning)
 
 
 def depth_option(meaning: str) -> Callable[[Command], Command]:
@@ -263,7 +280,7 @@ OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]
     "livelock_cycles": click.option(
         "--livelock-cycles",
         metavar="N",
-        type=click.IntRange(min=10),
+        type=Whole(min=10),
         default=10_000_000,
         show_default=True,
         help="Give up after N cycles in which nothing gets done.",

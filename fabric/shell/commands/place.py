@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.shell.commands.options import file_option, json_option, program_options
+from fabric.shell.commands.options import Whole, file_option, json_option, program_options
 from fabric.shell.commands.options import sizes as sizes_of
 
 __all__ = ["command"]
@@ -20,7 +20,7 @@ __all__ = ["command"]
 @click.option(
     "--site-bytes",
     metavar="N",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     help="On-chip memory that the units of a site need together at most; by default that of "
     "[network].",
 )
@@ -32,7 +32,7 @@ __all__ = ["command"]
     callback=sizes_of,
     help="The size of a dimension that data decide, as in `check`.",
 )
-@click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--seed", metavar="N", type=Whole(min=0), default=0, show_default=True)
 @click.option("--exact", is_flag=True, help="Look for a cheapest plan; at most 30 units.")
 @file_option("-o", "output", "FILE.toml", "Write the site of each unit.")
 @file_option("--picture", "picture", "FILE.svg", "Draw the floor.")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fabric.shell.commands.options import NamedPath, json_option
+from fabric.shell.commands.options import NamedPath, Whole, json_option
 
 __all__ = ["command"]
 
@@ -15,7 +15,7 @@ __all__ = ["command"]
 @click.option(
     "--jobs",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Processes that run the fabric; by default one for each core.",
 )
 @click.option(

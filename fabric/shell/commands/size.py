@@ -14,6 +14,7 @@ import click
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.sheet import SHOWN
 from fabric.shell.commands.options import (
+    Whole,
     depth_option,
     file_option,
     hold_out_option,
@@ -69,7 +70,7 @@ __all__ = ["command"]
     "--repeat",
     "repeats",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1,
     help="Size for N inputs back to back.",
 )
@@ -90,7 +91,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--rows",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=SHOWN,
     show_default=True,
     help="Rows of the table of channels at most.",

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabric.shell.commands.options import NamedPath, hold_out_option, json_option, run_options
+from fabric.shell.commands.options import (
+    NamedPath,
+    Whole,
+    hold_out_option,
+    json_option,
+    run_options,
+)
 
 if TYPE_CHECKING:
     from fabric.explore.study.search import Method
@@ -63,7 +69,7 @@ __all__ = ["command"]
 @click.option(
     "--jobs",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Processes; by default one for each core.",
 )
 @click.option(
@@ -84,13 +90,11 @@ __all__ = ["command"]
     type=click.Choice(["tpe", "nsga2", "random"]),
     help="Do not run every point: Optuna draws --points of them.",
 )
-@click.option(
-    "--points", metavar="N", type=click.IntRange(min=1), help="How many points --search runs."
-)
+@click.option("--points", metavar="N", type=Whole(min=1), help="How many points --search runs.")
 @click.option(
     "--seed",
     metavar="N",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     help="The seed of --search, 0 by default; with --jobs 1 the same points are drawn each time.",
 )
 @click.option(

@@ -13,6 +13,7 @@ from fabric.messages.telling.sheet import SHOWN, Sheet
 from fabric.messages.telling.wording import counted
 from fabric.shell.commands.options import (
     NamedPath,
+    Whole,
     depth_option,
     factors,
     file_option,
@@ -29,7 +30,7 @@ __all__ = ["command"]
 _RUN = click.argument("run", metavar="RUN", type=NamedPath(path_type=Path), shell_complete=runs)
 _ROWS = click.option(
     "--rows",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=SHOWN,
     show_default=True,
     help="Rows of each table at most.",
@@ -87,7 +88,7 @@ def deadlock(run: Path) -> None:
 
 @command.command("show")
 @_RUN
-@click.option("--at", "cycle", type=click.IntRange(min=0), required=True, help="The cycle.")
+@click.option("--at", "cycle", type=Whole(min=0), required=True, help="The cycle.")
 @click.option("--around", "node", metavar="NODE", help="Show only this unit and its neighbours.")
 def show(run: Path, cycle: int, node: str | None) -> None:
     """Say what every unit was doing in one cycle."""

@@ -184,6 +184,8 @@ def test_numbers_of_other_commands(command: str, capsys: pytest.CaptureFixture[s
     arguments = ["-p", "tiles=1e0", "-p", "rows=+16"]
     arguments += ["--depth", "map.0=2e0"] if command in ("run", "size") else []
     arguments += ["--hop", "map.0=1e0+02"] if command in ("run", "size") else []
+    arguments += ["--livelock-cycles", "1e6"] if command != "check" else []
+    arguments += ["--step", "1e2", "--repeat", "1.0"] if command == "size" else []
     assert main([command, str(ROOT / PROGRAM), *arguments]) == 0
     capsys.readouterr()
     assert main([command, str(ROOT / PROGRAM), "-p", "tiles=1.5"]) == 2
