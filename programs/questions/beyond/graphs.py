@@ -12,7 +12,7 @@ __all__ = ["GRAPHS", "groups"]
 # What has its own number of vertices is given the one it has.
 _SIZES: Final = {"grid": 64, "karate-club": 34, "les-miserables": 77, "power-law": 128}
 
-GRAPHS: Final[Space] = zipped(graph=_SIZES, vertices=_SIZES.values())
+GRAPHS: Final[Space] = zipped(graph=list(_SIZES), vertices=list(_SIZES.values()))
 """A space of the graphs."""
 
 
