@@ -67,15 +67,17 @@ class Requests(Described):
         if not self.arrival_seconds.size:
             raise ConfigurationError("there are no requests: expected at least one")
         count = self.arrival_seconds.size
-        for name, kinds, dtype, numbers in (
-            ("arrival_seconds", "iuf", np.float64, "seconds"),
-            ("prompt_tokens", "iu", np.int64, "integers"),
-            ("output_tokens", "iu", np.int64, "integers"),
+        for name, kinds, dtype, number in (
+            ("arrival_seconds", "iuf", np.float64, "number"),
+            ("prompt_tokens", "iu", np.int64, "integer"),
+            ("output_tokens", "iu", np.int64, "integer"),
         ):
             array = getattr(self, name)
             if array.shape != (count,) or array.dtype.kind not in kinds:
-                found = found_text(array)
-                refuse(f"Requests: {name} is {found}: expected {count:,} {numbers}", self.refusal)
+                expected = counted(count, number)
+                refuse(
+                    f"Requests: {name} is {found_text(array)}: expected {expected}", self.refusal
+                )
             object.__setattr__(self, name, array.astype(dtype, copy=False))
         for number, (at, prompt, output) in enumerate(self.rows()):
             _check(f"request {number}", at, prompt, output)

@@ -21,6 +21,7 @@ from fabric.explore.study.outcome import (
 )
 from fabric.explore.study.result import design_before, design_outcome, has_failed
 from fabric.explore.study.study import Study
+from fabric.messages.telling.wording import counted
 
 __all__ = ["Kept", "Look", "NotKept", "StudySession"]
 
@@ -125,7 +126,7 @@ class StudySession:
 
     def __repr__(self) -> str:
         """Return the study's name and how many designs are known."""
-        known = f"{len(self.outcomes)} of {len(self.study.space)} designs known"
+        known = f"{len(self.outcomes)} of {counted(len(self.study.space), 'design')} known"
         return f"StudySession({self.study.name!r}, {known})"
 
     @property
