@@ -32,7 +32,7 @@ def parameters(
     words = os.environ.get("COMP_WORDS", "").split()
     program = next((word for word in words if word.endswith(".py")), "")
     try:
-        tree = ast.parse(Path(program).read_text(encoding="utf-8"))
+        tree = ast.parse(Path(program).read_text(encoding="utf-8-sig"))
     except (OSError, SyntaxError, ValueError):
         return []
     names = [

@@ -38,7 +38,7 @@ def read_pairs(file: Path | str) -> list[tuple[Letters, Letters]]:
     """
     who, expected = f"file of pairs {file}", "two words with a comma between them on every line"
     try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
+        lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "is no text"
         raise ConfigurationError(

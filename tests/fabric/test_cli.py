@@ -30,6 +30,7 @@ from fabric.shell.cli import main
 from tests.fabric.trace.recording import until_traced
 
 PROGRAM = str(Path(__file__).with_name("small_program.py"))
+SIMPLIFIED_MOE = str(Path(__file__).parents[2] / "programs" / "simplified_moe.py")
 COMMAND = [sys.executable, "-m", "fabric"]
 ELSEWHERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 """So that the fabric is found from other folders, installed or not."""
@@ -607,3 +608,36 @@ def test_a_program_with_a_library_s_name_runs(
     )
 
     assert (0, False) == (ran.returncode, "Traceback" in ran.stderr), ran.stderr
+
+
+@pytest.mark.parametrize("columns", ["1", "3", "20"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", SIMPLIFIED_MOE),
+        ("run", SIMPLIFIED_MOE, "--depth", "reassemble_1.2=2"),
+        ("check", PROGRAM),
+        ("size", PROGRAM),
+        ("operators",),
+        ("operators", "Map"),
+    ],
+)
+def test_a_terminal_of_few_columns_gets_the_whole_text(
+    arguments: tuple[str, ...],
+    columns: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    logs = ("--log-dir", str(tmp_path)) if arguments[0] == "run" else ()
+
+    assert main([*arguments, *logs]) == (3 if "--depth" in arguments else 0)
+    assert "fault of the fabric" not in capsys.readouterr().err
+
+
+def test_operators_without_docstrings_is_refused() -> None:
+    command = [sys.executable, "-OO", "-m", "fabric", "operators"]
+    ran = subprocess.run(command, capture_output=True, text=True, env=ELSEWHERE, check=False)
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert ran.stderr.startswith("fabric: operators: Python runs with -OO")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fabric import ConfigurationError, load_hardware
 from fabric.explore.sizing.depths_file import read_depths
+from fabric.messages.telling.files import line_in, read_toml
 from tests.profiles import examples
 
 READERS: Final[tuple[Callable[[Path], object], ...]] = (load_hardware, read_depths)
@@ -63,3 +64,10 @@ def test_damaged(
     path.write_bytes(content)
     with contextlib.suppress(ConfigurationError):
         read(path)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    file = tmp_path / "marked.toml"
+    file.write_text("\ufeff[hbm]\nchannels = 4\n", encoding="utf-8")
+    assert {"hbm": {"channels": 4}} == read_toml(file, "a hardware file")
+    assert 1 == line_in(str(file), "hbm")

@@ -495,3 +495,9 @@ def test_what_a_file_had(tmp_path: Path) -> None:
     assert beside.executed == found | {"none": None, "kit/none": None}
     beside.note(str(tmp_path / "none.py"), b"2")
     assert beside.executed["none"] == two
+
+
+def test_a_program_has_its_annotations_as_python_has_them(tmp_path: Path) -> None:
+    file = tmp_path / "annotated.py"
+    file.write_text("def sizes(rows: int): ...\nkinds = sizes.__annotations__\n", encoding="utf-8")
+    assert executed(str(file)).kinds == {"rows": int}

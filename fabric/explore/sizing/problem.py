@@ -298,9 +298,8 @@ class Goal:
         """Return how long a run may take whose channels, unbounded, let it take so long."""
         if self.kind == "deadlock-free":
             return NO_LIMIT
-        if self.kind == "cycles":
-            return int(self.bound)
-        return int(unbounded_cycles * self.bound)
+        cycles = self.bound if self.kind == "cycles" else unbounded_cycles * self.bound
+        return min(int(cycles), NO_LIMIT)
 
     @override
     def __str__(self) -> str:

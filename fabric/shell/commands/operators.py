@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from fabric.messages.telling.errors import ConfigurationError
 from fabric.shell.completing import matching
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ def command(names: tuple[str, ...]) -> int:
 
     With FILE.py they are those that this file defines.
     """
+    if sys.flags.optimize > 1:
+        raise ConfigurationError(
+            "operators: Python runs with -OO, which removes docstrings: expected Python without -OO"
+        )
     from fabric.graph.loading.program_file import executed
     from fabric.messages.terminal.output import print_text, printed
     from fabric.shell.library import entries_of, found, installed, print_entry, print_families

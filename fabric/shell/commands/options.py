@@ -157,7 +157,8 @@ def factors(
     def factor(text: str) -> float | None:
         return float(text.removesuffix("x")) if _FACTOR.fullmatch(text) else None
 
-    return _by_name(given, factor, f"{parameter.metavar}, as in 0.5x or 2x")
+    form = f"{parameter.metavar} with a FACTOR below 1,000,000, as in 0.5x or 2x"
+    return _by_name(given, factor, form)
 
 
 def links_factor(_context: click.Context, parameter: click.Parameter, given: str) -> float:
@@ -165,7 +166,9 @@ def links_factor(_context: click.Context, parameter: click.Parameter, given: str
     if given == "unlimited":
         return math.inf
     if not _FACTOR.fullmatch(given) or not float(given.removesuffix("x")):
-        raise click.BadParameter(f"{given!r}: expected {parameter.metavar}, as in 0.5x or 2x")
+        raise click.BadParameter(
+            f"{given!r}: expected {parameter.metavar} above 0 and below 1,000,000, as in 0.5x or 2x"
+        )
     return float(given.removesuffix("x"))
 
 
@@ -227,7 +230,7 @@ def _pieces(
     if given is None:
         return None
     if not (rows.isdecimal() and cols.isdecimal() and len(given) < 20):
-        raise click.BadParameter(f"{given!r}: expected ROWSxCOLS, as in 16x16")
+        raise click.BadParameter(f"{given!r}: expected ROWSxCOLS in 19 characters, as in 16x16")
     return int(rows), int(cols)
 
 
@@ -260,8 +263,8 @@ OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]
         metavar="CHANNEL=FORWARD+BACK",
         multiple=True,
         callback=_hops,
-        help="The latency of one channel: cycles forward and back, as in store.0=3+4; by "
-        "default 1+1.",
+        help="The latency of one channel: cycles forward and back, as in store.0=3+4, each at "
+        "most 999,999,999; by default 1+1.",
     ),
     "placement": click.option(
         "--placement",

@@ -229,6 +229,11 @@ def _line(count: int = 6) -> Program:
     return program
 
 
+@pytest.mark.parametrize("goal", ["cycles=99999999999999999999", "slowdown=1e30"])
+def test_a_goal_beyond_64_bits_is_no_limit(goal: str) -> None:
+    assert size(_line(4), goal=goal).depths == size(_line(4), goal="deadlock-free").depths
+
+
 @pytest.mark.parametrize("counts", [(4, 6, 5), (6, 5, 4)])
 def test_of_the_longest_input(counts: tuple[int, ...]) -> None:
     """Channels have the most elements of any input, and the nearest goal is that of the longest."""

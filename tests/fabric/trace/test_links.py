@@ -193,7 +193,10 @@ class TestRefused:
     def test_commands(self, given: str, capsys: pytest.CaptureFixture[str]) -> None:
         """The command says what it expects."""
         assert main(["trace", "what-if", "run", "--links", given]) == 2
-        assert "expected FACTORx|unlimited, as in 0.5x or 2x" in capsys.readouterr().err
+        assert (
+            "expected FACTORx|unlimited above 0 and below 1,000,000, as in"
+            in capsys.readouterr().err
+        )
 
     @pytest.mark.parametrize(
         "damage",

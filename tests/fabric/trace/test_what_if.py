@@ -309,7 +309,7 @@ class TestPrinted:
     def test_no_factor(self, capsys: pytest.CaptureFixture[str], bursty: Trace, given: str) -> None:
         """What is no factor is refused with the form."""
         assert 2 == main(["trace", "what-if", str(bursty.folder), "--work", given])
-        said = f"{given!r}: expected UNIT=FACTORx, as in 0.5x or 2x"
+        said = f"{given!r}: expected UNIT=FACTORx with a FACTOR below 1,000,000, as in 0.5x or 2x"
         assert said in capsys.readouterr().err
 
 
