@@ -280,6 +280,8 @@ def _larger(left: Dim, right: Dim) -> Dim:
 class AsType(Function):
     """The same numbers, rounded to another floating-point type.
 
+    ``float8_e4m3`` has no infinity: larger numbers become its largest, 448, as in PyTorch.
+
     For a block-scaled type, each 32 neighbours of a row get a scale: the largest power of two that
     is at most their largest magnitude, divided by the largest power of two that an element can
     hold. A number that is then too large becomes the largest element.
@@ -417,7 +419,7 @@ def _floored(x: Array, y: Array) -> Array:
     floor = np.floor(quotient)
     floor = np.where(quotient - floor > 0.5, floor + 1, floor)
     floor = np.where(quotient != 0, floor, np.copysign(quotient, x / y))
-    return np.where(y == 0, x / y, floor)
+    return np.asarray(np.where(y == 0, x / y, floor))
 
 
 def _left_over(x: Array, y: Array) -> Array:
@@ -432,7 +434,8 @@ def _remainder(x: Array, y: Array) -> Array:
     if is_whole(x) and is_whole(y):
         return np.asarray(x % _divisor(x, y))
     left_over = np.fmod(x, y)
-    return np.where((left_over != 0) & ((y < 0) != (left_over < 0)), left_over + y, left_over)
+    is_other = (left_over != 0) & ((y < 0) != (left_over < 0))
+    return np.asarray(np.where(is_other, left_over + y, left_over))
 
 
 def _divisor(x: Array, y: Array) -> Array:
@@ -508,7 +511,7 @@ def _negative(x: Array) -> Array:
     return -x
 
 
-def _maximum(x: Array, y: Array) -> Array:
+def _maximum(x: Array, y: Array | int) -> Array:
     """Return the larger number, ``x`` if they are equal (as 0 and -0 are), or a NaN."""
     return np.where((x >= y) | is_nan(x), x, y)
 
