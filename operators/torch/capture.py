@@ -16,7 +16,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from torch.fx import Node
 from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from fabric import FabricError, ProgramError
 from fabric.extend import refuse, users_code
@@ -194,19 +195,20 @@ def _traced(
         warnings.catch_warnings(),
         _grouped_experts(module),
         _KnownPlaces(),
-        numbers_as_text(),
     ):
         warnings.simplefilter("ignore")  # torch warns about itself
         try:
             with without_its_dump():
-                exported = torch.export.export(
-                    module, *given, dynamic_shapes=dynamic_shapes, strict=False
-                )
+                with numbers_as_text():
+                    exported = torch.export.export(
+                        module, *given, dynamic_shapes=dynamic_shapes, strict=False
+                    )
                 return _in_imported_calls(
                     exported, given, settles=dynamic_shapes is None, rolls=rolls
                 )
         except GuardOnDataDependentSymNode as error:
-            refuse(data_decide(module, error))
+            known = None if dynamic_shapes else _traced_for_numbers(module, given, rolls=rolls)
+            return known or refuse(data_decide(module, error))
         except FabricError:
             raise
         except Exception as error:  # noqa: BLE001 - the user's module runs there
@@ -216,6 +218,86 @@ def _traced(
                 f"{_line_of(module, error)}: {type(error).__name__}: {said}",
                 DynamicShapesError if contradicts(error) else ProgramError,
             )
+
+
+def _traced_for_numbers(
+    module: torch.nn.Module, given: Any, *, rolls: bool
+) -> ExportedProgram | None:
+    """Trace a module for the integers and booleans that it is given; None if data decide, too."""
+    numbers = _KnownNumbers(given)
+    hook = module.register_forward_pre_hook(numbers.known, with_kwargs=True)
+    try:
+        # The module has printed its text already.
+        silent = io.StringIO()
+        with redirect_stdout(silent), redirect_stderr(silent), without_its_dump():
+            with numbers:
+                exported = torch.export.export(module, *given, strict=False)
+            return _in_imported_calls(exported, given, settles=True, rolls=rolls)
+    except Exception:  # noqa: BLE001 - the first error is the one to show
+        return None
+    finally:
+        hook.remove()
+
+
+class _KnownNumbers(TorchFunctionMode):
+    """Computes what calls give that read only known integers and booleans."""
+
+    def __init__(self, given: Any) -> None:
+        super().__init__()
+        self._given: Final = given
+        self._traced: Final[dict[int, Any]] = {}
+
+    def known(self, _: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+        """Replace traced arguments by known ones."""
+        traced, structure = torch.utils._pytree.tree_flatten((args, kwargs))
+        given = torch.utils._pytree.tree_leaves(self._given)
+        leaves = [
+            known.clone() if _is_known(known) else leaf
+            for leaf, known in zip(traced, given, strict=True)
+        ]
+        self._traced.update({id(leaf): each for leaf, each in zip(leaves, traced, strict=True)})
+        self._kept = leaves
+        return torch.utils._pytree.tree_unflatten(leaves, structure)
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Compute a call, or trace it with the arguments that are traced."""
+        kwargs = kwargs or {}
+        leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+        tensors = [each for each in leaves if isinstance(each, torch.Tensor)]
+        if tensors and all(map(_is_known, tensors)):
+            with _disable_current_modes():
+                found = func(*args, **kwargs)
+            if not any(map(_is_float, torch.utils._pytree.tree_leaves(found))):
+                return found
+        if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__):
+            args = (args[0], _places_of(args[1]), *args[2:])
+        args, kwargs = torch.utils._pytree.tree_map(
+            lambda each: self._traced.get(id(each), each), (args, kwargs)
+        )
+        return func(*args, **kwargs)
+
+
+def _places_of(index: Any) -> tuple[Any, ...]:
+    """Return an index with the places of known masks in place of the masks."""
+    named: list[Any] = []
+    for each in index if isinstance(index, tuple) else (index,):
+        if _is_known(each) and each.dtype == torch.bool:
+            with _disable_current_modes():
+                named += each.nonzero(as_tuple=True)
+        else:
+            named.append(each)
+    return tuple(named)
+
+
+def _is_known(value: Any) -> bool:
+    """Whether a value is a tensor of integers or booleans that PyTorch does not trace."""
+    return type(value) is torch.Tensor and not (value.is_meta or _is_float(value))
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def _in_imported_calls(

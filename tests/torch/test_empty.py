@@ -41,6 +41,21 @@ class Routed(nn.Module):
         return y
 
 
+class Skipping(Routed):
+    def forward(self, x: torch.Tensor, choice: torch.Tensor) -> torch.Tensor:
+        y = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            rows = torch.where(choice == number)[0]
+            if rows.numel():
+                y = y.index_add(0, rows, expert(x[rows]))
+        return y
+
+
+def split_by_counts(x: torch.Tensor, choice: torch.Tensor) -> torch.Tensor:
+    counts = torch.bincount(choice, minlength=3).tolist()
+    return torch.cat([part * scale for scale, part in enumerate(x.split(counts))])
+
+
 def masked(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     y = x.clone()
     y[mask] = x[mask] * 2
@@ -75,6 +90,9 @@ CASES: dict[str, tuple[nn.Module, tuple[Any, ...]]] = {
     "split": (Computing(lambda x: torch.cat(torch.split(x, [2, 0, 3]))), (X,)),
     "mask without True": (Computing(masked), (X, NONE)),
     "mask of the module": (Computing(chosen_by_a_constant), (X,)),
+    "routing that skips experts": (Skipping(), (X, torch.tensor([0, 1, 1, 0, 1]))),
+    "logarithm of chosen rows": (Computing(lambda x, m: x[m].logsumexp(0)), (X, MASK)),
+    "split by counts": (Computing(split_by_counts), (X, torch.tensor([0, 1, 1, 0, 1]))),
     "scatter": (Computing(lambda x: x.scatter_add(0, IDS[:0, None].expand(0, 6), x)), (X,)),
     "input": (Computing(lambda x, e: torch.cat([x, torch.tanh(e)])), (X, X[:0])),
     "sum of empty bags": (bags("sum"), (X, IDS, torch.tensor([0, 2, 2]))),
