@@ -100,7 +100,7 @@ class Hides(Function):
         return x.rows * x.cols
 
     def apply(self, x: Tile) -> Tile:
-        """Mask what is above 0."""
+        """Mask numbers above 0."""
         assert x.data is not None
         return Tile(x.rows, x.cols, x.dtype, np.ma.array(x.data, mask=x.data > 0))
 
@@ -112,7 +112,7 @@ def masked_lists(lists: Any) -> None:
 
 
 def masked_by_a_function() -> Report:
-    """Run a program whose function masks an element."""
+    """Run a program with a function that masks an element."""
     with Program("hides", mode="functional") as program:
         LinearOffChipStore("y")(Map(Hides())(LinearOffChipLoad([[0.0, 2.0]], tile=(1, 2))()))
     return simulate(program)

@@ -57,11 +57,11 @@ class Requests(Described):
 
     @override
     def __post_init__(self) -> None:
-        """Take the numbers of arrays, lists or iterators, and refuse what no server can be asked.
+        """Take the numbers of arrays, lists or iterators, and check them.
 
         Raises:
-            ConfigurationError: there are none, or one has no prompt, no output, a time before 0 or
-                before the one in front of it.
+            ConfigurationError: the table is empty, the columns differ in length, or a request
+                lacks a prompt or an output, or arrives before 0 or before an earlier request.
         """
         super().__post_init__()
         if not self.arrival_seconds.size:

@@ -232,7 +232,7 @@ def array_of(value: object) -> np.ndarray:
     """Return the numbers of an array, or of iterables in each other, as an array.
 
     Raises:
-        Unfit: masked elements, rows of different lengths, or what is not a number.
+        Unfit: masked elements, rows of different lengths, or an item that is not a number.
     """
     import numpy as np
 
@@ -288,7 +288,7 @@ def _are_integers(numbers: Any) -> bool:
 
 
 class Arrays(Check):
-    """An array, or what is made into one."""
+    """An array, or iterables of numbers that become an array."""
 
     text, plural = "an array", "arrays"
 
