@@ -56,6 +56,11 @@ from .graph.values.dims import is_ragged as is_ragged
 from .graph.values.dims import is_static as is_static
 from .graph.values.dims import product as product
 from .graph.values.dims import same as same
+from .graph.values.error_tracking import TrackedArray as TrackedArray
+from .graph.values.error_tracking import carried as carried
+from .graph.values.error_tracking import loaded as loaded
+from .graph.values.error_tracking import one_step as one_step
+from .graph.values.error_tracking import tracks_errors as tracks_errors
 from .graph.values.fit import kept_as as kept_as
 from .graph.values.stream_type import BoolType as BoolType
 from .graph.values.stream_type import BufferType as BufferType

@@ -35,6 +35,7 @@ from operators.streams.reading import (
     load_cycles,
     placed,
     send,
+    tracked_as,
     unpacked_types,
 )
 
@@ -64,11 +65,6 @@ class Accumulating(ComputeOperator):
     @override
     def has_arithmetic(self) -> bool:
         return self.reduction.fixed_cycles is None
-
-    @property
-    @override
-    def roundings(self) -> int:
-        return self.reduction.roundings
 
     def operand_types(self, inputs: tuple[Stream, ...]) -> tuple[TileType, ...]:
         """Return what the reduction is given.
@@ -129,6 +125,7 @@ class Accumulator:
         "_functional",
         "_growth_bytes",
         "_held_bytes",
+        "_last",
         "_ports",
         "_reduction",
         "_result",
@@ -155,6 +152,7 @@ class Accumulator:
         self._start_bytes = ports.numbers_of(self._reduction, "start_bytes")(self._result)
         self._store_cycles = self._unit.transfer(self._start_bytes) if operator.to_memory else 0
         self._held_bytes = 0
+        self._last: list[Value] = []
         self._state = self._reduction.start(self._result, self._functional)
 
     async def update(self, values: list[Value], *, stored: bool) -> None:
@@ -169,6 +167,7 @@ class Accumulator:
             )
             self._held_bytes += grows
         self._state = self._update(self._state, *values)
+        self._last = values
         load = sum([load_cycles(unit, value) for value in values])
         compute = self._cycles(unit, *values)
         unit.charge(max(load, compute, self._store_cycles if stored else 0))
@@ -181,6 +180,7 @@ class Accumulator:
     def value(self) -> Value:
         """Return what has been accumulated."""
         value = self._finish(self._state, self._result, self._functional)
+        value = tracked_as(value, self._last)
         if self._reduction.keeps_placement:
             return value
         return placed(value, in_memory=self._to_memory)

@@ -30,6 +30,7 @@ from operators.streams.reading import (
     load_cycles,
     placed,
     size_bytes,
+    tracked_as,
     unpacked_types,
 )
 
@@ -89,11 +90,6 @@ class Map(ComputeOperator):
     @override
     def has_arithmetic(self) -> bool:
         return self.function.fixed_cycles is None
-
-    @property
-    @override
-    def roundings(self) -> int:
-        return self.function.roundings
 
     @property
     @override
@@ -163,7 +159,7 @@ class Map(ComputeOperator):
         cycles = ports.numbers_of(self.function, "cycles")
         inputs = Lockstep[Value](ports, sink, held=True)
         async for values, stop in inputs:
-            result = placed(apply(*values), in_memory=self.to_memory)
+            result = placed(tracked_as(apply(*values), values), in_memory=self.to_memory)
             load = sum([load_cycles(unit, value) for value in values])
             store = unit.transfer(size_bytes(result)) if self.to_memory else 0
             unit.charge(max(load, cycles(unit, *values), store))

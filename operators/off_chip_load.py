@@ -65,11 +65,6 @@ class Load(Operator):
     tensor: Tensor | np.ndarray
     tile: tuple[int, int]
 
-    @property
-    @override
-    def roundings(self) -> int:
-        return 1  # to the element type of the tiles
-
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         (tiles,) = outputs

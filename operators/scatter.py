@@ -118,11 +118,6 @@ class Scatter(Operator):
         (words,) = self.wire(addresses, values)
         return words
 
-    @property
-    @override
-    def roundings(self) -> int:
-        return 1 if self.update == "add" else 0
-
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         addresses, values = inputs

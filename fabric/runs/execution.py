@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from fabric.analysis.deadlock.livelock import LivelockWatch
+from fabric.graph.values.error_tracking import tracking_errors
 from fabric.graph.values.fit import exact_numbers
 from fabric.graph.wiring.elaborate import Plan, elaborate
 from fabric.graph.wiring.placing import placed
@@ -206,7 +207,8 @@ class Execution:
     def _run_once(self) -> Ending:
         runner = self._runner
         exact = exact_numbers(self.settings.exact)
-        with exact, watched(runner.runtime.watched, self.settings.notify or _say):
+        tracking = tracking_errors(self.functional and self.machine.plan.program.expects)
+        with exact, tracking, watched(runner.runtime.watched, self.settings.notify or _say):
             return runner.run_under(
                 self._interrupts,
                 lambda: "livelock" if self.watch.moving else None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -24,12 +23,14 @@ class Mismatch(NamedTuple):
         found: what was stored there.
         wanted: what should have been.
         tile: where in its stream the tile is; None of an output.
+        allowed: how far it may be off.
     """
 
     index: tuple[int, ...]  # type: ignore[assignment]  # hides tuple's own
     found: Number
     wanted: Number
     tile: tuple[int, ...] | None = None
+    allowed: float = 0.0
 
     def sentence(self) -> str:
         """Say it; two numbers that differ are never shown alike."""
@@ -37,11 +38,12 @@ class Mismatch(NamedTuple):
         if shown[0] == shown[1]:
             shown = [str(self.found), str(self.wanted)]
         tile = "" if self.tile is None else f"tile {list(self.tile)} at "
-        return f"{tile}{list(self.index)} is {shown[0]}: expected {shown[1]}"
+        around = f" ± {self.allowed:.3g}" if self.allowed else ""
+        return f"{tile}{list(self.index)} is {shown[0]}: expected {shown[1]}{around}"
 
 
 class Errors(NamedTuple):
-    """What errors come to: of an element, the root mean square of a row, and that of all."""
+    """Parts of what errors may come to: of an element, of a row, and of all in root mean square."""
 
     element: float
     row: float
@@ -52,9 +54,8 @@ class Errors(NamedTuple):
 class OutputVerification:
     """One output or stream, compared element by element with what the program expects.
 
-    The scale of an element is the root mean square of the expected row that it is in, or of its
-    block where it is stored in one. Rows of fewer
-    than 16 numbers have at least the scale of most of them, and share an error of rows.
+    The run carries the error of each number from the loads to the stores. Rows of fewer than 16
+    numbers share an error of rows.
 
     Attributes:
         output: its name.
@@ -65,15 +66,10 @@ class OutputVerification:
         misfit: how the tiles of a stream differ in number or size; None where they do not.
         elements: compared.
         mismatched: of them, those that are wrong.
-        roundings: one after the other, on the way that has most, of ``unit`` each.
-        unit: from 1 to the next number of the narrowest type on the way; 0 without floats.
-        step: from an element of a block-scaled type on the way to the next one, as a part of it:
-            what a number at a tie can be off by; 0 without such a type.
-        bounds: what errors may come to, in scales; None where the program gives a tolerance.
         used: what part of its bound each error has used: 1 is the most that is right. Of a given
             tolerance that of elements.
-        rtol: relative tolerance that held, given or that of ``bounds``.
-        atol: absolute tolerance that held; None where it is ``bounds.element`` of each row's scale.
+        rtol, atol: tolerances that the program gives; None if they follow from the errors that the
+            run carried.
         absolute_error: the largest of all elements; infinite where a NaN or infinity is wrong.
         relative_error: the largest where a finite number but 0 is expected; None without any.
         places: the first elements that are wrong, in row-major order; where only errors of rows or
@@ -88,12 +84,8 @@ class OutputVerification:
     misfit: str | None = None
     elements: int = 0
     mismatched: int = 0
-    roundings: float = 0.0
-    unit: float = 0.0
-    step: float = 0.0
-    bounds: Errors | None = None
     used: Errors = Errors(0.0, 0.0, 0.0)  # noqa: RUF009 - it cannot be changed
-    rtol: float = 0.0
+    rtol: float | None = 0.0
     atol: float | None = 0.0
     absolute_error: float = 0.0
     relative_error: float | None = None
@@ -115,45 +107,35 @@ class OutputVerification:
             return (f"{name} has shape {shape}: expected {expected}",)
         more = max(0, self.mismatched - len(self.places))
         return (
-            f"{name}: {self._sentence()} ({self.dtype}{self._why()})",
+            f"{name}: {self._sentence()} ({self.dtype})",
             *(f"  {place.sentence()}" for place in self.places),
             *((f"  {more:,} more",) if more else ()),
         )
 
     def _sentence(self) -> str:
-        bounds = self.bounds
-        if self.mismatched or bounds is None:
+        if self.mismatched:
             relative = (
                 "" if self.relative_error is None else f", relative {self.relative_error:.3g}"
             )
             within = "equal numbers"
-            if self.atol is None:
-                within = f"at most {self.rtol:.3g} of the row's root mean square and of |wanted|"
+            if None in (self.rtol, self.atol):
+                within = "at most what roundings explain"
             elif self.rtol or self.atol:
                 within = f"at most {self.atol:.3g} + {self.rtol:.3g} * |wanted|"
             return (
                 f"{self.mismatched:,} of {counted(self.elements, 'element')} wrong, largest error "
                 f"{self.absolute_error:.6g}{relative}: expected {within}"
             )
-        of, used, bound = "a row", self.used.row, bounds.row
+        of, used = ("a row", self.used.row)
         if used <= 1:
-            of, used, bound = "its rows", self.used.whole, bounds.whole
+            of, used = "its rows", self.used.whole
         return (
-            f"the errors of {of} have a root mean square of {used * bound:.3g} times that of what "
-            f"is wanted: expected at most {bound:.3g}"
+            f"the errors of {of} have a root mean square {used:.3g} times as large as roundings "
+            "explain: expected at most 1"
         )
-
-    def _why(self) -> str:
-        """Say what the bounds follow from."""
-        if self.bounds is None or not self.unit:
-            return ""
-        count = math.ceil(self.roundings)
-        ties = f", ties of numbers {self.step:.3g} apart" if self.step else ""
-        return f", {count} rounding{'s' * (count != 1)} of {self.unit:.3g}{ties}"
 
     def as_json(self) -> JsonObject:
         """Return the item of ``outputs`` or ``streams`` in the field ``verification``."""
-        bounds = self.bounds
         return {
             ("stream" if self.is_stream else "output"): self.output,
             "dtype": self.dtype,
@@ -161,10 +143,6 @@ class OutputVerification:
             "wanted_shape": self.wanted_shape,
             "elements": self.elements,
             "mismatched": self.mismatched,
-            "roundings": self.roundings,
-            "unit": self.unit,
-            "step": self.step,
-            "bounds": None if bounds is None else bounds._asdict(),
             "used": self.used._asdict(),
             "rtol": self.rtol,
             "atol": self.atol,

@@ -12,39 +12,32 @@ import ml_dtypes
 import numpy as np
 
 from fabric.graph.arguments.checks import Unfit, array_of, is_masked
-from fabric.graph.values.block_scaled import BLOCK, block_format, numbers_of
+from fabric.graph.values.block_scaled import block_format, blocks_of, numbers_of
+from fabric.graph.values.error_tracking import REACH, TrackedArray
 from fabric.graph.values.fit import unit_of
 from fabric.graph.values.stream_type import TileType
 from fabric.graph.values.value import Element, dtype_name
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.expectation import Tolerance
-from fabric.graph.wiring.mistakes import off_chip_tensor_of
 from fabric.graph.wiring.stream import Stream
 from fabric.messages.telling.errors import ProgramError
 from fabric.messages.telling.place import Place
 from fabric.messages.telling.users_code import raised, users_code
 from fabric.messages.telling.wording import found_text
-from fabric.runs.expected_tiles import EXACT, Roundings, least_unit, roundings_of, tiles_of, worse
+from fabric.runs.expected_tiles import tiles_of
 from fabric.runs.verification import Errors, Mismatch, Number, OutputVerification, Verification
 
 __all__ = ["noise_of", "verify"]
 
 Array = np.ndarray
 
-_ELEMENT: Final = 3.5
-_ROW: Final = 1.25
-_WHOLE: Final = 0.6
-"""What errors may come to, in units times the root of the roundings: of an element, the root mean
-square of a row, and that of all. One rounding is off by half a unit at most and by 0.2 at the root
-of the mean square. In the shipped programs the largest errors are 1.9, 0.6 and 0.3."""
-
-_MOST: Final = 0.5
-"""What roundings may come to: beyond that, what is stored says nothing of what is wanted."""
+_ROW: Final = 2.5
+_WHOLE: Final = 1.5
+"""What the root mean square of the errors may come to, beside that of the errors which the run
+carried: of a row, and of all. Numbers that are equal are rounded in the same direction."""
 
 _EXACTLY: Final = 1e-9
-"""What errors may come to in a run that is exact."""
-
-_DOUBLE: Final = unit_of(np.dtype(np.float64))
+"""What a rounding may come to in a run that is exact."""
 
 _FEW: Final = 16
 """A mean of fewer numbers says little: rows that are shorter share what is said of rows."""
@@ -53,15 +46,13 @@ _PLACES: Final = 5
 _BLOCK: Final = 1 << 16
 """Elements that are compared at once."""
 
-_AT_A_TIE: Final = 1.5
-"""What an element can be off by at a tie between two elements of a block-scaled type, in steps, on
-the scale of its row, which is that of its block where it is stored in one. A row is off by one step
-at most: so is its largest number, as a part of itself, and so are products with a row of which that
-is the only large one."""
+_SUMS: Final = 2.0**-20
+"""Units below this are of types that sums are kept in, which round at each summand."""
 
-_TYPICAL: Final = 0.25
-"""The square of what a row with a tie is off by, in steps, where others are as large. In rows of 32
-numbers it is less than a tenth of that."""
+_LONG: Final = 8
+"""So many units the sum of some thousand products is off by."""
+
+_DOUBLE: Final = unit_of(np.dtype(np.float64))
 
 _INTEGERS: Final = 2**53
 """Up to here float64 has every integer."""
@@ -88,14 +79,6 @@ def verify(
     program = plan.program
     if not program.expects:
         return None
-    come = roundings_of(plan)
-    writers: dict[str, Roundings] = {}
-    widths: dict[str, int | None] = {}
-    for node in plan.nodes:
-        for name in program.names.stored_by(node.name):
-            writers[name] = max(writers.get(name, EXACT), come[node], key=worse)
-            tensor = off_chip_tensor_of(node)
-            widths[name] = None if tensor is None else _block_of(tensor.dtype)
     streams = []
     for node in plan.nodes:
         for port, expectation in sorted(node.expected.items()):
@@ -109,7 +92,6 @@ def verify(
                     _real(f"expect of {stream.name} returns", each, expectation.place)
                     for each in tiles.wanted
                 ],
-                _block_of(_tile_type(stream).dtype),
             )
             compared = OutputVerification(
                 output=stream.name,
@@ -119,9 +101,7 @@ def verify(
                 wanted_shape=(len(tiles.wanted),),
                 misfit=tiles.misfit,
             )
-            streams.append(
-                _judged(compared, pair, tiles.indices, expectation.tolerance, come[node], exact)
-            )
+            streams.append(_judged(compared, pair, tiles.indices, expectation.tolerance, exact))
     outputs = []
     for name, expectation in program.expected.items():
         if name not in stored:
@@ -135,9 +115,8 @@ def verify(
             shape=output.shape,
             wanted_shape=array.shape,
         )
-        roundings = writers.get(name, EXACT)
-        pair = _Pair([output], [array], widths.get(name))
-        outputs.append(_judged(compared, pair, None, expectation.tolerance, roundings, exact))
+        pair = _Pair([output], [array])
+        outputs.append(_judged(compared, pair, None, expectation.tolerance, exact))
     return Verification(
         streams=tuple(streams),
         outputs=tuple(outputs),
@@ -179,16 +158,19 @@ def _tile_type(stream: Stream) -> TileType:
     return stream.value
 
 
-def _block_of(dtype: np.dtype) -> int | None:
-    return None if block_format(dtype) is None else BLOCK
-
-
 class _Rows(NamedTuple):
-    """What is compared: rows of numbers, found and wanted, with the scale of each row."""
+    """Rows of numbers.
+
+    Attributes:
+        found, wanted: the numbers.
+        errors: that the run carried, before the last rounding.
+        dtype: the element type that the numbers found were rounded to.
+    """
 
     found: Array
     wanted: Array
-    scales: Array
+    errors: Array
+    dtype: np.dtype
 
 
 class _Pair(NamedTuple):
@@ -196,42 +178,73 @@ class _Pair(NamedTuple):
 
     Attributes:
         found, wanted: one array a tile, or one of all.
-        block: so many neighbours share a scale; None where they do not.
     """
 
     found: list[Array]
     wanted: list[Array]
-    block: int | None
 
-    def rows(self) -> Iterator[tuple[Array, Array]]:
+    def rows(self) -> Iterator[_Rows]:
         """Yield them as rows; arrays that have as many columns as the one before come together."""
         pairs = [
-            tuple(each.reshape(-1, self._width(each)) for each in pair)
-            for pair in zip(self.found, self.wanted, strict=True)
-            if pair[0].size
+            _rows(found, wanted)
+            for found, wanted in zip(self.found, self.wanted, strict=True)
+            if found.size
         ]
-        for _, alike in groupby(pairs, lambda pair: pair[0].shape[1]):
-            found, wanted = zip(*alike, strict=True)
-            yield _joined(found), _joined(wanted)
+        for _, alike in groupby(pairs, lambda each: each.found.shape[1]):
+            found, wanted, errors, dtypes = zip(*alike, strict=True)
+            yield _Rows(_joined(found), _joined(wanted), _joined(errors), dtypes[0])
 
-    def widest(self) -> int:
-        """Return the largest number of numbers on one scale."""
-        return max(map(self._width, self.found))
-
-    def _width(self, array: Array) -> int:
-        """Return how many numbers are judged on one scale: a row, or a block where it has some."""
-        cols = array.shape[-1] if array.ndim else 1
-        return cols if self.block is None or cols % self.block else self.block
-
-    def mismatch(self, place: int, indices: list[tuple[int, ...]] | None) -> Mismatch:
+    def mismatch(
+        self, place: int, allowed: float, indices: list[tuple[int, ...]] | None
+    ) -> Mismatch:
         """Return the numbers at a place, counted over all arrays in row-major order."""
         for number, (found, wanted) in enumerate(zip(self.found, self.wanted, strict=True)):
             if place < found.size:
                 index = tuple(map(int, np.unravel_index(place, found.shape)))
                 tile = None if indices is None else indices[number]
-                return Mismatch(index, _plain(found[index]), _plain(wanted[index]), tile)
+                numbers = _plain_numbers(found)
+                return Mismatch(index, _plain(numbers[index]), _plain(wanted[index]), tile, allowed)
             place -= found.size
         raise AssertionError(place)
+
+
+def _plain_numbers(array: Array) -> Array:
+    """Return the numbers that an output stands for, without errors."""
+    plain = array.view(np.ndarray)
+    return plain if block_format(plain.dtype) is None else numbers_of(plain)
+
+
+def _rows(found: Array, wanted: Array) -> _Rows:
+    cols = found.shape[-1] if found.ndim else 1
+    numbers = _plain_numbers(found).reshape(-1, cols)
+    wanted = wanted.reshape(-1, cols)
+    errors = np.zeros(())
+    if isinstance(found, TrackedArray):
+        if found.kin is not None:
+            errors = found.off()
+        elif found.error is not None:
+            errors = found.error
+    elif unit_of(found.dtype):
+        # An operator of a user has dropped the errors: a rounding on the scale of the row.
+        sizes = np.abs(_finite(wanted))
+        unit = unit_of(found.dtype)
+        errors = unit * (_LONG if unit < _SUMS else 0.5) * (sizes + _root_mean_square(sizes))
+    errors = np.zeros(()) if errors is None else errors
+    spread = errors if errors.ndim == 0 else errors.reshape(-1, cols)
+    return _Rows(numbers, wanted, np.broadcast_to(spread, numbers.shape), found.dtype)
+
+
+def _finite(array: Array) -> Array:
+    numbers = array.astype(np.float64)
+    return np.where(np.isfinite(numbers), numbers, 0)
+
+
+def _root_mean_square(numbers: Array) -> Array:
+    largest = numbers.max(axis=1, keepdims=True, initial=0)
+    # The squares of large numbers and of small ones have no float64.
+    shares = numbers / np.where(largest > 0, largest, 1)
+    found: Array = largest * np.sqrt(np.mean(np.square(shares), axis=1, keepdims=True))
+    return found
 
 
 def _joined(arrays: Sequence[Array]) -> Array:
@@ -243,7 +256,6 @@ def _judged(
     pair: _Pair,
     indices: list[tuple[int, ...]] | None,
     tolerance: Tolerance,
-    roundings: Roundings,
     exact: bool,
 ) -> OutputVerification:
     """Return ``compared`` with what there is to say of arrays that shall be alike."""
@@ -251,85 +263,16 @@ def _judged(
     compared = replace(compared, elements=size, mismatched=size)
     if compared.misfit is not None or compared.shape != compared.wanted_shape:
         return compared
-    unit = unit_of(pair.found[0].dtype) if pair.found else 0.0
-    least, bounds = 0.0, Errors(0.0, 0.0, 0.0)
-    if unit:
-        roundings, least = _allowed(roundings, pair, exact)
-        noise = min(math.sqrt(roundings.variance), _MOST)
-        at_ties = _at_ties(roundings, max(BLOCK, pair.widest()), size)
-        bounds = Errors(
-            *(
-                each * noise + exact * _EXACTLY + more
-                for each, more in zip((_ELEMENT, _ROW, _WHOLE), at_ties, strict=True)
-            )
-        )
-        compared = replace(
-            compared, roundings=roundings.times, unit=roundings.unit, step=roundings.step
-        )
+    is_float = bool(pair.found) and _is_float(pair.found[0].dtype)
     given = tolerance.rtol, tolerance.atol
-    compared = replace(
-        compared,
-        bounds=bounds if given == (None, None) else None,
-        rtol=bounds.element if given[0] is None else given[0],
-        atol=None if unit and given[1] is None else given[1] or 0.0,
-    )
-    return _counted(compared, pair, bounds, least, tolerance.equal_nan, indices)
+    if not is_float:
+        given = given[0] or 0.0, given[1] or 0.0
+    compared = replace(compared, rtol=given[0], atol=given[1])
+    return _counted(compared, pair, tolerance.equal_nan, exact, indices)
 
 
-def _at_ties(roundings: Roundings, cols: int, size: int) -> Errors:
-    """Return what errors of ``size`` numbers in rows of ``cols`` may come to, of ties alone.
-
-    One row may be off by as much as a row can, and as many as are likely to have a tie by what is
-    typical. The more rows there are, the less that explains.
-    """
-    share = min(1.0, cols * (1 / max(1, size) + _TYPICAL * roundings.ties))
-    step = roundings.step
-    return Errors(_AT_A_TIE * step, step, math.sqrt(share) * step)
-
-
-def _allowed(roundings: Roundings, pair: _Pair, exact: bool) -> tuple[Roundings, float]:
-    """Return what has been rounded in all, and what the smallest numbers may be off by."""
-    kind = pair.found[0].dtype
-    own = least_unit(unit_of(kind))
-    finfo: Any = vars(ml_dtypes)["finfo"]  # it has no annotations
-    if not roundings.times:
-        roundings = EXACT.then(own, 1)
-    times = math.ceil(roundings.times)
-    least = 0.0 if exact else float(finfo(kind).smallest_subnormal)
-    # Who computes what is expected in a narrow type rounds as often.
-    other = max((unit_of(each.dtype) for each in pair.wanted), default=0.0)
-    other = least_unit(other) if other > _DOUBLE else 0.0
-    return (EXACT if exact else roundings).then(other, times), least
-
-
-def _rows_of(pair: _Pair) -> list[_Rows]:
-    """Return what is compared, each row with the root of the mean square of what is wanted.
-
-    Rows of few numbers have at least the scale that most of them have: what cancels out in one
-    number is small beside what it was rounded from.
-    """
-    rows = [_Rows(found, wanted, _scales(wanted)) for found, wanted in pair.rows()]
-    short = [each.scales for each in rows if each.found.shape[1] < _FEW]
-    known = np.concatenate(short) if short else np.zeros(0)
-    known = known[known > 0]
-    least = np.partition(known, known.size // 2)[known.size // 2] if known.size else 0.0
-    return [
-        each._replace(scales=np.maximum(each.scales, least if each.found.shape[1] < _FEW else 0))
-        for each in rows
-    ]
-
-
-def _scales(wanted: Array) -> Array:
-    result = np.empty(len(wanted))
-    for part in _blocks(wanted):
-        with np.errstate(all="ignore"):
-            numbers = np.abs(wanted[part].astype(np.float64))
-            numbers[~np.isfinite(numbers)] = 0
-            largest = numbers.max(axis=1, keepdims=True)
-            # The squares of large numbers and of small ones have no float64.
-            shares = numbers / np.where(largest > 0, largest, 1)
-            result[part] = largest[:, 0] * np.sqrt(np.mean(np.square(shares), axis=1))
-    return result
+def _is_float(dtype: np.dtype) -> bool:
+    return bool(unit_of(dtype)) or block_format(dtype) is not None
 
 
 def _blocks(rows: Array) -> Iterator[slice]:
@@ -339,58 +282,131 @@ def _blocks(rows: Array) -> Iterator[slice]:
     return (slice(first, first + step) for first in range(0, len(rows), step))
 
 
+class _Allowed(NamedTuple):
+    """What errors may come to.
+
+    Attributes:
+        least, most: between which numbers what is found may be.
+        errors: how far it may be off.
+        scales: the errors that the run carried, with the last rounding.
+    """
+
+    least: Array
+    most: Array
+    errors: Array
+    scales: Array
+
+
+def _allowed(rows: _Rows, compared: OutputVerification, wanted: Array, exact: bool) -> _Allowed:
+    """Return what a run may be off by that carried the errors of ``rows``."""
+    carried = np.abs(_finite(rows.errors)) + np.where(np.isfinite(rows.errors), 0, np.inf)
+    sizes = np.abs(wanted)
+    given = unit_of(rows.wanted.dtype)
+    own = given / 2 * sizes if given > _DOUBLE else 0.0
+    if compared.rtol is not None and compared.atol is not None:
+        reach = compared.atol + compared.rtol * sizes
+        if not _is_float(rows.dtype):
+            reach = np.maximum(reach, REACH * carried)
+        return _Allowed(wanted - reach, wanted + reach, reach, np.zeros(sizes.shape))
+    if exact:
+        times = max(_EXACTLY, REACH * given if given > _DOUBLE else 0.0) / _DOUBLE
+        carried = times * carried
+        reach = carried + _EXACTLY * sizes * (rows.errors > 0)
+    else:
+        # Expected values of a narrow type were rounded as often as the numbers found.
+        unit = unit_of(rows.dtype)
+        times = 1 + (max(1.0, given / unit if unit else 1.0) if given > _DOUBLE else 0.0)
+        carried = times * carried
+        reach = REACH * carried
+    reach = reach + own + (compared.atol or 0.0) + (compared.rtol or 0.0) * sizes
+    nearest, least, most = (
+        _rounded(each, rows.dtype, exact) for each in (wanted, wanted - reach, wanted + reach)
+    )
+    last = np.where(np.isfinite(nearest), np.abs(nearest - wanted), 0)
+    # Types without infinities round to NaN what is beyond their largest number.
+    return _Allowed(
+        np.where(np.isfinite(least), np.fmin(nearest, least), -np.inf),
+        np.where(np.isfinite(most), np.fmax(nearest, most), np.inf),
+        reach + last,
+        np.sqrt(np.square(carried) + np.square(last) + np.square(own)),
+    )
+
+
+def _rounded(numbers: Array, dtype: np.dtype, exact: bool) -> Array:
+    if exact:
+        return numbers
+    if block_format(dtype) is not None:
+        largest = np.finfo(np.float32).max
+        return numbers_of(
+            blocks_of(np.nan_to_num(numbers, posinf=largest, neginf=-largest), dtype)
+        ).astype(np.float64)
+    return numbers.astype(dtype).astype(np.float64)
+
+
 def _counted(
     compared: OutputVerification,
     pair: _Pair,
-    bounds: Errors,
-    least: float,
     equal_nan: bool,
+    exact: bool,
     indices: list[tuple[int, ...]] | None,
 ) -> OutputVerification:
     """Return ``compared`` with the counts, errors and places of what shall be alike."""
     mismatched, before = 0, 0
-    absolute, relative, share, squares = 0.0, -1.0, 0.0, 0.0
-    row_error, row_place = 0.0, 0
-    wrong: list[int] = []
-    for piece in _rows_of(pair):
+    follows = compared.rtol is None and compared.atol is None
+    absolute, relative, share = 0.0, -1.0, 0.0
+    row_error, row_place, squares, count = 0.0, (0, 0.0), 0.0, 0
+    wrong: list[tuple[int, float]] = []
+    for piece in pair.rows():
         cols = piece.found.shape[1]
         for part in _blocks(piece.found):
-            error, wanted, right = _errors(piece.found[part], piece.wanted[part], equal_nan)
-            scales = piece.scales[part, np.newaxis]
+            rows = _Rows(piece.found[part], piece.wanted[part], piece.errors[part], piece.dtype)
+            error, wanted, right = _errors(rows.found, rows.wanted, equal_nan)
             with np.errstate(all="ignore"):
-                atol = compared.atol
-                allowed = least + bounds.element * scales if atol is None else atol
-                allowed = allowed + compared.rtol * np.abs(wanted)
-                # An expected infinity has an infinite bound: only itself is within.
-                within = np.isfinite(error) & (error <= allowed)
+                allowed = _allowed(rows, compared, wanted, exact)
+                numbers = rows.found.astype(np.float64)
+                within = (allowed.least <= numbers) & (numbers <= allowed.most)
+                if None not in (compared.rtol, compared.atol):
+                    within = error <= allowed.errors
+                within &= np.isfinite(error)
                 places = np.flatnonzero(~right & ~within)
-                shares = error / np.where(np.isfinite(allowed), allowed, 0)
+                shares = error / np.where(np.isfinite(allowed.errors), allowed.errors, 0)
+                shares = np.where(within, np.minimum(shares, 1), shares)
                 comparable = np.isfinite(wanted) & (wanted != 0)
                 relatives = error[comparable] / np.abs(wanted[comparable])
-                scaled = np.where(error > least, (error - least) / scales, 0)
-                of_rows = np.square(scaled).sum(axis=1)
-                together = -(-_FEW // cols)
-                starts = np.arange(0, len(of_rows), together)
+                known = np.isfinite(error) & np.isfinite(allowed.scales)
+                starts = np.arange(0, len(error), -(-_FEW // cols))
+                sums = [
+                    np.add.reduceat(np.where(known, np.square(each), 0).sum(axis=1), starts)
+                    for each in (error, allowed.scales)
+                ]
+                sizes = np.minimum(-(-_FEW // cols), len(error) - starts) * cols
                 # Few errors do not average out: those of fewer numbers count as of so many.
-                sizes = np.maximum(np.minimum(together, len(of_rows) - starts) * cols, _FEW)
-                means = np.sqrt(np.add.reduceat(of_rows, starts) / sizes)
+                few = sizes / np.maximum(sizes, _FEW)
+                means = np.where(sums[1] > 0, few * sums[0] / np.where(sums[1] > 0, sums[1], 1), 0)
             first = before + part.start * cols
             mismatched += len(places)
-            wrong += (first + places[: _PLACES - len(wrong)]).tolist()
+            bounds = allowed.errors.reshape(-1)
+            wrong += [
+                (first + int(place), float(bounds[place]) if follows else 0.0)
+                for place in places[: _PLACES - len(wrong)]
+            ]
             absolute = max(absolute, float(error.max()))
             relative = max(relative, float(relatives.max(initial=-1)))
             share = max(share, float(shares[~right].max(initial=0)))
-            squares += float(of_rows.sum())
+            squares += float((means * sizes).sum())
+            count += int(sizes.sum())
             worst = int(means.argmax())
             if means[worst] > row_error:
                 row_error = float(means[worst])
-                at = slice(worst * together, (worst + 1) * together)
-                row_place = first + at.start * cols + int(scaled[at].argmax())
+                at = slice(int(starts[worst]), int(starts[worst]) + -(-_FEW // cols))
+                most = int((error[at] - allowed.scales[at]).argmax())
+                row_place = first + at.start * cols + most, 0.0
         before += piece.found.size
     used = Errors(share, 0.0, 0.0)
-    if compared.bounds is not None and bounds.row:
-        whole = math.sqrt(squares / max(before, _FEW))
-        used = Errors(share, row_error / bounds.row, whole / bounds.whole)
+    if follows:
+        used = Errors(
+            share, math.sqrt(row_error) / _ROW, math.sqrt(squares / max(count, _FEW)) / _WHOLE
+        )
         if not mismatched and max(used) > 1:
             wrong = [row_place]
     return replace(
@@ -399,7 +415,7 @@ def _counted(
         used=used,
         absolute_error=absolute,
         relative_error=None if relative < 0 else relative,
-        places=tuple(pair.mismatch(place, indices) for place in wrong),
+        places=tuple(pair.mismatch(place, bound, indices) for place, bound in wrong),
     )
 
 
@@ -449,9 +465,9 @@ def _plain(number: np.generic | np.ndarray) -> Number:
 def _real(what: str, given: object, place: Place) -> Array:
     """Return ``given`` as an array of real numbers."""
     try:
-        array = array_of(given)
+        array = given if isinstance(given, TrackedArray) else array_of(given)
         if block_format(array.dtype) is not None:
-            return numbers_of(array)
+            return array if isinstance(array, TrackedArray) else numbers_of(array)
     except Unfit:
         kind = str(getattr(given, "dtype", found_text(given)))
         if is_masked(given):

@@ -20,6 +20,7 @@ import numpy as np
 
 from fabric import ValueChangedError
 from fabric.extend import (
+    TrackedArray,
     block_format,
     converted,
     dtype_name,
@@ -68,11 +69,11 @@ def wide(data: Array) -> Array:
 
     Whole numbers that int64 does not hold are Python's integers.
     """
+    if isinstance(data, TrackedArray):
+        return data.become(wide(data.view(Array)))
     dtype = data.dtype
-    if dtype in _IN_32_BITS:
-        return data.astype(np.float32)
-    if dtype == np.float32:
-        return data
+    if dtype in _IN_32_BITS or dtype == np.float32:
+        return data.astype(np.float32, copy=False)
     numbers = _NUMBERS.get(dtype)
     if numbers is not None:
         found: Array = numbers.take(data.view(np.uint8))
@@ -142,13 +143,13 @@ def total(data: Array) -> Array:
     """Return the sum of each row, as a column."""
     if is_whole(data):
         (data,) = roomy(largest(data) * data.shape[1], data)
-    return np.asarray(data.sum(axis=1, keepdims=True))
+    return np.asanyarray(data.sum(axis=1, keepdims=True))
 
 
 def divided(left: Array, right: Array) -> Array:
     """Return ``left / right``; of whole numbers exactly, as Python's, with fractions."""
     if not (is_whole(left) and is_whole(right)):
-        return np.asarray(left / right)
+        return np.asanyarray(left / right)
     # The quotient of the least number and -1 is beyond 64 bits.
     left, right = roomy(largest(left), left, right)
     if right.all() and not (left % right).any():
@@ -182,6 +183,8 @@ def narrow(data: Array, dtype: np.dtype, by: str = "a function", of: Terms | Non
     dtype = kept_as(dtype)
     if data.dtype == dtype:
         return data
+    if isinstance(data, TrackedArray):
+        return data.become(narrow(data.view(Array), dtype, by, of))
     ends = limits(dtype)
     if block_format(dtype) is not None:
         return converted(data, dtype)

@@ -100,11 +100,6 @@ class Function(Described):
         """Cycles per element whatever its size; None where ``flops`` decides."""
         return None
 
-    @property
-    def roundings(self) -> Annotated[int, Bounds(0)]:
-        """How many roundings in a row a number goes through; 0 where data are only moved."""
-        return 1
-
     def infer(self, *inputs: Operand) -> ValueType:
         """Return the type of the result.
 
@@ -225,11 +220,6 @@ class Reduction(Described):
     def keeps_placement(self) -> bool:
         """The result is where the inputs were (the flag ``in_memory``), not where Accum says."""
         return False
-
-    @property
-    def roundings(self) -> Annotated[int, Bounds(0)]:
-        """How many roundings in a row a number goes through; 0 where data are only moved."""
-        return 1
 
     def infer(self, group: Dim, *inputs: Operand) -> ValueType:
         """Return the type of the result for groups of ``group`` elements.

@@ -18,7 +18,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, dtype_named
-from fabric.extend import block_format, limits, same
+from fabric.extend import block_format, limits, one_step, same
 from operators.functions.arithmetic import (
     Array,
     divided,
@@ -364,11 +364,11 @@ _ROOT_HALF: Final = math.sqrt(0.5)
 
 
 def _erf(x: Array) -> Array:
-    return np.asarray(_ERF(np.asarray(x, np.float64)), np.result_type(x, np.float32))
+    return np.asanyarray(_ERF(np.asanyarray(x, np.float64)), np.result_type(x, np.float32))
 
 
 def _erfc(x: Array) -> Array:
-    return np.asarray(_ERFC(np.asarray(x, np.float64)), np.result_type(x, np.float32))
+    return np.asanyarray(_ERFC(np.asanyarray(x, np.float64)), np.result_type(x, np.float32))
 
 
 def _sigmoid(x: Array) -> Array:
@@ -409,6 +409,7 @@ def _power(x: Array, exponent: Array) -> Array:
     return np.asarray(np.power(x, exponent) if special is None else special(x))
 
 
+@one_step
 def _floored(x: Array, y: Array) -> Array:
     """Return the floor of ``x / y`` as PyTorch and Python compute it, from the exact remainder."""
     if is_whole(x) and is_whole(y):
@@ -422,13 +423,15 @@ def _floored(x: Array, y: Array) -> Array:
     return np.asarray(np.where(y == 0, x / y, floor))
 
 
+@one_step
 def _left_over(x: Array, y: Array) -> Array:
     """Return the remainder of a division that cuts off; it has the sign of ``x``."""
     if is_whole(x) and is_whole(y):
-        return np.asarray(np.sign(x) * (np.abs(x) % np.abs(_divisor(x, y))))
-    return np.asarray(np.fmod(x, y))
+        return np.asanyarray(np.sign(x) * (np.abs(x) % np.abs(_divisor(x, y))))
+    return np.asanyarray(np.fmod(x, y))
 
 
+@one_step
 def _remainder(x: Array, y: Array) -> Array:
     """Return the remainder of a floor division; a zero has the sign of ``x``, others that of y."""
     if is_whole(x) and is_whole(y):
@@ -450,15 +453,15 @@ def _divisor(x: Array, y: Array) -> Array:
 
 
 def _ceiling(x: Array) -> Array:
-    return x if is_whole(x) else np.asarray(np.ceil(x))
+    return x if is_whole(x) else np.asanyarray(np.ceil(x))
 
 
 def _cut_off(x: Array) -> Array:
-    return x if is_whole(x) else np.asarray(np.trunc(x))
+    return x if is_whole(x) else np.asanyarray(np.trunc(x))
 
 
 def _log_gamma(x: Array) -> Array:
-    return np.asarray(_LOG_GAMMA(np.asarray(x, np.float64)), np.result_type(x, np.float32))
+    return np.asanyarray(_LOG_GAMMA(np.asanyarray(x, np.float64)), np.result_type(x, np.float32))
 
 
 def _gamma_of(x: float) -> float:
@@ -491,15 +494,15 @@ def _raised(x: int, exponent: int) -> int:
 
 
 def _floor(x: Array) -> Array:
-    return x if is_whole(x) else np.asarray(np.floor(x))
+    return x if is_whole(x) else np.asanyarray(np.floor(x))
 
 
 def _round(x: Array) -> Array:
-    return x if is_whole(x) else np.asarray(np.rint(x))
+    return x if is_whole(x) else np.asanyarray(np.rint(x))
 
 
 def _where(condition: Array, x: Array, y: Array) -> Array:
-    return np.where(np.asarray(condition, bool), x, y)
+    return np.where(np.asanyarray(condition, bool), x, y)
 
 
 def _sign(x: Array) -> Array:
@@ -569,7 +572,7 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "add_scaled": NumberFunction(lambda x, y, factor: x + y * factor, 2, _scaled),
     "and": NumberFunction(lambda x, y: (x != 0) & (y != 0), 1, _widest),
     "clamp": NumberFunction(_clamp, 2, _widest),
-    "copy": NumberFunction(np.asarray, 0, _widest),
+    "copy": NumberFunction(np.asanyarray, 0, _widest),
     "cos": NumberFunction(np.cos, _TRANSCENDENTAL),
     "div": NumberFunction(np.divide, 1),
     "elu": NumberFunction(_elu, 9),

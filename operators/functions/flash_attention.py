@@ -346,7 +346,7 @@ class ShiftedExp(Function):
         data = None
         if scores.data is not None and maximum.data is not None:
             largest, valid = wide(maximum.data), wide(scores.data[:, : scores.valid_cols])
-            powers = np.zeros(scores.data.shape, valid.dtype)
+            powers = np.zeros(scores.data.shape, valid.dtype).view(type(valid))
             # A row that has no score yet has no weight either.
             powers[:, : scores.valid_cols] = np.where(
                 np.isneginf(largest), 0, np.exp(_difference(valid, largest))
@@ -440,6 +440,5 @@ class RescaledSum(Reduction):
 
 def _difference(scores: Array, largest: Array) -> Array:
     """Return ``scores - largest``, 0 where they are equal: also where both are infinite."""
-    result = np.zeros(np.broadcast_shapes(scores.shape, largest.shape), scores.dtype)
-    np.subtract(scores, largest, out=result, where=scores != largest)
-    return result
+    with np.errstate(invalid="ignore"):
+        return np.where(scores == largest, 0, scores - largest)

@@ -360,11 +360,6 @@ class LeadingCols(Function):
 
     cols: int
 
-    @property
-    @override
-    def roundings(self) -> int:
-        return 0
-
     @override
     def infer(self, *inputs: TileType) -> TileType:
         (x,) = inputs
@@ -429,9 +424,7 @@ def padded(result: Array, rows: int) -> Array:
     """Return products with all their ``rows``."""
     if len(result) == rows:
         return result
-    whole = np.zeros((rows, result.shape[1]), result.dtype)
-    whole[: len(result)] = result
-    return whole
+    return np.concatenate([result, np.zeros((rows - len(result), result.shape[1]), result.dtype)])
 
 
 def _factor(tile: Tile) -> Array:
@@ -490,7 +483,7 @@ class Windows:
         lead, space = array.shape[: array.ndim - rank], array.shape[array.ndim - rank :]
         if set(self.spread) != {1}:
             wide = [step * (size - 1) + 1 for size, step in zip(space, self.spread, strict=True)]
-            spread = np.zeros((*lead, *wide), array.dtype)
+            spread = np.zeros((*lead, *wide), array.dtype).view(type(array))
             places = [slice(None, None, step) for step in self.spread]
             spread[(*(slice(None) for _ in lead), *places)] = array
             array = spread

@@ -10,7 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from typing_extensions import override
@@ -40,9 +40,6 @@ __all__ = [
 
 class OnAxes:
     """What is done along dimensions; arrays are given with these last, one behind the other."""
-
-    moves: ClassVar[bool] = False
-    """Whether it only puts numbers into other places, and rounds none."""
 
     @abstractmethod
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
@@ -74,11 +71,6 @@ class Along(Step):
     grids: tuple[tuple[int, ...], ...]
     axes: tuple[int, ...]
     sizes: tuple[int, ...]
-
-    @property
-    @override
-    def rounds(self) -> bool:
-        return not self.function.moves
 
     @property
     @override
@@ -125,8 +117,6 @@ class Taken(OnAxes):
     Attributes:
         places: for each number of the result, which one it is.
     """
-
-    moves: ClassVar[bool] = True
 
     places: tuple[int, ...]
 
@@ -231,7 +221,7 @@ class Running(OnAxes):
             x = x.astype(np.float64)
         if self.name in {"sum", "logsumexp"}:
             x = x + 0  # a sum starts at 0, so a first -0 becomes 0
-        return np.asarray(_RUNNING[self.name][0].accumulate(x, axis=-1))
+        return np.asanyarray(_RUNNING[self.name][0].accumulate(x, axis=-1))
 
 
 @dataclass(frozen=True)
@@ -245,8 +235,6 @@ class RunningPlace(OnAxes):
         is_largest: the extreme is the largest number.
     """
 
-    moves: ClassVar[bool] = True
-
     is_largest: bool
 
     @override
@@ -258,7 +246,7 @@ class RunningPlace(OnAxes):
         (x,) = arrays
         extreme = (np.maximum if self.is_largest else np.minimum).accumulate(x, axis=-1)
         places = np.where((x == extreme) | is_nan(x), np.arange(x.shape[-1]), 0)
-        return np.asarray(np.maximum.accumulate(places, axis=-1))
+        return np.asanyarray(np.maximum.accumulate(places, axis=-1))
 
 
 @dataclass(frozen=True)
@@ -270,8 +258,6 @@ class SortedPlaces(OnAxes):
     Attributes:
         descending: the largest comes first.
     """
-
-    moves: ClassVar[bool] = True
 
     descending: bool = False
 
@@ -331,8 +317,6 @@ class ExtremePlace(OnAxes):
         is_largest: which of them.
     """
 
-    moves: ClassVar[bool] = True
-
     is_largest: bool
 
     @override
@@ -356,8 +340,6 @@ class Extremes(OnAxes):
         windows: for each dimension, the places of each window; one that has only padding has a
             place behind the last, and gives minus infinity.
     """
-
-    moves: ClassVar[bool] = True
 
     windows: tuple[tuple[tuple[int, ...], ...], ...]
 
@@ -394,8 +376,6 @@ class WindowPlaces(OnAxes):
             place behind the last, and gives what PyTorch counts for that.
     """
 
-    moves: ClassVar[bool] = True
-
     windows: tuple[tuple[tuple[int, ...], ...], ...]
 
     @override
@@ -429,8 +409,6 @@ class WindowPlaces(OnAxes):
 @dataclass(frozen=True)
 class Picked(OnAxes):
     """The numbers of one operand at the places that the other one has; one operation each."""
-
-    moves: ClassVar[bool] = True
 
     @override
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
@@ -476,7 +454,7 @@ class Put(OnAxes):
         x, places, numbers = arrays
         where = _checked(places, x.shape[-1])
         # Numbers that 64 bits do not have are objects, where others may still be none.
-        result = np.array(x, np.result_type(x, numbers))
+        result = x.astype(np.result_type(x, numbers))
         if self.name == "set":
             for each in range(where.shape[-1]):
                 np.put_along_axis(result, where[..., each, None], numbers[..., each, None], axis=-1)

@@ -38,11 +38,6 @@ class _Retile(Reduction):
 
     @property
     @override
-    def roundings(self) -> int:
-        return 0
-
-    @property
-    @override
     def fixed_cycles(self) -> int | None:
         return 0
 

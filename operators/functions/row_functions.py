@@ -329,11 +329,6 @@ class _Bookkeeping(Function):
 
     @property
     @override
-    def roundings(self) -> int:
-        return 0
-
-    @property
-    @override
     def fixed_cycles(self) -> int | None:
         return 1
 
@@ -428,8 +423,8 @@ class PadRows(_Bookkeeping):
             raise ValueError(f"PadRows({self.rows}) is given {tile}: expected no more rows")
         data = None
         if tile.data is not None:
-            data = np.zeros((self.rows, tile.cols), kept_as(tile.dtype))
-            data[: tile.rows] = tile.data
+            below = np.zeros((self.rows - tile.rows, tile.cols), kept_as(tile.dtype))
+            data = np.concatenate([tile.data, below])
         return Tile(
             self.rows,
             tile.cols,

@@ -53,14 +53,6 @@ class Chain(Function):
     count: int
     steps: tuple[Step, ...]
 
-    @property
-    @override
-    def roundings(self) -> int:
-        so_far = [0] * self.count
-        for step in self.steps:
-            so_far.append(max((so_far[each] for each in step.arrays), default=0) + step.rounds)
-        return so_far[-1]
-
     @override
     def infer(self, *inputs: TileType) -> TileType:
         if len(inputs) != self.count:
@@ -143,11 +135,6 @@ class Step:
 
     reads: tuple[Read, ...]
     dtype: np.dtype
-
-    @property
-    def rounds(self) -> bool:
-        """Whether its result is rounded: what only changes places is not."""
-        return True
 
     @property
     def arrays(self) -> tuple[int, ...]:
@@ -245,7 +232,7 @@ class Pointwise(Step):
             values = roomy(1 << min(bits, 64), *values)
         elif function.rounds_each:
             values = tuple(each.astype(kept_as(self.dtype), copy=False) for each in values)
-        return np.asarray(function.function(*values))
+        return np.asanyarray(function.function(*values))
 
 
 @dataclass(frozen=True)
@@ -258,11 +245,6 @@ class Cut(Step):
 
     first: int
     count: int
-
-    @property
-    @override
-    def rounds(self) -> bool:
-        return False
 
     @override
     def shape(self, *shapes: Shape) -> Shape:
@@ -285,11 +267,6 @@ class Columns(Step):
 
     places: tuple[int, ...]
 
-    @property
-    @override
-    def rounds(self) -> bool:
-        return False
-
     @override
     def shape(self, *shapes: Shape) -> Shape:
         ((rows, _),) = shapes
@@ -304,11 +281,6 @@ class Columns(Step):
 @dataclass(frozen=True)
 class Joined(Step):
     """The columns of arrays side by side; no operations."""
-
-    @property
-    @override
-    def rounds(self) -> bool:
-        return False
 
     @override
     def shape(self, *shapes: Shape) -> Shape:
@@ -336,11 +308,6 @@ class Placed(Step):
     rows: int
     cols: int
     places: tuple[int, ...] | None = None
-
-    @property
-    @override
-    def rounds(self) -> bool:
-        return False
 
     @override
     def shape(self, *shapes: Shape) -> Shape:

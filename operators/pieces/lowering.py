@@ -342,11 +342,6 @@ class LoadPieces(Pieces):
     load: LinearOffChipLoad
     by_columns: bool = False
 
-    @property
-    @override
-    def roundings(self) -> int:
-        return self.load.roundings
-
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         (pieces,) = outputs

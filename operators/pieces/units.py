@@ -120,11 +120,6 @@ class MapPieces(ComputePieces):
     function: Function | None = None
     swapped: bool = False
 
-    @property
-    @override
-    def roundings(self) -> int:
-        return 0 if self.function is None else self.function.roundings
-
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs(flops=outputs[0].count * self.flops)

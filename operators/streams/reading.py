@@ -39,11 +39,14 @@ from fabric.extend import (
     Ports,
     Sink,
     Source,
+    TrackedArray,
     Unit,
     Value,
     ValueType,
+    carried,
     check_same_shape,
     items_of,
+    tracks_errors,
 )
 
 __all__ = [
@@ -60,6 +63,7 @@ __all__ = [
     "placed",
     "send",
     "size_bytes",
+    "tracked_as",
     "unpacked_types",
 ]
 
@@ -120,6 +124,27 @@ def placed(value: Value, *, in_memory: bool) -> Value:
         return value.placed(in_memory=in_memory)
     if value.__class__ is tuple:
         return tuple([placed(item, in_memory=in_memory) for item in items_of(value)])
+    return value
+
+
+def tracked_as(value: Value, operands: Iterable[Value]) -> Value:
+    """Return ``value`` with errors like those of ``operands``, if a function dropped the errors."""
+    if not tracks_errors():
+        return value
+    if isinstance(value, Tile):
+        if value.data is None or isinstance(value.data, TrackedArray):
+            return value
+        return Tile(
+            value.rows,
+            value.cols,
+            value.dtype,
+            carried(value.data, [each.data for each in operands if isinstance(each, Tile)]),
+            in_memory=value.in_memory,
+            valid_rows=value.valid_rows,
+            valid_cols=value.valid_cols,
+        )
+    if value.__class__ is tuple:
+        return tuple([tracked_as(item, operands) for item in items_of(value)])
     return value
 
 

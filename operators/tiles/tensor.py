@@ -30,7 +30,9 @@ from fabric.extend import (
     holds_integers,
     is_constant,
     kept_as,
+    loaded,
     refuse,
+    tracks_errors,
 )
 
 __all__ = ["Elements", "Scratch", "Tensor", "find"]
@@ -334,7 +336,7 @@ class Elements:
 
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
-        self._as: dict[np.dtype, np.ndarray] = {}
+        self._as: dict[np.dtype, tuple[np.ndarray, np.ndarray | None]] = {}
 
     def of(self, dtype: np.dtype) -> np.ndarray:
         """Return them as ``dtype``, not to be written to; an array that nobody may write to as is.
@@ -343,14 +345,16 @@ class Elements:
             ValueChangedError: the type does not hold a value.
             ValueError: there are none, or they have another shape.
         """
-        found = self._as.get(dtype)
-        if found is None:
+        tracks = tracks_errors()
+        found, tracked = self._as.get(dtype, (None, None))
+        if found is None or (tracks and tracked is None):
             array = self._tensor.array
             constant = array.dtype == dtype and is_constant(array)
             found = np.ascontiguousarray(array if constant else converted(array, dtype))
             found.flags.writeable = False
-            self._as[dtype] = found
-        return found
+            tracked = loaded(found, array) if tracks else None
+            self._as[dtype] = found, tracked
+        return found if not tracks or tracked is None else tracked
 
 
 def _misfit(shape: tuple[int, ...], found: tuple[int, ...]) -> str:
@@ -394,6 +398,7 @@ class Scratch(Tensor):
         """Return what it holds in the run of ``ports``, as the matrix it is stored as."""
         known = ports.stored.scratch
         if self.base not in known:
-            known[self.base] = np.zeros(math.prod(self.shape), kept_as(dtype))
+            zeros = np.zeros(math.prod(self.shape), kept_as(dtype))
+            known[self.base] = loaded(zeros, zeros).copy()
         matrix: np.ndarray = known[self.base].reshape(math.prod(self.shape[:-1]), self.shape[-1])
         return matrix

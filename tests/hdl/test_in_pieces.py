@@ -433,10 +433,9 @@ def test_shapes_of_pieces() -> None:
     assert direct == pieces.depths
     assert dict.fromkeys(inputs - set(direct), Hop(2, 2)) == pieces.hops
     assert 4 == pieces.channel_depth
-    # What adds or multiplies has arithmetic, and what is loaded is rounded once.
+    # What adds or multiplies has arithmetic.
     assert ["product"] == [
         node.name.removeprefix(f"{product}_")
         for node in pieces.nodes
         if node.name.startswith(product) and getattr(node.operator, "has_arithmetic", False)
     ]
-    assert 1 == pieces.nodes[0].operator.roundings

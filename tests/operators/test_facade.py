@@ -33,8 +33,6 @@ from operators import (
     RandomOffChipLoad,
     Reduction,
     RetileRow,
-    Scan,
-    Scatter,
     Selectors,
     SignalAllRead,
     SiLU,
@@ -193,11 +191,6 @@ def test_loads_that_carry_numbers() -> None:
     assert [True, False, False] == [
         Map(each).joins_elements for each in (Add(), PadRows(3), Matmul())
     ]
-    assert [1, 0, 1, 0, 1] == [
-        Map(Add()).roundings, Map(PadRows(3)).roundings, Accum(Sum()).roundings,
-        Accum(RetileRow()).roundings, Scan(Sum()).roundings,
-    ]  # fmt: skip
-    assert [1, 0, 0] == [Scatter(2, each).roundings for each in ("add", "max", "min")]
     assert [True, False, False] == [
         Accum(each).has_arithmetic for each in (Sum(), RetileRow(), SignalAllRead())
     ]

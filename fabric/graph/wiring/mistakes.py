@@ -25,7 +25,6 @@ __all__ = [
     "no_stream",
     "off_chip_tensor_of",
     "outputs_of",
-    "rounded_in",
     "work_of",
 ]
 
@@ -172,19 +171,6 @@ def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
     if tensor is not None and not isinstance(tensor, OffChipTensor):
         raise _returned(operator, "off_chip_tensor", tensor, "an OffChipTensor or None")
     return tensor
-
-
-def rounded_in(operator: Operator) -> int:
-    """Return how many roundings in a row a number goes through in ``operator``.
-
-    Raises:
-        ProgramError: its ``roundings`` raised, or is something else.
-    """
-    with _failing(operator, "roundings"):
-        count: object = operator.roundings
-    if not isinstance(count, int) or count < 0:
-        raise _returned(operator, "roundings", count, "an integer of at least 0")
-    return count
 
 
 @contextmanager

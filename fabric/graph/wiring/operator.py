@@ -224,15 +224,6 @@ class Operator(Described):
         return None
 
     @property
-    def roundings(self) -> Annotated[int, Bounds(0)]:
-        """How many roundings in a row a number goes through from its inputs to its outputs.
-
-        What its numbers can be off by follows from that. Operators of the fabric that only move
-        data have none, those that compute and those of users one, unless they say otherwise.
-        """
-        return int(self.is_users)
-
-    @property
     def joins_elements(self) -> bool:
         """Whether it puts together elements of its inputs that have the same place in a tensor."""
         return False
@@ -289,11 +280,6 @@ class ComputeOperator(Operator):
     def has_arithmetic(self) -> bool:
         """Whether it needs compute bandwidth: retiling and bookkeeping do not."""
         return True
-
-    @property
-    @override
-    def roundings(self) -> int:
-        return 1
 
 
 def applied_by(operator: Operator) -> list[str]:

@@ -224,16 +224,16 @@ class Program:
     ) -> None:
         """Say what stored outputs shall be; functional mode compares them element by element.
 
-        Two things have to hold. No element may be off by more than roundings explain: the graph
-        says how many lie between the loads and the store, the narrowest type among them how large
-        each is, and the root mean square of the expected row is the scale. And the root mean square
-        of the errors, of every row and of the whole, may not be more than roundings leave of it,
-        which is a few times less: what is rounded averages out, a mistake does not. In a run that
-        is exact 1e-9 takes the place of the roundings. Integers and booleans are equal or wrong.
+        The run carries the error of each number from the loads to the stores. Numbers that are only
+        moved are exact in their element type. A computed number may be off by 5 times its carried
+        error, and by its last rounding. The root mean square of the errors may be 2.5 times that of
+        the carried errors in a row, and 1.5 times in all. In a run that is exact, 1e-9 takes the
+        place of a rounding. Integers and booleans are equal or wrong, unless a carried error
+        reaches a tie.
 
         Where a tolerance is given, an element is right where ``|found - wanted| <= atol + rtol *
         |wanted|``, as ``numpy.testing.assert_allclose`` has it, and nothing else is asked; what is
-        not given follows from the roundings.
+        not given follows from the carried errors.
 
         Args:
             rtol: relative tolerance of the outputs of this call, from 0 on.

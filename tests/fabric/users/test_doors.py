@@ -26,7 +26,6 @@ from fabric import (
     FabricError,
     Mesh,
     Program,
-    ProgramError,
     export_trace,
     hardware_scope,
     lower_bounds,
@@ -45,11 +44,9 @@ from fabric.extend import (
 )
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import executed, wired
-from fabric.graph.wiring.mistakes import rounded_in
 from fabric.shell.cli import main
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES
-from tests.fabric.scripted import Relay
 from tests.profiles import crossed
 
 _ROOT: Final = Path(__file__).parents[3]
@@ -137,11 +134,6 @@ class Own(Operator):
         at("work")
         return None
 
-    @property
-    def roundings(self):
-        at("roundings")
-        return 1
-
     def layouts(self, inputs, types, outputs):
         at("layouts")
         return super().layouts(inputs, types, outputs)
@@ -191,7 +183,6 @@ _DOORS: Final = {
     "annotation": ("run", "check"),
     "data": ("run",),
     "finally": ("run",),
-    "roundings": ("run",),
     "array": ("run",),
     "text": ("run",),
     "hash": ("run", "check"),
@@ -274,41 +265,6 @@ def test_questions(door: str, raised: str, tmp_path: Path) -> None:
     assert f"raised {raised}" in str(error)
     line = 1 + next(n for n, x in enumerate(path.read_text("utf-8").split("\n")) if "# here" in x)
     assert f"{path}:{line}: " in str(error)
-
-
-def test_properties() -> None:
-    """What is no method is not told as a call; at the line of its property where it has one."""
-
-    class Odd(Relay):
-        roundings = -1
-
-    class Late(Relay):
-        @property
-        def roundings(self) -> Any:
-            return "x"
-
-    class Broken(Relay):
-        @property
-        def roundings(self) -> Any:
-            raise ValueError("mine")
-
-    class Negative(Relay):
-        @property
-        def roundings(self) -> int:
-            return -2
-
-    told = {}
-    for kind in (Odd, Late, Broken, Negative):
-        with pytest.raises(ProgramError) as refused:
-            rounded_in(kind())
-        told[refused.value.message] = refused.value.line
-    begins = Late.roundings.fget.__code__.co_firstlineno  # type: ignore[attr-defined]
-    assert told == {
-        "Odd: roundings is -1: expected an integer of at least 0": begins + 17,  # where it is asked
-        "Late: roundings is 'x': expected an integer of at least 0": begins,
-        "Broken: roundings raised ValueError: mine": begins + 7,
-        "Negative: roundings is -2: expected an integer of at least 0": begins + 10,
-    }
 
 
 _METHODS: Final = tuple(
@@ -598,10 +554,10 @@ def test_all_given() -> None:
 
 
 _OVERRIDDEN: Final = {
-    "Operator": "costs infer joins_elements layouts off_chip_tensor roundings run wire work",
-    "Function": "apply check cycles fixed_cycles flops infer operand_bytes roundings",
+    "Operator": "costs infer joins_elements layouts off_chip_tensor run wire work",
+    "Function": "apply check cycles fixed_cycles flops infer operand_bytes",
     "Reduction": "check cycles finish fixed_cycles flops growth_bytes infer keeps_placement layout "
-    "operand_bytes roundings start start_bytes update",
+    "operand_bytes start start_bytes update",
     "OffChipDescription": "peak_bytes_per_cycle peak_for request_bytes",
 }
 """What a user's class may define, and the fabric asks: all of it is met by ``users_values``."""

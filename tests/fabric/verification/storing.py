@@ -15,11 +15,10 @@ from fabric.extend import Ports
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.verification import Verification
 from fabric.runs.verify import verify
-from operators import Add, LinearOffChipLoad, LinearOffChipStore, Map, Matmul, Tensor
 from tests.bases import Sink
 from tests.fabric.scripted import Ticks
 
-__all__ = ["Array", "Keep", "judged", "multiplying", "random_numbers", "storing"]
+__all__ = ["Array", "Keep", "judged", "random_numbers", "storing"]
 
 Array = NDArray[Any]
 
@@ -41,18 +40,6 @@ def storing(*, mode: str = "functional", **arrays: Any) -> Program:
     """Return a program that stores ``arrays`` and expects nothing yet."""
     with Program("keep", mode=mode) as program:
         Keep(arrays)(Ticks(1)())
-    return program
-
-
-def multiplying(dtype: str) -> Program:
-    """Return a program that stores ``y``, a product of matrices, and expects nothing yet.
-
-    A load, a product and a sum: three roundings lie on the way of a float.
-    """
-    with Program("product", mode="functional") as program:
-        x = LinearOffChipLoad(Tensor((64, 64), dtype=dtype), tile=(64, 64))()
-        y = Map(Add())(Map(Matmul())(x, x), x)
-        LinearOffChipStore("y")(y)
     return program
 
 

@@ -14,13 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import fabric.runs.verify
-from fabric import FabricError, Program, ProgramError, dtype_named
-from fabric.graph.wiring.elaborate import elaborate
-from fabric.runs.expected_tiles import EXACT, Roundings, least_unit, worse
-from fabric.runs.verification import Errors, Mismatch, OutputVerification
-from fabric.runs.verify import verify
-from operators import LinearOffChipLoad, LinearOffChipStore, Map, Mul, Tensor
-from tests.fabric.verification.storing import Array, judged, multiplying, storing
+from fabric import FabricError, ProgramError, dtype_named
+from fabric.runs.verification import Mismatch, OutputVerification
+from tests.fabric.verification.storing import Array, judged, storing
 
 FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")
 
@@ -105,137 +101,6 @@ def test_the_scale_is_that_of_the_row(name: str) -> None:
             assert compared(found.astype(dtype), wanted).agrees
             found[row] += error * (-1) ** np.arange(64)
             assert not compared(found.astype(dtype), wanted).agrees
-
-
-def test_bounds_follow_from_the_roundings() -> None:
-    """Twice as many roundings, each independent of the others: bounds grow by the root of 2."""
-    x = np.ones((8, 64))
-    for name in FLOATS:
-        found = []
-        for copies in (1, 2, 4):
-            with Program("scaled", mode="functional") as program:
-                tiles = LinearOffChipLoad(Tensor(x.shape, x, dtype=name), tile=(8, 64))()
-                for _ in range(copies - 1):
-                    tiles = Map(Mul())(tiles, tiles)
-                LinearOffChipStore("y")(tiles)
-            program.expect(y=lambda: x)
-            (output,) = judged(program, {"y": x.astype(dtype_named(name))}).outputs
-            assert (copies, True) == (output.roundings, output.agrees)
-            found.append(output.bounds)
-        unit = max(float(finfo(dtype_named(name)).eps), 2.0**-19)  # float32 sums are long
-        noises = [min(unit * copies**0.5, 0.5) for copies in (1, 2, 4)]
-        assert found == [(3.5 * noise, 1.25 * noise, 0.6 * noise) for noise in noises]
-
-
-@pytest.mark.parametrize(
-    ("stored", "wanted", "exact", "roundings", "unit"),
-    [
-        # The unit of float32 counts as 2**-19, that of float64 as 2**-48.
-        ("float32", None, False, 1.0, 2.0**-19),
-        ("float32", "float32", False, 2.0, 2.0**-19),
-        ("float32", "float16", False, 1 + 2.0**-18, 2.0**-10),
-        ("float32", "int64", False, 1.0, 2.0**-19),
-        (None, "float32", False, 1 + 2.0**-58, 2.0**-19),
-        ("bfloat16", "float16", False, 1 + 2.0**-6, 2.0**-7),
-        ("float8_e5m2", "float8_e5m2", False, 2.0, 2.0**-2),
-        (None, None, True, 0.0, 0.0),
-        (None, "float32", True, 1.0, 2.0**-19),
-    ],
-)
-def test_who_expects_rounds_too(
-    stored: str | None, wanted: str | None, exact: bool, roundings: float, unit: float
-) -> None:
-    """What is expected in a narrow type was rounded as often; an exact run by itself is not."""
-    program = storing()
-    kinds = [
-        np.dtype(np.float64) if each is None else dtype_named(each) for each in (stored, wanted)
-    ]
-    program.expect(y=lambda: np.ones((2, 32)).astype(kinds[1]))
-    found = {"y": np.ones((2, 32)).astype(kinds[0])}
-    verification = verify(elaborate(program), found, {}, exact=exact)
-    assert verification is not None
-    (output,) = verification.outputs
-    assert (roundings, unit, 0.0) == (output.roundings, output.unit, output.step)
-    noise = unit * math.sqrt(roundings)
-    assert output.bounds == pytest.approx(
-        tuple(factor * noise + exact * 1e-9 for factor in (3.5, 1.25, 0.6)), rel=1e-12
-    )
-
-
-def test_roundings_of_three_and_more() -> None:
-    """Of many roundings to a wide step nothing counts beyond a half."""
-    program = multiplying("float8_e5m2")
-    program.expect(y=lambda: np.ones((64, 64), dtype_named("float8_e5m2")))
-    (output,) = judged(program, {"y": np.ones((64, 64), dtype_named("float8_e5m2"))}).outputs
-    assert (6.0, 0.25, (1.75, 0.625, 0.3)) == (output.roundings, output.unit, output.bounds)
-
-
-def _used(found: Array, wanted: Array, bounds: Errors, least: float) -> tuple[Errors, int]:
-    """Return by definition what errors use of their bounds, and the place of the worst in a row."""
-    cols = wanted.shape[-1] if wanted.ndim else 1
-    rows = wanted.reshape(-1, cols)
-    error = np.abs(found.astype(np.float64).reshape(-1, cols) - rows)
-    scales = np.sqrt(np.mean(rows**2, axis=1))
-    if cols < 16:
-        known = sorted(scales[scales > 0])
-        scales = np.maximum(scales, known[len(known) // 2])
-    element = (error / (least + bounds.element * (scales[:, np.newaxis] + np.abs(rows)))).max()
-    parts = np.maximum(error - least, 0) / scales[:, np.newaxis]
-    together = math.ceil(16 / cols)
-    groups = [parts[first : first + together] for first in range(0, len(parts), together)]
-    of_rows = [math.sqrt((each**2).sum() / max(each.size, 16)) for each in groups]
-    whole = math.sqrt((parts**2).sum() / max(parts.size, 16))
-    worst = int(np.argmax(of_rows))
-    place = worst * together * cols + int(groups[worst].argmax())
-    return Errors(element, max(of_rows) / bounds.row, whole / bounds.whole), place
-
-
-@pytest.mark.parametrize("name", ["float16", "float8_e4m3"])
-@pytest.mark.parametrize(
-    "shape", [(), (5,), (9, 3), (2, 11, 3), (33, 1), (5, 15), (4, 16), (7, 20)]
-)
-def test_errors_of_rows_and_of_all(shape: tuple[int, ...], name: str) -> None:
-    """Short rows share an error and a least scale, and the largest error of the worst is shown."""
-    random = np.random.default_rng(len(shape))
-    dtype = dtype_named(name)
-    wanted = random.standard_normal(shape) * 2.0 ** random.integers(-3, 3, (*shape[:-1], 1))
-    wanted = wanted.reshape(shape)
-    cols = shape[-1] if shape else 1
-    scale = np.sqrt(np.mean(wanted.reshape(-1, cols) ** 2, axis=1)).repeat(cols).reshape(shape)
-    if shape == (9, 3):
-        wanted[2:4] = 0  # such rows have the scale of most
-    error = random.uniform(1.3, 2, shape) * random.choice([-1, 1], shape) * scale
-    found = (wanted + float(finfo(dtype).eps) * error).astype(dtype)
-    output = compared(found, wanted)
-
-    assert output.bounds is not None
-    used, place = _used(found, wanted, output.bounds, float(finfo(dtype).smallest_subnormal))
-    assert pytest.approx(used, rel=1e-9) == output.used
-    if output.mismatched == 0:
-        index = tuple(map(int, np.unravel_index(place, shape)))
-        assert [index] * (max(used) > 1) == [each.index for each in output.places]
-
-
-def test_roundings_by_hand() -> None:
-    """Squares add, in the widest unit; a rounding to blocks differs where there was one before."""
-    exact = Roundings(0.0, 0.0)
-    assert exact == EXACT == exact.then(0, 3) == exact.then(0.5, 0) == exact.to_blocks(0.25)
-    two = exact.then(0.25, 2)
-    assert (0.25, 2.0, 0.125) == (two.unit, two.times, two.variance)
-    assert two.then(0.5, 1) == Roundings(0.5, (2 / 16 + 1 / 4) * 4)
-    assert Roundings(0.5, 1.5).then(0.125, 4) == Roundings(0.5, (1.5 / 4 + 4 / 64) * 4)
-    assert two.then(0.25, 3)._replace(step=1.0) == two._replace(step=1.0).then(0.25, 3)
-    assert Roundings(2**-10, 4.0).to_blocks(0.5) == Roundings(2**-10, 4.0, 0.5, 2**-9 / 0.25)
-    assert Roundings(0.25, 1.0).to_blocks(0.75) == Roundings(0.25, 1.0, 0.75, 0.25 / 0.375)
-    assert Roundings(0.25, 1.0).to_blocks(0.25) == Roundings(0.25, 1.0, 0.25, 1.0)
-    # A number of a row of 32 that differs is in every sum over it.
-    once = Roundings(0.0, 0.0, 0.75, 1 / 64)
-    before = 0.75 * math.sqrt(32) / 64
-    assert once.to_blocks(1.0) == Roundings(0.0, 0.0, 1.25, 1 / 64 + before / 0.5)
-    assert once._replace(ties=0.5).to_blocks(4.0).ties == 0.5 + 0.75 / 2
-    assert [least_unit(2.0**power) for power in (-19, -20, -21)] == [2**-19, 2**-20, 2**-17]
-    ways = [two, two.then(0.5, 1), once, once._replace(ties=0.5), once._replace(step=1.0)]
-    assert ways == sorted((ways[number] for number in (3, 0, 4, 2, 1)), key=worse)
 
 
 @pytest.mark.parametrize("name", ["int8", "int32", "uint64", "bool"])

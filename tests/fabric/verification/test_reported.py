@@ -54,9 +54,8 @@ class TestWrong:
             "keep",
             "completed, the result is wrong in functional mode",
             "output 'a': 1 of 2 elements wrong, largest error inf, relative inf: expected at most "
-            "1.24e-14 of the row's root mean square and of |wanted| (float64, 1 rounding of "
-            "3.55e-15)",
-            "  [1] is nan: expected 2",
+            "what roundings explain (float64)",
+            "  [1] is nan: expected 2 ± 3.18e-14",
             "output 'b': 8 of 8 elements wrong, largest error 7, relative 5: expected equal "
             "numbers (int64)",
             "  [0] is 0: expected 7",
@@ -100,7 +99,14 @@ class TestWrong:
             "worst": {"absolute_error": math.inf, "relative_error": math.inf},
             "unexpected": (),
         }
-        assert places[1] == {"output": "b", "index": (0,), "found": 0, "wanted": 7, "tile": None}
+        assert places[1] == {
+            "output": "b",
+            "index": (0,),
+            "found": 0,
+            "wanted": 7,
+            "tile": None,
+            "allowed": 0.0,
+        }
         assert 6 == len(places)
         assert [("a", 1), ("b", 8), ("c", 0)] == [(o["output"], o["mismatched"]) for o in outputs]
 
@@ -142,7 +148,14 @@ class TestWrong:
             "expected equal numbers (int64)",
             "fabric:   [] is 3: expected 4",
         ]
-        place = {"output": "total", "index": [], "found": 3, "wanted": 4, "tile": None}
+        place = {
+            "output": "total",
+            "index": [],
+            "found": 3,
+            "wanted": 4,
+            "tile": None,
+            "allowed": 0.0,
+        }
         assert [place] == found["verification"]["places"]
         assert [] == found["warnings"]
 
@@ -294,9 +307,6 @@ class TestWarnings:
         assert ([warning], ("x",)) == (found["warnings"], found["verification"]["unexpected"])
 
 
-_BOUNDS = Errors(0.5, 0.25, 0.125)
-
-
 @pytest.mark.parametrize(
     ("figures", "lines"),
     [
@@ -326,22 +336,21 @@ _BOUNDS = Errors(0.5, 0.25, 0.125)
              "expected at most 0.5 + 0 * |wanted| (f4)", "  1 more"),
         ),
         (
-            {"mismatched": 1, "atol": None, "rtol": 0.5, "bounds": _BOUNDS, "unit": 0.25,
-             "roundings": 0.5, "step": 0.125, "used": Errors(3.0, 3.0, 3.0)},
-            ("output 'y': 1 of 6 elements wrong, largest error 0: expected at most 0.5 of the "
-             "row's root mean square and of |wanted| (f4, 1 rounding of 0.25, "
-             "ties of numbers 0.125 apart)",
-             "  1 more"),
+            {"mismatched": 1, "atol": None, "rtol": None, "used": Errors(3.0, 3.0, 3.0),
+             "places": (Mismatch((1, 2), 1.5, 2.0, None, 0.25),)},
+            ("output 'y': 1 of 6 elements wrong, largest error 0: expected at most what roundings "
+             "explain (f4)",
+             "  [1, 2] is 1.5: expected 2 ± 0.25"),
         ),
         (
-            {"bounds": _BOUNDS, "unit": 0.5, "roundings": 1.5, "used": Errors(0.5, 1.5, 3.0)},
-            ("output 'y': the errors of a row have a root mean square of 0.375 times that of what "
-             "is wanted: expected at most 0.25 (f4, 2 roundings of 0.5)",),
+            {"used": Errors(0.5, 1.5, 3.0)},
+            ("output 'y': the errors of a row have a root mean square 1.5 times as large as "
+             "roundings explain: expected at most 1 (f4)",),
         ),
         (
-            {"bounds": _BOUNDS, "used": Errors(0.5, 1.0, 3.0), "is_stream": True},
-            ("stream y: the errors of its rows have a root mean square of 0.375 times that of what "
-             "is wanted: expected at most 0.125 (f4)",),
+            {"used": Errors(0.5, 1.0, 3.0), "is_stream": True},
+            ("stream y: the errors of its rows have a root mean square 3 times as large as "
+             "roundings explain: expected at most 1 (f4)",),
         ),
     ],
 )  # fmt: skip

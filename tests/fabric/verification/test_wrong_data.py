@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import Hardware, VerificationError, dtype_named, simulate
+from fabric import Hardware, Program, VerificationError, dtype_named, simulate
 from fabric.extend import dtype_name
 from fabric.graph.hardware.description import TileDescription
 from fabric.graph.loading.program_file import load_program
-from tests.fabric.verification.storing import Array, judged, multiplying, random_numbers, storing
+from operators import Add, LinearOffChipLoad, LinearOffChipStore, Map, Tensor
+from tests.fabric.verification.storing import Array, judged, random_numbers, storing
 from tests.fabric.verification.wrong_data import (
     FAULTS,
     NEEDS_FLOATS,
@@ -37,33 +38,30 @@ CASES = [
 
 
 def verified(found: Array, wanted: Array, dtype: np.dtype[Any]) -> bool | None:
-    """Whether ``found``, rounded to ``dtype``, is what a program wants that wants ``wanted``."""
-    expecting = multiplying(dtype_name(dtype))
-    expecting.expect(y=lambda: wanted)
-    with np.errstate(all="ignore"):
-        return judged(expecting, {"y": found.astype(dtype)}).verified
+    """Whether ``found``, computed in ``dtype``, is what a program wants that wants ``wanted``."""
+    numbers = dtype_name(dtype)
+    with np.errstate(all="ignore"), Program("sum", mode="functional") as program:
+        halves = [
+            LinearOffChipLoad(Tensor(each.shape, each, dtype=numbers), tile=each.shape)()
+            for each in _summands(found, dtype)
+        ]
+        LinearOffChipStore("y")(Map(Add())(*halves))
+    program.expect(y=lambda: wanted)
+    return simulate(program).verified
+
+
+def _summands(found: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Return two arrays that add up to ``found``."""
+    if dtype_name(dtype) in FLOATS:
+        return found * 0.375, found * 0.625
+    return found, np.zeros_like(found)
 
 
 BELOW_ITS_ROUNDING = {
-    "a_bias_of_2_percent": FLOATS[3:],
-    "a_bias_of_5_percent": FLOATS[3:],
-    "a_bias_of_5_percent_in_a_row": FLOATS[3:],
     "scaled_by_1_02": FLOATS[3:],
-    "scaled_by_1_1": FLOATS[3:],
-    "one_row_scaled": FLOATS[3:],
-    "noise_of_10_percent": FLOATS[3:],
-    "rounded_to_8_bits": FLOATS[3:],
-    "one_element_off_by_half": FLOATS[3:],
-    "a_bias_of_a_half_in_a_row": FLOATS[4:],
-    "one_summand_of_sixteen_lost": FLOATS[4:],
-    "one_summand_of_sixteen_twice": FLOATS[4:],
-    "one_column_of_zeros": FLOATS[4:],
-    "one_element_zero": FLOATS[4:],
+    "rounded_to_8_bits": FLOATS[3:4],
 }
-"""What is not refused behind three roundings, since these alone can do as much. A unit is 12.5 %
-of a number in float8_e4m3 and 25 % in float8_e5m2: the errors of a row may come to 27 % and 54 % of
-its scale, those of all to 13 % and 26 %, and that of an element to 76 % and 152 % of the scale and
-as much of the number. Everything is refused in float32, float16 and bfloat16."""
+"""Not refused behind three roundings, which can do as much."""
 
 
 @pytest.mark.parametrize(("name", "dtype"), spread(CASES, 6))
@@ -72,8 +70,10 @@ def test_wrong_data_are_refused(name: str, dtype: str) -> None:
     kind = dtype_named(dtype)
     for seed in range(5):
         wanted, found = FAULTS[name](random_numbers(np.random.default_rng(seed), kind))
+        if dtype == "float8_e4m3" and np.isinf(found).any():
+            continue  # the type has no infinity
         if dtype not in BELOW_ITS_ROUNDING.get(name, ()):
-            assert verified(found, wanted, kind) is False
+            assert verified(found, wanted, kind) is not True
         if np.isfinite(wanted).all():
             assert verified(wanted, wanted, kind) is True
 
@@ -137,10 +137,8 @@ SHIPPED: dict[str, dict[str, Any]] = {
     "edit_distance": {},
 }
 
-OUT_OF_RANGE = {(name, "float8_e4m3") for name in ("swiglu", "attention", "decoder")}
-"""Typical results are a hundredth of the least number of the type; sums of weights exceed its
-largest, and become NaN. These runs are wrong, and have to be called so.
-"""
+OUT_OF_RANGE = {(name, "float8_e4m3") for name in ("attention", "decoder")}
+"""Sums of weights exceed the largest number of the type, and become NaN."""
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

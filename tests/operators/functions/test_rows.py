@@ -152,8 +152,8 @@ class TestCacheWriteAddress:
 
 @pytest.mark.parametrize("function", [RowAppend(), SetOffset(), CacheWriteAddress(4)])
 def test_bookkeeping_takes_one_cycle_and_no_arithmetic(function: Any) -> None:
-    """Whatever the size; nothing is rounded."""
-    assert (1, 0, 0) == (function.fixed_cycles, function.flops(), function.roundings)
+    """Whatever the size."""
+    assert (1, 0) == (function.fixed_cycles, function.flops())
 
 
 class TestSums:
@@ -323,66 +323,60 @@ def test_signals_are_of_one_value() -> None:
     """Of none or of two there is no signal; nothing is computed."""
     with pytest.raises(ShapeError, match=r"^what is given nothing: expected 1 value$"):
         SignalAllRead().check("what", ())
-    assert (0, 0, 1) == (
-        SignalAllRead().flops(INTEGER),
-        SignalAllRead().operand_bytes(INTEGER),
-        SignalAllRead().roundings,
-    )
+    assert 0 == SignalAllRead().flops(INTEGER) == SignalAllRead().operand_bytes(INTEGER)
 
 
-COST: list[tuple[Any, tuple[tuple[int, int], ...], int, int | None, int]] = [
-    (Add(), ((3, 4), (1, 4)), 12, None, 1),
-    (Div(), ((1, 4), (3, 1)), 12, None, 1),
-    (Maximum(), ((3, 1), (3, 4)), 12, None, 1),
-    (Mul(), ((3, 4), (3, 4)), 12, None, 1),
-    (Exp(), ((3, 4),), 4 * 12, None, 1),
-    (SiLU(), ((3, 4),), 8 * 12, None, 1),
-    (AsType("bfloat16"), ((3, 4),), 12, None, 1),
-    (AsType("mxfp8_e4m3"), ((3, 32),), 2 * 96, None, 1),
-    (RowSum(), ((3, 4),), 12, None, 1),
-    (RowMaximum(), ((3, 4),), 12, None, 1),
-    (Matmul(), ((3, 4), (4, 5)), 2 * 3 * 4 * 5, None, 1),
-    (Matmul(transposed=True), ((3, 4), (5, 4)), 2 * 3 * 4 * 5, None, 1),
-    (MatmulSum(), ((3, 4), (4, 5)), 2 * 3 * 4 * 5, None, 1),
-    (AttentionScores(0.5), ((3, 4), (5, 4)), 2 * 3 * 4 * 5 + 3 * 5, None, 1),
-    (MaskScores(), ((3, 4), (1, 4)), 12, None, 1),
-    (Quotient("float16"), ((3, 4), (3, 1)), 12, None, 1),
-    (ShiftedExp(), ((3, 4), (3, 1), (3, 1)), 5 * 12, None, 1),
-    (RunningMaximum(), ((3, 4),), 3 * (4 + 6), None, 1),
-    (RescaledSum(), ((3, 4), (4, 5), (3, 1), (3, 1)), 3 * (2 * 4 * 5 + 4 + 5 + 1), None, 1),
-    (ScaledAdd(), ((3, 4), (1, 4)), 12, None, 1),
-    (ScaledAdd(alpha=2.0), ((3, 4), (1, 4)), 2 * 12, None, 1),
-    (ScaledAdd(beta=0.0), ((3, 4), (3, 1)), 2 * 12, None, 1),
-    (ScaledAdd(0.5, -1.0), ((3, 4), (3, 4)), 3 * 12, None, 1),
-    (LeadingCols(2), ((3, 4),), 0, None, 0),
-    (PadRows(7), ((3, 4),), 0, 1, 0),
-    (SignalAllRead(), ((3, 4),), 0, 1, 1),
-    (Sum(), ((3, 4),), 12, None, 1),
-    (RetileRow(), ((3, 4),), 0, 0, 0),
-    (RetileCol(), ((3, 4),), 0, 0, 0),
+COST: list[tuple[Any, tuple[tuple[int, int], ...], int, int | None]] = [
+    (Add(), ((3, 4), (1, 4)), 12, None),
+    (Div(), ((1, 4), (3, 1)), 12, None),
+    (Maximum(), ((3, 1), (3, 4)), 12, None),
+    (Mul(), ((3, 4), (3, 4)), 12, None),
+    (Exp(), ((3, 4),), 4 * 12, None),
+    (SiLU(), ((3, 4),), 8 * 12, None),
+    (AsType("bfloat16"), ((3, 4),), 12, None),
+    (AsType("mxfp8_e4m3"), ((3, 32),), 2 * 96, None),
+    (RowSum(), ((3, 4),), 12, None),
+    (RowMaximum(), ((3, 4),), 12, None),
+    (Matmul(), ((3, 4), (4, 5)), 2 * 3 * 4 * 5, None),
+    (Matmul(transposed=True), ((3, 4), (5, 4)), 2 * 3 * 4 * 5, None),
+    (MatmulSum(), ((3, 4), (4, 5)), 2 * 3 * 4 * 5, None),
+    (AttentionScores(0.5), ((3, 4), (5, 4)), 2 * 3 * 4 * 5 + 3 * 5, None),
+    (MaskScores(), ((3, 4), (1, 4)), 12, None),
+    (Quotient("float16"), ((3, 4), (3, 1)), 12, None),
+    (ShiftedExp(), ((3, 4), (3, 1), (3, 1)), 5 * 12, None),
+    (RunningMaximum(), ((3, 4),), 3 * (4 + 6), None),
+    (RescaledSum(), ((3, 4), (4, 5), (3, 1), (3, 1)), 3 * (2 * 4 * 5 + 4 + 5 + 1), None),
+    (ScaledAdd(), ((3, 4), (1, 4)), 12, None),
+    (ScaledAdd(alpha=2.0), ((3, 4), (1, 4)), 2 * 12, None),
+    (ScaledAdd(beta=0.0), ((3, 4), (3, 1)), 2 * 12, None),
+    (ScaledAdd(0.5, -1.0), ((3, 4), (3, 4)), 3 * 12, None),
+    (LeadingCols(2), ((3, 4),), 0, None),
+    (PadRows(7), ((3, 4),), 0, 1),
+    (SignalAllRead(), ((3, 4),), 0, 1),
+    (Sum(), ((3, 4),), 12, None),
+    (RetileRow(), ((3, 4),), 0, 0),
+    (RetileCol(), ((3, 4),), 0, 0),
 ]
-"""Functions, rows and columns of operands, operations, cycles where they are fixed, roundings."""
+"""Functions, rows and columns of operands, operations, cycles where they are fixed."""
 
 HOLDING = {"Matmul", "MatmulSum", "AttentionScores"}
 """Those that hold their second operand, and 16 numbers for each column of the first."""
 
 
-@pytest.mark.parametrize(("function", "operands", "flops", "cycles", "roundings"), COST)
+@pytest.mark.parametrize(("function", "operands", "flops", "cycles"), COST)
 def test_what_functions_state(
     function: Any,
     operands: tuple[tuple[int, int], ...],
     flops: int,
     cycles: int | None,
-    roundings: int,
 ) -> None:
-    """Operations, cycles, roundings and what they hold on chip, and how many operands they take."""
+    """Operations, cycles and what they hold on chip, and how many operands they take."""
     types = tuple(TileType(*each, FLOAT) for each in operands)
     name = type(function).__name__
     held = 16 * types[0].cols + types[-1].size_bytes if name in HOLDING else 0
-    assert (flops, cycles, roundings, held) == (
+    assert (flops, cycles, held) == (
         function.flops(*types),
         function.fixed_cycles,
-        function.roundings,
         function.operand_bytes(*types),
     )
     assert len(types) == function.operands

@@ -151,20 +151,6 @@ def test_operations(
     assert (operations, 2 * operations) == (once.flops(*tiles), twice.flops(*tiles))
 
 
-def test_roundings() -> None:
-    """As many as on the way with the most: what only changes places rounds nothing."""
-    add_up, cut = Pointwise((0, 1), FLOAT, "add"), Cut((0,), FLOAT, 0, 1)
-    moved = along(Taken((0,)), (4,), result=(1,))
-    sums = along(Running("sum"), (4,), result=(4,))
-    known = Pointwise((Number(1), Number(2)), FLOAT, "add")
-    # Operands 0 and 1; steps 2 to 5, of which 4 reads 2 and 3.
-    longest = (add_up, cut, Pointwise((2, 3), FLOAT, "mul"), Pointwise((4, 0), FLOAT, "mul"))
-
-    assert [0, 0, 1, 1, 3] == [
-        Chain(2, steps).roundings for steps in ((cut,), (moved,), (sums,), (known,), longest)
-    ]
-
-
 def test_sizes_that_do_not_fit() -> None:
     """Two sizes of which neither is 1 are told; so is another number of tiles."""
     step = Pointwise((0, 1, 2), FLOAT, "clamp")

@@ -1,0 +1,911 @@
+"""Arrays that carry how far off their numbers may be, for runs that are verified.
+
+Every numpy function that computes with a ``TrackedArray`` also computes the error of its result
+from the errors of its operands (running error analysis). Errors are independent, so their squares
+add. Functions that only move numbers move the errors with them.
+
+Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, chapter 3.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, Final, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from typing_extensions import override
+
+from fabric.graph.values.block_scaled import block_format, blocks_of, numbers_of
+from fabric.graph.values.fit import unit_of
+
+Array: TypeAlias = np.ndarray
+
+REACH: Final = 5.0
+"""Errors that a number may be off by. Sums of many independent errors have tails: 5 standard
+deviations are exceeded by one number in 1.7 million."""
+
+_JUMP: Final = 1.45
+"""Errors that a jump counts as: a number that a step may have put to either side of a tie."""
+
+_GROUPS: Final = 64
+"""Parts of the summed dimension of a product whose squares are added up before they are multiplied.
+Products of at most so many summands have exact variances."""
+
+_FLOAT: Final = np.dtype(np.float32)
+
+_tracking: ContextVar[bool] = ContextVar("tracking", default=False)
+
+
+@contextlib.contextmanager
+def tracking_errors(tracks: bool) -> Iterator[None]:
+    """Have loads make tracked arrays inside."""
+    token = _tracking.set(tracks)
+    try:
+        yield
+    finally:
+        _tracking.reset(token)
+
+
+def tracks_errors() -> bool:
+    """Whether this run tracks errors."""
+    return _tracking.get()
+
+
+def loaded(array: Array, source: Array) -> Array:
+    """Return ``array``, tracked if the run tracks errors and its numbers are floats.
+
+    Args:
+        array: the numbers in their element type.
+        source: the numbers as the program gives them.
+    """
+    if not _tracking.get() or not _is_float(array.dtype):
+        return array
+    result = array.view(TrackedArray)
+    if block_format(array.dtype) is None and unit_of(source.dtype) < unit_of(array.dtype):
+        with np.errstate(all="ignore"):
+            result.rounding = _rounded(source, array)
+    return result
+
+
+def _rounded(source: Array, array: Array) -> Array | np.dtype | None:
+    """Return what the rounding of ``source`` to ``array`` leaves of it."""
+    if not _is_float(source.dtype):
+        return None
+    if array.dtype.itemsize == 1:
+        errors = np.nan_to_num(np.abs(source - _numbers(array)))
+        return errors if errors.any() else None
+    first = slice(None, 4096)  # mostly shows it
+    for part in (first, slice(None)):
+        given, kept = (each.reshape(-1)[part] for each in (source, array))
+        if ((given != _numbers(kept)) & (given == given)).any():  # noqa: PLR0124 - NaNs
+            return array.dtype
+    return None
+
+
+class TrackedArray(np.ndarray):
+    """An array with the errors of its numbers.
+
+    Attributes:
+        error: absolute, before the last rounding; None if the numbers are only copied.
+        rounding: the element type that the numbers were rounded to last, or the absolute errors of
+            that rounding; None if the rounding was exact.
+        kin: the array that numpy made this one of in an unknown way; None otherwise.
+    """
+
+    error: Array | None = None
+    rounding: Array | np.dtype | None = None
+    kin: TrackedArray | None = None
+    _is_open: bool = False
+
+    @override
+    def __array_finalize__(self, obj: object) -> None:
+        if not isinstance(obj, TrackedArray):
+            return
+        if self.shape == obj.shape:
+            self.error, self.rounding, self.kin = obj.error, obj.rounding, obj.kin
+        else:
+            self.kin = obj
+
+    def off(self) -> Array | None:
+        """Return the absolute errors with the last rounding; None if all are 0."""
+        with np.errstate(all="ignore"):
+            return self._off()
+
+    def _off(self) -> Array | None:
+        if self.kin is not None:
+            return _alike(self, [self.kin])
+        rounding = self.rounding
+        if isinstance(rounding, np.dtype):
+            unit, least = _half(rounding)
+            rounding = unit * np.abs(_numbers(self)) + least
+        if self.error is None or rounding is None:
+            return rounding if self.error is None else self.error
+        found: Array = np.hypot(self.error, rounding)
+        return found
+
+    def become(self, result: Array) -> Array:
+        """Return ``result``, which has these numbers converted to another element type."""
+        kind, own = result.dtype, self.dtype
+        if not _is_rounded(own, kind):
+            return _tracked(result, self.error, self.rounding)
+        with np.errstate(all="ignore"):
+            numbers, off = _numbers(self), self.off()
+            if block_format(kind) is not None or not _is_float(kind):
+                # The reference rounds to blocks, too. Only numbers near a tie differ.
+                step = np.trunc if block_format(kind) is None else _in_blocks(kind)
+                error = None if off is None else _jumps(step, [numbers], [off])
+                return result if off is None and step is np.trunc else _tracked(result, error, None)
+            errors = None
+            if kind.itemsize == 1 or (self.error is None and self.kin is None):
+                errors = np.abs(numbers - _numbers(result))
+                if self.error is None and not np.fmax.reduce(errors, axis=None, initial=0):
+                    return _tracked(result, None, self.rounding)
+            return _tracked(result, off, kind if errors is None else _rounding(kind, errors))
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a part with its errors."""
+        if isinstance(key, str):
+            return self.view(np.ndarray)[key]
+        return self._moved(lambda each: each[_plain(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write numbers with their errors."""
+        self.view(np.ndarray)[_plain(key)] = _plain(value)
+        with np.errstate(all="ignore"):
+            self._write(_plain(key), value)
+
+    def _write(self, key: Any, value: Any) -> None:
+        error, rounding = self._open()
+        is_tracked = isinstance(value, TrackedArray)
+        error[key] = _before(value) if is_tracked else 0
+        rounding[key] = _as_array(value) if is_tracked else 0
+
+    def _open(self) -> tuple[Array, Array]:
+        """Return arrays of the errors, which views of this array share from now on."""
+        if not self._is_open:
+            kind = _FLOAT if self.dtype.itemsize < 8 else np.float64
+            self.error = np.array(np.broadcast_to(_before(self), self.shape), kind)
+            self.rounding = np.array(np.broadcast_to(_as_array(self), self.shape), kind)
+            self.kin, self._is_open = None, True
+        assert isinstance(self.error, np.ndarray)
+        assert isinstance(self.rounding, np.ndarray)
+        return self.error, self.rounding
+
+    def _moved(self, move: Callable[[Array], Any]) -> Any:
+        found = move(self.view(np.ndarray))
+        if not isinstance(found, np.ndarray):
+            return found
+        if self.kin is not None:
+            result = found.view(TrackedArray)
+            result.kin = self.kin
+            return result
+        error = None if self.error is None else move(self.error)
+        rounding = self.rounding
+        if isinstance(rounding, np.ndarray):
+            rounding = move(rounding)
+        result = _tracked(found, error, rounding)
+        result._is_open = self._is_open and np.may_share_memory(found, self)
+        return result
+
+    @override
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        result = self.view(np.ndarray).astype(dtype, *args, **kwargs)
+        return self.become(result)
+
+    @override
+    def view(self, *args: Any, **kwargs: Any) -> Any:
+        if not args and not kwargs:
+            return super().view()
+        if args and args[0] in (np.ndarray, TrackedArray):
+            return super().view(*args, **kwargs)
+        return super().view(np.ndarray).view(*args, **kwargs)
+
+    @override
+    def copy(self, *args: Any, **kwargs: Any) -> Any:
+        result = _tracked(self.view(np.ndarray).copy(*args, **kwargs), self.error, self.rounding)
+        result.kin = self.kin
+        result._open()
+        return result
+
+    @override
+    def reshape(self, *args: Any, **kwargs: Any) -> Any:
+        return self._moved(lambda each: each.reshape(*args, **kwargs))
+
+    @override
+    def transpose(self, *args: Any) -> Any:
+        return self._moved(lambda each: each.transpose(*args))
+
+    @property
+    @override
+    def T(self) -> Any:
+        return self.transpose()
+
+    @override
+    def swapaxes(self, *args: Any) -> Any:
+        return self._moved(lambda each: each.swapaxes(*args))
+
+    @override
+    def ravel(self, *args: Any, **kwargs: Any) -> Any:
+        return self._moved(lambda each: each.ravel(*args, **kwargs))
+
+    @override
+    def flatten(self, *args: Any, **kwargs: Any) -> Any:
+        return self._moved(lambda each: each.flatten(*args, **kwargs))
+
+    @override
+    def squeeze(self, *args: Any, **kwargs: Any) -> Any:
+        return self._moved(lambda each: each.squeeze(*args, **kwargs))
+
+    @override
+    def repeat(self, *args: Any, **kwargs: Any) -> Any:
+        return self._moved(lambda each: each.repeat(*args, **kwargs))
+
+    @override
+    def take(self, indices: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._moved(lambda each: each.take(_plain(indices), *args, **kwargs))
+
+    @override
+    def argmax(self, axis: Any = None, **kwargs: Any) -> Any:
+        return np.argmax(self, axis, **kwargs)
+
+    @override
+    def argmin(self, axis: Any = None, **kwargs: Any) -> Any:
+        return np.argmin(self, axis, **kwargs)
+
+    @override
+    def argsort(self, axis: Any = -1, **kwargs: Any) -> Any:
+        return np.argsort(self, axis, **kwargs)
+
+    @override
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None)
+        if out is not None:
+            kwargs["out"] = tuple(map(_plain, out))
+        found = getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
+        if method == "at":
+            target, key, *more = inputs
+            if isinstance(target, TrackedArray):
+                _put(target, _plain(key), more)
+            return None
+        if isinstance(found, tuple):
+            return tuple(_unknown(each, inputs) for each in found)
+        rule = _METHODS.get(method)
+        with np.errstate(all="ignore"):
+            numbers = np.asarray(found)
+            if rule is None:
+                result = _unknown(numbers, inputs)
+            else:
+                if numbers.dtype == object:  # of a function of Python's numbers
+                    numbers = numbers.astype(np.float64)
+                result = _tracked(numbers, *rule(ufunc, inputs, numbers, kwargs))
+        if out is None:
+            return result
+        (given,) = out
+        if isinstance(given, TrackedArray):
+            given.error, given.rounding, given.kin = result.error, result.rounding, result.kin
+        return given
+
+    @override
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            if func in _MOVING:
+                return _move(func, args, kwargs)
+            rule = _FUNCTIONS.get(func)
+            if rule is not None:
+                return rule(*args, **kwargs)
+            return super().__array_function__(func, types, args, kwargs)
+
+
+def carried(result: Array, operands: Sequence[Array | None]) -> Array:
+    """Return ``result`` tracked like ``operands``, of which a function lost the errors."""
+    kin = [each for each in operands if isinstance(each, TrackedArray)]
+    if not kin or isinstance(result, TrackedArray) or not _is_float(result.dtype):
+        return result
+    with np.errstate(all="ignore"):
+        return _tracked(result, _alike(result, kin), result.dtype)
+
+
+def _is_rounded(own: np.dtype, kind: np.dtype) -> bool:
+    """Whether numbers of type ``own`` are rounded to become ``kind``."""
+    if kind == own or block_format(own) is not None or not _is_float(own):
+        return False
+    return not 0 < unit_of(kind) <= unit_of(own)
+
+
+def _is_float(dtype: np.dtype) -> bool:
+    return bool(unit_of(dtype)) or block_format(dtype) is not None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, TrackedArray):
+        return value.view(np.ndarray)
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_plain, value))
+    return value
+
+
+def _numbers(array: Any) -> Array:
+    """Return numbers that numpy computes with: float32 or float64."""
+    plain = np.asarray(_plain(array))
+    if plain.dtype in (_FLOAT, np.float64):
+        return plain
+    if block_format(plain.dtype) is not None:
+        return numbers_of(plain)
+    return plain.astype(_FLOAT if plain.dtype.itemsize < 4 else np.float64)
+
+
+def _operand(value: Any) -> Any:
+    """Return an operand as its function can be called with it again."""
+    plain = _plain(value)
+    is_float = isinstance(plain, np.ndarray) and _is_float(plain.dtype)
+    return _numbers(plain) if is_float else plain
+
+
+_HALVES: Final[dict[np.dtype, tuple[float, float]]] = {}
+
+
+def _half(dtype: np.dtype) -> tuple[float, float]:
+    """Return half of the distance between neighbours: relative, and of the smallest numbers."""
+    if dtype not in _HALVES:
+        finfo: Any = vars(ml_dtypes)["finfo"]
+        _HALVES[dtype] = unit_of(dtype) / 2, float(finfo(dtype).smallest_subnormal) / 2
+    return _HALVES[dtype]
+
+
+def _rounding(dtype: np.dtype, errors: Array) -> Array | np.dtype:
+    """Return what is kept of a rounding; 8 bits round so much that each error is kept."""
+    return errors if dtype.itemsize == 1 else dtype
+
+
+def _tracked(numbers: Any, error: Array | None, rounding: Array | np.dtype | None) -> TrackedArray:
+    plain = np.asarray(numbers)
+    result: TrackedArray = plain.view(TrackedArray)
+    if error is not None:
+        error = np.asarray(error)
+        if not np.isfinite(error).all():  # of numbers that are not finite
+            error = np.nan_to_num(error, nan=0.0, posinf=0.0)
+        if error.shape != plain.shape:
+            error = np.broadcast_to(error, plain.shape)
+    result.error, result.rounding, result.kin = error, rounding, None
+    return result
+
+
+def _unknown(numbers: Any, inputs: Sequence[Any]) -> TrackedArray:
+    plain = np.asarray(numbers)
+    kin = [each for each in inputs if isinstance(each, TrackedArray)]
+    if plain.dtype == object or not _is_float(plain.dtype):
+        result: TrackedArray = plain.view(TrackedArray)
+        result.kin = kin[0]
+        return result
+    return _tracked(plain, _alike(plain, kin), plain.dtype)
+
+
+def _alike(array: Array, kin: Sequence[TrackedArray]) -> Array:
+    """Return errors as large, beside the numbers and those of their row, as those of ``kin``."""
+    share = 0.0
+    for each in kin:
+        off = each.off()
+        if off is not None:
+            share = max(share, float(_ratio(off, _numbers(each), None)))
+    numbers = np.abs(_numbers(array))
+    if not numbers.size:
+        return numbers
+    rows = np.sqrt(np.mean(np.square(numbers), axis=-1, keepdims=True)) if numbers.ndim else numbers
+    found: Array = share * (numbers + rows)
+    return found
+
+
+def _ratio(off: Array, numbers: Array, axis: int | None) -> Array:
+    """Return the root of the mean square of errors beside that of numbers."""
+    most = np.max(np.abs(numbers), axis=axis, keepdims=True, initial=0)
+    most = np.where(np.isfinite(most) & (most > 0), most, 1)
+    errors, shares = (
+        np.sum(np.square(np.broadcast_to(each, numbers.shape) / most), axis=axis, keepdims=True)
+        for each in (off, numbers)
+    )
+    found = np.where(shares > 0, np.sqrt(errors / np.where(shares > 0, shares, 1)), 0)
+    return found if axis is not None else found.reshape(())
+
+
+def _as_array(array: TrackedArray) -> Array:
+    """Return the errors of the last rounding."""
+    if array.kin is not None:
+        return np.zeros((), _FLOAT)
+    if isinstance(array.rounding, np.dtype):
+        unit, least = _half(array.rounding)
+        return unit * np.abs(_numbers(array)) + least
+    return np.zeros((), _FLOAT) if array.rounding is None else array.rounding
+
+
+def _widest(roundings: Sequence[Array | np.dtype | None]) -> np.dtype | None:
+    types = [each for each in roundings if isinstance(each, np.dtype)]
+    return max(types, key=unit_of, default=None)
+
+
+_SELECTING: Final = {np.maximum, np.minimum, np.fmax, np.fmin, np.clip, np.copysign}
+"""Give one of their operands."""
+
+_SIGNS: Final = {np.negative, np.absolute, np.fabs, np.positive}
+
+_COMPARING: Final = {
+    np.greater,
+    np.greater_equal,
+    np.less,
+    np.less_equal,
+    np.equal,
+    np.not_equal,
+}
+
+_TESTS: Final = {np.isnan, np.isinf, np.isfinite, np.signbit}
+
+_LOGIC: Final = {
+    np.bitwise_and,
+    np.bitwise_or,
+    np.bitwise_xor,
+    np.invert,
+    np.logical_and,
+    np.logical_not,
+    np.logical_or,
+    np.logical_xor,
+}
+
+_ROUNDED_ONCE: Final = {np.add, np.subtract, np.multiply, np.divide, np.sqrt, np.square}
+"""Results are the nearest numbers of their type, as IEEE 754 has it."""
+
+_EXACT: Final = {
+    np.ceil,
+    np.floor,
+    np.floor_divide,
+    np.fmod,
+    np.remainder,
+    np.rint,
+    np.sign,
+    np.trunc,
+}
+"""Steps, whose results are exact or a jump away."""
+
+_Errors: TypeAlias = "Sequence[Array | None]"
+_State: TypeAlias = "tuple[Array | None, Array | np.dtype | None]"
+
+
+def _errors_of(inputs: Sequence[Any]) -> list[Array | None]:
+    return [each.off() if isinstance(each, TrackedArray) else None for each in inputs]
+
+
+def _is_copied(array: TrackedArray) -> bool:
+    """Whether numbers are as they were loaded."""
+    return array.error is None and array.kin is None and not isinstance(array.rounding, np.ndarray)
+
+
+def _called(ufunc: Any, inputs: Any, found: Array, _: Any) -> _State:
+    """Return error and rounding of ``found``, the numbers that ``ufunc`` gives."""
+    if ufunc in _TESTS:
+        return None, None
+    rule = _KINDS.get(ufunc)
+    if rule is not None:
+        return rule(ufunc, inputs, found)
+    rounding = found.dtype if unit_of(found.dtype) and ufunc not in _EXACT else None
+    off = _errors_of(inputs)
+    error = None
+    if any(each is not None for each in off):
+        error = _computed(ufunc, inputs, off)
+    if rounding is not None and ufunc not in _ROUNDED_ONCE:
+        # Libraries are off by a unit or two.
+        unit, least = _half(rounding)
+        more = 2 * unit * np.abs(_numbers(found)) + least
+        error = more if error is None else np.hypot(error, more)
+    return error, rounding
+
+
+def _computed(ufunc: Any, inputs: Any, off: _Errors) -> Array:
+    numbers = [_operand(each) for each in inputs]
+    rule = _RULES.get(ufunc)
+    if rule is None:
+        return (_jumps if ufunc in _EXACT else _shifted)(ufunc, numbers, off)
+    if inputs[0] is inputs[1] and ufunc in {np.add, np.multiply}:
+        return np.asarray(2 * _zeroed(off[0]) * (1 if ufunc is np.add else np.abs(numbers[0])))
+    return rule(*numbers, *map(_zeroed, off))
+
+
+def _zeroed(errors: Array | None) -> Any:
+    return 0 if errors is None else errors
+
+
+def _signed(_: Any, inputs: Any, __: Array) -> _State:
+    (x,) = inputs
+    return (x.error, x.rounding) if x.kin is None else (x.off(), None)
+
+
+def _selected(ufunc: Any, inputs: Any, __: Array) -> _State:
+    tracked = [each for each in inputs if isinstance(each, TrackedArray)]
+    if all(map(_is_copied, tracked)):
+        return None, _widest([each.rounding for each in tracked])
+    return _shifted(ufunc, [_operand(each) for each in inputs], _errors_of(inputs)), None
+
+
+def _reasoned(_: Any, inputs: Any, __: Array) -> _State:
+    known = [each for each in _errors_of(inputs) if each is not None]
+    return (np.maximum.reduce(np.broadcast_arrays(*known)) if known else None), None
+
+
+def _compared(_: Any, inputs: Any, __: Array) -> _State:
+    off = _errors_of(inputs)
+    if all(each is None for each in off):
+        return None, None
+    x, y = map(_operand, inputs)
+    reach = REACH * np.hypot(*map(_zeroed, off))
+    return (np.abs(x - y) <= reach).astype(_FLOAT) / _FLOAT.type(_JUMP), None
+
+
+def _multiplied(x: Array, y: Array, ex: Any, ey: Any) -> Array:
+    found: Array = np.hypot(np.abs(y) * ex, np.abs(x) * ey)
+    return found
+
+
+def _quotient(x: Array, y: Array, ex: Any, ey: Any) -> Array:
+    found: Array = np.hypot(ex, np.abs(x / y) * ey) / np.abs(y)
+    return found
+
+
+def _added(x: Array, y: Array, ex: Any, ey: Any) -> Array:  # noqa: ARG001 - as other rules
+    found: Array = np.hypot(ex, ey)
+    return found
+
+
+_RULES: Final[dict[Any, Callable[..., Array]]] = {
+    np.add: _added,
+    np.subtract: _added,
+    np.multiply: _multiplied,
+    np.divide: _quotient,
+}
+"""Functions of operands and errors; other functions are called on shifted operands."""
+
+
+def _jumps(function: Callable[..., Array], numbers: Sequence[Array], off: _Errors) -> Array:
+    """Return the errors of a step: jumps that the errors of its operands reach."""
+    found: Array = _shifted(function, numbers, [_times(REACH, each) for each in off]) / _JUMP
+    return found
+
+
+def one_step(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Return ``function``, a step, whose errors are those of its result and not of its parts."""
+
+    @wraps(function)
+    def called(*arrays: Array) -> Array:
+        found = function(*map(_plain, arrays))
+        off = _errors_of(arrays)
+        if all(each is None for each in off):
+            return found
+        with np.errstate(all="ignore"):
+            return _tracked(found, _jumps(function, [*map(_operand, arrays)], off), None)
+
+    return called
+
+
+def _times(factor: float, errors: Array | None) -> Array | None:
+    return None if errors is None else factor * errors
+
+
+def _shifted(function: Callable[..., Array], numbers: Sequence[Array], off: _Errors) -> Array:
+    """Return how far results change if operands change by their errors."""
+    found = _numbers(function(*numbers))
+    result: Any = 0.0
+    for index, each in enumerate(off):
+        if each is None:
+            continue
+        worst: Any = 0.0
+        for shift in (-each, each):
+            moved = [*numbers]
+            moved[index] = (moved[index] + shift).astype(moved[index].dtype)
+            changed = np.abs(_numbers(function(*moved)) - found)
+            worst = np.fmax(worst, np.where(np.isfinite(changed), changed, 0))
+        result = np.hypot(result, worst)
+    return np.asarray(result)
+
+
+def _in_blocks(dtype: np.dtype) -> Callable[[Array], Array]:
+    def rounded(numbers: Array) -> Array:
+        return numbers_of(blocks_of(np.nan_to_num(numbers), dtype))
+
+    return rounded
+
+
+def _grouped(squares: Array, axis: int, starts: Array) -> Array:
+    return squares if len(starts) == squares.shape[axis] else np.add.reduceat(squares, starts, axis)
+
+
+def _product(_: Any, inputs: Any, found: Array) -> _State:
+    """Return error and rounding of ``a @ b``: the variance of sums of independent errors.
+
+    Errors that all numbers of a row or column share, as parts of themselves, are a part of the
+    result, too.
+    """
+    a, b = inputs
+    x, y = _numbers(a), _numbers(b)
+    count = x.shape[-1]
+    if min(x.ndim, y.ndim) < 2 or not found.size or not count:
+        tracked = [each for each in (a, b) if isinstance(each, TrackedArray)]
+        return _alike(found, tracked), found.dtype
+    size = -(-count // _GROUPS)
+    starts = np.arange(0, count, size)
+    sizes = np.diff(np.append(starts, count)).astype(x.dtype)
+    left, right = _largest(x), _largest(y)
+    unit, least = _half(found.dtype) if unit_of(found.dtype) else (0.0, 0.0)
+    summing = unit * math.sqrt(count) / 4
+    share, wrong = _parts(b, y)
+    shares: Any = share + summing
+    squares = np.square(x / left)
+    weights = (share**2 + summing**2) * squares
+    (off,) = _errors_of([a])
+    if off is not None:
+        weights = weights + np.square(off / left)
+        shares = shares + _ratio(off, x, -1)
+    held = _grouped(np.square(y / right), -2, starts)
+    variance = (_grouped(weights, -1, starts) / sizes) @ held
+    if wrong is not None:
+        errors = _grouped(np.square(wrong / right), -2, starts)
+        variance = variance + (_grouped(squares, -1, starts) / sizes) @ errors
+        shares = shares + _ratio(wrong, y, -2)
+    error = np.hypot(np.sqrt(variance) * (left * right), shares * np.abs(_numbers(found)))
+    return error + least, found.dtype
+
+
+def _largest(numbers: Array) -> Any:
+    most = np.max(np.abs(numbers), initial=0)
+    return most if math.isfinite(most) and most > 0 else numbers.dtype.type(1)
+
+
+def _parts(b: Any, numbers: Array) -> tuple[float, Array | None]:
+    """Return errors of a factor as a share of each number, or each error."""
+    if not isinstance(b, TrackedArray):
+        return 0.0, None
+    if b.error is None and b.kin is None and not isinstance(b.rounding, np.ndarray):
+        return 0.0 if b.rounding is None else _half(b.rounding)[0], None
+    off = b.off()
+    return 0.0, None if off is None else np.broadcast_to(off, numbers.shape)
+
+
+def _reduced(ufunc: Any, inputs: Any, found: Array, kwargs: Any) -> _State:
+    (x,) = inputs
+    along = {"axis": kwargs.get("axis", 0), "keepdims": kwargs.get("keepdims", False)}
+    numbers = _numbers(x)
+    if ufunc in _SELECTING and (_is_copied(x) or not numbers.size):
+        return None, x.rounding
+    off = x.off()
+    whole = np.broadcast_to(_zeroed(off), numbers.shape)
+    rounding = found.dtype if unit_of(found.dtype) else None
+    if ufunc in _SELECTING:
+        ends = [ufunc.reduce(numbers + each, **along) for each in (-whole, whole)]
+        return np.max([np.abs(each - _numbers(found)) for each in ends], axis=0), None
+    if ufunc is np.add:
+        sums, errors = (np.sum(each, **along) for each in (np.abs(numbers), whole))
+        most = _largest(whole)
+        squares = np.sum(np.square(whole / most), **along)
+        count = numbers.size / max(1, found.size)
+        return _sum(found, sums, errors, most * np.sqrt(squares), count), rounding
+    if ufunc is np.multiply:
+        squares = np.sum(np.square(_shares(whole, numbers)), **along)
+        return np.abs(_numbers(found)) * np.sqrt(squares), rounding
+    return (None if off is None else np.max(whole, initial=0, **along)), rounding
+
+
+def _accumulated(ufunc: Any, inputs: Any, found: Array, kwargs: Any) -> _State:
+    (x,) = inputs
+    axis = kwargs.get("axis", 0)
+    if ufunc in _SELECTING and _is_copied(x):
+        return None, x.rounding
+    numbers = _numbers(x)
+    rounding = found.dtype if unit_of(found.dtype) else None
+    whole = np.broadcast_to(_zeroed(x.off()), numbers.shape)
+    if ufunc is np.add:
+        sums, errors = (np.cumsum(each, axis=axis) for each in (np.abs(numbers), whole))
+        squares = np.cumsum(np.square(whole, dtype=np.float64), axis=axis)
+        return _sum(found, sums, errors, np.sqrt(squares), numbers.shape[axis]), rounding
+    if ufunc is np.multiply:
+        squares = np.cumsum(np.square(_shares(whole, numbers)), axis=axis)
+        return np.abs(_numbers(found)) * np.sqrt(squares), rounding
+    return np.maximum.accumulate(whole, axis=axis), None
+
+
+def _shares(errors: Array, numbers: Array) -> Array:
+    found: Array = errors / np.where(numbers == 0, 1, np.abs(numbers))
+    return found
+
+
+def _sum(found: Array, sums: Array, errors: Array, independent: Array, count: float) -> Array:
+    """Return the errors of sums of ``count`` numbers.
+
+    ``sums`` are those of the magnitudes, ``errors`` those of their errors, and ``independent`` the
+    roots of the sums of the squares of their errors.
+    """
+    unit, least = _half(found.dtype) if unit_of(found.dtype) else (0.0, 0.0)
+    # Errors that all summands share, as parts of themselves, are a part of the sum.
+    shared = np.abs(_numbers(found)) * errors / np.where(sums > 0, sums, 1)
+    summing = unit * (1 + math.sqrt(count) / 8) * sums + least
+    result: Array = np.hypot(independent, shared) + summing
+    return result
+
+
+_KINDS: Final[dict[Any, Callable[[Any, Any, Array], _State]]] = {
+    np.matmul: _product,
+    **dict.fromkeys(_COMPARING, _compared),
+    **dict.fromkeys(_LOGIC, _reasoned),
+    **dict.fromkeys(_SELECTING, _selected),
+    **dict.fromkeys(_SIGNS, _signed),
+}
+"""What becomes of errors in functions that round nothing, and in products."""
+
+_METHODS: Final[dict[str, Callable[[Any, Any, Array, Any], _State]]] = {
+    "__call__": _called,
+    "reduce": _reduced,
+    "accumulate": _accumulated,
+}
+
+
+def _put(target: TrackedArray, key: Any, more: Sequence[Any]) -> None:
+    """Add the errors of numbers that ``ufunc.at`` joined with those of ``target``."""
+    error = target.off()
+    whole = np.array(np.broadcast_to(0.0 if error is None else error, target.shape), _FLOAT)
+    for each in _errors_of(more):
+        if each is not None:
+            np.add.at(whole, key, each)
+    target.error, target.rounding, target.kin = whole, target.dtype, None
+
+
+def _move(func: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function that only moves numbers on numbers and on errors."""
+    tracked: list[TrackedArray] = []
+
+    def each(value: Any, of: Callable[[TrackedArray], Any] | None) -> Any:
+        if isinstance(value, TrackedArray):
+            tracked.append(value)
+            return value.view(np.ndarray) if of is None else np.broadcast_to(of(value), value.shape)
+        if isinstance(value, (tuple, list)):
+            return type(value)([each(item, of) for item in value])
+        if of is not None and isinstance(value, (np.ndarray, np.generic, float)):
+            array = np.asarray(value)
+            return np.zeros(array.shape, _FLOAT) if _is_float(array.dtype) else value
+        return value
+
+    def called(of: Callable[[TrackedArray], Any] | None) -> Any:
+        return func(*(each(arg, of) for arg in args), **{k: each(v, of) for k, v in kwargs.items()})
+
+    found = called(None)
+    sources = tracked[:]
+    error: Any = None
+    rounding: Any = _widest([source.rounding for source in sources])
+    if any(source.error is not None or source.kin is not None for source in sources):
+        error = called(_before)
+    if any(isinstance(source.rounding, np.ndarray) for source in sources):
+        rounding = called(_as_array)
+    if isinstance(found, (list, tuple)):
+        count = len(found)
+        return type(found)(
+            _tracked(
+                found[at],
+                None if error is None else error[at],
+                rounding[at] if isinstance(rounding, (list, tuple)) else rounding,
+            )
+            for at in range(count)
+        )
+    return _tracked(found, error, rounding)
+
+
+def _before(source: TrackedArray) -> Any:
+    found = source.off() if source.kin is not None else source.error
+    return 0.0 if found is None else found
+
+
+def _where(condition: Any, *choices: Any) -> Any:
+    if not choices:
+        return np.where(_plain(condition))
+    x, y = choices
+    found = _move(np.where, (_plain(condition), *choices), {})
+    flips = condition.error if isinstance(condition, TrackedArray) else None
+    if flips is None or not flips.any():
+        return found
+    either = np.abs(_numbers(x) - _numbers(y)) / _JUMP
+    for each in _errors_of(choices):
+        either = either if each is None else either + each
+    off = found.off()
+    error = np.where(flips > 0, either, 0.0 if off is None else off)
+    return _tracked(_plain(found), error, None)
+
+
+def _extreme(func: Any, sign: int) -> Callable[..., Any]:
+    def place(x: Any, axis: int | None = None, **kwargs: Any) -> Any:
+        found = func(_plain(x), axis=axis, **kwargs)
+        off = x.off() if isinstance(x, TrackedArray) else None
+        if off is None or axis is None:
+            return found
+        numbers, off = sign * _numbers(x), np.broadcast_to(off, x.shape)
+        kept = np.expand_dims(func(_plain(x), axis=axis), axis)
+        best, doubt = (np.take_along_axis(each, kept, axis) for each in (numbers, off))
+        reached = numbers + REACH * off >= best - REACH * doubt
+        sizes = [1] * numbers.ndim
+        sizes[axis] = -1
+        places = np.arange(numbers.shape[axis]).reshape(sizes)
+        away = np.max(np.where(reached, np.abs(places - kept), 0), axis=axis)
+        if not away.any():
+            return found
+        return _tracked(found, away.reshape(np.shape(found)) / _JUMP, None)
+
+    return place
+
+
+def _sorted_places(x: Any, axis: int = -1, **kwargs: Any) -> Any:
+    found = np.argsort(_plain(x), axis=axis, **kwargs)
+    off = x.off() if isinstance(x, TrackedArray) else None
+    if off is None:
+        return found
+    numbers, off = (
+        np.moveaxis(np.take_along_axis(each, found, axis), axis, -1)
+        for each in (_numbers(x), np.broadcast_to(off, x.shape))
+    )
+    tied = np.diff(numbers) <= REACH * (off[..., 1:] + off[..., :-1])
+    if not tied.any():
+        return found
+    error = np.zeros(numbers.shape, _FLOAT)
+    error[..., 1:] += tied
+    error[..., :-1] += tied
+    error = np.where(error > 0, numbers.shape[-1] / _JUMP, 0)
+    return _tracked(found, np.moveaxis(error, -1, axis), None)
+
+
+def _taken_along(x: Any, places: Any, axis: int = -1) -> Any:
+    found = _move(np.take_along_axis, (x, _plain(places)), {"axis": axis})
+    doubt = places.error if isinstance(places, TrackedArray) else None
+    if doubt is None or not doubt.any():
+        return found
+    numbers = _numbers(x)
+    spread = numbers.max(axis=axis, keepdims=True) - numbers.min(axis=axis, keepdims=True)
+    off = found.off()
+    error = np.where(doubt > 0, spread / _JUMP, 0) + (0.0 if off is None else off)
+    return _tracked(_plain(found), error, None)
+
+
+_FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
+    np.where: _where,
+    np.argmax: _extreme(np.argmax, 1),
+    np.argmin: _extreme(np.argmin, -1),
+    np.argsort: _sorted_places,
+    np.take_along_axis: _taken_along,
+    np.zeros_like: lambda x, *args, **kwargs: np.zeros_like(_plain(x), *args, **kwargs),
+    np.ones_like: lambda x, *args, **kwargs: np.ones_like(_plain(x), *args, **kwargs),
+    np.full_like: lambda x, *args, **kwargs: np.full_like(_plain(x), *args, **kwargs),
+    np.empty_like: lambda x, *args, **kwargs: np.empty_like(_plain(x), *args, **kwargs),
+}
+
+_MOVING: Final = {
+    np.array_split,
+    np.broadcast_to,
+    np.column_stack,
+    np.concatenate,
+    np.diagonal,
+    np.expand_dims,
+    np.flip,
+    np.hstack,
+    np.lib.stride_tricks.sliding_window_view,
+    np.moveaxis,
+    np.pad,
+    np.ravel,
+    np.repeat,
+    np.reshape,
+    np.roll,
+    np.split,
+    np.squeeze,
+    np.stack,
+    np.swapaxes,
+    np.take,
+    np.tile,
+    np.transpose,
+    np.tril,
+    np.triu,
+    np.vstack,
+}
+"""Functions that give numbers of their operands in other places."""
