@@ -406,7 +406,7 @@ _POWERS: Final[dict[float, Callable[[Array], Array]]] = {
 
 def _power(x: Array, exponent: Array) -> Array:
     special = None if np.ndim(exponent) or is_whole(x) else _POWERS.get(exponent.item())
-    return np.asarray(np.power(x, exponent) if special is None else special(x))
+    return np.asanyarray(np.power(x, exponent) if special is None else special(x))
 
 
 @one_step

@@ -287,8 +287,6 @@ class RankedPlace(OnAxes):
         finds_nan: a NaN is found whatever the rank, as by a median.
     """
 
-    moves: ClassVar[bool] = True
-
     rank: int
     finds_nan: bool = False
 
