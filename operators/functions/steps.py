@@ -14,7 +14,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, dtype_named
-from fabric.extend import kept_as, limits, same
+from fabric.extend import carried, kept_as, limits, same
 from operators.functions.arithmetic import Array, is_whole, largest, narrow, roomy, wide
 from operators.functions.base import Function, Shaped
 from operators.functions.elementwise import NUMBERS
@@ -166,7 +166,8 @@ class Step:
             for each in self.reads
         ]
         with np.errstate(all="ignore"):
-            return wide(narrow(self.compute(*values), self.dtype, self.called))
+            found = carried(self.compute(*values), values)
+            return wide(narrow(found, self.dtype, self.called))
 
     @property
     def called(self) -> str:
