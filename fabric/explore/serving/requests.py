@@ -67,14 +67,14 @@ class Requests(Described):
         if not self.arrival_seconds.size:
             raise ConfigurationError("there are no requests: expected at least one")
         count = self.arrival_seconds.size
-        for name, kinds, dtype, number in (
+        for name, kinds, dtype, item in (
             ("arrival_seconds", "iuf", np.float64, "number"),
             ("prompt_tokens", "iu", np.int64, "integer"),
             ("output_tokens", "iu", np.int64, "integer"),
         ):
             array = getattr(self, name)
             if array.shape != (count,) or array.dtype.kind not in kinds:
-                expected = counted(count, number)
+                expected = counted(count, item)
                 refuse(
                     f"Requests: {name} is {found_text(array)}: expected {expected}", self.refusal
                 )
