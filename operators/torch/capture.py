@@ -188,6 +188,9 @@ def _traced(
         ProgramError: PyTorch cannot trace it.
     """
     given = _where_the_weights_are(module, (args, dict(kwargs)))
+    if dynamic_shapes is None:
+        # A failed export leaves marks of symbolic lengths at the tensors of its arguments.
+        given = torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, given)
     # What is no Exception goes through the door of all users' code.
     with (
         users_code(f"tracing {type(module).__name__}"),
