@@ -115,13 +115,26 @@ def verify(
             shape=output.shape,
             wanted_shape=array.shape,
         )
-        pair = _Pair([output], [array])
-        outputs.append(_judged(compared, pair, None, expectation.tolerance, exact))
+        judged = _judged(compared, _Pair([output], [array]), None, expectation.tolerance, exact)
+        finer = None if judged.agrees else program.ask(f"expect({name}=...)", expectation.finer)
+        if finer is not None:
+            array = _closer(_plain_numbers(output), array, np.asarray(finer))
+            judged = _judged(compared, _Pair([output], [array]), None, expectation.tolerance, exact)
+        outputs.append(judged)
     return Verification(
         streams=tuple(streams),
         outputs=tuple(outputs),
         unexpected=tuple(name for name in stored if name not in program.expected),
     )
+
+
+def _closer(found: Array, wanted: Array, finer: Array) -> Array:
+    """Return of two references, the second in more digits, the numbers closer to those found."""
+    if finer.shape != wanted.shape or found.shape != wanted.shape:
+        return wanted
+    with np.errstate(all="ignore"):
+        first, second = (_errors(found, each, equal_nan=True)[0] for each in (wanted, finer))
+        return np.where(second < first, finer, wanted)
 
 
 def noise_of(exact: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, float | None]:

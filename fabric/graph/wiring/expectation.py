@@ -44,11 +44,13 @@ class Expectation(NamedTuple):
         compute: returns the array, or the tiles.
         tolerance: of its elements.
         place: where the program says so.
+        finer: returns the same array, computed in more digits; None if it cannot be.
     """
 
     compute: Callable[[], object]
     tolerance: Tolerance
     place: Place
+    finer: Callable[[], object] = lambda: None
 
     def without_output(self, program: str, name: str, stored: Iterable[str]) -> ProgramError:
         """Return the error that ``program`` expects an output that is none of those ``stored``."""

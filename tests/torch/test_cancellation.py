@@ -1,0 +1,68 @@
+"""Results of imported modules that are small beside the numbers that they are computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+
+from fabric import simulate
+from operators.torch import from_torch
+
+
+class Of(torch.nn.Module):  # type: ignore[name-defined,misc]
+    """A module of a function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *arguments: Any) -> Any:
+        """Call the function."""
+        return self.function(*arguments)
+
+
+def random(*shape: int) -> Any:
+    """Return normal numbers."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+_SURE = torch.cat([torch.full((8, 1), 14.0), random(8, 9)], 1)
+
+_ENCODER = torch.nn.TransformerEncoder(
+    torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 1
+)
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "centred rows": (lambda x: x - x.mean(1, keepdim=True), (random(16, 128) + 100,)),
+    "centred columns": (lambda x: x - x.mean(0), (random(16, 128) + 100,)),
+    "layer norm": (lambda x: functional.layer_norm(x, (128,)), (random(16, 128) + 100,)),
+    "sure logarithm": (lambda x: functional.log_softmax(x, 1), (_SURE,)),
+    "near vectors": (
+        lambda x: 1 - functional.cosine_similarity(x, x + 1e-3 * x.flip(1)),
+        (random(8, 64),),
+    ),
+    "orthogonal rows": (lambda x: x @ x.T - torch.eye(16), (torch.linalg.qr(random(16, 16))[0],)),
+    "masked encoder": (
+        lambda x, mask: _ENCODER(x, src_key_padding_mask=mask),
+        (random(2, 4, 8), torch.tensor([[False] * 4, [False, False, True, True]])),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cancellation_is_verified(name: str) -> None:
+    """The error of what cancels is that of the large numbers."""
+    function, arguments = CASES[name]
+    module = Of(function).eval()
+    _ENCODER.eval()
+    program = from_torch(module, arguments)
+    report = simulate(program, mode="functional")
+    assert report.verified, report.verification
+    wrong: Any = report.outputs["output"] + 0.01
+    expectation = program.expected["output"]
+    program.expected["output"] = expectation._replace(compute=lambda: wrong, finer=lambda: None)
+    assert simulate(program, mode="functional").verified is False
