@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pydoc
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import operators
 
 
 @pytest.mark.parametrize("facade", [fabric, fabric.extend, fabric.serving, operators])
-def test_names_are_explained_by_their_own_text(facade: object) -> None:
+def test_names_are_explained_by_their_own_text(facade: ModuleType) -> None:
     for name in facade.__all__:
         value = getattr(facade, name)
         if isinstance(value, int | np.dtype):
