@@ -190,7 +190,8 @@ def narrow(data: Array, dtype: np.dtype, by: str = "a function", of: Terms | Non
         return converted(data, dtype)
     if ends is None:
         # PyTorch saturates: the type has no infinity.
-        return (np.clip(data, -448, 448) if dtype == _E4M3 else data).astype(dtype)
+        with np.errstate(all="ignore"):
+            return (np.clip(data, -448, 448) if dtype == _E4M3 else data).astype(dtype)
     if data.dtype == object:
         whole = [ends[0] <= each <= ends[1] and each % 1 == 0 for each in data.flat]
         held = np.reshape(np.array(whole, bool), data.shape)

@@ -402,13 +402,16 @@ def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
         right = wide(right)
     right = right.astype(left.dtype, copy=False) if exact else wide(right)
     left, right = roomy(largest(left) * largest(right) * len(right), left, right)
-    result: Array = left @ right
+    with np.errstate(all="ignore"):  # infinities and NaN are results like others
+        result: Array = left @ right
     if left.dtype == np.float64 and limits(a.dtype) is not None:
         result = result.astype(np.int64)
-    if len(left) < a.rows and not (is_whole(result) or np.isfinite(result).all()):
+    seen = result if len(left) else right
+    if len(left) < a.rows and not (is_whole(result) or np.isfinite(seen).all()):
         # An infinity or a NaN of b is seen in every row, and makes a NaN of a row of zeros.
         assert a.data is not None
-        result = wide(a.data) @ right
+        with np.errstate(all="ignore"):
+            result = wide(a.data) @ right
     return result
 
 
