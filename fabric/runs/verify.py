@@ -231,12 +231,9 @@ def _rows(found: Array, wanted: Array) -> _Rows:
     cols = found.shape[-1] if found.ndim else 1
     numbers = _plain_numbers(found).reshape(-1, cols)
     wanted = wanted.reshape(-1, cols)
-    errors = np.zeros(())
+    errors: Array | None = None
     if isinstance(found, TrackedArray):
-        if found.kin is not None:
-            errors = found.off()
-        elif found.error is not None:
-            errors = found.error
+        errors = found.error if found.kin is None else found.off()
     elif unit_of(found.dtype):
         # An operator of a user has dropped the errors: a rounding on the scale of the row.
         sizes = np.abs(_finite(wanted))
@@ -349,7 +346,7 @@ def _rounded(numbers: Array, dtype: np.dtype, exact: bool) -> Array:
     if exact:
         return numbers
     if block_format(dtype) is not None:
-        largest = np.finfo(np.float32).max
+        largest = float(np.finfo(np.float32).max)
         return numbers_of(
             blocks_of(np.nan_to_num(numbers, posinf=largest, neginf=-largest), dtype)
         ).astype(np.float64)

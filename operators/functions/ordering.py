@@ -16,6 +16,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Dim
+from fabric.extend import TrackedArray
 from operators.functions.arithmetic import Array, is_nan, is_whole, largest, roomy
 from operators.functions.steps import Shape, Step
 
@@ -143,6 +144,15 @@ class Tap:
     weights: tuple[float, ...]
 
 
+def _weights(tap: Tap, numbers: Array) -> Array:
+    """Return the weights; others compute them from places, in float32, with two roundings."""
+    weights = np.asarray(tap.weights, numbers.dtype)
+    if isinstance(numbers, TrackedArray):
+        weights = weights.view(TrackedArray)
+        weights.error = np.full(weights.shape, 2 * np.finfo(numbers.dtype).eps, numbers.dtype)
+    return weights
+
+
 @dataclass(frozen=True)
 class Weighed(OnAxes):
     """Weighed sums along one dimension after the other: averages, and what lies between numbers.
@@ -173,10 +183,7 @@ class Weighed(OnAxes):
         (x,) = arrays
         for axis, taps in enumerate(self.taps):
             moved = np.moveaxis(x, axis - len(self.taps), -1)
-            sums = [
-                (moved[..., list(tap.places)] * np.asarray(tap.weights, x.dtype)).sum(axis=-1)
-                for tap in taps
-            ]
+            sums = [(moved[..., list(tap.places)] * _weights(tap, x)).sum(axis=-1) for tap in taps]
             x = np.moveaxis(np.stack(sums, axis=-1), -1, axis - len(self.taps))
         return x + 0 if self.from_zero else x
 

@@ -13,7 +13,7 @@ from fabric import simulate
 from operators.torch import from_torch
 
 
-class Of(torch.nn.Module):  # type: ignore[name-defined,misc]
+class Of(torch.nn.Module):
     """A module of a function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -62,7 +62,8 @@ def test_cancellation_is_verified(name: str) -> None:
     program = from_torch(module, arguments)
     report = simulate(program, mode="functional")
     assert report.verified, report.verification
-    wrong: Any = report.outputs["output"] + 0.01
+    output: Any = report.outputs["output"]
+    wrong = output + 0.01
     expectation = program.expected["output"]
     program.expected["output"] = expectation._replace(compute=lambda: wrong, finer=lambda: None)
     assert simulate(program, mode="functional").verified is False

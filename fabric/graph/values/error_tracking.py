@@ -250,15 +250,15 @@ class TrackedArray(np.ndarray):
         return self._moved(lambda each: each.take(_plain(indices), *args, **kwargs))
 
     @override
-    def argmax(self, axis: Any = None, **kwargs: Any) -> Any:
+    def argmax(self, axis: Any = None, **kwargs: Any) -> Any:  # type: ignore[override]  # as numpy's functions
         return np.argmax(self, axis, **kwargs)
 
     @override
-    def argmin(self, axis: Any = None, **kwargs: Any) -> Any:
+    def argmin(self, axis: Any = None, **kwargs: Any) -> Any:  # type: ignore[override]  # as numpy's functions
         return np.argmin(self, axis, **kwargs)
 
     @override
-    def argsort(self, axis: Any = -1, **kwargs: Any) -> Any:
+    def argsort(self, axis: Any = -1, **kwargs: Any) -> Any:  # type: ignore[override]  # as numpy's functions
         return np.argsort(self, axis, **kwargs)
 
     @override
@@ -392,10 +392,12 @@ def _alike(array: Array, kin: Sequence[TrackedArray]) -> Array:
         off = each.off()
         if off is not None:
             share = max(share, float(_ratio(off, _numbers(each), None)))
-    numbers = np.abs(_numbers(array))
+    numbers: Array = np.abs(_numbers(array))
     if not numbers.size:
         return numbers
-    rows = np.sqrt(np.mean(np.square(numbers), axis=-1, keepdims=True)) if numbers.ndim else numbers
+    rows: Array = numbers
+    if numbers.ndim:
+        rows = np.sqrt(np.mean(np.square(numbers), axis=-1, keepdims=True))
     found: Array = share * (numbers + rows)
     return found
 
@@ -408,7 +410,7 @@ def _ratio(off: Array, numbers: Array, axis: int | None) -> Array:
         np.sum(np.square(np.broadcast_to(each, numbers.shape) / most), axis=axis, keepdims=True)
         for each in (off, numbers)
     )
-    found = np.where(shares > 0, np.sqrt(errors / np.where(shares > 0, shares, 1)), 0)
+    found: Array = np.where(shares > 0, np.sqrt(errors / np.where(shares > 0, shares, 1)), 0)
     return found if axis is not None else found.reshape(())
 
 
@@ -418,7 +420,8 @@ def _as_array(array: TrackedArray) -> Array:
         return np.zeros((), _FLOAT)
     if isinstance(array.rounding, np.dtype):
         unit, least = _half(array.rounding)
-        return unit * np.abs(_numbers(array)) + least
+        found: Array = unit * np.abs(_numbers(array)) + least
+        return found
     return np.zeros((), _FLOAT) if array.rounding is None else array.rounding
 
 
