@@ -439,6 +439,6 @@ class RescaledSum(Reduction):
 
 
 def _difference(scores: Array, largest: Array) -> Array:
-    """Return ``scores - largest``, 0 where they are equal: also where both are infinite."""
+    """Return ``scores - largest``; 0 for rows without a score, whose ``largest`` is -inf."""
     with np.errstate(invalid="ignore"):
-        return np.where(scores == largest, 0, scores - largest)
+        return np.where(np.isneginf(largest), 0, scores - largest)

@@ -219,7 +219,8 @@ def test_commands(
     Path("doors.py").write_text(source, encoding="utf-8")
     line = 1 + source.split("\n").index(next(x for x in source.split("\n") if "# here" in x))
 
-    status = main([command, "doors.py", *_OPTIONS[command]])
+    parameters = ["-p", "number=1"] if door == "annotation" else []
+    status = main([command, "doors.py", *_OPTIONS[command], *parameters])
 
     printed, told = capsys.readouterr()
     if raised == "KeyboardInterrupt" and door in ("hash", "attribute") and status == 130:
@@ -487,6 +488,7 @@ _CALLED: Final = {
     "assert_completes.observers": "tests/fabric/test_options.py",
     "assert_completes.progress": "tests/fabric/test_options.py",
     "checked.function": "what it is put on",
+    "one_step.function": "what it is put on",
     "export_form.return": "test_given",
     "narrow.of": "the fabric's own",
     "open_run.log": "tests/fabric/test_events.py",
@@ -585,6 +587,7 @@ _NOT_DOORS: Final = {
     ("fabric/explore/study/conducting.py", "look"),
     ("fabric/explore/study/conducting.py", "_tell"),
     ("operators/torch/capture.py", "_traced"),
+    ("operators/torch/capture.py", "_traced_for_numbers"),
     ("operators/torch/capture.py", "_rolled"),
 }
 """Who catches Exception around something else than a user's code."""
