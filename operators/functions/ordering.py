@@ -147,10 +147,11 @@ class Tap:
 def _weights(tap: Tap, numbers: Array) -> Array:
     """Return the weights; others compute them from places, in float32, with two roundings."""
     weights = np.asarray(tap.weights, numbers.dtype)
-    if isinstance(numbers, TrackedArray):
-        weights = weights.view(TrackedArray)
-        weights.error = np.full(weights.shape, 2 * np.finfo(numbers.dtype).eps, numbers.dtype)
-    return weights
+    if not isinstance(numbers, TrackedArray):
+        return weights
+    tracked: TrackedArray = weights.view(TrackedArray)
+    tracked.error = np.full(weights.shape, 2 * np.finfo(numbers.dtype).eps, numbers.dtype)
+    return tracked
 
 
 @dataclass(frozen=True)
