@@ -637,7 +637,8 @@ def _product(_: Any, inputs: Any, found: Array) -> _State:
     size = -(-count // _GROUPS)
     starts = np.arange(0, count, size)
     sizes = np.diff(np.append(starts, count)).astype(x.dtype)
-    left, right = _largest(x), _largest(y)
+    left = _largest(x)
+    held, right = _factor_squares(y, size, starts)
     unit, least = _half(found.dtype) if unit_of(found.dtype) else (0.0, 0.0)
     summing = unit * math.sqrt(count) / 4
     share, wrong = _parts(b, y)
@@ -648,7 +649,6 @@ def _product(_: Any, inputs: Any, found: Array) -> _State:
     if off is not None:
         weights = weights + np.square(off / left)
         shares = shares + _ratio(off, x, -1)
-    held = _grouped(np.square(y / right), -2, starts)
     variance = (_grouped(weights, -1, starts) / sizes) @ held
     if wrong is not None:
         errors = _grouped(np.square(wrong / right), -2, starts)
@@ -656,6 +656,18 @@ def _product(_: Any, inputs: Any, found: Array) -> _State:
         shares = shares + _ratio(wrong, y, -2)
     error = np.hypot(np.sqrt(variance) * (left * right), shares * np.abs(_numbers(found)))
     return error + least, found.dtype
+
+
+def _factor_squares(y: Array, size: int, starts: Array) -> tuple[Array, Any]:
+    """Return sums of squares of groups of rows, and what the numbers are divided by before."""
+    if y.flags.c_contiguous and y.shape[-2] % size == 0:
+        groups = y.reshape(*y.shape[:-2], -1, size, y.shape[-1])
+        held = np.einsum("...kn,...kn->...n", groups, groups)
+        most = held.max(initial=0)
+        if math.isfinite(most) and most > np.finfo(y.dtype).tiny / np.finfo(y.dtype).eps:
+            return held, y.dtype.type(1)
+    right = _largest(y)
+    return _grouped(np.square(y / right), -2, starts), right
 
 
 def _largest(numbers: Array) -> Any:
