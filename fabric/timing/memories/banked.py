@@ -175,19 +175,29 @@ class BankedMemory:
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Go on to the first completion of what was asked for, or up to ``horizon_cycle``."""
-        done, self._fetched = self._fetched, []
+        done: list[Client] = []
+        # A tile that was fetched ahead is answered in its turn, after what is complete before.
+        answers = [(self._answer_cycle(client), client) for client in self._fetched]
+        first_cycle = min((cycle for cycle, _ in answers), default=horizon_cycle)
+        horizon_cycle = min(horizon_cycle, first_cycle)
         while not done and self._state[c.CYCLE] < horizon_cycle:
             ports = self._completed(horizon_cycle)
             clients = dict.fromkeys(self._of_port[port] for port in ports)
             done = [client for client in clients if self._is_complete(client)]
+        done += [client for cycle, client in answers if cycle <= horizon_cycle and not done]
+        self._fetched = [client for client in self._fetched if client not in done]
         done.sort(key=lambda client: client.ports.start)
         self._bursts -= len(done)
         for client in done:
-            asked, client.asked = client.asked, None
-            assert asked is not None
-            ready = max(self._ports.item(port, c.READY) for port in asked.ports)
-            client.unit.answered(max(ready, client.unit.now) + 1)
+            client.unit.answered(self._answer_cycle(client))
+            client.asked = None
         return [client.unit for client in done]
+
+    def _answer_cycle(self, client: Client) -> int:
+        """Return when the unit sees its tile, all of whose requests are served."""
+        assert client.asked is not None
+        ready = (self._ports.item(port, c.READY) for port in client.asked.ports)
+        return max(client.unit.now, *ready) + 1
 
     def _completed(self, horizon_cycle: int) -> list[int]:
         """Go on to the first completion, or up to ``horizon_cycle``; return the ports."""
