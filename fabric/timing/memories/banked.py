@@ -184,7 +184,9 @@ class BankedMemory:
             ports = self._completed(horizon_cycle)
             clients = dict.fromkeys(self._of_port[port] for port in ports)
             done = [client for client in clients if self._is_complete(client)]
-        done += [client for cycle, client in answers if cycle <= horizon_cycle and not done]
+        done += [
+            client for cycle, client in answers if cycle <= horizon_cycle and client not in done
+        ]
         self._fetched = [client for client in self._fetched if client not in done]
         done.sort(key=lambda client: client.ports.start)
         self._bursts -= len(done)
