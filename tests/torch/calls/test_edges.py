@@ -114,7 +114,7 @@ def _found(target: str, args: Any, kwargs: Any) -> list[tuple[np.ndarray, np.nda
     kernels = single.importing.model.kernels
     if all(isinstance(each, RowLocal) for each in kernels):
         return [(evaluated(single.importing.model, view), wanted) for view, wanted in pairs]
-    outputs = simulate(single.stored(views, expected[: len(views)]), mode="functional").outputs
+    outputs = simulate(single.stored(views, expected), mode="functional").outputs
     return [
         (np.asarray(found), wanted)
         for found, (_, wanted) in zip(outputs.values(), pairs, strict=True)
