@@ -42,6 +42,7 @@ _NEVER_1: Final = {
     "addresses.py: self.stride": "less than 0",
     "row_functions.py: self.stride": "less than 0",
     "realise.py: len(demands)": "more than some FLOPs",
+    "from_torch.py: func": "a function of PyTorch",
     "fusion.py: alone": "more than a budget",
     "experts.py: routing.hits": "more than 2",
     "zip.py: value.count": "more than 256",

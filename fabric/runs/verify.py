@@ -353,6 +353,65 @@ def _rounded(numbers: Array, dtype: np.dtype, exact: bool) -> Array:
     return numbers.astype(dtype).astype(np.float64)
 
 
+class _JudgedRows(NamedTuple):
+    """The errors of some rows.
+
+    Attributes:
+        error: of each number.
+        allowed: the bounds of each number.
+        places: of the wrong numbers.
+        relative: the largest error beside a finite expected number; -1 without any.
+        share: the largest part of its bound that an error uses.
+        sizes: numbers in each group of rows; a group has at least 16 numbers if the rows do.
+        means: of each group, the mean square of the errors beside that of the carried errors.
+    """
+
+    error: Array
+    allowed: _Allowed
+    places: Array
+    relative: float
+    share: float
+    sizes: Array
+    means: Array
+
+
+def _judged_rows(
+    rows: _Rows, compared: OutputVerification, equal_nan: bool, exact: bool
+) -> _JudgedRows:
+    error, wanted, right = _errors(rows.found, rows.wanted, equal_nan)
+    with np.errstate(all="ignore"):
+        allowed = _allowed(rows, compared, wanted, exact)
+        numbers = rows.found.astype(np.float64)
+        within = (allowed.least <= numbers) & (numbers <= allowed.most)
+        if None not in (compared.rtol, compared.atol):
+            within = error <= allowed.errors
+        within &= np.isfinite(error)
+        shares = error / np.where(np.isfinite(allowed.errors), allowed.errors, 0)
+        shares = np.where(within, np.minimum(shares, 1), shares)
+        comparable = np.isfinite(wanted) & (wanted != 0)
+        relatives = error[comparable] / np.abs(wanted[comparable])
+        known = np.isfinite(error) & np.isfinite(allowed.scales)
+        group = -(-_FEW // error.shape[1])
+        starts = np.arange(0, len(error), group)
+        sums = [
+            np.add.reduceat(np.where(known, np.square(each), 0).sum(axis=1), starts)
+            for each in (error, allowed.scales)
+        ]
+        sizes = np.minimum(group, len(error) - starts) * error.shape[1]
+        # Few errors do not average out: those of fewer numbers count as 16.
+        few = sizes / np.maximum(sizes, _FEW)
+        means = np.where(sums[1] > 0, few * sums[0] / np.where(sums[1] > 0, sums[1], 1), 0)
+    return _JudgedRows(
+        error,
+        allowed,
+        np.flatnonzero(~right & ~within),
+        float(relatives.max(initial=-1)),
+        float(shares[~right].max(initial=0)),
+        sizes,
+        means,
+    )
+
+
 def _counted(
     compared: OutputVerification,
     pair: _Pair,
@@ -370,46 +429,25 @@ def _counted(
         cols = piece.found.shape[1]
         for part in _blocks(piece.found):
             rows = _Rows(piece.found[part], piece.wanted[part], piece.errors[part], piece.dtype)
-            error, wanted, right = _errors(rows.found, rows.wanted, equal_nan)
-            with np.errstate(all="ignore"):
-                allowed = _allowed(rows, compared, wanted, exact)
-                numbers = rows.found.astype(np.float64)
-                within = (allowed.least <= numbers) & (numbers <= allowed.most)
-                if None not in (compared.rtol, compared.atol):
-                    within = error <= allowed.errors
-                within &= np.isfinite(error)
-                places = np.flatnonzero(~right & ~within)
-                shares = error / np.where(np.isfinite(allowed.errors), allowed.errors, 0)
-                shares = np.where(within, np.minimum(shares, 1), shares)
-                comparable = np.isfinite(wanted) & (wanted != 0)
-                relatives = error[comparable] / np.abs(wanted[comparable])
-                known = np.isfinite(error) & np.isfinite(allowed.scales)
-                starts = np.arange(0, len(error), -(-_FEW // cols))
-                sums = [
-                    np.add.reduceat(np.where(known, np.square(each), 0).sum(axis=1), starts)
-                    for each in (error, allowed.scales)
-                ]
-                sizes = np.minimum(-(-_FEW // cols), len(error) - starts) * cols
-                # Few errors do not average out: those of fewer numbers count as of so many.
-                few = sizes / np.maximum(sizes, _FEW)
-                means = np.where(sums[1] > 0, few * sums[0] / np.where(sums[1] > 0, sums[1], 1), 0)
+            judged = _judged_rows(rows, compared, equal_nan, exact)
             first = before + part.start * cols
-            mismatched += len(places)
-            bounds = allowed.errors.reshape(-1)
+            mismatched += len(judged.places)
+            bounds = judged.allowed.errors.reshape(-1)
             wrong += [
                 (first + int(place), float(bounds[place]) if follows else 0.0)
-                for place in places[: _PLACES - len(wrong)]
+                for place in judged.places[: _PLACES - len(wrong)]
             ]
-            absolute = max(absolute, float(error.max()))
-            relative = max(relative, float(relatives.max(initial=-1)))
-            share = max(share, float(shares[~right].max(initial=0)))
-            squares += float((means * sizes).sum())
-            count += int(sizes.sum())
-            worst = int(means.argmax())
-            if means[worst] > row_error:
-                row_error = float(means[worst])
-                at = slice(int(starts[worst]), int(starts[worst]) + -(-_FEW // cols))
-                most = int((error[at] - allowed.scales[at]).argmax())
+            absolute = max(absolute, float(judged.error.max()))
+            relative = max(relative, judged.relative)
+            share = max(share, judged.share)
+            squares += float((judged.means * judged.sizes).sum())
+            count += int(judged.sizes.sum())
+            worst = int(judged.means.argmax())
+            if judged.means[worst] > row_error:
+                row_error = float(judged.means[worst])
+                group = -(-_FEW // cols)
+                at = slice(worst * group, (worst + 1) * group)
+                most = int((judged.error[at] - judged.allowed.scales[at]).argmax())
                 row_place = first + at.start * cols + most, 0.0
         before += piece.found.size
     used = Errors(share, 0.0, 0.0)

@@ -294,22 +294,6 @@ class TestStatus:
         )
         assert "fabric: interrupted" == output.err.strip()
 
-    def test_interrupted_query(
-        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """DuckDB has its own name for Ctrl-C."""
-        assert 0 == Output(capsys, "run", PROGRAM, "--trace", "events").status
-        (folder,) = Path("logs").glob("small-*")
-
-        def interrupted() -> Iterator[Exception]:
-            with contextlib.suppress(KeyboardInterrupt):
-                signal.raise_signal(signal.SIGINT)
-            yield RuntimeError("Query interrupted")
-
-        monkeypatch.setattr(Trace, "_segments", Mock(side_effect=interrupted()))
-        output = Output(capsys, "trace", "stalls", str(folder))
-        assert (130, "fabric: interrupted") == (output.status, output.err.strip())
-
     @pytest.mark.parametrize(
         "error", [EOFError("marshal data too short"), RuntimeError("Query interrupted")]
     )
@@ -505,7 +489,9 @@ class TestHost:
 
         progress, _, report = written.partition("\x1b[2K\x1b[1msmall")
         assert 0 == run.returncode
-        assert re.search(r"cycle \d+, 0 cycles/s, \d elements, \d running, \d waiting", progress)
+        assert re.search(
+            r"cycle \d+, (\d+ cycles/s, )?\d elements, \d running, \d waiting", progress
+        )
         assert "cycles/s" not in report
 
     def test_full_disk(self) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import ConfigurationError, Program, ProgramError, simulate
+from fabric import FabricError, Program, ProgramError, simulate
 from fabric.extend import Element, Observer, Unit, Watched
 from fabric.timing.engine.observer import Sent, Stamp, Taken, Transferred
 from operators import Repeat
@@ -141,7 +141,7 @@ class TestRuns:
     @pytest.mark.parametrize("observers", [3, [_Notes]])
     def test_no_observers(self, observers: Any) -> None:
         """What is no observer is refused before the run."""
-        with pytest.raises(ConfigurationError, match=r"observers is .*: expected a list of Observ"):
+        with pytest.raises(FabricError, match=r"observers is .*: expected a list of Observ"):
             simulate(program("own_operator"), observers=observers)
 
 

@@ -47,6 +47,8 @@ UNCALLED: Final = {
     *("DesignOutcome", "Findings", "Outcome", "Point", "Space", "StudySession", "run_point"),
     # what a run and its parts cost, in a report and in a sum of reports
     *("CostPart", "Spending"),
+    # errors of numbers, for the operators and functions of the package
+    *("TrackedArray", "carried", "one_step", "tracks_errors"),
     # the answer of sizing
     "Sizing",
     # answers of a memory: what is wrong in a user's is the memory's
