@@ -42,10 +42,8 @@ class Attended:
 
 
 def _torch(array: Array) -> torch.Tensor:
-    """The same numbers for PyTorch."""
-    if array.dtype == BF16:
-        return torch.from_numpy(array.astype(np.float32)).to(torch.bfloat16)
-    return torch.from_numpy(np.ascontiguousarray(array))
+    """Return the same numbers in float64; masks stay boolean."""
+    return torch.from_numpy(np.array(array, bool if array.dtype == bool else np.float64))
 
 
 def attended(
@@ -124,7 +122,7 @@ def attended(
         scale=scale,
         enable_gqa=True,
     )
-    return Attended(kernel, data, wanted.float().numpy())
+    return Attended(kernel, data, wanted.numpy())
 
 
 def _mask(array: Array, *, known: bool) -> Mask:
