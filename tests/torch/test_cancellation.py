@@ -41,6 +41,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "centred columns": (lambda x: x - x.mean(0), (random(16, 128) + 100,)),
     "layer norm": (lambda x: functional.layer_norm(x, (128,)), (random(16, 128) + 100,)),
     "sure logarithm": (lambda x: functional.log_softmax(x, 1), (_SURE,)),
+    "tail of gelu": (functional.gelu, (torch.linspace(-5, -3, 128).reshape(2, 64),)),
     "near vectors": (
         lambda x: 1 - functional.cosine_similarity(x, x + 1e-3 * x.flip(1)),
         (random(8, 64),),

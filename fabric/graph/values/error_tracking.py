@@ -106,10 +106,12 @@ class TrackedArray(np.ndarray):
     def __array_finalize__(self, obj: object) -> None:
         if not isinstance(obj, TrackedArray):
             return
-        if self.shape == obj.shape:
-            self.error, self.rounding, self.kin = obj.error, obj.rounding, obj.kin
-        else:
+        if self.shape != obj.shape:
             self.kin = obj
+        elif self.dtype == obj.dtype:
+            self.error, self.rounding, self.kin = obj.error, obj.rounding, obj.kin
+        else:  # such as np.asanyarray(obj, dtype)
+            self.error, self.rounding = obj.off(), self.dtype if unit_of(self.dtype) else None
 
     def off(self) -> Array | None:
         """Return the absolute errors with the last rounding; None if all are 0."""
