@@ -879,11 +879,21 @@ def _taken_along(x: Any, places: Any, axis: int = -1) -> Any:
     doubt = places.error if isinstance(places, TrackedArray) else None
     if doubt is None or not doubt.any():
         return found
-    numbers = _numbers(x)
+    numbers, off = _numbers(x), _zeroed(found.off())
+    if _are_extremes(_numbers(found), numbers, axis):
+        # Near numbers may change their order, but no other number takes a place.
+        return _tracked(_plain(found), 2 * off, None)
     spread = numbers.max(axis=axis, keepdims=True) - numbers.min(axis=axis, keepdims=True)
-    off = found.off()
-    error = np.where(doubt > 0, spread / _JUMP, 0) + (0.0 if off is None else off)
-    return _tracked(_plain(found), error, None)
+    return _tracked(_plain(found), np.where(doubt > 0, spread / _JUMP, 0) + off, None)
+
+
+def _are_extremes(taken: Array, numbers: Array, axis: int) -> bool:
+    """Return whether ``taken`` has the smallest or the largest of ``numbers``, in their order."""
+    ranked = np.moveaxis(np.sort(numbers, axis), axis, -1)
+    taken = np.moveaxis(taken, axis, -1)
+    count = taken.shape[-1]
+    ends = ranked[..., :count], ranked[..., ::-1][..., :count]
+    return count > 1 and any(np.array_equal(taken, each) for each in ends)
 
 
 _FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
