@@ -152,7 +152,9 @@ class LinearOffChipStore(Operator):
                 if rows[-1]:
                     rows.append([])
         if ports.functional:
-            stored = _matrix(ports, rows)
+            tile_type = ports.input_types[0].value
+            assert isinstance(tile_type, TileType)
+            stored = _matrix(ports, rows, tile_type)
             ports.stored[self.output] = stored if self.shape is None else stored.reshape(self.shape)
 
 
@@ -212,7 +214,7 @@ def _row(ports: Ports, number: int, tiles: list[Any]) -> Any:
     return np.concatenate(tiles, axis=1)
 
 
-def _matrix(ports: Ports, rows: list[list[Any]]) -> Any:
+def _matrix(ports: Ports, rows: list[list[Any]], tile_type: TileType) -> Any:
     full = [_row(ports, number, row) for number, row in enumerate(filter(None, rows))]
     if full:
         for number, row in enumerate(full):
@@ -222,10 +224,8 @@ def _matrix(ports: Ports, rows: list[list[Any]]) -> Any:
                     f"{full[0].shape[1]:,}, as in row 0, since what is stored is a matrix"
                 )
         return np.concatenate(full, axis=0)
-    source = ports.input_types[0]
-    assert isinstance(source.value, TileType)
-    shape = [size if isinstance(size, int) else 0 for size in _matrix_shape(source)]
-    return np.zeros(shape, kept_as(source.value.dtype))
+    cols = tile_type.cols if isinstance(tile_type.cols, int) else 0
+    return np.zeros((0, cols), kept_as(tile_type.dtype))
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def _rounded(source: Array, array: Array) -> Array | np.dtype | None:
     if not _is_float(source.dtype):
         return None
     if array.dtype.itemsize == 1:
-        errors = np.nan_to_num(np.abs(source - _numbers(array)))
+        errors = np.nan_to_num(_lost(source, array))
         return errors if errors.any() else None
     first = slice(None, 4096)  # mostly shows it
     for part in (first, slice(None)):
@@ -144,7 +144,7 @@ class TrackedArray(np.ndarray):
                 return result if off is None and step is np.trunc else _tracked(result, error, None)
             errors = None
             if kind.itemsize == 1 or (self.error is None and self.kin is None):
-                errors = np.abs(numbers - _numbers(result))
+                errors = _lost(numbers, result)
                 if self.error is None and not np.fmax.reduce(errors, axis=None, initial=0):
                     return _tracked(result, None, self.rounding)
             return _tracked(result, off, kind if errors is None else _rounding(kind, errors))
@@ -362,6 +362,17 @@ def _half(dtype: np.dtype) -> tuple[float, float]:
 def _rounding(dtype: np.dtype, errors: Array) -> Array | np.dtype:
     """Return what is kept of a rounding; 8 bits round so much that each error is kept."""
     return errors if dtype.itemsize == 1 else dtype
+
+
+def _lost(given: Array, kept: Array) -> Array:
+    """Return the errors of rounding ``given`` to ``kept``.
+
+    A number beyond the largest one of a type without infinities is cut off. That is not a rounding.
+    """
+    unit, least = _half(kept.dtype)
+    numbers = _numbers(kept)
+    found: Array = np.minimum(np.abs(given - numbers), unit * np.abs(numbers) + least)
+    return found
 
 
 def _tracked(numbers: Any, error: Array | None, rounding: Array | np.dtype | None) -> TrackedArray:
