@@ -56,7 +56,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_cancellation_is_verified(name: str) -> None:
-    """The error of what cancels is that of the large numbers."""
+    """The small result keeps the error of the large numbers."""
     function, arguments = CASES[name]
     module = Of(function).eval()
     _ENCODER.eval()

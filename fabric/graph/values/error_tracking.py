@@ -33,8 +33,8 @@ _JUMP: Final = 1.45
 """Errors that a jump counts as: a number that a step may have put to either side of a tie."""
 
 _GROUPS: Final = 64
-"""Parts of the summed dimension of a product whose squares are added up before they are multiplied.
-Products of at most so many summands have exact variances."""
+"""Groups of summands of a product. The squares in a group are added before they are multiplied, so
+variances of products with more than 64 summands are estimates."""
 
 _FLOAT: Final = np.dtype(np.float32)
 
@@ -73,7 +73,7 @@ def loaded(array: Array, source: Array) -> Array:
 
 
 def _rounded(source: Array, array: Array) -> Array | np.dtype | None:
-    """Return what the rounding of ``source`` to ``array`` leaves of it."""
+    """Return the errors of rounding ``source`` to ``array``, or the type; None if all are 0."""
     if not _is_float(source.dtype):
         return None
     if array.dtype.itemsize == 1:
@@ -304,7 +304,7 @@ class TrackedArray(np.ndarray):
 
 
 def carried(result: Array, operands: Sequence[Array | None]) -> Array:
-    """Return ``result`` tracked like ``operands``, of which a function lost the errors."""
+    """Return ``result`` with errors like those in ``operands``, if a function dropped them."""
     kin = [each for each in operands if isinstance(each, TrackedArray)]
     if not kin or isinstance(result, TrackedArray) or not _is_float(result.dtype):
         return result
@@ -360,7 +360,7 @@ def _half(dtype: np.dtype) -> tuple[float, float]:
 
 
 def _rounding(dtype: np.dtype, errors: Array) -> Array | np.dtype:
-    """Return what is kept of a rounding; 8 bits round so much that each error is kept."""
+    """Return the errors for 8-bit types, whose roundings are large, and the type for others."""
     return errors if dtype.itemsize == 1 else dtype
 
 
@@ -399,7 +399,7 @@ def _unknown(numbers: Any, inputs: Sequence[Any]) -> TrackedArray:
 
 
 def _alike(array: Array, kin: Sequence[TrackedArray]) -> Array:
-    """Return errors as large, beside the numbers and those of their row, as those of ``kin``."""
+    """Return errors whose ratio to the numbers of ``array`` is the largest ratio in ``kin``."""
     share = 0.0
     for each in kin:
         off = each.off()
@@ -416,7 +416,7 @@ def _alike(array: Array, kin: Sequence[TrackedArray]) -> Array:
 
 
 def _ratio(off: Array, numbers: Array, axis: int | None) -> Array:
-    """Return the root of the mean square of errors beside that of numbers."""
+    """Return the root mean square of the errors, divided by the root mean square of ``numbers``."""
     most = np.max(np.abs(numbers), axis=axis, keepdims=True, initial=0)
     most = np.where(np.isfinite(most) & (most > 0), most, 1)
     errors, shares = (
@@ -483,7 +483,7 @@ _EXACT: Final = {
     np.sign,
     np.trunc,
 }
-"""Steps, whose results are exact or a jump away."""
+"""Steps. Their results are exact or off by a jump."""
 
 _Errors: TypeAlias = "Sequence[Array | None]"
 _State: TypeAlias = "tuple[Array | None, Array | np.dtype | None]"
@@ -589,7 +589,7 @@ def _jumps(function: Callable[..., Array], numbers: Sequence[Array], off: _Error
 
 
 def one_step(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return ``function``, a step, whose errors are those of its result and not of its parts."""
+    """Return ``function``, a step, with errors taken from its result instead of its parts."""
 
     @wraps(function)
     def called(*arrays: Array) -> Array:
@@ -748,8 +748,8 @@ def _shares(errors: Array, numbers: Array) -> Array:
 def _sum(found: Array, sums: Array, errors: Array, independent: Array, count: float) -> Array:
     """Return the errors of sums of ``count`` numbers.
 
-    ``sums`` are those of the magnitudes, ``errors`` those of their errors, and ``independent`` the
-    roots of the sums of the squares of their errors.
+    ``sums`` are sums of magnitudes, ``errors`` sums of errors, and ``independent`` the roots of the
+    sums of squared errors.
     """
     unit, least = _half(found.dtype) if unit_of(found.dtype) else (0.0, 0.0)
     # Errors that all summands share, as parts of themselves, are a part of the sum.
@@ -766,7 +766,7 @@ _KINDS: Final[dict[Any, Callable[[Any, Any, Array], _State]]] = {
     **dict.fromkeys(_SELECTING, _selected),
     **dict.fromkeys(_SIGNS, _signed),
 }
-"""What becomes of errors in functions that round nothing, and in products."""
+"""Rules for functions that do not round, and for products."""
 
 _METHODS: Final[dict[str, Callable[[Any, Any, Array, Any], _State]]] = {
     "__call__": _called,
@@ -776,7 +776,7 @@ _METHODS: Final[dict[str, Callable[[Any, Any, Array, Any], _State]]] = {
 
 
 def _put(target: TrackedArray, key: Any, more: Sequence[Any]) -> None:
-    """Add the errors of numbers that ``ufunc.at`` joined with those of ``target``."""
+    """Add the errors of the numbers that ``ufunc.at`` joined with ``target``."""
     error = target.off()
     whole = np.array(np.broadcast_to(0.0 if error is None else error, target.shape), _FLOAT)
     for each in _errors_of(more):

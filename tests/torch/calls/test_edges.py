@@ -50,7 +50,7 @@ EXCEPTIONS: Final = (
     ("bfloat16 float16", "avg_pool3d", "PyTorch has no such call for 16 bits"),
     ("places", "kthvalue", "PyTorch may name any of several equal numbers"),
 )  # fmt: skip
-"""What is left out in calls of which names, because PyTorch is no reference for it, and why."""
+"""Numbers for which PyTorch is not a reference, by names of calls, with reasons."""
 
 
 def _left_out(target: str) -> set[str]:
