@@ -77,7 +77,8 @@ def test_sorted_numbers_with_ties_hide_no_wrong_number(function: Callable[..., A
     )
     report = simulate(program, mode="functional")
     assert report.verified, report.verification
-    wrong: Any = report.outputs["output"].astype("float64")
+    output: Any = report.outputs["output"]
+    wrong = output.astype("float64")
     wrong[3, 5] += 0.5
     expectation = program.expected["output"]
     program.expected["output"] = expectation._replace(compute=lambda: wrong, finer=lambda: None)
