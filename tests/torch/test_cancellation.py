@@ -11,18 +11,7 @@ from torch.nn import functional
 
 from fabric import simulate
 from operators.torch import from_torch
-
-
-class Of(torch.nn.Module):
-    """A module of a function."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *arguments: Any) -> Any:
-        """Call the function."""
-        return self.function(*arguments)
+from tests.torch.test_capture import Computing
 
 
 def random(*shape: int) -> Any:
@@ -58,7 +47,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_cancellation_is_verified(name: str) -> None:
     """The small result keeps the error of the large numbers."""
     function, arguments = CASES[name]
-    module = Of(function).eval()
+    module = Computing(function).eval()
     _ENCODER.eval()
     program = from_torch(module, arguments)
     report = simulate(program, mode="functional")
@@ -73,7 +62,8 @@ def test_cancellation_is_verified(name: str) -> None:
 @pytest.mark.parametrize("function", [lambda x: x.sort(1).values, lambda x: x.topk(9, 1).values])
 def test_sorted_numbers_with_ties_hide_no_wrong_number(function: Callable[..., Any]) -> None:
     program = from_torch(
-        Of(lambda x: function(x - x.mean(1, keepdim=True))).eval(), (random(8, 32).bfloat16(),)
+        Computing(lambda x: function(x - x.mean(1, keepdim=True))).eval(),
+        (random(8, 32).bfloat16(),),
     )
     report = simulate(program, mode="functional")
     assert report.verified, report.verification

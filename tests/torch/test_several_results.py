@@ -7,23 +7,14 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from fabric import ProgramError, simulate
 from operators.torch import from_torch
+from tests.torch.test_capture import Computing
 
 X = torch.randn(2, 4, 3, 6, generator=torch.Generator().manual_seed(0))
 NAN, INF = float("nan"), float("inf")
 EDGES = torch.tensor([[1, 3, 3, NAN, 5, NAN], [0, -0.0, 0, -1, INF, INF], [-INF, -1, -1, -2, 0, 0]])
-
-
-class Computing(nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: torch.Tensor) -> Any:
-        return self.function(*args)
 
 
 CASES: dict[str, tuple[Callable[..., Any], torch.Tensor]] = {
