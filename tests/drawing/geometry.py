@@ -23,8 +23,6 @@ Rectangle: TypeAlias = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Drawn:
-    """Boxes with what is written under the pointer, the texts beside them, and the lines."""
-
     boxes: dict[str, Rectangle]
     texts: list[tuple[str, Rectangle]]
     lines: list[list[list[Point]]]
@@ -32,7 +30,6 @@ class Drawn:
 
 
 def drawn(document: str) -> Drawn:
-    """Read a picture; boxes are groups with a title and a rectangle."""
     root = ET.fromstring(document)
     (inner,) = root.findall(f"{SVG}g")
     boxes = {}
@@ -50,7 +47,6 @@ def drawn(document: str) -> Drawn:
 
 
 def sampled(curve: Sequence[Point]) -> list[Point]:
-    """Return points of cubic Bezier curves that are joined."""
     found = [curve[0]]
     for start in range(0, len(curve) - 1, 3):
         a, b, c, d = curve[start : start + 4]
@@ -67,7 +63,6 @@ def sampled(curve: Sequence[Point]) -> list[Point]:
 
 
 def clashes(found: Drawn) -> Iterator[str]:
-    """Yield what lies on something else: box on box, text on box or text, line on either."""
     places = [*found.boxes.items(), *found.texts]
     for (one, first), (other, second) in combinations(places, 2):
         if _overlap(first, second):

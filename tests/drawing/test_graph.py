@@ -26,19 +26,16 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run in a folder of its own; undo what loading does."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 def simplified(*, unfold: bool = False) -> Picture:
-    """The simplified mixture of experts."""
     return picture_of(elaborate(wired("simplified_moe")), unfold=unfold)
 
 
 class TestPicture:
     def test_repeated_parts_once(self) -> None:
-        """Two experts are one row of boxes, each with its number; streams say how many they are."""
         picture = simplified()
         counts = {box.title: box.count for box in picture.boxes}
 
@@ -54,14 +51,12 @@ class TestPicture:
         )
 
     def test_unfolded(self) -> None:
-        """On request every operator has a box of its own."""
         picture = simplified(unfold=True)
 
         assert [1] * 28 == [box.count for box in picture.boxes]
         assert 31 == len(picture.arrows)
 
     def test_a_whole_layer(self) -> None:
-        """128 experts are 30 boxes; every operator and every stream is in one."""
         plan = elaborate(wired("moe"))
         picture = picture_of(plan)
 
@@ -70,7 +65,6 @@ class TestPicture:
         assert len(plan.edges) == sum(arrow.count for arrow in picture.arrows)
 
     def test_one_line_is_one_box(self) -> None:
-        """Gate and up are wired at one line and are one box, until they are asked for."""
         plan = elaborate(wired("swiglu"))
 
         assert [2] == [box.count for box in picture_of(plan).boxes if box.count > 1]
@@ -79,7 +73,6 @@ class TestPicture:
 
 class TestSvg:
     def test_elements(self) -> None:
-        """Well-formed, with every title and every label."""
         picture = simplified()
         root = ET.fromstring(svg(picture))
         texts = {text.text for text in root.iter(f"{SVG}text")}
@@ -92,18 +85,15 @@ class TestSvg:
         assert {"compute unit", "memory unit", "routing unit", "simplified-moe"} <= texts
 
     def test_one_program_one_picture(self) -> None:
-        """Two drawings are the same, byte for byte."""
         assert svg(simplified()) == svg(simplified())
 
     def test_cycles(self) -> None:
-        """A program with feedback can be drawn."""
         picture = picture_of(elaborate(wired("attention", strategy="dynamic")))
         ET.fromstring(svg(picture))
 
         assert any(arrow.source > arrow.target for arrow in picture.arrows)
 
     def test_tint(self) -> None:
-        """A box has the colour of the cause that dominates, by its share; of idleness none."""
         none = dict.fromkeys(SHOWN, 0.0)
         for cause, share in ((Cause.HBM, 0.8), (Cause.BUSY, 1.0), (Cause.EMPTY, 0.4)):
             found = none | {cause: share, Cause.IDLE: min(1 - share, 0.3), Cause.CAPACITY: 0.1}
@@ -114,7 +104,6 @@ class TestSvg:
         assert 'fill-opacity="0.00"/>' in svg(Picture("p", (idle,), ()))
 
     def test_long_names(self) -> None:
-        """A name too long for a box loses its middle; it stands whole under the pointer."""
         name = "a" * 40 + "b" * 40
         box = Box(name, 1, "Map", "compute", "x.py:1", None)
         root = ET.fromstring(svg(Picture("p", (box,), ())))
@@ -125,7 +114,6 @@ class TestSvg:
 
     @pytest.mark.parametrize(("letters", "shown"), [(48, 48), (49, 31 + 1 + 16)])
     def test_names_that_just_fit(self, letters: int, shown: int) -> None:
-        """A name of 48 letters is written out, and one more is too long."""
         name = "a" * letters
         box = Box(name, 1, "Map", "compute", "x.py:1", None)
         root = ET.fromstring(svg(Picture("p", (box,), ())))
@@ -134,7 +122,6 @@ class TestSvg:
         assert (shown, letters == 48) == (max(map(len, found)), name in found)
 
     def test_a_title_wider_than_all_else(self) -> None:
-        """The paper is as wide as its title, and the drawing in the middle of it."""
         box = Box("x", 1, "Map", "compute", "x.py:1", None)
         root = ET.fromstring(svg(Picture("t" * 100, (box,), ())))
         (frame,) = (each for each in root.iter(f"{SVG}g") if "transform" in each.attrib)
@@ -148,14 +135,12 @@ class TestSvg:
         assert 947 / 2 == pytest.approx(float(found[1]) + middle, abs=0.2)
 
     def test_an_arrow_of_no_length(self) -> None:
-        """Its tip, 7 pixels long and 6 wide, points down."""
         point = (5.0, 9.0)
         drawn = arrow([(point, point, point, point)], LINE)
 
         assert '<polygon points="5.0 9.0 8.0 2.0 2.0 2.0" ' in drawn
 
     def test_dark(self) -> None:
-        """Every colour that follows the theme has its dark one, for browsers and for notebooks."""
         text = svg(simplified())
         (sheet,) = (each.text or "" for each in ET.fromstring(text).iter(f"{SVG}style"))
         by_browser, _, by_notebook = sheet.partition("}}")
@@ -166,7 +151,6 @@ class TestSvg:
             assert f" .{name}{{" in by_notebook
 
     def test_special_letters(self) -> None:
-        """Names are data, not markup."""
         box = Box("a<b>&c", 1, "Map", "compute", "x.py:1", None)
         root = ET.fromstring(svg(Picture("<&>", (box,), ())))
 
@@ -174,7 +158,6 @@ class TestSvg:
 
 
 def parsed_dot(text: str) -> tuple[set[str], list[tuple[str, str, str]]]:
-    """Node names and edges of a DOT document; every line has to be understood."""
     nodes, edges = set(), []
     label = r'"(?:[^"\\]|\\.)*"'
     lines = text.splitlines()
@@ -192,7 +175,6 @@ def parsed_dot(text: str) -> tuple[set[str], list[tuple[str, str, str]]]:
 
 class TestLanguages:
     def test_dot(self) -> None:
-        """Every box and arrow, in Graphviz's grammar."""
         picture = simplified()
         nodes, edges = parsed_dot(dot(picture))
 
@@ -203,7 +185,6 @@ class TestLanguages:
         assert '"[ceil(D_selectors_1[0..1]/4), 4] of 4x64 x2"' in {label for *_, label in edges}
 
     def test_dot_in_a_parser(self) -> None:
-        """A parser of the language reads the same."""
         picture = picture_of(elaborate(wired("moe", model="tiny", batch=16)))
         (graph,) = pydot.graph_from_dot_data(dot(picture)) or []
 
@@ -213,13 +194,11 @@ class TestLanguages:
         }
 
     def test_quotes(self) -> None:
-        """Quotation marks and backslashes do not end a label."""
         box = Box('a"b\\c', 1, "Map", "compute", "x.py:1", None)
 
         assert ({"n0"}, []) == parsed_dot(dot(Picture('p"q', (box,), ())))
 
     def test_mermaid(self) -> None:
-        """Every box and arrow; brackets are entities, which Mermaid does not take for its own."""
         picture = simplified()
         first, *lines = mermaid(picture).splitlines()
 
@@ -234,7 +213,6 @@ class TestLanguages:
 
 
 def by_hand(*, measured: bool = False) -> Picture:
-    """A picture with what is hard to lay out: a loop, long, parallel and crossing streams."""
     kinds = ("compute", "memory", "routing")
     names = (
         "load",
@@ -265,7 +243,6 @@ def by_hand(*, measured: bool = False) -> Picture:
 
 
 def shares(number: int) -> dict[Cause, float]:
-    """Where the cycles of a unit went."""
     busy = number / 10
     return {
         Cause.BUSY: busy,
@@ -278,8 +255,6 @@ def shares(number: int) -> dict[Cause, float]:
 
 
 class TestGolden:
-    """Documents that a person has looked at, letter for letter."""
-
     @pytest.mark.parametrize(("name", "measured"), [("by_hand", False), ("by_hand_measured", True)])
     @pytest.mark.parametrize(("suffix", "draw"), [("svg", svg), ("dot", dot), ("mmd", mermaid)])
     def test_by_hand(
@@ -290,11 +265,9 @@ class TestGolden:
         draw: Callable[[Picture], str],
         golden: Callable[[str, str], None],
     ) -> None:
-        """Boxes of every kind, and all kinds of streams."""
         golden(f"{name}.{suffix}", draw(by_hand(measured=measured)))
 
     def test_program(self, golden: Callable[[str, str], None]) -> None:
-        """The simplified mixture of experts, repeated parts once."""
         golden("simplified_moe.svg", svg(simplified()))
 
 
@@ -305,7 +278,6 @@ class TestCommand:
         ("file", "start"), [("x.svg", "<svg "), ("x.dot", "digraph "), ("x.mmd", "flowchart ")]
     )
     def test_files(self, capsys: pytest.CaptureFixture[str], file: str, start: str) -> None:
-        """The name says which language."""
         status = main(["graph", self.PROGRAM, "-o", file, "-p", "experts=3"])
 
         assert 0 == status
@@ -313,7 +285,6 @@ class TestCommand:
         assert Path(file).read_text(encoding="utf-8").startswith(start)
 
     def test_unknown_language(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Other names are refused before anything is wired."""
         status = main(["graph", self.PROGRAM, "-o", "x.png"])
 
         assert 2 == status
@@ -322,7 +293,6 @@ class TestCommand:
         )
 
     def test_run(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """A finished run colours its units by what they did; its shares are those counted."""
         assert 0 == main(["run", self.PROGRAM])
         assert 0 == main(["graph", self.PROGRAM, "--run", LOG, "-o", "x.svg"])
         text = Path("x.svg").read_text(encoding="utf-8")
@@ -339,7 +309,6 @@ class TestCommand:
         capsys.readouterr()
 
     def test_shares(self) -> None:
-        """A unit that waits for credit waits for room; shares are of all that is counted."""
         plan = elaborate(wired("simplified_moe"))
         causes = ("busy", "empty", "full", "credit", "hbm", "capacity", "idle")
         cycles = {f"{cause}_cycles": number for number, cause in enumerate(causes, 2)}
@@ -353,7 +322,6 @@ class TestCommand:
             )
 
     def test_no_run(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """A folder without a run is named."""
         status = main(["graph", self.PROGRAM, "--run", "nowhere", "-o", "x.svg"])
 
         assert 2 == status
@@ -375,7 +343,6 @@ class TestCommand:
         ],
     )
     def test_damaged_run(self, content: str, capsys: pytest.CaptureFixture[str]) -> None:
-        """Counters that are none are refused."""
         assert 0 == main(["run", self.PROGRAM])
         capsys.readouterr()
         counters = Path(LOG, "counters.json")
@@ -385,7 +352,6 @@ class TestCommand:
         assert "not the counters of a run: expected what `run` writes" in capsys.readouterr().err
 
     def test_another_run(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """A run of another program, or with other parameters, is no picture of this one."""
         assert 0 == main(["run", self.PROGRAM])
         capsys.readouterr()
         status = main(["graph", self.PROGRAM, "-p", "experts=3", "-o", "x.svg", "--run", LOG])

@@ -17,7 +17,6 @@ NAMES = [
 
 
 def _size(file: Path) -> tuple[int, int]:
-    """Return the width and height of a PNG."""
     head = file.read_bytes()[:24]
     assert b"\x89PNG\r\n\x1a\n" == head[:8]
     return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
@@ -25,7 +24,6 @@ def _size(file: Path) -> tuple[int, int]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_shown(name: str) -> None:
-    """A page of the documentation shows it in its theme."""
     pages = [page.read_text(encoding="utf-8") for page in IMAGES.parent.rglob("*.md")]
     theme = name.rpartition("-")[2].removesuffix(".png")
 
@@ -35,7 +33,6 @@ def test_shown(name: str) -> None:
 
 @pytest.mark.deep
 def test_made_anew(tmp_path: Path) -> None:
-    """They are as large as the stored ones, and no more of them are stored."""
     with browsing() as browser:
         draw(tmp_path, browser)
         draw_run_page(tmp_path, browser)

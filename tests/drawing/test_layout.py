@@ -22,7 +22,6 @@ SHIPPED = sorted(file.stem for file in PROGRAMS.glob("*.py") if file.stem not in
 
 
 def inside(layout: Layout, sizes: list[Size]) -> bool:
-    """Whether all boxes lie in the drawing."""
     return all(
         -0.01 <= x - w / 2
         and x + w / 2 <= layout.size[0] + 0.01
@@ -39,7 +38,6 @@ class TestLayered:
         data=st.data(),
     )
     def test_any_graph(self, sizes: list[Size], data: st.DataObject) -> None:
-        """Nodes and labels of any graph do not overlap; routes run from box to box by the label."""
         number = st.integers(0, len(sizes) - 1)
         arrows = data.draw(st.lists(st.tuples(number, number), max_size=20))
         label = st.none() | st.just((50.0, 14.0))
@@ -70,24 +68,20 @@ class TestLayered:
 
     @staticmethod
     def meets(point: tuple[float, float], centre: tuple[float, float], size: Size) -> bool:
-        """Whether a point lies on the edge of a box; lines have a width."""
         across = abs(point[0] - centre[0]) - size[0] / 2
         down = abs(point[1] - centre[1]) - size[1] / 2
         return -1.5 < max(across, down) < 1.5
 
     def test_arrows_point_down(self) -> None:
-        """Of a cycle the arrow back to where it begins points up, and no other."""
         layout = layered([(10, 10)] * 3, [(0, 1), (1, 2), (2, 0)], [(5, 5)] * 3)
 
         first, second, third = (y for _, y in layout.nodes)
         assert first < second < third
 
     def test_nothing(self) -> None:
-        """A graph without nodes has a place, too."""
         assert Layout((0.0, 0.0), (), (), ()) == layered([], [], [])
 
     def test_far_to_the_right(self) -> None:
-        """Places are exact where they have six digits: neighbours stay apart."""
         count = 1_500
         layout = layered([(100.0, 20.0)] * count, [(0, k) for k in range(1, count)], [None] * 1_499)
 
@@ -97,7 +91,6 @@ class TestLayered:
         assert 113 < min(gaps)
 
     def test_in_threads(self) -> None:
-        """Several threads may draw at once, and each gets its own picture."""
         graphs = [
             ([(20.0 + each, 10.0)] * 30, [(k, (k * each) % 30) for k in range(29)], [None] * 29)
             for each in range(2, 10)
@@ -111,7 +104,6 @@ class TestLayered:
 class TestShipped:
     @pytest.mark.parametrize("program", spread(SHIPPED, 4))
     def test_nothing_on_anything(self, program: str) -> None:
-        """Labels cover no line, lines run through no box: in the SVG of every shipped program."""
         picture = picture_of(elaborate(wired(program)))
         found = drawn(svg(picture))
 
@@ -121,18 +113,15 @@ class TestShipped:
 
     @pytest.mark.parametrize("program", ["attention", "simplified_moe", "top2_moe"])
     def test_unfolded(self, program: str) -> None:
-        """Nor where every operator has its box."""
         assert [] == list(clashes(drawn(svg(picture_of(elaborate(wired(program)), unfold=True)))))
 
     def test_attention_fits_a_page(self) -> None:
-        """It is about as wide as it is high; its smallest letters are a 230th of that."""
         width, height = drawn(svg(picture_of(elaborate(wired("attention"))))).size
 
         assert max(width, height) < 2_300
         assert 0.7 < width / height < 1.4
 
     def test_a_clash_is_seen(self) -> None:
-        """The geometry of the tests finds what it looks for."""
         text = svg(picture_of(elaborate(wired("simplified_moe"))))
         found = drawn(text)
         (name, (left, top, right, bottom)), *_ = found.boxes.items()

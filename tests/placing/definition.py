@@ -15,7 +15,6 @@ Step = tuple[tuple[int, int], tuple[int, int]]
 
 
 def cost(floor: Floor, sites: Sequence[int]) -> int:
-    """Return bytes times hops, and the bytes of the busiest link, for a mesh of one die."""
     columns = floor.mesh.columns
     at = [(site % columns, site // columns) for site in sites]
     carried: Counter[Step] = Counter()
@@ -27,7 +26,6 @@ def cost(floor: Floor, sites: Sequence[int]) -> int:
 
 
 def _steps(source: tuple[int, int], target: tuple[int, int]) -> Iterator[Step]:
-    """Yield the steps from ``source`` to ``target``, those along the row first."""
     (x, y), (to_x, to_y) = source, target
     while x != to_x:
         after = x + (1 if to_x > x else -1)
@@ -40,7 +38,6 @@ def _steps(source: tuple[int, int], target: tuple[int, int]) -> Iterator[Step]:
 
 
 def cheapest(floor: Floor) -> int:
-    """Return the least cost of all plans that keep the rules, each of which is looked at."""
     units = floor.netlist.units
     columns, rows = floor.mesh.columns, floor.mesh.rows
     found = []
@@ -59,7 +56,6 @@ def cheapest(floor: Floor) -> int:
 def netlist(
     count: int, nets: Sequence[tuple[int, Sequence[int], int]], on_edge: Sequence[int] = ()
 ) -> Netlist:
-    """Return ``count`` units and nets of a source, its targets and bytes."""
     units = tuple(
         Unit(f"unit_{number}", "compute", number in on_edge, 100) for number in range(count)
     )
@@ -68,8 +64,6 @@ def netlist(
 
 
 class _Knuth:
-    """The random numbers of MMIX."""
-
     def __init__(self, seed: int) -> None:
         self.state = seed
 
@@ -81,10 +75,6 @@ class _Knuth:
 def annealed(
     floor: Floor, start: Sequence[int], seed: int, stage_moves: int
 ) -> tuple[list[int], list[str]]:
-    """Return the best plan of eight rounds of 120 stages each, and what is told of them.
-
-    The whole cost is added up anew for each move.
-    """
     nets, mesh, each = floor.netlist.nets, floor.mesh, floor.units_per_site
     quantiles = [round(-math.log((part + 0.5) / 4096) * 65536) for part in range(4096)]
     hottest = math.ceil(4 * sum(net.size_bytes for net in nets) / len(nets))
@@ -117,7 +107,6 @@ def _move(
     reach: int,
     quantiles: Sequence[int],
 ) -> None:
-    """Try to exchange a unit with a slot of another site."""
     mesh, nets = floor.mesh, floor.netlist.nets
     unit = random.below(len(plan))
     site = centre = plan[unit]

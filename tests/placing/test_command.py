@@ -40,14 +40,12 @@ JOIN = "programs/hash_join.py"
 
 
 def small(hardware: Hardware = PAPER) -> Program:
-    """Return a mixture of experts that data decide less of than the program says."""
     return load_program(
         Path("programs/moe.py"), ["model=tiny", "batch=8", "tile_n=4"], hardware
     ).program
 
 
 def join() -> Program:
-    """Return a program of ten units; how many rows are joined is for a run to tell."""
     return load_program(Path(JOIN), [], PAPER).program
 
 
@@ -56,11 +54,6 @@ FAMILIES = ("alpha", "beta", "gamma", f"delta{'_of_many_parts' * 4}", "epsilon",
 
 
 def by_hand() -> FloorPlan:
-    """Two dies beside each other: fourteen outputs go over the crossing, four over other links.
-
-    The crossing is half as wide as other links. Off it there is a link with a thousandth of its
-    load, one with a fourth, and some there and back.
-    """
     names = [*(f"matmul_{i}" for i in (1, 2, 3, 4)), *(f"load_{i}" for i in (1, 2, 3)), *FAMILIES]
     numbers = (0, 17, 5, 5, 17, 17, 5, 6, 6, 6, 7, 18, 18, 11)
     units = tuple(Unit(name, "compute", False, 100) for name in names)
@@ -106,12 +99,10 @@ def by_hand() -> FloorPlan:
 
 
 def test_the_picture_of_a_plan_by_hand(golden: Callable[[str, str], None]) -> None:
-    """Families beyond the colours, outputs beyond the lines, links from faint to the worst."""
     golden("by_hand.svg", floor_svg(by_hand()))
 
 
 def test_the_picture_of_a_plan_without_nets() -> None:
-    """Nothing goes over links: there is no worst one; sites are no larger than 44 pixels."""
     units = (Unit("one", "compute", False, 0), Unit("two", "compute", False, 0))
     mesh = Mesh(columns=2, rows=3)
     floor = Floor.of(mesh, Netlist("apart", units, (), 0, 0))
@@ -136,13 +127,11 @@ def test_the_picture_of_a_plan_without_nets() -> None:
 def test_the_sheet_of_a_plan_by_hand(
     golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it costs, what is known of that, and the outputs on the worst link."""
     monkeypatch.delenv("COLUMNS", raising=False)
     golden("by_hand.txt", str(by_hand()))
 
 
 def test_nets_have_the_bytes_that_a_run_sends() -> None:
-    """The nets of a program have the bytes that a run sends over its channels."""
     program = small(load_hardware("paper_priced"))
     netlist = netlist_of(elaborate(program))
     (fifo,) = [each for each in simulate(program).spent if each.cause == "fifo"]
@@ -154,7 +143,6 @@ def test_nets_have_the_bytes_that_a_run_sends() -> None:
 
 
 def test_a_broadcast_is_a_tree_of_its_producers() -> None:
-    """A Broadcast is where its producer is, and its readers are one net."""
     plan = elaborate(small())
     netlist = netlist_of(plan)
     broadcasts = [node.name for node in plan.nodes if type(node.operator).__name__ == "Broadcast"]
@@ -165,7 +153,6 @@ def test_a_broadcast_is_a_tree_of_its_producers() -> None:
 
 
 def test_memory_of_a_site() -> None:
-    """That of the mesh is kept, unless another is given."""
     needs = sorted(unit.on_chip_bytes for unit in netlist_of(elaborate(small())).units)
     mesh = Mesh(columns=8, rows=8, units_per_site=4, site_bytes=needs[-1])
     found = place(small(), mesh)
@@ -183,7 +170,6 @@ def test_memory_of_a_site() -> None:
 def test_the_file_has_a_site_for_each_operator(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The file has a site for each operator, and a seed gives it byte for byte."""
     files = [tmp_path / "one.toml", tmp_path / "two.toml"]
     mesh = tmp_path / "mesh.toml"
     mesh.write_text("[network]\ncolumns = 4\nrows = 3\n", encoding="utf-8")
@@ -202,7 +188,6 @@ def test_the_file_has_a_site_for_each_operator(
 
 
 def test_the_picture_shows_the_worst_link() -> None:
-    """The picture is SVG, with a square for each site and the worst link's users."""
     plan = place(join(), Mesh(columns=4, rows=3, units_per_site=2))
     assert plan.worst is not None
     assert sum(plan.worst.users.values()) == plan.worst.size_bytes == plan.cost.worst_link_bytes
@@ -218,7 +203,6 @@ def test_the_picture_shows_the_worst_link() -> None:
 
 
 def test_how_much_more_than_the_bound_is_said() -> None:
-    """The bound is said with what this plan costs beyond it, or that there is no less."""
     plan = place(join(), Mesh(columns=4, rows=3, units_per_site=2))
     plan = replace(plan, cost=Cost(100, 25), random_cost_bytes=250, proven=False)
     for lower_bound_bytes, said in (
@@ -235,7 +219,6 @@ def test_how_much_more_than_the_bound_is_said() -> None:
 
 
 def test_a_run_takes_the_file(tmp_path: Path) -> None:
-    """A run on the same mesh takes the plan, which is better than row by row."""
     with_mesh = small(replace(PAPER, network=Mesh(columns=10, rows=10, link_bytes_per_cycle=64)))
     file = tmp_path / "placement.toml"
     place(with_mesh).write(file)
@@ -246,13 +229,11 @@ def test_a_run_takes_the_file(tmp_path: Path) -> None:
 
 
 def test_hardware_without_sites_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """There is nothing to place on."""
     assert main(["place", JOIN]) == 2
     assert "the hardware has no sites: expected [network] in its file" in capsys.readouterr().err
 
 
 def test_the_file_and_the_data_of_a_plan_by_hand(tmp_path: Path) -> None:
-    """Columns come before rows; the data have what each of both parts costs."""
     plan = by_hand()
     plan.write(tmp_path / "plan.toml")
     head = f"# 12 columns, 2 rows; cost {plan.cost.bytes:,} bytes"
@@ -276,7 +257,6 @@ def test_the_file_and_the_data_of_a_plan_by_hand(tmp_path: Path) -> None:
 
 
 def test_a_search_improves_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What annealing leaves dear the search makes as cheap as can be, and that is proven."""
     with Program("row") as program:
         rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))())
         LinearOffChipStore("y")(Promote(0)(rows))
@@ -295,7 +275,6 @@ def test_a_search_improves_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_worst_link_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A link a fourth as wide is the worst one, though another carries three times its bytes."""
     with Program("two") as program:
         for name, columns in (("big", 12), ("small", 4)):
             tiles = LinearOffChipLoad(np.ones((3, columns)), tile=(1, columns), name=f"{name}_in")()
@@ -320,7 +299,6 @@ def test_the_worst_link_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_thirty_units_are_the_most_of_an_exact_plan(
     rest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Thirty units are searched for a cheapest plan, and one more are not."""
     with Program("pairs") as program:
         for number in range(15):
             tiles = LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))()
@@ -335,13 +313,11 @@ def test_thirty_units_are_the_most_of_an_exact_plan(
 
 
 def test_an_exact_plan_is_for_small_programs() -> None:
-    """An exact plan is for small programs."""
     with pytest.raises(ConfigurationError, match="units: expected at most 30"):
         place(small(), Mesh(columns=8, rows=8), exactly=True)
 
 
 def test_sizes_that_data_decide_are_said() -> None:
-    """Channels whose bytes only a run can tell are counted; sizes may be given."""
     with Program("routed") as program:
         rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))())
         # A list decides what comes of it alone, not what an operator makes of that.
@@ -356,7 +332,6 @@ def test_sizes_that_data_decide_are_said() -> None:
 
 
 def test_lists_decide_sizes() -> None:
-    """Of a program that is given its lists all bytes are known; sizes that are given count more."""
     netlist = netlist_of(elaborate(join()))
     assert netlist.unknown_channels == 0
     given = dict.fromkeys(("D_ragged_integers_1~", "D_ragged_integers_2~"), 50)
@@ -365,7 +340,6 @@ def test_lists_decide_sizes() -> None:
 
 
 def test_each_site_is_drawn_where_it_is() -> None:
-    """Columns go to the right and rows down, in steps of one length."""
     plan = place(join(), Mesh(columns=4, rows=3, units_per_site=2))
     space = "{http://www.w3.org/2000/svg}"
     drawn = ET.fromstring(floor_svg(plan))

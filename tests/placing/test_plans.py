@@ -27,7 +27,6 @@ from tests.profiles import examples, of_profile
 
 @st.composite
 def floors(draw: st.DrawFn, columns: int = 2, rows: int = 2, most_units: int = 5) -> Floor:
-    """Draw a floor of few sites, with nets of one or several readers."""
     count = draw(st.integers(2, most_units))
     nets = []
     for _ in range(draw(st.integers(1, 6))):
@@ -43,14 +42,12 @@ def floors(draw: st.DrawFn, columns: int = 2, rows: int = 2, most_units: int = 5
 
 
 def found(floor: Floor) -> list[int]:
-    """Return the plan that partition and annealing find."""
     return annealed(floor, partitioned(floor, 0), 0, lambda _: None)
 
 
 @examples(5, 60)
 @given(floors())
 def test_the_bound_is_at_most_the_least_and_that_at_most_what_is_found(floor: Floor) -> None:
-    """The bound is at most the least cost, which is at most what is found."""
     least, plan = cheapest(floor), found(floor)
     assert lower_bound(floor).bytes <= least <= cost(floor, plan)
     answer = exact(floor, cost(floor, plan))
@@ -65,7 +62,6 @@ def test_the_bound_is_at_most_the_least_and_that_at_most_what_is_found(floor: Fl
 @examples(4, 12)
 @given(floors(columns=3, rows=3, most_units=4))
 def test_the_same_where_there_is_a_site_off_the_edge(floor: Floor) -> None:
-    """The same holds where there is a site off the edge."""
     least, plan = cheapest(floor), found(floor)
     assert lower_bound(floor).bytes <= least <= cost(floor, plan)
     assert exact(floor, cost(floor, plan)).bound == least
@@ -74,7 +70,6 @@ def test_the_same_where_there_is_a_site_off_the_edge(floor: Floor) -> None:
 @examples(15, 300)
 @given(floors(columns=4, rows=3, most_units=9), st.integers(0, 99))
 def test_the_cost_of_a_plan_is_that_of_its_steps(floor: Floor, seed: int) -> None:
-    """The cost of a plan is that of its steps over the grid."""
     sites = random_sites(floor, seed)
     assert sites is not None
     assert floor.broken(sites) is None
@@ -83,7 +78,6 @@ def test_the_cost_of_a_plan_is_that_of_its_steps(floor: Floor, seed: int) -> Non
 
 
 def drawn_tree(units: int, seed: int) -> Floor:
-    """Return a tree of units whose nets have very different bytes, one unit a site."""
     drawn = random.Random(seed)
     nets = [
         (drawn.randrange(max(0, unit - 5), unit), [unit], 4 ** drawn.randrange(8))
@@ -95,13 +89,11 @@ def drawn_tree(units: int, seed: int) -> Floor:
 
 @pytest.mark.parametrize("seed", range(of_profile(1, 20)))
 def test_thirty_units_are_within_2_percent_of_the_exact_answer(seed: int) -> None:
-    """What is found for 30 units is within 2 % of a bound of the exact answer."""
     floor = drawn_tree(30, seed)
     assert cost(floor, found(floor)) <= 1.02 * lower_bound(floor).bytes
 
 
 def test_one_seed_gives_one_plan() -> None:
-    """One seed gives one plan, another one another."""
     floor = drawn_tree(8, 0)
     start = partitioned(floor, 3)
     assert start == partitioned(floor, 3)
@@ -132,7 +124,6 @@ def test_one_seed_gives_one_plan() -> None:
 def test_moves_are_those_of_the_definition(
     mesh: Mesh, site_bytes: int | None, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The loop does what random numbers and Metropolis' rule say, move by move."""
     drawn = random.Random(seed)
     nets = [
         (source, drawn.sample([unit for unit in range(9) if unit != source], readers), size)
@@ -155,7 +146,6 @@ def test_moves_are_those_of_the_definition(
 def test_how_long_it_anneals(
     units: int, rounds: int, moves: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """10,000 moves a unit, 25 million at most, and rounds of 3 million together in 120 stages."""
     calls: list[tuple[int, ...]] = []
     loop = SimpleNamespace(over=lambda **_: lambda *integers: calls.append(integers))
     monkeypatch.setattr("fabric.analysis.placing.annealing.anneal", loop)
@@ -169,14 +159,12 @@ def test_how_long_it_anneals(
 
 
 def test_what_has_no_nets_stays() -> None:
-    """There is nothing to anneal without nets."""
     for units in (1, 2):
         floor = Floor.of(Mesh(columns=2, rows=2), netlist(units, []))
         assert annealed(floor, [3] * units, 0, lambda _: None) == [3] * units
 
 
 def test_units_without_nets_are_dealt_out() -> None:
-    """The longer side is halved again and again, and units in their order go to each half."""
     for units, columns, rows, sites in (
         (6, 3, 2, [0, 3, 1, 4, 2, 5]),
         (6, 2, 3, [0, 1, 2, 4, 3, 5]),
@@ -191,7 +179,6 @@ def test_units_without_nets_are_dealt_out() -> None:
 
 
 def test_what_needs_much_memory_chooses_first() -> None:
-    """Units of one site by their bytes; the last ones take the nearest with room for them."""
     units = netlist(8, []).units
     sizes = (10, 90, 20, 60, 50, 50, 100, 40)
     units = tuple(
@@ -205,7 +192,6 @@ def test_what_needs_much_memory_chooses_first() -> None:
 
 
 def test_no_room_for_all_is_an_error() -> None:
-    """Five units of which each takes more than half of a site do not fit on four."""
     nets = netlist(5, [(0, [1], 1)])
     floor = Floor.of(Mesh(columns=2, rows=2, units_per_site=2), nets, 199)
     message = (
@@ -218,7 +204,6 @@ def test_no_room_for_all_is_an_error() -> None:
 
 
 def test_a_random_plan_is_tried_twenty_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no plan has room for all it is drawn twenty times, and the first that has is taken."""
     tries: list[Sequence[int]] = []
     answers: list[list[int] | None] = [*[None] * 20, [2]]
 
@@ -235,14 +220,12 @@ def test_a_random_plan_is_tried_twenty_times(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_nearest_site_may_be_far() -> None:
-    """On a full mesh the last units have to go from one end of it to the other."""
     floor = Floor.of(Mesh(columns=200, rows=2, units_per_site=1), netlist(400, []))
     for seed in range(3):
         assert sorted(random_sites(floor, seed) or ()) == [*range(400)]
 
 
 def test_weights_of_a_cut_fit_in_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A net's bytes are shared out among its readers; the heaviest edge is 2 ** 20, none is 0."""
     cuts: list[tuple[list[int], list[int], list[int], list[float]]] = []
 
     def part(_: int, graph: pymetis.CSRAdjacency, **given: list[int]) -> SimpleNamespace:
@@ -265,7 +248,6 @@ def test_weights_of_a_cut_fit_in_32_bits(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_talks_much_is_on_one_die() -> None:
-    """Two groups with few bytes between them are on a die each."""
     groups = [range(4), range(4, 8)]
     nets = [(a, [b], 100) for its in groups for a in its for b in its if a < b]
     mesh = Mesh(columns=4, rows=2, die_columns=2, crossing_cycles=20)
@@ -284,7 +266,6 @@ def test_what_talks_much_is_on_one_die() -> None:
 
 
 def test_narrow_crossings_weigh_more() -> None:
-    """On a link a fourth as wide, bytes count four times for the worst link."""
     mesh = Mesh(
         columns=2,
         rows=2,
@@ -305,7 +286,6 @@ def test_narrow_crossings_weigh_more() -> None:
 
 
 def test_memory_of_sites_is_kept() -> None:
-    """A site holds no more units than their memory allows."""
     floor = Floor.of(
         Mesh(columns=2, rows=2, units_per_site=4), netlist(6, [(0, [1, 2, 3, 4, 5], 9)]), 200
     )
@@ -316,7 +296,6 @@ def test_memory_of_sites_is_kept() -> None:
 
 
 def test_a_site_that_lacks_a_byte_is_full() -> None:
-    """Two units that talk much are on two sites where one has a byte too little for both."""
     nets = netlist(2, [(0, [1], 1000)])
     mesh = Mesh(columns=2, rows=2, units_per_site=2)
     for site_bytes, sites in ((199, 2), (200, 1)):
@@ -325,14 +304,12 @@ def test_a_site_that_lacks_a_byte_is_full() -> None:
 
 
 def bound(each: int, nets: list[tuple[int, list[int], int]], units: int = 28) -> tuple[int, int]:
-    """Return the bounds of both parts of the cost, on a mesh that is large enough."""
     return astuple(
         lower_bound(Floor.of(Mesh(columns=8, rows=8, units_per_site=each), netlist(units, nets)))
     )
 
 
 def test_partners_of_one_unit_are_steps_away() -> None:
-    """Of those off the site four sites are one step away, eight two, twelve three."""
     sizes = [20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7]
     star = [(0, [unit], size) for unit, size in enumerate(sizes, 1)]
     one = sum(sizes[:4]) + 2 * sum(sizes[4:12]) + 3 * sum(sizes[12:])
@@ -350,7 +327,6 @@ def test_partners_of_one_unit_are_steps_away() -> None:
 
 
 def test_one_link_has_its_part_of_what_leaves_a_site() -> None:
-    """A fourth, the largest, or the fourth and the fifth: what leaves does so over four links."""
     for each, sizes, worst in (
         (1, [9, 1, 1], 9),
         (1, [10, 10, 10, 10], 10),
@@ -369,7 +345,6 @@ def test_one_link_has_its_part_of_what_leaves_a_site() -> None:
 
 
 def test_nets_that_hang_together_leave_a_site() -> None:
-    """Of nets that have too many units between them one goes over a link."""
     chain = [(0, [1], 10), (1, [2], 7), (2, [3], 5), (3, [4], 9)]
     assert bound(1, chain)[0] == 31
     assert bound(2, chain)[0] == 7 + 5
@@ -383,7 +358,6 @@ def test_nets_that_hang_together_leave_a_site() -> None:
 
 
 def test_nets_between_the_edge_and_the_rest() -> None:
-    """Who finds no room on the edge is off it, and those with fewest bytes are."""
     pairs = [
         (22, [0], 50),
         (1, [23], 20),
@@ -401,7 +375,6 @@ def test_nets_between_the_edge_and_the_rest() -> None:
 
 
 def test_a_cheapest_plan_is_found() -> None:
-    """Of any plan that is not, the search finds one; of a cheapest it says that there is none."""
     nets = netlist(3, [(0, [1, 2], 14), (1, [2], 21), (2, [0], 7)], on_edge=[2])
     for mesh, each, site_bytes in (
         (Mesh(columns=2, rows=2), 2, None),
@@ -422,7 +395,6 @@ def test_a_cheapest_plan_is_found() -> None:
 
 @pytest.mark.parametrize(("columns", "rows"), [(3, 2), (2, 3)])
 def test_a_hub_is_in_the_middle(columns: int, rows: int) -> None:
-    """Only there has it three neighbours: the search looks in the middle, too."""
     star = netlist(4, [(2, [0], 14), (2, [1], 21), (3, [2], 7)])
     floor = Floor.of(Mesh(columns=columns, rows=rows, units_per_site=1), star)
     answer = exact(floor, 14 + 21 + 7 + 21 + 7)
@@ -434,7 +406,6 @@ def test_a_hub_is_in_the_middle(columns: int, rows: int) -> None:
 def test_a_hub_is_looked_for_in_a_quarter(
     columns: int, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Plans come in four mirror images: one place of each four is asked for, and no more."""
     asked: list[float] = []
 
     def milp(*_: object, bounds: optimize.Bounds, **_more: object) -> object:
@@ -451,7 +422,6 @@ def test_a_hub_is_looked_for_in_a_quarter(
 
 
 def test_nets_with_more_units_than_a_site_leave_it() -> None:
-    """What a net with several readers costs at least: it reaches so many sites but one."""
     for each, readers, sites in ((2, 2, 2), (2, 3, 2), (2, 4, 3), (3, 2, 1), (3, 3, 2), (1, 2, 3)):
         nets = netlist(readers + 1, [(0, range(1, readers + 1), 10)])
         floor = Floor.of(Mesh(columns=3, rows=2, units_per_site=each), nets)
@@ -459,7 +429,6 @@ def test_nets_with_more_units_than_a_site_leave_it() -> None:
 
 
 def test_what_breaks_a_rule_is_named() -> None:
-    """What breaks a rule is named."""
     floor = Floor.of(
         Mesh(columns=3, rows=3, units_per_site=1), netlist(2, [(0, [1], 9)], on_edge=[1])
     )
@@ -484,14 +453,12 @@ def test_what_breaks_a_rule_is_named() -> None:
     ],
 )
 def test_no_room_is_an_error(given_: dict[str, int], message: str) -> None:
-    """Where there is no room, the error says what needs it."""
     nets = netlist(given_["count"], [(0, [1], 1)])
     with pytest.raises(ConfigurationError, match=message):
         Floor.of(Mesh(columns=2, rows=2, units_per_site=2), nets, given_.get("site_bytes"))
 
 
 def test_just_enough_room_is_enough() -> None:
-    """As many units and as many bytes as there is room for are no error."""
     two = Mesh(columns=2, rows=2, units_per_site=2)
     nine = Mesh(columns=3, rows=3, units_per_site=1)
     for mesh, nets, site_bytes in (
@@ -508,7 +475,6 @@ def test_just_enough_room_is_enough() -> None:
 
 
 def test_the_edge_has_to_have_room() -> None:
-    """Units with off-chip memory have room on the edge only."""
     nets = netlist(9, [(0, [1], 1)], on_edge=range(9))
     with pytest.raises(
         ConfigurationError,
@@ -520,7 +486,6 @@ def test_the_edge_has_to_have_room() -> None:
 @examples(20, 200)
 @given(st.integers(0, 2**63 - 1), st.integers(1, 2**30))
 def test_random_numbers_are_those_of_knuth(seed: int, below: int) -> None:
-    """The generator is that of MMIX, of which the upper bits are used."""
     memory, state = [seed], seed
     for _ in range(5):
         state = (6364136223846793005 * state + 1442695040888963407) % 2**64

@@ -20,7 +20,6 @@ _MADE: Final[dict[str, Callable[[int, int], Any]]] = {
 
 
 def adjacency(name: str, side: int, seed: int) -> Any:
-    """Return the matrix of a graph of ``side`` squared vertices, or of its own number."""
     made = nx.to_scipy_sparse_array(_MADE[name](side, seed), weight=None, dtype=np.float64)
     return made.tocsr()
 

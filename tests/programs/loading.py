@@ -17,7 +17,6 @@ OF_TORCH = {"own_module", "torch_model"}
 
 
 def program(name: str, hardware: str | None = None, **parameters: object) -> Program:
-    """Return the program ``programs/NAME.py`` for a hardware file of ``programs/hardware``."""
     described = Hardware()
     if hardware is not None:
         described = load_hardware(PROGRAMS / "hardware" / hardware)

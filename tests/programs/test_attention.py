@@ -25,21 +25,18 @@ LENGTHS = {
 
 
 def lengths(folder: Path, values: Any) -> Path:
-    """Write a file of cache lengths."""
     file = folder / "lengths.npy"
     np.save(file, np.array(values))
     return file
 
 
 def run(file: Path, strategy: str, mode: str = "functional", **parameters: Any) -> Report:
-    """Run the attention of the requests in ``file``."""
     return simulate(program("attention", strategy=strategy, kv=file, **parameters), mode=mode)
 
 
 class TestAttention:
     @pytest.mark.parametrize(("values", "strategy"), crossed([*LENGTHS], STRATEGIES, 1))
     def test_is_verified(self, tmp_path: Path, strategy: str, values: str) -> None:
-        """Output and caches are right, and the cycles and counters those of timing mode."""
         file = lengths(tmp_path, LENGTHS[values])
         functional = run(file, strategy)
         timing = run(file, strategy, "timing")
@@ -54,7 +51,6 @@ class TestAttention:
 
     @pytest.mark.parametrize("strategy", STRATEGIES)
     def test_other_sizes(self, tmp_path: Path, strategy: str) -> None:
-        """Other tiles, depths and numbers of regions are right too."""
         file = lengths(tmp_path, [40, 3, 17, 9, 25])
 
         assert run(file, strategy, tile_n=8, channel_depth=4, regions=3).verified is True
@@ -63,7 +59,6 @@ class TestAttention:
 
     @pytest.mark.parametrize(("strategy", "name"), crossed(STRATEGIES, SCHEDULES, 1))
     def test_any_schedule(self, tmp_path: Path, strategy: str, name: str | int) -> None:
-        """One report, whatever trio runs first."""
         file = lengths(tmp_path, LENGTHS["more than a block of 16"])
         with schedule(name):
             report = run(file, strategy)
@@ -71,14 +66,12 @@ class TestAttention:
         assert replace(run(file, strategy), wall_seconds=report.wall_seconds) == report
 
     def test_coarse_closed_form(self, tmp_path: Path) -> None:
-        """One region takes 82 cycles a tile and 169 a request, and 4 (the authors' runs)."""
         values = [100, 200, 40]
         tiles = sum(value // 32 + 1 for value in values)
 
         assert run(lengths(tmp_path, values), "coarse", "timing").cycles == 82 * tiles + 169 * 3 + 4
 
     def test_coarse_builds_regions_with_requests_only(self, tmp_path: Path) -> None:
-        """17 requests are two blocks: half the operators of four blocks."""
         two, four = (
             run(lengths(tmp_path, [9] * count), "coarse", "timing").operators for count in (17, 49)
         )
@@ -99,7 +92,6 @@ class TestParameters:
         ],
     )
     def test_values_that_cannot_be(self, name: str, value: int, expected: str) -> None:
-        """The message says what was expected."""
         with pytest.raises(ConfigurationError) as caught:
             program("attention", None, **{name: value})
         assert f"{name} is {value}: expected {expected}" == caught.value.message
@@ -124,14 +116,12 @@ class TestLengthFiles:
     def test_arrays_that_are_no_lengths(
         self, tmp_path: Path, values: Any, given: dict[str, Any], message: str
     ) -> None:
-        """The message names the file, what is wrong, and what was expected."""
         file = lengths(tmp_path, values)
         with pytest.raises(ConfigurationError) as caught:
             program("attention", kv=file, **given)
         assert f"cache-length file {file}: {message}" == caught.value.message
 
     def test_no_file(self, tmp_path: Path) -> None:
-        """The reason of the operating system is kept."""
         file = tmp_path / "none.npy"
         with pytest.raises(ConfigurationError) as caught:
             program("attention", kv=file)
@@ -141,7 +131,6 @@ class TestLengthFiles:
         )
 
     def test_an_archive(self, tmp_path: Path) -> None:
-        """Several arrays are refused."""
         file = tmp_path / "lengths.npz"
         np.savez(file, data=np.zeros(3, int))
         with pytest.raises(ConfigurationError) as caught:
@@ -152,6 +141,5 @@ class TestLengthFiles:
 
 
 def test_drawn_lengths_depend_on_the_seed_only() -> None:
-    """Without a file the same seed gives the same run, another seed another one."""
     cycles = [simulate(program("attention", requests=4, seed=seed)).cycles for seed in (0, 0, 1)]
     assert cycles[0] == cycles[1] != cycles[2]

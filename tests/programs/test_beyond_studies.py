@@ -43,12 +43,10 @@ METRICS = (
 
 
 def opened(name: str) -> Study:
-    """Return a study."""
     return open_study(PROGRAMS / "questions" / f"{name}.py", Asked())
 
 
 def imagined(study: Study) -> StudyResult:
-    """Return a result in which point i takes (i + 1)**2 of everything."""
     outcomes = [
         Outcome(
             index=index,
@@ -62,7 +60,6 @@ def imagined(study: Study) -> StudyResult:
 
 
 def heights(figure: Figure) -> Iterator[float]:
-    """Yield where all bars and marks in a figure are."""
     for axes in figure.axes:
         for container in axes.containers:
             yield from (bar.get_y() + bar.get_height() for bar in container)
@@ -73,7 +70,6 @@ def heights(figure: Figure) -> Iterator[float]:
 
 @pytest.mark.parametrize("name", spread(NAMES, 2))
 def test_first_and_last_point(name: str) -> None:
-    """They run as the study asks for, and take no less than what was known before."""
     study = opened(name)
     for index in (0, len(study.space) - 1):
         point = study.point(index)
@@ -89,7 +85,6 @@ def test_first_and_last_point(name: str) -> None:
 
 @pytest.mark.parametrize("name", spread(NAMES, 3))
 def test_pictures(name: str) -> None:
-    """Everything in them is found, and nothing that does not vary is shown as if it did."""
     study = opened(name)
     for picture in study.pictures:
         figure = Figure(layout="constrained")
@@ -103,7 +98,6 @@ def test_pictures(name: str) -> None:
 
 
 def test_what_a_picture_shows() -> None:
-    """Bars are padded over ragged, graph by graph."""
     study = opened("search_frontiers")
     result = imagined(study)
     figure = Figure()
@@ -120,7 +114,6 @@ def test_what_a_picture_shows() -> None:
 
 
 def test_ragged_rows_save() -> None:
-    """What a study finds of a real graph: padded rows move and compute more than twice as much."""
     study = opened("sparse_rows")
     points = [
         study.point(index)

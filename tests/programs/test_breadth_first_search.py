@@ -18,12 +18,10 @@ from tests.schedules import SCHEDULES, schedule
 
 
 def search(**parameters: Any) -> Program:
-    """Return a search."""
     return program("breadth_first_search", **parameters)
 
 
 def found(report: Report) -> Any:
-    """Return what a search stored as distances, infinite where there is no way."""
     (levels,) = np.asarray(report.outputs["y"]).astype(float)
     return np.where(levels == 0, np.inf, levels - 1)
 
@@ -37,7 +35,6 @@ def found(report: Report) -> Any:
     data=st.data(),
 )
 def test_is_scipy_s(name: str, side: int, lists: str, seed: int, data: st.DataObject) -> None:
-    """The distances from any vertex of any graph."""
     near = adjacency(name, side, seed)
     start = data.draw(st.integers(0, near.shape[0] - 1))
     report = simulate(search(graph=name, vertices=side * side, lists=lists, seed=seed, start=start))
@@ -49,7 +46,6 @@ def test_is_scipy_s(name: str, side: int, lists: str, seed: int, data: st.DataOb
 
 @pytest.mark.parametrize("lists", ["ragged", "padded"])
 def test_what_cannot_be_reached(lists: str) -> None:
-    """Every fourth vertex of a random graph is alone: from there nobody, from elsewhere not it."""
     alone, together = (
         simulate(search(graph="random", vertices=12, start=start, lists=lists)) for start in (4, 1)
     )
@@ -61,11 +57,6 @@ def test_what_cannot_be_reached(lists: str) -> None:
 
 @pytest.mark.parametrize("name", ["karate-club", "grid"])
 def test_costs(name: str) -> None:
-    """A ragged search reads the list of every vertex but those of the last level once.
-
-    Each list takes its length and its neighbours, 8 bytes each. A padded one reads as many lists
-    as there are vertices, all of the longest length, in every level.
-    """
     near = adjacency(name, 7, 0)
     degrees, count = np.diff(near.indptr), near.shape[0]
     distances = csgraph.shortest_path(near, unweighted=True, indices=0)
@@ -83,7 +74,6 @@ def test_costs(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_any_schedule(name: str | int) -> None:
-    """One report, whatever ready task runs first."""
     with schedule(name):
         report = simulate(search())
 
@@ -100,7 +90,6 @@ def test_any_schedule(name: str | int) -> None:
     ],
 )
 def test_values_that_cannot_be(given: dict[str, Any], message: str) -> None:
-    """The message says what was expected."""
     with pytest.raises(ConfigurationError) as caught:
         search(**given)
     assert message == caught.value.message

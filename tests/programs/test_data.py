@@ -33,13 +33,11 @@ def _column(table: str, name: str) -> set[str]:
 
 class TestRouting:
     def test_files(self) -> None:
-        """There are the four that the README of the data names."""
         found = {str(each.relative_to(ROUTING)) for each in ROUTING.rglob("*") if each.is_file()}
         assert HISTOGRAMS.keys() == found
 
     @pytest.mark.parametrize("name", HISTOGRAMS)
     def test_tokens_of_each_expert(self, name: str) -> None:
-        """The histogram of each is the recorded one."""
         experts = 8 if name.startswith("mixtral") else 128
         with np.load(ROUTING / name) as archive:
             data = archive["data"]
@@ -63,7 +61,6 @@ class TestLengths:
         ids=lambda path: f"{path.parent.name}-{path.stem}",
     )
     def test_names(self, path: Path) -> None:
-        """A file holds as many requests as its name says, of the deviation that is in it."""
         _, deviation, first, last = path.stem.split("_")
         lengths = np.load(path)
         folder, named = path.parent.name, int(deviation.removeprefix("stdev"))
@@ -77,7 +74,6 @@ class TestLengths:
             assert found == pytest.approx(named, abs=2)
 
     def test_as_many_as_the_artifact_has(self) -> None:
-        """51 files."""
         assert 51 == len(list(LENGTHS.rglob("*.npy")))
 
 
@@ -93,14 +89,12 @@ class TestTables:
         ],
     )
     def test_traces(self, table: str, column: str, folder: Path) -> None:
-        """Every trace that a table names is there."""
         names = _column(table, column)
 
         assert names
         assert [] == [name for name in names if not (folder / name).is_file()]
 
     def test_provenance(self) -> None:
-        """The README of the data says where each table comes from."""
         said = (DATA / "README.md").read_text(encoding="utf-8")
         published = DATA / "published"
         tables = [each.name for each in published.glob("*.csv")]
@@ -112,7 +106,6 @@ class TestTables:
         assert [] == [name for name in tables if f"`{name}`" not in said]
 
     def test_addresses(self) -> None:
-        """The address lists are those of the reference's results."""
         with np.load(DATA / "published/dram/one_channel_addresses.npz") as archive:
             sizes = {name: len(archive[name]) for name in archive.files}
         with (DATA / "published/dram/one_channel_reference.csv").open(newline="") as file:

@@ -57,7 +57,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def kv(folder: Path, values: list[int]) -> Path:
-    """Write a file of cache lengths."""
     file = folder / "lengths.npy"
     np.save(file, np.array(values))
     return file
@@ -66,7 +65,6 @@ def kv(folder: Path, values: list[int]) -> Path:
 def run(
     lengths: Path, mode: str = "functional", hardware: Hardware = FLOAT32, **parameters: Any
 ) -> Report:
-    """Run layers of the tiny model."""
     given = {"model": "tiny", "batch": len(LENGTHS), "kv": lengths, **parameters}
     with hardware_scope(hardware):
         return simulate(program("decoder", **given), mode=mode)
@@ -74,14 +72,12 @@ def run(
 
 @pytest.fixture
 def lengths(tmp_path: Path) -> Path:
-    """A file of lengths: empty caches, full last tiles, several tiles."""
     return kv(tmp_path, LENGTHS)
 
 
 class TestDecoder:
     @pytest.mark.parametrize("setting", spread(SETTINGS, 3))
     def test_is_verified(self, lengths: Path, setting: str) -> None:
-        """Output and caches are right in float32, and cycles and counters those of timing mode."""
         functional = run(lengths, **SETTINGS[setting])
         timing = run(lengths, "timing", **SETTINGS[setting])
 
@@ -95,7 +91,6 @@ class TestDecoder:
 
     @pytest.mark.parametrize("seed", spread(range(3), 1))
     def test_is_verified_in_bfloat16(self, lengths: Path, seed: int) -> None:
-        """Rounding to 8 bits does not change what the router chooses."""
         report = run(lengths, hardware=Hardware(), layers=2, seed=seed)
 
         assert report.verified is True
@@ -115,10 +110,6 @@ class TestDecoder:
     def test_any_small_size(
         self, tmp_path: Path, values: list[int], tile_n: int, regions: int, **parameters: Any
     ) -> None:
-        """Every layout of every small batch computes the same, or says that it cannot go on.
-
-        Small static tiles in shared regions can deadlock: no hidden buffers.
-        """
         given = {"batch": len(values), "tile_n": tile_n, "regions": regions, **parameters}
         report = run(kv(tmp_path, values), **given)
 
@@ -128,7 +119,6 @@ class TestDecoder:
 
     @pytest.mark.parametrize("name", SCHEDULES)
     def test_any_schedule(self, lengths: Path, name: str | int) -> None:
-        """One report, whatever trio runs first."""
         with schedule(name):
             report = run(lengths, "timing", regions=2)
 
@@ -136,7 +126,6 @@ class TestDecoder:
         assert replace(expected, wall_seconds=report.wall_seconds) == report
 
     def test_layers_take_as_long_one_by_one(self, lengths: Path) -> None:
-        """Two layers in one graph save what the first stores and the second reads, nothing else."""
         both = run(lengths, "timing", layers=2)
         alone = [run(lengths, "timing", first_layer=layer) for layer in range(2)]
         # A row of the hidden state is 256 bytes: 4 requests, and 18 cycles on the way.
@@ -146,7 +135,6 @@ class TestDecoder:
 
 
 def test_the_record_of_a_layer_stands_for_all() -> None:
-    """Each layer has the record's tokens per expert, under other names."""
     from layers.layer_routing import layer_routing
     from layers.models import MODELS
 
@@ -164,7 +152,6 @@ def test_the_record_of_a_layer_stands_for_all() -> None:
 @pytest.mark.parametrize("regions", [8, 2])
 @pytest.mark.parametrize("tiling", ["static", "dynamic"])
 def test_what_idle_experts_take(tmp_path: Path, tiling: str, regions: int) -> None:
-    """What the mixture-of-experts layer alone counts for all experts and not for active ones."""
     file = tmp_path / "routing.npz"
     np.savez(file, data=np.tile([0, 3], (6, 1)))
     given: dict[str, Any] = {
@@ -205,7 +192,6 @@ def test_what_idle_experts_take(tmp_path: Path, tiling: str, regions: int) -> No
     ],
 )
 def test_values_that_cannot_be(given: dict[str, Any], message: str) -> None:
-    """The message says what was found and what was expected."""
     with pytest.raises(ConfigurationError) as caught:
         program("decoder", model="tiny", **given)
     assert message == caught.value.message

@@ -37,23 +37,19 @@ FLOAT32 = Hardware(tile=TileDescription(dtype="float32"))
 
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The functions are imported from the folder of the programs."""
     monkeypatch.syspath_prepend(str(PROGRAMS))
 
 
 def normal(*shape: int) -> NDArray[np.float32]:
-    """Return numbers of order 1."""
     return np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
 
 
 def load(array: NDArray[Any], dtype: str | None = None) -> Stream:
-    """[1, 1, 1] of the whole array."""
     rows, cols = array.shape
     return LinearOffChipLoad(Tensor(array.shape, array, dtype=dtype), tile=(rows, cols))()
 
 
 def run(wire: Callable[[], Stream], wanted: NDArray[Any]) -> Report:
-    """Compare what is wired with what is wanted."""
     with hardware_scope(FLOAT32), Program("function", mode="functional") as program:
         LinearOffChipStore("y")(wire())
     program.expect(y=lambda: wanted)
@@ -62,7 +58,6 @@ def run(wire: Callable[[], Stream], wanted: NDArray[Any]) -> Report:
 
 class TestRmsNorm:
     def test_value(self) -> None:
-        """Each group has the norm of as many ones."""
         from functions.decoder import EPSILON, RmsNorm
 
         x = normal(3, 8)
@@ -72,7 +67,6 @@ class TestRmsNorm:
         assert run(lambda: Map(RmsNorm(4))(load(x)), wanted.reshape(3, 8)).verified is True
 
     def test_width(self) -> None:
-        """It divides the columns."""
         from functions.decoder import RmsNorm
 
         with pytest.raises(ShapeError) as caught, Program("function"):
@@ -84,7 +78,6 @@ class TestRmsNorm:
 
 class TestRotary:
     def test_value(self) -> None:
-        """Pairs of columns are complex numbers, which are turned."""
         from functions.decoder import Rotary
 
         x, positions = normal(3, 8), np.array([[0], [5], [1000]])
@@ -109,7 +102,6 @@ class TestRotary:
         ],
     )
     def test_shapes(self, width: int, rows: int, message: str) -> None:
-        """Pairs divide the columns, and each row has a position."""
         from functions.decoder import Rotary
 
         with pytest.raises(ShapeError) as caught, Program("function"):
@@ -119,7 +111,6 @@ class TestRotary:
 
 class TestRouter:
     def test_gates(self) -> None:
-        """They are the softmax over the largest, which numpy finds by thresholds."""
         from functions.router import Gates
 
         logits = normal(5, 8)
@@ -129,7 +120,6 @@ class TestRouter:
         assert run(lambda: Map(Gates(3))(load(logits)), wanted).verified is True
 
     def test_choice(self) -> None:
-        """Rows go where their gates are largest, whatever is given; without data as is given."""
         from functions.router import Chosen
 
         gates = np.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
@@ -150,7 +140,6 @@ class TestRouter:
         assert (3, 0) == (taken["promote_1.0"], taken["promote_2.0"])
 
     def test_choice_of_something_else(self) -> None:
-        """It is made by a row of as many gates as the selector has streams."""
         from functions.router import Chosen
 
         selectors = Selectors(np.zeros((1, 1, 1), int), width=3)
@@ -162,7 +151,6 @@ class TestRouter:
         )
 
     def test_weigh(self) -> None:
-        """A row is multiplied by the gate of one expert."""
         from functions.router import Weigh
 
         gates, row = normal(1, 4), normal(1, 8)

@@ -31,21 +31,14 @@ CYCLES: Mapping[str, Mapping[str, int]] = {
 
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What studies share is imported from their folder, where the command line finds it."""
     monkeypatch.syspath_prepend(str(STUDIES))
 
 
 def opened(name: str) -> Study:
-    """Return the study of a file."""
     return open_study(STUDIES / f"{name}.py", Asked())
 
 
 def ended(study: Study, cycles: Mapping[str, Mapping[str, int]] = CYCLES) -> StudyResult:
-    """Return points whose bytes are 1,000 a row of a tile, or 9,000, and 100 a region.
-
-    By the authors' equations twice as many, a tenth of them for idle experts. A region has 10 FLOPs
-    a cycle. A point without cycles deadlocked.
-    """
     outcomes = []
     for index, setting in enumerate(study.space):
         regions, tile = setting["regions"], setting.get("tile_n")
@@ -67,7 +60,6 @@ def ended(study: Study, cycles: Mapping[str, Mapping[str, int]] = CYCLES) -> Stu
 
 @pytest.mark.parametrize("name", FILES)
 def test_points_name_parameters_of_the_program(name: str) -> None:
-    """Every parameter is one of the program's, and every file is there."""
     study = opened(name)
     known = inspect.signature(executed(study.program).build).parameters
 
@@ -78,7 +70,6 @@ def test_points_name_parameters_of_the_program(name: str) -> None:
 
 class TestFigure17:
     def test_static_tiles_are_matched(self) -> None:
-        """As the printed bars have it."""
         from decoders.matching import ARTIFACT, PAPER, compared
         from decoders.points import DECODERS
 
@@ -101,7 +92,6 @@ class TestFigure17:
         assert 0.75 == qwen.saved_compute(qwen.memory_matched)
 
     def test_claims(self) -> None:
-        """Each has our value and how it was computed; the authors' bars decide."""
         study = opened("figure_17")
         found = [claim.judge(ended(study)) for claim in study.claims]
         inconsistent = [
@@ -123,7 +113,6 @@ class TestFigure17:
         ) == found[0].note
 
     def test_a_run_is_missing(self) -> None:
-        """Nothing is said of a model of which a run did not complete."""
         study = opened("figure_17")
         qwen = {name: each for name, each in CYCLES["qwen3-30b-a3b"].items() if name != "64"}
         result = ended(study, {**CYCLES, "qwen3-30b-a3b": qwen})
@@ -136,7 +125,6 @@ class TestFigure17:
         ]
 
     def test_layers_count_on_the_average(self) -> None:
-        """With all layers of a model, a layer is the mean of them."""
         from decoders.matching import compared
         from decoders.points import DECODERS
 
@@ -156,7 +144,6 @@ class TestFigure17:
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("cycles", [CYCLES, {model: {} for model in CYCLES}])
 def test_pictures_are_drawn(name: str, cycles: Mapping[str, Mapping[str, int]]) -> None:
-    """Also where no point completed."""
     from matplotlib.figure import Figure
 
     study = opened(name)
@@ -168,14 +155,12 @@ def test_pictures_are_drawn(name: str, cycles: Mapping[str, Mapping[str, int]]) 
 
 
 def test_pages_have_all_pictures() -> None:
-    """None has the name of one that every study has."""
     assert () == drawn(ended(opened("long/optimisations"))).troubles
 
 
 class TestEffects:
     @given(st.lists(st.floats(0.1, 10), min_size=8, max_size=8))
     def test_of_three_options(self, values: list[float]) -> None:
-        """Geometric means of ratios, as they are defined."""
         from decoders.factorial import effects
 
         combinations = list(itertools.product((False, True), repeat=3))
@@ -194,7 +179,6 @@ class TestEffects:
         assert found[0, 1, 2] == pytest.approx(all_three)
 
     def test_of_options_that_multiply(self) -> None:
-        """They do not interact."""
         from decoders.factorial import effects
 
         found = effects({(a, b): 7 * 0.5**a * 3**b for a, b in combinations_of(2)})
@@ -203,5 +187,4 @@ class TestEffects:
 
 
 def combinations_of(count: int) -> list[tuple[bool, ...]]:
-    """Return all settings of so many options."""
     return list(itertools.product((False, True), repeat=count))

@@ -22,7 +22,6 @@ Pairs = list[tuple[str, str]]
 
 @cache
 def defined(left: str, right: str) -> int:
-    """Return the edit distance as it is defined: the best of what may happen to the last letter."""
     if not left or not right:
         return len(left) + len(right)
     return min(
@@ -33,7 +32,6 @@ def defined(left: str, right: str) -> int:
 
 
 def distances(pairs: Pairs, **parameters: Any) -> tuple[list[int], Report]:
-    """Return what the program makes of pairs, and the report."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "pairs.txt"
         file.write_text("".join(f"{left},{right}\n" for left, right in pairs), encoding="utf-8")
@@ -53,7 +51,6 @@ words = st.text("abc", max_size=9)
     piece=st.integers(1, 5),
 )
 def test_is_as_defined(pairs: Pairs, sequences: str, lanes: int, piece: int) -> None:
-    """Pairs of any length, empty ones among them, however many go round at a time."""
     found, report = distances(pairs, sequences=sequences, lanes=lanes, piece=piece)
 
     assert [defined(*pair) for pair in pairs] == found
@@ -61,7 +58,6 @@ def test_is_as_defined(pairs: Pairs, sequences: str, lanes: int, piece: int) -> 
 
 
 def test_known_pairs() -> None:
-    """Those of textbooks, and what does not change."""
     found, _ = distances(
         [("kitten", "sitting"), ("saturday", "sunday"), ("intention", "execution"), ("a", "a")]
     )
@@ -70,10 +66,6 @@ def test_known_pairs() -> None:
 
 
 def test_costs() -> None:
-    """Five operations for each distance that a wavefront has room for, a wavefront for each letter.
-
-    Padded, all pairs have the letters of the longest: 9 and 9.
-    """
     pairs = [("kitten", "sitting"), ("", "ab"), ("intention", "execution")]
     room = {"ragged": [(8, 13), (0, 2), (12, 18)], "padded": [(12, 18)] * 3}
     for sequences, widths in room.items():
@@ -83,7 +75,6 @@ def test_costs() -> None:
 
 
 def test_lanes_fill_each_other_s_waits() -> None:
-    """One pair at a time waits for the whole loop in every lap; several go round at once."""
     pairs = [("abcabc", "bcabca")] * 6
     cycles = [distances(pairs, lanes=lanes)[1].cycles or 0 for lanes in (1, 2, 4)]
 
@@ -92,7 +83,6 @@ def test_lanes_fill_each_other_s_waits() -> None:
 
 
 def test_a_peak_of_ragged_tiles_is_no_fault() -> None:
-    """Long sequences take more room than those of mean length, which the requirement counts."""
     pairs = [("a", "b")] * 9 + [("a" * 30, "b" * 30)]
     _, report = distances(pairs)
 
@@ -103,7 +93,6 @@ def test_a_peak_of_ragged_tiles_is_no_fault() -> None:
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_any_schedule(name: str | int) -> None:
-    """One report, whatever ready task runs first."""
     with schedule(name):
         report = simulate(small())
 
@@ -112,7 +101,6 @@ def test_any_schedule(name: str | int) -> None:
 
 
 def small() -> Program:
-    """Return a program that all schedules run."""
     return program("edit_distance", pairs=5, longest=6, lanes=2)
 
 
@@ -121,7 +109,6 @@ def small() -> Program:
     [("pairs", 0, 1), ("longest", -1, 0), ("lanes", 0, 1), ("piece", 0, 1), ("seed", -1, 0)],
 )
 def test_values_that_cannot_be(name: str, value: int, least: int) -> None:
-    """The message says what was expected."""
     given: dict[str, Any] = {name: value}
     with pytest.raises(ConfigurationError) as caught:
         program("edit_distance", **given)
@@ -139,7 +126,6 @@ def test_values_that_cannot_be(name: str, value: int, least: int) -> None:
     ],
 )
 def test_files_that_are_none(tmp_path: Path, text: bytes | None, found: str) -> None:
-    """The message names the file and what was found."""
     file = tmp_path / "pairs.txt"
     if text is not None:
         file.write_bytes(text)

@@ -27,7 +27,6 @@ TILINGS = ["dynamic", "static", "padded"]
     seed=st.integers(0, 99),
 )
 def test_is_a_sparse_product(name: str, side: int, tiling: str, rows: int, seed: int) -> None:
-    """The sums of messages are the adjacency matrix times all messages."""
     near = adjacency(name, side, seed)
     random = np.random.default_rng(seed)
     x = random.standard_normal((near.shape[0], 32))
@@ -45,14 +44,12 @@ def test_is_a_sparse_product(name: str, side: int, tiling: str, rows: int, seed:
 @pytest.mark.parametrize("vertices", [0, 1, 6])
 @pytest.mark.parametrize("tiling", TILINGS)
 def test_vertices_without_neighbours(vertices: int, tiling: str) -> None:
-    """Every fourth vertex of a random graph has none."""
     report = simulate(program("graph_layer", vertices=vertices, tiling=tiling))
 
     assert ("completed", True, ()) == (report.status, report.verified, report.warnings)
 
 
 def test_costs() -> None:
-    """Each row of a tile of neighbours is multiplied, padding too; sums are of what is valid."""
     degrees = np.diff(adjacency("power-law", 8, 0).indptr)
     padded = np.full(len(degrees), degrees.max())
     multiplied = {

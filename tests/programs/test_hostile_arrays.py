@@ -25,7 +25,6 @@ LENGTHS: Final = np.array([7, 5, 1024, 0])
 
 @pytest.fixture(autouse=True, scope="module")
 def imported() -> Iterator[None]:
-    """Let this module import what programs import."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(PROGRAMS)
         yield
@@ -44,7 +43,6 @@ def _lengths(file: Path) -> NDArray[Any]:
 
 
 def _head(form: str, shape: tuple[int, ...]) -> bytes:
-    """Return the header of an array, without the array."""
     written = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         written, {"descr": form, "fortran_order": False, "shape": shape}
@@ -73,7 +71,6 @@ HOSTILE: Final = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile(name: str, tmp_path: Path) -> None:
-    """It is refused with a sentence, whether it stands alone or in an archive."""
     lone, archive = tmp_path / "it.npy", tmp_path / "it.npz"
     lone.write_bytes(HOSTILE[name])
     with zipfile.ZipFile(archive, "w") as file:
@@ -86,7 +83,6 @@ def test_hostile(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_bomb(how: int, tmp_path: Path) -> None:
-    """What is small in the file, and large when it is read, is read to the limit at most."""
     path = tmp_path / "it.npz"
     with zipfile.ZipFile(path, "w", how, compresslevel=1) as file, file.open("data.npy", "w") as it:
         it.write(_head("<i8", (1 << 27, 2)))
@@ -132,7 +128,6 @@ def test_damaged(
     damage: list[tuple[int, bytes]],
     cut: bool,
 ) -> None:
-    """Of an archive comes what was put into it, or a sentence; of a lone array some, or one."""
     content, read, wanted = file
     for at, put in damage:
         start = at % (len(content) or 1)

@@ -65,7 +65,6 @@ M, K, N = 32, 48, 64
 @pytest.mark.parametrize("on_chip", [False, True])
 @pytest.mark.parametrize("tile", [(16, 16, 64), (16, 48, 16), (16, 16, 16)])
 def test_k1_linear(tile: tuple[int, int, int], on_chip: bool) -> None:
-    """K1: y = x w for three tilings (m, k, n), x read again through stride 0, or from a buffer."""
     m, k, n = tile
     x, w = _random(M, K), _random(K, N, seed=1)
     rows, inner, cols = M // m, K // k, N // n
@@ -83,7 +82,6 @@ def test_k1_linear(tile: tuple[int, int, int], on_chip: bool) -> None:
 
 
 def test_k1_linear_with_a_stream_from_reshape() -> None:
-    """K1: with n = N the stream needs no buffer: Reshape makes room for the one column block."""
     x, w = _random(M, K), _random(K, N, seed=1)
 
     def wire() -> None:
@@ -95,7 +93,6 @@ def test_k1_linear_with_a_stream_from_reshape() -> None:
 
 
 def test_k2_one_product_for_two_stores() -> None:
-    """K2: a repeated input, one product, broadcast to two stores; both are equal."""
     x, w = _random(32, 64), _random(64, 64, seed=1)
 
     def wire() -> None:
@@ -109,7 +106,6 @@ def test_k2_one_product_for_two_stores() -> None:
 
 
 def test_k3_input_stationary_experts() -> None:
-    """K3: weights come by partition, reference load and reassembly, one expert after the other."""
     choice = np.array([[0, 1, 2, 3], [3, 2, 1, 0]])
     experts, hidden, inter = 8, 64, 128
     x = _random(2, 4, 1, hidden)
@@ -128,7 +124,6 @@ def test_k3_input_stationary_experts() -> None:
         return Flatten(2, 3)(Reassemble(rank=2)(loads, chosen))
 
     def product(tiles: Stream, which: Array, rows: int, cols: int) -> Stream:
-        """Multiply [1, 2, 4, rows] of 1x32 by the weights: [1, 2, 4, cols]."""
         again = Streamify((cols,))(Bufferize(1)(tiles))  # [1, 2, 4, cols, rows]
         return Accum(MatmulSum())(again, weights(which, rows, cols, by_column=True))
 
@@ -147,14 +142,12 @@ def test_k3_input_stationary_experts() -> None:
 
 @pytest.mark.parametrize("parameters", [{"tile_n": 4}, {"tile_n": 16}, {"tiling": "dynamic"}])
 def test_k4_mixture_of_experts(parameters: dict[str, Any]) -> None:
-    """K4: static and dynamic tiles; experts without tokens and padded tiles among them."""
     wired = program("moe", None, model="tiny", batch=16, tile_f=32, **parameters)
     assert simulate(wired, mode="functional").verified
 
 
 @pytest.mark.parametrize("regions", [4, 2, 1])
 def test_k5_time_multiplexed_experts(regions: int) -> None:
-    """K5: experts share the operators of fewer regions; the result is that of K4."""
     wired = program(
         "moe", None, model="tiny", batch=16, tile_n=2, tile_f=64, regions=regions, channel_depth=64
     )
@@ -162,7 +155,6 @@ def test_k5_time_multiplexed_experts(regions: int) -> None:
 
 
 def test_k6_groups_of_experts_share_a_weights_path() -> None:
-    """K6: with a group size that divides the experts all groups give the reference of K4."""
     for regions in (8, 2):
         wired = program(
             "moe", None, model="tiny", batch=8, tiling="dynamic", regions=regions, channel_depth=64
@@ -171,14 +163,12 @@ def test_k6_groups_of_experts_share_a_weights_path() -> None:
 
 
 def _schedule(cut: str) -> tuple[int, int, int]:
-    """Return how many parts rows, inner and outer columns are cut into."""
     return 2 if "m" in cut else 1, 2 if "k" in cut else 1, 4 if "n" in cut else 1
 
 
 @pytest.mark.parametrize("gate_cut", ["m", "mk", "mn", "mkn"])
 @pytest.mark.parametrize("down_cut", ["k", "n", "kn", ""])
 def test_k7_swiglu_tilings(gate_cut: str, down_cut: str) -> None:
-    """K7: sixteen schedules of gate and down, cut in rows, inner and outer columns."""
     batch, hidden, inter = 8, 16, 32
     x, gate, up = _random(batch, hidden), _random(hidden, inter), _random(hidden, inter, seed=1)
     down = _random(inter, hidden, seed=2)
@@ -209,7 +199,6 @@ def test_k7_swiglu_tilings(gate_cut: str, down_cut: str) -> None:
 
 
 def test_k8_the_reference_itself() -> None:
-    """K8: gathering the experts' weights and multiplying equals a loop over token and expert."""
     x, w = _random(5, 4), _random(3, 4, 6)
     choice = np.array([[0, 1], [2, 1], [1, 0], [2, 0], [0, 2]])
     gathered = np.einsum("td,tkdo->tko", x, w[choice])
@@ -218,19 +207,16 @@ def test_k8_the_reference_itself() -> None:
 
 
 def test_k9_running_softmax_of_nine_blocks() -> None:
-    """K9: one request with nine cache tiles: Scan and Accum give softmax(q k^T) v."""
     wired = program("ragged_attention", None, requests=1, longest=9, seed=2)
     assert simulate(wired, mode="functional").verified
 
 
 def test_k10_decode_attention_over_a_batch() -> None:
-    """K10: declared and empty in the original: caches of different lengths, some empty."""
     wired = program("ragged_attention", None, requests=10, longest=6, seed=1)
     assert simulate(wired, mode="functional").verified
 
 
 def test_t1_shapes_that_can_be_viewed_as_another() -> None:
-    """T1: (2, 16, 64) as (32, 64): its outer dimensions flatten to as many rows; (10, 10) not."""
     with Program("shapes"):
         tiles = _load(np.zeros((2, 16, 64)), (1, 64))()
         assert (1, 32, 1) == Flatten(1, 2)(tiles).shape

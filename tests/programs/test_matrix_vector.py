@@ -17,7 +17,6 @@ DYNAMIC = {"tiling": "dynamic"}
 
 
 def run(**parameters: Any) -> Report:
-    """Run a small program."""
     return simulate(program("matrix_vector", **{**SMALL, **parameters}))
 
 
@@ -32,7 +31,6 @@ def run(**parameters: Any) -> Report:
     seed=st.integers(0, 99),
 )
 def test_is_verified(**parameters: Any) -> None:
-    """Any batch, skew, tile and header; the cycles are those of timing mode."""
     if parameters["header_bytes"] is None:
         del parameters["header_bytes"]
     report = run(**parameters)
@@ -44,7 +42,6 @@ def test_is_verified(**parameters: Any) -> None:
 
 @pytest.mark.parametrize("tile_n", [1, 4, 16])
 def test_costs_of_one_matrix(tile_n: int) -> None:
-    """9 vectors: static tiles read the matrix and multiply padding once for each tile."""
     tiles = -(-9 // tile_n)
     report = run(batch=9, matrices=1, tile_n=tile_n)
 
@@ -53,7 +50,6 @@ def test_costs_of_one_matrix(tile_n: int) -> None:
 
 
 def test_a_dynamic_tile_reads_a_matrix_once() -> None:
-    """It moves what the largest static tile moves, and computes what the smallest computes."""
     dynamic, large, small = (
         run(batch=24, **given) for given in (DYNAMIC, {"tile_n": 24}, {"tile_n": 1})
     )
@@ -64,7 +60,6 @@ def test_a_dynamic_tile_reads_a_matrix_once() -> None:
 
 
 def test_the_skew_decides_how_many_matrices_are_read() -> None:
-    """All 64 of even chances, few of very uneven ones; as many are multiplied."""
     even, uneven = (run(batch=32, matrices=64, skew=skew, **DYNAMIC) for skew in (0, 16))
 
     assert even.flops == uneven.flops
@@ -73,7 +68,6 @@ def test_the_skew_decides_how_many_matrices_are_read() -> None:
 
 class TestHeaders:
     def test_bytes(self) -> None:
-        """Every vector and every result has one; matrices are static tiles and have none."""
         without = run(batch=9, **DYNAMIC)
         for header_bytes in (0, 8, 96):
             report = run(batch=9, header_bytes=header_bytes, **DYNAMIC)
@@ -83,13 +77,6 @@ class TestHeaders:
             assert without.flops == report.flops
 
     def test_cycles_are_those_of_the_slowest_stage(self) -> None:
-        """One vector and one matrix of 20 column tiles; a header takes longer than all else.
-
-        64 bytes pass in a cycle: headers of 6,400 take 100 cycles and those of 12,800 take 200. The
-        vector and the result wait for one each. So do the 20 copies of the vector and, behind them
-        and at the same pace, the 20 products: 21 headers until the last one is through. Reading the
-        vector off chip, passing it on and storing the result take 100 requests or cycles more.
-        """
         sizes = {"batch": 1, "matrices": 1, "outer": 640, "tile_f": 32}
         first, second = (
             run(header_bytes=size, **sizes, **DYNAMIC).cycles for size in (6400, 12800)
@@ -100,7 +87,6 @@ class TestHeaders:
         assert 100 * (1 + 21 + 1) + 100 * 3 == second - first
 
     def test_static_tiles_have_none(self) -> None:
-        """Whatever their size would be."""
         assert run(tile_n=4).cycles == run(tile_n=4, header_bytes=64).cycles
 
 
@@ -122,7 +108,6 @@ class TestHeaders:
     ],
 )
 def test_values_that_cannot_be(given: dict[str, Any], message: str) -> None:
-    """The message says what was expected."""
     with pytest.raises(ConfigurationError) as caught:
         program("matrix_vector", **{**SMALL, **given})
     assert message == caught.value.message

@@ -33,14 +33,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def run(mode: str = "functional", **parameters: Any) -> Report:
-    """Run a tiny layer."""
     return simulate(program("moe", model="tiny", **{"batch": 24, **parameters}), mode=mode)
 
 
 class TestMoe:
     @pytest.mark.parametrize("setting", spread(SETTINGS, 5))
     def test_is_verified(self, setting: str) -> None:
-        """The data are right, and the cycles and counters those of timing mode."""
         functional = run(**SETTINGS[setting])
         timing = run("timing", **SETTINGS[setting])
 
@@ -53,14 +51,12 @@ class TestMoe:
         ("setting", "name"), crossed(["static", "two regions, dynamic"], SCHEDULES, 1)
     )
     def test_any_schedule(self, setting: str, name: str | int) -> None:
-        """One report, whatever trio runs first."""
         with schedule(name):
             report = run(**SETTINGS[setting])
 
         assert replace(run(**SETTINGS[setting]), wall_seconds=report.wall_seconds) == report
 
     def test_weights_are_drawn_once(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """For the run and what it is compared with; those of experts without tokens never."""
         drawn: list[tuple[int, ...]] = []
         generator = np.random.default_rng
 
@@ -76,7 +72,6 @@ class TestMoe:
         assert [(0, 1, part, expert) for part in range(3) for expert in (2, 5)] == weights
 
     def test_everything_to_one_expert(self, tmp_path: Path) -> None:
-        """Experts without tokens do nothing; tiles of the others are full."""
         file = routing(tmp_path, np.tile([5, 2], (24, 1)))
         report = run(tile_n=8, routing=file)
 
@@ -87,10 +82,6 @@ class TestMoe:
     def test_a_large_batch_needs_deeper_channels(
         self, capsys: pytest.CaptureFixture[str], tmp_path: Path
     ) -> None:
-        """Qwen's layer at batch 256 stops; what the report says to type lets it complete.
-
-        The cycles at depth 4 are also those of an independent simulator.
-        """
         run_it = ["run", str(FILE), "-p", "batch=256", "--log-dir", str(tmp_path), "--json"]
         assert 3 == main(run_it)
         every = json.loads(capsys.readouterr().out)["deadlock"]["remedy"]["every_channel"]
@@ -105,11 +96,6 @@ class TestMoe:
         assert 2_127_827 == json.loads(capsys.readouterr().out)["cycles"]
 
     def test_narrow_tiles_in_few_regions_can_deadlock(self, tmp_path: Path) -> None:
-        """A region's queue fills behind an expert whose tile is not complete: no hidden buffers.
-
-        Expert 1 has full tiles in front of the one of expert 0, which waits for the end of the
-        tokens, while tokens wait for room.
-        """
         choice = np.tile([1, 2], (64, 1))
         choice[0] = [0, 1]
         report = run("timing", batch=64, regions=1, tile_n=2, routing=routing(tmp_path, choice))
@@ -117,10 +103,6 @@ class TestMoe:
         assert (report.status, report.exit_status) == ("deadlock", 3)
 
     def test_numbers_of_the_artifact_without_idle_experts(self, tmp_path: Path) -> None:
-        """Two experts of one of two regions get tokens: 2 packing and 2 computing tiles, 3 loads.
-
-        There is no such number for dynamic tiles in shared regions.
-        """
         file = routing(tmp_path, np.tile([0, 3], (24, 1)))
         name = "on_chip_requirement_artifact_active_bytes"
         packed = (2 * 8 + 2 * 8) * 64 * 4
@@ -132,7 +114,6 @@ class TestMoe:
 
 
 def routing(folder: Path, choice: Any) -> Path:
-    """Write a routing file."""
     file = folder / "routing.npz"
     np.savez(file, data=choice)
     return file
@@ -155,7 +136,6 @@ class TestParameters:
         ],
     )
     def test_values_that_cannot_be(self, given: dict[str, Any], message: str) -> None:
-        """The message says what was expected."""
         with pytest.raises(ConfigurationError) as caught:
             program("moe", model="tiny", **given)
         assert message == caught.value.message
@@ -182,14 +162,12 @@ class TestRoutingFiles:
         ],
     )
     def test_arrays_that_are_no_routing(self, tmp_path: Path, choice: Any, message: str) -> None:
-        """The message names the file, what is wrong, and what was expected."""
         file = routing(tmp_path, choice)
         with pytest.raises(ConfigurationError) as caught:
             program("moe", model="tiny", batch=4, routing=file)
         assert f"routing file {file}: {message}" == caught.value.message
 
     def test_another_array(self, tmp_path: Path) -> None:
-        """The array has to be called data."""
         file = tmp_path / "other.npz"
         np.savez(file, choices=np.zeros((4, 2), int))
         with pytest.raises(ConfigurationError) as caught:
@@ -199,7 +177,6 @@ class TestRoutingFiles:
         )
 
     def test_another_format(self, tmp_path: Path) -> None:
-        """A single array is no archive."""
         file = tmp_path / "routing.npy"
         np.save(file, np.zeros((4, 2), int))
         with pytest.raises(ConfigurationError) as caught:
@@ -209,7 +186,6 @@ class TestRoutingFiles:
         )
 
     def test_no_file(self, tmp_path: Path) -> None:
-        """The reason of the operating system is kept."""
         file = tmp_path / "none.npz"
         with pytest.raises(ConfigurationError) as caught:
             program("moe", model="tiny", batch=4, routing=file)
@@ -219,7 +195,6 @@ class TestRoutingFiles:
         )
 
     def test_no_array_at_all(self, tmp_path: Path) -> None:
-        """Bytes that numpy cannot read are refused, pickles among them."""
         file = tmp_path / "text.npz"
         file.write_text("expert, expert")
         with pytest.raises(ConfigurationError) as caught:
@@ -230,6 +205,5 @@ class TestRoutingFiles:
 
 
 def test_drawn_routing_depends_on_the_seed_only() -> None:
-    """Without a file the same seed gives the same run, another seed another one."""
     cycles = [run("timing", seed=seed).cycles for seed in (0, 0, 1)]
     assert cycles[0] == cycles[1] != cycles[2]

@@ -35,14 +35,12 @@ BUILDS: dict[tuple[str, str], dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def imported(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let this module import the programs."""
     monkeypatch.syspath_prepend(PROGRAMS)
     yield
     importlib.invalidate_caches()
 
 
 def test_every_path_of_a_program_is_tried() -> None:
-    """The table has all parameters of type Path."""
     found = {
         (file.stem, argument.arg)
         for file in PROGRAMS.rglob("*.py")
@@ -56,7 +54,6 @@ def test_every_path_of_a_program_is_tried() -> None:
 
 @pytest.mark.parametrize(("name", "parameter"), BUILDS)
 def test_build_takes_text_as_a_path(name: str, parameter: str, tmp_path: Path) -> None:
-    """A path as text wires the same program as a Path."""
     if name == "torch_model":
         pytest.importorskip("torch", reason="needs the extra torch")
     file = tmp_path / "given.npz"
@@ -87,7 +84,6 @@ def _save_weights(file: Path) -> None:
 
 
 def test_hardware_is_found_by_name_and_descriptions_take_text(tmp_path: Path) -> None:
-    """A name finds the hardware file that comes with the fabric, in TOML, too."""
     priced = PROGRAMS / "hardware" / "paper_priced.toml"
     values = {**vars(DESCRIBED), "hardware": "paper_priced", "routing": str(DESCRIBED.routing)}
     described = type(DESCRIBED)(**values)

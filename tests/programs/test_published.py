@@ -31,12 +31,10 @@ QUICK = (*range(6, 9), *range(12, 15), *range(24, 54))
 
 
 def points(series: Callable[[], Iterator[Point]]) -> list[Point]:
-    """Return the points of a series."""
     return list(series())
 
 
 def check(point: Point) -> None:
-    """Run a point and compare with all that is published about it."""
     hardware = load_hardware(PROGRAMS / "hardware" / point.hardware)
     report = simulate(load_program(PROGRAMS / point.program, point.parameters, hardware).program)
     found = report.as_json() | report.extra
@@ -52,51 +50,43 @@ def check(point: Point) -> None:
 
 @pytest.mark.parametrize("number", spread(QUICK, 4))
 def test_attention(number: int) -> None:
-    """Within 1 cycle, with all strategies."""
     check(points(attention_points)[number])
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", sorted(set(range(54)) - set(QUICK)))
 def test_attention_exhaustively(number: int) -> None:
-    """The other traces."""
     check(points(attention_points)[number])
 
 
 @pytest.mark.parametrize("number", spread(FAST, 3))
 def test_moe(number: int) -> None:
-    """The reference settings exactly; earlier runs within 1 %, with bytes and operations equal."""
     check(points(moe_points)[number])
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", sorted(set(range(21)) - set(FAST)))
 def test_moe_exhaustively(number: int) -> None:
-    """The other reference settings."""
     check(points(moe_points)[number])
 
 
 @pytest.mark.parametrize("number", spread(range(8), 4))
 def test_printed_attention(number: int) -> None:
-    """Figure 15 within 1 cycle."""
     check(points(printed_attention_points)[number])
 
 
 @pytest.mark.parametrize("number", spread(PRINTED_QUICK, 3))
 def test_printed_moe(number: int) -> None:
-    """Figures 9, 10, 12, 13, 19 and 20: cycles within 0.6 %, bytes and compute equal."""
     check(points(printed_moe_points)[number])
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", sorted(set(range(26)) - set(PRINTED_QUICK)))
 def test_printed_moe_exhaustively(number: int) -> None:
-    """The other printed points."""
     check(points(printed_moe_points)[number])
 
 
 def test_all_printed_points_run() -> None:
-    """As many as the two tests above have numbers of."""
     assert 26 == len(points(printed_moe_points))
     assert 8 == len(points(printed_attention_points))
 
@@ -104,5 +94,4 @@ def test_all_printed_points_run() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", range(26))
 def test_closed_forms(number: int) -> None:
-    """Bytes and operations of every tile size, for both accountings of the experts."""
     check(points(closed_form_points)[number])

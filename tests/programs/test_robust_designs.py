@@ -17,13 +17,11 @@ TRACES = PROGRAMS / "data/traces/expert_routing"
 
 
 def opened(name: str) -> Study:
-    """Return a study."""
     return open_study(PROGRAMS / "questions" / f"{name}.py", Asked())
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_recorded_batch_of_64_is_an_input(name: str) -> None:
-    """The recorded batch, and all recorded tokens of the long one, each once."""
     study = opened(name)
     model = "mixtral" if "mixtral" in name else "qwen"
     found = [
@@ -41,7 +39,6 @@ def test_every_recorded_batch_of_64_is_an_input(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["robust_design", "robust_design_mixtral"])
 def test_designs(name: str) -> None:
-    """The first and the last design are wired with the first and the last batch."""
     study = opened(name)
     for index in (0, len(study.runs) - 1):
         before = known_before(Job.of(study, study.point(index)))
@@ -66,7 +63,6 @@ BYTES = {
 
 
 def _made() -> StudyResult:
-    """Return a study of three designs over three batches, with numbers made up."""
     program = PROGRAMS / "moe.py"
     tables = opened("one_batch").tables
     space = grid(tiling=("static",), tile_n=(8, 16)) + grid(tiling=("dynamic",))
@@ -93,7 +89,6 @@ def _made() -> StudyResult:
 
 
 def test_chosen_on_one_batch() -> None:
-    """By hand: of two static designs the first batch prefers the one that is bad for the others."""
     result = _made()
     chosen, gains = result.filled_tables
     assert not chosen.trouble
@@ -113,7 +108,6 @@ def test_chosen_on_one_batch() -> None:
 
 
 def test_choices_that_do_not_fit() -> None:
-    """With 1 MB no dynamic design fits with every batch; with 2 MB tiles of 16 do not."""
     result = _made()
     module = opened("one_batch").tables[0].rows.__globals__
     rows = list(module["chosen_on_one"](result, (2, 1)))
@@ -130,7 +124,6 @@ def test_choices_that_do_not_fit() -> None:
     ],
 )
 def test_tokens_that_were_not_recorded(first: int, told: str) -> None:
-    """What is not there is not read."""
     study = opened("robust_design")
     point = study.point(len(study.over) - 1)
     job = Job.of(study, point)
@@ -141,7 +134,6 @@ def test_tokens_that_were_not_recorded(first: int, told: str) -> None:
 
 
 def test_first_token_needs_a_file() -> None:
-    """Drawn routings have no first token."""
     study = Study(program=PROGRAMS / "moe.py", space=Space(((),)), fixed={"first_token": 3})
     refused = known_before(Job.of(study, study.point(0))).refused
     assert refused is not None

@@ -27,7 +27,6 @@ DYNAMIC = (4, 9, 21, 22)
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", DYNAMIC)
 def test_ends_seen_later(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is printed lies within what ends seen up to two cycles later make of our run."""
     point = list(printed_moe_points())[number]
     (printed,) = (each.value for each in point.bounds if each.field == "cycles")
     see_end = Channel.see_end

@@ -15,13 +15,11 @@ class TestSimplifiedMoe:
     @pytest.mark.parametrize("tokens", [0, 1, 4, 10, 97])
     @pytest.mark.parametrize("experts", [1, 2, 5])
     def test_is_verified(self, tokens: int, experts: int) -> None:
-        """Every token meets its expert, with experts that get none and tiles that are padded."""
         report = simulate(program("simplified_moe", tokens=tokens, experts=experts))
 
         assert ("completed", "functional", True) == (report.status, report.mode, report.verified)
 
     def test_timing_mode(self) -> None:
-        """Without data the cycles are the same."""
         functional = simulate(program("simplified_moe"))
         timing = simulate(program("simplified_moe"), mode="timing")
 
@@ -38,14 +36,12 @@ class TestSimplifiedMoe:
         ],
     )
     def test_values_that_cannot_be(self, given: dict[str, int], found: str) -> None:
-        """The message says what was given and what was expected."""
         with pytest.raises(ConfigurationError) as caught:
             program("simplified_moe", None, **given)
         assert f"{found}: expected at least 0, 1 and 0" == caught.value.message
 
     @pytest.mark.parametrize("name", SCHEDULES)
     def test_any_schedule(self, name: str | int) -> None:
-        """One report, whatever trio runs first."""
         with schedule(name):
             report = simulate(program("simplified_moe", tokens=30))
 

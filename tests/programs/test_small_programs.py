@@ -38,7 +38,6 @@ CASES: list[tuple[str, dict[str, object]]] = [
 def test_outputs_are_right_and_cycles_those_of_timing_mode(
     name: str, parameters: dict[str, object]
 ) -> None:
-    """The stored output is numpy's, and without data every counter is the same."""
     functional = simulate(program(name, None, **parameters), mode="functional")
     timing = simulate(program(name, None, **parameters), mode="timing")
     assert ("completed", True, ()) == (functional.status, functional.verified, functional.warnings)
@@ -62,7 +61,6 @@ def test_outputs_are_right_and_cycles_those_of_timing_mode(
     ],
 )
 def test_values_that_cannot_be(name: str, parameter: str, value: int, least: int) -> None:
-    """The message says what was given and what was expected, and names the program's line."""
     with pytest.raises(ConfigurationError) as caught:
         program(name, None, **{parameter: value})
     assert f"{parameter} is {value}: expected at least {least}" == caught.value.message
@@ -71,7 +69,6 @@ def test_values_that_cannot_be(name: str, parameter: str, value: int, least: int
 
 @pytest.mark.parametrize("name", ["own-function", "own-operator"])
 def test_examples_are_short(name: str) -> None:
-    """What shows users how to write their own stays under 40 lines."""
     page = (PROGRAMS.parent / f"docs/pages/how-to/{name}.md").read_text()
     example = page.partition("```python")[2].partition("```")[0]
     assert "def build(" in example
@@ -79,7 +76,6 @@ def test_examples_are_short(name: str) -> None:
 
 
 def test_dynamic_tiling_moves_and_computes_less() -> None:
-    """Without padding there are fewer operations; a weight is read once for each sequence."""
     static, dynamic = (
         simulate(program("dynamic_tiling", tiling=tiling)) for tiling in ("static", "dynamic")
     )
@@ -92,6 +88,5 @@ def test_dynamic_tiling_moves_and_computes_less() -> None:
 
 
 def test_a_buffer_saves_off_chip_reads() -> None:
-    """Every tile of x is read once and every tile of y written once."""
     report = simulate(program("buffer_twice"))
     assert 2 * 64 * 64 * 2 == report.off_chip_traffic_bytes

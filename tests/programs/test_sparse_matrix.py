@@ -22,7 +22,6 @@ WIDE = Hardware(tile=TileDescription(dtype="float32"))
 
 
 def run(**parameters: Any) -> Report:
-    """Run a product in float32."""
     given = [f"{key}={value}" for key, value in parameters.items()]
     return simulate(load_program(PROGRAMS / "sparse_matrix.py", given, WIDE).program)
 
@@ -37,7 +36,6 @@ def run(**parameters: Any) -> Report:
     seed=st.integers(0, 99),
 )
 def test_is_scipy_s(name: str, side: int, columns: int, rows: str, piece: int, seed: int) -> None:
-    """The Laplacian of any graph times any matrix."""
     laplacian = csgraph.laplacian(adjacency(name, side, seed))
     x = np.random.default_rng(seed).standard_normal((laplacian.shape[0], columns))
     report = run(
@@ -49,10 +47,6 @@ def test_is_scipy_s(name: str, side: int, columns: int, rows: str, piece: int, s
 
 
 def test_a_grid_is_poisson_s_matrix() -> None:
-    """Inside of a square it is the five-point stencil, the Kronecker sum of two second differences.
-
-    At the ends a difference has one neighbour only, as at an insulated border.
-    """
     side = 6
     line = sparse.diags_array(
         [-np.ones(side - 1), np.r_[1, np.full(side - 2, 2), 1]], offsets=[1, 0]
@@ -68,7 +62,6 @@ def test_a_grid_is_poisson_s_matrix() -> None:
 @pytest.mark.parametrize("vertices", [0, 1, 2, 17])
 @pytest.mark.parametrize("rows", ["ragged", "padded"])
 def test_empty_rows(vertices: int, rows: str) -> None:
-    """Every fourth vertex of a random graph has no entry."""
     report = simulate(program("sparse_matrix", graph="random", vertices=vertices, rows=rows))
 
     assert ("completed", True, ()) == (report.status, report.verified, report.warnings)
@@ -76,7 +69,6 @@ def test_empty_rows(vertices: int, rows: str) -> None:
 
 @pytest.mark.parametrize("name", ["karate-club", "power-law"])
 def test_costs(name: str) -> None:
-    """Entries, pieces and rows, counted by hand; padding multiplies what the longest row has."""
     lengths = np.diff(csgraph.laplacian(adjacency(name, 8, 0)).tocsr().indptr)
     piece, columns, count = 4, 3, len(lengths)
     for rows, held in (("ragged", lengths), ("padded", np.full(count, lengths.max()))):
@@ -102,7 +94,6 @@ def test_costs(name: str) -> None:
     ],
 )
 def test_values_that_cannot_be(given: dict[str, Any], message: str) -> None:
-    """The message says what was expected."""
     with pytest.raises(ConfigurationError) as caught:
         program("sparse_matrix", **given)
     assert message == caught.value.message

@@ -44,7 +44,6 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("name", "parameters"), spread(CASES, 9))
 def test_verified_and_timed(name: str, parameters: dict[str, Any]) -> None:
-    """The stored output is that of numpy, and without data every counter is the same."""
     functional = simulate(program(name, None, **parameters), mode="functional")
     assert ("completed", True, ()) == (functional.status, functional.verified, functional.warnings)
     for engine in ("compiled", "tasks"):
@@ -53,7 +52,6 @@ def test_verified_and_timed(name: str, parameters: dict[str, Any]) -> None:
 
 
 def output(name: str, wanted: str, **parameters: Any) -> np.ndarray:
-    """Return what a program expects of itself, which ``test_verified_and_timed`` holds it to."""
     wired = program(name, None, **parameters)
     report: Report = simulate(wired, mode="functional")
     assert report.verified, report.warnings
@@ -61,11 +59,8 @@ def output(name: str, wanted: str, **parameters: Any) -> np.ndarray:
 
 
 class TestDefinitions:
-    """What the programs expect is what libraries give."""
-
     @pytest.mark.parametrize("matrix", ["banded", "power-law", "circuit"])
     def test_sparse_product(self, matrix: Any) -> None:
-        """The product of scipy's sparse matrices."""
         from layers.sparse_matrices import matrix_named
 
         a = scipy.sparse.csr_array(matrix_named(matrix, 16, 0))
@@ -73,7 +68,6 @@ class TestDefinitions:
         np.testing.assert_allclose(found, (a @ a).toarray(), rtol=1e-12, atol=1e-12)
 
     def test_pagerank(self) -> None:
-        """That of networkx, when it has converged."""
         from layers.graphs import graph_named
 
         found = output("pagerank", "y", edges="dense", iterations=40)
@@ -81,7 +75,6 @@ class TestDefinitions:
         np.testing.assert_allclose(found[0], list(ranks.values()), rtol=1e-4)
 
     def test_k_means(self) -> None:
-        """Lloyd's iterations of scipy from the same centres."""
         random = np.random.default_rng(0)
         middles = 4 * random.standard_normal((4, 7))
         points = middles[random.integers(0, 4, 64)] + random.standard_normal((64, 7))
@@ -113,7 +106,6 @@ class TestDefinitions:
     ],
 )
 def test_values_that_cannot_be(name: str, parameters: dict[str, Any], told: str) -> None:
-    """What was given, and what was expected."""
     with pytest.raises(ConfigurationError) as caught:
         program(name, None, **parameters)
     assert told == caught.value.message

@@ -17,7 +17,6 @@ HARDWARE = "hdl_validation.toml"
 class TestSwiglu:
     @pytest.mark.parametrize("row", range(10))
     def test_published(self, row: int) -> None:
-        """Within 1 cycle of the authors' simulator; the off-chip bytes are equal."""
         with (DATA / "published/swiglu.csv").open() as file:
             published = list(csv.DictReader(file))[row]
         tiles = {name: int(published[name]) for name in ("tile_batch", "tile_inter")}
@@ -28,10 +27,6 @@ class TestSwiglu:
 
     @pytest.mark.deep
     def test_published_hardware(self) -> None:
-        """On the memory of the printed HDL, tiles are closer to it than the authors' simulator is.
-
-        3.2 % beside 4.3 %, at worst 7 % beside 9 %: whoever says so elsewhere leans on this test.
-        """
         with (DATA / "published/camera_ready/fig08.csv").open() as file:
             published = list(csv.DictReader(file))
         errors: dict[str, list[float]] = {"theirs": [], "flat": [], "banked": []}
@@ -55,7 +50,6 @@ class TestSwiglu:
     @pytest.mark.parametrize("tile_inter", spread([16, 64, 256], 2))
     @pytest.mark.parametrize("by_columns", [False, True])
     def test_functional_mode(self, tile_batch: int, tile_inter: int, *, by_columns: bool) -> None:
-        """The data are right, and the cycles those of timing mode."""
         given = {"tile_batch": tile_batch, "tile_inter": tile_inter, "by_columns": by_columns}
         functional = simulate(program("swiglu", HARDWARE, **given), mode="functional")
         timing = simulate(program("swiglu", HARDWARE, **given))
@@ -73,7 +67,6 @@ class TestSwiglu:
         ],
     )
     def test_tiles_that_do_not_fit(self, name: str, tile: int, whole: str) -> None:
-        """The message says what the tile has to divide."""
         with pytest.raises(ConfigurationError) as caught:
             program("swiglu", None, **{name: tile})
         assert f"{name} is {tile}: expected a divisor of {whole}" == caught.value.message
@@ -92,7 +85,6 @@ class TestSwiglu:
         ],
     )
     def test_sizes_that_cannot_be(self, given: dict[str, int], message: str) -> None:
-        """The message says what was expected."""
         with pytest.raises(ConfigurationError) as caught:
             program("swiglu", None, **given)
         assert message == caught.value.message

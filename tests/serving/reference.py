@@ -11,15 +11,6 @@ __all__ = ["Limits", "reference"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a replica has.
-
-    Attributes:
-        sequences, tokens: of a step, at most.
-        size: tokens of a block.
-        blocks: of cache; None: as many as are needed.
-        overlap: a step is put together while one is under way.
-    """
-
     sequences: int
     tokens: int
     size: int
@@ -32,13 +23,6 @@ def reference(
     limits: Limits,
     cost: Callable[[int, int], float],
 ) -> list[list[float]]:
-    """Return when each request had each of its tokens.
-
-    Args:
-        rows: arrival, prompt and output of each, ascending.
-        limits: of the replica.
-        cost: of a step with so many tokens of prompts and so many of outputs.
-    """
     tokens_at: list[list[float]] = [[] for _ in rows]
     computed = [0 for _ in rows]
     planned = [0 for _ in rows]
@@ -90,7 +74,6 @@ def _plan(
     computed: list[int],
     planned: list[int],
 ) -> tuple[list[int], list[int], dict[int, int]]:
-    """Return who waits and who runs after a step was put together, and what each computes."""
     waiting, running = list(waiting), list(running)
     taken: dict[int, int] = {}
 

@@ -66,7 +66,6 @@ class OneAtATime:
 
 
 def config(folder: Path, **replaced: str) -> Path:
-    """Write a configuration, its tables and its requests; ``replaced`` are whole sections."""
     written(folder)
     (folder / "requests.csv").write_text(REQUESTS)
     sections = {
@@ -84,7 +83,6 @@ def config(folder: Path, **replaced: str) -> Path:
 
 
 def serve(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "fabric", "serve", *map(str, arguments)],
         cwd=ROOT,
@@ -97,14 +95,12 @@ def serve(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
-    """Run the command here; return its status and what it printed."""
     status = main(["serve", *map(str, arguments)])
     captured = capsys.readouterr()
     return status, captured.out, captured.err
 
 
 def test_object_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The folder is complete, nothing runs twice, and both say the same, byte for byte."""
     file, out = config(tmp_path), tmp_path / "out"
     status, printed, said = told(capsys, file, "--json", "-o", out)
     assert status == 0
@@ -134,7 +130,6 @@ def test_object_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_runs_that_are_kept(tmp_path: Path) -> None:
-    """What cannot be read of them runs again; who watches is told of all requests of all runs."""
     (serving,) = open_servings(config(tmp_path))
     told: list[tuple[str, float | None, int, int]] = []
 
@@ -169,7 +164,6 @@ def test_runs_that_are_kept(tmp_path: Path) -> None:
     [("", None, "serving"), ("", 2.5, "2.5/s"), ("a\nb", 1e6, "a\\nb 1e+06/s"), ("a", None, "a")],
 )
 def test_line(design: str, rate: float | None, told: str) -> None:
-    """Requests of all, by design and rate; the line of a study takes the place for a while."""
     terminal = Console(file=io.StringIO(), force_terminal=True, width=140, color_system=None)
     clock = itertools.count()
     with ServingWatch(terminal, seconds=lambda: float(next(clock))) as watch:
@@ -194,7 +188,6 @@ def test_line(design: str, rate: float | None, told: str) -> None:
 def test_several(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each question of a file has a folder of its name, and all are in one object."""
     written, wanted = list[Path](), [tmp_path / "a_b", tmp_path / "c"]
 
     def conducted(serving: Any, *_: object) -> Any:
@@ -224,7 +217,6 @@ def test_several(
 def test_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A row for each load, with what users wait."""
     monkeypatch.setenv("COLUMNS", "160")
     top = 'question = "Who waits?"\n'
     status, printed, _ = told(capsys, config(tmp_path, top=top))
@@ -238,7 +230,6 @@ def test_printed(
 
 
 def test_designs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A design changes keys of what steps cost, and all serve the same requests."""
     more = {"designs.short": "layers = 1", 'designs."long one"': "layers = 9"}
     status, printed, _ = told(capsys, config(tmp_path, **more), "--json")
     designs = json.loads(printed)["designs"]
@@ -249,7 +240,6 @@ def test_designs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_own_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A user's own stands beside the configuration: here one that serves one request at a time."""
     (tmp_path / "own.py").write_text(OWN)
     theirs = json.loads(told(capsys, config(tmp_path), "--json")[1])
     file = config(tmp_path, top='scheduler = "own.py:OneAtATime"\n')
@@ -304,7 +294,6 @@ def test_own_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_refused(
     replaced: dict[str, str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What cannot be served is told in a line, and as one object."""
     status, printed, errors = told(capsys, config(tmp_path, **replaced), "--json")
     found = json.loads(printed)
     assert status == 2
@@ -326,7 +315,6 @@ def test_refused(
     ],
 )
 def test_questions_of_python(returned: str, said: str, tmp_path: Path) -> None:
-    """A file of Python returns its questions; one without a name has the file's."""
     written(tmp_path)
     file = tmp_path / "own.py"
     file.write_text(
@@ -347,7 +335,6 @@ def test_questions_of_python(returned: str, said: str, tmp_path: Path) -> None:
 
 
 def test_designs_change_keys_of_sections(tmp_path: Path) -> None:
-    """A key of a section in it is changed alone; files are named from the folder of this one."""
     more = {"designs.short": "layers = 1\nin_each_step = { a = 5 }", "designs.same": ""}
     file = config(tmp_path, **more)
     file.write_text(file.read_text() + "[designs.same]\n")
@@ -364,7 +351,6 @@ def test_designs_change_keys_of_sections(tmp_path: Path) -> None:
 
 
 def test_loads_that_are_drawn(tmp_path: Path) -> None:
-    """As many requests as are asked for; where nothing is said, as many as the table has."""
     config(tmp_path)
     described = RequestDescription(file=tmp_path / "requests.csv", rates=(2.0,), poisson=True)
     table = described.read()
@@ -380,7 +366,6 @@ def test_loads_that_are_drawn(tmp_path: Path) -> None:
 
 
 def test_a_users_fault_is_theirs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a user's scheduler raises says where."""
     (tmp_path / "own.py").write_text(
         "from fabric.serving import ContinuousBatching\n\n\n"
         "class Own(ContinuousBatching):\n    def schedule(self):\n        return 1 / 0\n"
@@ -393,7 +378,6 @@ def test_a_users_fault_is_theirs(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_ctrl_c_keeps_what_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A stop in the middle keeps whole runs; the same command goes on, and says the same then."""
     (tmp_path / "own.py").write_text(
         "import os, signal\nfrom pathlib import Path\n"
         "from fabric.serving import ContinuousBatching\n\n"
@@ -423,7 +407,6 @@ def test_ctrl_c_keeps_what_is_known(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_nobody_else_imports_it() -> None:
-    """Neither the facade nor a run knows of serving."""
     program = ROOT / "tests/fabric/small_program.py"
     code = (
         "import sys, fabric\n"

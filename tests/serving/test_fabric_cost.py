@@ -49,24 +49,19 @@ SERVER = Server(max_num_seqs=4, max_num_batched_tokens=4)
 
 
 class Here:
-    """Works on points in this process."""
-
     slots = 1
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
 
     def look(self, job: Job) -> Future[Before]:
-        """Find what is known before a run."""
         return _done(known_before, job)
 
     def run(self, job: Job) -> Future[Outcome]:
-        """Run a point."""
         self.jobs.append(job)
         return _done(outcome_of, job)
 
-    def close(self) -> None:
-        """Nothing is under way."""
+    def close(self) -> None: ...
 
 
 class Counting(Here):
@@ -75,7 +70,6 @@ class Counting(Here):
     not_priced = 0
 
     def run(self, job: Job) -> Future[Outcome]:
-        """Answer; of a point that is not priced there are no joules."""
         self.jobs.append(job)
         number = len(self.jobs)
         numbers = {"cycles": 100 * number, "joules": None if number == self.not_priced else number}
@@ -93,14 +87,12 @@ def _done(function: Callable[[Job], Answer], job: Job) -> Future[Answer]:
 
 
 def requests() -> Requests:
-    """Return a few requests."""
     prompts = np.array([20, 40, 60, 80])
     return Requests(np.arange(4.0), prompts, np.full(4, 5))
 
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that keeps what has run: each situation runs once for all of these tests."""
     folder = tmp_path_factory.mktemp("kept")
     _, workers = cost(folder)
     assert len(workers.jobs) == 2 * 2 * 2 + 2
@@ -112,14 +104,12 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cost(folder: Path, described: FabricDescription = DESCRIBED) -> tuple[FabricCost, Here]:
-    """Return costs, and who has run what they are made of."""
     workers = Here()
     made = FabricCost(described, "", requests(), SERVER, folder, workers, lambda _: None)
     return made, workers
 
 
 def test_corners_and_between(kept: Path) -> None:
-    """A corner is what a run of its situation takes; between two it is in the middle."""
     found, workers = cost(kept)
     assert not workers.jobs
     hardware = load_hardware(DESCRIBED.hardware)
@@ -148,7 +138,6 @@ def test_corners_and_between(kept: Path) -> None:
 
 
 def test_which_corners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Caches are spread like prompts, experts dealt in rounds; replicas wait, and add joules."""
     monkeypatch.setattr(run_costs, "Store", lambda *_: NotKept())
     routing = np.array([[0, 1], [2, 3], [5, 4]])
     np.savez(tmp_path / "routing.npz", data=routing)
@@ -189,7 +178,6 @@ def test_which_corners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_price_that_is_not_stated(
     price: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the price of what attention moves or computes no joules are told."""
     monkeypatch.setattr(run_costs, "Store", lambda *_: NotKept())
     priced = DESCRIBED.hardware.read_text("utf-8").splitlines()
     hardware = tmp_path / "hardware.toml"
@@ -201,7 +189,6 @@ def test_a_price_that_is_not_stated(
 
 
 def test_prompts_attend(kept: Path) -> None:
-    """What is added for a prompt grows with its cache, by FLOPs here, and by bytes elsewhere."""
     found, _ = cost(kept)
     short, long = (found.cost([batch([(4, cached)], [])]) for cached in (0, 100))
     flops = 4 * 100 * 256
@@ -216,14 +203,12 @@ def test_prompts_attend(kept: Path) -> None:
 
 
 def test_prompts_attend_to_themselves(kept: Path) -> None:
-    """A token to those before it and to itself: 10 pairs of four, 6 of two and two."""
     found, _ = cost(kept)
     one, two = (found.cost([batch(each, [])]) for each in ([(4, 0)], [(2, 0), (2, 0)]))
     assert one.seconds - two.seconds == pytest.approx(2 * (10 - 6) * 256 / 64 / 1e9)
 
 
 def test_notes_of_the_fabric(kept: Path) -> None:
-    """They say how often a layer counts, and between how many runs it is interpolated."""
     assert cost(kept)[0].notes() == (
         "steps cost 2 times what a layer takes on the fabric, interpolated between 10 situations; "
         "beyond them the nearest is taken",
@@ -233,7 +218,6 @@ def test_notes_of_the_fabric(kept: Path) -> None:
 
 @pytest.mark.parametrize("steps", [3, 6, 60])
 def test_the_sample(kept: Path, steps: int) -> None:
-    """A further step takes the place of a drawn one, or is left out; it begins anew each time."""
     described = replace(DESCRIBED, exact_steps=6)
     found, none = cost(kept, described)
     tokens = [(1, 4)[bit] for bit in np.random.default_rng(1).integers(2, size=steps).tolist()]
@@ -262,7 +246,6 @@ def test_the_sample(kept: Path, steps: int) -> None:
 
 @pytest.mark.parametrize("data", [np.zeros(3, int), np.zeros((3, 2)), np.zeros((0, 2), int)])
 def test_no_routing(data: np.ndarray, tmp_path: Path) -> None:
-    """Experts of tokens are whole numbers, a row for each token."""
     file = tmp_path / "routing.npz"
     np.savez(file, data=data)
     with pytest.raises(ConfigurationError) as raised:
@@ -273,7 +256,6 @@ def test_no_routing(data: np.ndarray, tmp_path: Path) -> None:
 
 
 def test_caches_at_a_corner() -> None:
-    """They are spread as lengths that are drawn, and have the mean that is asked for."""
     lengths = [10, 20, 60, 110]
     found = spread_caches(lengths, 5, 40, 3)
     drawn = np.random.default_rng((3, 5, 40)).choice(np.array(lengths, float), 5)
@@ -284,7 +266,6 @@ def test_caches_at_a_corner() -> None:
 
 
 def test_the_error_is_measured(kept: Path) -> None:
-    """A corner is off by nothing, another step by what its run says."""
     first, _ = cost(kept)
     second, none = cost(kept)
     assert first.identity == second.identity
@@ -305,7 +286,6 @@ def test_the_error_is_measured(kept: Path) -> None:
 
 
 def test_routing_is_drawn_from_the_record(kept: Path) -> None:
-    """Every token goes where a recorded one went, and no recorded one is used twice."""
     recorded = [tuple(each) for each in np.load(DESCRIBED.routing)["data"]]
     sizes = []
     for file in (kept / "situations").glob("*.npz"):
@@ -343,14 +323,12 @@ def test_routing_is_drawn_from_the_record(kept: Path) -> None:
     ],
 )
 def test_refused(described: FabricDescription, said: str, tmp_path: Path) -> None:
-    """A grid with holes, and what cannot run, is told."""
     with pytest.raises(ConfigurationError) as raised:
         cost(tmp_path, described)
     assert raised.value.message.startswith(said)
 
 
 def result(kept: Path, folder: Path) -> tuple[ServingResult, Here]:
-    """Serve a few requests on the fabric."""
     workers = Here()
     serving = Serving(
         requests=RequestDescription(file=kept / "requests.csv", rates=(10.0, 1000.0)),
@@ -362,7 +340,6 @@ def result(kept: Path, folder: Path) -> tuple[ServingResult, Here]:
 
 
 def test_a_new_folder(tmp_path: Path) -> None:
-    """What situations are kept in is made, and the folders around it."""
     (tmp_path / "requests.csv").write_text("arrival_seconds,prompt_tokens,output_tokens\n0,20,5\n")
     serving = Serving(
         requests=RequestDescription(file=tmp_path / "requests.csv"),
@@ -375,7 +352,6 @@ def test_a_new_folder(tmp_path: Path) -> None:
 
 
 def test_a_question_of_the_fabric(kept: Path, tmp_path: Path) -> None:
-    """Designs that run alike share what has run, and the notes say how good it is."""
     found, workers = result(kept, tmp_path)
     assert len(workers.jobs) <= 2 * 2
     for one, two in zip(found.of("one"), found.of("two"), strict=True):
@@ -391,7 +367,6 @@ def test_a_question_of_the_fabric(kept: Path, tmp_path: Path) -> None:
 
 
 def test_a_batch_of_nothing_is_not_asked(kept: Path) -> None:
-    """A replica with nothing to do waits for the others."""
     found, _ = cost(kept)
     alone = found.cost([batch([], [40] * 2)])
     assert found.cost([batch([], [40] * 2), Batch()]) == alone

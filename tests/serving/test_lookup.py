@@ -23,7 +23,6 @@ AXES = ([0.0, 1.0, 4.0], [16.0, 64.0], [0.0, 2.0, 3.0, 9.0])
 @given(st.integers(0, 99), st.tuples(*(st.floats(each[0], each[-1]) for each in AXES)))
 @examples(quick=60)
 def test_scipy_interpolates_alike(seed: int, point: tuple[float, float, float]) -> None:
-    """On a grid without gaps it is scipy's linear interpolation."""
     values = np.random.default_rng(seed).uniform(1, 9, tuple(map(len, AXES)))
     points: Points = dict(zip(itertools.product(*AXES), values.ravel().tolist(), strict=True))
     found = Lookup("a", ("x", "y", "z"), points, edge=False)
@@ -33,7 +32,6 @@ def test_scipy_interpolates_alike(seed: int, point: tuple[float, float, float]) 
 
 
 def test_two_grids_in_one() -> None:
-    """Rows that do not reach a point are passed over: their neighbours behind them count."""
     fine: Points = {(x, y): x + y for x in (0.0, 4.0, 8.0) for y in (0.0, 10.0)}
     coarse: Points = {(x, y): 100 + x + y for x in (1.0, 5.0) for y in (5.0, 10.0)}
     found = Lookup("two", ("x", "y"), fine | coarse, edge=False)
@@ -43,7 +41,6 @@ def test_two_grids_in_one() -> None:
 
 
 def test_outside_is_refused_or_taken_at_the_edge() -> None:
-    """Which of both is stated; what is taken is counted."""
     points: Points = {(0.0, 1.0): 3.0, (0.0, 2.0): 4.0, (1.0, 1.0): 5.0}
     refused = Lookup("small", ("tokens", "cache"), {**points, (1.0, 2.0): 7.0}, edge=False)
     with pytest.raises(ConfigurationError) as raised:
@@ -61,13 +58,11 @@ def test_outside_is_refused_or_taken_at_the_edge() -> None:
 
 
 def test_an_axis_with_one_row_is_none() -> None:
-    """What has been measured once is there for all."""
     found = Lookup("flat", ("x", "y"), {(0.0, 5.0): 1.0, (2.0, 5.0): 2.0}, edge=False)
     assert found(1.0, 77.0) == 1.5
 
 
 def test_a_hole_is_refused() -> None:
-    """A row that is missing at the end leaves nothing on one side."""
     points: Points = {(x, y): 1.0 for x in (0.0, 1.0) for y in (0.0, 1.0, 2.0)}
     del points[1.0, 2.0]
     found = Lookup("holed", ("x", "y"), points, edge=False)
@@ -86,7 +81,6 @@ def test_a_hole_is_refused() -> None:
     ],
 )
 def test_tables_that_are_refused(text: str, said: str, tmp_path: Path) -> None:
-    """A row that is no time is named."""
     file = tmp_path / "table.csv"
     file.write_text(text)
     with pytest.raises(ConfigurationError) as raised:
@@ -96,7 +90,6 @@ def test_tables_that_are_refused(text: str, said: str, tmp_path: Path) -> None:
 
 
 def test_an_empty_table(tmp_path: Path) -> None:
-    """Nothing can be asked of it."""
     file = tmp_path / "table.csv"
     file.write_text("tokens,time_us\n")
     with pytest.raises(ConfigurationError, match="table empty has no rows: expected at least one"):

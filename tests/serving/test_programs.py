@@ -15,14 +15,12 @@ FILES = sorted((PROGRAMS / "serving").glob("*.toml"))
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_configurations(file: Path) -> None:
-    """Their files are there."""
     (serving,) = open_servings(file)
     assert serving.name == file.stem
     assert len(serving.requests.read()) > 100
 
 
 def test_the_question() -> None:
-    """Every model meets every trace, and no two designs are the same."""
     servings = open_servings(PROGRAMS / "questions/serving.py")
     assert len(servings) == 4
     for serving in servings:

@@ -24,7 +24,6 @@ HEADER = "arrival_seconds,prompt_tokens,output_tokens\n"
 
 
 def some(*times: float) -> Requests:
-    """Return requests that arrive at these times."""
     numbers = np.arange(1, len(times) + 1)
     return Requests(np.array(times), numbers, numbers)
 
@@ -36,7 +35,6 @@ def some(*times: float) -> Requests:
 def test_azure_traces(
     trace: str, requests: int, first: tuple[int, int], last_seconds: float
 ) -> None:
-    """Dates and times of Azure count from the first one."""
     found = read_requests(DATA / f"AzureLLMInferenceTrace_{trace}.csv.gz")
     assert len(found) == requests
     assert (found.prompt_tokens[0], found.output_tokens[0]) == first
@@ -45,7 +43,6 @@ def test_azure_traces(
 
 
 def test_digits_of_a_second(tmp_path: Path) -> None:
-    """A moment has seven digits behind the point, or fewer, or none."""
     moments = ("46", "46.", "46.5", "47.0000001", "48")
     lines = [f"2023-11-16 18:15:{moment},1,1" for moment in moments]
     file = tmp_path / "moments.csv"
@@ -70,7 +67,6 @@ def test_digits_of_a_second(tmp_path: Path) -> None:
 def test_times_of_dates_are_exact_with_offsets_and_any_digits(
     moments: tuple[str, ...], seconds: list[float], tmp_path: Path
 ) -> None:
-    """Offsets are taken into account, and a time without one is UTC."""
     file = tmp_path / "moments.csv"
     rows = "".join(f"2024-05-10 {each},1,1\n" for each in moments)
     file.write_text(f"TIMESTAMP,ContextTokens,GeneratedTokens\n{rows}")
@@ -79,14 +75,12 @@ def test_times_of_dates_are_exact_with_offsets_and_any_digits(
 
 
 def test_nanoseconds() -> None:
-    """The requests of the log come in nanoseconds."""
     found = read_requests(DATA / "sharegpt_300_sps10_lengths.csv")
     assert len(found) == 300
     assert found.arrival_seconds[0] == pytest.approx(0.046926808, rel=1e-12)
 
 
 def test_columns_in_any_order_and_others(tmp_path: Path) -> None:
-    """A table may have more than is needed."""
     file = tmp_path / "own.csv"
     file.write_text("user,output_tokens,arrival_seconds,prompt_tokens\nx,3,0.5,7\n\ny,1,0.5,2\n")
     assert list(read_requests(file).rows()) == [(0.5, 7, 3), (0.5, 2, 1)]
@@ -124,7 +118,6 @@ def test_columns_in_any_order_and_others(tmp_path: Path) -> None:
     ],
 )
 def test_refused(text: str, line: int | None, said: str, tmp_path: Path) -> None:
-    """A row that is no request is named."""
     file = tmp_path / "requests.csv"
     file.write_text(text)
     with pytest.raises(ConfigurationError) as raised:
@@ -143,7 +136,6 @@ def test_rates_whose_times_lose_microseconds_are_refused(rate: float) -> None:
 
 
 def test_refused_order() -> None:
-    """Requests that do not ascend say which does not, and after which."""
     with pytest.raises(ConfigurationError) as raised:
         some(1, 4, 2.5)
     assert raised.value.message == (
@@ -155,7 +147,6 @@ def test_refused_order() -> None:
     "content", [b"\x1f\x8bnot", gzip.compress(b"x" * 99, mtime=0)[:14], b"\xff\xfe\x00"]
 )
 def test_damaged(content: bytes, tmp_path: Path) -> None:
-    """A file that is damaged is refused in a line."""
     file = tmp_path / "requests.csv.gz"
     file.write_bytes(content)
     with pytest.raises(ConfigurationError, match="expected a table of requests"):
@@ -163,7 +154,6 @@ def test_damaged(content: bytes, tmp_path: Path) -> None:
 
 
 def test_no_file(tmp_path: Path) -> None:
-    """Neither is a missing one a traceback."""
     with pytest.raises(ConfigurationError, match="cannot be read"):
         read_requests(tmp_path / "none.csv")
 
@@ -174,7 +164,6 @@ def test_no_file(tmp_path: Path) -> None:
 )
 @examples(quick=25)
 def test_rate(times: list[float], rate: float) -> None:
-    """At a rate the same requests come, as many a second as it says."""
     found = some(*times).at_rate(rate)
     assert found.per_second == pytest.approx(rate)
     assert found.arrival_seconds[0] == 0
@@ -184,7 +173,6 @@ def test_rate(times: list[float], rate: float) -> None:
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
 def test_no_rate(rate: float) -> None:
-    """There is no such load."""
     with pytest.raises(ConfigurationError, match="a second: expected above 0"):
         some(0.0, 1.0).at_rate(rate)
     with pytest.raises(ConfigurationError, match="a second: expected above 0"):
@@ -192,13 +180,11 @@ def test_no_rate(rate: float) -> None:
 
 
 def test_all_at_once_has_no_rate() -> None:
-    """Nothing can be stretched."""
     with pytest.raises(ConfigurationError, match="all requests arrive at one time"):
         some(1.0, 1.0).at_rate(2.0)
 
 
 def test_poisson() -> None:
-    """Gaps are exponential, lengths are pairs of the table, and a rate stretches the same draws."""
     table = some(*range(50))
     found = table.poisson(4.0, 20_000, seed=3)
     gaps = np.diff(found.arrival_seconds)
@@ -212,7 +198,6 @@ def test_poisson() -> None:
 
 
 def test_requests_from_python_are_checked() -> None:
-    """Arrays are looked at as tables are."""
     one = np.ones(2, np.int64)
     most = one * (2**31 - 1)
     assert len(Requests(np.array([0.0, 0.0]), most, most)) == 2
@@ -231,5 +216,4 @@ def test_requests_from_python_are_checked() -> None:
     [FabricDescription, RequestDescription, Server, ServiceLevel, Serving, TableDescription],
 )
 def test_what_is_described_cannot_be_changed(description: type) -> None:
-    """What a question was checked with is what it is answered with."""
     assert vars(description)["__dataclass_params__"].frozen

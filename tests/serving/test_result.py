@@ -42,8 +42,6 @@ NAN = float("nan")
 
 
 def steps(*rows: tuple[float, float, int, int, int]) -> Steps:
-    """Return steps: start, seconds, requests that run and that wait, and blocks of each."""
-
     class Looked(ContinuousBatching):
         running = waiting = 0
 
@@ -77,10 +75,6 @@ SERVED = Served(
 
 
 def test_measures() -> None:
-    """Three of four requests are done: their times, rates over the time that they took, and joules.
-
-    The last token is there 16 s after the first arrival.
-    """
     found = measured(SERVED)
     assert vars(found.latency) == pytest.approx(
         {"mean": 20 / 3, "median": 6, "p90": 11.6, "p95": 12.3, "p99": 12.86}
@@ -124,14 +118,12 @@ def test_measures() -> None:
     ],
 )
 def test_level(level: ServiceLevel | None, kept: int | None) -> None:
-    """A request keeps every limit that is stated, to the instant, where it is done."""
     found = measured(SERVED, level)
     assert found.goodput_per_second == (None if kept is None else kept / 16)
     assert found.kept == (None if kept is None else kept / 4)
 
 
 def test_nothing_is_done() -> None:
-    """Of no request there is no time, of a run that was stopped no joules a token."""
     nothing = np.full(4, NAN)
     none = replace(SERVED, first_seconds=nothing, last_seconds=nothing, steps=(Steps(),))
     found = measured(none, ServiceLevel(latency_seconds=1))
@@ -150,7 +142,6 @@ def test_nothing_is_done() -> None:
 
 
 def test_timeline() -> None:
-    """120 equal times up to the end of the last step; what replicas do is added up."""
     found = Timeline.of(SERVED)
     assert found.seconds == tuple(float(f"{6 * n / 120:.6g}") for n in range(1, 121))
     # The first set steps from 0 to 2 and from 3 to 5, the last one from 1 to 6.
@@ -160,12 +151,10 @@ def test_timeline() -> None:
 
 
 def spread(mean: float) -> Spread:
-    """Return times of which each point is another one."""
     return Spread(mean, mean / 2, mean * 2, mean * 3, mean * 5)
 
 
 def run(design: str, rate: float | None, first: float, *, priced: bool = False) -> Run:
-    """Return a run in which the first token takes so long, all of a request ten times that."""
     known = measured(SERVED)
     measures = replace(
         known,
@@ -181,7 +170,6 @@ def run(design: str, rate: float | None, first: float, *, priced: bool = False) 
 
 
 def serving(*designs: str, rates: tuple[float, ...] = (1, 2, 4000)) -> Serving:
-    """Return a question with these designs."""
     cost = TableDescription(
         attention=Path("a.csv"),
         dense=Path("d.csv"),
@@ -201,7 +189,6 @@ def serving(*designs: str, rates: tuple[float, ...] = (1, 2, 4000)) -> Serving:
 
 
 def both() -> ServingResult:
-    """Return a question of two designs and three loads, one of them stopped in its last run."""
     slow = run("slow", 4000, 0.9, priced=True)
     slow = replace(slow, measures=replace(slow.measures, interrupted=True, completed=2))
     fast = [run("fast", rate, at) for rate, at in ((1, 0.1), (2, 0.2), (4000, 0.21))]
@@ -227,7 +214,6 @@ def both() -> ServingResult:
     ],
 )
 def test_knee(firsts: tuple[float, ...], knee: float | None) -> None:
-    """The last load before the first at which a first token takes more than twice as long."""
     runs = [run("", rate, each) for rate, each in zip((1, 2, 4000), firsts, strict=False)]
     assert ServingResult(serving(""), tuple(runs), {}).knee("") == knee
     as_it_comes = (run("", None, 9.0), *runs)
@@ -235,7 +221,6 @@ def test_knee(firsts: tuple[float, ...], knee: float | None) -> None:
 
 
 def test_sentences() -> None:
-    """An answer for each design with whole runs, and what is to be known of their costs."""
     assert answer(both()) == (
         "fast: 4,000,000 tokens/s at 4,000 requests/s; the knee is at 2 requests/s. "
         "slow: 2,000 tokens/s at 2 requests/s; no knee among these loads."
@@ -264,7 +249,6 @@ def test_sentences() -> None:
 
 
 def test_table() -> None:
-    """Columns are there where a run has something in them; numbers have three digits."""
     found = table_of_runs(both())
     assert found.columns == (
         "design", "load/s", "done", "first", "p99", "a token", "p99", "all", "p99", "tokens/s",
@@ -289,7 +273,6 @@ def test_table() -> None:
 
 
 def test_printed_and_as_an_object(golden: Callable[[str, str], None]) -> None:
-    """The command prints all of it; its object has every run of every design."""
     console = Console(file=io.StringIO(), width=120, highlight=False)
     print_sheet(serving_sheet(both()), console)
     assert isinstance(console.file, io.StringIO)
@@ -314,7 +297,6 @@ def test_printed_and_as_an_object(golden: Callable[[str, str], None]) -> None:
 def test_page_and_pictures(
     name: str, golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every line, text and axis of its pictures, and the page that they stand in."""
     told: list[str] = []
 
     def paint(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, bytes]:
@@ -337,7 +319,6 @@ def test_page_and_pictures(
 
 
 def test_which_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One over the load where a design has two, one over time where a run is whole."""
     monkeypatch.setattr(folder, "painted", lambda *_, **__: ("", b""))
     result = both()
 
@@ -352,7 +333,6 @@ def test_which_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is written is in a folder that is made, with those around it."""
     monkeypatch.setattr(folder, "drawn", lambda _: [])
     for _ in range(2):
         assert [] == folder.write_folder(both(), tmp_path / "new" / "one")

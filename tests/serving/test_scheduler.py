@@ -23,18 +23,14 @@ Rows = list[tuple[float, int, int]]
 
 
 def seconds(prefills: int, decodes: int) -> float:
-    """Return what a step takes; sums of these are exact."""
     return 1 + prefills / 8 + decodes / 64
 
 
 class Costs:
-    """Costs of steps, with the steps that there were."""
-
     def __init__(self) -> None:
         self.batches: list[Batch] = []
 
     def cost(self, batches: Sequence[Batch]) -> Price:
-        """Return what the slowest takes."""
         self.batches += batches
         return Price(max(seconds(each.prefill_tokens, len(each.decodes)) for each in batches))
 
@@ -43,12 +39,10 @@ class Watched(ContinuousBatching):
     """The scheduler, with a look at it after every step."""
 
     def __init__(self, server: Server) -> None:
-        """Watch a replica of a server."""
         super().__init__(server)
         self._of = server
 
     def schedule(self) -> Batch:
-        """Return the next step, which keeps all limits."""
         batch = super().schedule()
         assert batch.tokens <= self._of.max_num_batched_tokens
         assert self.running <= self._of.max_num_seqs
@@ -59,21 +53,17 @@ class Watched(ContinuousBatching):
 
 @dataclass(frozen=True)
 class Case:
-    """Requests and a server."""
-
     rows: Rows
     server: Server
 
     @property
     def requests(self) -> Requests:
-        """The rows as arrays."""
         times, prompts, outputs = (np.array(each) for each in zip(*self.rows, strict=True))
         return Requests(times.astype(np.float64), prompts, outputs)
 
 
 @st.composite
 def cases(draw: st.DrawFn, most_replicas: int = 1) -> Case:
-    """Draw requests that come close to each other, and a server that is soon full."""
     lengths = st.tuples(st.integers(1, 30), st.integers(1, 12))
     pairs = draw(st.lists(lengths, min_size=1, max_size=12))
     gaps = draw(st.lists(st.integers(0, 40), min_size=len(pairs), max_size=len(pairs)))
@@ -94,14 +84,12 @@ def cases(draw: st.DrawFn, most_replicas: int = 1) -> Case:
 
 
 def served(case: Case, costs: Costs | None = None) -> Served:
-    """Serve a case, with a look at every step."""
     return serve(case.requests, case.server, costs or Costs(), Watched)
 
 
 @given(cases())
 @examples(quick=150, deep=3000)
 def test_a_second_scheduler_gives_the_same_times(case: Case) -> None:
-    """An independent, naive scheduler gives every request the same times."""
     server = case.server
     limits = Limits(
         server.max_num_seqs,
@@ -119,7 +107,6 @@ def test_a_second_scheduler_gives_the_same_times(case: Case) -> None:
 @given(cases(most_replicas=3))
 @examples(quick=60)
 def test_no_request_and_no_token_is_lost(case: Case) -> None:
-    """All requests end, in order of their stamps, and every token is computed once."""
     costs = Costs()
     found = served(case, costs)
     assert found.done.all()
@@ -141,14 +128,12 @@ def test_no_request_and_no_token_is_lost(case: Case) -> None:
 @given(cases(most_replicas=3))
 @examples(quick=60)
 def test_first_come_first_served(case: Case) -> None:
-    """Of one replica, who came first begins first."""
     found = served(case)
     for replica in range(case.server.replicas):
         assert (np.diff(found.begun_seconds[replica :: case.server.replicas]) >= 0).all()
 
 
 def test_replicas_in_lockstep_take_the_slowest_ones_time() -> None:
-    """Replicas that step together wait for each other, others do not."""
     rows = [(0.0, 8, 2), (0.0, 1, 2)]
     together = served(Case(rows, Server(replicas=2, lockstep=True)))
     alone = served(Case(rows, Server(replicas=2)))
@@ -159,7 +144,6 @@ def test_replicas_in_lockstep_take_the_slowest_ones_time() -> None:
 
 
 def test_the_last_admitted_is_put_back_and_begins_again() -> None:
-    """Preemption is by recomputation, of the one admitted last."""
     # Four blocks of one token: the second request has to go when the first one needs its third.
     rows = [(0.0, 2, 3), (0.0, 2, 2)]
     costs = Costs()
@@ -175,7 +159,6 @@ def test_the_last_admitted_is_put_back_and_begins_again() -> None:
 
 
 def test_a_request_that_comes_meanwhile_is_in_the_step_behind_the_next() -> None:
-    """With asynchronous scheduling a step is put together one step ahead."""
     rows = [(0.0, 8, 4), (0.5, 8, 1)]
     waits = served(Case(rows, Server()))
     overlaps = served(Case(rows, Server(async_scheduling=True)))
@@ -187,7 +170,6 @@ def test_a_request_that_comes_meanwhile_is_in_the_step_behind_the_next() -> None
 
 
 def test_a_request_longer_than_the_cache_is_refused() -> None:
-    """One that fits to the token is not."""
     case = Case([(0.0, 1, 1), (0.0, 10, 8)], Server(block_size=4, num_blocks=4))
     with pytest.raises(ConfigurationError) as raised:
         served(case)
@@ -199,8 +181,6 @@ def test_a_request_longer_than_the_cache_is_refused() -> None:
 
 
 def test_a_scheduler_that_leaves_requests_alone_is_told() -> None:
-    """It would never end."""
-
     class Lazy(ContinuousBatching):
         def schedule(self) -> Batch:
             return Batch()
@@ -210,7 +190,6 @@ def test_a_scheduler_that_leaves_requests_alone_is_told() -> None:
 
 
 def test_a_step_computes_what_there_is() -> None:
-    """A scheduler cannot compute more than a request knows."""
     request = Request(7, prompt=4, output=2)
     with pytest.raises(ValueError, match="request 7 computes 5 tokens: expected 1 to 4"):
         Batch().add(request, 5)
@@ -231,7 +210,6 @@ def test_a_step_computes_what_there_is() -> None:
 def test_what_a_step_is(
     computed: int, tokens: int, prefills: list[tuple[int, int]], decodes: list[int]
 ) -> None:
-    """A token generates where all before it are in the cache; what was put back is a prompt."""
     request = Request(7, prompt=4, output=9)
     request.known, request.computed = 8, computed
     batch = Batch()
@@ -241,8 +219,6 @@ def test_what_a_step_is(
 
 @pytest.mark.parametrize("seconds_of_step", [0.0, -1.0, float("inf"), float("nan")])
 def test_a_step_that_costs_no_time_is_told(seconds_of_step: float) -> None:
-    """Time has to go on."""
-
     class Free(Costs):
         def cost(self, batches: Sequence[Batch]) -> Price:
             self.batches += batches
@@ -255,8 +231,6 @@ def test_a_step_that_costs_no_time_is_told(seconds_of_step: float) -> None:
 
 @pytest.mark.parametrize(("known", "joules"), [(True, 7.5), (False, None)])
 def test_joules_of_all_steps(known: bool, joules: float | None) -> None:
-    """Those of all replicas together, where those of every step are known."""
-
     class Priced(Costs):
         def cost(self, batches: Sequence[Batch]) -> Price:
             self.batches += batches
@@ -271,7 +245,6 @@ def test_joules_of_all_steps(known: bool, joules: float | None) -> None:
 
 
 def test_how_far_it_is() -> None:
-    """Whenever another 256 requests are left, and when none is."""
     told: list[int] = []
     rows = [(0.0, 1, 1)] * 600
     serve(Case(rows, Server()).requests, Server(), Costs(), told=told.append)
@@ -279,8 +252,6 @@ def test_how_far_it_is() -> None:
 
 
 def test_ctrl_c_leaves_what_is_known() -> None:
-    """Requests that had their last token by then are done."""
-
     class Stopped(Costs):
         def cost(self, batches: Sequence[Batch]) -> Price:
             if len(self.batches) == 3:
@@ -296,8 +267,6 @@ def test_ctrl_c_leaves_what_is_known() -> None:
 @pytest.mark.parametrize("raised", ["ZeroDivisionError", "SystemExit", "BaseException"])
 @pytest.mark.parametrize("door", ["the scheduler", "the cost of steps", "told"])
 def test_what_users_raise_is_theirs(door: str, raised: str) -> None:
-    """Whatever it is: an error that says who and where."""
-
     def fails(*_: object) -> Price:
         raise eval(raised)
 

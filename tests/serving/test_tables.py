@@ -14,7 +14,6 @@ from tests.serving.validation import TABLES
 
 
 def batch(prefills: list[tuple[int, int]], decodes: list[int]) -> Batch:
-    """Return a step."""
     made = Batch()
     made.prefills, made.decodes = prefills, decodes
     made.prefill_tokens = sum(tokens for tokens, _ in prefills)
@@ -22,7 +21,6 @@ def batch(prefills: list[tuple[int, int]], decodes: list[int]) -> Batch:
 
 
 def written(folder: Path) -> TableDescription:
-    """Write tables in which every time is a product or a sum of what it is by."""
     attention = ["prefill_chunk,kv_prefill,n_decode,kv_decode,time_us"]
     attention += [
         f"{chunk},{before},{decodes},{cached},{chunk * (1 + before) + decodes * cached}"
@@ -53,7 +51,6 @@ def written(folder: Path) -> TableDescription:
 
 
 def test_what_is_dense_and_attention(tmp_path: Path) -> None:
-    """Chunks count by their tokens, decodes by the mean of their caches."""
     cost = LayerTables(written(tmp_path))
     step = batch([(4, 2), (1, 7)], [10, 30])
     # 5 tokens whose caches are 3 on the average, 2 decodes with 20.
@@ -63,7 +60,6 @@ def test_what_is_dense_and_attention(tmp_path: Path) -> None:
 
 
 def test_experts_and_sequences(tmp_path: Path) -> None:
-    """Tokens choose their experts evenly; what is per sequence comes once a step."""
     described = replace(
         written(tmp_path),
         moe=tmp_path / "moe.csv",
@@ -79,7 +75,6 @@ def test_experts_and_sequences(tmp_path: Path) -> None:
 
 
 def test_ranks_wait_and_exchange(tmp_path: Path) -> None:
-    """The slowest rank counts, all tokens are shared, and go over the link twice a layer."""
     described = replace(
         written(tmp_path),
         moe=tmp_path / "moe.csv",
@@ -98,7 +93,6 @@ def test_ranks_wait_and_exchange(tmp_path: Path) -> None:
 
 
 def test_padding(tmp_path: Path) -> None:
-    """Steps are padded to the next size, all ranks alike, and larger ones are not."""
     cost = LayerTables(replace(written(tmp_path), graph_tokens=(4, 8)))
     steps = [batch([], [10] * 3), batch([], [10] * 5)]
     padded = 3 * (2 * 8 + 5 * 10) + 2 * 8
@@ -111,7 +105,6 @@ def test_padding(tmp_path: Path) -> None:
 
 
 def test_outside(tmp_path: Path) -> None:
-    """A step beyond a table is refused, or takes its edge and is counted."""
     described = written(tmp_path)
     large = batch([], [10] * 11)
     with pytest.raises(ConfigurationError, match=r"nothing on both sides of .*n_decode=11"):
@@ -123,14 +116,12 @@ def test_outside(tmp_path: Path) -> None:
 
 
 def test_a_layer_that_is_in_no_table(tmp_path: Path) -> None:
-    """It is named."""
     described = replace(written(tmp_path), in_each_layer={"c": 1})
     with pytest.raises(ConfigurationError, match="has no layer c: expected those of in_each_layer"):
         LayerTables(described)
 
 
 def test_the_published_tables() -> None:
-    """A measured point is what it is in the files: 48 layers of 128 requests with 1,024 tokens."""
     alone = replace(TABLES, graph_tokens=(), moe=None, per_sequence=None, in_each_step={})
     layer = 2 * 2.54933 + 16.0957 + 3.232 + 2.98733 + 14.5703
     attention = 230.3
@@ -139,14 +130,12 @@ def test_the_published_tables() -> None:
 
 
 def test_a_rank_with_nothing_to_do(tmp_path: Path) -> None:
-    """It steps with one token and one sequence, and attends to nothing."""
     described = replace(written(tmp_path), per_sequence=tmp_path / "per_sequence.csv")
     found = LayerTables(described).cost([batch([], [])])
     assert found.seconds == pytest.approx(1e-6 * (3 * 2 * 1 + 2 * 1 + 10 * 1))
 
 
 def test_a_link_without_a_rate(tmp_path: Path) -> None:
-    """Only what it takes to begin is added, there and back in each layer."""
     described = replace(
         written(tmp_path), exchange_bytes_per_token=1000.0, link_latency_seconds=5e-6
     )
@@ -155,7 +144,6 @@ def test_a_link_without_a_rate(tmp_path: Path) -> None:
 
 
 def test_what_costs_the_same(tmp_path: Path) -> None:
-    """What is in the tables counts, and what is said of them; where they are does not."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     one, two = written(tmp_path / "one"), written(tmp_path / "two")
@@ -166,7 +154,6 @@ def test_what_costs_the_same(tmp_path: Path) -> None:
 
 
 def test_notes(tmp_path: Path) -> None:
-    """They say what is taken beyond a table."""
     described = written(tmp_path)
     told = "the cost of a step is the measured time of 3 layers"
     assert LayerTables(described).notes() == (told,)

@@ -10,7 +10,6 @@ from tests.serving.validation import ASKED, DATA, SERVER, differences, log_times
 
 
 def test_the_log_says_what_its_summary_says() -> None:
-    """We read the log as those who published it do."""
     times = log_times()
     assert 1e3 * times["time to first token"].mean() == pytest.approx(1086.0, abs=0.05)
     assert 1e3 * times["time per token"].mean() == pytest.approx(47.3, abs=0.05)
@@ -18,7 +17,6 @@ def test_the_log_says_what_its_summary_says() -> None:
 
 
 def test_the_server_is_that_of_the_log() -> None:
-    """Its configuration is taken, not chosen."""
     told = json.loads((DATA / "vllm_meta.json").read_text())["engine_kwargs"]
     assert SERVER.replicas == told["data_parallel_size"]
     assert SERVER.max_num_seqs == told["max_num_seqs"]
@@ -27,7 +25,6 @@ def test_the_server_is_that_of_the_log() -> None:
 
 
 def test_every_request_is_served() -> None:
-    """None of the 300 is left."""
     assert served().done.all()
 
 
@@ -41,12 +38,10 @@ def test_every_request_is_served() -> None:
     ],
 )
 def test_what_is_reached(name: str, point: str, reached: float) -> None:
-    """The figures that the documentation states."""
     assert differences()[name][point] == pytest.approx(reached, abs=0.05)
 
 
 def test_with_the_prefixes_that_its_cache_had_all_that_was_asked_is_reached() -> None:
-    """What is missed is what the cache of prefixes saves."""
     found = differences("3.5 % of each prompt in the cache already")
     for name, points in ASKED.items():
         for point, most in points.items():

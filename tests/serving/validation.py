@@ -98,7 +98,6 @@ VARIANTS: Final[Mapping[str, tuple[Server, TableDescription, Callable[[Requests]
 
 
 def log_times() -> Times:
-    """Return the times of the log, in seconds."""
     lines = (DATA / "vllm_requests.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
     queued, first, last, outputs = (
@@ -110,14 +109,12 @@ def log_times() -> Times:
 
 @lru_cache
 def served(variant: str = "all rules") -> Served:
-    """Return the 300 requests as our scheduler serves them."""
     server, tables, prompts = VARIANTS[variant]
     cost: StepCost = LayerTables(tables)
     return serve(prompts(read_requests(DATA / "sharegpt_300_sps10_lengths.csv")), server, cost)
 
 
 def differences(variant: str = "all rules") -> dict[str, dict[str, float]]:
-    """Return by how many percent ours are above the log's."""
     ours = served(variant)
     found = _times(
         ours.taken_seconds, ours.first_seconds, ours.last_seconds, ours.requests.output_tokens
@@ -145,7 +142,6 @@ def _times(
 
 
 def main() -> None:
-    """Print ours beside the log's."""
     ours = served()
     found = _times(
         ours.taken_seconds, ours.first_seconds, ours.last_seconds, ours.requests.output_tokens

@@ -15,7 +15,6 @@ from tests.torch.test_capture import Computing
 
 
 def random(*shape: int) -> Any:
-    """Return normal numbers."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
 
 
@@ -45,7 +44,6 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_cancellation_is_verified(name: str) -> None:
-    """The small result keeps the error of the large numbers."""
     function, arguments = CASES[name]
     module = Computing(function).eval()
     _ENCODER.eval()

@@ -36,15 +36,11 @@ X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
 
 
 class Computing(nn.Module):
-    """A module that computes what a function does."""
-
     def __init__(self, function: Callable[..., Any]) -> None:
-        """Compute ``function``."""
         super().__init__()
         self.function = function
 
     def forward(self, *args: Any) -> Any:
-        """Return what the function does."""
         return self.function(*args)
 
 
@@ -63,7 +59,6 @@ class Computing(nn.Module):
     ],
 )
 def test_refusals(module: Any, args: Any, said: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """In one sentence, at the line that asks for it."""
     with pytest.raises(ProgramError) as raised:
         from_torch(module, args)
     assert said in raised.value.message
@@ -74,7 +69,6 @@ def test_refusals(module: Any, args: Any, said: str, capfd: pytest.CaptureFixtur
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("affine", [True, False])
 def test_batch_norm(dtype: torch.dtype, affine: bool) -> None:
-    """A factor and a term for each channel, which are known before the run."""
     torch.manual_seed(1)
     norm = nn.BatchNorm2d(3, affine=affine).eval()
     norm.running_mean += torch.randn(3)
@@ -87,7 +81,6 @@ def test_batch_norm(dtype: torch.dtype, affine: bool) -> None:
 
 
 def test_what_is_no_number_is_expected() -> None:
-    """NaN where PyTorch computes NaN is right, and a number there is not."""
     program = from_torch(Computing(torch.log), (X,))
     assert X.lt(0).any()
     assert simulate(program, mode="functional").verified
@@ -104,7 +97,6 @@ def test_what_is_no_number_is_expected() -> None:
     ],
 )
 def test_outputs_of_all_kinds(function: Callable[[torch.Tensor], Any]) -> None:
-    """The input itself, one tensor twice, constants, single numbers, and trees of tensors."""
     module = Computing(function)
     report = simulate(from_torch(module, (X,)), mode="functional")
     assert report.verified
@@ -114,18 +106,14 @@ def test_outputs_of_all_kinds(function: Callable[[torch.Tensor], Any]) -> None:
 
 
 class Weighted(nn.Module):
-    """A sum of what is given by name."""
-
     def forward(
         self, x: torch.Tensor, *, other: torch.Tensor | None = None, often: int = 1
     ) -> torch.Tensor:
-        """Add up."""
         return x if other is None else torch.digamma(x) + other if often == 0 else x + often * other
 
 
 @pytest.mark.parametrize("often", [1, 3])
 def test_arguments_by_name(often: int) -> None:
-    """What is given by name is traced, read and compared like the others."""
     named = {"other": X.flip(0), "often": often}
     report = simulate(from_torch(Weighted(), (X,), named), mode="functional")
     assert report.verified
@@ -133,7 +121,6 @@ def test_arguments_by_name(often: int) -> None:
 
 
 def test_calls_of_arguments_by_name() -> None:
-    """A call that is made for what is given by name is listed."""
     assert unsupported_calls(Weighted(), (X,)) == ()
     (found,) = unsupported_calls(Weighted(), (X,), {"other": X, "often": 0})
     assert found.call.startswith("aten.digamma")
@@ -142,7 +129,6 @@ def test_calls_of_arguments_by_name() -> None:
 @given(st.data())
 @examples(quick=20)
 def test_outputs_have_pytorchs_shapes(data: st.DataObject) -> None:
-    """Of all ranks from 0 to 4, in tiles of all kinds and orders; in a file and in timing also."""
     shape = data.draw(st.lists(st.integers(1, 5), max_size=4))
     dims = data.draw(st.permutations(range(len(shape))))
     sizes = [data.draw(st.sampled_from([1, 2, 4])) for _ in range(2)]
@@ -171,7 +157,6 @@ def test_outputs_have_pytorchs_shapes(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("function", [lambda x: (x, torch.ones(2, 0)), lambda x: x[:0]])
 def test_outputs_without_elements_are_refused(function: Callable[[torch.Tensor], Any]) -> None:
-    """Nothing of them could be stored."""
     with pytest.raises(ProgramError, match=r"it gives a tensor \[.*0.*\]: expected one with elem"):
         from_torch(Computing(function), (X,))
 
@@ -190,14 +175,12 @@ TAKEN_APART: dict[str, Callable[[torch.Tensor], Any]] = {
 
 @pytest.mark.parametrize("name", TAKEN_APART)
 def test_what_is_taken_apart(name: str) -> None:
-    """Calls of which other calls are made, and checks that compute nothing."""
     program = from_torch(Computing(TAKEN_APART[name]), (torch.randn(4, 7),))
 
     assert simulate(program, mode="functional").verified
 
 
 def test_a_result_without_elements_that_nobody_reads() -> None:
-    """Of a sum over bags of known places PyTorch also returns a tensor without elements."""
     bags = nn.EmbeddingBag(5, 4, mode="sum")
     given = torch.randint(0, 5, (7,)), torch.tensor([0, 2, 5])
 
@@ -208,7 +191,6 @@ def test_a_result_without_elements_that_nobody_reads() -> None:
 
 @pytest.mark.parametrize("index", [[-2], [0, 2]])
 def test_lists_index_what_has_no_numbers(index: list[int]) -> None:
-    """On the meta device too: as many places, in as many cycles."""
     module = Computing(lambda x: (x * 2)[..., index, :])
     x = torch.randn(4, 3, 8)
 
@@ -218,14 +200,12 @@ def test_lists_index_what_has_no_numbers(index: list[int]) -> None:
 
 
 def test_sizes_that_data_decide_beside_a_loop() -> None:
-    """A module that is refused is told why, whatever else its trace has."""
     with pytest.raises(ProgramError, match="data decide the size of its result"):
         from_torch(Computing(lambda x: sum(x[x > each] for each in range(3))), (X,))
 
 
 @pytest.mark.parametrize("index", [[2], [0, 2], [2, 1, 0]])
 def test_a_list_alone_indexes(index: list[int]) -> None:
-    """Rows by a list: as many on the meta device, whatever else it has."""
     module = Computing(lambda x: (x * 2)[index])
 
     program = from_torch(module, (torch.randn(4, 3, 8, device="meta"),))
@@ -234,10 +214,7 @@ def test_a_list_alone_indexes(index: list[int]) -> None:
 
 
 class Told(nn.Module):
-    """A module whose file nobody knows, which says something before its data decide."""
-
     def forward(self, x: Any) -> Any:
-        """Say it."""
         sys.stderr.write("said by a module\n")
         return x * 2 if x.sum() > 0 else x
 
@@ -245,7 +222,6 @@ class Told(nn.Module):
 def test_modules_whose_files_are_unknown(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Where data decide is left out; what the module prints is printed."""
     monkeypatch.setattr(Told, "__module__", "builtins")
     with pytest.raises(ProgramError) as raised:
         from_torch(Told(), (X,))
@@ -260,10 +236,7 @@ SEEN: list[str] = []
 
 
 class Configured(nn.Module):
-    """A module whose configuration says how its experts are computed."""
-
     def __init__(self) -> None:
-        """Share a configuration with a part; another part has one without experts."""
         super().__init__()
         self.config = SimpleNamespace(_experts_implementation="eager")
         self.part, self.other = nn.Linear(8, 8), nn.Linear(8, 8)
@@ -272,7 +245,6 @@ class Configured(nn.Module):
         self.fails = False
 
     def forward(self, x: Any) -> Any:
-        """See what is asked for."""
         SEEN.append(self.config._experts_implementation)
         if self.fails:
             raise ValueError
@@ -280,7 +252,6 @@ class Configured(nn.Module):
 
 
 def test_what_a_configuration_asks_for() -> None:
-    """Experts are grouped products while they are traced, and what was asked for behind it."""
     module = Configured().eval()
     SEEN.clear()
     from_torch(module, (X,))
@@ -294,8 +265,6 @@ def test_what_a_configuration_asks_for() -> None:
 
 
 def test_a_loop_that_draws() -> None:
-    """What cannot be done to all steps at once stays side by side, and is refused."""
-
     def function(x: Any) -> Any:
         for _ in range(9):
             x = torch.tanh(x + torch.rand_like(x))
@@ -317,7 +286,6 @@ def test_a_loop_that_draws() -> None:
     ],
 )
 def test_a_number_that_data_decide(function: Callable[[Any], Any], who: str, more: str) -> None:
-    """It is refused where it is read, with who needs it."""
     module = Computing(function)
     with pytest.raises(ProgramError) as raised:
         from_torch(module, (X,))
@@ -331,8 +299,6 @@ def test_a_number_that_data_decide(function: Callable[[Any], Any], who: str, mor
 
 
 def test_what_a_captured_module_has() -> None:
-    """Weights, buffers and arguments are told apart; floating-point arguments come when it runs."""
-
     class Mixed(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -368,7 +334,6 @@ def test_what_a_captured_module_has() -> None:
 
 
 def test_what_is_said_of_a_call() -> None:
-    """What the user's line calls, in which module and where; nothing where PyTorch does not say."""
     node = torch.fx.Graph().call_function(operator.getitem, ((1,), 0), name="taken")
     assert (target_of(node), written_of(node), module_of(node)) == ("taken", "", "")
     assert place_of(node) == (None, None)
@@ -393,7 +358,6 @@ def test_what_is_said_of_a_call() -> None:
 
 
 def test_what_a_call_returns() -> None:
-    """Shapes and types of its tensors; pairs of numbers are one type; sizes have to be known."""
     node = torch.fx.Graph().call_function(torch.ops.aten.relu.default)
     node.meta["val"] = (torch.zeros(2, 3), 5, torch.zeros(0, dtype=torch.complex64))
     assert specs_of(node) == (
@@ -416,7 +380,6 @@ def test_what_a_call_returns() -> None:
     ],
 )
 def test_numbers_of_tensors(dtype: torch.dtype, name: str) -> None:
-    """All types keep their numbers, in any order in memory; where they can be, none are copied."""
     numbers = [[1.0, 2.0, 0.0], [1.5, 96.0, 3.0]]
     tensor = torch.tensor(numbers).to(dtype).requires_grad_(dtype.is_floating_point)
     for each in (tensor, tensor.T, tensor[:, 1]):

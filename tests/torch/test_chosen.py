@@ -29,17 +29,14 @@ WEIGHT = torch.randn(COLS, COLS, generator=torch.Generator().manual_seed(0))
 
 
 def linear(x: Any) -> Any:
-    """Multiply rows with weights."""
     return nn.functional.linear(x, WEIGHT.to(x.dtype))
 
 
 def positive(x: Any) -> Any:
-    """Return which rows are chosen."""
     return x[:, 0] > 0
 
 
 def first(x: Any) -> Any:
-    """Return as many rows from the first one on as there are positive ones."""
     count = positive(x).sum().item()
     torch._check(count >= 0)
     torch._check(count <= x.shape[0])
@@ -47,7 +44,6 @@ def first(x: Any) -> Any:
 
 
 def put_back(x: Any) -> Any:
-    """Replace the chosen rows."""
     mask = positive(x)
     y = x.clone()
     y[mask] = linear(x[mask])
@@ -55,37 +51,31 @@ def put_back(x: Any) -> Any:
 
 
 def added_back(x: Any) -> Any:
-    """Add to the chosen rows what is made of them, as an expert does."""
     places = positive(x).nonzero().squeeze(-1)
     return x.index_add(0, places, linear(x[places]) * 2)
 
 
 def attended(x: Any) -> Any:
-    """Attend to the chosen rows only."""
     rows = x[positive(x)]
     return nn.functional.scaled_dot_product_attention(x[None], rows[None], (rows * 2)[None])
 
 
 def stepped(x: Any) -> Any:
-    """Number the rows that are chosen."""
     rows = x[positive(x)]
     return (rows * torch.arange(rows.shape[0])[:, None]).sum(0)
 
 
 def squares(x: Any) -> Any:
-    """Multiply the chosen rows with one another."""
     rows = x[positive(x)]
     return rows.T @ (rows + 1)
 
 
 def headed(x: Any) -> Any:
-    """Split the chosen rows into heads."""
     rows = linear(x[positive(x)])
     return rows.view(rows.shape[0], 2, COLS // 2).transpose(0, 1).amax(1)
 
 
 def between(x: Any) -> Any:
-    """Take a part from the middle."""
     count = positive(x).sum().item()
     torch._check(count >= 0)
     torch._check(count + 2 <= x.shape[0])
@@ -128,7 +118,6 @@ CHOOSING: dict[str, Callable[..., Any]] = {
     "dtype", [torch.float32, pytest.param(torch.bfloat16, marks=pytest.mark.deep)]
 )
 def test_what_data_choose(name: str, dtype: torch.dtype) -> None:
-    """It is what PyTorch computes, for one program with some rows chosen, and with all."""
     torch.manual_seed(1)
     module = Computing(CHOOSING[name])
     for shift in (0, 4) if dtype is torch.float32 else (0,):
@@ -154,7 +143,6 @@ KNOWN: dict[str, tuple[Callable[..., Any], str]] = {
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_what_known_arguments_choose(name: str) -> None:
-    """Lengths that they decide are numbers, with any end."""
     torch.manual_seed(2)
     function, argument = KNOWN[name]
     known = {"mask": torch.rand(ROWS) > 0.5, "counts": torch.randint(1, 4, (ROWS,))}[argument]
@@ -164,7 +152,6 @@ def test_what_known_arguments_choose(name: str) -> None:
 
 
 def test_known_choices_beside_symbols() -> None:
-    """A mask is that of these arguments, not that of those a kept trace was made with."""
     module = Computing(KNOWN["mask"][0])
     for count in (5, 9, 9):
         given = torch.randn(count, COLS), torch.rand(count) > 0.4
@@ -188,14 +175,12 @@ NEEDING: dict[str, tuple[Callable[..., Any], str]] = {
 
 @pytest.mark.parametrize("name", NEEDING)
 def test_who_needs_a_length(name: str) -> None:
-    """The call that chooses is refused, with the one that has to know how many were chosen."""
     function, message = NEEDING[name]
     with pytest.raises(ProgramError, match=f"data decide the size of its result, .*{message}"):
         from_torch(Computing(function), (torch.randn(ROWS, COLS),))
 
 
 def test_in_timing_mode() -> None:
-    """All rows are loaded and computed, however many are chosen: cycles tell nothing of data."""
     module = Computing(lambda x: x.index_add(0, (at := positive(x).nonzero()[:, 0]), x[at] * 2))
     x = torch.randn(ROWS, COLS)
 
@@ -215,17 +200,14 @@ attention = aten.scaled_dot_product_attention.default
 
 
 def some(*shape: int) -> Any:
-    """Return numbers drawn at random, the same for the same shape."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
 def chosen(*shape: int, dim: int = 0, choice: Choice = CHOICE) -> Chosen:
-    """Return numbers of which a dimension is chosen; what is not is no number."""
     return Chosen(Chosen(some(*shape), choice, dim).filled(math.nan), choice, dim)
 
 
 def integers(*given: int, is_place: bool = False) -> Chosen:
-    """Return one integer a place."""
     return Chosen(torch.tensor(given), CHOICE, 0, is_place=is_place)
 
 
@@ -235,35 +217,29 @@ MIXED = integers(4, 0, 0, 2, 1)
 
 @dataclass(frozen=True)
 class Node:
-    """A call, as rules see it."""
-
     target: Any
     args: Any
 
 
 def named(value: Any) -> Any:
-    """Return what has masks' names in their place."""
     if isinstance(value, tuple | list):
         return [named(each) for each in value]
     return {id(MASK): "mask", id(TWO_MASK): "rows"}.get(id(value))
 
 
 def ruled(target: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return what becomes of a call."""
     node: Any = Node(target, named(args))
     rule = RULES.get(str(target))
     return pointwise(node, args, kwargs) if rule is None else rule(node, *args, **kwargs)
 
 
 def parted(call: tuple[Any, ...]) -> tuple[Any, list[Any], dict[str, Any]]:
-    """Return target, arguments and keywords of a call, which the last of them may be."""
     target, *args = call
     keywords = args.pop() if isinstance(args[-1], dict) else {}
     return target, args, keywords
 
 
 def taken(value: Any) -> Any:
-    """Return what data choose, as a tensor or number of its own."""
     if isinstance(value, tuple | list):
         return [taken(each) for each in value]
     if isinstance(value, Number):
@@ -533,7 +509,6 @@ LENGTHS: list[tuple[Any, ...]] = [
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: str(call[0]))
 def test_a_call_on_what_is_chosen(call: tuple[Any, ...]) -> None:
-    """What becomes of it, at the places that are chosen, is what PyTorch has of these alone."""
     target, args, keywords = parted(call)
     expected = target(*taken(args), **keywords)
     expected = list(expected) if isinstance(expected, tuple) else expected
@@ -543,14 +518,12 @@ def test_a_call_on_what_is_chosen(call: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("call", LENGTHS, ids=lambda call: str(call[0]))
 def test_a_call_that_needs_a_length(call: tuple[Any, ...]) -> None:
-    """Where nothing stands for it that knows no length, there is none."""
     target, args, keywords = parted(call)
 
     assert ruled(target, *args, **keywords) is None
 
 
 def test_numbers_of_places() -> None:
-    """Integers that data decide: sizes, elements, and what is computed of them."""
     x, seven = chosen(2, 5, dim=1), Number(torch.tensor(7))
 
     assert ruled(aten.sym_size.int, x, 0) == 2
@@ -586,12 +559,10 @@ def test_numbers_of_places() -> None:
     ],
 )
 def test_which_are_the_numbers_of_places(call: tuple[Any, ...], is_place: bool) -> None:
-    """They are what nonzero gives, and copies of it: rows that they name stay where they are."""
     assert ruled(*call).is_place is is_place
 
 
 def traced(build: Callable[..., Any], count: int) -> torch.fx.GraphModule:
-    """Return a trace of ``count`` arguments, whose calls ``build`` makes."""
     graph = torch.fx.Graph()
     given = [graph.placeholder(f"x{number}") for number in range(count)]
     graph.output(build(graph.call_function, *given))
@@ -636,13 +607,10 @@ SETTLED: list[tuple[Callable[..., Any], list[Any], Any]] = [
 def test_what_known_arguments_settle(
     build: Callable[..., Any], given: list[Any], expected: torch.Tensor
 ) -> None:
-    """Places that known masks name, and that known repeats do, of floats that are not known."""
     torch.testing.assert_close(Settled(traced(build, len(given)), given)(*given), expected)
 
 
 def test_what_is_known() -> None:
-    """What integers and booleans alone make; no floats, nothing without data, and no constant."""
-
     def known(*given: Any) -> list[Any]:
         module = traced(
             lambda call, x: call(aten.neg.default, (call(aten.clone.default, (x,)),)), 1
@@ -655,8 +623,6 @@ def test_what_is_known() -> None:
 
 
 def test_checks_are_left_out() -> None:
-    """What a trace makes sure of has been so when it was made."""
-
     def build(call: Any, x: Any, mask: Any) -> Any:
         call(aten._assert_async.msg, (mask, "no"))
         return call(aten.neg.default, (x,))
@@ -674,8 +640,6 @@ def test_checks_are_left_out() -> None:
     ],
 )
 def test_which_call_needs_a_length(last: Callable[..., Any], name: str) -> None:
-    """Repeats of rows that data choose, calls without a rule, and what is returned."""
-
     def build(call: Any, x: Any, times: Any) -> Any:
         mask = call(aten.gt.Scalar, (x, 0))
         return last(call, call(aten.index.Tensor, (x, [mask])), times)
@@ -689,7 +653,6 @@ def test_which_call_needs_a_length(last: Callable[..., Any], name: str) -> None:
 
 
 def test_where_a_length_is_of_data() -> None:
-    """A trace that reads a number has one; calls on known sizes have none."""
     for target in (aten.item.default, aten._local_scalar_dense.default):
         assert has_lengths_of_data(traced(lambda call, x, t=target: call(t, (x,)), 1).graph)
     plain = traced(lambda call, x: call(aten.neg.default, (x,)), 1).graph

@@ -26,14 +26,11 @@ _RAISED: Final[dict[str, BaseException | type[BaseException]]] = {
 
 
 class _Module(torch.nn.Module):  # type: ignore[name-defined, misc, unused-ignore]
-    """A call that a test imports, and one that raises while it is traced."""
-
     def __init__(self, raised: str = "") -> None:
         super().__init__()
         self._raised = raised
 
     def forward(self, x: Any) -> Any:
-        """Raise what is to be raised, or make the call."""
         if self._raised:
             raise _RAISED[self._raised]
         return torch.special.i1(x)
@@ -41,8 +38,6 @@ class _Module(torch.nn.Module):  # type: ignore[name-defined, misc, unused-ignor
 
 @pytest.mark.parametrize("raised", _RAISED)
 def test_importer(raised: str) -> None:
-    """The importer is named by the call that it is for."""
-
     @imports("aten.special_i1.default")
     def fails(_importing: Importing, _call: Call) -> Any:
         raise _RAISED[raised]
@@ -56,7 +51,6 @@ def test_importer(raised: str) -> None:
 
 @pytest.mark.parametrize("raised", _RAISED)
 def test_module(raised: str) -> None:
-    """A module that raises while it is traced."""
     with pytest.raises(FabricError) as caught:
         from_torch(_Module(raised), (torch.ones(4, 8),))
     # torch asks for the text itself.
@@ -71,7 +65,6 @@ def test_command(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The command ends with 2 and the line, not as the file does."""
     file = tmp_path / "ends.py"
     what = "import sys\n{}def model():\n    sys.exit(0)\n"
     file.write_text(what.format("sys.exit(0)\n" if where == "file" else ""), "utf-8")

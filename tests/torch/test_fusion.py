@@ -12,10 +12,7 @@ from operators.torch import from_torch
 
 
 class Block(nn.Module):  # type: ignore[misc, unused-ignore]
-    """A norm, a gated network and the way around them."""
-
     def __init__(self) -> None:
-        """Have weights that are always the same."""
         super().__init__()
         torch.manual_seed(0)
         self.norm = nn.RMSNorm(32)
@@ -24,13 +21,11 @@ class Block(nn.Module):  # type: ignore[misc, unused-ignore]
         self.down = nn.Linear(48, 32, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return what a layer without attention does."""
         y = self.norm(x)
         return x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
 
 
 def ran(schedule: Schedule) -> Report:
-    """A verified run of two blocks."""
     module = nn.Sequential(Block(), Block()).eval()
     torch.manual_seed(1)
     program = from_torch(module, (torch.randn(16, 32),), schedule=schedule)
@@ -43,7 +38,6 @@ def ran(schedule: Schedule) -> Report:
 
 @pytest.mark.parametrize("order", ["weight", "row", "output"])
 def test_budgets_say_what_is_spilled(order: str) -> None:
-    """Less room, more groups and traffic; the buffers of a group fit, and the output is right."""
     tiles = dict.fromkeys(("tile_rows", "tile_cols", "tile_inner"), 8)
     whole = ran(Schedule(order=order, **tiles))  # type: ignore[arg-type]
     moved = whole.off_chip_traffic_bytes
@@ -65,7 +59,6 @@ def test_budgets_say_what_is_spilled(order: str) -> None:
 
 
 def test_a_schedule_that_is_worked_out_is_no_longer_than_the_default_one() -> None:
-    """With as much compute bandwidth, and with the channels it has been given."""
     default = ran(Schedule())
 
     found = ran(Schedule.auto(flops_per_cycle=default.allocated_flops_per_cycle))
@@ -76,6 +69,5 @@ def test_a_schedule_that_is_worked_out_is_no_longer_than_the_default_one() -> No
 
 
 def test_what_never_fits_is_said_of_the_call() -> None:
-    """The kernel, and where the user made the program."""
     with pytest.raises(CapacityError, match=r"test_fusion\.py:\d+: .* needs buffers of [\d,]+ b"):
         ran(Schedule(order="output", tile_rows=8, tile_cols=8, tile_inner=8, on_chip_bytes=1))

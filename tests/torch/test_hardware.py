@@ -24,7 +24,6 @@ EQUAL: list[tuple[str, dict[str, Any]]] = [
 
 
 def test_a_module() -> None:
-    """What is written for a small module: a pipeline for each chain that PyTorch's calls become."""
     from operators.rtl.hardware import design
 
     units = design(program("own_module", "wires.toml", tokens=4, width=16)).netlist.units
@@ -40,7 +39,6 @@ def test_a_module() -> None:
 
 @pytest.mark.deep
 def test_every_transfer(tmp_path: Path) -> None:
-    """A module, a model, and a layer of each family: prompts, and a token that is made."""
     from operators.rtl.hardware import beside, design, run, write
 
     both = beside([design(program(name, "wires.toml", **given)) for name, given in EQUAL])

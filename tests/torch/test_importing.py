@@ -43,29 +43,24 @@ OWN = "own.call.default"
 
 
 def no_choice(*_: object) -> NoReturn:
-    """Nobody asks."""
     raise AssertionError("no call of these asks for a choice of experts")
 
 
 def importing_with(**options: Any) -> Importing:
-    """Return an empty model."""
     return Importing(Schedule(**options), no_choice)
 
 
 def a_call(
     target: str = OWN, *args: Any, results: Sequence[Spec] = (), module: str = "", **kwargs: Any
 ) -> Call:
-    """Return a call."""
     return Call(target, "it", args, kwargs, tuple(results), len(results) > 1, module, None, None)
 
 
 def stored(array: np.ndarray = NUMBERS, *, known: bool = False) -> View:
-    """Return a tensor in memory."""
     return View.of(Stored.of("x", array.shape, array.dtype, lambda: array, known=known))
 
 
 def given(importing: Importing, tile: tuple[int, ...], array: np.ndarray = NUMBERS) -> View:
-    """Return what a kernel gives in tiles of a size."""
     layout = Layout.tiled(array.shape, tile)
     result = Computed("y", array.shape, array.dtype, layout)
     operand = Operand(stored(array), layout)
@@ -75,12 +70,10 @@ def given(importing: Importing, tile: tuple[int, ...], array: np.ndarray = NUMBE
 
 
 def kinds(importing: Importing) -> list[type]:
-    """Return what the kernels behind the first one are."""
     return [type(each) for each in importing.model.kernels[1:]]
 
 
 def test_arguments_of_a_call() -> None:
-    """By place, by name, or what they are where they are not given; in words with the module."""
     x = stored()
     call = a_call("aten.own.default", 7, x, results=[Spec((2, 3), FLOAT)], dim=5)
 
@@ -101,14 +94,12 @@ def test_arguments_of_a_call() -> None:
     ],
 )
 def test_names_of_kernels(target: str, module: str, names: list[str]) -> None:
-    """The module's path and what the call does, numbered from the second one on."""
     importing = importing_with()
     found = [importing.name_of(a_call(target, module=module)) for _ in names]
     assert found == names
 
 
 def test_what_is_known() -> None:
-    """Numbers of what is stored and decides how a model is planned; of nothing else."""
     importing = importing_with()
     numbers = importing.known(stored(known=True).sliced(1, 1, 2))
     assert numbers is not None
@@ -119,7 +110,6 @@ def test_what_is_known() -> None:
 
 
 def test_within_a_loop() -> None:
-    """One unit, tiles of one step, and rows where the weights would stay; then as before."""
     importing = importing_with(
         tile_rows=16, order="weight", orders={"a": "weight", "b": "output"}, units=2
     )
@@ -139,7 +129,6 @@ def test_within_a_loop() -> None:
 
 
 def test_weights_stay_on_chip_in_a_loop() -> None:
-    """Each step reads all of them: they are not loaded again."""
     target = "aten.linear.default"
     importer = importer_of(target)
     assert importer is not None
@@ -167,7 +156,6 @@ def test_weights_stay_on_chip_in_a_loop() -> None:
     ],
 )
 def test_parts(dim: int, first: int, count: int, tile: tuple[int, ...], cuts: bool) -> None:
-    """Columns that no tiles have alone are cut out of whole rows; all others are where they are."""
     importing = importing_with()
     x = given(importing, tile)
     part = importing.part(a_call(), x, dim, first, count)
@@ -184,7 +172,6 @@ def test_parts(dim: int, first: int, count: int, tile: tuple[int, ...], cuts: bo
     ("places", "kernels"), [([1, 2], 0), ([2], 0), ([2, 1], 1), ([0, 0, 2], 1), ([0, 2], 1)]
 )
 def test_places(places: list[int], kernels: int) -> None:
-    """Neighbours are a part; other places are put together, in memory by whoever reads them."""
     importing = importing_with()
     x = given(importing, (1, 3, 4))
     found = importing.taken(a_call(), x, 1, places)
@@ -200,7 +187,6 @@ def test_places(places: list[int], kernels: int) -> None:
 
 @pytest.mark.parametrize(("dim", "kind"), [(2, RowLocal), (1, Concatenate), (0, Concatenate)])
 def test_joined(dim: int, kind: type) -> None:
-    """Columns within tiles of whole rows, other dimensions tile by tile; one alone is itself."""
     importing = importing_with()
     x = given(importing, (1, 1, 4))
     shape = [2, 3, 4]
@@ -215,7 +201,6 @@ def test_joined(dim: int, kind: type) -> None:
 
 
 def test_what_is_read_once() -> None:
-    """A tensor in memory is read by one kernel for all; what a kernel gives is there already."""
     importing = importing_with()
     x = given(importing, (1, 1, 4))
     assert importing.once(a_call(), x) is x
@@ -226,7 +211,6 @@ def test_what_is_read_once() -> None:
 
 
 def test_what_is_settled() -> None:
-    """A view of what a kernel gives becomes a tensor of one tile; others are as they are."""
     importing = importing_with()
     x = given(importing, (1, 1, 4))
     for view in (x, stored(), stored().permuted((2, 0, 1))):
@@ -245,17 +229,13 @@ def test_what_is_settled() -> None:
 
 
 def test_a_tensor_that_a_kernel_will_give() -> None:
-    """It has the shape and the type of a call's result."""
     layout = Layout.tiled((2, 4), (1, 4))
     found = Importing.computed("z", Spec((2, 4), FLOAT), layout)
     assert (found.name, found.shape, found.dtype, found.layout) == ("z", (2, 4), FLOAT, layout)
 
 
 class Form:
-    """Numbers in a form of one's own."""
-
     def __str__(self) -> str:
-        """As messages show it."""
         return "my numbers"
 
 
@@ -264,12 +244,10 @@ class Other(Form):
 
 
 def opaque(form: object, shape: tuple[int, ...] = (2, 3, 4)) -> View:
-    """Return a tensor in a form."""
     return View.of(Opaque("o", shape, FLOAT, form))
 
 
 def test_forms_that_a_kernel_does_not_take() -> None:
-    """They are refused where tiles are read, and as rows of which another dimension is first."""
     importing = importing_with()
     layout = Layout.tiled((2, 3, 4), (1, 3, 4))
     result = Computed("y", (2, 3, 4), FLOAT, layout)
@@ -296,15 +274,12 @@ def test_forms_that_a_kernel_does_not_take() -> None:
 
 @pytest.fixture
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is forgotten behind it."""
     for name in ("_IMPORTERS", "_MAKERS"):
         monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
 
 
 @pytest.mark.usefixtures("_registered")
 def test_who_imports_a_call() -> None:
-    """The last one that is registered, and before who imports all: who imports a form."""
-
     def first(_: Importing, call: Call) -> View:
         return call.tensor()
 
@@ -328,7 +303,6 @@ def test_who_imports_a_call() -> None:
 
 @pytest.mark.usefixtures("_registered")
 def test_who_makes_a_form_whole() -> None:
-    """It is asked once for a tensor, whose views are seen through again; others are refused."""
     importing, asked = importing_with(), []
 
     @makes_whole(Form)
@@ -358,7 +332,6 @@ def test_who_makes_a_form_whole() -> None:
     ],
 )
 def test_a_call_that_cannot_be_imported(written: str, module: str, said: str) -> None:
-    """One sentence, with what is known."""
     call = Unsupported(written, "aten.sort.default", module, None, None, "an order")
     assert str(call) == f"from_torch cannot import {said}"
 
@@ -395,8 +368,6 @@ DOUBLE = Spec((2, 3, 4), np.dtype(np.float16))
 def test_what_a_users_importer_gives(
     results: list[Spec], gives: Callable[[View], Any], said: str
 ) -> None:
-    """As many tensors as PyTorch says, of their shapes and types, or none that anybody reads."""
-
     @imports(OWN)
     def own(_: Importing, call: Call) -> Any:
         return gives(call.tensor())
@@ -413,8 +384,6 @@ def test_what_a_users_importer_gives(
 
 @pytest.mark.usefixtures("_registered")
 def test_complex_numbers_that_are_none() -> None:
-    """An importer of ours may give them in pairs only."""
-
     def own(_: Importing, call: Call) -> Any:
         return call.tensor()
 
@@ -427,7 +396,6 @@ def test_complex_numbers_that_are_none() -> None:
 
 @pytest.mark.usefixtures("_registered")
 def test_views_that_an_importer_cannot_read() -> None:
-    """They become tensors of their own, and it is asked again."""
     seen: list[Any] = []
 
     @imports(OWN)
@@ -453,7 +421,6 @@ def test_views_that_an_importer_cannot_read() -> None:
 
 @pytest.mark.usefixtures("_registered")
 def test_forms_of_arguments() -> None:
-    """They are made whole for an importer of no form, and left to one of their form."""
     seen: list[View] = []
 
     @makes_whole(Form)
@@ -477,7 +444,6 @@ def test_forms_of_arguments() -> None:
 
 
 def test_what_comes_into_a_loop() -> None:
-    """What is stored comes in any order, and single numbers too; rows through a buffer."""
     importer = importer_of("step_loop.each.default")
     assert importer is not None
     importing = importing_with(tile_rows=2)
@@ -493,7 +459,6 @@ def test_what_comes_into_a_loop() -> None:
 
 
 def test_states_of_a_loop() -> None:
-    """A loop has a line, steps, and what goes round by number."""
     importing = importing_with(tile_rows=2)
     first = stored(np.zeros((3, 4), np.float32))
     begun, ends = (importer_of(f"step_loop.{name}.default") for name in ("states", "behind"))
@@ -518,7 +483,6 @@ def test_states_of_a_loop() -> None:
 
 
 def test_rows_of_tiles_in_loops() -> None:
-    """They divide those of each state of a loop, and are those of all calls on a way round it."""
     graph = torch.fx.Graph()
     calls = torch.ops.step_loop
 
@@ -555,7 +519,6 @@ def test_rows_of_tiles_in_loops() -> None:
 
 
 def test_what_operands_broadcast_to() -> None:
-    """Operands are broadcast to one another; of a single number the result is one."""
     importing = importing_with(tile_rows=2)
     x = given(importing, (1, 1, 4))
     row, number = stored(np.arange(4, dtype=np.float32)), stored(np.array(5, np.float32))

@@ -181,7 +181,6 @@ SYMBOLS: dict[str, Callable[[str], object]] = {
 
 
 def outcome(module: nn.Module, given: Any, **options: Any) -> tuple[Any, ...]:
-    """Return the names and the cycles of a verified program, or () if the import is refused."""
     try:
         program = from_torch(module, given, **options)
     except ProgramError:

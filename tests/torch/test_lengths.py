@@ -17,15 +17,11 @@ from operators.torch.lengths import at_lengths, kept_trace
 
 
 class Decoding(nn.Module):
-    """Attention of new tokens to a cache and to one another, and positions."""
-
     def __init__(self) -> None:
-        """Draw weights of 16 columns and 2 heads."""
         super().__init__()
         self.project, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
 
     def forward(self, x: Any, cache: Any) -> Any:
-        """Return [batch, tokens, 16]: of x, of that shape, and a cache [2, batch, context, 16]."""
         tokens, context = x.shape[1], cache.shape[2]
         q, k, v = self.project(x).chunk(3, -1)
         k, v = torch.cat([cache[0], k], 1), torch.cat([cache[1], v], 1)
@@ -36,16 +32,12 @@ class Decoding(nn.Module):
 
 
 class Conditional(nn.Module):
-    """What it does depends on its length."""
-
     def forward(self, x: Any) -> Any:
-        """Add 1 to many rows, 2 to few."""
         return x + (1 if x.shape[0] > 8 else 2)
 
 
 @pytest.fixture(name="traces")
 def _traces(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """One entry for each trace that is made."""
     found: list[None] = []
     export = torch.export.export
 
@@ -61,7 +53,6 @@ SYMBOLS = {"x": {1: Dim("tokens")}, "cache": {2: Dim("context")}}
 
 
 def test_one_trace(traces: list[None]) -> None:
-    """Programs of all lengths are those of an import of their own, and PyTorch's numbers."""
     torch.manual_seed(0)
     module = Decoding().eval()
     for tokens, context in ((5, 7), (3, 40), (16, 2), (2, 3)):
@@ -80,7 +71,6 @@ def test_one_trace(traces: list[None]) -> None:
 
 
 def test_a_length_of_one(traces: list[None]) -> None:
-    """PyTorch keeps 1 apart: it is traced for itself, and leaves the other trace alone."""
     module = Decoding().eval()
     given = [(torch.randn(1, tokens, 16), torch.randn(2, 1, 4, 16)) for tokens in (3, 1, 6)]
 
@@ -91,7 +81,6 @@ def test_a_length_of_one(traces: list[None]) -> None:
 
 
 def test_what_depends_on_the_length(traces: list[None]) -> None:
-    """Where a length does not fulfil what the trace was made for, there is a new one."""
     module = Conditional()
     tokens = {"x": {0: Dim.AUTO}}
     for length in (3, 5, 9, 12):
@@ -101,7 +90,6 @@ def test_what_depends_on_the_length(traces: list[None]) -> None:
 
 
 def test_other_weights(traces: list[None]) -> None:
-    """A weight that is written to is the same one; another tensor makes a new trace."""
     module = nn.Linear(4, 4)
 
     def is_right() -> bool:
@@ -146,10 +134,7 @@ def test_replaced_buffer_makes_a_new_trace(traces: list[None]) -> None:
 
 
 class Scaled(nn.Module):
-    """A tensor, a number that is none of a tensor, and another tensor."""
-
     def forward(self, x: Any, number: Any, y: Any) -> Any:
-        """Scale the one, add a row of the other."""
         return x * (2 if self.training else 1) * number + y[:1]
 
 
@@ -174,7 +159,6 @@ class Scaled(nn.Module):
     ids=lambda each: " ".join(each) if isinstance(each, dict) else str(each),
 )
 def test_what_a_trace_serves(changed: dict[str, Any], again: bool) -> None:
-    """Other lengths, and no other numbers, types, sizes, or modes: for these there is a new one."""
     its = {"x": torch.randn(5, 4), "number": 2, "y": torch.randn(3, 4), "training": False}
     its["dynamic_shapes"] = {"x": {0: Dim("rows")}, "number": None, "y": None}
     module = Scaled()
@@ -205,7 +189,6 @@ def test_what_a_trace_serves(changed: dict[str, Any], again: bool) -> None:
 
 
 def test_a_trace_without_symbols_is_not_kept() -> None:
-    """It serves no other lengths."""
     module = nn.Linear(4, 4)
     x = torch.randn(3, 4)
 
@@ -217,8 +200,6 @@ def test_a_trace_without_symbols_is_not_kept() -> None:
 
 
 def test_a_trace_at_other_lengths() -> None:
-    """Shapes are asked for anew, lengths are numbers, and what is on no device stays there."""
-
     class Long(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -249,7 +230,6 @@ def test_a_trace_at_other_lengths() -> None:
 
 
 def test_weights_without_numbers(traces: list[None]) -> None:
-    """They are on the meta device, and the arguments where they are."""
     module = nn.Linear(4, 4, device="meta")
     for rows in (3, 5):
         program = from_torch(module, (torch.randn(rows, 4),), dynamic_shapes=({0: Dim("rows")},))

@@ -47,67 +47,47 @@ GIVEN = (torch.randn(4, 8),)
 
 
 class Unknown(nn.Module):
-    """A function that nobody imports."""
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Call it, and what comes behind."""
         return torch.relu(torch.digamma(x))
 
 
 class Complex(nn.Module):
-    """Numbers that tiles do not have."""
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Transform."""
         return torch.fft.fft(x).real
 
 
 class Nothing(nn.Module):
-    """A tensor without elements."""
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Take none."""
         return torch.exp(x)[:0]
 
 
 class Choosing(nn.Module):
-    """How much it returns is known when it runs."""
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Take what is positive."""
         return torch.relu(x[x > 0]) + 1
 
 
 class Counting(nn.Module):
-    """It writes to a buffer."""
-
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("seen", torch.zeros(4, 8))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Add up."""
         self.seen += x
         return self.seen * 2
 
 
 class Overwriting(nn.Module):
-    """It writes to its argument."""
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Add in place."""
         return x.add_(1)
 
 
 def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command."""
     called = [sys.executable, "-m", "operators.torch", *arguments]
     piped = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     return subprocess.run(called, capture_output=True, text=True, cwd=cwd, check=False, env=piped)
 
 
 def test_from_torch_says_the_first() -> None:
-    """The message has the call, the place in the user's model, and what would be needed."""
     with pytest.raises(ProgramError) as caught:
         from_torch(Unknown(), GIVEN)
 
@@ -120,7 +100,6 @@ def test_from_torch_says_the_first() -> None:
 
 
 def test_all_of_them() -> None:
-    """What is behind a call that cannot be imported is looked at, too, and not blamed for it."""
     names: dict[str, object] = {}
     exec(FILE, names)
     found = unsupported_calls(*names["model"]())  # type: ignore[operator]
@@ -137,7 +116,6 @@ def test_all_of_them() -> None:
 
 @pytest.mark.parametrize(("module", "written"), [(Counting(), "seen"), (Overwriting(), "x")])
 def test_modules_that_write(module: nn.Module, written: str) -> None:
-    """What a module leaves behind, other than its results, would be lost: it is refused."""
     with pytest.raises(ProgramError) as caught:
         from_torch(module, (torch.randn(4, 8),))
 
@@ -148,7 +126,6 @@ def test_modules_that_write(module: nn.Module, written: str) -> None:
 
 
 def test_what_would_be_needed() -> None:
-    """Elements that tiles do not have, none at all, and who knows how many are named."""
     (first, *_) = unsupported_calls(Complex(), GIVEN)
     (empty,) = unsupported_calls(Nothing(), GIVEN)
     (open_ended,) = unsupported_calls(Choosing(), GIVEN)
@@ -167,12 +144,10 @@ def test_what_would_be_needed() -> None:
 
 
 def test_nothing_is_missing() -> None:
-    """A module all of whose calls can be imported has no unsupported ones."""
     assert unsupported_calls(nn.Sequential(nn.LayerNorm(8), nn.GELU()), GIVEN) == ()
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """All are in a table; the exit status says whether there are any."""
     hard, easy = tmp_path / "hard.py", tmp_path / "easy.py"
     hard.write_text(FILE)
     easy.write_text(FILE.replace("return Outer()", "return Easy()"))
@@ -190,7 +165,6 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_equal_calls_are_one_row() -> None:
-    """Calls of layers that differ in their number share a row; other lines and modules do not."""
     calls = [
         Unsupported("sort", "aten.sort.default", module, "m.py", line, "an importer")
         for module, line in [("layers.0.mlp", 3), ("", 9), ("layers.10.mlp", 3), ("head2", 3)]
@@ -203,7 +177,6 @@ def test_equal_calls_are_one_row() -> None:
 
 
 def test_the_command_lists_calls(tmp_path: Path) -> None:
-    """Without a file all calls are listed that there are importers for, by family."""
     said = command("--list", cwd=tmp_path)
 
     assert said.returncode == 0
@@ -240,7 +213,6 @@ def test_the_command_lists_calls(tmp_path: Path) -> None:
 def test_the_command_is_wrongly_used(
     arguments: list[str], text: str | None, message: str, tmp_path: Path
 ) -> None:
-    """One sentence says what is expected."""
     if text is not None:
         (tmp_path / "own.py").write_text(text)
     said = command(*arguments, cwd=tmp_path)
@@ -255,7 +227,6 @@ def test_the_table_is_as_wide_as_asked(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Lines that are piped are not folded, unless COLUMNS says how wide they are."""
     monkeypatch.delenv("COLUMNS", raising=False)
     if columns:
         monkeypatch.setenv("COLUMNS", columns)
@@ -267,7 +238,6 @@ def test_the_table_is_as_wide_as_asked(
 
 
 def test_without_torch(tmp_path: Path) -> None:
-    """One sentence says which extra is missing, to programs and on the command line."""
     hidden = "import sys, importlib.util as u; real = u.find_spec\n"
     hidden += "u.find_spec = lambda name, *a: None if name == 'torch' else real(name, *a)\n"
     sentence = (
@@ -289,8 +259,6 @@ def test_without_torch(tmp_path: Path) -> None:
 
 
 def test_calls_that_check_themselves() -> None:
-    """An inverse is looked at for its success, which is no effect: what is refused is the call."""
-
     class Inverse(nn.Module):
         def forward(self, x: Any) -> Any:
             return torch.linalg.inv(x)

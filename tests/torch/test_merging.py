@@ -19,14 +19,11 @@ from tests.torch.test_capture import Computing
 
 
 class Norm(nn.Module):
-    """RMSNorm as models spell it."""
-
     def __init__(self, size: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(size))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Norm rows in 32 bits."""
         wide = x.to(torch.float32)
         variance = wide.pow(2).mean(-1, keepdim=True)
         wide = wide * torch.rsqrt(variance + 1e-6)
@@ -34,8 +31,6 @@ class Norm(nn.Module):
 
 
 class Rotary(nn.Module):
-    """Positions turned into halves of heads, as Llama has it."""
-
     def __init__(self, length: int, size: int) -> None:
         super().__init__()
         angles = torch.outer(torch.arange(length), 10000.0 ** (-torch.arange(0, size, 2) / size))
@@ -44,19 +39,16 @@ class Rotary(nn.Module):
         self.register_buffer("sin", angles.sin())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Turn x, [batch, heads, length, size]."""
         half = x.shape[-1] // 2
         turned = torch.cat([-x[..., half:], x[..., :half]], -1)
         return x * self.cos + turned * self.sin
 
 
 def maps(program: Program) -> int:
-    """Return how many operators compute."""
     return sum(isinstance(node.operator, Map) for node in program.nodes)
 
 
 def verified(program: Program) -> None:
-    """See that a program gives what PyTorch computes, in as many cycles without data."""
     report = simulate(program, mode="functional")
     assert report.verification is not None
     assert report.verified, "\n".join(report.verification.lines())
@@ -66,7 +58,6 @@ def verified(program: Program) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("rows", [1, 4, 16])
 def test_a_norm_is_one_unit(dtype: torch.dtype, rows: int) -> None:
-    """Seven calls, of which two read what one gives, are one operator."""
     module = Norm(16).to(dtype)
     program = from_torch(
         module, (torch.randn(2, 6, 16).to(dtype),), schedule=Schedule(tile_rows=rows)
@@ -78,7 +69,6 @@ def test_a_norm_is_one_unit(dtype: torch.dtype, rows: int) -> None:
 
 @pytest.mark.parametrize("rows", [1, 4])
 def test_a_rotary_embedding_is_one_unit(rows: int) -> None:
-    """Halves that are cut out, turned and put together need not be handed on."""
     program = from_torch(
         Rotary(6, 8), (torch.randn(2, 3, 6, 8),), schedule=Schedule(tile_rows=rows)
     )
@@ -88,8 +78,6 @@ def test_a_rotary_embedding_is_one_unit(rows: int) -> None:
 
 
 def test_what_two_read_is_handed_on() -> None:
-    """A sum that is also an output is computed once, by an operator of its own."""
-
     def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         added = x + 1
         return added, added.exp().tanh()
@@ -116,7 +104,6 @@ BINARY = [torch.add, torch.mul, torch.maximum, lambda x, y: torch.where(x > y, x
 
 @st.composite
 def functions(draw: st.DrawFn) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Some calls on two tensors, each on what those before it gave, that keep their number."""
     calls = [
         (
             draw(st.sampled_from(UNARY)),
@@ -143,7 +130,6 @@ def functions(draw: st.DrawFn) -> Callable[[torch.Tensor, torch.Tensor], torch.T
 def test_random_modules(
     function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], rows: int, tall: int, wide: int
 ) -> None:
-    """Whatever is merged, what is computed stays the same."""
     shape = 2, tall, wide
     generator = torch.Generator().manual_seed(tall)
     given = (torch.randn(shape, generator=generator), torch.randn(shape, generator=generator))

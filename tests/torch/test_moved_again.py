@@ -15,8 +15,6 @@ from operators.torch import Schedule, from_torch
 
 
 class _Attention(nn.Module):
-    """PyTorch's own layer: one projection for queries, keys and values."""
-
     def __init__(self) -> None:
         super().__init__()
         self.attention = nn.MultiheadAttention(64, 4, batch_first=True)
@@ -26,8 +24,6 @@ class _Attention(nn.Module):
 
 
 class _Residual(nn.Module):
-    """An image is read for a convolution, and for the sum behind it."""
-
     def __init__(self) -> None:
         super().__init__()
         self.convolution = nn.Conv2d(4, 4, 3, padding=1, bias=False)
@@ -37,16 +33,12 @@ class _Residual(nn.Module):
 
 
 class _Rotary(nn.Module):
-    """A tensor in memory is read as it is, and as its halves."""
-
     def forward(self, x: Any, cos: Any, sin: Any) -> Any:
         one, two = x.chunk(2, -1)
         return x * cos + torch.cat((-two, one), -1) * sin
 
 
 class _Rotated(nn.Module):
-    """The same of what a product gives."""
-
     def __init__(self) -> None:
         super().__init__()
         self.project, self.rotary = nn.Linear(16, 16), _Rotary()
@@ -56,14 +48,11 @@ class _Rotated(nn.Module):
 
 
 class _Seen(nn.Module):
-    """Keys and values of two tiles of queries each."""
-
     def forward(self, q: Any, k: Any, v: Any) -> Any:
         return nn.functional.scaled_dot_product_attention(q, k, v)
 
 
 def _report(module: nn.Module, *args: Any, **schedule: Any) -> tuple[Report, int]:
-    """Run a module; return the report, and the bytes of moving everything once."""
     module.eval()
     with torch.no_grad():
         result = module(*args)
@@ -85,7 +74,6 @@ ROTARY: Final = torch.randn(2, 8, 16), torch.randn(8, 16), torch.randn(8, 16)
     ],
 )
 def test_once(module: nn.Module, args: tuple[Any, ...]) -> None:
-    """A packed projection, features that nothing divides, and rotary positions move once."""
     report, once = _report(module, *args)
 
     assert report.off_chip_traffic_bytes == once
@@ -93,7 +81,6 @@ def test_once(module: nn.Module, args: tuple[Any, ...]) -> None:
 
 
 def test_several_readers() -> None:
-    """Each reader of a tensor in memory loads it: an image of 2 x 4 x 6 x 6 numbers once more."""
     report, once = _report(_Residual(), torch.randn(2, 4, 6, 6))
 
     assert report.extra["moved_again_bytes"] == 4 * 2 * 4 * 6 * 6
@@ -102,7 +89,6 @@ def test_several_readers() -> None:
 
 
 def test_halves() -> None:
-    """A tensor of 2 x 8 x 16 numbers and its two halves are three loads, and twice its bytes."""
     report, once = _report(_Rotary(), *ROTARY)
 
     assert report.extra["moved_again_bytes"] == 4 * 2 * 8 * 16
@@ -128,7 +114,6 @@ def test_halves() -> None:
     ],
 )
 def test_schedules(schedule: dict[str, Any], again: int, why: str) -> None:
-    """What an order does not keep, and what there is no room for, is read again."""
     report, once = _report(nn.Linear(64, 96), torch.randn(64, 64), **schedule)
 
     assert report.extra["moved_again_bytes"] == again
@@ -137,7 +122,6 @@ def test_schedules(schedule: dict[str, Any], again: int, why: str) -> None:
 
 
 def test_tiles_that_are_named() -> None:
-    """Keys and values of 2 x 32 x 8 numbers are read again for each of 2 tiles of queries."""
     report, once = _report(_Seen(), *(torch.randn(1, 2, 32, 8) for _ in range(3)))
 
     assert report.extra["moved_again_bytes"] == 2 * 4 * 2 * 32 * 8
@@ -148,7 +132,6 @@ def test_tiles_that_are_named() -> None:
 
 
 def test_through_memory() -> None:
-    """What does not stay on chip is written and read, which it would not have to be."""
     report, once = _report(_Attention(), torch.randn(2, 32, 64), on_chip_bytes=60_000)
 
     assert report.extra["edges_through_memory"] == 4

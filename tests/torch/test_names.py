@@ -23,8 +23,6 @@ class Product(nn.Module):
 
 
 class NamedLikeABroadcast(nn.Module):
-    """The second unit of one product has the name of the Broadcast behind another product."""
-
     def __init__(self) -> None:
         super().__init__()
         self.a = nn.Linear(6, 3, bias=False)

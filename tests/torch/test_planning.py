@@ -45,10 +45,7 @@ COUNT = 13 + 3 + 7  # sums with what is worked out; of weights and arguments; of
 
 
 class Holding(nn.Module):
-    """A weight and tables, and functions of them."""
-
     def __init__(self, functions: list[Callable[[Any, Any, Any], Any]]) -> None:
-        """Draw them."""
         super().__init__()
         self.functions = functions
         generator = torch.Generator().manual_seed(1)
@@ -57,17 +54,14 @@ class Holding(nn.Module):
         self.register_buffer("places", torch.tensor([2, 2, 0, 1]))
 
     def forward(self, x: Any, ids: Any) -> Any:
-        """Call all."""
         return [each(self, x, ids) for each in self.functions]
 
 
 def captured_of(*functions: Callable[[Any, Any, Any], Any]) -> Captured:
-    """Return a module of functions."""
     return capture(Holding(list(functions)).eval(), (X, IDS), {})
 
 
 def test_what_is_worked_out_before() -> None:
-    """Calls that depend on no data; with weights they are worked out in a run, others at once."""
     captured = captured_of(*(function for function, _ in FOLDED))
     constants = Constants(captured)
     folded = [node for node in captured.calls if constants.fold(node)]
@@ -108,7 +102,6 @@ WORKED_OUT: list[tuple[Callable[[Any, Any, Any], Any], Callable[[Any], Any], boo
 
 @pytest.mark.parametrize("meta", [False, True])
 def test_numbers_that_are_worked_out(meta: bool) -> None:
-    """They are PyTorch's; on the meta device those of weights and tables are not there."""
     module = Holding([function for function, _, _ in WORKED_OUT]).eval()
     x = X.to("meta") if meta else X
     captured = capture(module.to("meta") if meta else module, (x, IDS), {})
@@ -125,7 +118,6 @@ def test_numbers_that_are_worked_out(meta: bool) -> None:
 
 
 def test_numbers_that_tiles_lack() -> None:
-    """A single one of 64 bits is rounded to 32; complex ones are pairs along a last dimension."""
     captured = captured_of(
         lambda self, x, _: x * self.places.double().mean(),
         lambda _, x, ids: torch.view_as_real(torch.polar(torch.ones(4), ids.float()))[:, :1] * x,
@@ -142,13 +134,11 @@ def test_numbers_that_tiles_lack() -> None:
 
 
 def several(self: Any, x: Any, _: Any) -> Any:
-    """A call that nobody imports gives two results, of which another such call is made."""
     values, places = torch.mode(x, 1)
     return torch.relu(values) + self.weight[:, 0], torch.digamma(places.float())
 
 
 def test_what_cannot_be_imported() -> None:
-    """What is behind it is looked at with what stands in, and is not blamed for it."""
     captured = captured_of(
         several,
         lambda _, x, __: x + torch.rand(8),

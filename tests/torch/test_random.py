@@ -50,31 +50,26 @@ FIXED: dict[str, Callable[[Any], Any]] = {
 
 class Called(torch.nn.Module):
     def __init__(self, function: Callable[[Any], Any]) -> None:
-        """Hold what is called."""
         super().__init__()
         self.function = function
 
     def forward(self, x: Any) -> Any:
-        """Call it."""
         return self.function(x)
 
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_refused(name: str) -> None:
-    """Two runs of PyTorch differ; one would be imported as if it were the only one."""
     with pytest.raises(ProgramError, match="it draws random numbers: expected a module in eval"):
         from_torch(Called(DRAWN[name]).train(), (torch.ones(4, 8),))
 
 
 @pytest.mark.parametrize("name", FIXED)
 def test_taken(name: str) -> None:
-    """Calls that may draw, and do not."""
     from_torch(Called(FIXED[name]).eval(), (torch.ones(4, 8),))
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex64])
 def test_types_that_tiles_lack(dtype: Any) -> None:
-    """Numbers of 64 bits, or complex ones, do not become those of 32 bits."""
     x = torch.full((4, 8), 3.0, dtype=dtype)
     with pytest.raises(ProgramError, match=r"its element type is|complex numbers: expected"):
         from_torch(Called(lambda x: x * 2), (x,))
@@ -83,7 +78,6 @@ def test_types_that_tiles_lack(dtype: Any) -> None:
 
 
 def test_float64_is_refused_in_a_sentence() -> None:
-    """1e300 and its double are numbers of 64 bits that 32 bits do not hold."""
     x = torch.full((4, 8), 1e300, dtype=torch.float64)
     with pytest.raises(ProgramError) as raised:
         from_torch(Called(lambda x: x * 2), (x,))
@@ -95,10 +89,7 @@ def test_float64_is_refused_in_a_sentence() -> None:
 
 
 class Scaled(torch.nn.Module):
-    """A float32 tensor beside single numbers of 64 bits."""
-
     def __init__(self, function: Callable[[Any, Any], Any], number: float, kind: str) -> None:
-        """Hold ``number`` as a buffer, or as a parameter."""
         super().__init__()
         self.function = function
         held = torch.tensor(number, dtype=torch.float64)
@@ -108,14 +99,12 @@ class Scaled(torch.nn.Module):
             self.register_buffer("number", held)
 
     def forward(self, x: Any) -> Any:
-        """Call the function with both."""
         return self.function(x, self.number)
 
 
 @pytest.mark.parametrize("kind", ["buffer", "parameter"])
 @pytest.mark.parametrize("name", ["mul", "add", "sub", "div", "maximum", "gt", "eq", "where"])
 def test_single_float64_numbers(name: str, kind: str) -> None:
-    """Beside a float32 tensor PyTorch computes in float32: what it gives is given."""
     function: Any = getattr(torch, name)
     if name == "where":
         function = lambda x, number: torch.where(x > 1, x, number)  # noqa: E731
@@ -128,7 +117,6 @@ def test_single_float64_numbers(name: str, kind: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", ["eq", "ge", "gt", "le", "lt", "ne"])
 def test_numbers_are_compared_as_the_tensors(name: str, dtype: Any) -> None:
-    """0.1 in the source of a model is the 0.1 of the tensor's type; so is a tensor of one."""
     x = torch.tensor([[0.1, 1 / 3, 2.0, 0.0999, 0.1001]]).to(dtype)
     compare = getattr(torch, name)
     for number in (0.1, 1 / 3, torch.tensor(0.1)):
@@ -151,14 +139,12 @@ def test_numbers_are_compared_as_the_tensors(name: str, dtype: Any) -> None:
 def test_float64_numbers_that_pytorch_takes_for_such(
     function: Callable[[Any, Any], Any], kind: str
 ) -> None:
-    """Beside no float32 tensor with dimensions it may compute in 64 bits."""
     with pytest.raises(ProgramError, match="its element type is float64"):
         from_torch(Scaled(function, 0.1, kind), (torch.ones(4, 8),))
 
 
 @pytest.mark.parametrize("name", ["and", "or", "not"])
 def test_bits(name: str) -> None:
-    """Bits of booleans are what is true of them; those of integers are refused."""
     function = getattr(torch, f"bitwise_{name}")
 
     def asked(dtype: Any) -> Callable[[Any], Any]:

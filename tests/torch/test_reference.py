@@ -21,20 +21,17 @@ BFLOAT16 = torch.bfloat16
 
 
 def drawn(*shape: int, seed: int = 0) -> Any:
-    """Return numbers far from 0, in 16 bits."""
     generator = torch.Generator().manual_seed(seed)
     return (torch.randn(*shape, generator=generator) + 8).to(BFLOAT16)
 
 
 def normalised(x: Any, axes: tuple[int, ...]) -> Any:
-    """Return numbers without their mean, on the scale of their deviation, in float64."""
     numbers = x.double().numpy()
     mean = numbers.mean(axis=axes, keepdims=True)
     return (numbers - mean) / np.sqrt(numbers.var(axis=axes, keepdims=True) + 1e-5)
 
 
 def pooled(x: Any) -> Any:
-    """Return the means of halves along three dimensions that overlap where they are odd."""
     numbers = x.double().numpy()
     for axis in (-1, -2, -3):
         half = -(-numbers.shape[axis] // 2)
@@ -67,7 +64,6 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], list[Any]]] =
 
 @pytest.mark.parametrize("name", CASES)
 def test_in_16_bits(name: str) -> None:
-    """The result is that of the definition, rounded once, and it is what a run is compared with."""
     function, defined, inputs = CASES[name]
     for x in inputs:
         with Reference():
@@ -80,7 +76,6 @@ def test_in_16_bits(name: str) -> None:
 
 
 def test_places_of_equal_numbers() -> None:
-    """The k-th one of equal numbers is that of a sort that keeps their order."""
     x = torch.randint(0, 3, (4, 9), generator=torch.Generator().manual_seed(0)).float()
     with Reference():
         values, places = x.kthvalue(3, 1)
@@ -103,7 +98,6 @@ def test_places_of_equal_numbers() -> None:
 
 
 def test_other_calls_are_pytorchs() -> None:
-    """Numbers of 32 bits, and calls that round once, are left as PyTorch has them."""
     x = drawn(3, 16)
     cases: list[tuple[Any, Callable[[Any], Any]]] = [
         (x, lambda y: y.softmax(-1)),

@@ -26,14 +26,12 @@ STUDIES = tuple(
 
 @cache
 def opened(name: str) -> Study:
-    """Return the study of a file, as the command does; nobody changes it."""
     return open_study(Path(PROGRAMS / f"studies/{name}.py"), Asked())
 
 
 def made(
     study: Study, numbers: Callable[[Mapping[str, Any]], Mapping[str, float] | None]
 ) -> StudyResult:
-    """Return a result whose points have these numbers; those of None did not complete."""
     outcomes = []
     for index, setting in enumerate(study.space):
         found = numbers(study.whole(setting))

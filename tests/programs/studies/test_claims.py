@@ -24,7 +24,6 @@ QUOTIENT = re.compile(r"(\d+(?:\.\d+)?) / (\d+(?:\.\d+)?)$")
 
 
 def test_every_claim_is_computed_once() -> None:
-    """The 43 of the table are those of the studies, each of one."""
     table = Counter((each.text, each.location, each.value) for each in published_claims())
     found = Counter(
         (each.text, each.location, each.published)
@@ -38,7 +37,6 @@ def test_every_claim_is_computed_once() -> None:
 
 @pytest.mark.parametrize("row", rows("paper_claims.csv"), ids=lambda row: row["claim"])
 def test_values_of_published_points(row: dict[str, str]) -> None:
-    """What a row says of its points follows from them."""
     said, named = row["value_of_published_points"], QUOTIENT.search(row["points"])
     if named is None:
         return
@@ -51,7 +49,6 @@ def test_values_of_published_points(row: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("text", [*BATCH_64, *BATCH_1024])
 def test_printed_points(text: str) -> None:
-    """Computed of the printed points as of ours, they give what the table says they do."""
     name, compare = ("figure_09", BATCH_64) if text in BATCH_64 else ("figure_10", BATCH_1024)
     study = opened(name)
     printed = [each for each in study.known if each.source.endswith("printed")]
@@ -68,8 +65,6 @@ def test_printed_points(text: str) -> None:
 
 
 def test_printed_bars() -> None:
-    """So do those of figures 14, 15, 17 and 21."""
-
     def of_points(text: str) -> tuple[float, ...]:
         return published_claim(text).of_points
 
@@ -129,7 +124,6 @@ EQUAL = {"equal FLOPs": 1.2155}
     ],
 )
 def test_verdicts(found: Found, of_points: float | None, verdict: Verdict) -> None:
-    """Of a claim of 1.87."""
     judgement = compared(found, Printed.parse("1.87"), () if of_points is None else (of_points,))
 
     assert verdict == judgement.verdict
@@ -148,7 +142,6 @@ def test_verdicts(found: Found, of_points: float | None, verdict: Verdict) -> No
 )
 @pytest.mark.parametrize("factor", spread([0.5, 1.0, 2.0], 1))
 def test_what_our_points_do_not_decide(where: str, verdicts: set[Verdict], factor: float) -> None:
-    """Whatever they are: of the first version, but for its tile=1024, guesses; of figure 17."""
     count = 0
     for name in STUDIES:
         study = opened(name)
@@ -170,7 +163,6 @@ def test_what_our_points_do_not_decide(where: str, verdicts: set[Verdict], facto
 
 
 def test_no_such_claim() -> None:
-    """A text that is not in the table, or there with several values, is refused."""
     with pytest.raises(LookupError, match="0 claims are 'It is fast'"):
         claim("It is fast", lambda _: Found((1.0,)))
     with pytest.raises(LookupError, match="2 claims are 'bars annotated'"):
@@ -179,7 +171,6 @@ def test_no_such_claim() -> None:
 
 @pytest.mark.parametrize("name", ["figure_09", "figure_10", "figure_12", "figure_15", "figure_21"])
 def test_points_that_did_not_complete(name: str) -> None:
-    """A claim whose points are missing is not decided; it says which."""
     study = opened(name)
     result = made(study, lambda _: None)
 
@@ -190,7 +181,6 @@ def test_points_that_did_not_complete(name: str) -> None:
 
 
 def test_comparisons_by_hand() -> None:
-    """Static tiles of n rows take 1000 + n cycles and n bytes, of which all experts have 4n."""
     result = made(
         opened("equal_resources"),
         lambda setting: {

@@ -26,12 +26,10 @@ TIMES: Final = {"together": 1.0, "place": 1.25, "random": 2.5, "rows": 3.0}
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    """The study, as the command opens it."""
     return opened("floor")
 
 
 def numbers(setting: Mapping[str, Any]) -> dict[str, float]:
-    """Return made-up cycles: wider links cost less, and a seed more costs a percent."""
     design = setting["strategy"] if setting["part"] == "attention" else setting["tiling"]
     width = setting[LINK]
     above = TIMES[setting["placement"]] - 1
@@ -40,7 +38,6 @@ def numbers(setting: Mapping[str, Any]) -> dict[str, float]:
 
 
 def test_points(study: Study) -> None:
-    """Each once; the mesh has a site for every unit; no parameter is unknown; widths are alike."""
     points = [study.whole(setting) for setting in study.space]
     known = inspect.signature(executed(study.program).build).parameters
 
@@ -53,7 +50,6 @@ def test_points(study: Study) -> None:
 
 
 def test_tables_and_pictures(study: Study) -> None:
-    """Costs, savings and ratios of made-up cycles, worked out by hand."""
     result = made(study, numbers)
     cost, saving, advantage = result.filled_tables
 
@@ -78,7 +74,6 @@ def _placed(placement: str, mesh: Mesh | None, seed: int = 0) -> Program:
 
 
 def test_together_is_without_a_network() -> None:
-    """All units on one site take the cycles of channels of one hop, whatever limits links."""
     mesh = Mesh(columns=3, rows=3, link_bytes_per_cycle=8, injection_bytes_per_cycle=8)
     plain = simulate(_placed("together", None), mode="timing")
     together = simulate(_placed("together", mesh), mode="timing")
@@ -90,7 +85,6 @@ def test_together_is_without_a_network() -> None:
 
 @pytest.mark.parametrize("placement", ["place", "random"])
 def test_sites_are_those_of_a_seed(placement: str) -> None:
-    """One seed gives one plan, another one another, and a site has no more units than it must."""
     mesh = Mesh(columns=3, rows=3)
     programs = [_placed(placement, mesh, seed) for seed in (0, 0, 1)]
     first, again, other = (placed(elaborate(each), None).floor for each in programs)

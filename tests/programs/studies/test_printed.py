@@ -24,7 +24,6 @@ from paper.printed import Printed
     ],
 )
 def test_holds(text: str, within: list[list[float]], without: list[list[float]]) -> None:
-    """What rounds or truncates to it, of a range both ends; below a bound; about it, a unit."""
     printed = Printed.parse(text)
 
     assert [] == [values for values in within if not printed.holds(values)]
@@ -33,7 +32,6 @@ def test_holds(text: str, within: list[list[float]], without: list[list[float]])
 
 @given(st.decimals(min_value="0.01", max_value="99", places=4))
 def test_rounded_and_truncated(exact: object) -> None:
-    """What a paper rounds or truncates to two digits holds, whatever it is."""
     value = float(str(exact))
     rounded, truncated = f"{value:.2f}", str(exact)[:-2]
 
@@ -43,7 +41,6 @@ def test_rounded_and_truncated(exact: object) -> None:
 
 @given(st.decimals(min_value="0.02", max_value="99", places=4))
 def test_nothing_else_holds(exact: object) -> None:
-    """What neither rounds nor truncates to a number is off it; about is a unit on both sides."""
     value = float(str(exact))
     truncated = float(str(exact)[:-2])
     texts = {f"{truncated + step * 0.01:.2f}" for step in range(-1, 4)}
@@ -66,7 +63,6 @@ def test_nothing_else_holds(exact: object) -> None:
     ],
 )
 def test_off(text: str, value: float, off: float) -> None:
-    """From the nearest number that holds; of what is in per cent, as a part of the whole."""
     assert off == pytest.approx(Printed.parse(text).off([value]))
 
 
@@ -81,12 +77,10 @@ def test_off(text: str, value: float, off: float) -> None:
     ],
 )
 def test_told(text: str, values: list[float], told: str) -> None:
-    """In the same form, with two more digits."""
     assert told == Printed.parse(text).told(values)
 
 
 @pytest.mark.parametrize("text", ["", "fast", "1.2.3", "24.5 h (A.2) vs about 7 h (A.6)"])
 def test_no_number(text: str) -> None:
-    """What is no number is refused."""
     with pytest.raises(ValueError, match="is not printed as a number"):
         Printed.parse(text)

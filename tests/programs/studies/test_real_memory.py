@@ -26,17 +26,14 @@ MODEL = "hardware.hbm.model"
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    """The study, as the command opens it."""
     return opened("real_memory")
 
 
 def rest(setting: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return what a point has beside the memory's model."""
     return tuple(sorted((name, each) for name, each in setting.items() if name != MODEL))
 
 
 def numbers(setting: Mapping[str, Any], slower: float) -> dict[str, float]:
-    """Return numbers of a point; dynamic designs on banks take so many times more."""
     banked = setting[MODEL] == "banked"
     cycles = 2000 if setting.get("tiling") == "static" else 1000
     cycles += 1500 if setting.get("strategy") in ("coarse", "interleaved") else 0
@@ -57,12 +54,10 @@ def numbers(setting: Mapping[str, Any], slower: float) -> dict[str, float]:
 
 
 def _varied() -> int:
-    """Return how many designs the last table has: both of each layer, as it is and varied."""
     return 2 * (len(VARIED) + sum(len(each.layers) for each in VARIATIONS))
 
 
 def test_points(study: Study) -> None:
-    """Each once; every one on the flat memory is on that with banks, too; no key is unknown."""
     points = [study.whole(setting) for setting in study.space]
     flat = {rest(each) for each in points if each[MODEL] == "flat"}
     banked = {rest(each) for each in points if each[MODEL] == "banked"}
@@ -75,7 +70,6 @@ def test_points(study: Study) -> None:
 
 
 def test_same_peak(study: Study) -> None:
-    """All memories of the study give 1,024 bytes a cycle at best."""
     seen: dict[object, int] = {}
     for index, setting in enumerate(study.space):
         keys = tuple((name, each) for name, each in setting.items() if name.startswith("hardware"))
@@ -94,7 +88,6 @@ def test_same_peak(study: Study) -> None:
 
 @pytest.mark.parametrize("slower", [2, 4])
 def test_ratios(study: Study, slower: float) -> None:
-    """Banks take twice as long, or four times where designs are dynamic: then ratios halve."""
     result = made(study, lambda setting: numbers(setting, slower))
     found = {str(row[1]): row for row in rows(result)}
 
@@ -132,12 +125,10 @@ def test_ratios(study: Study, slower: float) -> None:
     ],
 )
 def test_became(flat: list[float], banked: list[float], in_percent: bool, told: str) -> None:
-    """Within 2 % a ratio holds; of a range its ends are compared, wherever they are."""
     assert told == became(flat, banked, in_percent=in_percent)
 
 
 def test_tables_and_pictures(study: Study) -> None:
-    """All have rows; what buses are lost to is told from five per cent on, the most first."""
     result = made(study, lambda setting: numbers(setting, 3))
     filled = result.filled_tables
 
@@ -154,7 +145,6 @@ def test_tables_and_pictures(study: Study) -> None:
 
 
 def test_a_point_that_did_not_complete(study: Study) -> None:
-    """The table says which; nothing is made up."""
     result = made(
         study,
         lambda setting: None if setting.get("kv") else numbers(setting, 2),
@@ -164,7 +154,6 @@ def test_a_point_that_did_not_complete(study: Study) -> None:
 
 
 def test_small_run(study: Study) -> None:
-    """Attention of 16 requests really runs on both: the same traffic, and every cycle counted."""
     wanted = {"strategy": "dynamic", "requests": 16}
     outcomes: dict[str, Outcome] = {}
     for index, setting in enumerate(study.space):
@@ -196,7 +185,6 @@ def test_small_run(study: Study) -> None:
     ],
 )
 def test_same_programs(study: Study, part: str, parameters: Mapping[str, Any]) -> None:
-    """What the study runs is what the figures run."""
     both = executed(study.program).build(part=part, **parameters)
     alone = executed(PROGRAMS / f"{part}.py").build(**parameters)
 

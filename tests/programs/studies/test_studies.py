@@ -32,13 +32,11 @@ POINTS = {
 
 
 def test_files() -> None:
-    """There is one for each figure that has numbers, and one with equal resources."""
     assert {"equal_resources", *(f"figure_{each:02}" for each in FIGURES)} <= set(STUDIES)
 
 
 @pytest.mark.parametrize("name", POINTS)
 def test_points(name: str) -> None:
-    """As many points as the figure needs, each once; every published value is of one of them."""
     study = opened(name)
     points = [study.whole(setting) for setting in study.space]
 
@@ -52,7 +50,6 @@ def test_points(name: str) -> None:
 
 
 def test_all_published_values_are_known() -> None:
-    """Those of the tables are in the studies of their figures."""
     known: set[object] = {
         (name, tuple(each.setting.items()), each.metric, each.value)
         for name in POINTS
@@ -76,7 +73,6 @@ def test_all_published_values_are_known() -> None:
 
 
 def test_printed_points() -> None:
-    """Those of the figures that are here, by figure; and none under two names."""
     tables = {
         "figure_08": [*camera_ready.swiglu(), *camera_ready.hdl()],
         "figures 9 and 19": list(camera_ready.tiling(64)),
@@ -99,7 +95,6 @@ def test_printed_points() -> None:
     ],
 )
 def test_annotations(name: str, batch: int, told: list[str]) -> None:
-    """With the bytes of the authors' equations the pictures point out what the paper's do."""
     study = opened(name)
     equations = list(closed_forms(batch))
 
@@ -117,7 +112,6 @@ def test_annotations(name: str, batch: int, told: list[str]) -> None:
 
 
 def test_cache_traces() -> None:
-    """Three of each class for each batch; their lengths vary more from class to class."""
     for batch in (16, 64, 80):
         classes = [each.kv_class for each in cache_traces(batch)]
         assert ["low"] * 3 + ["med"] * 3 + ["high"] * 3 == classes
@@ -127,7 +121,6 @@ def test_cache_traces() -> None:
 @pytest.mark.parametrize("completed", ["all", "some", "none"])
 @pytest.mark.parametrize("name", spread(POINTS, 4))
 def test_pictures(name: str, completed: str) -> None:
-    """Pictures are drawn of whatever completed; each has axes, with something in them."""
     study = opened(name)
     metrics = {
         "cycles",

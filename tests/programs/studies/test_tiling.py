@@ -12,13 +12,11 @@ DESIGNS = st.builds(Design, cycles=AMOUNTS, on_chip_bytes=AMOUNTS)
 
 
 def dominates(one: Design, other: Design) -> bool:
-    """Say whether a design is nowhere worse than another one, and somewhere better."""
     return one != other and one.cycles <= other.cycles and one.on_chip_bytes <= other.on_chip_bytes
 
 
 @given(st.lists(DESIGNS, min_size=1))
 def test_front(designs: list[Design]) -> None:
-    """Each that nothing dominates, once."""
     alone = [each for each in designs if not any(dominates(other, each) for other in designs)]
 
     assert {(each.cycles, each.on_chip_bytes) for each in alone} == {
@@ -29,7 +27,6 @@ def test_front(designs: list[Design]) -> None:
 
 @given(st.lists(DESIGNS, min_size=1), DESIGNS)
 def test_improvement(designs: list[Design], ours: Design) -> None:
-    """Above 1 exactly where no static design is as good, whatever is on the front of them."""
     distance = improvement(QWEN_64).measure(dict(enumerate(designs)), ours)
     as_good = [
         each

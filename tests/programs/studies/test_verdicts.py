@@ -36,7 +36,6 @@ RAN: dict[str, Outcome] = {}
     "name", [*QUICK, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in LONG)]
 )
 def test_verdicts(name: str, golden: Callable[[str, str], None]) -> None:
-    """The verdicts of a study, and its numbers beside the published ones."""
     study = opened(name)
     result = StudyResult(study, tuple(map(partial(ran, study), range(len(study.space)))))
 
@@ -44,7 +43,6 @@ def test_verdicts(name: str, golden: Callable[[str, str], None]) -> None:
 
 
 def ran(study: Study, index: int) -> Outcome:
-    """Run a point; what another study has run is not run again."""
     point = study.point(index)
     identity = Identities(study).of(point.setting)
     if identity not in RAN:
@@ -53,7 +51,6 @@ def ran(study: Study, index: int) -> Outcome:
 
 
 def told(result: StudyResult) -> Iterator[str]:
-    """Yield a line for each claim, and for each published value that is not ours."""
     for claim in result.study.claims:
         judgement = claim.judge(result)
         yield f"{claim.location}: {claim.text}: {claim.published}"

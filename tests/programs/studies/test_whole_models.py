@@ -20,7 +20,6 @@ STUDIES = ("streamtensor_gpt2", "torch_models")
 
 
 def seconds(setting: Mapping[str, Any]) -> Mapping[str, float]:
-    """A layer takes a millisecond and a joule, ends ten; on wide units a tenth of it."""
     each = 0.01 if setting["part"] == "ends" else 0.001
     if setting.get("hardware.hbm.requests_per_bundle") == 16:
         each /= 10
@@ -29,7 +28,6 @@ def seconds(setting: Mapping[str, Any]) -> Mapping[str, float]:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_points(name: str) -> None:
-    """Every parameter is one of the program's, every file is there, and no point comes twice."""
     study = opened(name)
     known = inspect.signature(executed(study.program).build).parameters
     points = [study.whole(setting) for setting in study.space]
@@ -42,7 +40,6 @@ def test_points(name: str) -> None:
 
 
 def test_parts_are_all_layers() -> None:
-    """Each layer of each model is like exactly one that is run."""
     executed(PROGRAMS / "torch_model.py")  # its folder is searched from here on
     from layers.torch_sizes import FULL, alike, layers_of
 
@@ -56,7 +53,6 @@ def test_parts_are_all_layers() -> None:
 
 class TestStreamTensor:
     def test_what_parts_add_up_to(self) -> None:
-        """24 layers and the ends take 34 ms, each way: 29.4 tokens a second, 1,122 ms for 32."""
         result = made(opened("streamtensor_gpt2"), seconds)
 
         first, speed, latency = (each.judge(result) for each in result.study.claims[:3])
@@ -69,7 +65,6 @@ class TestStreamTensor:
         assert "199.51 tokens/s" == result.study.claims[1].published
 
     def test_a_run_that_failed(self) -> None:
-        """Nothing is made up for it."""
         result = made(
             opened("streamtensor_gpt2"),
             lambda setting: None if setting["part"] == "layers" else seconds(setting),
@@ -79,7 +74,6 @@ class TestStreamTensor:
 
 
 def test_rates_of_models() -> None:
-    """512 tokens of a prompt in 34 ms; 16 tokens of 16 requests; drawn, priced or not."""
     study = opened("torch_models")
     rates = executed(PROGRAMS / "studies/torch_models.py").rates
     priced = made(study, seconds)

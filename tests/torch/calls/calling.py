@@ -35,7 +35,6 @@ SIZES = st.sampled_from([1, 2, 3, 4, 5])
 
 
 def called(target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
-    """Return what PyTorch computes."""
     function = functools.reduce(getattr, target.split("."), torch.ops)
     assert callable(function)
     found = function(*torch.utils._pytree.tree_map_only(torch.Tensor, _laid_out, args), **kwargs)
@@ -43,12 +42,10 @@ def called(target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[
 
 
 def _laid_out(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor whose views PyTorch can take in any shape."""
     return tensor.contiguous()
 
 
 def maybe_repeated(draw: st.DrawFn, tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor, or one whose places along one dimension are one that is repeated."""
     if not tensor.ndim:
         return tensor
     dim = draw(st.integers(-3 * tensor.ndim, tensor.ndim - 1))
@@ -60,16 +57,12 @@ def _no_choice(*_: object) -> NoReturn:
 
 
 class Single:
-    """A program of one call."""
-
     def __init__(self, schedule: Schedule, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
-        """Wire under ``schedule``; tensors come from memory or from a kernel, in any layout."""
         self.importing = Importing(schedule, _no_choice)
         self.draw = draw
         self._count = 0
 
     def given(self, value: Any) -> Any:
-        """Return an argument as importers see it."""
         if isinstance(value, tuple | list):
             return type(value)(map(self.given, value))
         if not isinstance(value, torch.Tensor):
@@ -88,7 +81,6 @@ class Single:
         return self._computed(value)
 
     def _computed(self, tensor: torch.Tensor) -> View:
-        """Return a tensor as a kernel gives it, in a layout and a view drawn at random."""
         dims = tuple(self.draw(st.permutations(range(tensor.ndim))))
         turned = tensor.permute(dims)
         shape, dtype = tuple(turned.shape), dtype_of(tensor.dtype)
@@ -111,7 +103,6 @@ class Single:
     def views(
         self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[View | None, ...], list[torch.Tensor]]:
-        """Import a call; return what it gives, and what PyTorch computes."""
         expected = called(target, args, kwargs)
         specs = tuple(Spec(tuple(each.shape), dtype_of(each.dtype)) for each in expected)
         arguments = tuple(map(self.given, args))
@@ -123,7 +114,6 @@ class Single:
         return found if isinstance(found, tuple) else (found,), expected
 
     def program(self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Program:
-        """Return the program of a call."""
         program = self.stored(*self.views(target, args, kwargs))
 
         def finer(name: str) -> Any:
@@ -139,7 +129,6 @@ class Single:
         return program
 
     def stored(self, views: Sequence[View | None], expected: Sequence[torch.Tensor]) -> Program:
-        """Return the program that stores ``views`` and expects what PyTorch has."""
         model = self.importing.model
         wanted = {}
         for index, (given, tensor) in enumerate(zip(views, expected, strict=False)):
@@ -163,7 +152,6 @@ class Single:
 
 
 def check(program: Program) -> None:
-    """Run a program and see that it gives what is expected, in as many cycles without data."""
     report = simulate(program, mode="functional")
     assert report.verification is not None
     assert report.verified, "\n".join(report.verification.lines())

@@ -13,7 +13,6 @@ from operators.kernels.tensors import Computed, Source, Stored, View
 
 
 def evaluated(model: Model, view: View) -> np.ndarray:
-    """Return the numbers of a view."""
     arrays: dict[Source, np.ndarray] = {}
     for kernel in model.kernels:
         (result,) = kernel.results
@@ -50,7 +49,6 @@ def _row_local(arrays: dict[Source, np.ndarray], kernel: RowLocal) -> np.ndarray
 
 
 def _tiles(layout: Layout) -> list[NDArray[np.int64]]:
-    """Return which elements each tile has, in row-major order of the tensor."""
     numbers = np.arange(np.prod(layout.shape, dtype=int)).reshape(layout.shape)
     return [
         numbers[tuple(slice(at, at + size) for at, size in zip(first, layout.tile, strict=True))]

@@ -29,7 +29,6 @@ SCHEDULES = st.builds(
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    """A call with any operands and options."""
     lead = tuple(draw(st.lists(SIZES, max_size=3)))
     rows, keys, width = draw(st.integers(1, 6)), draw(st.integers(1, 6)), draw(SIZES)
     dtype = draw(DTYPES)
@@ -64,12 +63,10 @@ def programs(draw: st.DrawFn) -> Program:
 @examples(quick=15, deep=60)
 @given(programs())
 def test_call(program: Program) -> None:
-    """Operands of two to five dimensions from memory and from kernels, in any order of theirs."""
     check(program)
 
 
 def some(*shape: int) -> Any:
-    """Return numbers drawn at random, the same for the same shape."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
@@ -80,7 +77,6 @@ NESTED = tuple(torch.stack([each, each.flip(-2)], 1) for each in HEADS)
 
 
 def masked(*shape: int) -> Any:
-    """Return a mask in which every query sees some keys."""
     return some(*shape) > -0.5
 
 
@@ -103,7 +99,6 @@ def masked(*shape: int) -> Any:
 )
 @pytest.mark.parametrize("regions", [1, 2])
 def test_what_is_said_exactly(arguments: Any, regions: int) -> None:
-    """Masks that are the same for batches, heads or queries; keys that these share; scales."""
     given = arguments[-1] if isinstance(arguments[-1], dict) else {}
     single = Single(Schedule(tile_rows=2, tile_keys=2, attention_regions=regions), lambda _: False)
     target = "aten.scaled_dot_product_attention.default"
@@ -115,7 +110,6 @@ def test_what_is_said_exactly(arguments: Any, regions: int) -> None:
     ("more", "names"), [((0.0, True), {}), ((), {"attn_mask": some(4, 5)}), ((), {"scale": 0.7})]
 )
 def test_what_flash_attention_is_given(more: Any, names: dict[str, Any]) -> None:
-    """The same, with its arguments at other places."""
     target = "aten._scaled_dot_product_flash_attention_for_cpu.default"
     single = Single(Schedule(tile_keys=2), lambda _: False)
     operands = HEADS[0], HEADS[1], HEADS[1] + 1
@@ -124,7 +118,6 @@ def test_what_flash_attention_is_given(more: Any, names: dict[str, Any]) -> None
 
 
 def test_flash_attention() -> None:
-    """Where a capture gives the call of PyTorch's kernel, its first result is the attention."""
     torch.manual_seed(0)
     q, k, v = (torch.randn(1, 2, 4, 4) for _ in range(3))
 
@@ -137,15 +130,11 @@ def test_flash_attention() -> None:
 
 
 class Cached(torch.nn.Module):
-    """Decode: queries see the cache of their request, and the key that the step adds."""
-
     def __init__(self, *, returns_cache: bool) -> None:
-        """Return the cache with the new keys, too."""
         super().__init__()
         self.returns_cache = returns_cache
 
     def forward(self, q: Any, past: Any, new: Any, lengths: Any) -> Any:
-        """Compute keys and values of the new token, and attend as transformers spells it."""
         keys, values = (
             torch.cat([each, torch.nn.functional.silu(token)], 2)
             for each, token in zip(past, new, strict=True)
@@ -188,12 +177,10 @@ def _decode(
 @pytest.mark.parametrize("returns_cache", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_cache(dtype: torch.dtype, returns_cache: bool, regions: int) -> None:
-    """Cached keys come from memory, new ones by stream; what is returned is stored whole."""
     check(_decode(12, dtype, returns_cache=returns_cache, regions=regions))
 
 
 def test_cache_that_is_not_full() -> None:
-    """Three times the room is not read: traffic follows the lengths."""
     reports = [simulate(_decode(room, torch.float32, returns_cache=False)) for room in (12, 36)]
 
     head, item = 8, 4
@@ -207,7 +194,6 @@ def test_cache_that_is_not_full() -> None:
 
 
 def test_cache_without_data() -> None:
-    """Lengths alone decide what is read: it takes as many cycles when all else is unknown."""
     real, meta = (
         simulate(_decode(12, torch.float32, returns_cache=False, device=device), mode="timing")
         for device in ("cpu", "meta")
@@ -228,8 +214,6 @@ def test_cache_without_data() -> None:
     ],
 )
 def test_refused(arguments: dict[str, Any], expected: str) -> None:
-    """What cannot be imported is said at the user's line."""
-
     class Refused(torch.nn.Module):
         def forward(self, x: Any) -> Any:
             given = dict(arguments)

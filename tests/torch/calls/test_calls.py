@@ -31,7 +31,6 @@ POSITIVE: Final = {"lgamma", "log", "log10", "log1p", "log2", "rsqrt", "sqrt"}
 
 
 def _other(draw: st.DrawFn, x: Any) -> Any:
-    """A tensor that broadcasts with ``x``."""
     sizes = [draw(st.sampled_from([1, size])) for size in x.shape]
     return _numbers(draw, sizes[draw(st.integers(0, len(sizes))) :], x.dtype)
 
@@ -122,7 +121,6 @@ def _expand(draw: st.DrawFn, x: Any) -> Arguments:
 
 
 def _skip(_: st.DrawFn, x: Any) -> Arguments:
-    """Of calls that PyTorch only makes while it traces."""
     raise NotImplementedError
 
 
@@ -166,7 +164,6 @@ def _exchanged(draw: st.DrawFn, x: Any) -> Arguments:
 
 
 def _padded(draw: st.DrawFn, x: Any) -> Arguments:
-    """Places around some of the last dimensions; of those that have some, one may be left out."""
     dims = draw(st.integers(1, x.ndim))
     least = [-1 if size > 2 else 0 for size in reversed(x.shape)]
     added = [draw(st.integers(least[each // 2], 3)) for each in range(2 * dims)]
@@ -396,7 +393,6 @@ SPELLINGS: Final = (
 
 
 def _functions() -> dict[str, list[str]]:
-    """The calls by what they do: overloads and other spellings are one."""
     found: dict[str, list[str]] = {}
     for target in TARGETS:
         name = target.split(".")[1]
@@ -411,7 +407,6 @@ FUNCTIONS: Final = of_profile(quick=_functions(), deep={target: [target] for tar
 
 @st.composite
 def calls(draw: st.DrawFn, targets: list[str]) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-    """A call with its arguments."""
     target = draw(st.sampled_from(targets))
     name = target.split(".")[1]
     shape = draw(st.lists(SIZES, min_size=1, max_size=4))
@@ -427,7 +422,6 @@ def calls(draw: st.DrawFn, targets: list[str]) -> tuple[str, tuple[Any, ...], di
 @examples(quick=50, deep=200)
 @given(st.data())
 def test_numbers(name: str, data: st.DataObject) -> None:
-    """Tiles of every size come to what PyTorch computes, rounded as there."""
     target, args, kwargs = data.draw(calls(FUNCTIONS[name]))
     single = Single(data.draw(SCHEDULES), data.draw)
     views, expected = single.views(target, args, kwargs)
@@ -454,7 +448,6 @@ def test_numbers(name: str, data: st.DataObject) -> None:
 @examples(quick=25, deep=100)
 @given(st.data())
 def test_programs(data: st.DataObject) -> None:
-    """The program of a call gives what PyTorch computes, and takes as long without data."""
     target, args, kwargs = data.draw(calls(TARGETS))
     check(Single(data.draw(SCHEDULES), data.draw).program(target, args, kwargs))
 
@@ -464,7 +457,6 @@ def test_programs(data: st.DataObject) -> None:
 @examples(quick=50, deep=200)
 @given(st.data())
 def test_all_programs(target: str, data: st.DataObject) -> None:
-    """The same of every call."""
     _, args, kwargs = data.draw(calls([target]))
     check(Single(data.draw(SCHEDULES), data.draw).program(target, args, kwargs))
 
@@ -586,14 +578,12 @@ EXACTLY: Final[list[tuple[Any, ...]]] = [
 
 
 def _parted(call: Any) -> tuple[str, list[Any], dict[str, Any]]:
-    """Return the arguments of a call, and those by name that stand behind the others."""
     target, *args = call
     return target, args, args.pop() if isinstance(args[-1], dict) else {}
 
 
 @pytest.mark.parametrize("call", EXACTLY, ids=lambda call: str(call[0]))
 def test_what_is_said_exactly(call: tuple[Any, ...]) -> None:
-    """Slopes, scales, bounds and dimensions that are given, or left out."""
     check(Single(Schedule(tile_rows=2, tile_cols=4), lambda _: False).program(*_parted(call)))
 
 
@@ -629,7 +619,6 @@ def test_what_is_said_exactly(call: tuple[Any, ...]) -> None:
     ],
 )
 def test_what_is_refused(call: tuple[Any, ...], message: str) -> None:
-    """Scales that PyTorch has no name for, bits, and integers made of other numbers."""
     with pytest.raises(UnsupportedError) as caught:
         Single(Schedule(), lambda _: False).program(*_parted(call))
 
@@ -665,7 +654,6 @@ def test_what_is_refused(call: tuple[Any, ...], message: str) -> None:
     ],
 )
 def test_how_many_steps(call: tuple[Any, ...], kinds: list[str]) -> None:
-    """Numbers are no operands, rows are reduced as rows, and what changes nothing is no kernel."""
     single = Single(Schedule(), lambda _: False)
     single.views(*_parted(call))
     found = []
@@ -682,7 +670,6 @@ def test_how_many_steps(call: tuple[Any, ...], kinds: list[str]) -> None:
 
 
 def test_every_call() -> None:
-    """All calls of these families are drawn."""
     families = {"elementwise", "reductions", "views"}
     importers = {target: importer_of(target) for target in supported()}
     imported = {

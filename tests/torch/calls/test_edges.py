@@ -60,7 +60,6 @@ def _left_out(target: str) -> set[str]:
 
 
 def _edges(like: Any, dtype: torch.dtype, left_out: set[str], seed: int) -> Any:
-    """Return numbers at the edge and ordinary ones, in any order, of the shape of a tensor."""
     info = torch.finfo(dtype)
     numbers = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -2.5, 3.0, -100.0, 20.5]
     kinds = {
@@ -96,14 +95,12 @@ CASES: Final[dict[str, Callable[[st.DrawFn], Arguments]]] = {
 
 
 def _changed(args: Any, to: Callable[[Any], Any]) -> Any:
-    """Return arguments with other floating-point tensors."""
     return torch.utils._pytree.tree_map_only(
         torch.Tensor, lambda each: to(each) if each.is_floating_point() else each, args
     )
 
 
 def _found(target: str, args: Any, kwargs: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the numbers that a call gives here, and those of PyTorch."""
     single = Single(Schedule(tile_rows=4), lambda _: False)
     views, expected = single.views(target, args, kwargs)
     pairs = [
@@ -122,7 +119,6 @@ def _found(target: str, args: Any, kwargs: Any) -> list[tuple[np.ndarray, np.nda
 
 
 def _check_close(found: np.ndarray, wanted: np.ndarray, scale: float, left_out: set[str]) -> None:
-    """Compare NaNs, infinities and signs of zeros exactly, and numbers up to their roundings."""
     found, given, unit = found.astype(np.float64), wanted.dtype, unit_of(wanted.dtype)
     wanted = wanted.astype(np.float64)
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))

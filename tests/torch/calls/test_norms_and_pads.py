@@ -27,21 +27,15 @@ functional = torch.nn.functional
 
 
 class Called(torch.nn.Module):
-    """A function as a module."""
-
     def __init__(self, function: Callable[..., Any]) -> None:
-        """Call ``function``."""
         super().__init__()
         self.function = function
 
     def forward(self, *args: Any) -> Any:
-        """Return what it gives."""
         return self.function(*args)
 
 
 class _Drawing:
-    """Numbers of one element type."""
-
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
         self.dtype = draw(DTYPES)
@@ -63,7 +57,6 @@ class _Drawing:
 
 
 def _channels(given: _Drawing, count: int) -> list[Any]:
-    """Factors and terms of channels, or none."""
     return [given.some(count) for _ in range(2)] if given.draw(st.booleans()) else [None, None]
 
 
@@ -112,7 +105,6 @@ def _masks(given: _Drawing) -> Drawn:
 
 
 def _slices(given: _Drawing) -> Drawn:
-    """Every so many columns; at times none, beside others."""
     x = given.some(given.size(), given.size(2))
     first, last, step = given.size(0, 4), given.size(0, 5), given.size(1, 3)
     return lambda x: torch.cat([torch.relu(x)[:, first:last:step], x], 1), (x,)
@@ -147,7 +139,6 @@ SCHEDULES: Final = st.builds(
 @given(data=st.data())
 @examples(quick=1, deep=200)
 def test_against_pytorch(name: str, data: st.DataObject) -> None:
-    """What is stored is what PyTorch computes, in as many cycles with data as without."""
     function, args = CASES[name](_Drawing(data.draw))  # type: ignore[arg-type]
     program = from_torch(Called(function).eval(), args, schedule=data.draw(SCHEDULES))
 
@@ -162,7 +153,6 @@ def test_against_pytorch(name: str, data: st.DataObject) -> None:
 @given(data=st.data())
 @examples(quick=2, deep=200)
 def test_work_and_bytes_of_convolutions(data: st.DataObject) -> None:
-    """FLOPs are those of PyTorch's counter; image, weights and result pass memory once each."""
     draw = data.draw
     rank, groups = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     numbers = st.integers(1, 3)
@@ -193,7 +183,6 @@ MADE: Final = decompositions()
 
 
 def some(*shape: int) -> Any:
-    """Return numbers drawn at random, the same for the same shape."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
@@ -226,7 +215,6 @@ DIVIDED: Final[list[tuple[Any, ...]]] = [
 
 @pytest.mark.parametrize("call", DIVIDED, ids=lambda call: str(call[0]))
 def test_what_is_made_of_a_call(call: tuple[Any, ...]) -> None:
-    """It gives, in other calls, what the call gives: number, type and shape."""
     target, *args = call
     keywords = {}
     if isinstance(args[-1], torch.dtype):
@@ -243,7 +231,6 @@ def test_what_is_made_of_a_call(call: tuple[Any, ...]) -> None:
 
 
 def test_variances() -> None:
-    """Every correction, with and without the dimension."""
     for correction in (0, 1, 2):
         given = {"correction": correction, "keepdim": correction > 0}
         found = MADE[aten.var_mean.correction](X, [1], **given)
@@ -251,7 +238,6 @@ def test_variances() -> None:
 
 
 def test_buckets() -> None:
-    """On a boundary a number is below it, or with ``right`` above."""
     x, boundaries = torch.tensor([[0.5, 1.0], [2.0, 4.0]]), torch.tensor([1.0, 2.0, 3.0])
     made = MADE[aten.bucketize.Tensor]
 
@@ -262,7 +248,6 @@ def test_buckets() -> None:
 
 
 def test_slopes() -> None:
-    """Of a call that draws in training: the middle of both slopes, in evaluation."""
     made = MADE[aten.rrelu_with_noise_functional.default]
     x, noise = torch.tensor([-8.0, 0.0, 3.0]), torch.zeros(3)
 
@@ -273,7 +258,6 @@ def test_slopes() -> None:
 
 
 def test_instances() -> None:
-    """Channels are normalised by all images together, which instances are channels of."""
     weight, bias, *_ = STATISTICS
     rows = IMAGE.transpose(0, 1).reshape(6, 24)
     expected = (rows - rows.mean(1, True)) / (rows.var(1, correction=0, keepdim=True) + 0.3).sqrt()

@@ -15,15 +15,11 @@ from operators.torch import Schedule, from_torch
 
 
 class Rotated(nn.Module):
-    """Queries that are turned by their positions, as complex numbers."""
-
     def __init__(self, heads_first: bool, from_kernel: bool) -> None:
-        """Turn heads before tokens or tokens before heads, of data or of what is computed."""
         super().__init__()
         self.heads_first, self.from_kernel = heads_first, from_kernel
 
     def forward(self, x: Any) -> Any:
-        """Return x, [batch, tokens, heads, columns], turned."""
         angles = torch.arange(x.shape[1])[:, None] * 0.3 ** torch.arange(x.shape[3] // 2)
         turns = torch.polar(torch.ones_like(angles), angles)
         if self.from_kernel:
@@ -39,7 +35,6 @@ class Rotated(nn.Module):
 @pytest.mark.parametrize("from_kernel", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_rotary(heads_first: bool, from_kernel: bool, dtype: torch.dtype) -> None:
-    """What is turned is PyTorch's, in tiles of few rows, too; both modes take as long."""
     torch.manual_seed(0)
     x = torch.randn(2, 5, 3, 8).to(dtype)
     for schedule in (Schedule(), Schedule(tile_rows=2, tile_cols=4)):
@@ -52,8 +47,6 @@ def test_rotary(heads_first: bool, from_kernel: bool, dtype: torch.dtype) -> Non
 
 
 def test_products_of_data() -> None:
-    """Four products and two sums for each pair."""
-
     class Times(nn.Module):
         def forward(self, x: Any, y: Any) -> Any:
             return torch.view_as_real(torch.view_as_complex(x) * torch.view_as_complex(y))
@@ -67,8 +60,6 @@ def test_products_of_data() -> None:
 
 
 def test_other_dimensions() -> None:
-    """Pairs under other dimensions, and again and again, stay pairs."""
-
     class Repeated(nn.Module):
         def forward(self, x: Any) -> Any:
             pairs = torch.view_as_complex(x).unsqueeze(1).expand(3, 2, 4)
@@ -80,8 +71,6 @@ def test_other_dimensions() -> None:
 
 
 def test_turned_dimensions() -> None:
-    """Dimensions that are counted from behind, put together and left out, of three sizes."""
-
     class Turned(nn.Module):
         def forward(self, x: Any) -> Any:
             z = torch.view_as_complex(x)
@@ -111,8 +100,6 @@ def test_turned_dimensions() -> None:
     ],
 )
 def test_refused(function: Any, message: str) -> None:
-    """Other calls on complex numbers are named."""
-
     class Calling(nn.Module):
         def forward(self, x: Any) -> Any:
             return function(torch.view_as_complex(x * 2))

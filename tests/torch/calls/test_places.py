@@ -29,14 +29,11 @@ Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class _Drawing:
-    """Draws arguments."""
-
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
         self.dtype = draw(DTYPES)
 
     def numbers(self, *shape: int) -> Any:
-        """Normally distributed numbers, at times so rounded that some are equal."""
         generator = torch.Generator().manual_seed(self.draw(st.integers(0, 99)))
         found = torch.randn(shape, generator=generator)
         if self.draw(st.booleans()):
@@ -44,31 +41,25 @@ class _Drawing:
         return maybe_repeated(self.draw, found.to(self.dtype))
 
     def distinct(self, *shape: int) -> Any:
-        """Numbers of which no two are equal, in any order."""
         generator = torch.Generator().manual_seed(self.draw(st.integers(0, 99)))
         count = int(np.prod(shape))
         order = torch.randperm(count, generator=generator)
         return ((order - count // 2) / 2).reshape(shape).to(self.dtype)
 
     def shape(self, least: int = 1, most: int = 3) -> list[int]:
-        """Sizes of dimensions."""
         return self.draw(st.lists(SIZES, min_size=least, max_size=most))
 
     def dim(self, x: Any) -> int:
-        """One of the dimensions, counted from either end."""
         return self.draw(st.integers(-x.ndim, x.ndim - 1))
 
     def places(self, shape: Any, size: int, least: int = 0) -> Any:
-        """Integers that name places of a dimension."""
         generator = torch.Generator().manual_seed(self.draw(st.integers(0, 99)))
         return torch.randint(least, size, tuple(shape), generator=generator)
 
     def each(self, rank: int, least: int, most: int) -> list[int]:
-        """A number for each dimension of space."""
         return [self.draw(st.integers(least, most)) for _ in range(rank)]
 
     def image(self, rank: int, least: int = 4, most: int = 7) -> Any:
-        """Some channels of an image."""
         channels = self.draw(st.integers(1, 3))
         return self.numbers(
             *self.draw(st.sampled_from([[1], [2]])), channels, *self.each(rank, least, most)
@@ -121,7 +112,6 @@ def _gather(given: _Drawing) -> Arguments:
 
 
 def _scatter(given: _Drawing, *, adds_up: bool) -> Arguments:
-    """What is put to one place often has to be added: which one stays PyTorch does not say."""
     x = given.numbers(*given.shape())
     dim = given.dim(x)
     sizes = [given.draw(st.integers(1, size)) for size in x.shape]
@@ -334,7 +324,6 @@ CASES: Final[dict[str, Case]] = {
 @given(data=st.data())
 @examples(quick=2, deep=200)
 def test_against_pytorch(target: str, data: st.DataObject) -> None:
-    """Tensors come from memory or from kernels, in any order; so do results leave."""
     args, kwargs = CASES[target](_Drawing(cast("st.DrawFn", data.draw)))
     single = Single(data.draw(SCHEDULES), cast("st.DrawFn", data.draw))
 
@@ -342,7 +331,6 @@ def test_against_pytorch(target: str, data: st.DataObject) -> None:
 
 
 def some(*shape: int) -> Any:
-    """Return numbers drawn at random, the same for the same shape."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
@@ -523,25 +511,21 @@ class _OfKernels(Single):
 
 
 def _parted(call: Any) -> tuple[str, list[Any], dict[str, Any]]:
-    """Return the arguments of a call, and those by name that stand behind the others."""
     target, *args = call
     return target, args, args.pop() if isinstance(args[-1], dict) else {}
 
 
 def of_memory(*call: Any) -> None:
-    """Compare a call on what is in memory with PyTorch."""
     check(Single(Schedule(tile_rows=2, tile_cols=4), lambda _: False).program(*_parted(call)))
 
 
 @pytest.mark.parametrize("call", NAMED, ids=lambda call: str(call[0]))
 def test_what_is_said_exactly(call: tuple[Any, ...]) -> None:
-    """Numbers alone, masks, places counted from behind, parts at an end, what is left out."""
     of_memory(*call)
     check(_OfKernels(Schedule(tile_rows=2, tile_cols=4), lambda _: True).program(*_parted(call)))
 
 
 def _computed(*shape: int, dtype: type = np.int64) -> View:
-    """Return what a kernel would give."""
     return View.of(Computed("computed", shape, np.dtype(dtype), Layout.tiled(shape, shape)))
 
 
@@ -605,7 +589,6 @@ REFUSED: Final[list[tuple[tuple[Any, ...], str]]] = [
 def test_what_is_refused(
     call: tuple[Any, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Places that there are not, or that data decide, and what is done otherwise with numbers."""
     empty = [torch.zeros(1)]
     monkeypatch.setattr("tests.torch.calls.calling.called", lambda *_: empty)
     with pytest.raises(UnsupportedError) as caught:
@@ -659,7 +642,6 @@ WAYS: Final[list[tuple[tuple[Any, ...], list[str], list[str]]]] = [
 
 
 def _ways(single: Single, call: Any) -> list[str]:
-    """Return what kernels are of a call, or what they do along dimensions."""
     single.views(*_parted(call))
     found = []
     for kernel in single.importing.model.kernels:
@@ -674,7 +656,6 @@ def _ways(single: Single, call: Any) -> list[str]:
 
 @pytest.mark.parametrize(("call", "stored", "computed"), WAYS)
 def test_ways(call: tuple[Any, ...], stored: list[str], computed: list[str]) -> None:
-    """What memory can give in any order costs nothing; a kernel's is put together again."""
     assert _ways(Single(Schedule(tile_rows=2, tile_cols=4), lambda _: False), call) == stored
     assert _ways(_OfKernels(Schedule(tile_rows=2, tile_cols=4), lambda _: True), call) == computed
 
@@ -692,7 +673,6 @@ OF_DATA: Final[dict[str, tuple[tuple[int, ...], Callable[[Player, Any, Any], Any
 @pytest.mark.parametrize("shape", [(4, 3), (2, 4, 3)])
 @pytest.mark.parametrize("name", OF_DATA)
 def test_places_of_data(name: str, shape: tuple[int, ...]) -> None:
-    """Rows, columns and what is between, named by a row or by a matrix of integers."""
     table, indexed = OF_DATA[name]
     for from_kernel in (False, True):
         player = Player(Schedule(tile_rows=2, tile_cols=4))
@@ -720,7 +700,6 @@ PUT_OR_TAKEN: Final[dict[str, Callable[[Player, Any, Any, int], Any]]] = {
 @pytest.mark.parametrize("name", PUT_OR_TAKEN)
 @pytest.mark.parametrize(("shape", "dim"), [((4, 3), 0), ((2, 4, 3), 1)])
 def test_an_order_of_data(name: str, shape: tuple[int, ...], dim: int) -> None:
-    """Numbers are put, added or taken where a sort says, along any dimension."""
     player = Player(Schedule(tile_rows=2, tile_cols=4))
     at = player.play("aten.argsort.default", player.given(some(4)))
 
@@ -737,7 +716,6 @@ def test_an_order_of_data(name: str, shape: tuple[int, ...], dim: int) -> None:
     ],
 )
 def test_tiles_of_a_convolution(groups: int, cols: int, tile: tuple[int, ...]) -> None:
-    """Some outputs of one group, or several groups with all of theirs; places are all in one."""
     single = Single(Schedule(tile_rows=2, tile_cols=cols), lambda _: False)
     weight = some(8, 4 // groups, 2, 1)
     target = "aten.conv2d.default"
@@ -749,7 +727,6 @@ def test_tiles_of_a_convolution(groups: int, cols: int, tile: tuple[int, ...]) -
 
 
 def test_every_call() -> None:
-    """All calls of these families are drawn."""
     imported = {
         target
         for target in supported()
@@ -761,8 +738,6 @@ def test_every_call() -> None:
 
 
 class _Called(torch.nn.Module):
-    """A function as a module."""
-
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         self.function = function
@@ -800,7 +775,6 @@ DATA: Final[dict[str, tuple[Callable[..., Any], tuple[int, ...]]]] = {
 
 @pytest.mark.parametrize("name", spread(DATA, 3))
 def test_what_data_decide(name: str) -> None:
-    """Places that only a run knows, whole modules through the capture."""
     function, shape = DATA[name]
     torch.manual_seed(0)
 
@@ -808,7 +782,6 @@ def test_what_data_decide(name: str) -> None:
 
 
 def test_group_and_batch_norm() -> None:
-    """Norms of channels in evaluation are what PyTorch computes, instances and groups included."""
     torch.manual_seed(0)
     module = torch.nn.Sequential(
         torch.nn.BatchNorm2d(4), torch.nn.GroupNorm(2, 4), torch.nn.InstanceNorm2d(4, affine=True)
@@ -828,7 +801,6 @@ CONVOLUTIONS: Final[dict[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", spread(CONVOLUTIONS, 2))
 def test_work_and_bytes_of_a_convolution(name: str) -> None:
-    """FLOPs are those of PyTorch's counter, and every number passes off-chip memory once."""
     torch.manual_seed(0)
     module = torch.nn.Conv2d(4, 6, bias=False, **CONVOLUTIONS[name]).eval()
     x = torch.randn(2, 4, 9, 8)
@@ -845,7 +817,6 @@ def test_work_and_bytes_of_a_convolution(name: str) -> None:
 
 
 def test_work_and_bytes_of_a_transposed_convolution() -> None:
-    """The zeros between the numbers of an image cost nothing."""
     torch.manual_seed(0)
     module = torch.nn.ConvTranspose2d(4, 3, 2, stride=2, bias=False).eval()
     x = torch.randn(1, 4, 5, 6)
@@ -879,7 +850,6 @@ BYTES: Final[dict[str, tuple[Callable[..., Any], int]]] = {
 
 @pytest.mark.parametrize("name", spread(BYTES, 3))
 def test_bytes(name: str) -> None:
-    """What passes off-chip memory is what is counted by hand."""
     function, count = BYTES[name]
     torch.manual_seed(0)
 

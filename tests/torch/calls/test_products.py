@@ -35,8 +35,6 @@ SIZES: Final = st.sampled_from([1, 2, 3, 4, 5, 6, 8, 11])
 
 
 class _Drawing:
-    """Arguments of calls, of one element type."""
-
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
         self.dtype = draw(DTYPES)
@@ -52,7 +50,6 @@ class _Drawing:
         return [self.draw(st.integers(1, 3)) for _ in range(self.draw(st.integers(0, 2)))]
 
     def broadcast(self, *shape: int) -> Any:
-        """Return a tensor that broadcasts to ``shape``."""
         sizes = [self.draw(st.sampled_from([1, each])) for each in shape]
         return self.some(*sizes[self.draw(st.integers(0, len(sizes))) :])
 
@@ -228,7 +225,6 @@ class _FromMemory(Single):
 @given(data=st.data())
 @examples(quick=50, deep=200)
 def test_products(target: str, data: st.DataObject) -> None:
-    """Operands come from memory or from kernels, in any order; so do results leave."""
     given = _Drawing(cast("st.DrawFn", data.draw))
     args, kwargs = CALLS[target](given)
 
@@ -239,7 +235,6 @@ def test_products(target: str, data: st.DataObject) -> None:
 @given(data=st.data())
 @examples(quick=50, deep=200)
 def test_from_memory(target: str, data: st.DataObject) -> None:
-    """Places of what is in memory are read from there."""
     given = _Drawing(cast("st.DrawFn", data.draw))
     args, kwargs = TABLES[target](given)
 
@@ -251,7 +246,6 @@ def test_from_memory(target: str, data: st.DataObject) -> None:
 
 
 def test_every_call() -> None:
-    """All calls of these families are drawn."""
     families = {"products", "tables"}
     imported = {
         target
@@ -266,7 +260,6 @@ def test_every_call() -> None:
 
 
 def test_a_table_that_is_computed() -> None:
-    """Rows of what a kernel gives are put in another order on chip."""
     torch.manual_seed(0)
 
     check(from_torch(torch.nn.Sequential(torch.nn.SiLU(), _Rows()), (torch.randn(3, 4),)))
@@ -287,7 +280,6 @@ class _Product(torch.nn.Module):
     ],
 )
 def test_batches_of_one_operand(left: tuple[int, ...], right: tuple[int, ...]) -> None:
-    """An operand without some of the batches is the same for all of them."""
     check(from_torch(_Product(), (torch.randn(left), torch.randn(right))))
 
 
@@ -307,7 +299,6 @@ def test_batches_of_one_operand(left: tuple[int, ...], right: tuple[int, ...]) -
 def test_how_operands_are_read(
     target: str, left: Any, right: Any, stored: list[Any], computed: list[Any]
 ) -> None:
-    """Weights in memory are read by rows of an output, what is computed as it comes."""
     for from_kernel, expected in ((False, stored), (True, computed)):
         player = Player(Schedule())
         x, y = (player.given(torch.ones(each)) for each in (left, right))
@@ -326,8 +317,6 @@ class _Rows(torch.nn.Module):
 
 
 class _Embedded(torch.nn.Module):
-    """Tokens, positions, a layer and a head of a prime number of features."""
-
     def __init__(self) -> None:
         super().__init__()
         self.tokens, self.places = torch.nn.Embedding(97, 8), torch.nn.Embedding(16, 8)
@@ -340,7 +329,6 @@ class _Embedded(torch.nn.Module):
 
 @pytest.mark.parametrize("order", ["row", "weight", "output"])
 def test_captured(order: Any) -> None:
-    """Tokens that are known do not make a constant of what weights make of them."""
     torch.manual_seed(0)
     ids = torch.randint(0, 97, (2, 6))
 
@@ -349,7 +337,6 @@ def test_captured(order: Any) -> None:
 
 @pytest.mark.parametrize("equation", ["bij,bjk->bik", "bij,kj->bik", "bi...,bi->b..."])
 def test_taken_apart(equation: str) -> None:
-    """Calls that nobody imports become those that PyTorch makes of them."""
     generator = torch.Generator().manual_seed(0)
     shapes = {"bij,bjk->bik": (2, 4, 3), "bij,kj->bik": (5, 4), "bi...,bi->b...": (2, 3)}
     a = torch.randn(2, 3, 4, generator=generator)

@@ -14,7 +14,6 @@ from transformers.models.qwen3_moe.modeling_qwen3_moe import (
 
 
 def config(hidden: int, inner: int, experts: int, hits: int) -> Any:
-    """Return a configuration of Qwen3-MoE whose experts are computed by grouped products."""
     found = Qwen3MoeConfig(
         hidden_size=hidden,
         moe_intermediate_size=inner,
@@ -26,17 +25,14 @@ def config(hidden: int, inner: int, experts: int, hits: int) -> Any:
 
 
 def qwen(hidden: int, inner: int, experts: int, hits: int) -> Any:
-    """Return router and experts of Qwen3-MoE."""
     return Qwen3MoeSparseMoeBlock(config(hidden, inner, experts, hits)).eval()
 
 
 def qwen_experts(hidden: int, inner: int, experts: int, hits: int) -> Any:
-    """Return the experts of Qwen3-MoE, which are given hidden states, a choice and its weights."""
     return Qwen3MoeExperts(config(hidden, inner, experts, hits)).eval()
 
 
 def mixtral(hidden: int, inner: int, experts: int, hits: int) -> Any:
-    """Return router and experts of Mixtral."""
     found = MixtralConfig(
         hidden_size=hidden,
         intermediate_size=inner,
@@ -48,7 +44,6 @@ def mixtral(hidden: int, inner: int, experts: int, hits: int) -> Any:
 
 
 def filled(module: Any, dtype: torch.dtype) -> Any:
-    """Return the module with weights drawn at random."""
     module = module.to(dtype)
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5)

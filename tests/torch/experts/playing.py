@@ -27,36 +27,24 @@ from tests.torch.calls.calling import called
 
 @dataclass(frozen=True, eq=False)
 class Handle:
-    """A tensor as PyTorch has it and as it is planned.
-
-    Attributes:
-        tensor: its numbers.
-        view: the plan.
-        known: it depends on no data.
-    """
-
     tensor: torch.Tensor
     view: View
     known: bool
 
 
 class Player:
-    """A model that grows call by call."""
-
     def __init__(self, schedule: Schedule) -> None:
         self.importing = Importing(schedule, self._choice)
         self._sorted = torch.zeros(0)
         self._count = 0
 
     def given(self, tensor: torch.Tensor, *, known: bool = False) -> Handle:
-        """Return an input; a known one depends on no data, and decides what is planned."""
         self._count += 1
         made = partial(array_of, tensor)
         spec = f"t{self._count}", tuple(tensor.shape), dtype_of(tensor.dtype)
         return Handle(tensor, View.of(Stored.of(*spec, made, known=known)), known)
 
     def play(self, target: str, *args: Any, **kwargs: Any) -> Any:
-        """Import a call, with what PyTorch does of it; what is known it does alone."""
         handles = [each for each in _leaves(args) if isinstance(each, Handle)]
         done = called(target, _with(args, "tensor"), kwargs)
         if all(each.known for each in handles):
@@ -74,7 +62,6 @@ class Player:
         return found if many else found[0]
 
     def program(self, handle: Handle) -> Program:
-        """Return the program that stores a tensor and expects what PyTorch has."""
         model = self.importing.model
         view = whole(self.importing, handle.view)
         model.kernels.append(Store.of("y", view, self.importing.schedule))
@@ -95,15 +82,6 @@ class Player:
 def mixture(
     player: Player, x: Handle, choice: Handle, gates: Handle, weights: Sequence[Handle]
 ) -> Handle:
-    """Play the calls of a mixture of experts, as transformers makes them.
-
-    Args:
-        player: that plays.
-        x: [T, D].
-        choice: [T, k].
-        gates: [T, k].
-        weights: gate and up [E, 2F, D], and down [E, D, F].
-    """
     play = player.play
     hits, experts = choice.tensor.shape[1], weights[0].tensor.shape[0]
     flat = play("aten.view.default", choice, [-1])
@@ -132,7 +110,6 @@ def mixture(
 
 
 def routed(player: Player, logits: Handle, hits: int) -> tuple[Handle, Handle]:
-    """Play a router's softmax and topk; return the choice and its shares, which add up to 1."""
     chances = player.play("aten.softmax.int", logits, -1)
     largest, choice = player.play("aten.topk.default", chances, hits)
     total = player.play("aten.sum.dim_IntList", largest, [-1], True)

@@ -26,7 +26,6 @@ FORMS = {
 
 
 def packed(rows: int, cols: int) -> Any:
-    """Return what a checkpoint's blocks and scales stand for, [experts, cols, rows]."""
     blocks = torch.randint(0, 256, (EXPERTS, rows, cols // 32, 16), dtype=torch.uint8)
     scales = torch.randint(122, 127, (EXPERTS, rows, cols // 32), dtype=torch.uint8)
     return convert_moe_packed_tensors(blocks, scales)
@@ -34,7 +33,6 @@ def packed(rows: int, cols: int) -> Any:
 
 @pytest.fixture(scope="module", name="layer")
 def _layer() -> Any:
-    """A layer of experts with weights of a checkpoint in MXFP4, as transformers reads them."""
     torch.manual_seed(0)
     config = AutoConfig.for_model(
         "gpt_oss",
@@ -54,7 +52,6 @@ def _layer() -> Any:
 
 
 def run(layer: Any, schedule: Schedule, tokens: int = 24) -> Report:
-    """Return the report of a layer that is given ``tokens``."""
     torch.manual_seed(1)
     x = torch.randn(1, tokens, WIDE, dtype=torch.bfloat16)
     with hardware_scope(Hardware(hbm=FlatDescription(request_bytes=1))):
@@ -63,7 +60,6 @@ def run(layer: Any, schedule: Schedule, tokens: int = 24) -> Report:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_gpt_oss(layer: Any, form: str) -> None:
-    """What is read are 17 bytes for 32 weights instead of 64; what is stored is PyTorch's."""
     narrow = FORMS[form]
     wide = Schedule(**{**vars(narrow), "weight_dtypes": {}})
 
@@ -82,7 +78,6 @@ def test_gpt_oss(layer: Any, form: str) -> None:
 
 
 def test_weights_that_do_not_fit(layer: Any) -> None:
-    """Weights that the type would round are refused: nothing else is verified in their place."""
     with pytest.raises(FabricError, match=r"which is -?[\d.e-]+ as mxfp4: expected values"):
         run(layer, Schedule(weight_dtype="mxfp4")).raise_for_status()
 
@@ -90,7 +85,6 @@ def test_weights_that_do_not_fit(layer: Any) -> None:
 @pytest.mark.parametrize("order", ["weight", "row", "output"])
 @pytest.mark.parametrize("units", [1, 2])
 def test_linear(order: Any, units: int) -> None:
-    """A linear layer in every order; tiles of weights have whole blocks, or whole rows."""
     torch.manual_seed(2)
     layer = torch.nn.Linear(96, 48)
     with torch.no_grad():

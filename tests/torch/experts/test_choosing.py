@@ -19,7 +19,6 @@ from tests.torch.calls.calling import DTYPES, SCHEDULES, Single
 @examples(quick=50, deep=200)
 @given(data=st.data())
 def test_topk(data: st.DataObject) -> None:
-    """Numbers and places of the largest or the smallest, equal ones among them."""
     shape = data.draw(st.lists(st.sampled_from([1, 2, 3, 5]), min_size=1, max_size=3))
     dtype, largest = data.draw(DTYPES), data.draw(st.booleans())
     k = data.draw(st.integers(1, shape[-1]))
@@ -47,7 +46,6 @@ def test_topk(data: st.DataObject) -> None:
 def test_equal_numbers(
     cols: int, k: int, spread: int, largest: bool, nans: bool, seed: int
 ) -> None:
-    """Of rows with many equal numbers the places are PyTorch's, in its order."""
     k = min(k, cols)
     random = torch.Generator().manual_seed(seed)
     x = torch.randint(0, spread, (4, cols), generator=random).float()
@@ -62,7 +60,6 @@ def test_equal_numbers(
 @pytest.mark.parametrize("cols", [64, 200, 1000])
 @pytest.mark.parametrize("kind", ["up and down", "again and again", "ascending"])
 def test_orders_that_part_badly(cols: int, kind: str) -> None:
-    """Rows whose medians of three are extreme, up to the depth at which a heap takes over."""
     numbers = {
         "up and down": np.r_[np.arange(cols // 2), np.arange(cols // 2)[::-1]],
         "again and again": np.arange(cols) % 7,

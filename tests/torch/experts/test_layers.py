@@ -24,7 +24,6 @@ SCHEDULES = {
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("made", [qwen, mixtral])
 def test_router_and_experts(made: object, schedule: str, dtype: torch.dtype) -> None:
-    """The layers of two families, whose routers choose by their data."""
     torch.manual_seed(0)
     module = filled(made(32, 16, 4, 2), dtype)  # type: ignore[operator]
     x = torch.randn(2, 5, 32, dtype=dtype)
@@ -38,10 +37,7 @@ def test_router_and_experts(made: object, schedule: str, dtype: torch.dtype) -> 
 
 
 class TestChoices:
-    """Which experts are chosen where no data say so."""
-
     def test_stated(self) -> None:
-        """Without data the stated choice is taken: the same cycles as with data that choose it."""
         torch.manual_seed(1)
         module = filled(qwen(32, 16, 4, 2), torch.float32)
         x = torch.randn(6, 32)
@@ -58,7 +54,6 @@ class TestChoices:
         assert told.off_chip_traffic_bytes == chosen.off_chip_traffic_bytes
 
     def test_drawn(self) -> None:
-        """Without data or a statement they are drawn, the same each time."""
         with torch.device("meta"):
             module, x = qwen(32, 16, 8, 2), torch.empty(1, 12, 32)
 
@@ -86,7 +81,6 @@ class TestChoices:
         ],
     )
     def test_no_choice(self, choice: np.ndarray, message: str) -> None:
-        """What is stated has to be a choice."""
         with torch.device("meta"):
             module, x = qwen(32, 16, 4, 2), torch.empty(1, 3, 32)
 
@@ -94,7 +88,6 @@ class TestChoices:
             from_torch(module, (x,), routing=[choice])
 
     def test_routing_of_iterators(self) -> None:
-        """Iterators of lists are arrays; masked elements are refused."""
         with torch.device("meta"):
             module, x = qwen(32, 16, 4, 2), torch.empty(1, 3, 32)
         choice = [[0, 1], [2, 1], [0, 3]]
@@ -111,7 +104,6 @@ class TestChoices:
             from_torch(module, (x,), routing=[masked])
 
     def test_regions(self) -> None:
-        """Regions share experts evenly."""
         with torch.device("meta"):
             module, x = qwen(32, 16, 4, 2), torch.empty(1, 3, 32)
 
@@ -124,15 +116,12 @@ class TestChoices:
 
 
 class AddedToTokens(torch.nn.Module):
-    """Experts whose results are added to rows of zeros, as older models spell it."""
-
     def __init__(self) -> None:
         super().__init__()
         self.router = torch.nn.Linear(8, 4)
         self.weights = torch.nn.Parameter(torch.randn(4, 8, 8))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Compute one product for each of two experts of a token."""
         shares, choice = self.router(x).softmax(-1).topk(2)
         ordered, order = choice.flatten().sort()
         ends = torch.histc(ordered.float(), 4, 0, 3).cumsum(0).to(torch.int32)
@@ -143,30 +132,23 @@ class AddedToTokens(torch.nn.Module):
 
 
 class Groups(torch.nn.Module):
-    """Rows in groups of known sizes."""
-
     def __init__(self, sizes: list[int]) -> None:
         super().__init__()
         self.weights = torch.nn.Parameter(torch.randn(len(sizes), 8, 16))
         self.register_buffer("ends", torch.tensor(sizes).cumsum(0).to(torch.int32))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Multiply each group with its own matrix."""
         return torch.nn.functional.grouped_mm(x, self.weights, offs=self.ends)
 
 
 class ByData(torch.nn.Module):
-    """Rows in an order that data decide, and that is no choice of experts."""
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Sort the rows by their first number."""
         return x[x[:, 0].argsort()]
 
 
 @pytest.mark.parametrize("ragged", ["static", "dynamic"])
 @pytest.mark.parametrize("module", [AddedToTokens(), Groups([3, 0, 2]), Groups([5])])
 def test_other_spellings(module: torch.nn.Module, ragged: str) -> None:
-    """Sums by index, and groups that no choice decides."""
     schedule = Schedule(ragged=ragged, tile_rows=2, tile_cols=4)  # type: ignore[arg-type]
     x = torch.randn(5, 8).bfloat16()
     program = from_torch(module.eval().bfloat16(), (x,), schedule=schedule)
@@ -177,14 +159,12 @@ def test_other_spellings(module: torch.nn.Module, ragged: str) -> None:
 
 
 def test_order_by_data() -> None:
-    """What is no choice of experts goes to the places that data decide."""
     report = simulate(from_torch(ByData(), (torch.randn(4, 3),)), mode="functional")
 
     assert report.verified, report.verification
 
 
 def test_known_choice() -> None:
-    """Experts alone are given integers: the choice is known, no router is there."""
     torch.manual_seed(2)
     module = filled(qwen_experts(32, 16, 4, 2), torch.bfloat16)
     choice = torch.rand(7, 4).topk(2)[1]

@@ -20,7 +20,6 @@ from tests.torch.experts.playing import Handle, Player, mixture, routed
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    """Draw a layer of any sizes, whose experts are known or chosen by a router."""
     experts = draw(st.sampled_from([1, 2, 3, 4]))
     hits = draw(st.integers(1, min(experts, 3)))
     tokens = draw(st.sampled_from([1, 2, 3, 5, 9]))
@@ -56,7 +55,6 @@ def programs(draw: st.DrawFn) -> Program:
 @examples(quick=50, deep=200)
 @given(program=programs())
 def test_numbers(program: Program) -> None:
-    """What is stored is PyTorch's, and each expert has the rows that the program says."""
     report = simulate(program, mode="functional")
 
     assert report.verified, report.verification
@@ -66,7 +64,6 @@ def test_numbers(program: Program) -> None:
 @examples(quick=10, deep=30)
 @given(program=programs())
 def test_cycles(program: Program) -> None:
-    """A run without data takes as long as one with them."""
     functional = simulate(program, mode="functional")
     timing = simulate(program, mode="timing")
 
@@ -76,7 +73,6 @@ def test_cycles(program: Program) -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_experts_without_rows(known: bool) -> None:
-    """All tokens go to one expert, whose weights alone are read."""
     torch.manual_seed(0)
     player = Player(Schedule(tile_cols=4))
     x = player.given(torch.randn(5, 8))
@@ -100,12 +96,9 @@ TOKENS, HITS, EXPERTS, HIDDEN, WIDE = 5, 2, 3, 4, 6
 
 
 class Mixing:
-    """Rows of tokens at their experts, and what leads there."""
-
     def __init__(
         self, known: bool = False, dtype: torch.dtype = torch.float32, hits: int = HITS
     ) -> None:
-        """Let data choose the experts, or know them."""
         self.random = torch.Generator().manual_seed(0)
         self.dtype = dtype
         self.player = Player(Schedule(tile_rows=2, tile_cols=3))
@@ -128,32 +121,25 @@ class Mixing:
         self.out = self.product(self.rows, self.weights, self.ends)
 
     def sorted_floats(self) -> Any:
-        """Return the sorted experts as numbers that can be counted."""
         return self.play("aten._to_copy.default", self.sorted, dtype=torch.float32)
 
     def some(self, *shape: int) -> Handle:
-        """Return numbers in memory."""
         numbers = torch.randn(shape, generator=self.random).to(self.dtype)
         return self.player.given(numbers)
 
     def known(self, tensor: Any) -> Handle:
-        """Return what depends on no data."""
         return self.player.given(tensor, known=True)
 
     def zeros(self, *shape: int) -> Handle:
-        """Return zeros that are known."""
         return self.known(torch.zeros(shape, dtype=self.dtype))
 
     def product(self, *args: Any) -> Any:
-        """Return a grouped product."""
         return self.play("transformers.grouped_mm_fallback.default", *args)
 
     def numbers(self, count: int = TOKENS * HITS) -> Handle:
-        """Return the numbers of rows."""
         return self.known(torch.arange(count))
 
     def back(self, how: str) -> Any:
-        """Return where the sorted tokens were."""
         blank = self.known(torch.zeros(TOKENS * HITS, dtype=torch.int64))
         if how == "put":
             return self.play("aten.index_put.default", blank, [self.order], self.numbers())
@@ -162,16 +148,13 @@ class Mixing:
         return self.play("aten.sort.default", self.order)[1]
 
     def each(self, back: Any) -> Any:
-        """Return what the experts of each token give."""
         found = self.play("aten.index.Tensor", self.out, [back])
         return self.play("aten.view.default", found, [TOKENS, HITS, WIDE])
 
     def total(self, back: Any) -> Any:
-        """Return the sum of what the experts of each token give."""
         return self.play("aten.sum.dim_IntList", self.each(back), [-2])
 
     def added(self, rows: Any, tokens: Any) -> Any:
-        """Return zeros to which rows of experts are added."""
         zeros = self.zeros(TOKENS, rows.tensor.shape[1])
         return self.play("aten.index_add.default", zeros, 0, tokens, rows)
 
@@ -267,7 +250,6 @@ MIXED: Final[dict[str, Callable[[Mixing], Any]]] = {
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("name", MIXED)
 def test_what_is_done_with_rows_of_experts(name: str, known: bool) -> None:
-    """Orders, their inverses and sums in every spelling come to what PyTorch computes."""
     m = Mixing(known)
     if known and name == "biased":
         return  # what experts have of their own is not sent to known ones
@@ -278,7 +260,6 @@ def test_what_is_done_with_rows_of_experts(name: str, known: bool) -> None:
 
 
 def test_rows_one_expert_after_the_other() -> None:
-    """Where it is known how many rows each expert has, they are stored as they are."""
     m = Mixing(known=True)
 
     assert simulate(m.player.program(m.out), mode="functional").verified
@@ -470,7 +451,6 @@ REFUSED_WHERE_KNOWN: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
 
 @pytest.mark.parametrize(("refused", "message"), REFUSED_WHERE_KNOWN)
 def test_what_is_refused_of_a_known_choice(refused: Callable[[Mixing], Any], message: str) -> None:
-    """Rows that come in another order than that of their experts."""
     m = Mixing(known=True)
     with pytest.raises(UnsupportedError) as caught:
         refused(m)
@@ -479,7 +459,6 @@ def test_what_is_refused_of_a_known_choice(refused: Callable[[Mixing], Any], mes
 
 
 def test_sums_in_the_type_of_the_rows() -> None:
-    """Two rows of 16 bits are added up as PyTorch does; of three each sum would be rounded."""
     m = Mixing(dtype=torch.bfloat16)
     assert simulate(m.player.program(m.added(m.out, m.tokens)), mode="functional").verified
     with pytest.raises(UnsupportedError, match=r"it adds up dimensions \[1\] of \[5, 2, 6\]"):
@@ -497,7 +476,6 @@ def test_sums_in_the_type_of_the_rows() -> None:
 
 @pytest.mark.parametrize(("refused", "message"), REFUSED)
 def test_what_is_refused(refused: Callable[[Mixing], Any], message: str) -> None:
-    """Calls on a choice of experts, or on rows of these, that no model of experts makes."""
     m = Mixing()
     with pytest.raises(UnsupportedError) as caught:
         refused(m)

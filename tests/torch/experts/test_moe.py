@@ -33,7 +33,6 @@ CLOSE = 0.05
 
 
 def imported(choice: NDArray[np.int64], sizes: tuple[int, int, int], schedule: Schedule) -> Report:
-    """Run the experts for a known choice, without data: the weights are never written."""
     hidden, inner, experts = sizes
     with torch.device("meta"):
         module = qwen_experts(hidden, inner, experts, choice.shape[1])
@@ -47,7 +46,6 @@ def imported(choice: NDArray[np.int64], sizes: tuple[int, int, int], schedule: S
 
 
 def compare(ours: Report, theirs: Report) -> None:
-    """Check that two runs moved and computed the same, in about the same time."""
     assert ours.status == theirs.status == "completed"
     for name in EXACT:
         assert getattr(ours, name) == getattr(theirs, name), name
@@ -59,7 +57,6 @@ def compare(ours: Report, theirs: Report) -> None:
 @pytest.mark.parametrize("regions", [None, 4, 1])
 @pytest.mark.parametrize("tiling", ["static", "dynamic"])
 def test_small(tiling: str, regions: int | None, tmp_path: Path) -> None:
-    """Eight experts, two for each of 40 tokens."""
     random = np.random.default_rng(0)
     choice = random.random((40, 8)).argsort(axis=1)[:, :2]
     file = tmp_path / "routing.npz"
@@ -84,7 +81,6 @@ def test_small(tiling: str, regions: int | None, tmp_path: Path) -> None:
 @pytest.mark.parametrize("regions", [None, 32])
 @pytest.mark.parametrize("tiling", ["static", "dynamic"])
 def test_full(tiling: str, regions: int | None) -> None:
-    """Qwen3-30B-A3B, 64 tokens as they were routed."""
     with np.load(ROUTING) as archive:
         choice = archive["data"][:64].astype(np.int64)
     theirs = program("moe", tiling=tiling, regions=regions, routing=ROUTING)

@@ -33,23 +33,19 @@ KNOWN = KnownRows(EXPERTS, np.arange(6))
 
 
 def routing_of(rows: KnownRows | None = None, tokens: int = 3, hits: int = 2) -> Routing:
-    """Return a choice, which nobody asks for."""
     return Routing(0, tokens, hits, lambda _: np.zeros((tokens, hits), int), "routing[0]", rows)
 
 
 def stored(*shape: int) -> View:
-    """Return a tensor in memory."""
     return View.of(Stored.of("x", shape, FLOAT, lambda: np.zeros(shape, np.float32)))
 
 
 def computed(shape: tuple[int, ...], tile: tuple[int, ...], order: tuple[int, ...] = ()) -> View:
-    """Return a tensor of a kernel."""
     layout = Layout.tiled(shape, tile, order) if order else Layout.tiled(shape, tile)
     return View.of(Computed("y", shape, FLOAT, layout))
 
 
 def opaque(form: object, *shape: int) -> View:
-    """Return a tensor in a form."""
     return View.of(Opaque("o", shape, FLOAT, form))
 
 
@@ -57,7 +53,6 @@ A_CALL = Call("aten.index.Tensor", "it", (), {}, (), False, "", None, None)
 
 
 def test_forms_in_words() -> None:
-    """As messages show them."""
     x = stored(6, 4)
     assert [
         str(each)
@@ -92,7 +87,6 @@ def test_forms_in_words() -> None:
     ],
 )
 def test_how_rows_are_read(view: View, cols: int, tile: tuple[int, ...], as_it_is: bool) -> None:
-    """As they come in whole rows and in order; else each alone, of memory in parts of columns."""
     found = rows_operand(view, cols)
     assert found.view is view
     assert found.layout is not None
@@ -112,7 +106,6 @@ def test_how_rows_are_read(view: View, cols: int, tile: tuple[int, ...], as_it_i
     ],
 )
 def test_rows_are_dealt(shape: tuple[int, ...], read: tuple[int, int], cols: int) -> None:
-    """As many rows as tokens have experts come out, and a choice of data goes in beside them."""
     for indices in (None, stored(3, 2)):
         model, routing = Model(), routing_of()
         view = deal(model, "d", stored(*shape), routing, lambda: EXPERTS, indices)
@@ -133,7 +126,6 @@ def test_rows_are_dealt(shape: tuple[int, ...], read: tuple[int, int], cols: int
 
 
 def test_what_stands_beside_routed_rows() -> None:
-    """Rows of the same choice are there; known rows, and rows taken of them, are sent as well."""
     model, routing = Model(), routing_of(KNOWN)
     there = opaque(Routed(routing, Spread.ROWS), 6, 4)
     assert to_experts(model, there, routing) is there
@@ -187,7 +179,6 @@ BESIDE: dict[str, tuple[Any, Any, str]] = {
 
 @pytest.mark.parametrize("name", BESIDE)
 def test_what_cannot_stand_beside_routed_rows(name: str) -> None:
-    """It is refused, with what is expected."""
     rows, view, said = BESIDE[name]
     with pytest.raises(UnsupportedError, match=f"^it is given {said}$"):
         to_experts(Model(), view, routing_of(rows))
@@ -198,7 +189,6 @@ def test_what_cannot_stand_beside_routed_rows(name: str) -> None:
     [(4, False, Spread.TILED), (4, True, Spread.PACKED), (1, False, Spread.PACKED)],
 )
 def test_steps_on_routed_rows(cols: int, is_whole: bool, spread: Spread) -> None:
-    """One kernel; beside rows of other columns they have to be whole, and where that is asked."""
     model, routing, packing = Model(), routing_of(KNOWN), Packing(2)
     step = Pointwise((0, 1), np.dtype(np.float16), "add")
     form = Routed(routing, Spread.TILED, packing, 2)

@@ -29,20 +29,16 @@ SIZES = st.integers(1, 3)
 
 @dataclass
 class Attended:
-    """An attention that was drawn, its data and what PyTorch makes of them."""
-
     kernel: Attention
     data: dict[Source, Array]
     wanted: Array
 
     def program(self, flops_per_cycle: int | None = None) -> Program:
-        """The kernel alone, at the fabric's own channel depth."""
         wanted = self.wanted
         return driven(self.kernel, self.data, lambda: wanted, flops_per_cycle=flops_per_cycle)
 
 
 def _torch(array: Array) -> torch.Tensor:
-    """Return the same numbers in float64; masks stay boolean."""
     return torch.from_numpy(np.array(array, bool if array.dtype == bool else np.float64))
 
 
@@ -61,22 +57,6 @@ def attended(
     known: bool = True,
     given_rows: int = 0,
 ) -> Attended:
-    """Plan the attention of arrays.
-
-    Args:
-        queries: [batch, heads, rows, d].
-        keys: [batch, key heads, their number, d].
-        values: [batch, key heads, as many, e].
-        mask: of as many dimensions, 1 where it is the same for all.
-        stored: for each part of the keys, whether it is in off-chip memory.
-        cuts: where a part of the keys ends and the next one begins.
-        schedule: tiles and regions.
-        permuted: what kernels give has heads behind rows, and is seen the other way round.
-        expanded: heads that share keys are spelled as an expand of these.
-        scale: of the scores; one over the root of d where None.
-        known: the mask's numbers decide what is read.
-        given_rows: queries come in tiles of so many rows of a head; in single numbers where 0.
-    """
     data: dict[Source, Array] = {}
 
     def view(name: str, array: Array, is_stored: bool, tile_rows: int = 0) -> View:
@@ -131,13 +111,11 @@ def _mask(array: Array, *, known: bool) -> Mask:
 
 
 def numbers(seed: int, *shape: int, dtype: np.dtype = F32) -> Array:
-    """Normal numbers."""
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
 @st.composite
 def masks(draw: st.DrawFn, batch: int, heads: int, rows: int, keys: int, dtype: np.dtype) -> Array:
-    """A mask as models have them, or any."""
     kind = draw(st.sampled_from(["causal", "sliding", "lengths", "left", "any", "bias", "lowest"]))
     row, key = np.arange(rows)[:, None] + keys - rows, np.arange(keys)
     lengths = np.array(draw(st.lists(st.integers(0, keys), min_size=batch, max_size=batch)))
@@ -167,7 +145,6 @@ def masks(draw: st.DrawFn, batch: int, heads: int, rows: int, keys: int, dtype: 
 
 @st.composite
 def attentions(draw: st.DrawFn) -> Attended:
-    """Any attention."""
     batch, key_heads, group = draw(SIZES), draw(SIZES), draw(SIZES)
     rows, keys = draw(st.integers(1, 8)), draw(st.integers(1, 9))
     width, depth = draw(st.integers(1, 5)), draw(st.integers(1, 5))
@@ -194,12 +171,9 @@ def attentions(draw: st.DrawFn) -> Attended:
 
 
 class TestValue:
-    """Every attention is PyTorch's."""
-
     @examples(quick=50, deep=200)
     @given(attentions())
     def test_equals_pytorch(self, drawn: Attended) -> None:
-        """Whatever the sizes, masks, tiles, parts and regions."""
         report = simulate(drawn.program(), mode="functional")
 
         assert report.verified, report.verification
@@ -207,7 +181,6 @@ class TestValue:
     @examples(quick=10, deep=40)
     @given(attentions())
     def test_modes_agree(self, drawn: Attended) -> None:
-        """Without data it takes as many cycles and moves as many bytes."""
         program = drawn.program()
 
         functional, timing = (simulate(program, mode=mode) for mode in ("functional", "timing"))
@@ -217,7 +190,6 @@ class TestValue:
         assert functional.flops == timing.flops
 
     def test_rows_that_see_nothing(self) -> None:
-        """PyTorch gives zeros for a query that sees no key, and so does the kernel."""
         mask = np.ones((1, 1, 4, 6), np.bool_)
         mask[..., 1:3, :] = False
         drawn = attended(*_operands(1, 2, 2, 4, 6), mask, schedule=Schedule(tile_rows=2))
@@ -228,7 +200,6 @@ class TestValue:
         assert report.verified, report.verification
 
     def test_bias_that_is_not_known(self) -> None:
-        """A bias that is made of weights decides nothing: all of it is read, and added."""
         operands = _operands(2, 4, 2, 4, 6)
         bias = numbers(3, 1, 4, 4, 6)
         bias[..., 3:] = -np.inf
@@ -246,14 +217,11 @@ class TestValue:
 
 @dataclass(frozen=True)
 class Count:
-    """What a brute-force walk over a mask finds."""
-
     visits: int
     masked: int
 
 
 def counted(mask: Array, heads: int, key_heads: int, tile_rows: int, tile_keys: int) -> Count:
-    """Count the tiles of keys that are seen, and those that only some of the queries see."""
     batch, _, rows, keys = mask.shape
     mask = np.broadcast_to(mask, (batch, heads, rows, keys))
     visits = masked = 0
@@ -275,7 +243,6 @@ def counted(mask: Array, heads: int, key_heads: int, tile_rows: int, tile_keys: 
 def _operands(
     batch: int, heads: int, key_heads: int, rows: int, keys: int
 ) -> tuple[Array, Array, Array]:
-    """Queries, keys and values of eight columns."""
     return (
         numbers(0, batch, heads, rows, 8),
         numbers(1, batch, key_heads, keys, 8),
@@ -285,18 +252,14 @@ def _operands(
 
 @pytest.mark.parametrize("key_heads", [1, 2])
 def test_heads_that_share_keys_are_taken_apart(key_heads: int) -> None:
-    """Results of heads with keys of their own are not split: they come as they are stored."""
     plan = elaborate(attended(*_operands(1, 2, key_heads, 4, 4)).program())
     assert (key_heads == 1) == ("attention_heads" in {node.name for node in plan.nodes})
 
 
 class TestTraffic:
-    """What is known to be masked is not read."""
-
     @examples(quick=10, deep=40)
     @given(st.data())
     def test_follows_the_mask(self, data: st.DataObject) -> None:
-        """Tiles that a brute-force walk over the mask counts are read, once for each task."""
         batch, key_heads, group = data.draw(SIZES), data.draw(SIZES), data.draw(SIZES)
         tile_rows, tile_keys = data.draw(SIZES), data.draw(st.integers(2, 3))
         rows, keys = tile_rows * data.draw(SIZES), tile_keys * data.draw(SIZES)
@@ -319,7 +282,6 @@ class TestTraffic:
         assert streamed + read == report.off_chip_traffic_bytes
 
     def test_causal(self) -> None:
-        """Of n x n tiles n * (n + 1) / 2 are read, and only those on the diagonal are masked."""
         queries, keys, values = _operands(1, 1, 1, 32, 32)
         mask = np.tri(32, dtype=np.bool_)[None, None]
         schedule = Schedule(tile_rows=4, tile_keys=4)
@@ -330,7 +292,6 @@ class TestTraffic:
         assert 2 * queries.nbytes + read == report.off_chip_traffic_bytes
 
     def test_follows_lengths(self) -> None:
-        """A request reads the tiles that its cache fills, however much room there is."""
         lengths = np.array([3, 17, 8])
         tiles = (lengths + 3) // 4
         found = []
@@ -345,7 +306,6 @@ class TestTraffic:
         assert [2 * 3 * 4 * 8 * F32.itemsize + keys_and_values + masks] * 2 == found
 
     def test_new_keys_are_not_read(self) -> None:
-        """Of a cache and a key that a kernel gives, only the cache comes from memory."""
         room, lengths = 8, np.array([2, 5])
         mask = np.concatenate([np.arange(room) < lengths[:, None], np.ones((2, 1), np.bool_)], 1)
         queries, keys, values = _operands(2, 4, 2, 1, room + 1)
@@ -369,10 +329,7 @@ class TestTraffic:
 
 
 class TestHeads:
-    """Heads that share keys are one task."""
-
     def test_expanded_heads_are_found(self) -> None:
-        """An expand of key heads is seen through: keys pass once for all heads that share them."""
         queries, keys, values = _operands(2, 6, 2, 4, 8)
         spelled = [attended(queries, keys, values, expanded=each) for each in (False, True)]
 
@@ -385,10 +342,7 @@ class TestHeads:
 
 
 class TestTiles:
-    """Queries stay in the tiles in which they come."""
-
     def test_of_queries(self) -> None:
-        """Tiles of four rows of a head come, and are not made the sixteen that the schedule has."""
         operands = _operands(1, 2, 2, 16, 4)
 
         found = [attended(*operands, given_rows=rows).kernel.heads.rows for rows in (0, 4)]
@@ -397,10 +351,7 @@ class TestTiles:
 
 
 class TestRegions:
-    """Copies of the kernel share its tasks."""
-
     def test_are_quicker(self) -> None:
-        """Where the operators are what takes the time, four regions take less than half of it."""
         operands = _operands(4, 2, 2, 8, 16)
         cycles = []
         for regions in (1, 4):

@@ -10,7 +10,6 @@ import pytest
 
 @pytest.fixture
 def rounds(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Let bodies go round by PyTorch alone."""
     found = importlib.import_module("tests.torch.loops.rounds").Rounds()
     for name in ("cells", "rolling"):
         module = importlib.import_module(f"operators.torch.loops.{name}")

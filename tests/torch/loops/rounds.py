@@ -10,15 +10,7 @@ import torch
 
 
 class Rounds:
-    """In place of the calls of a loop: states that are guessed, and better at every round.
-
-    Attributes:
-        loops: numbers of steps and of states, by loop.
-        entered: shapes of what comes in step by step, by loop.
-    """
-
     def __init__(self) -> None:
-        """Know nothing."""
         self.loops: dict[int, tuple[int, int]] = {}
         self.entered: dict[int, list[tuple[int, ...]]] = {}
         self.numbers: Iterator[int] = count()
@@ -26,7 +18,6 @@ class Rounds:
         self._ended: dict[tuple[int, int], Any] = {}
 
     def states(self, first: Any, steps: int, loop: int, state: int) -> Any:
-        """Return the state in front of every step, as far as the rounds before tell."""
         known = self._given.get((loop, state))
         if known is None:
             known = first.expand(steps, *first.shape)
@@ -37,19 +28,16 @@ class Rounds:
         return torch.cat([first[None], known[:-1]])
 
     def behind(self, given: Any, loop: int, state: int) -> Any:
-        """Keep the state behind every step; return the last one."""
         assert (loop, state) not in self._ended
         self._ended[loop, state] = given
         return given[-1]
 
     def each(self, given: Any, steps: int, loop: int) -> Any:
-        """Return what comes in."""
         assert len(given) == steps
         self.entered.setdefault(loop, []).append(tuple(given.shape))
         return given
 
     def settled(self, function: Callable[[], Any]) -> Any:
-        """Return what a function gives when no state changes any more."""
         for _ in range(100):
             self.loops, self.entered, self._ended = {}, {}, {}
             self.numbers = count()

@@ -25,25 +25,19 @@ FORMS: dict[str, dict[str, Any]] = {
 
 
 class Layer(nn.Module):
-    """A recurrent layer whose results are one tuple."""
-
     def __init__(self, layer: nn.Module) -> None:
-        """Wrap ``layer``."""
         super().__init__()
         self.layer = layer
 
     def forward(self, *given: Any) -> Any:
-        """All steps, and the last states."""
         return torch.utils._pytree.tree_leaves(self.layer(*given))
 
 
 def imported(layer: nn.Module, *given: Any, schedule: Schedule | None = None) -> Program:
-    """Return the program of a recurrent layer."""
     return from_torch(Layer(layer).eval(), given, schedule=schedule)
 
 
 def assert_right(program: Program) -> None:
-    """Both modes complete in the same cycles, and what is stored is PyTorch's."""
     functional, timing = (simulate(program, mode=mode) for mode in ("functional", "timing"))
     assert functional.verified, functional.verification
     assert timing.cycles == functional.cycles
@@ -52,7 +46,6 @@ def assert_right(program: Program) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("cell", CELLS)
 def test_what_is_stored(cell: str, form: str) -> None:
-    """All steps and the last states are PyTorch's, in both modes."""
     torch.manual_seed(1)
     options = FORMS[form]
     layer = CELLS[cell](8, 12, **options)
@@ -63,7 +56,6 @@ def test_what_is_stored(cell: str, form: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # PyTorch's own, of projections
 def test_given_states_and_a_projection() -> None:
-    """States that are given are data; a projection is part of what goes round."""
     torch.manual_seed(2)
     layer = nn.LSTM(8, 12, proj_size=4)
     first = torch.randn(1, 3, 4), torch.randn(1, 3, 12)
@@ -72,7 +64,6 @@ def test_given_states_and_a_projection() -> None:
 
 
 def test_without_batches_and_rectified() -> None:
-    """A single sequence, and a layer of rectified sums."""
     torch.manual_seed(3)
 
     assert_right(imported(nn.RNN(8, 12, nonlinearity="relu"), torch.randn(6, 8)))
@@ -88,7 +79,6 @@ def test_without_batches_and_rectified() -> None:
     ids=["sums stay", "rows stay", "little on chip"],
 )
 def test_schedules(schedule: Schedule) -> None:
-    """No schedule lets a step wait for a later one."""
     torch.manual_seed(4)
 
     assert_right(imported(nn.LSTM(8, 16, num_layers=2), torch.randn(4, 6, 8), schedule=schedule))
@@ -96,7 +86,6 @@ def test_schedules(schedule: Schedule) -> None:
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_units_do_not_grow(cell: str) -> None:
-    """More steps take no more units, but what joins tiles of rows before the loop."""
     torch.manual_seed(5)
     layer = CELLS[cell](8, 16)
     few, many = (imported(layer, torch.randn(steps, 4, 8)) for steps in (16, 128))
@@ -106,17 +95,13 @@ def test_units_do_not_grow(cell: str) -> None:
 
 
 class Sums(nn.Module):
-    """A loop of which each step would need the sum over all steps."""
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Hand on the sum."""
         before = states(x, 4, 10**6, 0)
         after = (before + before.sum(0)).contiguous()
         return behind(after, 10**6, 0)
 
 
 def test_a_step_that_waits_for_a_later_one() -> None:
-    """It is refused with the line of the model, where it would be a deadlock."""
     with pytest.raises(ProgramError, match="does not take them one after the other") as caught:
         from_torch(Sums().eval(), (torch.randn(3, 8),))
     assert caught.value.file == __file__
@@ -145,7 +130,6 @@ def test_what_cells_are(
     batched: bool,
     rounds: Rounds,
 ) -> None:
-    """Each call is PyTorch's in terms of states, one loop for each layer and direction."""
     torch.manual_seed(6)
     options: dict[str, Any] = {"nonlinearity": "relu"} if cell == "relu" else {}
     module = {**CELLS, "relu": nn.RNN}[cell](
@@ -172,7 +156,6 @@ def test_what_cells_are(
 
 
 def test_a_projected_state(rounds: Rounds) -> None:
-    """What goes round of a layer with a projection is what it gives, beside the cell's state."""
     torch.manual_seed(7)
     for biases in (True, False):
         with warnings.catch_warnings():

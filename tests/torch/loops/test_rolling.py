@@ -24,7 +24,6 @@ from tests.torch.loops.rounds import Rounds
 
 
 def cells(self: Any, x: Any) -> Any:
-    """An LSTM's cell, and a layer on what it gives."""
     h = c = x.new_zeros(len(x), 4)
     given = []
     for t in range(x.shape[1]):
@@ -34,7 +33,6 @@ def cells(self: Any, x: Any) -> Any:
 
 
 def gated(self: Any, x: Any) -> Any:
-    """A gated cell on what is taken apart before; only the last state is read."""
     h = x[:, 0] * 0
     for u in x.unbind(1):
         h = self.gated(u, h)
@@ -42,7 +40,6 @@ def gated(self: Any, x: Any) -> Any:
 
 
 def selective(self: Any, x: Any) -> Any:
-    """A state-space recurrence whose factors depend on the input, as Mamba has it."""
     decay, into = torch.sigmoid(self.layer(x)), self.other(x)
     h, given = x.new_zeros(len(x), 4, 4), []
     for t in range(x.shape[1]):
@@ -52,7 +49,6 @@ def selective(self: Any, x: Any) -> Any:
 
 
 def backwards(self: Any, x: Any) -> Any:
-    """From the last step to the first, and back in order."""
     h, given = x[:, 0], []
     for t in reversed(range(x.shape[1])):
         h = 0.5 * h + self.layer(x[:, t])
@@ -61,7 +57,6 @@ def backwards(self: Any, x: Any) -> Any:
 
 
 def to_a_fixed_point(self: Any, x: Any) -> Any:
-    """The same layer again and again: what comes in does not move on."""
     z = torch.zeros_like(x)
     for _ in range(x.shape[1]):
         z = torch.tanh(self.layer(z) + x)
@@ -69,8 +64,6 @@ def to_a_fixed_point(self: Any, x: Any) -> Any:
 
 
 def scanned(self: Any, x: Any) -> Any:
-    """PyTorch's scan."""
-
     def step(h: Any, u: Any) -> Any:
         h = torch.tanh(self.layer(h) + u)
         return h, h * 2
@@ -79,7 +72,6 @@ def scanned(self: Any, x: Any) -> Any:
 
 
 def counted(self: Any, x: Any) -> Any:
-    """PyTorch's while, which counts."""
     del self
     steps, first = x.shape[1], x[:, 0] + 0
     return while_loop(
@@ -94,34 +86,27 @@ LOOPS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Looping(nn.Module):
-    """One of the loops."""
-
     def __init__(self, loop: Callable[[Any, Any], Any]) -> None:
-        """Draw the weights that one of them has."""
         super().__init__()
         self.loop = loop
         self.cell, self.gated = nn.LSTMCell(4, 4), nn.GRUCell(4, 4)
         self.layer, self.other = nn.Linear(4, 4), nn.Linear(4, 4)
 
     def forward(self, x: Any) -> Any:
-        """Return what it gives."""
         return self.loop(self, x)
 
 
 def imported(name: str, steps: int, schedule: Schedule | None = None) -> Program:
-    """Return the program of a loop."""
     torch.manual_seed(0)
     module = Looping(LOOPS[name]).eval()
     return from_torch(module, (torch.randn(3, steps, 4),), schedule=schedule)
 
 
 def goes_round(program: Program) -> bool:
-    """Whether a state does."""
     return any("states" in each.name for each in program.nodes)
 
 
 def assert_right(program: Program) -> None:
-    """What is stored is PyTorch's, and takes as long without data."""
     report = simulate(program, mode="functional")
     assert report.verified
     assert simulate(program, mode="timing").cycles == report.cycles
@@ -129,7 +114,6 @@ def assert_right(program: Program) -> None:
 
 @pytest.mark.parametrize("name", spread(LOOPS, 3))
 def test_units_do_not_grow(name: str) -> None:
-    """Eight times as many steps take no more units, but what joins tiles in front of the loop."""
     few, many = imported(name, 8), imported(name, 64)
 
     assert goes_round(many)
@@ -150,21 +134,16 @@ def test_units_do_not_grow(name: str) -> None:
     ids=["sums stay", "rows stay", "little on chip"],
 )
 def test_schedules(name: str, schedule: Schedule) -> None:
-    """No schedule lets a step wait for a later one."""
     assert_right(imported(name, 9, schedule))
 
 
 class Unequal(nn.Module):
-    """Steps that only look alike."""
-
     def __init__(self, kind: str) -> None:
-        """Say why they are none of one body."""
         super().__init__()
         self.kind = kind
         self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(10))
 
     def forward(self, x: Any) -> Any:
-        """Return what 10 steps give."""
         h = x[:, 0]
         seen: list[Any] = []
         for t in range(10):
@@ -185,7 +164,6 @@ class Unequal(nn.Module):
     "kind", ["other weights", "other places", "two steps back", "the sum of all steps"]
 )
 def test_steps_that_are_not_equal(kind: str) -> None:
-    """They stay side by side, and are right."""
     torch.manual_seed(0)
 
     program = from_torch(Unequal(kind).eval(), (torch.randn(3, 10, 4),))
@@ -195,13 +173,11 @@ def test_steps_that_are_not_equal(kind: str) -> None:
 
 
 def traced(function: Callable[[Any, Any], Any], *given: Any) -> GraphModule:
-    """Return the trace of a function of a module that has layers, and of tensors."""
     torch.manual_seed(0)
     return torch.export.export(Looping(function).eval(), given, strict=False).module()
 
 
 def first_is_wider(self: Any, x: Any) -> Any:
-    """In front of the first step the state is a row: the loop begins behind the sum with it."""
     del self
     h = x.new_zeros(1, 4)
     for t in range(9):
@@ -210,7 +186,6 @@ def first_is_wider(self: Any, x: Any) -> Any:
 
 
 def from_the_last(self: Any, x: Any) -> Any:
-    """Places that are counted from the end, a state of rows in front, results from the last on."""
     del self
     h, given = x[:, 0], []
     for t in range(9):
@@ -220,7 +195,6 @@ def from_the_last(self: Any, x: Any) -> Any:
 
 
 def behind_one_another(self: Any, x: Any) -> Any:
-    """Two loops; the second one begins with what the first one ends with, at the third place."""
     del self
     h = x[:, 8] + 1
     for t in range(8):
@@ -231,7 +205,6 @@ def behind_one_another(self: Any, x: Any) -> Any:
 
 
 def beside_one_another(self: Any, x: Any) -> Any:
-    """Two states that begin alike, of which each step makes both; what both read comes in once."""
     h = c = x.new_zeros(3, 4)
     given = []
     for t in range(9):
@@ -242,7 +215,6 @@ def beside_one_another(self: Any, x: Any) -> Any:
 
 
 def begun_by_one(self: Any, x: Any) -> Any:
-    """A call reads two states that begin as one: the loop begins behind its first time."""
     del self
     h = c = x[:, 0] + 0
     for t in range(9):
@@ -252,7 +224,6 @@ def begun_by_one(self: Any, x: Any) -> Any:
 
 
 def parts(self: Any, x: Any) -> Any:
-    """Taken apart in front of the loop, from the second part on, along the second dimension."""
     del self
     us = x.unbind(1)
     h = us[0]
@@ -262,7 +233,6 @@ def parts(self: Any, x: Any) -> Any:
 
 
 def parts_of_the_first(self: Any, x: Any) -> Any:
-    """Taken apart along the first dimension."""
     del self
     h = x[0] * 2
     for u in x.unbind():
@@ -271,7 +241,6 @@ def parts_of_the_first(self: Any, x: Any) -> Any:
 
 
 def alike_in_all_steps(self: Any, x: Any) -> Any:
-    """Calls of each step that read neither a state nor what moves on, and are stacked."""
     h, given = x[:, 0], []
     for _ in range(9):
         w = torch.sin(self.layer.weight)
@@ -282,7 +251,6 @@ def alike_in_all_steps(self: Any, x: Any) -> Any:
 
 
 def chunks(self: Any, x: Any) -> Any:
-    """Several results of one call, within the loop."""
     h = x[:, 0] - x[:, 1]
     for t in range(9):
         a, b = torch.split(h, 2, -1)
@@ -292,7 +260,6 @@ def chunks(self: Any, x: Any) -> Any:
 
 
 def sixteen(self: Any, x: Any) -> Any:
-    """Steps of one call, of which two would be a step as well."""
     del self
     h = x[:, 0]
     for _ in range(16):
@@ -301,7 +268,6 @@ def sixteen(self: Any, x: Any) -> Any:
 
 
 def besides_the_state(self: Any, x: Any) -> Any:
-    """What is read behind the loop is made of the state."""
     del self
     h, given = x[:, 0], []
     for t in range(10):
@@ -311,7 +277,6 @@ def besides_the_state(self: Any, x: Any) -> Any:
 
 
 def weights_that_move(self: Any, x: Any) -> Any:
-    """Each step has weights of its own, which are parts of one tensor."""
     h = self.layer.weight
     for t in range(10):
         h = torch.nn.functional.linear(h, x[t]) + h
@@ -370,7 +335,6 @@ FOUND: dict[str, tuple[Callable[[Any, Any], Any], list[Any]]] = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_loops_that_are_found(name: str, rounds: Rounds) -> None:
-    """What a step is, what goes round and what moves on; its numbers are PyTorch's."""
     function, wanted = FOUND[name]
     torch.manual_seed(1)
     x = torch.randn(
@@ -404,7 +368,6 @@ def test_loops_that_are_found(name: str, rounds: Rounds) -> None:
 
 
 def test_linear_layers_of_all_steps() -> None:
-    """Rows of all steps are rows: a layer stays one call."""
     x = torch.randn(3, 10, 4)
     rolled = torch.export.export(Rolled(traced(chunks, x)), (x,), strict=False)
     targets = [str(each.target) for each in rolled.graph.nodes]
@@ -413,7 +376,6 @@ def test_linear_layers_of_all_steps() -> None:
 
 
 def one_too_few(self: Any, x: Any) -> Any:
-    """Seven steps."""
     del self
     h = x[:, 0]
     for t in range(1, 8):
@@ -422,7 +384,6 @@ def one_too_few(self: Any, x: Any) -> Any:
 
 
 def every_second(self: Any, x: Any) -> Any:
-    """Places that move on by two."""
     del self
     h = x[:, 0]
     for t in range(0, 18, 2):
@@ -431,7 +392,6 @@ def every_second(self: Any, x: Any) -> Any:
 
 
 def other_dimensions(self: Any, x: Any) -> Any:
-    """Places along one dimension and along another."""
     del self
     y = x[0] @ x[1].T
     h = y[0]
@@ -441,7 +401,6 @@ def other_dimensions(self: Any, x: Any) -> Any:
 
 
 def other_tensors(self: Any, x: Any) -> Any:
-    """Places of one tensor and of another."""
     del self
     y, h = x * 2, x[:, 0]
     for t in range(9):
@@ -450,7 +409,6 @@ def other_tensors(self: Any, x: Any) -> Any:
 
 
 def in_the_middle(self: Any, x: Any) -> Any:
-    """The state behind the fifth step is read behind the loop, too."""
     del self
     h, given = x[:, 0], []
     for t in range(9):
@@ -460,7 +418,6 @@ def in_the_middle(self: Any, x: Any) -> Any:
 
 
 def some_are_joined(self: Any, x: Any) -> Any:
-    """What is stacked are all steps but one."""
     del self
     h, given = x[:, 0], []
     for t in range(9):
@@ -470,7 +427,6 @@ def some_are_joined(self: Any, x: Any) -> Any:
 
 
 def of_integers(self: Any, x: Any) -> Any:
-    """What goes round are integers."""
     del self
     h = (x[:, 0] > 0).int()
     for _ in range(9):
@@ -479,13 +435,11 @@ def of_integers(self: Any, x: Any) -> Any:
 
 
 def without_a_state(self: Any, x: Any) -> Any:
-    """Nothing goes round."""
     del self
     return torch.stack([torch.tanh(x[:, t]) for t in range(9)])
 
 
 def parts_in_disorder(self: Any, x: Any) -> Any:
-    """Parts from the last to the first."""
     del self
     h = x[:, 0]
     for u in x.unbind(1)[::-1]:
@@ -494,7 +448,6 @@ def parts_in_disorder(self: Any, x: Any) -> Any:
 
 
 def parts_of_two(self: Any, x: Any) -> Any:
-    """Parts of one tensor and of another."""
     del self
     pairs, h = list(zip(x.unbind(1), (x * 2).unbind(1), strict=True)), x[:, 0]
     for t in range(18):
@@ -503,7 +456,6 @@ def parts_of_two(self: Any, x: Any) -> Any:
 
 
 def other_parts(self: Any, x: Any) -> Any:
-    """What is read of a tensor was split off, not taken apart."""
     del self
     h = x[:, :1]
     for u in x.split(1, 1):
@@ -512,7 +464,6 @@ def other_parts(self: Any, x: Any) -> Any:
 
 
 def two_steps_back(self: Any, x: Any) -> Any:
-    """A step reads what the step before the last one gave."""
     del self
     before = h = x[:, 0]
     for _ in range(9):
@@ -521,7 +472,6 @@ def two_steps_back(self: Any, x: Any) -> Any:
 
 
 def of_two_sums(self: Any, x: Any) -> Any:
-    """A step reads now this, now that of the step before."""
     del self
     h = g = x[:, 0]
     for t in range(12):
@@ -548,7 +498,6 @@ NONE: list[Callable[[Any, Any], Any]] = [
 
 @pytest.mark.parametrize("function", NONE, ids=lambda each: each.__name__)
 def test_what_is_no_loop(function: Callable[[Any, Any], Any]) -> None:
-    """Steps of which no body can be made, for one reason each."""
     module = traced(function, torch.randn(3, 18, 4))
 
     assert not has_loops(module.graph)
@@ -556,8 +505,6 @@ def test_what_is_no_loop(function: Callable[[Any, Any], Any]) -> None:
 
 
 def test_loops_share_no_step(rounds: Rounds) -> None:
-    """Calls of a loop's last step that are like the steps behind the loop stay the loop's."""
-
     def function(self: Any, x: Any) -> Any:
         del self
         h = x[:, 0]
@@ -578,7 +525,6 @@ def test_loops_share_no_step(rounds: Rounds) -> None:
 
 
 def of_graphs(target: Any, functions: Sequence[Any], *operands: Sequence[Any]) -> GraphModule:
-    """Return a trace of a loop of PyTorch's: numbers are known, other tensors it is called with."""
     graph, held = Graph(), {}
     tensors = [each for some in operands for each in some]
     nodes = []
@@ -609,7 +555,6 @@ def of_graphs(target: Any, functions: Sequence[Any], *operands: Sequence[Any]) -
 
 
 def test_a_scan(rounds: Rounds) -> None:
-    """Last states, and what all steps give, are those of a loop; what comes in is told."""
     h, c, u, v, w = some(3, 4), some(4), some(5, 4), some(5, 3, 4), some(3, 4)
 
     def step(h: Any, c: Any, u: Any, v: Any, w: Any) -> Any:
@@ -631,18 +576,15 @@ def test_a_scan(rounds: Rounds) -> None:
 
 
 def some(*shape: int) -> Any:
-    """Return numbers drawn at random, the same for the same shape."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(len(shape)))
 
 
 def whiled(goes_on: Any, step: Any, carried: Sequence[Any], *others: Any) -> GraphModule:
-    """Return the trace of a while loop."""
     target = torch.ops.higher_order.while_loop
     return of_graphs(target, [lambda *its: (goes_on(*its),), step], carried, others)
 
 
 def up_to(last: int) -> GraphModule:
-    """Return a loop that counts from 0."""
     return whiled(lambda i, _: i < last, lambda i, y: (i + 1, torch.sin(y) + i), (0, some(3, 4)))
 
 
@@ -677,7 +619,6 @@ COUNTED: dict[str, tuple[Any, Any, tuple[Any, ...], dict[int, list[int]]]] = {
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_loops_that_are_counted(name: str, rounds: Rounds) -> None:
-    """Integers that are known in front of the loop say how many steps it has."""
     goes_on, step, carried, counts = COUNTED[name]
     w = some(4)
     module = whiled(
@@ -738,7 +679,6 @@ UNCOUNTED: dict[str, Callable[[], GraphModule]] = {
 
 @pytest.mark.parametrize("name", UNCOUNTED)
 def test_loops_that_nobody_counts(name: str) -> None:
-    """They are left as they are."""
     module = UNCOUNTED[name]()
 
     assert not Rolled(module).counted
@@ -746,7 +686,6 @@ def test_loops_that_nobody_counts(name: str) -> None:
 
 
 def test_the_most_steps_that_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as the limit says are counted, and one more is not."""
     assert rolling._MOST == 65_536
     module = up_to(5)
     monkeypatch.setattr(rolling, "_MOST", 5)

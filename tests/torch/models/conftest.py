@@ -16,10 +16,6 @@ sys.path.append(str(PROGRAMS))
 
 @pytest.fixture(autouse=True, scope="module")
 def traced_once() -> Any:
-    """Keep what was traced while the tests of a file run, by the module that was traced.
-
-    Tracing takes longer than all that is tested, and does not depend on schedules.
-    """
     importing = importlib.import_module("operators.torch.from_torch")
     kept: dict[int, tuple[object, object]] = {}
 

@@ -15,8 +15,6 @@ __all__ = ["MODULES"]
 
 
 class Autoencoder(nn.Module):
-    """Down to a few numbers and up again."""
-
     def __init__(self) -> None:
         super().__init__()
         self.down = nn.Sequential(nn.Linear(24, 12), nn.ReLU(), nn.Linear(12, 3))
@@ -27,8 +25,6 @@ class Autoencoder(nn.Module):
 
 
 class Mixer(nn.Module):
-    """Mixes tokens, which are columns once they have changed places with them, then channels."""
-
     def __init__(self) -> None:
         super().__init__()
         self.first, self.second = nn.LayerNorm(12), nn.LayerNorm(12)
@@ -41,8 +37,6 @@ class Mixer(nn.Module):
 
 
 class GatedConvolution(nn.Module):
-    """Every token sees itself and the two in front of it; one half gates the other."""
-
     def __init__(self) -> None:
         super().__init__()
         self.mix = nn.Linear(3 * 8, 2 * 8)
@@ -56,8 +50,6 @@ class GatedConvolution(nn.Module):
 
 
 class TiedWeights(nn.Module):
-    """The matrix that it goes in by is the one that it comes out by."""
-
     def __init__(self) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(10, 16) / 4)
@@ -68,8 +60,6 @@ class TiedWeights(nn.Module):
 
 
 class ResidualTowers(nn.Module):
-    """Two towers of other heights that are added at the top."""
-
     def __init__(self) -> None:
         super().__init__()
         self.high = nn.ModuleList([nn.Linear(16, 16) for _ in range(3)])
@@ -83,8 +73,6 @@ class ResidualTowers(nn.Module):
 
 
 class TwoOutputs(nn.Module):
-    """A mean and a deviation, of which the deviation is made of what the mean is made of."""
-
     def __init__(self) -> None:
         super().__init__()
         self.trunk = nn.Linear(16, 8)
@@ -96,8 +84,6 @@ class TwoOutputs(nn.Module):
 
 
 class UsedTwice(nn.Module):
-    """One module, called on what it gave before."""
-
     def __init__(self) -> None:
         super().__init__()
         self.step = nn.Sequential(nn.Linear(12, 12), nn.Tanh())
@@ -107,8 +93,6 @@ class UsedTwice(nn.Module):
 
 
 class BroadcastBias(nn.Module):
-    """A bias of every head and token, for all rows of a batch."""
-
     def __init__(self) -> None:
         super().__init__()
         self.bias = nn.Parameter(torch.randn(4, 1, 8))
@@ -119,8 +103,6 @@ class BroadcastBias(nn.Module):
 
 
 class ScalarBuffer(nn.Module):
-    """A temperature that is no parameter, and has no dimension."""
-
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("temperature", torch.tensor(0.7))
@@ -131,8 +113,6 @@ class ScalarBuffer(nn.Module):
 
 
 class UnusedInput(nn.Module):
-    """Takes two and looks at one."""
-
     def __init__(self) -> None:
         super().__init__()
         self.head = nn.Linear(16, 6, bias=False)
@@ -143,8 +123,6 @@ class UnusedInput(nn.Module):
 
 
 class Classifier(nn.Module):
-    """The mean over all tokens, normalised, and one score of each class."""
-
     def __init__(self) -> None:
         super().__init__()
         self.norm, self.head = nn.RMSNorm(16), nn.Linear(16, 7)

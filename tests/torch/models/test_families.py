@@ -111,8 +111,6 @@ SEEING: Final[dict[str, dict[str, Any]]] = {
 
 
 class _Called(torch.nn.Module):
-    """A model as something calls it."""
-
     def __init__(self, model: Any, function: Callable[..., Any]) -> None:
         super().__init__()
         self.model, self.function = model, function
@@ -122,7 +120,6 @@ class _Called(torch.nn.Module):
 
 
 def _drawn(model: Any) -> Any:
-    """Return a model none of whose weights are all zeros."""
     for parameter in model.parameters():
         if not parameter.any():
             torch.nn.init.normal_(parameter, std=0.1)
@@ -144,7 +141,6 @@ def _step(model: Any, ids: Any, positions: Any, *past: Any) -> tuple[Any, ...]:
     spread([(name, phase) for name in CACHED for phase in ("prefill", "decode")], 2),
 )
 def test_with_a_cache(name: str, phase: str) -> None:
-    """Logits and what is cached are PyTorch's, of a prompt and of a token behind it."""
     torch.manual_seed(0)
     config = AutoConfig.for_model(name, **CACHED[name])
     model = _drawn(AutoModelForCausalLM.from_config(config))
@@ -152,7 +148,6 @@ def test_with_a_cache(name: str, phase: str) -> None:
 
 
 def _is_right(model: Any, phase: str) -> bool:
-    """Whether a prompt of five tokens is verified, or a token behind it."""
     ids, positions = torch.randint(3, 90, (2, 6)), torch.arange(6).expand(2, 6).contiguous()
     if phase == "prefill":
         return _verified(model, _step, ids[:, :5], positions[:, :5])
@@ -163,7 +158,6 @@ def _is_right(model: Any, phase: str) -> bool:
 
 @pytest.mark.deep
 def test_mamba() -> None:
-    """A prompt of two chunks, and a token behind it: its states come in and go out."""
     torch.manual_seed(0)
     model = _drawn(AutoModelForCausalLM.from_config(AutoConfig.for_model("mamba2", **MAMBA)))
     ids = torch.randint(3, 90, (2, 7))
@@ -195,8 +189,6 @@ def test_mamba() -> None:
 
 
 class _LowRank(torch.nn.Module):
-    """A linear layer with what an adapter adds."""
-
     def __init__(self, base: Any) -> None:
         super().__init__()
         self.base = base
@@ -210,7 +202,6 @@ class _LowRank(torch.nn.Module):
 @pytest.mark.deep
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_adapters(phase: str) -> None:
-    """Llama with LoRA on queries and values."""
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model("llama", **_GROUPED))
     for layer in model.model.layers:
@@ -222,7 +213,6 @@ def test_adapters(phase: str) -> None:
 
 @pytest.mark.deep
 def test_whisper() -> None:
-    """Encoder and decoder, over two convolutions."""
     torch.manual_seed(0)
     heads = {f"{part}_attention_heads": 4 for part in ("encoder", "decoder")}
     layers = {f"{part}_layers": 1 for part in ("encoder", "decoder")}
@@ -275,7 +265,6 @@ def test_whisper() -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("name", SEEING)
 def test_images(name: str) -> None:
-    """Patches, windows and residual blocks of convolutions."""
     torch.manual_seed(0)
     config = AutoConfig.for_model(name, **SEEING[name])
     size = SEEING[name]["image_size"]
@@ -297,7 +286,6 @@ MIXTURES: Final = {
 
 @pytest.mark.parametrize("name", spread(MIXTURES, 1))
 def test_experts_alone(name: str) -> None:
-    """A module alone, whose configuration asks for no form of its experts."""
     torch.manual_seed(0)
     sizes = _LATENT if name == "deepseek_v3" else {**_GROUPED, **_EXPERTS}
     config = AutoConfig.for_model(name, **sizes)

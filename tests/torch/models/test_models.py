@@ -37,7 +37,6 @@ SCHEDULES = {
 
 @cache
 def called(name: ModelName, phase: Phase, dtype: str) -> tuple[Any, tuple[Any, ...]]:
-    """Return a model of two layers and what it is called with."""
     model = model_of(FAMILIES[name], TINY[name], range(2), dtype, weights=None, seed=1)
     if phase == "prefill":
         given = prefilling(model, "model", 2, 7, seed=2)
@@ -48,7 +47,6 @@ def called(name: ModelName, phase: Phase, dtype: str) -> tuple[Any, tuple[Any, .
 
 
 def run(name: ModelName, phase: Phase, dtype: str, schedule: str, mode: str) -> Report:
-    """Run a model."""
     module, args = called(name, phase, dtype)
     return simulate(from_torch(module, args, schedule=SCHEDULES[schedule]), mode=mode)
 
@@ -57,7 +55,6 @@ def run(name: ModelName, phase: Phase, dtype: str, schedule: str, mode: str) -> 
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_logits_and_cache(name: ModelName, phase: Phase, schedule: str) -> None:
-    """Logits, and keys and values of the new tokens, are PyTorch's."""
     report = run(name, phase, "float32", schedule, "functional")
 
     assert report.verified, report.verification
@@ -67,7 +64,6 @@ def test_logits_and_cache(name: ModelName, phase: Phase, schedule: str) -> None:
     ("name", "phase"), [*zip(FAMILIES, 3 * ("decode", "prefill"), strict=True)]
 )
 def test_bfloat16(name: ModelName, phase: Phase) -> None:
-    """The same in bfloat16, half of the families in each phase."""
     report = run(name, phase, "bfloat16", "default", "functional")
 
     assert report.verified, report.verification

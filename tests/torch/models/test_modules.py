@@ -22,7 +22,6 @@ SCHEDULES = {
 
 @cache
 def called(name: str) -> tuple[Any, tuple[Any, ...]]:
-    """Return a module and what it is called with."""
     made, shapes = MODULES[name]
     torch.manual_seed(len(name))
     module = made().eval()
@@ -32,7 +31,6 @@ def called(name: str) -> tuple[Any, tuple[Any, ...]]:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", MODULES)
 def test_what_is_stored(name: str, schedule: str) -> None:
-    """Every output of a module is PyTorch's, under every schedule."""
     module, args = called(name)
 
     report = simulate(from_torch(module, args, schedule=SCHEDULES[schedule]), mode="functional")

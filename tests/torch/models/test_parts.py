@@ -19,7 +19,6 @@ NAMES = list(FAMILIES)
 
 
 def tiny(name: ModelName, layers: range = range(2), **changed: Any) -> Any:
-    """Return a tiny model."""
     given = {"weights": None, "seed": 0, **changed}
     with torch.no_grad():
         return model_of(FAMILIES[name], TINY[name], layers, "float32", **given)
@@ -27,7 +26,6 @@ def tiny(name: ModelName, layers: range = range(2), **changed: Any) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_prefill_gives_the_last_logits(name: ModelName) -> None:
-    """The logits of each request's last token are those of the model, called as anyone does."""
     model = tiny(name)
     called = prefilling(model, "model", 2, 7, seed=3)
 
@@ -41,7 +39,6 @@ def test_prefill_gives_the_last_logits(name: ModelName) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_decode_goes_on_where_prefill_stopped(name: ModelName) -> None:
-    """A token behind a padded cache has the logits that it has at the end of its own request."""
     model = tiny(name)
     lengths = np.array([5, 2, 7])
     called = decoding(model, "model", lengths, seed=0)
@@ -64,7 +61,6 @@ def test_decode_goes_on_where_prefill_stopped(name: ModelName) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_parts_make_the_model(name: ModelName, tmp_path: Path) -> None:
-    """Embedding, then one layer after the other, then the head: the model's own logits."""
     model = tiny(name)
     file = tmp_path / "weights.safetensors"
     save_model(model, file)
@@ -90,7 +86,6 @@ def test_parts_make_the_model(name: ModelName, tmp_path: Path) -> None:
 class TestWeights:
     @pytest.mark.parametrize("name", NAMES)
     def test_written_and_read_back(self, name: ModelName, tmp_path: Path) -> None:
-        """A file gives the weights of the model that it was written of, and is mapped."""
         model = tiny(name)
         file = tmp_path / "weights.safetensors"
         save_model(model, file)
@@ -106,7 +101,6 @@ class TestWeights:
             assert file.name in _mapping_of(parameter.data_ptr())
 
     def test_in_several_files(self, tmp_path: Path) -> None:
-        """A folder's files are read together, in the names of a model without a head as well."""
         model = tiny("gpt2")
         held = model.base_model.state_dict()
         names = sorted(held)
@@ -120,7 +114,6 @@ class TestWeights:
             torch.testing.assert_close(read(ids).logits, model(ids).logits, rtol=0, atol=0)
 
     def test_missing(self, tmp_path: Path) -> None:
-        """A weight that is nowhere is named."""
         file = tmp_path / "some.safetensors"
         held = tiny("llama").state_dict()
         del held["model.norm.weight"]
@@ -132,7 +125,6 @@ class TestWeights:
         assert f"{file} has no model.norm.weight: expected all of them" == str(refused.value)
 
     def test_no_such_file(self, tmp_path: Path) -> None:
-        """A file that is not there, and a folder without any."""
         with pytest.raises(ConfigurationError, match=r"nowhere.safetensors: No such file"):
             tiny("llama", weights=tmp_path / "nowhere.safetensors")
         with pytest.raises(
@@ -153,7 +145,6 @@ class TestWeights:
     ],
 )
 def test_published_parameters(name: ModelName, billions: float) -> None:
-    """Full models have as many parameters as they were published with."""
     sizes = FULL[name]
     every = range(layers_of(sizes))
     model = model_of(FAMILIES[name], sizes, every, "bfloat16", weights=None, seed=None)
@@ -162,7 +153,6 @@ def test_published_parameters(name: ModelName, billions: float) -> None:
 
 
 def _mapping_of(address: int) -> str:
-    """Return the line of the process's memory map that an address is in."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         first, last = (int(each, 16) for each in line.split()[0].split("-"))
         if first <= address < last:

@@ -20,12 +20,10 @@ TRACES = DATA / "traces"
 
 
 def run(mode: str, **parameters: Any) -> Report:
-    """Run a model."""
     return simulate(program("torch_model", **parameters), mode=mode)
 
 
 def traffic(report: Report) -> int:
-    """Return the bytes that a run moved."""
     assert report.off_chip_traffic_bytes is not None
     return report.off_chip_traffic_bytes
 
@@ -44,7 +42,6 @@ def traffic(report: Report) -> int:
     ids=str,
 )
 def test_parts(parameters: dict[str, Any]) -> None:
-    """A part computes what PyTorch does, and takes as many cycles without data."""
     computed, timed = run("functional", **parameters), run("timing", **parameters)
 
     assert computed.verified, computed.verification
@@ -52,7 +49,6 @@ def test_parts(parameters: dict[str, Any]) -> None:
 
 
 def test_lengths_of_caches(tmp_path: Path) -> None:
-    """Keys and values are read of as many tokens as a request has, in whole tiles."""
     lengths = np.array([1, 30, 7, 64])
     file = tmp_path / "lengths.npy"
     np.save(file, lengths)
@@ -72,7 +68,6 @@ def test_lengths_of_caches(tmp_path: Path) -> None:
 
 
 def test_weights_of_a_file(tmp_path: Path) -> None:
-    """What a layer computes with weights of a file is what PyTorch computes with them."""
     file = tmp_path / "weights.safetensors"
     model = model_of("llama", TINY["llama"], range(2), "bfloat16", weights=None, seed=5)
     save_model(model, file)
@@ -84,7 +79,6 @@ def test_weights_of_a_file(tmp_path: Path) -> None:
 
 class TestRouting:
     def test_all_to_the_same(self, tmp_path: Path) -> None:
-        """In timing mode a file says which experts work; those that get no rows load nothing."""
         file = tmp_path / "routing.npz"
         np.savez(file, data=np.tile([3, 0], (6, 1)))
         given: dict[str, Any] = {"model": "mixtral", "part": "layers", "batch": 6, "context": 1}
@@ -97,7 +91,6 @@ class TestRouting:
         assert 2 * 3 * 32 * 48 * 2 == traffic(four) - traffic(two)
 
     def test_of_a_trace(self) -> None:
-        """A full layer of Mixtral-8x7B with the experts of a recorded one."""
         report = run(
             "timing",
             model="mixtral",
@@ -114,13 +107,11 @@ class TestRouting:
         assert 64 == report.tokens
 
     def test_without_experts(self, tmp_path: Path) -> None:
-        """A model without experts takes none."""
         with pytest.raises(ConfigurationError, match="expected none for a model without experts"):
             program("torch_model", model="llama", routing=tmp_path / "routing.npz")
 
 
 def test_a_whole_model() -> None:
-    """A full model is its ends and its layers: reading its weights alone takes the bytes it has."""
     given: dict[str, Any] = {"model": "qwen3", "size": "full", "phase": "decode", "batch": 1}
 
     cost = Cost.of(*(run("timing", part=part, context=1, **given) for part in ("ends", "layers")))
@@ -135,7 +126,6 @@ def test_a_whole_model() -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_layers_that_are_alike(name: ModelName) -> None:
-    """Those that transformers configures alike."""
     every = range(layers_of(FULL[name]))
     whole = model_of(FAMILIES[name], FULL[name], every, "bfloat16", weights=None, seed=None)
     types = getattr(whole.config, "layer_types", None) or ["full"] * layers_of(FULL[name])
@@ -171,14 +161,12 @@ class TestMistakes:
         ],
     )
     def test_parameters(self, parameters: dict[str, Any], message: str) -> None:
-        """Parameters that do not fit are refused before anything is traced."""
         with pytest.raises(ConfigurationError) as refused:
             program("torch_model", **parameters)
 
         assert message in str(refused.value)
 
     def test_without_torch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without the extra one sentence says which it is."""
         monkeypatch.delattr("layers.torch_parts")
         monkeypatch.delitem(sys.modules, "layers.torch_parts")
         monkeypatch.setitem(sys.modules, "transformers.cache_utils", None)
