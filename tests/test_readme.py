@@ -1,8 +1,7 @@
-"""The README's transcripts: every command in it prints what it says there."""
-
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -21,21 +20,16 @@ from tests.docs.transcripts import (
 FILE = ROOT / "README.md"
 README = FILE.read_text(encoding="utf-8")
 BLOCKS = [each for each in blocks(README) if each.text.startswith(("$ ", ">>> "))]
-"""Transcripts: commands after ``$`` or ``>>>``, and what they print on standard output."""
 
 
 def first_line(block: Block) -> str:
-    """Return the name of the test of a block."""
     return named(block.text.splitlines()[0][2:], [block])
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=first_line)
-def test_transcript(block: Block, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """Each command prints what the README shows, 100 columns wide, in a clone with no runs yet.
-
-    A picture of the name of a file that the commands write is that file.
-    Those with PyTorch are skipped, visibly, where that is not installed.
-    """
+def test_readme_commands_print_what_it_shows(
+    block: Block, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     skip_without_torch([block])
     here = clone(tmp_path)
     found = happened(block, here, [])
@@ -46,8 +40,7 @@ def test_transcript(block: Block, tmp_path: Path, pytestconfig: pytest.Config) -
         assert block.text == found
 
 
-def test_set_up() -> None:
-    """The README opens with the two lines that do all the set-up."""
+def test_readme_opens_with_the_two_lines_of_the_set_up() -> None:
     first = re.search(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     assert first is not None
     lines = first[1].splitlines()
@@ -57,14 +50,26 @@ def test_set_up() -> None:
     assert "python -m pytest" in lines[1]
 
 
-def test_one_screen() -> None:
-    """The README is the way in; what there is to know is in the documentation."""
+def test_readme_has_at_most_200_lines() -> None:
     assert len(README.splitlines()) <= 200
 
 
-def test_links() -> None:
-    """Files that the README leads to are there, and the documentation is one of them."""
+def test_readme_links_lead_to_files() -> None:
     links = re.findall(r"\]\((?!https?://)([^)#]+)", README)
 
     assert "docs/pages/index.md" in links
     assert [] == [link for link in links if not (ROOT / link).exists()]
+
+
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_documents_name_files_and_tasks_that_exist(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    names = set(re.findall(r"`([\w./]*/[\w./]*|\w+\.(?:py|md|svg|toml))`", text))
+    assert names
+    assert not {
+        name
+        for name in names - {"golden/", "__init__.py"}
+        if not (ROOT / name).exists() and not (ROOT / "fabric" / name).exists()
+    }
+    tasks = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["poe"]["tasks"]
+    assert set(re.findall(r"`poe (\w+)", text)) <= tasks.keys()

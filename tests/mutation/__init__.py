@@ -1,1 +1,0 @@
-"""Mutation testing: whether the tests notice when a line of the package says something else."""
