@@ -30,20 +30,6 @@ __all__ = ["CASES", "Case"]
 
 @dataclass(frozen=True)
 class Case:
-    """A program and what is known about it.
-
-    Attributes:
-        build: wires it.
-        code: of its first loop.
-        depths: that a remedy has to name; None where no depth helps.
-        loops: sizes of its loops.
-        given: depths it is run with.
-        capacity_bytes: the on-chip memory that a remedy has to name, and a parameter of ``build``;
-            None where none helps.
-        begun: elements in front of the loop that a remedy has to name, and a parameter of
-            ``build``; 0 where none helps.
-    """
-
     build: Callable[..., Program]
     code: str
     depths: dict[str, int] | None
@@ -79,7 +65,6 @@ def case(
 
 
 def fork_join(name: str, *, size: int, relays: int, count: int = 64) -> Stream:
-    """Return a fork whose branches join again: one gathers ``size`` elements for each it sends."""
     rows = source(f"{name}_rows", count)
     tiles = gather(f"{name}_pack", rows, size)
     for number in range(relays):
@@ -219,7 +204,6 @@ def packed_experts() -> Program:
 
 @case("FAB-D001", depths={"eager_merge_1.0": 2, "return.0": 3, "unit.0": 2}, loops=(3,))
 def merge_in_a_loop() -> Program:
-    """Work goes round until it is done, and a merge lets new work in before it takes old."""
     with Program("merge-in-a-loop", channel_depth=1) as program:
         back = feedback(24)
         data, _ = EagerMerge()([back, source("work", 3)])
@@ -239,7 +223,6 @@ def tokens_of(count: int) -> Stream:
 
 
 def ring(name: str, size: int, begun: int = 0) -> None:
-    """Wire relays in a ring that nothing ever enters but what it begins with."""
     loop = feedback(8)
     stream: Stream = loop
     for number in range(size):
@@ -251,7 +234,6 @@ def ring(name: str, size: int, begun: int = 0) -> None:
 
 @case("FAB-D002", loops=(1,), begun=1)
 def ring_of_1(begun: int = 0) -> Program:
-    """A relay reads what it sends."""
     with Program("ring-of-1") as program:
         ring("relay", 1, begun)
     return program
@@ -284,7 +266,6 @@ def ring_of_40(begun: int = 0) -> Program:
 
 @case("FAB-D002", loops=(2, 3, 2), begun=1)
 def three_rings(begun: int = 0) -> Program:
-    """Three loops at once, two of them alike."""
     with Program("three-rings") as program:
         ring("a", 2, begun)
         ring("b", 3, begun)
@@ -307,7 +288,6 @@ def gather_in_a_ring(begun: int = 0) -> Program:
 
 
 def rounds_of_a_loop(begun: int, *, wanted: int = 1) -> None:
-    """Wire an operator that wants ``wanted`` of its own results before it makes a new one."""
     loop = feedback(12)
     steps = ("r0", *["r1"] * wanted, "c2", *["s0"] * wanted, "s1")
     rounds = 12 // wanted
@@ -320,7 +300,6 @@ def rounds_of_a_loop(begun: int, *, wanted: int = 1) -> None:
 
 @case("FAB-D002", loops=(1,), begun=1)
 def sums_without_a_first(begun: int = 0) -> Program:
-    """A sum is added to the next number, and there is no first sum."""
     with Program("sums-without-a-first") as program:
         rounds_of_a_loop(begun)
     return program
@@ -345,7 +324,6 @@ def slots_and_a_first(begun: int = 0) -> Program:
 
 @case("FAB-D002", depths={"initial_1.0": 2}, loops=(1,), begun=4)
 def slots_for_what_goes_round(begun: int = 0) -> Program:
-    """What goes round finds too few slots, once it has been put in front."""
     with Program("slots-for-what-goes-round", channel_depth=1) as program:
         rounds_of_a_loop(begun, wanted=4)
     return program
@@ -353,10 +331,6 @@ def slots_for_what_goes_round(begun: int = 0) -> Program:
 
 @case("FAB-D002", loops=(4,))
 def attention_without_selectors() -> Program:
-    """Requests go where a region is free, and a region is free when its request is done.
-
-    Nobody says at the beginning that all of them are free.
-    """
     with Program("attention-without-selectors") as program:
         requests = tokens_of(8)
         free = [feedback(4), feedback(4)]
@@ -447,12 +421,10 @@ def on_a_small_chip(capacity_bytes: int, name: str) -> Program:
 
 
 TWO_BUFFERS_BYTES = (8 + 8 + 1) * 2048
-"""Two buffers of eight tiles, and the tile that one of the loads has asked for."""
 
 
 @case("FAB-D006", loops=(5,), capacity_bytes=TWO_BUFFERS_BYTES)
 def two_buffers(capacity_bytes: int = 10 * 2048) -> Program:
-    """Two buffers fill at once, and the chip holds no two of them."""
     with on_a_small_chip(capacity_bytes, "two-buffers") as program:
         for name in "ab":
             tiles = LinearOffChipLoad(Tensor((128, 64)), tile=(16, 64))()
@@ -476,7 +448,6 @@ def slots_and_room(capacity_bytes: int = 10 * 2048) -> Program:
     begun=1,
 )
 def all_together(capacity_bytes: int = 10 * 2048, begun: int = 0) -> Program:
-    """Room, slots, and something to begin with: none of them alone is enough."""
     with slots_and_room(capacity_bytes) as program:
         rounds_of_a_loop(begun)
     return program

@@ -1,17 +1,3 @@
-"""Every schedule of a small network, walked state by state: no time, no trio, no credits.
-
-A channel is a row of values with room for ``depth``. A process follows a script of steps:
-
-* ``r0`` takes a value from input 0; the one from input 1 stays in its hand;
-* ``s0`` sends 0 to output 0, ``S1`` what is in its hand to output 1;
-* ``keep`` takes a value from input 0 into its hand, ``all`` sends it to all outputs at once;
-* ``first`` takes the number of any input that holds a value into its hand, ``take`` takes a value
-  from the input in its hand, ``to`` sends 0 to the output in its hand.
-
-A process that wants a value from an input that has ended ends too. ``outcomes`` visits all states
-that some schedule reaches and returns the final ones.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -26,14 +12,6 @@ Values = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Process:
-    """A process and the channels at its ports.
-
-    Attributes:
-        steps: of its whole life; for ever again from ``loop_to`` where that is not None.
-        loop_to: see above.
-        inputs, outputs: numbers of channels, in port order.
-    """
-
     steps: tuple[str, ...]
     loop_to: int | None
     inputs: tuple[int, ...]
@@ -56,15 +34,6 @@ class Outcome:
 
 
 class _State(NamedTuple):
-    """Where everybody is.
-
-    Attributes:
-        places: next step of each process; -1 where it has ended.
-        hands: what each process has in its hand.
-        rows: what each channel holds.
-        sent: how many values were sent into each channel.
-    """
-
     places: tuple[int, ...]
     hands: tuple[int, ...]
     rows: tuple[Values, ...]
@@ -74,13 +43,6 @@ class _State(NamedTuple):
 def outcomes(
     processes: Sequence[Process], depths: Sequence[int | None], *, limit: int
 ) -> set[Outcome] | None:
-    """Return how the network can end; None where it has more than ``limit`` states.
-
-    Args:
-        processes: all of them.
-        depths: of the channels; None for no bound.
-        limit: of states to visit.
-    """
     return _Walk(processes, depths).run(limit)
 
 
@@ -118,7 +80,6 @@ class _Walk:
         return found
 
     def _moves(self, state: _State, number: int) -> Iterator[_State]:
-        """Yield what the states can be after process ``number``, which goes on, has done a step."""
         process = self._processes[number]
         place = state.places[number]
         if place == len(process.steps):
@@ -141,7 +102,6 @@ class _Walk:
                 yield self._next(after, number, hand)
 
     def _takes(self, state: _State, number: int, step: str) -> Iterator[_State]:
-        """Yield the state after a value was taken, or the end where none will come."""
         hand = state.hands[number]
         port = hand if step == "take" else 0 if step == "keep" else int(step[1:])
         channel = self._processes[number].inputs[port]
@@ -185,7 +145,6 @@ class _Walk:
         return _State(places, hands, state.rows, state.sent)
 
     def _ended(self, state: _State, number: int) -> _State:
-        """Nobody holds up a writer whose reader has ended: what is left there is gone."""
         rows = state.rows
         for channel in self._processes[number].inputs:
             rows = _with(rows, channel, ())

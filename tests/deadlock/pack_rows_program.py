@@ -1,4 +1,4 @@
-"""A program file for tests of the command line: eight rows make a tile, and rows wait for it."""
+"""A program file for tests of the command line: a fork and a join, whose branches deadlock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from tests.deadlock.parts import Script, gather, sink, source
 
 
 def build(rows: int = 64, size: int = 8) -> Program:
-    """Wire a fork and a join of which one branch gathers ``size`` rows for each tile."""
     with Program("pack-rows") as program:
         stream = source("rows", rows)
         tile = gather("pack", stream, size)

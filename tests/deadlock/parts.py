@@ -21,15 +21,6 @@ __all__ = ["Leak", "Rows", "Script", "feedback", "gather", "join", "relay", "sin
 
 @dataclass(frozen=True)
 class Script(Costless):
-    """Do ``once``, then ``steps`` over and over, until an input ends or the rounds are over.
-
-    Attributes:
-        steps: what a round is made of.
-        once: what comes before the first round.
-        rounds: how many; None for no limit.
-        counts: how many elements each output carries.
-    """
-
     steps: tuple[str, ...]
     once: tuple[str, ...] = ()
     rounds: int | None = None
@@ -57,7 +48,6 @@ class Script(Costless):
 
 
 async def _step(ports: Ports, step: str) -> bool:
-    """Do one step; False where an input has ended."""
     if step == "steer":
         choice: Any = await ports.inputs[1].receive()
         if choice is None or await ports.inputs[0].receive() is None:

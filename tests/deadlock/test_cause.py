@@ -1,20 +1,15 @@
-"""What the cause of a deadlock says, and what it rests on."""
-
 from __future__ import annotations
 
 from dataclasses import replace
-
-# Any: fields of a channel, and of what shapes tell of it.
 from typing import Any
 
 import pytest
 
 from fabric import Program, Stream, simulate
-from fabric.analysis.deadlock.cause import cause, hint
+from fabric.analysis.deadlock.cause import cause
 from fabric.graph.values.dims import Dim, symbol
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.causes import Operation
-from fabric.messages.telling.place import Place
 from fabric.timing.engine.clock import VirtualClock
 from fabric.timing.machine.assembly import assemble
 from fabric.timing.machine.machine import state_of
@@ -31,7 +26,6 @@ from tests.deadlock.parts import Script, feedback, sink
 
 
 def full_ring(size: int) -> Program:
-    """Units that each send two elements before they take one."""
     loop = feedback(6)
     with Program("full-ring", channel_depth=1) as program:
         stream: Stream = loop
@@ -50,8 +44,7 @@ def full_ring(size: int) -> Program:
         pytest.param(300, "0 1 2 3 294-more 298 299", marks=pytest.mark.deep),
     ],
 )
-def test_long_causes(size: int, told: str) -> None:
-    """Of more than six sentences the first four and the last two stay."""
+def test_cause_of_a_long_loop_keeps_six_sentences(size: int, told: str) -> None:
     report = simulate(full_ring(size))
     assert report.deadlock is not None
     (loop,) = report.deadlock["loops"]
@@ -73,8 +66,9 @@ def test_long_causes(size: int, told: str) -> None:
     ("buffers", "tiles", "more"),
     [(4, (3, 3, 2, 2), ""), (5, (2,) * 4, " and 1 more holds"), (6, (2,) * 4, " and 2 more hold")],
 )
-def test_who_holds_the_memory(buffers: int, tiles: tuple[int, ...], more: str) -> None:
-    """Four of those that hold on-chip memory are named, with what they hold."""
+def test_cause_names_four_holders_of_memory(
+    buffers: int, tiles: tuple[int, ...], more: str
+) -> None:
     with on_a_small_chip(10 * 2048, "buffers") as program:
         for number in range(buffers):
             x = LinearOffChipLoad(Tensor((128, 64)), tile=(16, 64))()
@@ -91,8 +85,7 @@ def test_who_holds_the_memory(buffers: int, tiles: tuple[int, ...], more: str) -
 @pytest.mark.parametrize(
     ("units", "named"), [(4, "u0 and u1 and u2 and u3"), (6, "u0 and u1 and u2 and u3 and 2 more")]
 )
-def test_who_moves_for_ever(units: int, named: str) -> None:
-    """Four of those that pass elements on and on are named, and those that do so are counted."""
+def test_cause_names_four_units_of_a_livelock(units: int, named: str) -> None:
     with Program("round") as program:
         loop = feedback(1)
         stream: Stream = loop
@@ -125,7 +118,6 @@ def test_who_moves_for_ever(units: int, named: str) -> None:
     ids=str,
 )
 def test_elements_that_make_one_output(read: Dim, made: Dim, found: int | None) -> None:
-    """Only where the shapes say that it is a whole number above 1."""
     with Program("gather") as program:
         (source,) = Script(("s0",), counts=(read,))()
         (packed,) = Script(("r0", "s0"), counts=(made,))(source)
@@ -153,8 +145,7 @@ def test_elements_that_make_one_output(read: Dim, made: Dim, found: int | None) 
         (3, 2, "3 of 2 elements"),
     ],
 )
-def test_how_many_came_of_a_stream_that_ended(sent: int, in_all: int | str, told: str) -> None:
-    """What was sent, of how many where that is known and another number."""
+def test_cause_counts_elements_of_an_ended_stream(sent: int, in_all: int | str, told: str) -> None:
     said = _of_reader({"sent": sent, "taken": sent, "closed_cycle": 1_500}, in_all=in_all)
     assert f"y needs element {sent + 1} from x, which ended at cycle 1,500 after {told}." == said
 
@@ -170,47 +161,18 @@ def test_how_many_came_of_a_stream_that_ended(sent: int, in_all: int | str, told
         (2_005, 1_000, "has 5 of the 1,000 elements that make its output 3 and "),
     ],
 )
-def test_how_much_of_an_output_is_there(taken: int, size: int | None, told: str) -> None:
-    """A group that has been begun is told, and which one it is."""
+def test_cause_counts_elements_of_a_partial_output(taken: int, size: int | None, told: str) -> None:
     said = _of_reader({"sent": taken, "taken": taken}, per_output=size)
     nothing = " All of them wait to receive, and nothing is on its way."
     assert f"y {told}needs element {taken + 1:,} from x.{nothing}" == said
 
 
-@pytest.mark.parametrize(
-    ("carries", "told"), [("tile", ""), ("selector", "; selector 2 of y.1 asks for it")]
-)
-def test_who_asks(carries: str, told: str) -> None:
-    """A stream that ended is asked for by another one, a selector; not by itself."""
-    reader, state = _reading({"sent": 2, "taken": 2, "closed_cycle": 7, "carries": "selector"})
-    (ended,) = state.channels
-    other = ended._replace(number=1, option="y.1", closed_cycle=None, carries=carries)
-    said = cause([reader], replace(state, channels=(ended, other)), {0: UNTOLD})
-
-    assert f"y needs element 3 from x, which ended at cycle 7 after 2 elements{told}." == said
-
-
-@pytest.mark.parametrize("inside", [True, False])
-def test_where_an_initial_element_is_missing(inside: bool) -> None:
-    """It is missing where a loop is closed; a loop that only feeds this one is not named."""
-    reader, state = _reading({"sent": 2, "taken": 2})
-    (channel,) = state.channels
-    closed = channel._replace(producer=reader.number) if inside else channel
-    told = {0: UNTOLD._replace(feedback=Place("loop.py", 7))}
-    said = hint([reader], replace(state, channels=(closed,)), told)
-
-    where = "The loop needs an initial element on x.0 -> y.0, the Feedback of loop.py:7"
-    assert (where if inside else "") == said
-
-
 def _of_reader(of_channel: dict[str, Any], **expected: Any) -> str:
-    """Return why a unit waits for an element of a channel that has come so far."""
     reader, state = _reading(of_channel)
     return cause([reader], state, {0: UNTOLD._replace(**expected)})
 
 
 def _reading(of_channel: dict[str, Any]) -> tuple[UnitState, RunState]:
-    """Return a unit that waits for an element of a channel that has come so far."""
     with Program("two") as program:
         (stream,) = Script(("s0",), counts=(5,), name="x")()
         Script(("r0",), counts=(), name="y")(stream)

@@ -19,7 +19,6 @@ from tests.profiles import examples
 from tests.schedules import SCHEDULES, schedule
 
 STATES = 1_000
-"""Networks with more states than this are left out."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +80,6 @@ def _script(draw: st.DrawFn, open_streams: list[Stream]) -> None:
 
 
 def _merge(draw: st.DrawFn, open_streams: list[Stream]) -> None:
-    """Merge two streams; another one is dealt out again in the order they were merged in.
-
-    What comes back from behind a merge goes through a script first: its rounds are limited.
-    """
     made = [stream for stream in open_streams if stream.node is not None]
     if len(made) < 2:
         more = _sources(draw)
@@ -244,21 +239,21 @@ LONG = settings(QUICK, max_examples=200_000)
 
 @QUICK
 @given(networks(merging=False))
-def test_blocking_reads(network: Network) -> None:
+def test_networks_end_as_the_model_does(network: Network) -> None:
     """Whether a network gets stuck, where, and what helps: no false alarm, no miss."""
     check(network)
 
 
 @examples(quick=40, deep=300)
 @given(networks(merging=True))
-def test_merges(network: Network) -> None:
+def test_networks_with_merges_end_as_some_schedule_does(network: Network) -> None:
     """With merges, the outcome is one that some schedule has."""
     check(network)
 
 
 @examples(quick=25, deep=100)
 @given(networks(merging=True))
-def test_schedules(network: Network) -> None:
+def test_report_is_equal_under_every_schedule(network: Network) -> None:
     """The report is the same in whatever order trio runs the operators."""
     reports = []
     for order in SCHEDULES:

@@ -1,5 +1,3 @@
-"""Remedies whose depths were lowered on a record, against those that were lowered by runs."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -29,7 +27,6 @@ FEWER = examples(quick=25, deep=200)
 
 @contextmanager
 def recorded_from(elements: int) -> Iterator[None]:
-    """Record completing runs of so many elements, and longer ones."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(remedy, "_RECORDED_ELEMENTS", elements)
         yield
@@ -42,13 +39,11 @@ def found(
     records: bool,
     effort: int = EFFORT_ELEMENTS,
 ) -> Remedy:
-    """Return the remedy of a program that is stuck, found with or without a record."""
     with recorded_from(0 if records else 1 << 60):
         return find_remedy(elaborate(program), depths or {}, {}, frozenset(), effort=effort)
 
 
 def deep(lanes: int, size: int) -> Program:
-    """Return branches that wait for ``size`` elements while as many have to wait beside them."""
     with Program("deep") as program:
         for lane in range(lanes):
             sink(f"y_{lane}", fork_join(f"l{lane}", size=size, relays=0, count=2 * size))
@@ -58,8 +53,7 @@ def deep(lanes: int, size: int) -> Program:
 class TestNetworks:
     @FEWER
     @given(networks(merging=False))
-    def test_against_runs(self, network: Network) -> None:
-        """Where nobody chooses, all but the number of runs is the same, what was tried included."""
+    def test_remedies_by_record_equal_remedies_by_runs(self, network: Network) -> None:
         by_runs = found(network.program, network.depths, records=False)
         by_record = found(network.program, network.depths, records=True)
 
@@ -68,22 +62,19 @@ class TestNetworks:
 
     @FEWER
     @given(networks(merging=False))
-    def test_against_model(self, network: Network) -> None:
-        """What helps does in all schedules of a model that knows no cycles, and less in none."""
+    def test_remedies_hold_in_the_model(self, network: Network) -> None:
         with recorded_from(0):
             test_random.check(network)
 
     @examples(quick=25, deep=100)
     @given(networks(merging=True))
-    def test_merges(self, network: Network) -> None:
-        """With merges a record is a proposal: what is said was run, whatever it proposed."""
+    def test_remedies_with_merges_hold_in_the_model(self, network: Network) -> None:
         with recorded_from(0):
             test_random.check(network)
 
     @examples(quick=25, deep=100)
     @given(networks(merging=False))
-    def test_minimal(self, network: Network) -> None:
-        """Runs complete with the depths, and stop with one slot less of any, where it says so."""
+    def test_remedies_complete_and_one_less_does_not(self, network: Network) -> None:
         remedy_ = found(network.program, network.depths, records=True)
         depths = network.depths | {depth.option: depth.after for depth in remedy_.depths}
         if remedy_.initial or not remedy_.depths:
@@ -100,7 +91,6 @@ class TestNetworks:
 
 @contextmanager
 def compared_growth() -> Iterator[list[tuple[list[str], list[str]]]]:
-    """Note the channels to grow at every stop: found by following waits, and in the state."""
     at_a_glance = Growth._at_a_glance
     noted: list[tuple[list[str], list[str]]] = []
 
@@ -120,8 +110,7 @@ def compared_growth() -> Iterator[list[tuple[list[str], list[str]]]]:
 class TestGrowth:
     @examples(quick=25, deep=100)
     @given(networks(merging=True))
-    def test_networks(self, network: Network) -> None:
-        """The same channels grow, however the loops are found."""
+    def test_growth_of_networks_is_equal_both_ways(self, network: Network) -> None:
         with compared_growth() as noted:
             found(network.program, network.depths, records=False)
         event(f"{len(noted)} stops at a glance")
@@ -129,8 +118,7 @@ class TestGrowth:
         assert [] == [(found_so, expected) for found_so, expected in noted if found_so != expected]
 
     @pytest.mark.parametrize("order", [1, -1])
-    def test_rings(self, order: int) -> None:
-        """Of full channels that are as shallow it is the one behind the lowest unit."""
+    def test_growth_of_rings_is_equal_both_ways(self, order: int) -> None:
         with Program("rings", channel_depth=1) as program:
             for ring in range(3):
                 back = feedback(1)
@@ -150,19 +138,14 @@ class TestGrowth:
 
 class TestCases:
     @pytest.mark.parametrize("name", spread((name for name in CASES if "round" not in name), 4))
-    def test_same(self, name: str) -> None:
-        """Known deadlocks, merges and shared memories among them, have the remedies they had."""
+    def test_remedies_of_cases_equal_remedies_by_runs(self, name: str) -> None:
         case = CASES[name]
         by_record = found(case.build(), case.given, records=True)
 
         by_runs = found(case.build(), case.given, records=False)
         assert by_runs == replace(by_record, trials=by_runs.trials)
 
-    def test_fewer_runs(self) -> None:
-        """With one slot less of each is what takes runs; without a record so does all else.
-
-        Two more: the one that grows, and the recorded one, whose depths can hardly be lowered.
-        """
+    def test_record_takes_fewer_runs(self) -> None:
         program = deep(lanes=9, size=9)
         by_record = found(program, records=True, effort=15_000)
 
@@ -170,8 +153,7 @@ class TestCases:
         assert [9] * 9 == [depth.after for depth in by_record.depths]
         assert not found(program, records=False, effort=15_000).irreducible
 
-    def test_long_runs_are_recorded(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Nobody has to ask for it."""
+    def test_only_long_runs_are_recorded(self, monkeypatch: pytest.MonkeyPatch) -> None:
         recorded: list[Plan] = []
 
         def recording(plan: Plan) -> Recording:
@@ -185,8 +167,7 @@ class TestCases:
 
         assert (0, 1) == (short, len(recorded))
 
-    def test_shared_memory(self) -> None:
-        """Other depths change when the HBM serves whom, and not whether the run ends."""
+    def test_remedy_beside_shared_memory_equals_remedy_by_runs(self) -> None:
 
         def build() -> Program:
             with Program("shared") as program:
@@ -203,8 +184,7 @@ class TestCases:
 
 
 class TestEffort:
-    def test_runs_are_used_up(self) -> None:
-        """Where nobody chooses, what the record says holds, whether or not it was run."""
+    def test_effort_used_up_keeps_depths_of_the_record(self) -> None:
         program = deep(lanes=9, size=9)
         whole = found(program, records=True)
         short = found(program, records=True, effort=6_000)
@@ -214,8 +194,7 @@ class TestEffort:
         assert whole == replace(short, depths=whole.depths, trials=whole.trials)
         assert [9] * 9 == [depth.after for depth in short.depths]
 
-    def test_nothing_left_with_a_merge(self) -> None:
-        """Where a merge chooses, what was not run is not said, and another remedy is at hand."""
+    def test_merge_without_effort_left_proposes_every_channel(self) -> None:
         short = found(CASES["merge_in_a_loop"].build(), records=True, effort=400)
 
         assert (
@@ -225,16 +204,14 @@ class TestEffort:
         assert not short.irreducible
         assert short.every_channel is not None
 
-    def test_timings_are_used_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A record that is too long to be timed often is given up like runs."""
+    def test_effort_used_up_by_timings_gives_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(trial, "_EFFORT_EVENTS", 2_000)
         short = found(deep(lanes=9, size=9), records=True, effort=1_600)
 
         assert not short.irreducible
         assert short.why_not.startswith("gave up lowering the depths further after ")
 
-    def test_wrong_record(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What a record promises and a run does not keep is found by runs, as ever."""
+    def test_wrong_record_falls_back_to_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         by_runs = found(deep(lanes=2, size=5), records=False)
         monkeypatch.setattr(Replay, "completes", lambda *_: True)
         by_record = found(deep(lanes=2, size=5), records=True)
@@ -242,8 +219,7 @@ class TestEffort:
         assert by_runs == replace(by_record, trials=by_runs.trials)
 
 
-def test_every_channel() -> None:
-    """Depths of all channels that the record rules out are not run."""
+def test_depths_ruled_out_by_a_record_are_not_run() -> None:
     plan = elaborate(deep(lanes=1, size=30))
     tried = Search(plan, {}, {}, None)
     grown = tried.grow(tried.unchanged)
@@ -255,8 +231,7 @@ def test_every_channel() -> None:
     assert (32, "completed", 1) == (every[0], every[1].ending, tried.trials - before)
 
 
-def test_replay() -> None:
-    """Depths on a record: enough, too few, and as few again without timing them."""
+def test_replay_of_equal_depths_times_once() -> None:
     plan = elaborate(deep(lanes=1, size=30))
     tried = Search(plan, {}, {}, None)
     grown = tried.grow(tried.unchanged)
