@@ -1,21 +1,26 @@
-"""The mistakes of a first day: every one is told in the fabric's words, at the user's line.
+"""Mistakes are refused in the fabric's words, at the user's line.
 
-``table.txt`` has one mistake a line: the statement, ``=>``, and the answer. It is made inside of a
-program with a few streams; the answer names its line, or one of ``users.py`` that is marked.
+``table.txt`` has the statement, ``=>``, and the answer. A statement of one line stands inside of a
+program with a few streams. A statement of several lines stands behind that program. Errors of a
+check before the run begin with ``(checked)``, errors of a run with ``(run)``. The answer names the
+last line, the line that ends in ``# here``, or one of ``users.py`` that ends so. Streams at the
+limit of a refusal are accepted: their answer is ``(type)`` and the stream's type.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 import fabric
 import fabric.extend
 import operators
-from fabric import FabricError
+from fabric import FabricError, simulate
+from fabric.analysis.symbolic.check import check
 
 HERE: Final = Path(__file__).parent
 USERS: Final = HERE / "users.py"
@@ -89,14 +94,10 @@ UNCALLED: Final = {
 }
 """Public names that no statement of a program calls."""
 
-MISTAKES: Final = [
-    tuple(line.split(" => "))
-    for line in (HERE / "table.txt").read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-]
-
 PROGRAM: Final = """\
 import numpy as np
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from fabric import *; from fabric.extend import *
 from operators import *
@@ -105,43 +106,75 @@ def build():
     return Program("mistaken")
 with Program("mistake") as program:
     x = np.ones((32, 32), np.float32)
-    tiles = LinearOffChipLoad(Tensor((32, 32)), tile=(16, 16), name="tiles")()
+    tiles = LinearOffChipLoad(x, tile=(16, 16), name="tiles")()
     selectors = Selectors(np.array([[0], [1]]), 2, name="selectors")()
     integers = Metadata(np.array([1, 2]), name="integers")()
     Consumer()(tiles), Consumer()(selectors), Consumer()(integers)
-    """
+"""
 
 
-def marked(path: Path) -> set[int]:
-    """Return the lines that are marked in ``path``."""
+def _rows() -> list[tuple[str, str]]:
+    rows, lines = [], []
+    for line in (HERE / "table.txt").read_text(encoding="utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        text, arrow, answer = line.partition(" => ")
+        lines.append(text)
+        if arrow:
+            rows.append(("\n".join(lines), answer))
+            lines = []
+    return rows
+
+
+ROWS: Final = _rows()
+MISTAKES: Final = [row for row in ROWS if not row[1].startswith("(type) ")]
+ACCEPTED: Final = [row for row in ROWS if row[1].startswith("(type) ")]
+
+
+def marked(path: Path) -> set[tuple[str, int]]:
     lines = path.read_text(encoding="utf-8").splitlines()
-    return {number for number, line in enumerate(lines, 1) if line.endswith("# here")}
+    return {(str(path), at) for at, line in enumerate(lines, 1) if line.endswith("# here")}
 
 
-def answer(mistake: str, path: Path) -> FabricError:
-    """Make ``mistake`` in a program at ``path`` and return what it is answered with."""
-    path.write_text(PROGRAM + mistake + "\n", encoding="utf-8")
-    with pytest.raises(FabricError) as caught:
-        exec(compile(path.read_bytes(), path, "exec"), {"__name__": "user"})
-    return caught.value
+def answer_of(path: Path) -> tuple[str, tuple[str | None, int | None]]:
+    names: dict[str, Any] = {"__name__": "user"}
+    when = ""
+    try:
+        exec(compile(path.read_bytes(), path, "exec"), names)
+        when = "(checked) "
+        check(names["program"], {}, data=False)
+    except FabricError as error:
+        return when + error.message, (error.file, error.line)
+    error = simulate(names["program"], mode="functional").error
+    assert error is not None
+    # An error that does not need the tiles' data is the same in timing mode.
+    assert simulate(names["program"], mode="timing").error in (error, None)
+    return "(run) " + error["message"], (error["file"], error["line"])
 
 
 @pytest.mark.parametrize(("mistake", "expected"), MISTAKES, ids=[row[0] for row in MISTAKES])
-def test_mistake(mistake: str, expected: str, tmp_path: Path) -> None:
-    """Who, what was found, what was expected; and where."""
+def test_mistake_is_refused_at_its_line(mistake: str, expected: str, tmp_path: Path) -> None:
     path = tmp_path / "user.py"
+    path.write_text(PROGRAM + (mistake if "\n" in mistake else f"    {mistake}") + "\n", "utf-8")
 
-    error = answer(mistake, path)
+    message, place = answer_of(path)
 
-    assert expected == error.message
-    last_line = PROGRAM.count("\n") + 1
-    assert (error.file, error.line) in {(str(path), last_line)} | {
-        (str(USERS), line) for line in marked(USERS)
-    }
+    lines = PROGRAM.count("\n")
+    message = re.sub(r"[^\s(]*\buser\.py:(\d+)", lambda at: f"line {int(at[1]) - lines}", message)
+    message = re.sub(r"[^\s(]*\busers\.py:\d+", "users.py", message)
+    assert expected == message
+    last = (str(path), lines + mistake.count("\n") + 1)
+    assert place in (marked(path) or {last}) | marked(USERS)
 
 
-def test_every_public_class_and_function() -> None:
-    """Whatever a program may call is called wrongly in the table."""
+@pytest.mark.parametrize(("statement", "expected"), ACCEPTED, ids=[row[0] for row in ACCEPTED])
+def test_accepted_stream_has_the_type(statement: str, expected: str) -> None:
+    names: dict[str, Any] = {}
+    exec(f"{PROGRAM}    found = {statement}\n", names)
+    assert expected == f"(type) {names['found'].type}"
+
+
+def test_public_class_or_function_is_called_wrongly_in_the_table() -> None:
     called = {
         node.id
         for mistake, _ in MISTAKES

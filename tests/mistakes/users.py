@@ -1,33 +1,121 @@
-"""Operators and functions as somebody writes them on a first day, each with a mistake."""
+"""Streams, operators and functions for the rows of ``table.txt``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from typing_extensions import override
 
-from fabric import Stream, StreamType, TileType
+import operators as op
+from fabric import (
+    Hardware,
+    Program,
+    SelectorType,
+    Stream,
+    StreamType,
+    TileType,
+    TupleType,
+    hardware_scope,
+)
 from fabric.extend import (
     BoolType,
+    BufferType,
     Costs,
+    OffChipDescription,
     Operator,
     Ports,
     Rates,
+    ValueType,
     Wiring,
     Work,
     ceil_div,
 )
 from operators import Function
+from tests.operators.driving import NUMBER, Emit, ragged, tile  # noqa: F401 - for the table
+from tests.operators.writing import read
 
 Types = tuple[StreamType, ...]
+
+F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
+TILE, COLUMN, FLOAT = TileType(2, 4, F32), TileType(2, 1, F32), TileType(1, 1, F32)
+RAGGED = N = ragged(0)
+M = ragged(1)
+X = np.arange(32, dtype=np.float32).reshape(4, 8)
+
+
+def stream(*shape: Any, value: ValueType = TILE) -> Stream:
+    return Emit(StreamType(shape, value), [])()
+
+
+def steered(width: int, *shape: Any) -> Stream:
+    return stream(*shape, value=SelectorType(width))
+
+
+def buffers(*shape: Any, of: tuple[Any, ...]) -> Stream:
+    return stream(*shape, value=BufferType(of, TILE))
+
+
+def tuples(count: int) -> Stream:
+    return stream(2, value=TupleType((TILE,) * count))
+
+
+def written(text: str, *shape: Any) -> Stream:
+    return Emit(StreamType(shape, NUMBER), read(text))()
+
+
+def addresses(values: Any) -> Stream:
+    array = np.asarray(values, np.int32)[:, np.newaxis]
+    return op.Flatten(0, 2)(op.LinearOffChipLoad(array, (1, 1))())
+
+
+def line(count: int, size: tuple[int, int] = (1, 1)) -> Stream:
+    data = np.ones((size[0] * count, size[1]))
+    stored = op.Tensor(data.shape, data, dtype="float32")
+    return op.Flatten(0, 1)(op.LinearOffChipLoad(stored, size, (count,), (1,))())
+
+
+def parted() -> tuple[Stream, ...]:
+    selectors = op.Selectors(np.array([[0], [1], [1]]), 2)()
+    return op.Partition(2)(line(3), op.Flatten(0, 1)(selectors))
+
+
+@dataclass(frozen=True)
+class Memory(OffChipDescription):
+    model = "own"
+    request_bytes = 64
+    peak_bytes_per_cycle = 64
+
+
+def on(memory: OffChipDescription) -> Program:
+    with hardware_scope(Hardware(hbm=memory)), Program("on") as program:
+        op.Consumer()(line(4))
+    return program
+
+
+class Copy(Operator):
+    def __call__(self, source: Stream) -> Any:
+        return self.wire(source)[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+        return (inputs[0].type,)
+
+    @override
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        while (element := await ports.source.receive()) is not None:
+            await ports.sink.send(element)
 
 
 class Half(Operator):
     """Without a mistake: every second element of a stream of rank 0."""
 
     def __call__(self, source: Stream) -> Stream:
-        """Return a stream."""
         return self.wire(source)[0]
 
     @override
@@ -47,7 +135,6 @@ class Half(Operator):
 
 class NoCosts(Operator):
     def __call__(self, source: Stream) -> Stream:
-        """Return a stream."""
         return self.wire(source)[0]
 
     @override
@@ -68,7 +155,6 @@ class Own(Function):
     limit: float
 
     def __init__(self, limit: float) -> None:
-        """Set what is frozen."""
         self.limit = limit  # type: ignore[misc]  # here
 
     @override

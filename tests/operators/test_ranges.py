@@ -15,7 +15,6 @@ from typing_extensions import override
 
 from fabric import (
     Program,
-    ProgramError,
     ShapeError,
     Stream,
     StreamType,
@@ -25,25 +24,18 @@ from fabric import (
 from fabric.extend import Ports
 from operators import (
     Bufferize,
-    CacheReadAddresses,
-    CacheWriteAddress,
     Consumer,
-    FilterLastTile,
     Flatten,
     LinearOffChipLoad,
     LinearOffChipStore,
-    Map,
     Metadata,
     RandomOffChipLoad,
-    RandomOffChipStore,
-    Selectors,
-    SetOffset,
     Streamify,
     Tensor,
 )
 from operators.tiles.integers import INTEGER
 from tests.bases import Sink
-from tests.operators.driving import FLOAT, Emit
+from tests.operators.driving import Emit
 
 TENSOR = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(6, 16)
 """Three by four tiles of 2x4."""
@@ -107,155 +99,10 @@ def test_a_buffer_is_read_along_a_view_or_refused(
     ]
 
 
-@pytest.mark.parametrize(
-    ("wire", "message"),
-    [
-        (
-            lambda: LinearOffChipLoad(np.zeros((32, 32)), (16, 16), (4, 4), (4, 1))(),  # noqa: PLW0108
-            "LinearOffChipLoad reads tiles 0 to 15 of a tensor [32, 32] in tiles of 16x16 with a "
-            "view of [4, 4] and strides [4, 1]: expected 0 to 3",
-        ),
-        (
-            lambda: LinearOffChipLoad(TENSOR, (2, 4), (2,), (-1,))(),  # noqa: PLW0108
-            "LinearOffChipLoad reads tiles -1 to 0 of a tensor [6, 16] in tiles of 2x4 with a "
-            "view of [2] and strides [-1]: expected 0 to 11",
-        ),
-        (
-            lambda: LinearOffChipLoad(TENSOR, (2, 4), (13,))(),  # noqa: PLW0108
-            "LinearOffChipLoad reads tiles 0 to 12 of a tensor [6, 16] in tiles of 2x4 with a "
-            "view of [13] and strides [1]: expected 0 to 11",
-        ),
-        (
-            lambda: LinearOffChipLoad(TENSOR, (2, 4), (2, -1), (1, 1))(),  # noqa: PLW0108
-            "LinearOffChipLoad has a view of [2, -1]: expected no dimension below 0",
-        ),
-        (
-            lambda: LinearOffChipLoad(np.zeros((0, 4)), (2, 4), (1,))(),  # noqa: PLW0108
-            "LinearOffChipLoad reads tiles 0 to 0 of a tensor [0, 4] in tiles of 2x4 with a "
-            "view of [1] and strides [1]: expected none, since there is nothing to read",
-        ),
-        (
-            lambda: LinearOffChipLoad(Tensor((-4, 4)), (2, 4))(),  # noqa: PLW0108
-            "LinearOffChipLoad is given a tensor [-4, 4]: expected no dimension below 0",
-        ),
-        (
-            lambda: Streamify(shape=(-1,), strides=(1,))(
-                Bufferize(2)(LinearOffChipLoad(TENSOR, (2, 4))())
-            ),
-            "Streamify reads buffer [3, 4] of 2x4 bfloat16 with shape (-1,): expected no "
-            "dimension below 0",
-        ),
-        (
-            lambda: CacheReadAddresses(-1)(numbered([1]), numbered([1])),
-            "CacheReadAddresses has a stride of -1 tiles: expected at least 0",
-        ),
-        (
-            lambda: Map(CacheWriteAddress(-1))(numbered([1]), numbered([1])),
-            "CacheWriteAddress has a stride of -1 tiles: expected at least 0",
-        ),
-        (
-            lambda: Selectors(np.array([[0, 2], [1, 1]]), 3)(),  # noqa: PLW0108
-            "Selectors names stream 1 twice in row [1]: expected each at most once",
-        ),
-    ],
-)
-def test_known_while_wiring(wire: Wire, message: str) -> None:
-    """The message says what is asked for and what there is."""
-    with Program("outside"), pytest.raises(ProgramError) as caught:
-        wire()
-    assert message == caught.value.message
-    assert __file__ == caught.value.file
-
-
 def loaded(values: Any, dtype: Any = np.int32) -> Stream:
     """Return a rank-0 stream of integers that are loaded from off-chip memory."""
     array = np.asarray(values, dtype)[:, np.newaxis]
     return Flatten(0, 2)(LinearOffChipLoad(array, (1, 1))())
-
-
-def last_lengths(values: Any) -> None:
-    """End selectors for the last tiles of ``values``."""
-    Consumer()(FilterLastTile(name="wrong")(loaded(values)))
-
-
-def offset(value: int) -> None:
-    """Set the offset of a tile of two rows."""
-    tiles = Flatten(0, 2)(LinearOffChipLoad(TENSOR, (2, 4), (1, 1), (0, 0))())
-    Consumer()(Map(SetOffset(), name="wrong")(tiles, loaded([value])))
-
-
-def stored(values: Any) -> None:
-    """Store one tile for each address."""
-    tiles = Flatten(0, 2)(LinearOffChipLoad(TENSOR, (2, 4), (1, len(values)), (0, 1))())
-    tensor = np.zeros((4, 4))
-    RandomOffChipStore("y", tensor, (2, 4), name="wrong")(loaded(values), tiles)
-
-
-@pytest.mark.parametrize("mode", ["timing", "functional"])
-@pytest.mark.parametrize(
-    ("wire", "message"),
-    [
-        (
-            lambda: Consumer()(RandomOffChipLoad(TENSOR, (2, 4), name="wrong")(numbered([3, 12]))),
-            "wrong: address 12 of a tensor [6, 16] in tiles of 2x4: expected 0 to 11, "
-            "at cycle 22, element 2",
-        ),
-        (
-            lambda: Consumer()(RandomOffChipLoad(TENSOR, (2, 4), name="wrong")(loaded([3, -1]))),
-            "wrong: address -1 of a tensor [6, 16] in tiles of 2x4: expected 0 to 11, "
-            "at cycle 41, element 2",
-        ),
-        (
-            lambda: Consumer()(
-                RandomOffChipLoad(np.zeros((0, 4)), (2, 4), name="wrong")(numbered([0]))
-            ),
-            "wrong: address 0 of a tensor [0, 4] in tiles of 2x4: expected none, since there is "
-            "nothing to read, at cycle 2, element 1",
-        ),
-        (
-            lambda: stored([0, 2]),
-            "wrong: address 2 of a tensor [4, 4] in tiles of 2x4: expected 0 to 1, "
-            "at cycle 42, element 1",
-        ),
-        (
-            lambda: stored([-2]),
-            "wrong: address -2 of a tensor [4, 4] in tiles of 2x4: expected 0 to 1, "
-            "at cycle 22, element 0",
-        ),
-        (
-            lambda: Consumer()(CacheReadAddresses(4, name="wrong")(loaded([-3]), loaded([1]))),
-            "wrong: ValueError: a request is -3: expected at least 0, at cycle 21, element 1",
-        ),
-        (
-            lambda: Consumer()(CacheReadAddresses(4, name="wrong")(loaded([1]), loaded([-3]))),
-            "wrong: ValueError: a length is -3: expected at least 0, at cycle 21, element 1",
-        ),
-        (
-            lambda: Consumer()(
-                CacheReadAddresses(2**63, name="wrong")(numbered([2]), numbered([1]))
-            ),
-            "wrong: ValueError: an integer on a stream is 18,446,744,073,709,551,616: "
-            "expected 0 to 18,446,744,073,709,551,615, at cycle 2, element 1",
-        ),
-        (
-            lambda: last_lengths([2, -1]),
-            "wrong: ValueError: a length is -1: expected at least 0, at cycle 40, element 2",
-        ),
-        (
-            lambda: offset(-1),
-            "wrong: ValueError: SetOffset's offset is -1: expected at least 0, "
-            "at cycle 22, element 0",
-        ),
-    ],
-)
-def test_known_while_running(wire: Callable[[], object], message: str, mode: str) -> None:
-    """Both modes refuse it, in the same cycle and in the same words."""
-    with Program("outside", mode=mode) as program:
-        wire()
-    report = simulate(program)
-    assert report.error is not None
-    assert message == report.error["message"]
-    assert __file__ == report.error["file"]
 
 
 @pytest.mark.parametrize("mode", ["timing", "functional"])
@@ -302,19 +149,6 @@ def test_no_number_to_go_by() -> None:
         "load: ValueError: Tile(1x1 uint64) has no number in timing mode: expected one from "
         "Metadata, from an address generator or loaded from a tensor of integers, "
         "at cycle 1, element 1"
-    )
-
-
-def test_a_buffer_that_is_not_what_its_type_says() -> None:
-    """A stream that lies about its static shape is found where the view would leave the buffer."""
-    tile = Tile(1, 1, np.dtype(np.float32))
-    with Program("short") as program:
-        short = Emit(StreamType((2, 3), FLOAT), [(tile, 0), (tile, 1)])()
-        Consumer()(Streamify(shape=(3,), strides=(1,), name="read")(Bufferize(1)(short)))
-    error = simulate(program).error
-    assert error is not None
-    assert error["message"].startswith(
-        "read: a buffer of size 2: expected buffer [3] of 1x1 float32, at cycle"
     )
 
 
