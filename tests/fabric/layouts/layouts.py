@@ -65,5 +65,4 @@ def streamed(x: NDArray[Any], layout: Layout) -> list[NDArray[Any]]:
 
 
 def tensor(shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return a tensor whose elements are all different."""
     return np.arange(np.prod(shape, dtype=np.int64)).reshape(shape)

@@ -18,25 +18,19 @@ TWICE = Layout((8, 8), (4, 2), (4, 2, 2), (2, 1, 4), (1, None, 0))
 
 
 class TestFigure5:
-    """StreamTensor, figure 5: an 8x8 tensor in tiles of 4x2."""
-
     def test_by_columns(self) -> None:
-        """(b): the columns of tiles, one after the other."""
         expected = [(row, col) for col in (0, 2, 4, 6) for row in (0, 4)]
         assert expected == [tuple(each) for each in BY_COLUMNS.offsets().tolist()]
 
     def test_each_column_twice(self) -> None:
-        """(c): each column is read twice."""
         expected = [(row, col) for col in (0, 2, 4, 6) for _ in range(2) for row in (0, 4)]
         assert expected == [tuple(each) for each in TWICE.offsets().tolist()]
         assert not TWICE.same_order(BY_COLUMNS)
 
-    def test_tiled(self) -> None:
-        """All tiles once, the dimensions in a given order."""
+    def test_tiled_layout_has_dimensions_in_the_order_asked(self) -> None:
         assert Layout.tiled((8, 8), (4, 2), order=(1, 0)) == BY_COLUMNS
 
-    def test_text(self) -> None:
-        """As messages show them."""
+    def test_text_of_a_layout(self) -> None:
         assert str(BY_COLUMNS) == "8x8 in tiles of 4x2, [4, 2] steps [2, 4] -> (1, 0)"
         assert str(TWICE) == "8x8 in tiles of 4x2, [4, 2, 2] steps [2, 1, 4] -> (1, again, 0)"
         started = Layout((8,), (4,), (), (), (), (3,))
@@ -47,14 +41,14 @@ class TestFigure5:
     ("shape", "tile", "rows", "cols"),
     [((8,), (4,), 1, 4), ((8, 8), (4, 2), 4, 2), ((3, 8, 8), (3, 2, 8), 6, 8), ((), (), 1, 1)],
 )
-def test_tile(shape: tuple[int, ...], tile: tuple[int, ...], rows: int, cols: int) -> None:
-    """The last dimension is in the columns, all others are in the rows."""
+def test_tile_has_last_dimension_in_columns(
+    shape: tuple[int, ...], tile: tuple[int, ...], rows: int, cols: int
+) -> None:
     layout = Layout.tiled(shape, tile)
     assert (layout.rows, layout.cols) == (rows, cols)
 
 
-def test_again() -> None:
-    """Each tile so many times in a row; once is the layout itself."""
+def test_again_adds_a_loop_that_rereads() -> None:
     assert TWICE.again(1) is TWICE
     assert TWICE.again(3).loops == (*TWICE.loops, Loop(3, 1, None))
     assert not BY_COLUMNS.again(1).rereads
@@ -64,16 +58,14 @@ def test_again() -> None:
 
 @given(layouts())
 @examples(quick=25, deep=100)
-def test_offsets(layout: Layout) -> None:
-    """As loops of Python find them, all inside of the tensor."""
+def test_offsets_equal_loops_in_python(layout: Layout) -> None:
     assert [tuple(each) for each in layout.offsets().tolist()] == places(layout)
     assert len(places(layout)) == layout.count
 
 
 @given(st.integers(1, 3).flatmap(lambda rank: st.tuples(*[layouts(rank)] * 2)))
 @examples(quick=75, deep=300)
-def test_same_order(pair: tuple[Layout, Layout]) -> None:
-    """Two layouts over one tensor have the same order where their tiles have the same places."""
+def test_same_order_equals_comparing_places(pair: tuple[Layout, Layout]) -> None:
     left, right = pair
     shape = tuple(map(max, zip(left.shape, right.shape, strict=False)))
     if len(left.shape) != len(right.shape):
@@ -87,7 +79,6 @@ def test_same_order(pair: tuple[Layout, Layout]) -> None:
 def _fitting(
     layout: Layout, shape: tuple[int, ...], tile: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int | None, ...]]:
-    """Return the loops of ``layout`` that stay inside of ``shape`` with other tiles."""
     left = [size - part for size, part in zip(shape, tile, strict=True)]
     kept = []
     for trips, step, dim in layout.loops:
@@ -101,8 +92,7 @@ def _fitting(
 
 @given(layouts(), st.data())
 @examples(quick=50, deep=200)
-def test_canonical(layout: Layout, data: st.DataObject) -> None:
-    """The normal form has the same places; loops split at random come back to it."""
+def test_canonical_form_keeps_places_and_undoes_splits(layout: Layout, data: st.DataObject) -> None:
     canonical = layout.canonical()
     assert places(canonical) == places(layout)
     assert canonical.canonical() == canonical
@@ -117,8 +107,7 @@ def test_canonical(layout: Layout, data: st.DataObject) -> None:
 
 @given(layouts(), st.integers(1, 12))
 @examples(quick=50, deep=200)
-def test_cut(layout: Layout, inside: int) -> None:
-    """Two nests have the same places as one; there are none only where no loop ends there."""
+def test_cut_nests_have_the_same_places(layout: Layout, inside: int) -> None:
     nests = layout.cut(inside)
     if nests is None:
         ends = {math.prod(layout.trips[at:]) for at in range(len(layout.trips) + 1)}
@@ -135,14 +124,12 @@ def test_cut(layout: Layout, inside: int) -> None:
 
 
 def _inner(layout: Layout) -> list[int]:
-    """Return for each loop how many tiles those inside of it have."""
     return [math.prod(layout.trips[at + 1 :]) for at in range(len(layout.trips))]
 
 
 @given(layouts(most_rank=2, most_loops=3), layouts(most_rank=2, most_loops=3))
 @examples(quick=25, deep=100)
-def test_other_tensors(left: Layout, right: Layout) -> None:
-    """Layouts of other shapes, tiles or starts never have the same order."""
+def test_layouts_of_other_tensors_have_another_order(left: Layout, right: Layout) -> None:
     if (left.shape, left.tile, left.start) != (right.shape, right.tile, right.start):
         assert not left.same_order(right)
 
@@ -179,14 +166,14 @@ class TestMistakes:
             ),
         ],
     )
-    def test_parts(self, parts: tuple[object, ...], message: str) -> None:
-        """Parts that do not belong together."""
+    def test_layout_of_mismatched_parts_is_refused(
+        self, parts: tuple[object, ...], message: str
+    ) -> None:
         with pytest.raises(ShapeError) as caught:
             Layout(*parts)  # type: ignore[arg-type]
         assert caught.value.message == message
 
-    def test_tiled(self) -> None:
-        """Tiles that do not divide the tensor, and no order."""
+    def test_tiles_that_do_not_divide_are_refused(self) -> None:
         with pytest.raises(ShapeError, match="expected tiles that divide the shape"):
             Layout.tiled((8, 8), (3, 2))
         with pytest.raises(ShapeError, match="8x8 in tiles of 4: expected tiles that divide"):

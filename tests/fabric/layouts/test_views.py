@@ -1,5 +1,3 @@
-"""Layouts through views of a tensor: the tiles that numpy's view of it has, in the same order."""
-
 from __future__ import annotations
 
 import math
@@ -19,15 +17,13 @@ from tests.profiles import examples
 
 
 def as_rows(tiles: list[NDArray[Any]], layout: Layout) -> list[list[list[int]]]:
-    """Return tiles as rows and columns, as a stream carries them."""
     return [tile.reshape(layout.rows, layout.cols).tolist() for tile in tiles]
 
 
 class TestPermuted:
     @given(layouts(), st.data())
     @examples(quick=50, deep=200)
-    def test_against_numpy(self, layout: Layout, data: st.DataObject) -> None:
-        """The same tiles, transposed where it says so; and back again."""
+    def test_permuted_has_numpys_tiles(self, layout: Layout, data: st.DataObject) -> None:
         rank = len(layout.shape)
         dims = tuple(data.draw(st.permutations(range(rank))))
         x = tensor(layout.shape)
@@ -51,26 +47,7 @@ class TestPermuted:
         assert again.layout == layout
         assert again.transposed is found.transposed
 
-    @pytest.mark.parametrize(
-        ("tile", "dims", "transposed"),
-        [
-            ((2, 1, 2), (1, 0, 2), False),
-            ((2, 1, 2), (2, 1, 0), True),
-            ((1, 1, 2), (2, 0, 1), True),
-            ((1, 1, 1), (2, 0, 1), False),
-            ((2, 2, 2), (2, 0, 1), None),
-            ((2, 2, 2), (1, 0, 2), None),
-        ],
-    )
-    def test_by_hand(
-        self, tile: tuple[int, ...], dims: tuple[int, ...], transposed: bool | None
-    ) -> None:
-        """Rows and columns change places, or stay, or fall apart."""
-        found = permuted(Layout.tiled((4, 4, 4), tile), dims)
-        assert (None if found is None else found.transposed) is transposed
-
-    def test_mistake(self) -> None:
-        """What is no view is refused."""
+    def test_permutation_with_a_repeated_dimension_is_refused(self) -> None:
         with pytest.raises(ShapeError, match="expected each dimension of the layout once, 0 to 1"):
             permuted(Layout.tiled((4, 4), (2, 2)), (0, 0))
 
@@ -83,7 +60,6 @@ SHAPES = [
 
 @st.composite
 def over(draw: st.DrawFn, shape: tuple[int, ...]) -> Layout:
-    """Draw a layout of a tensor of ``shape`` whose tiles divide it, mostly."""
     tile = [
         draw(st.sampled_from([n for n in range(1, size + 1) if size % n == 0])) for size in shape
     ]
@@ -102,7 +78,6 @@ def over(draw: st.DrawFn, shape: tuple[int, ...]) -> Layout:
 
 
 def expressible(x: NDArray[Any], tiles: list[NDArray[Any]]) -> bool:
-    """Whether each of ``tiles`` is a box of ``x``, all of one shape, its elements in order."""
     boxes = set()
     for tile in tiles:
         places = np.argwhere(np.isin(x, tile))
@@ -116,8 +91,7 @@ def expressible(x: NDArray[Any], tiles: list[NDArray[Any]]) -> bool:
 class TestReshaped:
     @given(st.data())
     @examples(quick=100, deep=400)
-    def test_against_numpy(self, data: st.DataObject) -> None:
-        """The same elements in each tile, in the same order."""
+    def test_reshaped_has_numpys_tiles(self, data: st.DataObject) -> None:
         layout = data.draw(st.sampled_from(SHAPES).flatmap(over))
         shape = data.draw(st.sampled_from(SHAPES))
         x = tensor(layout.shape)
@@ -137,7 +111,6 @@ class TestReshaped:
 
     @staticmethod
     def assert_no_layout(x: NDArray[Any], tiles: list[NDArray[Any]]) -> None:
-        """Look for loops by brute force: each next one repeats all so far, moved by one step."""
         places = np.array([np.argwhere(x == tile.flat[0])[0] for tile in tiles])
         while len(places) > 1:
             for size in range(len(places) // 2, 0, -1):
@@ -157,8 +130,9 @@ class TestReshaped:
 
     @given(layouts(most_rank=2, most_loops=3), st.data())
     @examples(quick=50, deep=200)
-    def test_uneven(self, layout: Layout, data: st.DataObject) -> None:
-        """Starts, gaps and uneven steps go along."""
+    def test_reshaped_uneven_layout_has_numpys_tiles(
+        self, layout: Layout, data: st.DataObject
+    ) -> None:
         elements = math.prod(layout.shape)
         first = data.draw(st.sampled_from([n for n in range(1, elements + 1) if elements % n == 0]))
         x = tensor(layout.shape)
@@ -168,44 +142,7 @@ class TestReshaped:
             before = streamed(x, layout)
             assert [t.ravel().tolist() for t in after] == [t.ravel().tolist() for t in before]
 
-    @pytest.mark.parametrize(
-        ("layout", "shape", "expected"),
-        [
-            (
-                Layout.tiled((8, 12), (4, 6)),
-                (8, 2, 6),
-                Layout((8, 2, 6), (4, 1, 6), (2, 2), (4, 1), (0, 1)),
-            ),
-            (
-                Layout.tiled((8, 12), (4, 12)),
-                (8, 3, 4),
-                Layout((8, 3, 4), (4, 3, 4), (2, 1), (4, 1), (0, None)),
-            ),
-            (
-                Layout.tiled((2, 3, 8), (1, 3, 4)),
-                (6, 8),
-                Layout((6, 8), (3, 4), (2, 1, 2), (3, 1, 4), (0, None, 1)),
-            ),
-            (Layout.tiled((2, 4, 8), (2, 2, 8)), (8, 8), None),
-            (
-                Layout.tiled((24,), (2,)),
-                (4, 6),
-                Layout((4, 6), (1, 2), (4, 3), (1, 2), (0, 1)),
-            ),
-            (Layout((24,), (1,), (5,), (2,), (0,)), (4, 6), None),
-            (
-                Layout((1, 1), (1, 1), (3, 1), (1, 1), (None, 0)),
-                (),
-                Layout((), (), (3, 1), (1, 1), (None, None)),
-            ),
-        ],
-    )
-    def test_by_hand(self, layout: Layout, shape: tuple[int, ...], expected: Layout | None) -> None:
-        """Loops and tiles, split and merged."""
-        assert reshaped(layout, shape) == expected
-
-    def test_mistake(self) -> None:
-        """What is no view is refused."""
+    def test_reshape_to_another_size_is_refused(self) -> None:
         for shape in ((4, 3), (-4, -4)):
             with pytest.raises(ShapeError, match=r"expected as many elements as .* has, 16"):
                 reshaped(Layout.tiled((4, 4), (2, 2)), shape)
@@ -214,8 +151,7 @@ class TestReshaped:
 class TestSliced:
     @given(layouts(), st.data())
     @examples(quick=25, deep=100)
-    def test_back(self, layout: Layout, data: st.DataObject) -> None:
-        """A layout of a slice is one of the tensor; and forth again."""
+    def test_sliced_back_has_numpys_tiles(self, layout: Layout, data: st.DataObject) -> None:
         dim = data.draw(st.integers(0, len(layout.shape) - 1))
         before, after = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
         size = layout.shape[dim]
@@ -231,8 +167,9 @@ class TestSliced:
 
     @given(layouts(), st.data())
     @examples(quick=25, deep=100)
-    def test_forth(self, layout: Layout, data: st.DataObject) -> None:
-        """A layout of the tensor is one of a slice where that has all its tiles."""
+    def test_sliced_exists_if_the_slice_has_all_tiles(
+        self, layout: Layout, data: st.DataObject
+    ) -> None:
         dim = data.draw(st.integers(0, len(layout.shape) - 1))
         size = layout.shape[dim]
         first = data.draw(st.integers(0, size - 1))
@@ -247,8 +184,7 @@ class TestSliced:
         if found is not None:
             assert_same(streamed(part, found), tiles)
 
-    def test_mistakes(self) -> None:
-        """What is no view is refused."""
+    def test_slice_outside_of_the_tensor_is_refused(self) -> None:
         layout = Layout.tiled((4, 4), (2, 2))
         with pytest.raises(ShapeError, match="expected a slice of its shape"):
             sliced_back(layout, (8, 4), 0, 5)
@@ -262,15 +198,13 @@ class TestSliced:
 
 
 def assert_same(found: list[NDArray[Any]], expected: list[NDArray[Any]]) -> None:
-    """Compare tiles in their order."""
     assert [tile.tolist() for tile in found] == [tile.tolist() for tile in expected]
 
 
 class TestExpanded:
     @given(layouts(), st.data())
     @examples(quick=25, deep=100)
-    def test_against_numpy(self, layout: Layout, data: st.DataObject) -> None:
-        """The tiles of the expanded tensor are the base's, broadcast."""
+    def test_expanded_back_has_numpys_tiles(self, layout: Layout, data: st.DataObject) -> None:
         new = data.draw(st.integers(0, len(layout.shape)))
         base = tuple(data.draw(st.sampled_from((1, size))) for size in layout.shape[new:])
         x = tensor(base)
@@ -281,8 +215,7 @@ class TestExpanded:
         before = [np.broadcast_to(tile, layout.tile) for tile in streamed(x, found)]
         assert_same(before, streamed(np.broadcast_to(x, layout.shape), layout))
 
-    def test_mistake(self) -> None:
-        """What is no view is refused."""
+    def test_expansion_to_a_smaller_shape_is_refused(self) -> None:
         for shape in ((2, 4), (1, 4, 4)):
             with pytest.raises(ShapeError, match="expected a shape that expands"):
                 expanded_back(Layout.tiled((4, 4), (2, 2)), shape)

@@ -32,29 +32,18 @@ __all__ = ["Network", "Steps", "networks", "of_operators", "of_scripts", "of_ste
 
 @dataclass(frozen=True)
 class Network:
-    """A program, and how long its channels are.
-
-    Attributes:
-        program: it.
-        hops: of channels that are longer than others, by option.
-        seen: what its ends have collected; they work as long as it is.
-    """
-
     program: Program
     hops: dict[str, Hop] = field(default_factory=dict)
     seen: tuple[list[Element], ...] = ()
 
     @cached_property
     def options(self) -> list[str]:
-        """Its channels, in edge order."""
         return [edge.key for edge in elaborate(self.program).edges]
 
     def recorded(self, depths: Sequence[int]) -> tuple[Record | None, Run]:
-        """Return the record of a run, where it completes, and how it ended."""
         return real.recorded(self.program, self._begun(depths), self.hops)
 
     def run(self, depths: Sequence[int]) -> Run:
-        """Return how it runs, watched by nobody."""
         return real.run(self.program, self._begun(depths), self.hops)
 
     def _begun(self, depths: Sequence[int]) -> dict[str, int]:
@@ -65,19 +54,6 @@ class Network:
 
 @dataclass(frozen=True)
 class Steps(Costless):
-    """Do ``steps`` over and over, until an input ends or the rounds are over.
-
-    ``r0`` receives, ``p0`` peeks, ``t0`` dequeues what was seen, ``s0`` sends, ``v0`` reserves a
-    slot, ``w0`` puts into it, ``c3`` works for 3 cycles, ``n`` reads the clock, ``a0+3`` sends for
-    3 cycles from now, ``l0+3`` for 3 cycles after the clock was read, ``b0+3`` receives what it is
-    busy with until 3 cycles after its arrival.
-
-    Attributes:
-        steps: what a round is made of.
-        rounds: how many; None for no limit.
-        counts: how many elements each output carries.
-    """
-
     steps: tuple[str, ...]
     rounds: int | None = None
     counts: tuple[Dim, ...] = (1,)
@@ -103,7 +79,6 @@ class Steps(Costless):
 
 
 async def _step(ports: Ports, step: str, start: int) -> bool:
-    """Do one step; False where an input has ended."""
     what, number, later = step[0], int(step[1:].partition("+")[0]), step.partition("+")[2]
     match what:
         case "r":
@@ -229,8 +204,6 @@ def of_operators(draw: st.DrawFn) -> Network:
 
 
 class _Determinate(Random):
-    """Random programs in which nothing hangs on what comes first."""
-
     def _route(self, of: Meant) -> Iterator[Meant]:
         """Partition, work on every part, and put together again, one part at a time."""
         choices = self._choices
@@ -262,6 +235,5 @@ def _with_hops(draw: st.DrawFn, program: Program, seen: tuple[list[Element], ...
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
-    """Return a network of any kind, whose channels may be wires."""
     with hardware_scope(draw(st.sampled_from((Hardware(), Hardware().of_wires())))):
         return draw(st.one_of(of_steps(), of_steps(), of_scripts(), of_operators()))

@@ -1,5 +1,3 @@
-"""Real runs, and what of them a record that is timed again has to equal."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -19,18 +17,9 @@ from fabric.timing.retiming.retimer import Retimer
 __all__ = ["UNBOUNDED", "Run", "depths_of", "recorded", "run", "timed"]
 
 UNBOUNDED = 1 << 40
-"""More slots than any run fills."""
 
 
 class Run(NamedTuple):
-    """How a run ended.
-
-    Attributes:
-        cycles: None where units block each other.
-        clocks: of the units, in the end; where they block each other, none.
-        blocked: units that can never go on: the channels each waits for, and whether for a slot.
-    """
-
     cycles: int | None
     clocks: tuple[int, ...]
     blocked: tuple[tuple[int, frozenset[int], bool], ...] = ()
@@ -68,7 +57,6 @@ def execute(
 def recorded(
     program: Program, depths: Mapping[str, int], hops: Mapping[str, Hop] | None = None
 ) -> tuple[Record | None, Run]:
-    """Return the record of a run, where it completes, and how it ended."""
     recording = Recording(elaborate(program))
     execution, status = execute(program, depths, hops or {}, recording)
     record = recording.record(execution.machine) if status == "completed" else None
@@ -82,7 +70,6 @@ def run(
     *,
     compiles: bool = False,
 ) -> Run:
-    """Return how a program runs, watched by nobody."""
     return _ended(*execute(program, depths, hops or {}, compiles=compiles))
 
 

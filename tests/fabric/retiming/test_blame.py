@@ -5,26 +5,21 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
-import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from fabric import Hardware, Program
-from fabric.graph.wiring.program import hardware_scope
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT, Retimer
-from tests.fabric.retiming.networks import Network, Steps, networks
+from tests.fabric.retiming.networks import Network, networks
 from tests.fabric.retiming.real import UNBOUNDED
 from tests.profiles import examples
 
 MOST: Final = 3
-"""Slots of a channel, but for unbounded ones."""
 
 QUICK: Final = examples(quick=20, deep=150)
 
 
 def _small(network: Network) -> Record:
-    """Return the record of a network of few channels."""
     assume(1 <= len(network.options) <= 6)
     record, _ = network.recorded([UNBOUNDED] * len(network.options))
     assume(record is not None)
@@ -32,15 +27,7 @@ def _small(network: Network) -> Record:
     return record
 
 
-def _retimer(program: Program, channels: int) -> Retimer:
-    """Return a retimer of a run in which no channel was full."""
-    record, _ = Network(program).recorded([UNBOUNDED] * channels)
-    assert record is not None
-    return Retimer(record)
-
-
 def _below(blamed: frozenset[int], depths: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return all depths that are no deeper where ``blamed`` says; the others are unbounded, too."""
     anything = (*range(1, MOST + 1), UNBOUNDED)
     return list(
         product(
@@ -54,8 +41,7 @@ def _below(blamed: frozenset[int], depths: tuple[int, ...]) -> list[tuple[int, .
 
 @QUICK
 @given(networks(), st.data())
-def test_a_cut_is_valid(network: Network, data: st.DataObject) -> None:
-    """Depths that are no deeper in the channels blamed fail as well, or take as long."""
+def test_blamed_channels_no_deeper_do_not_help(network: Network, data: st.DataObject) -> None:
     record = _small(network)
     retimer = Retimer(record)
     least = retimer.time([UNBOUNDED] * len(record.channels)).cycles
@@ -74,8 +60,7 @@ def test_a_cut_is_valid(network: Network, data: st.DataObject) -> None:
 
 @QUICK
 @given(networks(), st.data())
-def test_none_to_blame(network: Network, data: st.DataObject) -> None:
-    """Where other depths help, at least one channel is blamed."""
+def test_slow_run_that_depths_help_blames_a_channel(network: Network, data: st.DataObject) -> None:
     record = _small(network)
     retimer = Retimer(record)
     unbounded = retimer.time([UNBOUNDED] * len(record.channels)).cycles
@@ -89,8 +74,7 @@ def test_none_to_blame(network: Network, data: st.DataObject) -> None:
 
 @QUICK
 @given(networks(), st.data())
-def test_a_limit(network: Network, data: st.DataObject) -> None:
-    """A limit changes nothing but that later ends are given up."""
+def test_limit_only_gives_up_later_ends(network: Network, data: st.DataObject) -> None:
     record = _small(network)
     retimer = Retimer(record)
     depths = data.draw(st.tuples(*[st.integers(1, MOST)] * len(record.channels)))
@@ -102,67 +86,3 @@ def test_a_limit(network: Network, data: st.DataObject) -> None:
     assert (None, ()) == given_up[:2]
     assert given_up.passed is not None
     assert retimer.clocks[given_up.passed] > free.cycles - 1
-
-
-@pytest.mark.parametrize(
-    ("hardware", "slower"), [(Hardware(), 4 * (8 - 1) + 1), (Hardware().of_wires(), 4)]
-)
-def test_busy_since_an_arrival(hardware: Hardware, slower: int) -> None:
-    """Who is busy for as long after each arrival waits for one slot if elements come one by one.
-
-    Wires show the next element only after the one before: there is less to lose.
-    """
-    with hardware_scope(hardware), Program("since", channel_depth=2) as program:
-        stream = Steps(("s0",), 5, (1,))()[0]
-        for _ in range(2):
-            stream = Steps(("r0", "s0"), None, (1,))(stream)[0]
-        Steps(("b0+8",), None, ())(stream)
-    retimer = _retimer(program, 3)
-
-    def found(*depths: int) -> tuple[int | None, frozenset[int]]:
-        retimed = retimer.time(depths)
-        return retimed.cycles, retimer.blamed(retimed)
-
-    least, nothing = found(UNBOUNDED, UNBOUNDED, UNBOUNDED)
-    assert least is not None
-    assert found(5, 5, 5) == (least, nothing) == (least, frozenset())
-    slow, last = found(5, 5, 1)
-    assert last == frozenset({2})
-    assert slow is not None
-    assert slow >= least + slower
-    assert found(1, 1, 1) == (slow, last)
-
-
-def test_busy_since_the_wires_were_free() -> None:
-    """What arrives when the element before it is taken is as late as that: here by a slot."""
-    with hardware_scope(Hardware().of_wires()), Program("wires", channel_depth=2) as program:
-        both = Steps(("s0",), 2, (1,))()[0]
-        sent = Steps(("s0", "s0", "r0", "b0+400"), 1, (2,))(both)[0]
-        Steps(("c300", "r0"), 2, ())(sent)
-    retimer = _retimer(program, 2)
-    fast, slow = (retimer.time((2, depth)) for depth in (2, 1))
-    assert retimer.blamed(slow) == frozenset({1})
-    assert slow.cycles is not None
-    assert fast.cycles is not None
-    assert slow.cycles > 300 + 400
-    # Then the reader of both is the last one.
-    assert fast.cycles == 2 * 300
-
-
-@pytest.mark.parametrize(
-    ("steps", "blamed"),
-    [(("n", "s0", "s0", "l1+30"), set()), (("s0", "s0", "n", "l1+30"), {0})],
-)
-def test_late_after_a_reading(steps: tuple[str, ...], blamed: set[int]) -> None:
-    """A slot that was waited for after the clock was read does not delay what counts from there."""
-    with Program("late", channel_depth=1) as program:
-        first, late = Steps(steps, 1, (2, 1))()
-        Steps(("r0", "c5"), None, ())(first)
-        Steps(("r0",), None, ())(late)
-    retimer = _retimer(program, 2)
-    fast, slow = (retimer.time((depth, 1)) for depth in (2, 1))
-
-    assert retimer.blamed(slow) == blamed
-    assert slow.cycles is not None
-    assert fast.cycles is not None
-    assert (slow.cycles > fast.cycles) is bool(blamed)

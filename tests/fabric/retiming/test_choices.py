@@ -1,5 +1,3 @@
-"""What units do by what comes first is noticed, whichever way they find out."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -16,10 +14,7 @@ from tests.deadlock.parts import sink, source
 
 @dataclass(frozen=True)
 class Late(Costless):
-    """Passes on what comes, and waits for a cycle before it looks."""
-
     def __call__(self, stream: Stream) -> Stream:
-        """Return the stream."""
         return self.wire(stream)[0]
 
     @override
@@ -33,8 +28,7 @@ class Late(Costless):
             await ports.sink.send(element)
 
 
-def test_a_cycle_is_waited_for() -> None:
-    """Who waits for a cycle may do what depends on it."""
+def test_unit_that_waits_for_a_cycle_is_a_chooser() -> None:
     with Program("late") as program:
         sink("end", Late(name="late")(source("two", 2)))
     record = recorded(program, {}).record
@@ -42,17 +36,9 @@ def test_a_cycle_is_waited_for() -> None:
     assert not record.orders_are_fixed
 
 
-def test_a_merge() -> None:
-    """Also where there is always something in each of its inputs."""
+def test_merge_is_recorded_as_a_chooser() -> None:
     with Program("merge") as program:
         data, order = EagerMerge(name="merge")([source("one", 3), source("two", 3)])
         sink("data", data)
         sink("order", order)
     assert recorded(program, {}).record.choosers == ("merge",)
-
-
-def test_none() -> None:
-    """A line has no choice."""
-    with Program("line") as program:
-        sink("end", source("two", 2))
-    assert recorded(program, {}).record.determinate

@@ -1,5 +1,3 @@
-"""Records of runs with compiled operators are those of the same runs with all of them tasks."""
-
 from __future__ import annotations
 
 import random
@@ -49,7 +47,6 @@ QUICK = examples(quick=15, deep=60)
 def recorded(
     build: Build, *, compiles: bool, depths: dict[str, int], hops: dict[str, Hop]
 ) -> tuple[Execution, Record | None]:
-    """Return a run and, where it completes, its record."""
     wired = build()
     recording = Recording(elaborate(wired))
     execution, ending = execute(wired, depths, hops, recording, compiles=compiles)
@@ -57,7 +54,6 @@ def recorded(
 
 
 def told(record: Record) -> dict[str, list[tuple[int, int, int]]]:
-    """Return what each unit did: kinds, channels or other numbers, and amounts."""
     rows = [(code & e.KIND, code >> e.SHIFT, amount) for code, amount in record.events.tolist()]
     first = record.first.tolist()
     return {
@@ -67,7 +63,6 @@ def told(record: Record) -> dict[str, list[tuple[int, int, int]]]:
 
 
 def check(build: Build, depths: dict[str, int] | None = None, **given: Any) -> Execution:
-    """Compare the records of both engines, and return the compiled run."""
     hops: dict[str, Hop] = given.get("hops", {})
     _, of_tasks = recorded(build, compiles=False, depths=depths or {}, hops=hops)
     execution, found = recorded(build, compiles=True, depths=depths or {}, hops=hops)
@@ -85,15 +80,15 @@ def check(build: Build, depths: dict[str, int] | None = None, **given: Any) -> E
 
 
 def compiled(execution: Execution) -> int:
-    """Return how many operators had no task."""
     region = execution.machine.region
     return 0 if region is None else len(region.indices)
 
 
 @pytest.mark.parametrize("batch", [1 << 18, 9])
 @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 6))
-def test_shipped(name: str, parameters: dict[str, Any], batch: int) -> None:
-    """Every shipped program, unrolled at once and in parts of a few events."""
+def test_record_of_shipped_program_equals_that_of_tasks(
+    name: str, parameters: dict[str, Any], batch: int
+) -> None:
     if batch < 100 and name in ("attention", "moe", "decoder"):
         batch = 1000
     with mock.patch.object(unrolling, "_BATCH", batch):
@@ -102,16 +97,14 @@ def test_shipped(name: str, parameters: dict[str, Any], batch: int) -> None:
 
 @pytest.mark.parametrize("build", spread(STAY, 3), ids=lambda build: build.__name__)
 @pytest.mark.parametrize("depth", spread([1, 3, 100_000], 2))
-def test_odd(build: Build, depth: int) -> None:
-    """Programs at the edges of the compiled loop."""
+def test_record_of_odd_program_equals_that_of_tasks(build: Build, depth: int) -> None:
     depths = {edge.key: depth for edge in elaborate(build()).edges}
     if depth > 1 or build is not STAY[0]:
         assert compiled(check(build, depths))
 
 
 @pytest.mark.parametrize("build", FALL_BACK, ids=lambda build: build.__name__)
-def test_left(build: Build) -> None:
-    """A run whose operators leave the loop is run again for its record, by tasks alone."""
+def test_record_of_a_run_that_left_the_loop_equals_that_of_tasks(build: Build) -> None:
     _, of_tasks = recorded(build, compiles=False, depths={}, hops={})
     if of_tasks is None:
         with pytest.raises(FabricError):
@@ -121,8 +114,7 @@ def test_left(build: Build) -> None:
 
 
 @pytest.mark.parametrize("name", spread(CASES, 4))
-def test_operators(name: str) -> None:
-    """Every operator on drawn streams."""
+def test_record_of_each_operator_equals_that_of_tasks(name: str) -> None:
 
     def build() -> Program:
         source = random.Random(name)
@@ -138,8 +130,7 @@ def test_operators(name: str) -> None:
 
 @QUICK
 @given(data=st.binary(min_size=300, max_size=300))
-def test_random_programs(data: bytes) -> None:
-    """Programs of up to 30 operators."""
+def test_record_of_random_programs_equals_that_of_tasks(data: bytes) -> None:
 
     def build() -> Program:
         return Random(Choices(data), functional=False).program
@@ -149,15 +140,12 @@ def test_random_programs(data: bytes) -> None:
 
 @QUICK
 @given(network=networks(merging=True))
-def test_random_networks(network: Network) -> None:
-    """Networks with feedback and merges."""
+def test_record_of_random_networks_equals_that_of_tasks(network: Network) -> None:
     check(lambda: network.program, network.depths)
 
 
 @dataclass(frozen=True)
 class Lagging(Turning):
-    """Sends each number 7 cycles after its clock stood where it was an element before."""
-
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
 
@@ -181,8 +169,6 @@ class Lagging(Turning):
 
 @dataclass(frozen=True)
 class Wasteful(Turning):
-    """Reserves a slot for each number more than it puts into."""
-
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
 
@@ -203,8 +189,7 @@ class Wasteful(Turning):
 
 @pytest.mark.parametrize("kind", [Lagging, Wasteful])
 @pytest.mark.parametrize("batch", [1 << 18, 1])
-def test_users(kind: type[Turning], batch: int) -> None:
-    """Several readings at a time, looks ahead, slots that nothing is put into."""
+def test_record_of_users_operators_equals_that_of_tasks(kind: type[Turning], batch: int) -> None:
 
     def build() -> Program:
         with Program("users", mode="timing", channel_depth=64) as made:
@@ -216,8 +201,7 @@ def test_users(kind: type[Turning], batch: int) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 50])
-def test_left_over(depth: int) -> None:
-    """What comes after an operator has ended is sent, and nobody takes it."""
+def test_record_of_elements_left_over_equals_that_of_tasks(depth: int) -> None:
 
     def build() -> Program:
         with Program("ends", mode="timing", channel_depth=depth) as made:
@@ -234,8 +218,7 @@ def test_left_over(depth: int) -> None:
 
 
 @pytest.mark.parametrize("name", spread(["ragged_attention", "moe", "own_operator", "top2_moe"], 2))
-def test_reports(name: str, tmp_path: Path) -> None:
-    """Whoever records changes nothing that is said of a run, nor who has a task."""
+def test_report_of_a_recorded_run_is_unchanged(name: str, tmp_path: Path) -> None:
 
     def build() -> Program:
         return program(name)

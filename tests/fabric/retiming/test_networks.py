@@ -19,7 +19,6 @@ WHOLE: Final = settings(SHORT, max_examples=2_000)
 
 
 def _record_of(network: Network, depth: int) -> Record | None:
-    """Return the record of a run at one depth for all channels."""
     record, ran = network.recorded([depth] * len(network.options))
     if record is not None:
         assert () == record.arbitrated
@@ -46,14 +45,14 @@ def _check(network: Network, data: st.DataObject) -> None:
 
 @SHORT
 @given(networks(), st.data())
-def test_networks(network: Network, data: st.DataObject) -> None:
-    """A record gives the cycles, the final clocks and the deadlocks of runs under other depths."""
+def test_retimed_random_network_equals_its_run(network: Network, data: st.DataObject) -> None:
     _check(network, data)
 
 
 @pytest.mark.exhaustive
 @WHOLE
 @given(networks(), st.data())
-def test_two_thousand_networks(network: Network, data: st.DataObject) -> None:
-    """The same, of more of them."""
+def test_retimed_random_network_equals_its_run_at_length(
+    network: Network, data: st.DataObject
+) -> None:
     _check(network, data)

@@ -51,10 +51,8 @@ SHIPPED: Final[dict[str, dict[str, Any]]] = {
     "top_k_attention": {"context": 128},
     "tpch_q6": {"rows": 512},
 }
-"""All of ``programs/``, at sizes at which a run takes some tenths of a second."""
 
 UNCONTENDED: Final = Hardware(hbm=FixedDescription(latency_cycles=23, bytes_per_cycle=1024))
-"""How long a burst takes hangs on the burst alone."""
 
 BURSTS: Final = "the HBM serves bursts as they come"
 
@@ -64,7 +62,6 @@ ARRIVALS: Final = frozenset(
         *("moe_or_attention", "placed", "swiglu_in_pieces", "top2_moe"),
     )
 )
-"""What these do hangs on what comes first."""
 
 
 def _program(name: str, hardware: Hardware) -> Program:
@@ -76,16 +73,14 @@ def _uniform(program: Program, depth: int) -> dict[str, int]:
     return {edge.key: depth for edge in elaborate(program).edges}
 
 
-def test_all_are_there() -> None:
-    """Whoever adds a program adds it here."""
+def test_every_shipped_program_is_retimed() -> None:
     there = {path.stem for path in PROGRAMS.glob("*.py")} - OF_TORCH
     assert there == {name.split()[0] for name in SHIPPED}
 
 
 @pytest.mark.parametrize("depth", spread([1, 2, 3, UNBOUNDED], 2))
 @pytest.mark.parametrize("name", spread(SHIPPED, 4))
-def test_at_the_recorded_depths(name: str, depth: int) -> None:
-    """A record gives the cycles of its run and the final clock of every unit."""
+def test_retiming_at_recorded_depths_equals_the_run(name: str, depth: int) -> None:
     program = _program(name, Hardware())
     record, ran = recorded(program, _uniform(program, depth))
     if record is None:
@@ -98,8 +93,7 @@ def test_at_the_recorded_depths(name: str, depth: int) -> None:
 
 
 @pytest.mark.parametrize("name", spread(SHIPPED, 4))
-def test_what_is_arbitrated(name: str) -> None:
-    """Programs whose units take whatever comes first say so, and who; all share the HBM."""
+def test_programs_with_merges_report_arbitration(name: str) -> None:
     program = _program(name, Hardware())
     record, _ = recorded(program, _uniform(program, UNBOUNDED))
     assert record is not None
@@ -112,8 +106,7 @@ def test_what_is_arbitrated(name: str) -> None:
 
 @pytest.mark.parametrize("recorded_depth", [2, UNBOUNDED])
 @pytest.mark.parametrize("name", spread(sorted(SHIPPED.keys() - ARRIVALS), 3))
-def test_under_other_depths(name: str, recorded_depth: int) -> None:
-    """Where bursts take what they take, a record under any depths equals a run under them."""
+def test_retiming_under_other_depths_equals_runs(name: str, recorded_depth: int) -> None:
     program = _program(name, UNCONTENDED)
     record, _ = recorded(program, _uniform(program, recorded_depth))
     if record is None:

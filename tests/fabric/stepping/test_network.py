@@ -1,5 +1,3 @@
-"""A held run whose links are shared is in each cycle what its trace says."""
-
 from __future__ import annotations
 
 import random
@@ -24,7 +22,6 @@ SMALL = {
 
 
 def _compared(state: RunState) -> tuple[object, ...]:
-    """Return what a trace tells in any cycle: of the ends of streams that is the last state's."""
     channels = [each._replace(closed_cycle=None) for each in state.channels]
     return state.units, channels, state.on_chip.requests
 
@@ -32,7 +29,6 @@ def _compared(state: RunState) -> tuple[object, ...]:
 @pytest.mark.parametrize("interval", [0, 1])
 @pytest.mark.parametrize("name", SMALL)
 def test_in_each_cycle_it_is_what_the_trace_says(name: str, interval: int, tmp_path: Path) -> None:
-    """Units, channels and waits of programs on a mesh, in cycles drawn at random."""
     hardware = load_hardware("mesh_paper")
     hardware = hardware.of_wires() if interval else hardware
     wired = load_program(PROGRAMS / f"{name}.py", SMALL[name], hardware).program
@@ -48,7 +44,6 @@ def test_in_each_cycle_it_is_what_the_trace_says(name: str, interval: int, tmp_p
 
 
 def test_what_is_on_its_way_is_not_yet_visible() -> None:
-    """Three tiles of 64 bytes over a link of 8 bytes a cycle, two hops away: one at a time."""
     mesh = Mesh(columns=3, rows=2, hop_cycles=1, link_bytes_per_cycle=8)
     with hardware_scope(Hardware(network=mesh)), Program("pair") as program:
         (stream,) = TileStage(3, work_cycles=(0,), name="a", sizes=[64])()

@@ -1,5 +1,3 @@
-"""Held runs go on and end as others do, wherever they are opened."""
-
 from __future__ import annotations
 
 import asyncio
@@ -13,10 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
-
-# Any: a machine that has what is asked for.
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -34,7 +29,6 @@ from fabric import (
 )
 from fabric.extend import Element, Observer, Ports, Watched
 from fabric.runs.stepped import RunThread
-from fabric.timing.stepping.stepper import AtElement, element_goal
 from operators import Add, Flatten, LinearOffChipLoad, LinearOffChipStore, Map, Promote
 from tests.bases import Sink
 from tests.deadlock.cases import CASES, round_and_round
@@ -44,12 +38,10 @@ from tests.fabric.users import endless
 
 
 def told(report: Report) -> Report:
-    """Return what does not depend on the host."""
     return replace(report, wall_seconds=None, log_dir=None)
 
 
 def same_end(wired: Program, **settings: object) -> Report:
-    """Hold a run of ``wired`` now and then; it ends as another does. Return its report."""
     expected = simulate(wired, **settings)  # type: ignore[arg-type]
     with open_run(wired, **settings) as run:  # type: ignore[arg-type]
         found = run.until(cycle=3).step(5).finish()
@@ -60,35 +52,30 @@ def same_end(wired: Program, **settings: object) -> Report:
 
 
 @pytest.mark.parametrize("fault", ["none", "wrong", "raises", "stuck"])
-def test_ends(fault: small_program.Fault) -> None:
-    """A run that completes, is wrong, fails, or is stuck."""
+def test_held_run_ends_as_another_does(fault: small_program.Fault) -> None:
     found = same_end(small_program.build(fault=fault))
     ends = {"none": "completed", "wrong": "completed", "raises": "error", "stuck": "deadlock"}
     assert found.status == ends[fault]
 
 
 @pytest.mark.parametrize("how", sorted(endless.LIVELOCKS))
-def test_livelock(how: str) -> None:
-    """A run that is given up."""
+def test_held_livelock_ends_as_another_does(how: str) -> None:
     assert same_end(endless.build(how), livelock_cycles=1_000).status == "livelock"
 
 
 @pytest.mark.parametrize("livelock_cycles", [1_000, 10_000])
 def test_livelock_of_several(livelock_cycles: int) -> None:
-    """It is held in the last cycle that all of them have come to: a tenth after the limit."""
     with open_run(round_and_round(), livelock_cycles=livelock_cycles) as run:
         assert run.until(cycle=3).finish().status == "livelock"
         assert repr(run.cycle) == repr(livelock_cycles + livelock_cycles // 10 - 1)
 
 
-def test_grown() -> None:
-    """The run with depths that help is not held."""
+def test_held_run_grows_channels_as_another_does() -> None:
     found = same_end(program("pack_rows"), on_deadlock="grow", depths=CASES["pack_rows"].given)
     assert found.status == "completed"
 
 
 def test_failure_is_where_it_is() -> None:
-    """An operator that raises ends the run in its cycle, whatever was asked for."""
     with open_run(small_program.build(stop=9, fault="raises")) as run:
         run.until(cycle=30)
         assert not run.over
@@ -100,8 +87,7 @@ def test_failure_is_where_it_is() -> None:
         assert "ValueError: odd" in str(run.report.error["message"])
 
 
-def test_elements() -> None:
-    """A unit is held where it takes an element, or, where it has no input, sends one."""
+def test_unit_is_held_at_its_element() -> None:
     with open_run(small_program.build(stop=5, period=10)) as run:
         assert run.until(unit="count_1", element=2).cycle == 20
         assert [each.number for each in run.held("total_1.0")] == [1]
@@ -114,8 +100,7 @@ def test_elements() -> None:
         assert [run.step().cycle for _ in range(5)] == [31, 40, 41, 50, 51]
 
 
-def test_another_input() -> None:
-    """A name with a number is that input of the unit; what is no input is refused."""
+def test_named_input_is_held_at_its_element() -> None:
     x = np.ones((4, 8), np.float32)
     with Program("sum") as program:
         one, other = (Flatten(0, 2)(LinearOffChipLoad(x, tile=(1, 8))()) for _ in range(2))
@@ -128,7 +113,6 @@ def test_another_input() -> None:
 
 
 def test_an_element_that_never_comes() -> None:
-    """That is said, with what has come."""
     with open_run(small_program.build(stop=5)) as run:
         with pytest.raises(FabricError, match=r"element 6 of total_1 does not come: .* taken 5"):
             run.until(unit="total_1", element=6)
@@ -164,8 +148,7 @@ def test_an_element_that_never_comes() -> None:
         ),
     ],
 )
-def test_wrong_use(use: Callable[[object], object], said: str) -> None:
-    """Mistakes are told at the user's line, and the run stays where it is."""
+def test_wrong_use_is_refused_and_the_run_stays(use: Callable[[object], object], said: str) -> None:
     with open_run(small_program.build(stop=5, period=10)) as run:
         run.until(cycle=20)
         with pytest.raises(FabricError, match=said) as caught:
@@ -175,8 +158,7 @@ def test_wrong_use(use: Callable[[object], object], said: str) -> None:
         assert run.finish().status == "completed"
 
 
-def test_after_close() -> None:
-    """What is closed cannot go on; what is finished can still be looked at."""
+def test_closed_run_refuses_use() -> None:
     with open_run(small_program.build()) as run:
         run.until(cycle=5)
     assert repr(run) == "<run of 'small', closed at cycle 5>"
@@ -193,8 +175,7 @@ def test_after_close() -> None:
     assert run.state.cycles == run.cycle == 31
 
 
-def test_cannot_begin() -> None:
-    """What cannot be run is said where it is opened."""
+def test_run_with_wrong_options_is_not_opened() -> None:
     with pytest.raises(ConfigurationError, match=r"no channel has that name") as caught:
         open_run(small_program.build(), depths={"nobody.0": 2})
     assert caught.value.file == __file__
@@ -211,8 +192,7 @@ run = open_run(small_program.build(), log_dir="logs", trace="events").until(cycl
 """
 
 
-def test_left_at_exit(tmp_path: Path) -> None:
-    """A run that is never closed ends with the process, quietly, and says that it was left."""
+def test_run_left_open_ends_with_the_process(tmp_path: Path) -> None:
     root = str(Path(__file__).parents[3])
     done = subprocess.run(
         [sys.executable, "-c", _LEFT],
@@ -227,8 +207,7 @@ def test_left_at_exit(tmp_path: Path) -> None:
     assert '"interrupted"' in report
 
 
-def test_no_thread_stays() -> None:
-    """Of runs that are left, closed, finished or forgotten."""
+def test_ended_runs_leave_no_thread() -> None:
     before = set(threading.enumerate())
     with open_run(small_program.build()) as run:
         run.step()
@@ -243,7 +222,6 @@ def test_no_thread_stays() -> None:
 
 
 def test_interrupted_while_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C between its thread's beginning and the run: the thread ends."""
     begun = []
 
     def press(_program: Program, _stepper: object, thread: RunThread) -> None:
@@ -259,8 +237,6 @@ def test_interrupted_while_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None
 
 @dataclass(frozen=True)
 class Spins(Sink):
-    """Take five elements, then compute for ever."""
-
     began: ClassVar = threading.Event()
 
     @override
@@ -273,7 +249,6 @@ class Spins(Sink):
 
 
 def test_an_operator_that_lets_nobody_go_on() -> None:
-    """A run is abandoned while an operator computes for ever."""
     with Program("spins") as wired:
         Spins()(small_program.Count(9, 10)())
     run = open_run(wired).until(cycle=12)
@@ -293,7 +268,6 @@ def _until_error(run: object) -> None:
 
 
 def test_beside_asyncio_and_trio() -> None:
-    """As in a notebook, whose loop runs."""
 
     async def cell() -> int | None:
         with open_run(small_program.build()) as run:
@@ -303,8 +277,7 @@ def test_beside_asyncio_and_trio() -> None:
     assert asyncio.run(cell()) == trio.run(cell) == simulate(small_program.build()).cycles
 
 
-def test_several_at_once() -> None:
-    """In threads, and one beside the other in one thread."""
+def test_several_runs_are_held_side_by_side() -> None:
     wired = program("simplified_moe")
     expected = told(simulate(wired))
 
@@ -326,7 +299,6 @@ def test_several_at_once() -> None:
 
 
 def test_log_and_trace(tmp_path: Path) -> None:
-    """A held run is logged and recorded; one that is left early was interrupted."""
     with open_run(small_program.build(), log_dir=tmp_path, trace="events") as run:
         run.until(cycle=12)
         assert run.finish().log_dir is not None
@@ -338,8 +310,6 @@ def test_log_and_trace(tmp_path: Path) -> None:
 
 
 class Presses(Observer):
-    """Sends Ctrl-C to the main thread at the hundredth element."""
-
     left = 100
 
     @override
@@ -353,7 +323,6 @@ class Presses(Observer):
 
 
 def test_interrupt_pauses() -> None:
-    """Ctrl-C leaves a run where it is; it goes on, and its report is as ever."""
     wired = small_program.build(stop=20_000)
     with open_run(wired, observers=[Presses()]) as run:
         with pytest.raises(KeyboardInterrupt):
@@ -366,46 +335,5 @@ def test_interrupt_pauses() -> None:
 
 
 def test_interrupt_ends_the_last_stretch() -> None:
-    """Ctrl-C in finish() is Ctrl-C in simulate(): a report of what there is."""
     with open_run(small_program.build(fault="endless"), observers=[Presses()]) as run:
         assert run.finish().status == "interrupted"
-
-
-@pytest.mark.parametrize(
-    ("unit", "goal"),
-    [
-        ("a", (4, 7, True)), ("b", (3, 7, False)), ("b.0", (3, 7, False)), ("b.1", (0, 7, False)),
-        ("b.2", "until: b has no input 2: expected one of 0, 1"), ("c", (1, 7, False)),
-        ("c.3", (1, 7, False)), ("c.0", "until: c has no input 0: expected one of 3, 4, 5, 6, 7"),
-        # A unit may be called like an input of another one.
-        ("b.9", (6, 7, True)), ("b.9.0", "until: b.9 has no input 0: expected a unit with inputs"),
-        ("d", "until: d has no streams: expected a unit with one"),
-        ("a.0", "until: a has no input 0: expected a unit with inputs"),
-        ("b.000000001", (0, 7, False)), ("b.0000000001", "no unit is called 'b.0000000001': "),
-        ("b.x", "no unit is called 'b.x': "), (".1", "no unit is called '.1': "),
-    ],
-)  # fmt: skip
-def test_which_element(unit: str, goal: tuple[int, int, bool] | str) -> None:
-    """Of an input that is named, else of the first; of the first output where there is none."""
-    names = ["a", "b", "c", "d", "b.9"]
-    # Producer and output, consumer and input.
-    wired = [
-        ("a", 1, "b", 1), ("b", 0, "c", 3), ("b", 1, "c", 5), ("a", 2, "b", 0), ("a", 0, "c", 4),
-        ("b.9", 8, "c", 6), ("b.9", 7, "c", 7),
-    ]  # fmt: skip
-    edges = [
-        SimpleNamespace(
-            producer=SimpleNamespace(index=names.index(producer)), output=output,
-            consumer=SimpleNamespace(index=names.index(consumer)), input=number,
-        )
-        for producer, output, consumer, number in wired
-    ]  # fmt: skip
-    machine: Any = SimpleNamespace(
-        units=[SimpleNamespace(name=name) for name in names], plan=SimpleNamespace(edges=edges)
-    )
-    if isinstance(goal, str):
-        with pytest.raises(ConfigurationError) as refused:
-            element_goal(machine, unit, 7)
-        assert refused.value.message.startswith(goal)
-    else:
-        assert AtElement(*goal) == element_goal(machine, unit, 7)

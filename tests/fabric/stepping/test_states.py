@@ -1,5 +1,3 @@
-"""The state of a held run is that of a recorded one, however one came there."""
-
 from __future__ import annotations
 
 import random
@@ -30,7 +28,7 @@ PROGRAMS = (
 
 
 @pytest.mark.parametrize("name", spread(PROGRAMS, 4))
-def test_programs(name: str, tmp_path: Path) -> None:
+def test_states_of_programs_equal_the_trace(name: str, tmp_path: Path) -> None:
     """Programs that complete and that deadlock, with channels of several cycles."""
     wired = program(name)
     source = random.Random(name)
@@ -43,13 +41,12 @@ def test_programs(name: str, tmp_path: Path) -> None:
 
 @examples(quick=5, deep=30)
 @given(networks(merging=True))
-def test_random_networks(network: Network) -> None:
-    """Random networks, some of which get stuck."""
+def test_states_of_random_networks_equal_the_trace(network: Network) -> None:
     with tempfile.TemporaryDirectory() as folder:
         check(network.program, Path(folder), random.Random(1), network.depths, {}, cycles=10)
 
 
-def test_left_over(tmp_path: Path) -> None:
+def test_states_after_a_readers_end_equal_the_trace(tmp_path: Path) -> None:
     """Elements that come after the reader's end are dequeued on their own, later than the run."""
     wired = chain(("s0", "c3"), ("r0", "s0", "s0", "s0"), ("r0",), elements=5)
     check(wired, tmp_path, random.Random(1), {}, {}, cycles=20)
@@ -58,7 +55,7 @@ def test_left_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", spread(["simplified_moe", "merge_in_a_loop", "attention", "pack_rows"], 2)
 )
-def test_no_schedule_is_seen(name: str) -> None:
+def test_states_are_equal_under_every_schedule(name: str) -> None:
     """The states on a way, and at its end, do not depend on the order of tasks."""
     wired = program(name)
     seen = set()
@@ -70,8 +67,7 @@ def test_no_schedule_is_seen(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", spread(["merge_in_a_loop", "simplified_moe", "attention"], 1))
-def test_no_way_is_seen(name: str) -> None:
-    """One state in one cycle: come to in steps, cycle by cycle, or at once; elements, too."""
+def test_states_are_equal_by_steps_and_cycles(name: str) -> None:
     wired = program(name)
     with open_run(wired) as slow, open_run(wired) as steps:
         for _ in range(40):
@@ -89,8 +85,7 @@ def test_no_way_is_seen(name: str) -> None:
 
 @examples(quick=10, deep=20)
 @given(networks(merging=True))
-def test_no_way_is_seen_in_networks(network: Network) -> None:
-    """Steps look for what comes next, and let units run further ahead than cycles do."""
+def test_states_of_networks_are_equal_by_steps_and_cycles(network: Network) -> None:
     wired, depths = network.program, network.depths
     with open_run(wired, depths=depths) as steps, open_run(wired, depths=depths) as cycles:
         for _ in range(25):
@@ -136,14 +131,6 @@ def told(report: Report) -> Report:
 
 
 def compare(found: RunState, expected: RunState, cycle: int, draining: set[int]) -> None:
-    """Compare all but what only the future tells, and what no trace has.
-
-    Args:
-        found: of a held run.
-        expected: of a recorded one.
-        cycle: in which.
-        draining: units that wait for the ends of their inputs in vain.
-    """
     for unit, other in zip(found.units, expected.units, strict=True):
         if unit.number not in draining or unit.wait is None:
             assert _told(unit, found, other) == other, f"cycle {cycle}"
@@ -159,7 +146,6 @@ def compare(found: RunState, expected: RunState, cycle: int, draining: set[int])
 
 
 def _told(unit: UnitState, state: RunState, recorded: UnitState) -> UnitState:
-    """Return ``unit`` with what ``recorded`` knows of the future, where it does not gainsay it."""
     wait, other = unit.wait, recorded.wait
     if wait is not None and other is not None:
         unit = unit._replace(wait=_same_wait(wait, other, unit, state))
