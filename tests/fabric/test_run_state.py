@@ -242,7 +242,7 @@ def stopped(cycles: int = 100) -> RunState:
             unit(0, 90, None, 7),
             unit(1, 60, (Operation.SEND, (0,)), None),
             unit(2, 70, (Operation.RECEIVE, (1, 0)), 4),
-            unit(3, 75, (Operation.REACH, ()), 0),
+            unit(3, 75, (Operation.CAPACITY, ()), 0),
             unit(4, 80, (Operation.REACH, ()), 1),
             unit(5, 85, (Operation.REACH, (2,)), 1),
         ),

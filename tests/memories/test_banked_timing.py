@@ -214,6 +214,22 @@ class TestBanked:
         assert at_once.log == cut.log
         assert at_once.memory.counters() == cut.memory.counters()
 
+    @pytest.mark.parametrize("requests", [1, 2, 3])
+    def test_writes_to_an_open_row_are_answered_in_their_cycles(self, requests: int) -> None:
+        hbm = BankedDescription(
+            channels=1,
+            refreshes=False,
+            request_bytes=32,
+            requests_per_bundle=1,
+            cl_cycles=0,
+            cwl_cycles=0,
+            ccd_s_cycles=1,
+            ccd_l_cycles=1,
+        )
+        size = requests * hbm.request_bytes
+        script = [[Asked(0, Burst(at * size, 1, size, size, write=True)) for at in range(9)]]
+        assert _run(hbm, script, [1]).answered == _run(hbm, script).answered
+
     @examples(quick=50, deep=200)
     @given(descriptions(), scripts())
     def test_what_one_at_a_time_meets(self, hbm: BankedDescription, script: Script) -> None:

@@ -363,8 +363,9 @@ class _Clock:
 
     def __init__(self) -> None:
         self.now = 0
+        self.stopping = False
 
-    async def reach(self, _: Unit, cycle: int) -> None:
+    async def reach(self, _: Unit, cycle: int, **_operation: object) -> None:
         self.now = max(self.now, cycle)
 
     @coroutine

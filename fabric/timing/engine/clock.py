@@ -12,6 +12,7 @@ import itertools
 import types
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Protocol
 
 from fabric.graph.values.fit import whole
@@ -189,7 +190,13 @@ class VirtualClock:
         """Count one unit more that can run."""
         self.running += 1
 
-    async def reach(self, unit: Unit, cycle: int, watching: Sequence[Watched] = ()) -> None:
+    async def reach(
+        self,
+        unit: Unit,
+        cycle: int,
+        watching: Sequence[Watched] = (),
+        operation: Operation = _REACH,
+    ) -> None:
         """Wait until no event before ``cycle`` can happen any more.
 
         Units that ask for one cycle go on one after the other, in node order. An element that
@@ -199,7 +206,7 @@ class VirtualClock:
             cycle = whole(cycle, "is a cycle to reach")
         if self.chose is not None:
             self.chose(unit)
-        wait = Wait(_REACH, tuple(watching), unit.now, any_of=True)
+        wait = Wait(operation, tuple(watching), unit.now, any_of=True)
         heapq.heappush(self._reaching, (cycle, unit.index, next(self._numbers), unit, wait))
         for channel in watching:
             channel.reader = unit
@@ -210,7 +217,8 @@ class VirtualClock:
 
     def _settle(self) -> None:
         if self.stopping:
-            self._on_quiescence()
+            if not self._allocated():
+                self._on_quiescence()
             return
         reaching = self._next_reach()
         if self.now >= self._next_beat:
@@ -231,6 +239,14 @@ class VirtualClock:
             self._let_pace()
         else:
             self._on_quiescence()
+
+    def _allocated(self) -> bool:
+        """Wake a unit that has found room on chip: without a capacity it would not have parked."""
+        for cycle, _, _, unit, wait in sorted(self._reaching, key=itemgetter(0, 1, 2)):
+            if wait is unit.wait and wait.operation is Operation.CAPACITY and cycle == unit.now:
+                self.wake(unit)
+                return True
+        return False
 
     def _answered(self, horizon: int) -> bool:
         """Let the off-chip memory go on up to ``horizon``; whether it has woken somebody."""

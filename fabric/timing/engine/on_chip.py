@@ -209,9 +209,10 @@ class OnChipMemory:
             if target is None:
                 await clock.park(unit, Wait(Operation.CAPACITY, (), unit.now))
                 continue
-            await clock.reach(unit, target)
+            await clock.reach(unit, target, operation=Operation.CAPACITY)
             first = self._waiting[0] is request
-            if first and clock.now >= target == self._fits_at(size_bytes, unit.now):
+            is_turn = clock.stopping or clock.now >= target
+            if first and is_turn and target == self._fits_at(size_bytes, unit.now):
                 break
         self._waiting.pop(0)
         unit.capacity_cycles += target - unit.now

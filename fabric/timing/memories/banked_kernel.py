@@ -96,7 +96,8 @@ def _ahead(count: int, m: Counters) -> tuple[int, int]:
         before = min(before, m[client + c.NEXT_BUNDLE] - 1)
         if m[client + c.WRITE]:
             ending -= m[client + c.OPEN] - m[client + c.LEFT]
-            cycles = min(cycles, c.LEAST_ANSWER + m[client + c.LEFT] // m[c.PER_BUNDLE])
+            bundles = -(-m[client + c.LEFT] // m[c.PER_BUNDLE])
+            cycles = min(cycles, c.LEAST_ANSWER - 1 + bundles)
     return before, c.LEAST_ANSWER if ending else cycles
 
 

@@ -23,7 +23,7 @@ from fabric.messages.telling.place import Place
 from fabric.messages.telling.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from fabric.graph.hardware.description import Pages
     from fabric.graph.values.dims import Dim
@@ -252,23 +252,19 @@ def open_waits(state: RunState) -> list[OpenWait | None]:
     Returns:
         In node order; None where the wait had ended or the unit could have gone on.
     """
-    wanting_room = {unit for unit, _ in state.on_chip.requests}
-    return [_open_wait(unit, wanting_room) for unit in state.units]
+    return [_open_wait(unit) for unit in state.units]
 
 
-def _open_wait(unit: UnitState, wanting_room: Container[int]) -> OpenWait | None:
+def _open_wait(unit: UnitState) -> OpenWait | None:
     wait = unit.wait
     if wait is None:
         return None
     cause = wait.operation.cause
     if cause is None:
-        # It asked the clock for its turn: to merge what comes first, or to take room that is free.
-        if wait.channels:
-            cause = Cause.EMPTY
-        elif unit.number in wanting_room:
-            cause = Cause.CAPACITY
-        else:
+        # It asked the clock for its turn: to merge what comes first, or to fail in order.
+        if not wait.channels:
             return None
+        cause = Cause.EMPTY
     return OpenWait(cause, wait.channels[0] if wait.channels else None, unit.cycle)
 
 

@@ -245,7 +245,6 @@ class _Moment:
         self._number: Final[dict[object, int]] = {
             channel: number for number, channel in enumerate(machine.channels)
         }
-        self._wants_room: Final = {unit.index for unit, _ in machine.on_chip.requests}
         self._parked: Final = [
             unit for unit in machine.units if unit.wait is not None and unit.now <= cycle
         ]
@@ -311,8 +310,6 @@ class _Moment:
         channels = tuple(self._number[channel] for channel in wait.channels)
         if channels and wait.any_of:
             operation, channels = Operation.RECEIVE, self._open_inputs(unit.index, tally)
-        elif operation is Operation.REACH and unit.index in self._wants_room:
-            operation = Operation.CAPACITY
         return WaitState(operation, channels, unit.now, len(channels) > 1, wait.stops)
 
     def _drain(self, unit: Unit, waits: dict[int, WaitState], seen: list[tuple[int, ...]]) -> None:
