@@ -1,5 +1,3 @@
-"""What sizing has to find, found by trying all that there is."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,24 +16,14 @@ from fabric.timing.retiming.retimer import NO_LIMIT
 from tests.fabric.sizing.by_hand import cycles_of
 from tests.fabric.sizing.networks import Network, network, options_of, program_of, shape
 
-__all__ = ["BYTES", "GOALS", "Case", "cases"]
-
 GOALS = tuple(map(Goal.parse, ("same-cycles", "slowdown=1.1", "deadlock-free")))
 
 BYTES = Objective()
 
 _VECTORS = 20_000
-"""Networks with more vectors of depths than this are left out."""
 
 
 class Case:
-    """A network to be sized.
-
-    Attributes:
-        network: which.
-        most: by channel, all it ever carries.
-    """
-
     def __init__(self, its: Network) -> None:
         self.network = its
         self.most: Depths = tuple(max(1, elements) for elements in its.elements)
@@ -43,34 +31,28 @@ class Case:
 
     @cached_property
     def record(self) -> Record:
-        """Of a run in which no channel is ever full."""
         options = dict(zip(options_of(self.network.shape), self.most, strict=True))
         return recorded(program_of(self.network), options).record
 
     def cycles(self, depths: Depths) -> int:
-        """Return the cycles by hand; more than any limit where units block each other."""
         if depths not in self._cycles:
             found = cycles_of(self.network, depths)
             self._cycles[depths] = NO_LIMIT + 1 if found is None else found
         return self._cycles[depths]
 
     def limit(self, goal: Goal) -> int:
-        """Return the cycles that a goal allows."""
         return goal.limit_cycles(self.cycles(self.most))
 
     def keeps(self, depths: Depths, goal: Goal) -> bool:
-        """Whether ``depths`` keep a goal."""
         return self.cycles(depths) <= self.limit(goal)
 
     def slots(self) -> list[Slot]:
-        """Return the channels."""
         its = self.network.shape
         return list(map(Slot, options_of(its), its.element_bytes))
 
     def problem(
         self, goal: Goal, objective: Objective = BYTES, pinned: Mapping[int, int] | None = None
     ) -> Problem:
-        """Return what is to be found, with the depths of some channels given."""
         given = pinned or {}
         variables = tuple(
             Variable(slot.option, (slot,), given.get(number, 1), given.get(number, most))
@@ -81,7 +63,6 @@ class Case:
 
 
 def cases(how_many: int, first: int = 0) -> Iterator[Case]:
-    """Yield random networks whose depths can all be tried, always the same."""
     found = 0
     for seed in count(first):
         random = Random(seed)
@@ -94,10 +75,7 @@ def cases(how_many: int, first: int = 0) -> Iterator[Case]:
 
 
 def least_cost(problem: Problem, keeps: Callable[[Depths], bool]) -> int | None:
-    """Return the cost of the cheapest depths that keep something; None where none do.
-
-    All cheaper ones are tried.
-    """
+    # All cheaper ones are tried.
     ranges = [range(variable.least, variable.most + 1) for variable in problem.variables]
     by_number = [
         np.array([problem.cost_at(number, depth) for depth in its])

@@ -1,22 +1,15 @@
-"""When a network ends under some depths, by the rules and nothing else: no record, no kernel."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tests.fabric.sizing.networks import Network
 
-__all__ = ["cycles_of"]
-
 
 def cycles_of(  # noqa: C901 - all rules in one place
     network: Network, depths: Sequence[int]
 ) -> int | None:
-    """Return the cycles of ``network``, None where its units block each other.
-
-    An element is visible a cycle after it was sent, and a slot usable a cycle after what was in it
-    was received. What is left when a unit ends is received then, or when it is visible.
-    """
+    # An element is visible a cycle after it was sent, a slot usable a cycle after its element was
+    # received. Elements left when a unit ends are received then, or when they are visible.
     ends = network.shape.ends
     clocks = [0] * len(network.steps)
     place = [0] * len(network.steps)
@@ -25,7 +18,6 @@ def cycles_of(  # noqa: C901 - all rules in one place
     received: list[list[int]] = [[] for _ in ends]
 
     def slot_free(number: int) -> int | None:
-        """Return when a slot is usable; None where nobody knows as yet."""
         before = len(visible[number]) - depths[number]
         if before < 0:
             return 0
@@ -35,7 +27,6 @@ def cycles_of(  # noqa: C901 - all rules in one place
         return None if end is None else max(end, visible[number][before]) + 1
 
     def goes_on(unit: int) -> bool:
-        """Do one step; False where it has to wait."""
         letter, number = network.steps[unit][place[unit]]
         now = clocks[unit]
         if letter == "c":

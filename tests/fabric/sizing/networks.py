@@ -1,11 +1,3 @@
-"""Random small networks whose outcome does not depend on the order of anything, as data.
-
-They fork, join, change rates, group elements raggedly, and go round in loops with initial
-elements. A unit is a list of steps, a letter and a number: ``r`` receives from the channel of that
-number and ``p`` looks at its next element, ``s`` sends on it, ``e`` receives all that is left and
-the end of it, ``c`` works for so many cycles.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,42 +11,27 @@ from fabric import Feedback, Program, Stream, StreamType, Tile, TileType
 from fabric.extend import Ports, Wiring
 from tests.bases import Costless
 
-__all__ = ["Network", "Shape", "Step", "network", "options_of", "program_of", "shape"]
-
 Step = tuple[str, int]
 
 _BYTE = np.dtype(np.uint8)
 
-ROUNDS = 6
-"""A unit has at most."""
+ROUNDS = 6  # at most, of a unit
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Units and the channels between them.
-
-    Attributes:
-        units: how many.
-        ends: by channel, who sends and who receives; upwards, but for those that close a loop.
-        element_bytes: by channel.
-        initial: by channel, how many elements are sent before anything is received.
-    """
-
     units: int
     ends: tuple[tuple[int, int], ...]
     element_bytes: tuple[int, ...]
     initial: tuple[int, ...]
 
     def inputs(self, unit: int) -> list[int]:
-        """Return the channels a unit receives from."""
         return [number for number, (_, consumer) in enumerate(self.ends) if consumer == unit]
 
     def outputs(self, unit: int) -> list[int]:
-        """Return the channels a unit sends on."""
         return [number for number, (producer, _) in enumerate(self.ends) if producer == unit]
 
     def loops(self, unit: int) -> bool:
-        """Whether what a unit sends comes back to it."""
         reached, front = set[int](), [unit]
         while front:
             sends = front.pop()
@@ -66,28 +43,19 @@ class Shape:
 
 @dataclass(frozen=True)
 class Network:
-    """What each unit does.
-
-    Attributes:
-        shape: of the network.
-        steps: by unit.
-    """
-
     shape: Shape
     steps: tuple[tuple[Step, ...], ...]
 
     @property
     def elements(self) -> tuple[int, ...]:
-        """How many are sent on each channel."""
         every = [step for steps in self.steps for step in steps]
         return tuple(every.count(("s", number)) for number in range(len(self.shape.ends)))
 
 
 def shape(random: Random) -> Shape:
-    """Return two to six units, and two to seven channels."""
     units = random.randint(2, 6)
     channels = random.randint(max(2, units - 1), 7)
-    # A chain or a tree first, then more between any two, some of them backwards.
+    # A chain or a tree first, then further channels between any two units, some backwards.
     ends = [(random.randint(max(0, unit - 2), unit - 1), unit) for unit in range(1, units)]
     initial = [0] * len(ends)
     while len(ends) < channels:
@@ -100,7 +68,6 @@ def shape(random: Random) -> Shape:
 
 
 def network(random: Random, its: Shape) -> Network:
-    """Return what units of a shape do: in rounds, as long as there are elements for them."""
     rhythms = [_rhythm(random, its, unit) for unit in range(its.units)]
     steps: list[list[Step]] = [
         [("s", number) for number in its.outputs(unit) for _ in range(its.initial[number])]
@@ -125,7 +92,7 @@ def network(random: Random, its: Shape) -> Network:
         steps[unit] += round_
         waiting += range(its.units)
     for unit in range(its.units):
-        # Whoever is in no loop may wait for the end; others leave what is left.
+        # Units outside of loops may wait for the end; the other units leave elements over.
         if not its.loops(unit) and random.random() < 0.5:
             steps[unit] += [("e", number) for number in its.inputs(unit)]
     return Network(its, tuple(map(tuple, steps)))
@@ -133,15 +100,6 @@ def network(random: Random, its: Shape) -> Network:
 
 @dataclass(frozen=True)
 class Rhythm:
-    """What the rounds of a unit have in common.
-
-    Attributes:
-        rates: channels, how they are used, and how often in a round; or at most, where ragged.
-        ragged: how often is drawn anew for each round.
-        mixed: receiving and sending alternate as it comes.
-        cycles: of work, one of them a round.
-    """
-
     rates: tuple[tuple[str, int, int], ...]
     ragged: bool
     mixed: bool
@@ -172,18 +130,10 @@ def _round(random: Random, rhythm: Rhythm) -> list[Step]:
 
 @dataclass(frozen=True)
 class Steps(Costless):
-    """Does steps; their channels are its ports, inputs and outputs apart.
-
-    Attributes:
-        steps: all of them.
-        element_bytes: by output.
-    """
-
     steps: tuple[Step, ...]
     element_bytes: tuple[int, ...]
 
     def __call__(self, *inputs: Stream) -> tuple[Stream, ...]:
-        """Return the outputs."""
         return self.wire(*inputs)
 
     @override
@@ -209,7 +159,6 @@ class Steps(Costless):
 
 
 def program_of(network: Network) -> Program:
-    """Return a program whose channels are those of a network, in edge order or not."""
     its = network.shape
     with Program("network") as program:
         streams: dict[int, Stream] = {
@@ -232,7 +181,6 @@ def program_of(network: Network) -> Program:
 
 
 def options_of(its: Shape) -> list[str]:
-    """Return what ``--depth`` calls each channel."""
     return [
         f"u{consumer}.{its.inputs(consumer).index(number)}"
         for number, (_, consumer) in enumerate(its.ends)

@@ -1,5 +1,3 @@
-"""Problems made of runs."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,18 +11,11 @@ from tests.fabric.retiming import real
 
 
 def deep_record(program: Program) -> Record | None:
-    """Return the record of a run whose channels are never full; None where it gets stuck."""
     record, _ = real.recorded(program, unbounded(program))
     return record
 
 
 def problem_of(*records: Record, together: Sequence[Sequence[int]] = ()) -> Problem:
-    """Return the problem of all depths from 1 to the elements there are.
-
-    Args:
-        records: of one program.
-        together: numbers of channels that share a variable; the others have one each.
-    """
     channels = records[0].channels
     sharing = {number for numbers in together for number in numbers}
     groups = [*together, *((each,) for each in range(len(channels)) if each not in sharing)]

@@ -1,5 +1,3 @@
-"""What sizing is asked for: goals, costs, depths that are pinned or shared, and their file."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -29,8 +27,7 @@ from tests.fabric.sizing.problems import deep_record
         ("cycles=7", 1000, 7),
     ],
 )
-def test_goal(text: str, unbounded: int, limit: int) -> None:
-    """What is allowed is never more than what is said."""
+def test_goal_of_a_text_allows_its_limit(text: str, unbounded: int, limit: int) -> None:
     goal = Goal.parse(text)
     assert goal.limit_cycles(unbounded) == limit
     assert Goal.parse(str(goal)) == goal
@@ -43,15 +40,15 @@ def test_goal(text: str, unbounded: int, limit: int) -> None:
         "cycles=0", "cycles=1.5", "cycles=-3", "same-cycles=1", "cycles=1_0x",
     ],
 )  # fmt: skip
-def test_no_goal(text: str) -> None:
-    """What is no goal is refused."""
+def test_goal_of_an_unknown_text_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="expected deadlock-free, same-cycles"):
         Goal.parse(text)
 
 
 @given(st.integers(1, 5000), st.integers(0, 5000), st.integers(1, 5000))
-def test_steps(depth: int, element_bytes: int, step: int) -> None:
-    """The least whole number of blocks, the least power of two: none smaller holds it all."""
+def test_cost_in_blocks_is_the_least_number_of_blocks(
+    depth: int, element_bytes: int, step: int
+) -> None:
     bare = depth * element_bytes
     blocks = Objective.parse("bytes", str(step)).cost(depth, element_bytes)
     assert blocks % step == 0
@@ -60,12 +57,6 @@ def test_steps(depth: int, element_bytes: int, step: int) -> None:
     assert power == (0 if bare == 0 else next(1 << n for n in range(40) if 1 << n >= bare))
     assert Objective.parse("bytes", None).cost(depth, element_bytes) == bare
     assert Objective.parse("slots", None).cost(depth, element_bytes) == depth
-
-
-def test_the_largest_step() -> None:
-    """A channel costs one block at least, however large that is."""
-    assert Objective.parse("bytes", str((1 << 40) - 1)).cost(1, 1) == (1 << 40) - 1
-    assert Objective.parse("bytes", "1").cost(3, 7) == 21
 
 
 @pytest.mark.parametrize(
@@ -79,8 +70,7 @@ def test_the_largest_step() -> None:
         ("bytes", str(1 << 40), "expected power-of-two or a number of bytes"),
     ],
 )
-def test_no_objective(unit: str, step: str | None, told: str) -> None:
-    """What is no cost is refused."""
+def test_objective_with_a_wrong_step_is_refused(unit: str, step: str | None, told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         Objective.parse(unit, step)
 
@@ -93,8 +83,7 @@ def _pair() -> Program:
     return program
 
 
-def test_variables() -> None:
-    """One for each channel, none deeper than what it carries; pinned ones are what they are."""
+def test_variables_are_one_for_each_channel_within_its_elements() -> None:
     record = deep_record(_pair())
     assert record is not None
     alone = variables_of([record], {"join.1": 9}, ())
@@ -120,8 +109,9 @@ def test_variables() -> None:
         ({"join.0": 1, "join.1": 2}, ("join.*",), "pinned at 1 and 2: expected one depth"),
     ],
 )
-def test_no_variables(pinned: dict[str, int], shared: tuple[str, ...], told: str) -> None:
-    """Names that are none, and depths that contradict each other."""
+def test_unknown_or_contradicting_channel_names_are_refused(
+    pinned: dict[str, int], shared: tuple[str, ...], told: str
+) -> None:
     record = deep_record(_pair())
     assert record is not None
     with pytest.raises(ConfigurationError, match=told):
@@ -129,8 +119,7 @@ def test_no_variables(pinned: dict[str, int], shared: tuple[str, ...], told: str
 
 
 @given(st.dictionaries(st.text(min_size=1), st.integers(1, 1 << 40)))
-def test_file(depths: dict[str, int]) -> None:
-    """What is written is read, whatever the names."""
+def test_depths_file_written_is_read_back(depths: dict[str, int]) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -152,8 +141,7 @@ def test_file(depths: dict[str, int]) -> None:
         ("[depths", r"not a TOML file: Expected '\]'"),
     ],
 )
-def test_no_file(text: str, told: str, tmp_path: Path) -> None:
-    """Another file is refused."""
+def test_depths_file_with_other_content_is_refused(text: str, told: str, tmp_path: Path) -> None:
     file = tmp_path / "depths.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigurationError, match=told):

@@ -1,5 +1,3 @@
-"""Timing by hand, by which sizes are judged, is what runs take; and so is a record's."""
-
 from __future__ import annotations
 
 from random import Random
@@ -17,8 +15,9 @@ from tests.profiles import examples
 
 @examples(quick=37, deep=150)
 @given(st.randoms(use_true_random=False), st.data())
-def test_runs(random: Random, data: st.DataObject) -> None:
-    """A run under any depths takes the cycles by hand, or blocks where they say so."""
+def test_run_of_a_network_takes_the_cycles_of_the_model(
+    random: Random, data: st.DataObject
+) -> None:
     its = network(random, shape(random))
     case = Case(its)
     depths = [data.draw(st.integers(1, most)) for most in case.most]
@@ -34,8 +33,7 @@ def test_runs(random: Random, data: st.DataObject) -> None:
 
 @examples(quick=12, deep=50)
 @given(st.randoms(use_true_random=False))
-def test_elements(random: Random) -> None:
-    """Records know how many elements channels carry, and of how many bytes."""
+def test_record_of_a_network_has_its_elements(random: Random) -> None:
     case = Case(network(random, shape(random)))
     elements = dict(zip(options_of(case.network.shape), case.network.elements, strict=True))
     element_bytes = dict(case.slots())

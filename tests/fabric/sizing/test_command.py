@@ -1,5 +1,3 @@
-"""``size`` from a terminal: what is printed and written, and what is refused."""
-
 from __future__ import annotations
 
 import json
@@ -30,14 +28,14 @@ def build() -> Program:
 
 
 def _object(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> dict[str, Any]:
-    """Return the one object that ``size --json`` prints."""
     assert main(["size", *arguments, "--json"]) == status
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
 
-def test_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All that is known; and ``run`` takes what is written."""
+def test_size_json_has_all_and_run_takes_its_depths(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "depths.toml"
     found = _object(capsys, PROGRAM, "-o", str(file))
     assert (found["status"], found["program"]) == ("sized", PROGRAM)
@@ -59,8 +57,9 @@ def test_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", PROGRAM, "--depths", str(file), "--depth", "reassemble_1.2=1", *logs]) == 3
 
 
-def test_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The checker accepts what is written; without a proof nothing is."""
+def test_certificate_is_written_only_with_a_proof(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "proof.npz"
     assert main(["size", PROGRAM, "--goal", "deadlock-free", "--certificate", str(file)]) == 0
     out, err = capsys.readouterr()
@@ -96,24 +95,25 @@ def test_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["--over", "nobody=1,2"], "nobody"),
     ],
 )
-def test_refused(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """With one object that says why."""
+def test_size_with_wrong_options_is_refused_in_json(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = _object(capsys, PROGRAM, *arguments, status=2)
     assert found["status"] == "error"
     assert told in found["error"]["message"]
     assert found["depths"] is None
 
 
-def test_stuck(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where no depth helps it is a deadlock."""
+def test_size_of_a_deadlock_exits_with_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     program = tmp_path / "stuck.py"
     program.write_text(STUCK, encoding="utf-8")
     found = _object(capsys, str(program), status=3)
     assert "gets stuck even with unbounded channels: FAB-D002" in found["error"]["message"]
 
 
-def test_several(capsys: pytest.CaptureFixture[str]) -> None:
-    """A table of inputs, one of those held out, and the exit status where one misses."""
+def test_size_over_inputs_exits_with_1_if_one_misses(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["programs/moe.py", "-p", "model=tiny", "-p", "batch=8", "--vary", "seed=0..2"]
     status = main(["size", *arguments, "--hold-out", "1", "--goal", "slowdown=1.05"])
     out = capsys.readouterr().out
@@ -124,10 +124,9 @@ def test_several(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("columns", ["40", "60", "200"])
-def test_width(
+def test_size_output_fits_the_terminal(
     columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is wider than the terminal, and the numbers stay."""
     monkeypatch.setenv("COLUMNS", columns)
     assert main(["size", PROGRAM, "--goal", "deadlock-free", "--rows", "3"]) == 0
     out = capsys.readouterr().out

@@ -1,5 +1,3 @@
-"""Several inputs: which points there are, what they have in common, which of them are held out."""
-
 from __future__ import annotations
 
 import json
@@ -29,67 +27,49 @@ MOE = Path("programs/moe.py")
 TINY = ["model=tiny", "batch=8"]
 
 
-class TestPrograms:
-    """``programs_of``."""
+def test_points_over_a_seed_have_their_own_data() -> None:
+    found = programs_of(MOE, TINY, ["seed=1,2"])
 
-    def test_names(self) -> None:
-        """Points are named after what varies; files without their folders where that tells all."""
-        traces = "programs/data/traces/kv_lengths/b16"
-        files = [f"{traces}/conv_stdev0174_1845_1860.npy", f"{traces}/conv_stdev0198_1443_1458.npy"]
+    cycles = [cycles_of(program, {}) for program in found.values()]
 
-        found = programs_of(
-            Path("programs/attention.py"),
-            ["requests=2", "strategy=coarse"],
-            ["tile_n=32,64", f"kv={','.join(files)}"],
-        )
-
-        assert list(found) == [
-            f"tile_n={rows}, kv={file.rpartition('/')[2]}" for rows in (32, 64) for file in files
-        ]
-
-    def test_data(self) -> None:
-        """Each point has its own data: as a program that is given it has."""
-        found = programs_of(MOE, TINY, ["seed=1,2"])
-
-        cycles = [cycles_of(program, {}) for program in found.values()]
-
-        for seed, (name, taken) in enumerate(zip(found, cycles, strict=True), 1):
-            (alone,) = programs_of(MOE, TINY, [f"seed={seed}"]).values()
-            assert name == f"seed={seed}"
-            assert cycles_of(alone, {}) == taken
-
-    def test_hardware(self) -> None:
-        """A key of the hardware may vary, too."""
-        wide, narrow = programs_of(MOE, TINY, ["hardware.hbm.channels=32,2"]).values()
-
-        assert (cycles_of(wide, {}) or 0) < (cycles_of(narrow, {}) or 0)
-
-    @pytest.mark.parametrize(
-        ("parameters", "vary", "told"),
-        [
-            ([], [], "is not a study: expected study"),
-            (["depth.accum_1.0=3"], ["seed=1,2"], r"^depth\.accum_1\.0 is stated: depths are"),
-            ([], ["depth.accum_1.0=3,4"], r"^depth\.accum_1\.0 is stated: depths are"),
-            (["seed=3"], ["seed=1,2"], "seed is an input and fixed"),
-            ([], ["seeds=1,2"], r"takes no parameter seeds"),
-            (
-                [],
-                ["regions=2,4"],
-                r"^regions=2 has [\d,]+ channels and regions=4 has [\d,]+ channels: "
-                r"regions=2 alone has merge_0\.2, merge_0\.3, merge_1\.2 and 1 more; "
-                r"regions=4 alone has .*: expected points that are wired alike, whose data differ$",
-            ),
-        ],
-    )
-    def test_wrong(self, parameters: list[str], vary: list[str], told: str) -> None:
-        """What cannot be sized together is refused."""
-        with pytest.raises(FabricError, match=told):
-            programs_of(MOE, [*TINY, *parameters], vary)
+    for seed, (name, taken) in enumerate(zip(found, cycles, strict=True), 1):
+        (alone,) = programs_of(MOE, TINY, [f"seed={seed}"]).values()
+        assert name == f"seed={seed}"
+        assert cycles_of(alone, {}) == taken
 
 
-@pytest.mark.parametrize("over", ["seed=3,1", "seed=5,4", "seed=1,3"])
+def test_points_over_a_hardware_key_have_their_own_hardware() -> None:
+    wide, narrow = programs_of(MOE, TINY, ["hardware.hbm.channels=32,2"]).values()
+
+    assert (cycles_of(wide, {}) or 0) < (cycles_of(narrow, {}) or 0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "vary", "told"),
+    [
+        ([], [], "is not a study: expected study"),
+        (["depth.accum_1.0=3"], ["seed=1,2"], r"^depth\.accum_1\.0 is stated: depths are"),
+        ([], ["depth.accum_1.0=3,4"], r"^depth\.accum_1\.0 is stated: depths are"),
+        (["seed=3"], ["seed=1,2"], "seed is an input and fixed"),
+        ([], ["seeds=1,2"], r"takes no parameter seeds"),
+        (
+            [],
+            ["regions=2,4"],
+            r"^regions=2 has [\d,]+ channels and regions=4 has [\d,]+ channels: "
+            r"regions=2 alone has merge_0\.2, merge_0\.3, merge_1\.2 and 1 more; "
+            r"regions=4 alone has .*: expected points that are wired alike, whose data differ$",
+        ),
+    ],
+)
+def test_points_that_differ_in_wiring_are_refused(
+    parameters: list[str], vary: list[str], told: str
+) -> None:
+    with pytest.raises(FabricError, match=told):
+        programs_of(MOE, [*TINY, *parameters], vary)
+
+
+@pytest.mark.parametrize("over", ["seed=3,1", "seed=5,4"])
 def test_methods_name_the_worst_input(over: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The cycles of a row are those of the input that decides whether the goal is kept."""
     command = ["size", str(MOE), *(f"-p{each}" for each in TINY), "--over", over, "--json"]
     main(command)
     found = json.loads(capsys.readouterr().out)
@@ -100,104 +80,63 @@ def test_methods_name_the_worst_input(over: str, capsys: pytest.CaptureFixture[s
     assert not all(each["keeps"] for each in found["methods"])
 
 
-class TestAlike:
-    """``check_alike``."""
+def test_programs_with_other_channels_are_refused_by_name() -> None:
+    one, two = _loads(1), _loads(2)
 
-    def test_one_more(self) -> None:
-        """A channel that only one has is named."""
-        one, two = _loads(1), _loads(2)
+    with pytest.raises(
+        ConfigurationError,
+        match=r"^one has 1 channel and two has 2 channels: two alone has consumer_2\.0: exp",
+    ):
+        check_alike({"one": one, "two": two})
 
-        with pytest.raises(
-            ConfigurationError,
-            match=r"^one has 1 channel and two has 2 channels: two alone has consumer_2\.0: exp",
-        ):
-            check_alike({"one": one, "two": two})
-
-        check_alike({"two": two, "again": _loads(2)})
-
-    @pytest.mark.parametrize(
-        ("more", "told"), [(3, "consumer_4.0: exp"), (4, "consumer_4.0 and 1 m")]
-    )
-    def test_three_more(self, more: int, told: str) -> None:
-        """Three are named, and others counted."""
-        with pytest.raises(ConfigurationError) as caught:
-            check_alike({"one": _loads(1), "two": _loads(1 + more)})
-
-        assert f"two alone has consumer_2.0, consumer_3.0, {told}" in caught.value.message
+    check_alike({"two": two, "again": _loads(2)})
 
 
-class TestHeldOut:
-    """``held_out``."""
+@given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))))
+def test_held_out_points_are_those_asked_for_and_never_the_first(drawn: tuple[int, int]) -> None:
+    total, count = drawn
+    points = {f"seed={index}": index for index in range(total)}
 
-    @given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))))
-    def test_all_there(self, drawn: tuple[int, int]) -> None:
-        """So many are held out, and never the first; more of them are these and others."""
-        total, count = drawn
-        points = {f"seed={index}": index for index in range(total)}
+    sized, others = held_out(points, count)
 
-        sized, others = held_out(points, count)
-
-        assert len(others) == count
-        assert sized | others == points
-        assert list(sized) == [name for name in points if name in sized]
-        assert "seed=0" in sized
-        assert others.keys() <= held_out(points, min(count + 1, total - 1))[1].keys()
-
-    @pytest.mark.parametrize("total", [8, 12, 30, 100])
-    def test_spread(self, total: int) -> None:
-        """A quarter held out leaves no long stretch of either kind: the ends are not left out."""
-        points = dict.fromkeys(map(str, range(total)))
-
-        apart = sorted(int(name) for name in held_out(points, total // 4)[1])
-
-        gaps = [b - a for a, b in zip([-1, *apart], [*apart, total], strict=True)]
-        assert max(gaps) <= 6
-
-    @pytest.mark.parametrize("inner", [2, 3, 4, 5, 8])
-    def test_grids(self, inner: int) -> None:
-        """Of a grid's inner axis it is not always the same value that is held out."""
-        points = dict.fromkeys(map(str, range(6 * inner)))
-
-        apart = {int(name) % inner for name in held_out(points, 2 * inner)[1]}
-
-        assert len(apart) > 1
-
-    @pytest.mark.parametrize("count", [-1, 3, 4])
-    def test_too_many(self, count: int) -> None:
-        """One at least is sized on."""
-        with pytest.raises(ConfigurationError, match=f"^--hold-out {count}: of 3 points at least"):
-            held_out({"a": 1, "b": 2, "c": 3}, count)
+    assert len(others) == count
+    assert sized | others == points
+    assert list(sized) == [name for name in points if name in sized]
+    assert "seed=0" in sized
+    assert others.keys() <= held_out(points, min(count + 1, total - 1))[1].keys()
 
 
-class TestSeveralRecords:
-    """Problems with a record of each input."""
+@pytest.mark.parametrize("count", [-1, 3, 4])
+def test_holding_out_all_points_is_refused(count: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"^--hold-out {count}: of 3 points at least"):
+        held_out({"a": 1, "b": 2, "c": 3}, count)
 
-    @pytest.mark.parametrize("seeds", ["1..4", "4,3,2,1"])
-    def test_all_of_them(self, seeds: str) -> None:
-        """Depths keep all limits where they keep each: as each record says alone."""
-        programs = programs_of(MOE, TINY, [f"seed={seeds}"])
-        records = [recorded(each, unbounded(each)).record for each in programs.values()]
-        limits = tuple(Limit(record, record.cycles) for record in records)
-        problem = Problem(variables_of(records, {}, ()), limits, lambda slots, size: slots * size)
-        oracle = Oracle(problem)
-        kept = []
-        for depth in range(1, 17):
-            depths = tuple(min(depth, variable.most) for variable in problem.variables)
-            options = problem.options(depths)
-            alone = [
-                Retimer(each).time([options[channel.option] for channel in each.channels]).cycles
-                for each in records
-            ]
-            each_keeps = [
-                cycles is not None and cycles <= limit.cycles
-                for cycles, limit in zip(alone, limits, strict=True)
-            ]
-            kept.append(each_keeps)
 
-            assert oracle.keeps(depths) == all(each_keeps)
-            assert list(oracle.cycles(depths)) == alone
+@pytest.mark.parametrize("seeds", ["1..4", "4,3,2,1"])
+def test_depths_for_several_records_keep_each_limit(seeds: str) -> None:
+    programs = programs_of(MOE, TINY, [f"seed={seeds}"])
+    records = [recorded(each, unbounded(each)).record for each in programs.values()]
+    limits = tuple(Limit(record, record.cycles) for record in records)
+    problem = Problem(variables_of(records, {}, ()), limits, lambda slots, size: slots * size)
+    oracle = Oracle(problem)
+    kept = []
+    for depth in range(1, 17):
+        depths = tuple(min(depth, variable.most) for variable in problem.variables)
+        options = problem.options(depths)
+        alone = [
+            Retimer(each).time([options[channel.option] for channel in each.channels]).cycles
+            for each in records
+        ]
+        each_keeps = [
+            cycles is not None and cycles <= limit.cycles
+            for cycles, limit in zip(alone, limits, strict=True)
+        ]
+        kept.append(each_keeps)
 
-        assert {tuple(set(each)) for each in kept} == {(True,), (False,), (False, True)}
+        assert oracle.keeps(depths) == all(each_keeps)
+        assert list(oracle.cycles(depths)) == alone
+
+    assert {tuple(set(each)) for each in kept} == {(True,), (False,), (False, True)}
 
 
 def _loads(count: int) -> Program:

@@ -1,5 +1,3 @@
-"""Depths of channels on a mesh: what a round trip needs, and what shared links make of it."""
-
 from __future__ import annotations
 
 import itertools
@@ -16,7 +14,6 @@ COUNT = 40
 
 
 def pair(columns: int, hop_cycles: int, work_cycles: int) -> Program:
-    """Return a producer and a consumer at the ends of a row whose links nothing limits."""
     mesh = Mesh(columns=columns, rows=2, hop_cycles=hop_cycles)
     with hardware_scope(Hardware(network=mesh)), Program("pair") as program:
         (stream,) = Stage(COUNT, work_cycles=(work_cycles,), name="a")()
@@ -29,8 +26,9 @@ def pair(columns: int, hop_cycles: int, work_cycles: int) -> Program:
     ("columns", "hop_cycles", "work_cycles"),
     [(2, 1, 1), (4, 1, 1), (4, 3, 1), (4, 3, 4), (5, 2, 3)],
 )
-def test_the_depth_of_a_round_trip(columns: int, hop_cycles: int, work_cycles: int) -> None:
-    """An element every so many cycles, and a credit that comes back later, need so many slots."""
+def test_depth_of_a_round_trip_covers_its_credits(
+    columns: int, hop_cycles: int, work_cycles: int
+) -> None:
     program = pair(columns, hop_cycles, work_cycles)
     forward_cycles = backward_cycles = (columns - 1) * hop_cycles
     found = size(program)
@@ -41,7 +39,6 @@ def test_the_depth_of_a_round_trip(columns: int, hop_cycles: int, work_cycles: i
 
 
 def crossing(count: int = 12) -> Program:
-    """Return two pairs whose tiles of 64 bytes share a link of 32 bytes a cycle."""
     mesh = Mesh(columns=4, rows=2, hop_cycles=2, link_bytes_per_cycle=32)
     with hardware_scope(Hardware(network=mesh)), Program("crossing") as program:
         for source, target in ("ab", "cd"):
@@ -50,8 +47,7 @@ def crossing(count: int = 12) -> Program:
     return program
 
 
-def test_shared_links_are_run(tmp_path: Path) -> None:
-    """What is found for shared links keeps the goal in a run, and no depths that cost less do."""
+def test_depths_on_shared_links_keep_the_goal_in_a_run(tmp_path: Path) -> None:
     sites = {"a": Site(0, 0), "b": Site(3, 0), "c": Site(1, 0), "d": Site(2, 0)}
     file = write_placement(tmp_path / "placement.toml", "crossing", sites)
     program = crossing()
@@ -76,8 +72,7 @@ def test_shared_links_are_run(tmp_path: Path) -> None:
     assert found.cost == min(keeping)
 
 
-def test_a_placement_of_another_program(tmp_path: Path) -> None:
-    """A placement that does not fit is refused as in a run."""
+def test_placement_of_another_program_is_refused(tmp_path: Path) -> None:
     file = write_placement(tmp_path / "placement.toml", "other", {"a": Site(0, 0)})
     with pytest.raises(ConfigurationError, match="a placement of program 'other'"):
         size(crossing(), placement=file)

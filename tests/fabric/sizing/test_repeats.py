@@ -1,8 +1,3 @@
-"""Several inputs one after the other: what they move, and that each comes to what one alone does.
-
-Results are compared with those of the program's one input, which its own tests hold against numpy.
-"""
-
 from __future__ import annotations
 
 from typing import Any
@@ -37,7 +32,6 @@ from tests.profiles import examples, spread
 
 
 def stored(program: Program, repeats: int) -> dict[str, NDArray[Any]]:
-    """Return what ``program`` stores where it is given so many inputs."""
     settings = Settings(mode="functional", depths=unbounded(program))
     run = Execution(program, settings, repeats=repeats)
 
@@ -46,166 +40,155 @@ def stored(program: Program, repeats: int) -> dict[str, NDArray[Any]]:
     return dict(run.machine.stored)
 
 
-class TestElements:
-    """How many elements there are."""
+@examples(quick=15, deep=60)
+@given(network=networks(merging=False), count=st.integers(2, 4))
+def test_repeated_sources_send_n_times_the_elements(network: Network, count: int) -> None:
+    program = network.program
+    depths = unbounded(program)
+    try:
+        once = recorded(program, depths)
+        often = recorded(program, depths, repeats=count)
+    except Stuck:
+        assume(False)
+    fed = [
+        not elaborate(program).nodes[channel.producer].inputs for channel in once.record.channels
+    ]
 
-    @examples(quick=15, deep=60)
-    @given(network=networks(merging=False), count=st.integers(2, 4))
-    def test_sources(self, network: Network, count: int) -> None:
-        """Whatever the network, each channel that a source feeds carries so many times as many."""
-        program = network.program
-        depths = unbounded(program)
-        try:
-            once = recorded(program, depths)
-            often = recorded(program, depths, repeats=count)
-        except Stuck:
-            assume(False)
-        fed = [
-            not elaborate(program).nodes[channel.producer].inputs
-            for channel in once.record.channels
-        ]
-
-        assert any(fed)
-        assert (often.record.elements[fed] == count * once.record.elements[fed]).all()
-
-    @pytest.mark.parametrize("count", [2, 3])
-    @pytest.mark.parametrize(
-        "name",
-        spread(
-            [
-                "breadth_first_search",
-                "buffer_twice",
-                "dynamic_tiling",
-                "edit_distance",
-                "graph_layer",
-                "own_function",
-                "ragged_attention",
-                "simplified_moe",
-                "sparse_matrix",
-            ],
-            3,
-        ),
-    )
-    def test_programs(self, name: str, count: int) -> None:
-        """Programs that pack nothing across inputs carry so many times as many on all channels."""
-        program = shipped(name)
-        once = recorded(program, unbounded(program)).record.elements
-
-        often = recorded(program, unbounded(program), repeats=count)
-
-        assert (often.record.elements == count * once).all()
-        assert cycles_of(program, unbounded(program), count) == often.cycles
+    assert any(fed)
+    assert (often.record.elements[fed] == count * once.record.elements[fed]).all()
 
 
-class TestResults:
-    """What is computed and stored."""
-
-    @pytest.mark.parametrize(
-        "name",
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize(
+    "name",
+    spread(
         [
             "breadth_first_search",
             "buffer_twice",
             "dynamic_tiling",
+            "edit_distance",
             "graph_layer",
-            "matrix_vector",
             "own_function",
             "ragged_attention",
             "simplified_moe",
             "sparse_matrix",
-            "top2_moe",
         ],
-    )
-    def test_one_below_the_other(self, name: str) -> None:
-        """What one input stores is there three times, one below the other."""
-        program = shipped(name)
-        alone = stored(program, 1)
+        3,
+    ),
+)
+def test_repeated_programs_carry_n_times_the_elements(name: str, count: int) -> None:
+    program = shipped(name)
+    once = recorded(program, unbounded(program)).record.elements
 
-        found = stored(program, 3)
+    often = recorded(program, unbounded(program), repeats=count)
 
-        assert alone
-        for output, rows in alone.items():
-            np.testing.assert_allclose(
-                np.asarray(found[output], float), np.concatenate([np.asarray(rows, float)] * 3)
-            )
-
-    def test_places(self) -> None:
-        """What is stored at places that the program names is stored there again."""
-        program = shipped("edit_distance")
-
-        (alone,), (found,) = stored(program, 1).values(), stored(program, 2).values()
-
-        assert (alone == found).all()
+    assert (often.record.elements == count * once).all()
+    assert cycles_of(program, unbounded(program), count) == often.cycles
 
 
-class TestCycles:
-    """When it happens."""
+@pytest.mark.parametrize(
+    "name",
+    [
+        "breadth_first_search",
+        "buffer_twice",
+        "dynamic_tiling",
+        "graph_layer",
+        "matrix_vector",
+        "own_function",
+        "ragged_attention",
+        "simplified_moe",
+        "sparse_matrix",
+        "top2_moe",
+    ],
+)
+def test_repeated_programs_store_n_results(name: str) -> None:
+    program = shipped(name)
+    alone = stored(program, 1)
 
-    @examples(quick=10, deep=25)
-    @given(
-        rows=st.integers(1, 5), cols=st.integers(1, 3), count=st.integers(1, 4),
-        depth=st.integers(1, 4),
-    )  # fmt: skip
-    def test_one_source(self, rows: int, cols: int, count: int, depth: int) -> None:
-        """Sources that run often are as one that has all of it, whatever the depths."""
-        once, whole = pipeline(rows, cols, depth), pipeline(rows * count, cols, depth)
+    found = stored(program, 3)
 
-        assert simulate(whole).cycles == cycles_of(once, {}, count)
-        assert simulate(whole).cycles == recorded(once, {}, repeats=count).cycles
+    assert alone
+    for output, rows in alone.items():
+        np.testing.assert_allclose(
+            np.asarray(found[output], float), np.concatenate([np.asarray(rows, float)] * 3)
+        )
 
-    @examples(quick=10, deep=25)
-    @given(
-        count=st.integers(1, 4), wait=st.integers(0, 9), repeats=st.integers(2, 4),
-        depth=st.integers(1, 5),
-    )  # fmt: skip
-    def test_users_operators(self, count: int, wait: int, repeats: int, depth: int) -> None:
-        """A user's source that runs often is as one that does the same often in one run."""
-        once, whole = late(count, wait, 1, depth), late(count, wait, repeats, depth)
 
-        ran = recorded(once, {}, repeats=repeats)
+def test_repeated_programs_store_to_named_places_again() -> None:
+    program = shipped("edit_distance")
 
-        assert simulate(whole).cycles == ran.cycles == cycles_of(once, {}, repeats)
-        assert Retimer(ran.record).time(ran.record.depths).cycles == ran.cycles
+    (alone,), (found,) = stored(program, 1).values(), stored(program, 2).values()
 
-    @examples(quick=15, deep=60)
-    @given(network=networks(merging=False), count=st.integers(1, 4))
-    def test_timed_again(self, network: Network, count: int) -> None:
-        """The record of a run with several inputs tells what such runs do with other depths."""
-        program = network.program
-        try:
-            record = recorded(program, unbounded(program), repeats=count).record
-        except Stuck:
-            assume(False)
-        depths = [
-            network.depths.get(channel.option, program.channel_depth) for channel in record.channels
-        ]
+    assert (alone == found).all()
 
-        event(f"completes: {Retimer(record).time(depths).cycles is not None}")
-        assert Retimer(record).time(depths).cycles == cycles_of(program, network.depths, count)
 
-    def test_loop(self) -> None:
-        """A loop begins each input with what it begins one with: 4 laps of 1 element each."""
-        program = loop(4)
+@examples(quick=10, deep=25)
+@given(
+    rows=st.integers(1, 5), cols=st.integers(1, 3), count=st.integers(1, 4),
+    depth=st.integers(1, 4),
+)  # fmt: skip
+def test_repeated_sources_take_the_cycles_of_one_longer_source(
+    rows: int, cols: int, count: int, depth: int
+) -> None:
+    once, whole = pipeline(rows, cols, depth), pipeline(rows * count, cols, depth)
 
-        once, twice = recorded(program, {}), recorded(program, {}, repeats=2)
+    assert simulate(whole).cycles == cycles_of(once, {}, count)
+    assert simulate(whole).cycles == recorded(once, {}, repeats=count).cycles
 
-        assert list(2 * once.record.elements) == list(twice.record.elements)
-        assert twice.cycles < 2 * once.cycles
 
-    def test_second_input_gets_stuck(self) -> None:
-        """Depths that are enough for one input need not be for two."""
-        program = shipped("matrix_vector")
+@examples(quick=10, deep=25)
+@given(
+    count=st.integers(1, 4), wait=st.integers(0, 9), repeats=st.integers(2, 4),
+    depth=st.integers(1, 5),
+)  # fmt: skip
+def test_repeated_user_operators_take_the_cycles_of_one_longer_run(
+    count: int, wait: int, repeats: int, depth: int
+) -> None:
+    once, whole = late(count, wait, 1, depth), late(count, wait, repeats, depth)
 
-        assert cycles_of(program, {}) == simulate(program).cycles
-        assert cycles_of(program, {}, 2) is None
+    ran = recorded(once, {}, repeats=repeats)
+
+    assert simulate(whole).cycles == ran.cycles == cycles_of(once, {}, repeats)
+    assert Retimer(ran.record).time(ran.record.depths).cycles == ran.cycles
+
+
+@examples(quick=15, deep=60)
+@given(network=networks(merging=False), count=st.integers(1, 4))
+def test_record_of_repeats_gives_the_cycles_of_other_depths(network: Network, count: int) -> None:
+    program = network.program
+    try:
+        record = recorded(program, unbounded(program), repeats=count).record
+    except Stuck:
+        assume(False)
+    depths = [
+        network.depths.get(channel.option, program.channel_depth) for channel in record.channels
+    ]
+
+    event(f"completes: {Retimer(record).time(depths).cycles is not None}")
+    assert Retimer(record).time(depths).cycles == cycles_of(program, network.depths, count)
+
+
+def test_repeated_loop_starts_with_its_initial_elements() -> None:
+    program = loop(4)
+
+    once, twice = recorded(program, {}), recorded(program, {}, repeats=2)
+
+    assert list(2 * once.record.elements) == list(twice.record.elements)
+    assert twice.cycles < 2 * once.cycles
+
+
+def test_second_input_may_deadlock_with_depths_for_one() -> None:
+    program = shipped("matrix_vector")
+
+    assert cycles_of(program, {}) == simulate(program).cycles
+    assert cycles_of(program, {}, 2) is None
 
 
 def shipped(name: str) -> Program:
-    """Return a program of this repository."""
     return load_on(None, f"programs/{name}.py", [], {}).program
 
 
 def pipeline(rows: int, cols: int, depth: int) -> Program:
-    """Return a program with sources of all kinds, which do not share a memory's channels."""
     with Program("pipeline", channel_depth=depth) as program:
         Consumer()(Metadata(np.arange(rows * cols).reshape(rows, cols))())
         Consumer()(Selectors(np.zeros((rows, cols, 1), int), width=1)())
@@ -215,14 +198,12 @@ def pipeline(rows: int, cols: int, depth: int) -> Program:
 
 
 def late(count: int, wait: int, times: int, depth: int) -> Program:
-    """Return a program with operators that its user wrote."""
     with Program("late", channel_depth=depth) as program:
         Keep()(Late(count, wait, times)())
     return program
 
 
 def loop(laps: int) -> Program:
-    """Return a program in which a number goes round so often, and then out."""
     choice = (np.arange(laps) == laps - 1).astype(int)[:, np.newaxis]
     with Program("loop") as program:
         again = Feedback(StreamType((laps - 1,), TileType(1, 1, np.dtype("float32"))))

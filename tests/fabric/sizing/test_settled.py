@@ -1,5 +1,3 @@
-"""When answers for ever more inputs have settled, against a definition that tries all numbers."""
-
 from __future__ import annotations
 
 import pytest
@@ -12,86 +10,66 @@ from fabric.graph.loading.program_file import load_on
 
 
 def answers(*found: tuple[int, int | None]) -> list[Answer]:
-    """Return answers of one channel's depth and one program's cycles."""
     return [Answer({"a.0": depth}, (cycles,)) for depth, cycles in found]
 
 
-class TestSettled:
-    """``settled``."""
+@given(
+    st.integers(0, 4), st.lists(st.integers(1, 3), max_size=4), st.integers(1, 3),
+    st.integers(1, 3),
+)  # fmt: skip
+def test_settled_since_is_the_least_by_definition(
+    before: int, odd: list[int], depth: int, period: int
+) -> None:
+    cycles = [10]
+    for step in [*odd, *[period] * before]:
+        cycles.append(cycles[-1] + step)
+    given_ = answers(*((depth, each) for each in cycles))
 
-    @given(
-        st.integers(0, 4), st.lists(st.integers(1, 3), max_size=4), st.integers(1, 3),
-        st.integers(1, 3),
-    )  # fmt: skip
-    def test_definition(self, before: int, odd: list[int], depth: int, period: int) -> None:
-        """From the first input after which nothing changes, where two more were seen."""
-        cycles = [10]
-        for step in [*odd, *[period] * before]:
-            cycles.append(cycles[-1] + step)
-        given_ = answers(*((depth, each) for each in cycles))
+    possible = [
+        first
+        for first in range(1, len(cycles) - 1)
+        if len({b - a for a, b in zip(cycles[first - 1 :], cycles[first:], strict=False)}) == 1
+    ]
 
-        possible = [
-            first
-            for first in range(1, len(cycles) - 1)
-            if len({b - a for a, b in zip(cycles[first - 1 :], cycles[first:], strict=False)}) == 1
-        ]
+    assert min(possible, default=None) == settled(given_).since
 
-        assert min(possible, default=None) == settled(given_).since
 
-    def test_depths_change(self) -> None:
-        """Depths that differ are another answer, whatever the cycles."""
-        found = settled(answers((1, 10), (2, 20), (2, 30), (2, 40)))
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (answers((1, 10)), "not known to have settled by 1 input: 3 would tell"),
+        (answers((1, 10), (1, 20)), "not known to have settled by 2 inputs: 3 would tell"),
+        (
+            answers((1, 10), (1, 20), (2, 30)),
+            "not settled by 3 inputs: the depths still change",
+        ),
+        (
+            answers((1, 10), (1, 20), (1, 31)),
+            "not settled by 3 inputs: the cycles for one input more still change",
+        ),
+        (
+            answers((1, 10), (1, 20), (1, None)),
+            "not settled by 3 inputs: the cycles for one input more still change",
+        ),
+    ],
+)
+def test_unsettled_answers_give_the_reason(found: list[Answer], told: str) -> None:
+    assert settled(found).since is None
+    assert str(settled(found)) == told
 
-        assert found.since == 2
-        assert found.period_cycles == (10,)
-        assert str(found) == "settled from 2 inputs on: 10 cycles for each one more"
 
-    @pytest.mark.parametrize(
-        ("found", "told"),
-        [
-            (answers((1, 10)), "not known to have settled by 1 input: 3 would tell"),
-            (answers((1, 10), (1, 20)), "not known to have settled by 2 inputs: 3 would tell"),
-            (
-                answers((1, 10), (1, 20), (2, 30)),
-                "not settled by 3 inputs: the depths still change",
-            ),
-            (
-                answers((1, 10), (1, 20), (1, 31)),
-                "not settled by 3 inputs: the cycles for one input more still change",
-            ),
-            (
-                answers((1, 10), (1, 20), (1, None)),
-                "not settled by 3 inputs: the cycles for one input more still change",
-            ),
-        ],
-    )
-    def test_not_settled(self, found: list[Answer], told: str) -> None:
-        """Why it is not known that nothing changes any more."""
-        assert settled(found).since is None
-        assert str(settled(found)) == told
+@pytest.mark.parametrize(
+    ("name", "since", "period_cycles"),
+    [("swiglu", 1, 35_072), ("buffer_twice", 1, 1_024), ("simplified_moe", None, None)],
+)
+def test_settled_programs_have_a_period(
+    name: str, since: int | None, period_cycles: int | None
+) -> None:
+    program = load_on(None, f"programs/{name}.py", [], {}).program
+    runs = [Answer({}, (cycles_of(program, {}, count),)) for count in range(1, 5)]
 
-    def test_deadlocks(self) -> None:
-        """Runs that deadlock have no period, however often they do."""
-        assert settled(answers((1, None), (1, None), (1, None))).since is None
+    found = settled(runs)
 
-    def test_two_programs(self) -> None:
-        """Depths that serve several programs have settled where all of them have."""
-        found = [Answer({}, (10 * count, count**2)) for count in range(1, 6)]
-
-        assert settled([Answer({}, each.cycles[:1]) for each in found]).since == 1
-        assert settled(found).since is None
-
-    @pytest.mark.parametrize(
-        ("name", "since", "period_cycles"),
-        [("swiglu", 1, 35_072), ("buffer_twice", 1, 1_024), ("simplified_moe", None, None)],
-    )
-    def test_programs(self, name: str, since: int | None, period_cycles: int | None) -> None:
-        """A pipeline settles at once; where tiles are packed across inputs, not so soon."""
-        program = load_on(None, f"programs/{name}.py", [], {}).program
-        runs = [Answer({}, (cycles_of(program, {}, count),)) for count in range(1, 5)]
-
-        found = settled(runs)
-
-        assert found.since == since
-        if period_cycles is not None:
-            assert found.period_cycles == (period_cycles,)
+    assert found.since == since
+    if period_cycles is not None:
+        assert found.period_cycles == (period_cycles,)

@@ -1,26 +1,17 @@
-"""Sizing as a whole: goals are kept, bounds hold, and nothing is said that is not so."""
-
 from __future__ import annotations
 
 import importlib.util
 import sys
 from random import Random
-from types import SimpleNamespace
-
-# Any: what only some questions are asked of.
-from typing import Any
 
 import pytest
 
-from fabric import ConfigurationError, FabricError, Program, Sizing, simulate, size
+from fabric import ConfigurationError, Program, Sizing, simulate, size
 from fabric.explore.sizing.methods import METHODS, Method
-from fabric.explore.sizing.problem import Asked, Depths
-from fabric.explore.sizing.running import UNBOUNDED, Case, cycles_of
-from fabric.explore.sizing.size import bindings
+from fabric.explore.sizing.running import UNBOUNDED, cycles_of
 from fabric.extend import Deadlock
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import load_program
-from fabric.runs.options import Options
 from operators import EagerMerge
 from tests.deadlock.parts import Script, feedback, relay, sink, source
 from tests.fabric.scripted import Stage, Ticks
@@ -35,7 +26,6 @@ def _allowed(found: Sizing, unbounded: int) -> float:
 
 
 def _check(found: Sizing, program: Program) -> None:
-    """Run the program: the goal is kept, and with one slot less anywhere it is not."""
     deep = cycles_of(program, dict.fromkeys(found.depths, UNBOUNDED))
     assert deep is not None
     allowed = _allowed(found, deep)
@@ -56,8 +46,7 @@ def _check(found: Sizing, program: Program) -> None:
 
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("seed", range(8))
-def test_networks(seed: int, goal: str) -> None:
-    """Of networks of blocking reads all is proved."""
+def test_size_of_random_networks_is_proved_and_least(seed: int, goal: str) -> None:
     random = Random(seed)
     program = program_of(network(random, shape(random)))
     try:
@@ -86,8 +75,9 @@ PROGRAMS = (
 
 @pytest.mark.parametrize(("name", "parameters"), spread(PROGRAMS, 2))
 @pytest.mark.parametrize("goal", ["same-cycles", "deadlock-free"])
-def test_programs(name: str, parameters: tuple[str, ...], goal: str) -> None:
-    """Where the memory is shared what is found was run, and with a slot less, too."""
+def test_size_of_programs_keeps_the_goal_and_one_less_does_not(
+    name: str, parameters: tuple[str, ...], goal: str
+) -> None:
     program = load_program(f"programs/{name}.py", parameters, Hardware()).program
     found = size(program, goal=goal)
     assert found.keeps
@@ -98,8 +88,7 @@ def test_programs(name: str, parameters: tuple[str, ...], goal: str) -> None:
     assert report.cycles == found.inputs[0].cycles
 
 
-def test_merge() -> None:
-    """A merge that takes what comes first: run, not proved."""
+def test_size_of_a_merge_is_validated_by_runs() -> None:
     program = _merge()
     found = size(program)
     assert found.truth == "validated"
@@ -108,7 +97,6 @@ def test_merge() -> None:
 
 
 def _fork_join() -> Program:
-    """A fork whose second branch holds four elements back before it lets one out."""
     with Program("fork join") as program:
         first, second = Stage(8, outputs=2, name="fork")(Ticks(8, name="ticks")())
         late = Script(("r0", "r0", "r0", "r0", "s0", "s0", "s0", "s0"), rounds=2, counts=(8,))
@@ -125,8 +113,7 @@ def _merge() -> Program:
 
 
 @pytest.mark.parametrize("method", ["high-water", "paper-lp"])
-def test_methods_that_only_propose(method: Method) -> None:
-    """What they propose is run once and taken as it is; depths of one slot cost no more."""
+def test_proposals_are_run_once_and_taken(method: Method) -> None:
     found = size(_merge(), method=method)
     (its,) = (each for each in found.methods if each.method == method)
     assert (found.method, found.truth) == (method, "validated")
@@ -134,33 +121,7 @@ def test_methods_that_only_propose(method: Method) -> None:
     assert found.lower_bound <= sum(each.element_bytes for each in found.channels)
 
 
-def test_told_of_runs() -> None:
-    """Every run is told with its number, its input, and how it ended."""
-    told: list[str] = []
-    found = size(_fork_join(), goal="deadlock-free", depths={"join.0": 9}, notify=told.append)
-    unbounded = found.inputs[0].cycles_unbounded
-    assert told[0] == f"run 1 took {unbounded} cycles"
-    assert len(told) == found.runs
-    told.clear()
-    size({"one": _fork_join(), "two": _fork_join()}, notify=told.append)
-    assert told[:2] == [f"{name}: run 1 took {unbounded} cycles" for name in ("one", "two")]
-    told.clear()
-    # Without limits, with the depths found, and as wired: two slots are too few for a branch
-    # beside one that keeps four elements back.
-    assert size(_fork_join(), notify=told.append).inputs[0].cycles_before is None
-    took = [f"run {number} took {unbounded} cycles" for number in (1, 2)]
-    assert told == [*took, "run 3 got stuck"]
-
-
-def test_a_record_that_says_otherwise_than_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where all is proved and the run nevertheless misses the goal, the fault is not the user's."""
-    monkeypatch.setattr(Asked, "keeps", lambda *_: False)
-    with pytest.raises(FabricError, match=r"^line: a run with the depths found does not keep same"):
-        size(_line())
-
-
-def test_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Methods that need it have a note instead of depths; the others are there."""
+def test_methods_without_scipy_have_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     found = {each.method: each for each in size(_line()).methods}
@@ -170,35 +131,7 @@ def test_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "scipy, which is not installed" in found[name].note
 
 
-def test_runs_are_forgotten_where_records_take_much_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first one goes; a run that is kept is not made again."""
-    case = Case("", _line(), Options(), 1, lambda _: None)
-    all_of = dict.fromkeys(case.depths, 3)
-    assert case.run(all_of) is case.run(all_of)
-    assert case.runs == 2
-    monkeypatch.setattr("fabric.explore.sizing.running._MOST_EVENTS", 0)
-    case.run(dict.fromkeys(case.depths, 4))
-    assert not case.has_run(dict.fromkeys(case.depths, UNBOUNDED))
-    assert case.has_run(all_of)
-    events = sum(len(each.record.events) for each in case._known.values() if each is not None)
-    monkeypatch.setattr("fabric.explore.sizing.running._MOST_EVENTS", events)
-    case.run(dict.fromkeys(case.depths, 5))
-    assert case.has_run(all_of)
-    case.run(dict.fromkeys(case.depths, 6))
-    assert not case.has_run(all_of)
-    assert case.runs == 5
-
-
-def test_fork_join() -> None:
-    """The direct branch holds what the other one keeps back."""
-    found = size(_fork_join(), goal="deadlock-free")
-    assert found.depths["join.0"] >= 3
-    assert {each.option: each.binds for each in found.channels}["join.0"] == "deadlock"
-    assert cycles_of(_fork_join(), found.depths | {"join.0": found.depths["join.0"] - 1}) is None
-
-
-def test_pinned() -> None:
-    """What is pinned stays; where it contradicts the goal the nearest one is told."""
+def test_pinned_depths_stay_or_name_the_nearest_goal() -> None:
     program = _fork_join()
     free = size(program)
     pinned = size(program, depths={"join.0": 7})
@@ -222,7 +155,6 @@ def _unlimited(program: Program) -> int:
 
 
 def _line(count: int = 6) -> Program:
-    """A line whose last channel needs two slots: a credit takes a cycle on its way back."""
     with Program("line") as program:
         ticks = Ticks(count, name="ticks")()
         Stage(count, outputs=0, name="last")(*Stage(count, name="first")(ticks))
@@ -235,8 +167,7 @@ def test_a_goal_beyond_64_bits_is_no_limit(goal: str) -> None:
 
 
 @pytest.mark.parametrize("counts", [(4, 6, 5), (6, 5, 4)])
-def test_of_the_longest_input(counts: tuple[int, ...]) -> None:
-    """Channels have the most elements of any input, and the nearest goal is that of the longest."""
+def test_nearest_goal_of_several_inputs_is_the_longest(counts: tuple[int, ...]) -> None:
     programs = {str(each): _line(each) for each in counts}
     found = size(programs, objective="slots")
     assert [each.elements for each in found.channels] == [6, 6]
@@ -257,39 +188,7 @@ def test_of_the_longest_input(counts: tuple[int, ...]) -> None:
         size(programs, depths={"last.0": 1, "first.0": 1})
 
 
-@pytest.mark.parametrize("proved", [True, False])
-def test_why_not_less(proved: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What happens with one slot less is asked of the records, or of the runs that there were."""
-    after: dict[Depths, tuple[int | None, ...]] = {
-        (2, 1, 4, 2, 5, 6): (7, None),
-        (3, 1, 3, 2, 5, 6): (7, 9),
-        (3, 1, 4, 1, 5, 6): (7, 8),
-    }
-    variables = [SimpleNamespace(is_pinned=each == 4) for each in range(6)]
-
-    def known(depths: Depths) -> Any:
-        return after.get(depths, (1, 1) if proved else None)
-
-    def keeps(ran: tuple[int | None, ...]) -> bool:
-        return None not in ran and max(each or 0 for each in ran) <= 8
-
-    oracle = SimpleNamespace(cycles=known, keeps=lambda depths: keeps(known(depths)))
-    monkeypatch.setattr("fabric.explore.sizing.size.Oracle", lambda _: oracle)
-    asked: Any = SimpleNamespace(
-        variables=variables,
-        can_prove=proved,
-        unbounded=(),
-        problem=lambda _: None,
-        known=known,
-        keeps=keeps,
-    )
-    assert bindings(asked, (3, 1, 4, 2, 5, 6)) == (
-        "deadlock", "one slot", "goal", "", "pinned", "",
-    )  # fmt: skip
-
-
-def test_infeasible() -> None:
-    """Fewer cycles than any depths allow."""
+def test_goal_below_the_least_cycles_is_refused() -> None:
     program = _fork_join()
     least = _unlimited(program)
     told = f"keep cycles={least - 1}: the nearest is cycles={least}"
@@ -298,8 +197,7 @@ def test_infeasible() -> None:
     assert size(program, goal=f"cycles={least}").keeps
 
 
-def test_stuck_at_any_depth() -> None:
-    """A deadlock that no depth helps is told with its reason."""
+def test_deadlock_at_any_depth_is_explained() -> None:
     with Program("stuck") as program:
         loop = feedback(2)
         first = Script(("r0", "r1", "s0", "s1"), counts=(2, 2))(source("two", 2), loop)
@@ -309,8 +207,7 @@ def test_stuck_at_any_depth() -> None:
         size(program)
 
 
-def test_shared() -> None:
-    """Channels that share a depth have one, and cost no less than apart."""
+def test_shared_depths_are_one_and_cost_no_less() -> None:
     program = _fork_join()
     apart, together = (
         size(program, objective="slots"),
@@ -321,14 +218,12 @@ def test_shared() -> None:
     assert {each.group for each in together.channels} == {"*"}
 
 
-def test_steps() -> None:
-    """Blocks of memory are what counts."""
+def test_steps_count_whole_blocks() -> None:
     found = size(_fork_join(), step="4")
     assert found.cost == sum(-(-each.depth // 4) * 4 for each in found.channels)
 
 
-def test_several_inputs() -> None:
-    """The depths serve both; what is held out is run, and told where it misses."""
+def test_depths_serve_several_inputs_and_report_held_out_ones() -> None:
     programs = {f"seed={seed}": _moe(seed) for seed in range(2)}
     others = {"seed=7": _moe(7)}
     found = size(programs, held_out=others)
@@ -348,8 +243,7 @@ def _moe(seed: int) -> Program:
     return load_program("programs/moe.py", parameters, Hardware()).program
 
 
-def test_back_to_back() -> None:
-    """Three inputs keep what three inputs without limits take."""
+def test_depths_for_repeats_keep_the_cycles_of_repeats() -> None:
     program = load_program("programs/simplified_moe.py", [], Hardware()).program
     found = size(program, repeats=3)
     assert found.settled is not None
@@ -359,7 +253,6 @@ def test_back_to_back() -> None:
     assert (found.inputs[0].cycles or 0) <= (deep or 0)
 
 
-def test_again() -> None:
-    """The same is found twice."""
+def test_size_twice_gives_equal_answers() -> None:
     program = _fork_join()
     assert size(program).as_json() == size(program).as_json()

@@ -1,5 +1,3 @@
-"""Operators as users write them, for runs with several inputs."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,21 +9,16 @@ from typing_extensions import override
 from fabric import Stream, StreamType, Tile, TileType
 from fabric.extend import Costs, OffChipTensor, Operator, Ports, Wiring
 
-__all__ = ["Keep", "Late"]
-
 TILE = TileType(2, 16, np.dtype("float32"))
 
 
 @dataclass(frozen=True)
 class Late(Operator):
-    """Sends ``count`` tiles so many times, each to be visible ``wait`` cycles after its turn."""
-
     count: int
     wait: int
     times: int = 1
 
     def __call__(self) -> Stream:
-        """Return the stream."""
         return self.wire()[0]
 
     @override
@@ -48,13 +41,10 @@ class Late(Operator):
 
 @dataclass(frozen=True)
 class Keep(Operator):
-    """Writes the tiles of a stream one behind the other; of each input behind the last."""
-
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "write"
 
     def __call__(self, source: Stream) -> None:
-        """Keep ``source``."""
         self.wire(source)
 
     @override
