@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from fabric.runs.report import Report
 
-__all__ = ["load"]
-
 
 class _Cell(Protocol):
     """How running a cell went."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fabric.graph.wiring.program import Program
     from fabric.runs.report import Report
 
-__all__ = ["step_report"]
-
 
 @pytest.fixture
 def step_report(request: pytest.FixtureRequest) -> Callable[..., Report]:

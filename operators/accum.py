@@ -39,8 +39,6 @@ from operators.streams.reading import (
     unpacked_types,
 )
 
-__all__ = ["Accum", "Scan"]
-
 
 @dataclass(frozen=True)
 class Accumulating(ComputeOperator):

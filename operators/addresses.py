@@ -24,8 +24,6 @@ from operators.sources import mean_of_metadata
 from operators.streams.reading import Lockstep, Values
 from operators.tiles.integers import INTEGER, check_integers, count_in, integer
 
-__all__ = ["CacheReadAddresses", "ExpertAddresses", "FilterLastTile"]
-
 
 @dataclass(frozen=True)
 class _Generator(Operator):

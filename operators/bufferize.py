@@ -42,8 +42,6 @@ from fabric.extend import (
 from operators.streams.reading import Guided, Lockstep, Orders, Track, Types, Values, differ
 from operators.tiles.grid import LISTED, numbers_below, positions, reach, walk
 
-__all__ = ["Bufferize", "Streamify"]
-
 
 @dataclass(frozen=True)
 class Bufferize(Operator):

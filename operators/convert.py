@@ -39,8 +39,6 @@ from operators.shape import redimensioned
 from operators.sources import Metadata
 from operators.tiles.tensor import Scratch, Tensor
 
-__all__ = ["Convert", "Matrix", "loaded", "matrix_of", "through_memory"]
-
 
 @dataclass(frozen=True)
 class Convert(Described):

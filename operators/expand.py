@@ -31,8 +31,6 @@ from fabric.extend import (
 )
 from operators.streams.reading import Guided, Orders, Track, Types, Values
 
-__all__ = ["Expand", "Repeat"]
-
 
 @dataclass(frozen=True)
 class _Repetition(Operator):

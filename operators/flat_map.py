@@ -16,8 +16,6 @@ from operators.functions.base import tile_types
 from operators.functions.retile import Split
 from operators.streams.reading import Orders, Types, Values, send
 
-__all__ = ["FlatMap"]
-
 
 @dataclass(frozen=True)
 class FlatMap(Operator):

@@ -34,8 +34,6 @@ from operators.streams.reading import (
     unpacked_types,
 )
 
-__all__ = ["Map"]
-
 
 @dataclass(frozen=True)
 class Map(ComputeOperator):

@@ -36,8 +36,6 @@ from fabric.extend import (
 from operators.streams.reading import Track, closing, differ
 from operators.tiles.integers import is_integer
 
-__all__ = ["Intersect", "Union"]
-
 
 @dataclass(frozen=True)
 class _MergeJoin(Operator):

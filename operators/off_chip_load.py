@@ -46,8 +46,6 @@ from operators.tiles.grid import (
 from operators.tiles.integers import check_integers
 from operators.tiles.tensor import Tensor
 
-__all__ = ["LinearOffChipLoad", "Load", "RandomOffChipLoad"]
-
 
 @dataclass(frozen=True)
 class Load(Operator):

@@ -36,8 +36,6 @@ from operators.tiles.grid import Grid
 from operators.tiles.integers import check_integers
 from operators.tiles.tensor import Elements, Scratch, Tensor
 
-__all__ = ["LinearOffChipStore", "RandomOffChipStore"]
-
 
 @dataclass(frozen=True)
 class LinearOffChipStore(Operator):

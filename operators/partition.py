@@ -35,8 +35,6 @@ from operators.shape import Flatten, Promote
 from operators.sources import Selectors
 from operators.streams.reading import Guided, Track, differ, load_cycles, placed
 
-__all__ = ["Parallelize", "Partition"]
-
 
 @dataclass(frozen=True)
 class Partition(Operator):

@@ -34,8 +34,6 @@ from fabric.extend import (
 )
 from operators.streams.reading import Values, load_cycles, placed
 
-__all__ = ["EagerMerge", "Reassemble"]
-
 
 @dataclass(frozen=True)
 class Reassemble(Operator):

@@ -45,8 +45,6 @@ from operators.functions.arithmetic import narrow, plus, wide
 from operators.streams.reading import Lockstep, load_cycles
 from operators.tiles.integers import check_integers, is_integer
 
-__all__ = ["Scatter"]
-
 Array = np.ndarray
 
 _UPDATES: Final[dict[str, Callable[[Array, Array], Array]]] = {

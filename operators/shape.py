@@ -38,8 +38,6 @@ from fabric.extend import (
 )
 from operators.streams.reading import Orders, Types, send
 
-__all__ = ["Flatten", "Promote", "Reshape", "redimensioned"]
-
 
 @dataclass(frozen=True)
 class Flatten(Operator):

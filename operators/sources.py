@@ -24,8 +24,6 @@ from fabric.extend import Bounds, Costs, Empty, Operator, Ports, Rates, Wiring, 
 from operators.tiles.grid import positions
 from operators.tiles.integers import INTEGER, integer
 
-__all__ = ["Consumer", "Metadata", "RaggedIntegers", "Selectors", "mean_of_metadata"]
-
 
 @dataclass(frozen=True)
 class Metadata(Operator):

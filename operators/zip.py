@@ -14,8 +14,6 @@ from fabric import Layout, ShapeError, Stream, StreamType, TupleType
 from fabric.extend import Costs, Operator, Ports, Rates, Value, Wiring, Work
 from operators.streams.reading import Lockstep, Orders, Types, check_inputs
 
-__all__ = ["Zip"]
-
 MOST_VALUES: Final = 256
 """Of an element, in all its tuples."""
 

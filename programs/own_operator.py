@@ -15,8 +15,8 @@ from fabric.extend import Costs, Operator, Ports, Wiring, ceil_div
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Promote
 
 if TYPE_CHECKING:
-    from operators.rtl.bindings import Binding, Place
     from operators.rtl.blocks import Unit
+    from operators.rtl.own import Binding, Place
 
 
 class EverySecond(Operator):

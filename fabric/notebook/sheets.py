@@ -35,8 +35,6 @@ from fabric.runs.cost import Cost
 from fabric.runs.printing import report_sheet
 from fabric.runs.report import Report
 
-__all__ = ["sheet_of"]
-
 
 def bounds_sheet(known: KnownBefore) -> Sheet:
     """Yield what a run will report, and what it will report no less of."""

@@ -52,8 +52,6 @@ from fabric.runs.counters import ChannelCounters, UnitCounters, unit_families
 from fabric.runs.printing import areas, spent, totals
 from fabric.runs.report import Report
 
-__all__ = ["bar", "html", "picture", "table", "text"]
-
 _ROWS: Final = 200
 """Rows of a table that are written."""
 

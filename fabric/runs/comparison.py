@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from fabric.timing.state.resource_use import MemoryUse
     from fabric.timing.state.run_state import RunState
 
-__all__ = ["Measured", "check_assumptions", "compare", "measured_sizes"]
-
 
 def compare(
     plan: Plan, state: RunState, used: MemoryUse, measured: Measured, metrics: Metrics

@@ -13,8 +13,6 @@ from fabric.messages.telling.wording import found_text
 from fabric.runs.pricing import tokens_rate
 from fabric.runs.report import Report
 
-__all__ = ["Cost", "CostPart"]
-
 
 @dataclass(frozen=True)
 class CostPart:

@@ -15,18 +15,6 @@ if TYPE_CHECKING:
     from fabric.analysis.symbolic.metrics import Metrics
     from fabric.timing.state.run_state import RunState
 
-__all__ = [
-    "ChannelCounters",
-    "Compared",
-    "Comparison",
-    "UnitCounters",
-    "channel_counters",
-    "totals",
-    "unit_counters",
-    "unit_families",
-    "warnings",
-]
-
 
 @dataclass(frozen=True)
 class UnitCounters:

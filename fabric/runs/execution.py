@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from fabric.runs.options import Progress, Settings
     from fabric.timing.state.run_state import RunState
 
-__all__ = ["Execution"]
-
 
 class Execution:
     """One run of a program, from cycle 0 to its end.

@@ -15,8 +15,6 @@ from fabric.messages.telling.place import Place
 from fabric.messages.telling.wording import counted
 from fabric.timing.engine.observer import Observer, Sent, Stamp, Transferred, Watched
 
-__all__ = ["SentTiles", "tiles_of"]
-
 Index = tuple[int, ...]
 
 

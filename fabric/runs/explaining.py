@@ -18,8 +18,6 @@ from fabric.runs.story import tell_blocked, tell_deadlock
 from fabric.timing.machine.terminations import ending_signal
 from fabric.timing.state.run_state import UNTOLD, expected_of
 
-__all__ = ["explain", "grown_settings"]
-
 
 def grown_settings(
     explained: DeadlockReport, settings: Settings, notes: list[str]

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from fabric.graph.wiring.program import Program
     from fabric.messages.terminal.standard_error import Snapshot
 
-__all__ = ["Mode", "OnDeadlock", "Options", "Progress", "Settings"]
-
 Mode = Literal["timing", "functional"]
 OnDeadlock = Literal["report", "grow", "describe"]
 

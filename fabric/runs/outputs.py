@@ -20,8 +20,6 @@ from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.files import output_file
 from fabric.messages.telling.wording import one_of, visible
 
-__all__ = ["OutputShape", "Outputs"]
-
 
 @dataclass(frozen=True)
 class OutputShape:

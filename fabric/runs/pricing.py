@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from fabric.timing.state.resource_use import MemoryUse
     from fabric.timing.state.run_state import RunState
 
-__all__ = ["Priced", "Spending", "joules_in_all", "priced", "tokens_rate"]
-
 _PICO: Final = 1e-12
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.off_chip import MemoryCounters
     from fabric.timing.state.resource_use import NetworkUse
 
-__all__ = ["areas", "report_sheet", "spent", "told_of_links", "told_of_prices", "totals"]
-
 _SHOWN: Final = 8
 _VALUE: Final = 24
 """The longest value of the table of totals; a longer one has a line below the table."""

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.off_chip import MemoryCounters
     from fabric.timing.state.resource_use import NetworkUse
 
-__all__ = ["Failure", "Report", "RunFolder", "passing_folder"]
-
 
 @dataclass(frozen=True)
 class Failure:

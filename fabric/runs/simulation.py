@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from fabric.timing.state.resource_use import MemoryUse
     from fabric.timing.state.run_state import RunState
 
-__all__ = ["assert_completes", "refuse_in_trio", "simulate", "simulated"]
-
 
 @taking(Settings)
 def simulate(program: Program, settings: Settings) -> Report:

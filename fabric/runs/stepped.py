@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from fabric.timing.state.run_state import ChannelState, RunState, UnitState
     from fabric.timing.stepping.ledger import Held
 
-__all__ = ["RunThread", "SteppedRun", "open_run"]
-
 
 @taking(Settings, without={"engine": "each operator of a run that is held has a task"})
 def open_run(program: Program, settings: Settings) -> SteppedRun:

@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from fabric.analysis.deadlock.document import BlockedUnit, DeadlockReport
     from fabric.timing.state.run_state import RunState
 
-__all__ = [
-    "HEARTBEAT_CYCLES",
-    "RunLog",
-    "new_run_folder",
-    "tell_blocked",
-    "tell_deadlock",
-    "tell_end",
-    "tell_waits",
-]
-
 HEARTBEAT_CYCLES: Final = 1_000_000
 
 _COLUMNS: Final = tuple(cause.column for cause in COUNTED)

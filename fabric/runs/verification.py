@@ -8,8 +8,6 @@ from typing import Final, NamedTuple, TypeAlias
 from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.wording import counted
 
-__all__ = ["Errors", "Mismatch", "Number", "OutputVerification", "Verification"]
-
 Number: TypeAlias = bool | int | float
 
 _COMPARED: Final = ("elements", "mismatched", "worst", "places", "streams", "outputs", "unexpected")

@@ -27,8 +27,6 @@ from fabric.messages.telling.wording import found_text
 from fabric.runs.expected_tiles import tiles_of
 from fabric.runs.verification import Errors, Mismatch, Number, OutputVerification, Verification
 
-__all__ = ["noise_of", "verify"]
-
 Array = np.ndarray
 
 _ROW: Final = 2.5

@@ -40,8 +40,6 @@ from fabric.shell.json_object import (
 )
 from fabric.timing.machine.terminations import Terminations
 
-__all__ = ["command_line", "main"]
-
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What goes wrong with a file that could be opened."""
 

@@ -12,8 +12,6 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["channels", "matching", "parameters", "runs"]
-
 
 def runs(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete a run folder with a trace: those in ``logs``, or below what is typed."""

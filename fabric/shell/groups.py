@@ -5,8 +5,6 @@ from __future__ import annotations
 import click
 from typing_extensions import override
 
-__all__ = ["Group"]
-
 
 class Group(click.Group):
     """Lists its sub-commands with the whole first sentence of each one's help."""

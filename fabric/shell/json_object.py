@@ -8,18 +8,6 @@ from fabric.messages.telling.plain import json_text
 from fabric.messages.terminal.output import print_text
 from fabric.timing.machine.terminations import uninterrupted
 
-__all__ = [
-    "check_object",
-    "one_object",
-    "place_object",
-    "print_json",
-    "rtl_object",
-    "run_object",
-    "serve_object",
-    "size_object",
-    "study_object",
-]
-
 _objects: Final[list[str]] = []
 """What was printed since ``one_object`` was called last."""
 

@@ -33,20 +33,6 @@ from fabric.messages.telling.errors import ConfigurationError, ProgramError
 if TYPE_CHECKING:
     from fabric.graph.wiring.program import Program
 
-__all__ = [
-    "SECTIONS",
-    "Entry",
-    "entries_of",
-    "families",
-    "found",
-    "hardware_modules",
-    "installed",
-    "lowered",
-    "parameter_text",
-    "print_entry",
-    "print_families",
-]
-
 _TABLE: Final = re.compile(r"\(Table (\d+)\)")
 _SHOWN: Final = 5
 

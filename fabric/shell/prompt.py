@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from fabric.runs.stepped import SteppedRun
     from fabric.timing.state.run_state import OpenWait, RunState, UnitState
 
-__all__ = ["Break", "Prompt"]
-
 _HELP: Final = """\
 where               what every unit does in this cycle
 unit NAME           one unit: what it waits for, where its cycles went, its channels

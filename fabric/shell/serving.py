@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from fabric.explore.serving.result import ServingResult
     from fabric.explore.study.session import StudySession
 
-__all__ = ["Serves"]
-
 _OVER_SECONDS: Final = 30.0
 """The estimate is taken from what was served in this time."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fabric.explore.study.study import Study
     from fabric.explore.study.workers import Workers
 
-__all__ = ["Studying", "search_of", "storage_of", "workers_of"]
-
 _NEEDED: Final = ("optuna", "matplotlib", "distributed")
 
 

@@ -23,8 +23,6 @@ from fabric.graph.wiring.stream import LaidOut
 from fabric.messages.telling.wording import counted, merged_text, visible, without_numbers
 from fabric.messages.terminal.output import print_line
 
-__all__ = ["print_check", "print_memory_map"]
-
 _WARNINGS_SHOWN: Final = 30
 _DIGITS: Final = re.compile(r"(?<![\w.,])\d{4,}(?![\w.])")
 _TOTALS: Final[tuple[tuple[str, Callable[[Accounting], Dim]], ...]] = (

@@ -29,20 +29,6 @@ from fabric.extend import (
     numbers_of,
 )
 
-__all__ = [
-    "divided",
-    "is_nan",
-    "is_whole",
-    "largest",
-    "narrow",
-    "plus",
-    "roomy",
-    "times",
-    "total",
-    "wide",
-    "wide_type",
-]
-
 Array: TypeAlias = np.ndarray
 
 Terms: TypeAlias = Callable[[int, int], Iterable[Array]]

@@ -30,18 +30,6 @@ from fabric.extend import (
 from operators.functions.arithmetic import narrow, plus, wide
 from operators.tiles.integers import INTEGER, integer
 
-__all__ = [
-    "Function",
-    "Operand",
-    "Reduction",
-    "Shaped",
-    "SignalAllRead",
-    "State",
-    "Sum",
-    "check_flops",
-    "tile_types",
-]
-
 Operand: TypeAlias = Any
 """What a function is given: each says of which types, and ``check`` sees to it."""
 

@@ -23,8 +23,6 @@ from operators.functions.base import Function
 from operators.functions.steps import Shape, Step
 from operators.tiles.integers import count_in, is_integer
 
-__all__ = ["OneHot", "SelectorOf", "TakenAlong", "TopPlaces", "largest_places"]
-
 
 @dataclass(frozen=True)
 class TopPlaces(Step):

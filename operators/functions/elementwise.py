@@ -31,8 +31,6 @@ from operators.functions.arithmetic import (
 )
 from operators.functions.base import Function, Shaped
 
-__all__ = ["NUMBERS", "Add", "AsType", "Div", "Exp", "Maximum", "Mul", "SiLU"]
-
 
 @dataclass(frozen=True)
 class _Unary(Function):

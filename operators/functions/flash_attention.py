@@ -20,15 +20,6 @@ from operators.functions.arithmetic import Array, divided, narrow, wide
 from operators.functions.base import Function, Operand, Reduction, Shaped, State, tile_types
 from operators.functions.matmul import Matmul, padded, product
 
-__all__ = [
-    "AttentionScores",
-    "MaskScores",
-    "Quotient",
-    "RescaledSum",
-    "RunningMaximum",
-    "ShiftedExp",
-]
-
 _SCORES: Final = np.dtype(np.float32)
 """Of scores and weights, and of sums until they are emitted."""
 

@@ -31,18 +31,6 @@ from operators.functions.arithmetic import (
 from operators.functions.base import Function, Operand, Reduction, Shaped, State, tile_types
 from operators.functions.steps import Shape, Step
 
-__all__ = [
-    "Convolved",
-    "LeadingCols",
-    "Matmul",
-    "MatmulSum",
-    "ScaledAdd",
-    "Windows",
-    "padded",
-    "product",
-    "summed",
-]
-
 _SYSTOLIC_ROWS = 16
 """Rows of the input tile that the compute unit of the paper keeps on chip."""
 

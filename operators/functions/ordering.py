@@ -20,24 +20,6 @@ from fabric.extend import TrackedArray
 from operators.functions.arithmetic import Array, is_nan, is_whole, largest, roomy
 from operators.functions.steps import Shape, Step
 
-__all__ = [
-    "Along",
-    "ExtremePlace",
-    "Extremes",
-    "OnAxes",
-    "Picked",
-    "Put",
-    "Putting",
-    "RankedPlace",
-    "Running",
-    "Runs",
-    "SortedPlaces",
-    "Taken",
-    "Tap",
-    "Weighed",
-    "WindowPlaces",
-]
-
 
 class OnAxes:
     """What is done along dimensions; arrays are given with these last, one behind the other."""

@@ -24,8 +24,6 @@ from fabric.extend import (
 )
 from operators.functions.base import Reduction, Shaped, State
 
-__all__ = ["RetileCol", "RetileRow", "Split", "SplitCols", "SplitRows", "SplitTiles"]
-
 
 @dataclass(frozen=True)
 class _Retile(Reduction):

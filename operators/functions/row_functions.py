@@ -20,21 +20,6 @@ from operators.functions.base import Function, Shaped
 from operators.functions.steps import Shape, Step
 from operators.tiles.integers import INTEGER, count_in, integer, is_integer
 
-__all__ = [
-    "CacheWriteAddress",
-    "LayerNorm",
-    "PadRows",
-    "RMSNorm",
-    "Reduced",
-    "Reducing",
-    "RowAppend",
-    "RowMaximum",
-    "RowSum",
-    "SetOffset",
-    "Softmax",
-    "Variance",
-]
-
 Reducing: TypeAlias = Literal["amax", "amin", "any", "all", "mean", "prod", "sum"]
 
 _REDUCING: Final[dict[str, Callable[..., Any]]] = {

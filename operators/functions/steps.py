@@ -19,22 +19,6 @@ from operators.functions.arithmetic import Array, is_whole, largest, narrow, roo
 from operators.functions.base import Function, Shaped
 from operators.functions.elementwise import NUMBERS
 
-__all__ = [
-    "Chain",
-    "Columns",
-    "ComplexProduct",
-    "Cut",
-    "Joined",
-    "Number",
-    "Placed",
-    "Pointwise",
-    "Read",
-    "Shape",
-    "Step",
-    "renumbered",
-    "shapes",
-]
-
 
 @dataclass(frozen=True)
 class Chain(Function):

@@ -54,8 +54,6 @@ from operators.shape import Flatten, Promote, redimensioned
 from operators.sources import Metadata, Selectors
 from operators.tiles.tensor import Tensor
 
-__all__ = ["Attention", "plan_attention"]
-
 
 @dataclass(frozen=True, eq=False)
 class Masks:

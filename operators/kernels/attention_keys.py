@@ -33,22 +33,6 @@ from operators.shape import Flatten
 from operators.sources import Consumer, Metadata, RaggedIntegers, Selectors
 from operators.tiles.tensor import Tensor
 
-__all__ = [
-    "Heads",
-    "Lists",
-    "Mask",
-    "Part",
-    "Reader",
-    "Rows",
-    "Sizes",
-    "Visits",
-    "causal",
-    "dealt",
-    "integers",
-    "selectors",
-    "visits",
-]
-
 Lists = Sequence[Sequence[int]]
 """Of each task a list of numbers."""
 

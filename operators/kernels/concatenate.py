@@ -20,8 +20,6 @@ from operators.reassemble import Reassemble
 from operators.shape import redimensioned
 from operators.sources import Selectors
 
-__all__ = ["Concatenate", "Concatenated", "parts_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Concatenated(Computed):

@@ -9,16 +9,6 @@ from fabric import Layout
 from operators.kernels.schedule import Schedule, divisors, fit
 from operators.kernels.tensors import Computed, View
 
-__all__ = [
-    "followed",
-    "followed_rows",
-    "followed_whole",
-    "readable",
-    "rows_layout",
-    "with_cols",
-    "with_sizes",
-]
-
 
 def rows_layout(shape: tuple[int, ...], rows: int, cols: int) -> Layout:
     """Return tiles of about ``rows`` x ``cols`` of a tensor, in row-major order.

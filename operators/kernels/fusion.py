@@ -22,8 +22,6 @@ from operators.kernels.row_local import RowLocal, same_operand
 from operators.kernels.schedule import number_of
 from operators.kernels.tensors import Computed, Source, Stored
 
-__all__ = ["Buffer", "Fusion", "Needs", "buffer_bytes", "fused", "merge_chains", "needs_of"]
-
 
 @dataclass(frozen=True)
 class Buffer:

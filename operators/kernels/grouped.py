@@ -30,8 +30,6 @@ from operators.off_chip_load import LinearOffChipLoad, RandomOffChipLoad
 from operators.shape import Flatten
 from operators.tiles.tensor import Tensor
 
-__all__ = ["GroupedProduct", "RaggedMap", "common_form"]
-
 
 class GroupedProduct(Kernel):
     """``x @ w[e]`` for the rows x of each expert e, and so for several w.

@@ -16,8 +16,6 @@ from fabric import Layout, Program, ShapeError, Stream
 from operators.convert import Convert, matrix_of
 from operators.kernels.tensors import Computed, Pulled, Source, Stored, View
 
-__all__ = ["Joint", "Kernel", "Operand", "Streams", "joint_of", "may_be_spilled"]
-
 Streams = Stream | tuple[Stream, ...]
 """A tensor as it comes: one stream in a layout, or as many as an opaque form has."""
 

@@ -22,8 +22,6 @@ from operators.kernels.schedule import number_of
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored, View
 from operators.shape import redimensioned
 
-__all__ = ["Model", "OutOfStepError", "Wired", "check_loops", "spill", "times_loaded", "wire"]
-
 
 @dataclass(frozen=True, eq=False)
 class Edge:

@@ -28,8 +28,6 @@ from operators.shape import redimensioned
 from operators.sources import Metadata
 from operators.tiles.tensor import Tensor
 
-__all__ = ["Gather", "Store"]
-
 
 class Gather(Kernel):
     """Load rows of a table one by one, and pack them to tiles of rows.

@@ -35,8 +35,6 @@ from operators.reassemble import Reassemble
 from operators.shape import redimensioned
 from operators.sources import Selectors
 
-__all__ = ["Product", "batched", "linear"]
-
 _NARROWER = 8
 """How many times narrower than wished tiles of weights may be for units to share them evenly."""
 

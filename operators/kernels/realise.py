@@ -22,8 +22,6 @@ from operators.kernels.tensors import Source, Stored
 from operators.off_chip_load import RandomOffChipLoad
 from operators.tiles.tensor import Tensor
 
-__all__ = ["Demand", "demands_of", "realised", "share_out", "shares"]
-
 
 def summarise(program: Program, model: Model, wired: Wired, fusion: Fusion) -> None:
     """Let the report of ``program`` say what stays on chip, and what that takes.

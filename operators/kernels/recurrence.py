@@ -25,8 +25,6 @@ from operators.reassemble import Reassemble
 from operators.shape import redimensioned
 from operators.sources import Consumer, Selectors
 
-__all__ = ["Behind", "Entrance", "Recurrence", "Reversed", "States", "by_steps", "is_by_steps"]
-
 
 @dataclass(frozen=True, eq=False)
 class Recurrence:

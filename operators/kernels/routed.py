@@ -29,22 +29,6 @@ from operators.reassemble import EagerMerge, Reassemble
 from operators.shape import Flatten, Reshape, redimensioned
 from operators.sources import Selectors
 
-__all__ = [
-    "Choice",
-    "Collect",
-    "Deal",
-    "KnownRows",
-    "Pack",
-    "Packing",
-    "Routed",
-    "RoutedStreams",
-    "Routing",
-    "Spread",
-    "as_packed",
-    "as_rows",
-    "drawn",
-]
-
 Choice = Callable[[int], NDArray[np.int64]]
 """Given the number of experts, those of each token, [tokens, hits], all different in a row."""
 

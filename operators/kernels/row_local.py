@@ -21,8 +21,6 @@ from operators.kernels.tensors import Computed
 from operators.map import Map
 from operators.shape import redimensioned
 
-__all__ = ["RowLocal", "rearranged", "row_local", "same_operand"]
-
 
 class RowLocal(Kernel):
     """A Map of a chain of steps over the tiles of operands that come in one order.

@@ -27,8 +27,6 @@ from fabric import (
 )
 from fabric.extend import Bounds, Described, checked
 
-__all__ = ["Order", "Schedule", "at_most", "candidates", "divisors", "fit", "number_of", "tuned"]
-
 Value = TypeVar("Value")
 
 Order: TypeAlias = Literal["weight", "row", "output"]

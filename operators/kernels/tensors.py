@@ -32,19 +32,6 @@ from fabric.extend import (
 )
 from operators.tiles.tensor import Tensor
 
-__all__ = [
-    "Computed",
-    "Expanded",
-    "Opaque",
-    "Permuted",
-    "Pulled",
-    "Reshaped",
-    "Sliced",
-    "Source",
-    "Stored",
-    "View",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Source:

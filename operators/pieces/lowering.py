@@ -55,8 +55,6 @@ from operators.shape import Reshape
 from operators.tiles.grid import Grid, positions, row_major_strides, walk
 from operators.tiles.tensor import Tensor
 
-__all__ = ["in_pieces"]
-
 LINK_DEPTH: Final = 4
 """Of two FIFOs of two slots with a register's move between them."""
 

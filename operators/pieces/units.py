@@ -28,22 +28,6 @@ from operators.functions.base import Function
 from operators.functions.matmul import summed
 from operators.tiles.grid import positions
 
-__all__ = [
-    "FREED",
-    "MOST_PIECES",
-    "PIECES_OF_A_SET",
-    "AccumPieces",
-    "BigTile",
-    "BroadcastPieces",
-    "MapPieces",
-    "Pieces",
-    "PromotePieces",
-    "ReadPieces",
-    "RepeatPieces",
-    "TokenPieces",
-    "token_type",
-]
-
 SETS: Final = 32
 
 PIECES_OF_A_SET: Final = 8

@@ -21,8 +21,6 @@ from operators.rtl.netlist import Channel, Instance, Netlist
 from operators.rtl.tools import cost_of
 from operators.rtl.verilog import channel_module, modules_of
 
-__all__ = ["builders", "main"]
-
 _WAYS: Final = (2, 4, 8, 16)
 _DEPTHS: Final = (2, 4, 8, 16, 32, 64)
 _KEPT: Final = ("level", "bare", "empty", "control")

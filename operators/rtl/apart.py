@@ -16,8 +16,6 @@ from operators.rtl.blocks import BITS, LEVEL_BITS
 from operators.rtl.netlist import Netlist
 from operators.rtl.verilog import Written, channel_module
 
-__all__ = ["simulator"]
-
 _WORDS: Final = -(-BITS // 32)
 
 _LONG: Final = 10_000_000

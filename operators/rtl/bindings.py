@@ -55,8 +55,6 @@ from operators.sources import Consumer, Metadata, RaggedIntegers, Selectors
 from operators.tiles.integers import is_integer
 from operators.zip import Zip
 
-__all__ = ["Binding", "Place", "binding_of", "broadcast", "is_told", "steered"]
-
 T = TypeVar("T")
 
 

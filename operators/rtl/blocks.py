@@ -14,26 +14,6 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 
-__all__ = [
-    "BITS",
-    "CONTROL_BITS",
-    "LEVEL_BITS",
-    "SIZE_BITS",
-    "Emitter",
-    "Input",
-    "Output",
-    "Unit",
-    "changed",
-    "channel",
-    "counted",
-    "cycles_of",
-    "largest",
-    "older",
-    "packed",
-    "second",
-    "token",
-]
-
 
 def channel(slots: int, hops: int) -> tuple[Any, list[Any]]:
     """Return a module and its ports.

@@ -19,8 +19,6 @@ from operators.functions.steps import Chain
 from operators.rtl.blocks import largest
 from operators.rtl.compute import Function, Sizes
 
-__all__ = ["POINTWISE", "chain", "refusal"]
-
 Shape: TypeAlias = tuple[Any, Any]
 """Rows and columns."""
 

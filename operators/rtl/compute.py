@@ -21,19 +21,6 @@ from operators.rtl.blocks import (
     token,
 )
 
-__all__ = [
-    "ACCUMULATIONS",
-    "FUNCTIONS",
-    "NUMBER",
-    "Accumulation",
-    "Function",
-    "fold",
-    "map_",
-    "pad_rows",
-    "sizes_of",
-    "whole",
-]
-
 Sizes = tuple[Any, Any, Any, Any]
 """Rows, columns, and how many of them are valid."""
 

@@ -18,8 +18,6 @@ from operators.rtl.netlist import Channel, Instance, Netlist, Outside, netlist
 from operators.rtl.tools import Cost, cost_of
 from operators.rtl.verilog import Written, modules_of, testbench, top
 
-__all__ = ["Comparison", "Design", "beside", "compared", "cost", "design", "logged", "run", "write"]
-
 _MORE = 64
 """Cycles for which the testbench goes on after the fabric's run."""
 

@@ -23,18 +23,6 @@ from operators.rtl.blocks import (
     token,
 )
 
-__all__ = [
-    "COUNTERS",
-    "DIMENSIONS",
-    "bufferize",
-    "load",
-    "random_store",
-    "scatter",
-    "source",
-    "store",
-    "streamify",
-]
-
 DIMENSIONS: Final = 6
 """Of the view of a tensor that one reading goes through, at most."""
 

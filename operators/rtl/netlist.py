@@ -19,12 +19,10 @@ from typing_extensions import override
 from fabric import Program, ProgramError, Selector, Trace
 from fabric.extend import Element, Empty, Observer, Watched, number_in
 from operators.flat_map import FlatMap
-from operators.rtl.bindings import Place, binding_of, broadcast, is_told, steered
+from operators.rtl.bindings import binding_of, broadcast, is_told, steered
 from operators.rtl.blocks import CONTROL_BITS, Unit, packed
-from operators.rtl.own import OwnModules, is_own
+from operators.rtl.own import OwnModules, Place, is_own
 from operators.sources import Metadata, Selectors
-
-__all__ = ["Channel", "Instance", "Netlist", "Outside", "netlist"]
 
 
 class Outside(Observer):

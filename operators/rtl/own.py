@@ -18,8 +18,6 @@ from fabric import ProgramError, StreamType, TileType, TupleType
 from fabric.extend import ValueType, users_code
 from operators.rtl.blocks import Unit
 
-__all__ = ["Binding", "OwnModules", "Place", "is_own", "is_tile", "stated", "text_of"]
-
 _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9_]")
 
 

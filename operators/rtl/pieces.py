@@ -14,20 +14,6 @@ from amaranth import Array, Const, Mux, Signal
 
 from operators.rtl.blocks import LEVEL_BITS, SIZE_BITS, Input, Output, Unit, changed, counted, token
 
-__all__ = [
-    "DIMENSIONS",
-    "TOKEN_DIMENSIONS",
-    "accumulate",
-    "big_tile",
-    "load",
-    "map_",
-    "promote",
-    "read",
-    "repeat",
-    "store",
-    "token_store",
-]
-
 DIMENSIONS: Final = 8
 """Of a stream of pieces that is loaded, at most."""
 

@@ -22,8 +22,6 @@ from operators.rtl.blocks import (
     token,
 )
 
-__all__ = ["eager_merge", "intersect", "parallelize", "partition", "reassemble", "zip_numbers"]
-
 _AGE_BITS: Final = 40
 """Of a counter of cycles."""
 

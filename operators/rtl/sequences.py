@@ -22,27 +22,6 @@ from operators.rtl.blocks import (
 )
 from operators.rtl.memory import DIMENSIONS
 
-__all__ = [
-    "SPLITS",
-    "Parts",
-    "broadcast",
-    "consumer",
-    "expand",
-    "expert_addresses",
-    "filter_last",
-    "flat_map",
-    "flat_map_told",
-    "flatten",
-    "initial",
-    "promote",
-    "read_addresses",
-    "repeat",
-    "reshape",
-    "reshape_outer",
-    "split_tiles",
-    "zip_",
-]
-
 
 def flatten() -> Unit:
     """Merge dimensions ``inner`` to ``outer``; a stop inside of them is none any more."""

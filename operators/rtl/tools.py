@@ -21,8 +21,6 @@ from fabric import ConfigurationError
 from operators.rtl.netlist import Netlist
 from operators.rtl.verilog import channel_module
 
-__all__ = ["Cost", "compiled", "compiled_apart", "cost_of", "simulate", "verilog_of", "yosys"]
-
 _MAIN: Final = """\
 #include "Vtestbench.h"
 #include "verilated.h"

@@ -12,8 +12,6 @@ from operators.rtl.blocks import BITS, LEVEL_BITS, Unit, channel
 from operators.rtl.netlist import Instance, Netlist
 from operators.rtl.own import text_of
 
-__all__ = ["Written", "channel_module", "modules_of", "testbench", "top"]
-
 _IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9_]")
 
 

@@ -49,24 +49,6 @@ from fabric.extend import (
     tracks_errors,
 )
 
-__all__ = [
-    "Guided",
-    "Lockstep",
-    "Orders",
-    "Track",
-    "Types",
-    "Values",
-    "check_inputs",
-    "closing",
-    "differ",
-    "load_cycles",
-    "placed",
-    "send",
-    "size_bytes",
-    "tracked_as",
-    "unpacked_types",
-]
-
 Orders: TypeAlias = tuple[Layout | str, ...]
 """Of each stream its layout, or in words why there is none."""
 

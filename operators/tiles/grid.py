@@ -25,18 +25,6 @@ from fabric.extend import (
 )
 from operators.tiles.tensor import Elements, Scratch, Tensor
 
-__all__ = [
-    "LISTED",
-    "Grid",
-    "Tiles",
-    "Viewed",
-    "numbers_below",
-    "positions",
-    "reach",
-    "row_major_strides",
-    "walk",
-]
-
 
 class Position(NamedTuple):
     """One element of a tensor, or one empty part of it.

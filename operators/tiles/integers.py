@@ -9,8 +9,6 @@ import numpy as np
 from fabric import ShapeError, Stream, Tile, TileType
 from fabric.extend import ADDRESS_DTYPE, ValueType, number_in
 
-__all__ = ["INTEGER", "check_integers", "count_in", "integer", "is_integer"]
-
 INTEGER = TileType(1, 1, ADDRESS_DTYPE)
 """The type of an integer on a stream, as the generators make them."""
 

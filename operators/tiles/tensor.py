@@ -35,8 +35,6 @@ from fabric.extend import (
     tracks_errors,
 )
 
-__all__ = ["Elements", "Scratch", "Tensor", "find"]
-
 _TYPES: Final = {
     "BOOL": np.bool_,
     "U8": np.uint8,

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from operators.torch.registry import Unsupported
 
-__all__ = ["folded", "main"]
-
 _NUMBERS: Final = re.compile(r"(?<![^.])\d+(?![^.])")
 """The places of modules in lists."""
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from operators.kernels.tensors import View
 
-__all__ = ["Call", "Spec", "UnsupportedError"]
-
 
 @dataclass(frozen=True)
 class Spec:

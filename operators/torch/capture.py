@@ -48,19 +48,6 @@ from operators.torch.lengths import (
 from operators.torch.loops.rolling import Rolled, has_loops
 from operators.torch.registry import importer_of
 
-__all__ = [
-    "Captured",
-    "array_of",
-    "capture",
-    "check_is_known",
-    "dtype_of",
-    "module_of",
-    "place_of",
-    "specs_of",
-    "target_of",
-    "written_of",
-]
-
 _FRAME: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 

@@ -16,8 +16,6 @@ from fabric.extend import checked
 from operators.kernels.routed import Choice, drawn
 from operators.torch.capture import Captured
 
-__all__ = ["Choices", "routing"]
-
 
 @checked
 def routing(layers: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:

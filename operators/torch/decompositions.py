@@ -10,8 +10,6 @@ from torch._decomp import decompositions as decompositions_
 
 from operators.torch.loops.cells import loop_cells
 
-__all__ = ["decompositions"]
-
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """Return what PyTorch makes of calls, and what we do of some that it leaves whole."""

@@ -6,8 +6,6 @@ import importlib.util
 
 from fabric import ConfigurationError
 
-__all__ = ["check_torch"]
-
 
 def check_torch() -> None:
     """Go on where PyTorch is installed.

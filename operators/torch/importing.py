@@ -32,8 +32,6 @@ from operators.kernels.tensors import Computed, Opaque, Reshaped, Source, Stored
 from operators.torch.call import Call, Spec, UnsupportedError
 from operators.torch.routed_rows import on_routed_rows
 
-__all__ = ["Importing", "UnsupportedError"]
-
 
 class Importing:
     """The model while its calls are imported, one after the other.

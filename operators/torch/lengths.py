@@ -21,8 +21,6 @@ from torch.fx.node import map_arg
 
 from fabric import FabricError, ProgramError
 
-__all__ = ["DynamicShapesError", "at_lengths", "contradicts", "kept_trace", "numbers_as_text"]
-
 _KEPT: Final[WeakKeyDictionary[torch.nn.Module, _Trace]] = WeakKeyDictionary()
 """The last trace of each module."""
 

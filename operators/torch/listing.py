@@ -14,8 +14,6 @@ from operators.torch.choices import Choices
 from operators.torch.planning import planned
 from operators.torch.registry import Unsupported, importer_of, supported
 
-__all__ = ["Listing", "families", "listed", "unsupported_calls"]
-
 
 class Listing(NamedTuple):
     """The calls of a module.

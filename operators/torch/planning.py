@@ -25,7 +25,7 @@ from fabric.extend import refuse
 from operators.kernels.routed import Routed
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Opaque, Stored, View
-from operators.torch.call import Call, Spec
+from operators.torch.call import Call, Spec, UnsupportedError
 from operators.torch.capture import (
     Captured,
     array_of,
@@ -38,7 +38,7 @@ from operators.torch.capture import (
     written_of,
 )
 from operators.torch.choices import Choices
-from operators.torch.importing import Importing, UnsupportedError
+from operators.torch.importing import Importing
 from operators.torch.loops.around import rows_in_loops
 from operators.torch.loops.cells import STATES
 from operators.torch.registry import (
@@ -51,8 +51,6 @@ from operators.torch.registry import (
     whole,
 )
 from operators.torch.routed_rows import NoElements, Pairs
-
-__all__ = ["Planned", "imported", "planned"]
 
 _OF_SHAPES: Final = frozenset(
     {

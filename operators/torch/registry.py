@@ -11,19 +11,6 @@ from operators.kernels.tensors import Opaque, View
 from operators.torch.call import Call, UnsupportedError
 from operators.torch.importing import Importing
 
-__all__ = [
-    "Importer",
-    "Result",
-    "Unsupported",
-    "asked",
-    "importer_of",
-    "imports",
-    "makes_whole",
-    "supported",
-    "takes_opaque",
-    "whole",
-]
-
 Result: TypeAlias = View | tuple[View | None, ...]
 """What a call returns: a tensor, or several, None for one that nobody can read."""
 

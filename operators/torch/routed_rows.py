@@ -23,19 +23,6 @@ from operators.kernels.routed import Deal, Routed, Routing, Spread
 from operators.kernels.tensors import Opaque, Stored, View
 from operators.torch.call import Call, UnsupportedError
 
-__all__ = [
-    "Collected",
-    "Control",
-    "Gathered",
-    "NoElements",
-    "Pairs",
-    "Says",
-    "deal",
-    "on_routed_rows",
-    "rows_operand",
-    "to_experts",
-]
-
 
 def deal(
     model: Model,

@@ -13,8 +13,6 @@ from operators import Function, narrow, wide
 if TYPE_CHECKING:
     from operators.rtl import compute
 
-__all__ = ["RmsNorm", "Rotary"]
-
 EPSILON = 1e-6
 
 

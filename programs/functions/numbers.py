@@ -14,8 +14,6 @@ from operators import INTEGER, Function, integer
 if TYPE_CHECKING:
     from operators.rtl import compute
 
-__all__ = ["NumberOf"]
-
 
 @dataclass(frozen=True)
 class NumberOf(Function):

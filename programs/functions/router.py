@@ -15,8 +15,6 @@ from operators import Function, narrow, wide
 if TYPE_CHECKING:
     from operators.rtl import compute
 
-__all__ = ["Chosen", "Gates", "Weigh"]
-
 
 @dataclass(frozen=True)
 class Gates(Function):

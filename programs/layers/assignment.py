@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from fabric import Stream
 from operators import Consumer, Flatten, Partition, Reassemble, Selectors
 
-__all__ = ["assigned", "stated"]
-
 
 def assigned(free: Stream, count: int, regions: int) -> Stream:
     """Return the region of each of ``count`` requests: the first ones, then whichever is free.

@@ -35,8 +35,6 @@ from operators import (
     SplitTiles,
 )
 
-__all__ = ["attend"]
-
 
 def attend(
     program: Program, step: Step, layer: Layer, layout: Layout, projected: Sequence[Stream]

@@ -34,8 +34,6 @@ from operators import (
     Tensor,
 )
 
-__all__ = ["Caches", "Requests", "attention_region"]
-
 
 @dataclass(frozen=True)
 class Caches:

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from fabric import ConfigurationError
 from layers.files import load
 
-__all__ = ["draw_lengths", "read_lengths"]
-
 MEDIAN_TOKENS = 1024
 SPREAD = 1.0
 LONGEST_TOKENS = 8192

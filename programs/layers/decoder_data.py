@@ -18,8 +18,6 @@ from layers.expert_data import LayerData
 from layers.models import Attention, Model
 from operators import Tensor
 
-__all__ = ["DecoderData"]
-
 Array = NDArray[np.float32]
 
 PLANTED = 8.0

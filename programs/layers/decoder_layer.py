@@ -24,8 +24,6 @@ from layers.mixture import mixture, rows_of
 from layers.projections import project, project_back, streamed
 from operators import Accum, Add, Flatten, Map, Reassemble, RetileRow
 
-__all__ = ["decoder_layer"]
-
 
 def decoder_layer(program: Program, step: Step, layer: Layer, layout: Layout, x: Stream) -> Stream:
     """Compute one layer: [1, B] of 1xD -> [1, B] of 1xD.

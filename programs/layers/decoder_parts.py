@@ -14,8 +14,6 @@ from layers.experts import ExpertWeights
 from layers.models import Attention
 from operators import Tensor
 
-__all__ = ["Layer", "Layout", "Parallelisation", "Step"]
-
 Parallelisation: TypeAlias = Literal["coarse", "interleaved", "dynamic"]
 
 

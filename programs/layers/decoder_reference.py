@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from layers.decoder_data import DecoderData
 from layers.decoder_parts import Layer
 
-__all__ = ["Reference"]
-
 Wide = NDArray[np.float64]
 
 

@@ -13,8 +13,6 @@ from layers.experts import ExpertWeights
 from layers.models import Model
 from operators import Elements, Tensor
 
-__all__ = ["LayerData"]
-
 
 class LayerData:
     """Numbers that are drawn when functional mode asks for them, in float32.

@@ -32,8 +32,6 @@ from operators import (
     Tensor,
 )
 
-__all__ = ["ExpertWeights", "experts", "pack", "pack_dynamically"]
-
 
 @dataclass(frozen=True)
 class ExpertWeights:

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from fabric import ConfigurationError
 
-__all__ = ["load"]
-
 _MOST_BYTES: Final = 64_000_000
 """Of an array, read; what a file says of itself before it is read may be false."""
 

@@ -16,8 +16,6 @@ import numpy as np
 
 from fabric import ConfigurationError
 
-__all__ = ["GraphName", "graph_named"]
-
 GraphName: TypeAlias = Literal["karate-club", "les-miserables", "grid", "power-law", "random"]
 
 Graph: TypeAlias = Any

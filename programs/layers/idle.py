@@ -9,8 +9,6 @@ from fabric import ARTIFACT_BYTES
 from layers.decoder_parts import Layout
 from layers.models import Model
 
-__all__ = ["idle_artifact_bytes"]
-
 
 def idle_artifact_bytes(
     size: Model, choice: NDArray[np.int64], regions: int, layout: Layout, element_bytes: int

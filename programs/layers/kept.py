@@ -7,8 +7,6 @@ from functions.numbers import NumberOf
 from fabric import Stream
 from operators import Bufferize, Map, OneHot, Streamify
 
-__all__ = ["kept", "kept_numbers", "selectors_of"]
-
 
 def kept(source: Stream) -> Stream:
     """Return ``source``, [..., n], in a buffer between: all of it comes in before any goes out."""

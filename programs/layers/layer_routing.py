@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from layers.models import Model
 from layers.routing import draw_routing, read_routing
 
-__all__ = ["layer_routing"]
-
 
 def layer_routing(
     file: Path | str | None, size: Model, tokens: int, layer: int, seed: int

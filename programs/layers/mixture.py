@@ -26,8 +26,6 @@ from operators import (
     Sum,
 )
 
-__all__ = ["mixture", "rows_of"]
-
 
 def mixture(program: Program, layer: Layer, layout: Layout, packed: Stream) -> Stream:
     """Compute the experts that the router chooses for each token, and add them up by its gates.

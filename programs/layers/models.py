@@ -10,8 +10,6 @@ from typing import Final, Literal, TypeAlias
 
 from fabric import ConfigurationError
 
-__all__ = ["ATTENTION", "MODELS", "MOST", "Attention", "Model", "ModelName", "attends", "layer"]
-
 MOST: Final = 2**31 - 1
 """Of any size."""
 

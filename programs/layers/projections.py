@@ -20,8 +20,6 @@ from operators import (
     Tensor,
 )
 
-__all__ = ["project", "project_back", "streamed"]
-
 
 def streamed(
     name: str, weights: Tensor, reference: Stream, tile: tuple[int, int] | None = None

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from fabric import ConfigurationError
 from layers.files import load
 
-__all__ = ["draw_routing", "read_routing"]
-
 
 def draw_routing(tokens: int, top_k: int, experts: int, seed: int) -> NDArray[np.int64]:
     """Return ``top_k`` different experts for every token, [tokens, top_k].

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from fabric import ConfigurationError
 
-__all__ = ["Letters", "distance", "draw_pairs", "read_pairs"]
-
 Letters: TypeAlias = NDArray[np.int64]
 """Numbers of letters, none below 0."""
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from fabric import ConfigurationError
 from operators import Tensor
 
-__all__ = ["Blocks", "MatrixName", "blocks_of", "matrix_named", "stored"]
-
 MatrixName: TypeAlias = Literal["banded", "power-law", "circuit"]
 
 Matrix: TypeAlias = NDArray[np.float64]

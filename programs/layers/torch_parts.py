@@ -15,8 +15,6 @@ import torch
 from numpy.typing import NDArray
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-__all__ = ["Called", "LanguageModelPart", "Part", "decoding", "prefilling"]
-
 Part: TypeAlias = Literal["model", "layers", "ends"]
 
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["FAMILIES", "FULL", "TINY", "ModelName", "alike", "experts_of", "layers_of"]
-
 ModelName: TypeAlias = Literal["gpt2", "llama", "qwen3", "gemma3", "qwen3-moe", "mixtral"]
 
 Sizes: TypeAlias = Mapping[str, Any]

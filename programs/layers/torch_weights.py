@@ -14,8 +14,6 @@ from transformers.initialization import no_init_weights
 from fabric import ConfigurationError
 from layers.torch_sizes import Sizes
 
-__all__ = ["model_of"]
-
 
 def model_of(
     family: str,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from paper import camera_ready
 from paper.claims import Found, claim, mean, number
 from paper.drawing import COLOURS, found, named, published
-from paper.multiplexing import REGIONS, overhead_percent, ratio
+from paper.multiplexing import overhead_percent, ratio
 from paper.published import known, multiplexing, newest
 from paper.tables import PROGRAMS
-from paper.workloads import multiplexed
+from paper.workloads import REGIONS, multiplexed
 
 from fabric import Findings, Picture, Study
 

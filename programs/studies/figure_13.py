@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from paper import camera_ready
 from paper.claims import Found, claim
 from paper.drawing import COLOURS, bars, found, named
-from paper.multiplexing import REGIONS, ratio
+from paper.multiplexing import ratio
 from paper.published import known, multiplexing
 from paper.tables import PROGRAMS
 from paper.tiling import MEMORY
-from paper.workloads import multiplexed
+from paper.workloads import REGIONS, multiplexed
 
 from fabric import Findings, Picture, Study
 

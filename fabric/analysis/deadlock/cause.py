@@ -11,21 +11,6 @@ from fabric.messages.telling.causes import Operation
 if TYPE_CHECKING:
     from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState, WaitState
 
-__all__ = [
-    "Need",
-    "Stuck",
-    "blocked",
-    "cause",
-    "channels_of",
-    "code",
-    "cores",
-    "find_stuck",
-    "growable",
-    "hint",
-    "needs",
-    "wait_of",
-]
-
 _SENTENCES: Final = 6
 """Sentences of a cause before the middle of a long loop is left out."""
 

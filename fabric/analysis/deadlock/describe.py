@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from fabric.messages.telling.place import Place
     from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState
 
-__all__ = ["cured", "describe_deadlock", "explain_livelock"]
-
 _EVENTS: Final = 8
 """How many of the last events are reported."""
 

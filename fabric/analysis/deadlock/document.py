@@ -13,21 +13,6 @@ from typing import Final
 from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.sheet import ShownAsTables
 
-__all__ = [
-    "KINDS",
-    "SCHEMA",
-    "BlockedUnit",
-    "Capacity",
-    "DeadlockReport",
-    "Depth",
-    "Event",
-    "EveryChannel",
-    "Front",
-    "Loop",
-    "LoopChannel",
-    "Remedy",
-]
-
 SCHEMA: Final = 1
 
 KINDS: Final = {

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from fabric.messages.telling.place import Place
     from fabric.timing.machine.machine import Machine
 
-__all__ = ["LIVELOCK_CYCLES", "Circling", "Livelock", "LivelockWatch"]
-
 LIVELOCK_CYCLES: Final = 10_000_000
 
 _LOOKS: Final = 10

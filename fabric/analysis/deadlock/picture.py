@@ -31,8 +31,6 @@ from fabric.messages.telling.causes import STUCK, Cause, Operation
 from fabric.messages.telling.files import write_whole
 from fabric.messages.telling.place import Place
 
-__all__ = ["dot", "svg", "write_files"]
-
 _SHOWN: Final = 200
 """Units of loops that are drawn, and as many behind them: nobody could read more."""
 

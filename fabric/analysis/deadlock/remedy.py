@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from fabric.graph.wiring.elaborate import Plan
     from fabric.graph.wiring.stream import Feedback
 
-__all__ = ["find_remedy"]
-
 _MOST_INITIAL: Final = 16
 """Sub-tensors that are put in front of one feedback at most."""
 

@@ -28,8 +28,6 @@ from fabric.messages.telling.place import Place
 from fabric.messages.telling.sheet import Block, Sheet, line
 from fabric.messages.telling.wording import counted
 
-__all__ = ["LINES", "deadlock_sheet", "one_line", "report_lines"]
-
 LINES: Final = 40
 _COLUMNS: Final = 100
 _MARGIN: Final = 4

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from fabric.timing.retiming.record import Record
     from fabric.timing.state.run_state import RunState, UnitState
 
-__all__ = ["EFFORT_ELEMENTS", "Change", "Growth", "Outcome", "Replay", "Search", "Trial"]
-
 _CHECK_CYCLES: Final = 100_000
 """How often the effort is checked, where all units are at rest: the same in every run."""
 

@@ -24,30 +24,6 @@ from rich.cells import cell_len
 from fabric.messages.telling.causes import STUCK, Cause
 from fabric.timing.machine.signal_shield import shielded
 
-__all__ = [
-    "BOX",
-    "FAINT",
-    "INK",
-    "KIND",
-    "LEADING",
-    "LINE",
-    "PAPER",
-    "RED",
-    "REST",
-    "Curve",
-    "Layout",
-    "Paint",
-    "Point",
-    "Size",
-    "arrow",
-    "document",
-    "extent",
-    "layered",
-    "shortened",
-    "tint",
-    "words",
-]
-
 Size: TypeAlias = tuple[float, float]
 """Width and height in pixels."""
 

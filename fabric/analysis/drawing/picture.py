@@ -22,8 +22,6 @@ from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.files import read_json
 from fabric.messages.telling.wording import merged_text, without_numbers
 
-__all__ = ["Arrow", "Box", "Picture", "Shares", "picture_of", "shares_of_run", "stream_label"]
-
 _MOST_BOXES: Final = 150
 """More are folded further: nobody could read them."""
 

@@ -29,8 +29,6 @@ from fabric.analysis.drawing.lines import (
 from fabric.analysis.drawing.picture import Arrow, Box, Picture, Shares
 from fabric.messages.telling.causes import SHOWN, Cause
 
-__all__ = ["dot", "escaped", "mermaid", "placed", "svg"]
-
 _TITLE: Final = 12
 
 _SMALL: Final = 10

@@ -22,8 +22,6 @@ from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import counted
 from fabric.timing.engine.machine_code import Counters
 
-__all__ = ["annealed", "partitioned", "random_sites"]
-
 _TRIES = 20
 """Of random plans, where the memory of sites is nearly full."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from fabric.timing.engine.machine_code import Counters, MachineCode
 
-__all__ = ["QUANTILE_BITS", "QUANTILE_UNIT_BITS", "anneal"]
-
 QUANTILE_BITS = 12
 """There are 2 ** QUANTILE_BITS quantiles."""
 

@@ -51,8 +51,6 @@ import numpy as np
 from fabric.analysis.placing.floor import Cost, Floor, Net
 from fabric.messages.telling.errors import ConfigurationError
 
-__all__ = ["MOST_UNITS", "exact", "lower_bound"]
-
 MOST_UNITS: Final = 30
 
 _SECONDS: Final = 120

@@ -27,8 +27,6 @@ from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import counted
 from fabric.timing.network import Mesh, Site
 
-__all__ = ["Cost", "Floor", "Net", "Netlist", "Unit", "netlist_of"]
-
 
 @dataclass(frozen=True)
 class Unit:

@@ -15,8 +15,6 @@ from fabric.timing.network import Site
 if TYPE_CHECKING:
     from fabric.analysis.placing.result import FloorPlan
 
-__all__ = ["floor_svg"]
-
 _COLOURS: Final = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d8c400", "#8a4fbf", "#8c564b",
 )  # fmt: skip

@@ -20,8 +20,6 @@ from fabric.messages.telling.users_code import notifying, users_values
 from fabric.messages.telling.wording import counted
 from fabric.timing.network import Mesh
 
-__all__ = ["place"]
-
 _RANDOM_PLANS: Final = 8
 
 

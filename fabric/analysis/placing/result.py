@@ -16,8 +16,6 @@ from fabric.messages.telling.sheet import Rows, Sheet, ShownAsTables, Title, lin
 from fabric.messages.telling.wording import counted, merged_text, visible, without_numbers
 from fabric.timing.network import Mesh, Site
 
-__all__ = ["FloorPlan", "LoadedLink", "floor_plan_sheet"]
-
 _USERS: Final = 8
 
 

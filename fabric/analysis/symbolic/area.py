@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fabric.graph.values.dims import Dim
     from fabric.graph.wiring.elaborate import Plan
 
-__all__ = ["Area", "Sized", "least_sized", "sized"]
-
 _KIB: Final = 1024
 
 _ROUNDING: Final = 1e-12

@@ -22,8 +22,6 @@ from fabric.messages.telling.sheet import ShownAsTables
 from fabric.messages.telling.users_code import users_values
 from fabric.timing.compiled.likeness import Likeness
 
-__all__ = ["KnownBefore", "lower_bounds"]
-
 
 @dataclass(frozen=True, repr=False)
 class KnownBefore(ShownAsTables):

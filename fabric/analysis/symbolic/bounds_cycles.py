@@ -28,8 +28,6 @@ from fabric.graph.wiring.elaborate import Edge, Plan
 from fabric.messages.telling.causes import Cause
 from fabric.timing.memories.flat import SHUTDOWN_CYCLES
 
-__all__ = ["Bound", "bounds_of_cycles"]
-
 
 class Bound(NamedTuple):
     """A lower bound of a run's cycles.

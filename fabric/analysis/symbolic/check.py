@@ -31,8 +31,6 @@ from fabric.timing.engine.machine_code import Counters
 from fabric.timing.memories.banked_columns import BANK_SHIFT
 from fabric.timing.memories.banked_tables import BYTE_VALUES, BYTES, ROW_SHIFT, AddressMapping
 
-__all__ = ["Check", "Crowded", "check", "first_addresses"]
-
 
 @dataclass(frozen=True)
 class Check:

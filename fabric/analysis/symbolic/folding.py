@@ -17,8 +17,6 @@ from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.operator import Node, applied_by
 from fabric.messages.telling.wording import families, merged_text, without_numbers
 
-__all__ = ["alike", "folded", "operator_text", "types_text"]
-
 _NUMBERS_IN_NAMES: Final = re.compile(r"(?<=_)\d+|\[\d+\]")
 
 

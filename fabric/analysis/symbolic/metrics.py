@@ -32,18 +32,6 @@ from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import counted
 from fabric.timing.compiled.likeness import Likeness
 
-__all__ = [
-    "Accounting",
-    "Metrics",
-    "Sweep",
-    "dtype_of",
-    "intensity",
-    "largest",
-    "metrics_of",
-    "passed_bytes",
-    "shown",
-]
-
 _REFERENCE_BYTES: Final = ADDRESS_DTYPE.itemsize
 
 Numbers: TypeAlias = NDArray[np.int64]

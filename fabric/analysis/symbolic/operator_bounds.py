@@ -22,8 +22,6 @@ from fabric.graph.wiring.stream import Feedback, Stream
 from fabric.messages.telling.place import is_ours
 from fabric.timing.compiled.likeness import Likeness
 
-__all__ = ["Certain", "Graph", "Least", "certain_sizes", "graph_of", "leasts"]
-
 
 def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
     """Return the sizes that the program binds and that a run can measure, and what follows.

@@ -21,17 +21,6 @@ from fabric.graph.wiring.program import Program
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import one_of
 
-__all__ = [
-    "Size",
-    "Sizes",
-    "Substitution",
-    "chosen_sizes",
-    "followed",
-    "known_sizes",
-    "peaks",
-    "symbols_of",
-]
-
 Size: TypeAlias = int | Fraction
 """A number of elements; for a ragged symbol the mean over its groups."""
 

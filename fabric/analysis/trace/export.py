@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.timeline import Timelines
     from fabric.analysis.trace.reading.reader import RecordedRun
 
-__all__ = ["export_form", "export_trace"]
-
 Writer: TypeAlias = Callable[[Trace, Path], int]
 """Writes a trace into a file and returns how many events that were."""
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.summary import TraceSummary
     from fabric.analysis.trace.analysis.what_if import WhatIf
 
-__all__ = ["Trace", "open_trace", "write_json_lines"]
-
 _CHUNK: Final = 10_000
 
 _SELECTS: Final[dict[str, str]] = {

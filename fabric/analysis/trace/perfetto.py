@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
     from fabric.timing.engine.off_chip import MemoryCounters
 
-__all__ = ["write_perfetto"]
-
 _SEQUENCE: Final = 1
 
 _PACKETS: Final = 10_000

@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.reading.table import Table
     from fabric.timing.state.run_state import ChannelState
 
-__all__ = [
-    "answer_sheet",
-    "channels_table",
-    "diff_sheet",
-    "moment_sheet",
-    "path_sheet",
-    "stalls_sheet",
-    "stuck_sheet",
-    "summary_sheet",
-    "what_if_sheet",
-]
-
 _SHOWN: Final = 20
 
 _WHERE: Final = "Where the cycles went"

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from fabric.timing.retiming.log_tables import Table
     from fabric.timing.state.run_state import RunState
 
-__all__ = ["Recorder"]
-
 _SNAPSHOT_SECONDS: Final = 1.0
 
 _SHARE: Final = 10

@@ -9,8 +9,6 @@ from typing import ClassVar
 from fabric.graph.arguments.described import Described
 from fabric.messages.telling.errors import ConfigurationError, FabricError
 
-__all__ = ["TraceOptions"]
-
 
 @dataclass(frozen=True)
 class TraceOptions(Described):

@@ -30,8 +30,6 @@ from fabric.messages.telling.files import open_given, write_parts
 from fabric.messages.telling.wording import counted
 from fabric.timing.log.log_rows import OPERATION_COLUMNS, Packed, Rows
 
-__all__ = ["SUFFIX", "Spool", "read_table", "write_table"]
-
 SUFFIX: Final = ".table"
 
 _TEXT: Final = "text"

@@ -26,8 +26,6 @@ from fabric.explore.study.workers import Workers
 from fabric.messages.telling.files import open_given, write_whole
 from fabric.messages.telling.plain import plain
 
-__all__ = ["Watching", "conduct_serving"]
-
 
 class _Line(msgspec.Struct, frozen=True):
     identity: str

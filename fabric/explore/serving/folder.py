@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from fabric.explore.serving.result import Run, ServingResult
     from fabric.graph.arguments.described import Described
 
-__all__ = ["write_folder"]
-
 
 def write_folder(result: ServingResult, folder: Path, *, command: str = "") -> list[str]:
     """Write ``serving.json``, pictures and ``index.html`` into a folder.

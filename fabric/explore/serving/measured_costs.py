@@ -18,8 +18,6 @@ from fabric.messages.telling.errors import ConfigurationError, FabricError
 from fabric.messages.telling.files import open_given
 from fabric.messages.telling.wording import counted
 
-__all__ = ["LayerTables", "Lookup", "TableDescription", "read_rows"]
-
 Tree: TypeAlias = "dict[float, Tree] | float"
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]

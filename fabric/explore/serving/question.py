@@ -21,8 +21,6 @@ from fabric.messages.telling.errors import ConfigurationError, FabricError, Prog
 from fabric.messages.telling.files import hardware_file, line_in, read_toml
 from fabric.messages.telling.wording import found_text, one_of
 
-__all__ = ["RequestDescription", "Serving", "open_servings", "scheduler_of"]
-
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
 _EXPECTED: Final = "a description of what is to be served in TOML"

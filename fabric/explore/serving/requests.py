@@ -24,8 +24,6 @@ from fabric.messages.telling.errors import ConfigurationError, FabricError
 from fabric.messages.telling.files import open_given
 from fabric.messages.telling.wording import a_or_an, counted, found_text
 
-__all__ = ["Requests", "read_requests"]
-
 _ARRIVALS: Final = ("arrival_seconds", "arrival_ns", "TIMESTAMP")
 _PROMPTS: Final = ("prompt_tokens", "ContextTokens")
 _OUTPUTS: Final = ("output_tokens", "GeneratedTokens")

@@ -15,18 +15,6 @@ from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.sheet import Rows, Sheet, ShownAsTables, Title, line
 from fabric.messages.telling.wording import counted, visible
 
-__all__ = [
-    "LEGEND",
-    "Run",
-    "ServingResult",
-    "Timeline",
-    "answer",
-    "load_text",
-    "notes",
-    "serving_sheet",
-    "table_of_runs",
-]
-
 _TIMES: Final = 120
 
 _KNEE: Final = 2.0

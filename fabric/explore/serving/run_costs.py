@@ -34,8 +34,6 @@ from fabric.messages.telling.errors import ConfigurationError, FabricError
 from fabric.messages.telling.files import beside, hardware_file
 from fabric.messages.telling.wording import counted
 
-__all__ = ["FabricCost", "FabricDescription"]
-
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
 _PICO: Final = 1e-12

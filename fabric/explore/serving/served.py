@@ -29,8 +29,6 @@ from fabric.messages.telling.sheet import ShownAsTables
 from fabric.messages.telling.users_code import users_code
 from fabric.messages.telling.wording import counted
 
-__all__ = ["MakeScheduler", "Measures", "Served", "ServiceLevel", "Spread", "measured", "serve"]
-
 MakeScheduler: TypeAlias = Callable[[Server], Scheduler]
 
 Told: TypeAlias = Callable[[int], object]

@@ -32,20 +32,6 @@ from fabric.messages.telling.errors import ConfigurationError, FabricError
 from fabric.messages.telling.files import open_given
 from fabric.messages.telling.wording import counted
 
-__all__ = [
-    "Batch",
-    "ContinuousBatching",
-    "Known",
-    "Price",
-    "Quality",
-    "Request",
-    "Sampled",
-    "Scheduler",
-    "Server",
-    "StepCost",
-    "digest_of",
-]
-
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
 

@@ -10,8 +10,6 @@ from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.files import output_file, read_toml
 from fabric.messages.telling.wording import found_text, visible
 
-__all__ = ["read_depths", "write_depths"]
-
 
 def write_depths(path: Path, depths: Mapping[str, int], about: Sequence[str]) -> None:
     """Write the depth of each channel.

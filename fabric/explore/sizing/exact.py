@@ -27,8 +27,6 @@ from fabric.explore.sizing.problem import (
 from fabric.explore.sizing.search import deepest_failing, raised, trimmed
 from fabric.messages.telling.errors import ConfigurationError
 
-__all__ = ["exact"]
-
 _EVALUATIONS: Final = 100_000
 """That an answer may take where a record is small."""
 

@@ -17,8 +17,6 @@ from fabric.explore.sizing.problem import Asked, Depths, Oracle, with_depth
 from fabric.explore.sizing.running import Ran
 from fabric.explore.sizing.search import high_water, lower_bounds, sized_at_most
 
-__all__ = ["METHODS", "Method", "NearestError", "Proposal", "proposal", "validated"]
-
 _MOST_EVENTS: Final = 3_000_000
 """Of all runs together: so many take a minute. The bound is the same on every machine."""
 

@@ -24,16 +24,6 @@ from fabric.timing.engine.machine_code import Counters
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.retimer import Retimer
 
-__all__ = [
-    "Measured",
-    "Precedence",
-    "credit_slots",
-    "max_tokens",
-    "measured",
-    "paper_lp",
-    "start_delays",
-]
-
 
 class Precedence(NamedTuple):
     """A kernel that feeds another one.

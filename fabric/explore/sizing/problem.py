@@ -19,23 +19,6 @@ from fabric.timing.engine.machine_code import Counters
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT, Retimer
 
-__all__ = [
-    "Asked",
-    "Cut",
-    "Depths",
-    "Found",
-    "Goal",
-    "InfeasibleError",
-    "Limit",
-    "Oracle",
-    "Problem",
-    "Slot",
-    "Variable",
-    "infeasible",
-    "variable_of",
-    "with_depth",
-]
-
 Depths: TypeAlias = tuple[int, ...]
 """One for each variable of a problem, in its order."""
 

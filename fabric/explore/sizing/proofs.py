@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.machine_code import Counters
     from fabric.timing.retiming.record import Record
 
-__all__ = ["record_digest", "write_certificate", "write_proofs"]
-
 
 def write_proofs(found: Sizing, path: Path) -> dict[Path, str]:
     """Write the certificate of each input, of several behind ``-1``, ``-2`` and so on.

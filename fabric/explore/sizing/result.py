@@ -16,20 +16,6 @@ from fabric.messages.telling.sheet import SHOWN, Rows, Sheet, ShownAsTables, Tit
 from fabric.messages.telling.wording import counted, families, visible
 from fabric.timing.retiming.record import Record
 
-__all__ = [
-    "Answer",
-    "Binding",
-    "HeldOut",
-    "Input",
-    "MethodTotal",
-    "SizedChannel",
-    "Sizing",
-    "hops_text",
-    "settled",
-    "sizing_sheet",
-    "worst_input",
-]
-
 Truth = Literal["proved", "validated"]
 
 Binding = Literal["one slot", "deadlock", "goal", "pinned", ""]

@@ -29,19 +29,6 @@ from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.record_making import Recording
 from fabric.timing.state.run_state import RunState
 
-__all__ = [
-    "UNBOUNDED",
-    "Case",
-    "Ran",
-    "Stuck",
-    "check_alike",
-    "cycles_of",
-    "held_out",
-    "programs_of",
-    "recorded",
-    "unbounded",
-]
-
 UNBOUNDED: Final = 1 << 40
 """A depth that no run reaches."""
 

@@ -26,17 +26,6 @@ from fabric.messages.telling.errors import ConfigurationError
 from fabric.timing.engine.machine_code import Counters
 from fabric.timing.retiming.retimer import Retimer
 
-__all__ = [
-    "deepest_failing",
-    "high_water",
-    "lower_bounds",
-    "raised",
-    "search",
-    "sized_at_most",
-    "slots_in_use",
-    "trimmed",
-]
-
 
 def high_water(problem: Problem) -> Depths:
     """Return the least depths with which every stamp is as with each variable at its most.

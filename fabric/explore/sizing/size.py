@@ -53,8 +53,6 @@ from fabric.runs.simulation import refuse_in_trio
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT
 
-__all__ = ["Objective", "Wanted", "find_depths", "size", "variables_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted(Options):

@@ -17,8 +17,6 @@ from fabric.explore.study.study import Study
 from fabric.explore.study.workers import Workers, unanswered
 from fabric.timing.machine.terminations import uninterrupted
 
-__all__ = ["Told", "conduct"]
-
 Told = Callable[[StudySession], object]
 """Is told of the session whenever something came of it."""
 

@@ -39,20 +39,6 @@ from fabric.runs.options import Options, Settings
 from fabric.runs.report import Report
 from fabric.runs.simulation import refuse_in_trio, simulated
 
-__all__ = [
-    "AXES_BESIDE_PARAMETERS",
-    "Before",
-    "Identities",
-    "Job",
-    "check_values",
-    "engine_digest",
-    "known_before",
-    "loaded_of",
-    "module_of",
-    "outcome_of",
-    "run_point",
-]
-
 _ENGINE: Final = ("fabric", "operators")
 
 _HARDWARE: Final = "hardware."

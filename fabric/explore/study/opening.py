@@ -23,8 +23,6 @@ from fabric.messages.telling.errors import ConfigurationError, ProgramError
 from fabric.messages.telling.wording import counted, found_text
 from fabric.runs.options import Options
 
-__all__ = ["Asked", "open_study", "scalar", "space_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:

@@ -21,26 +21,6 @@ from fabric.messages.telling.wording import found_text, one_of
 from fabric.runs.report import Report
 from fabric.timing.engine.off_chip import BusCycles, MemoryCounters
 
-__all__ = [
-    "ENDED",
-    "METRICS",
-    "PROVED",
-    "STATISTICS",
-    "Condition",
-    "Outcome",
-    "Point",
-    "Status",
-    "check_metric",
-    "dominates",
-    "judged",
-    "memory_numbers",
-    "metric",
-    "nondominated",
-    "over_inputs",
-    "split_metric",
-    "values_of",
-]
-
 Status: TypeAlias = Literal[
     "completed",
     "wrong",

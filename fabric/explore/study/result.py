@@ -34,16 +34,6 @@ from fabric.messages.telling.wording import counted
 if TYPE_CHECKING:
     from fabric.explore.study.study import Claim, Findings, StudyTable
 
-__all__ = [
-    "DesignOutcome",
-    "Filled",
-    "Judged",
-    "StudyResult",
-    "design_before",
-    "design_outcome",
-    "has_failed",
-]
-
 _Known: TypeAlias = tuple[Mapping[str, float], Sequence[str]]
 """Of an input: metrics that are at least so much, and the names of those that are just so much."""
 

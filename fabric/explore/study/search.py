@@ -20,8 +20,6 @@ from fabric.messages.telling.errors import ConfigurationError
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
-__all__ = ["SAMPLERS", "Method", "Search", "SearchSession"]
-
 Method: TypeAlias = Literal["tpe", "nsga2", "random"]
 
 SAMPLERS: Final[Mapping[Method, str]] = {

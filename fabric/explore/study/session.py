@@ -23,8 +23,6 @@ from fabric.explore.study.result import design_before, design_outcome, has_faile
 from fabric.explore.study.study import Study
 from fabric.messages.telling.wording import counted
 
-__all__ = ["Kept", "Look", "NotKept", "StudySession"]
-
 WINDOW_POINTS: Final = 4096
 """So many points are ordered among each other: larger grids are never held as a whole."""
 

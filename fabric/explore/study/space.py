@@ -18,8 +18,6 @@ from fabric.graph.arguments.described import checked, refuse
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import found_text
 
-__all__ = ["Axis", "Scalar", "Setting", "Space", "geometric", "grid", "whole", "zipped"]
-
 Scalar: TypeAlias = str | int | float | bool | None
 Setting: TypeAlias = Mapping[str, Scalar]
 """What a point has, by the name of the axis: a parameter of ``build``, ``hardware.SECTION.KEY``,

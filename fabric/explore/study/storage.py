@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import optuna
     from optuna.storages import BaseStorage, RDBStorage
 
-__all__ = ["file_url", "open_storage", "readable", "study_of_form", "written"]
-
 _BUSY_SECONDS: Final = 60
 """As long as another process may write to an SQLite file."""
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
     from optuna.trial import FrozenTrial, Trial, TrialState
 
-__all__ = ["Store"]
-
 _POINT: Final = "point"
 """What a trial has of its point: ``identity``, ``process``, ``whole``, ``outcome``."""
 

@@ -24,18 +24,6 @@ from fabric.runs.options import Options
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Claim",
-    "Findings",
-    "Judgement",
-    "KnownValue",
-    "Picture",
-    "Study",
-    "StudyTable",
-    "Verdict",
-    "places_apart",
-]
-
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 
 _TURN: Final = 1 << 64

@@ -35,16 +35,6 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed import Future as Promise
 
-__all__ = [
-    "Answer",
-    "DaskWorkers",
-    "LocalWorkers",
-    "ThreadedWorkers",
-    "Workers",
-    "available_cores",
-    "unanswered",
-]
-
 Answer = TypeVar("Answer", Before, Outcome)
 
 _IMPORTED: Final = [

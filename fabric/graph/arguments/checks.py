@@ -27,19 +27,6 @@ from fabric.messages.telling.wording import a_or_an, plural
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    "Alias",
-    "Bounds",
-    "Check",
-    "Instance",
-    "Unfit",
-    "array_of",
-    "check_of",
-    "is_masked",
-    "ordered_items",
-    "several",
-]
-
 
 _MODULES: Final = re.compile(r"\b(?:\w+\.)+")
 

@@ -25,20 +25,6 @@ from fabric.messages.telling.files import line_in
 from fabric.messages.telling.place import blamed_place, calling_place, is_ours, raising_place
 from fabric.messages.telling.wording import found_text, one_of
 
-__all__ = [
-    "Described",
-    "Section",
-    "argument_checks",
-    "called_wrongly",
-    "checked",
-    "checking",
-    "described_section",
-    "field_checks",
-    "lacks",
-    "refuse",
-    "settle",
-]
-
 _ANNOTATED: Final = re.compile(r"Annotated\[([\w.]+), [^\]]*\]")
 """A type with bounds, which are told where a value is out of them."""
 

@@ -28,8 +28,6 @@ from fabric.graph.arguments.described import (
 from fabric.messages.telling.errors import FabricError
 from fabric.messages.telling.users_code import users_values
 
-__all__ = ["Documentation", "Parameter", "documentation", "parameters", "script", "taking"]
-
 _SECTION: Final = re.compile(r"^([A-Z][a-z]+):$", re.MULTILINE)
 
 _DOCSTRING_WIDTH: Final = 88

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Burst", "Region"]
-
 
 class Burst(NamedTuple):
     """A tile on its way between the chip and off-chip memory.

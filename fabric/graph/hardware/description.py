@@ -21,24 +21,6 @@ from fabric.graph.arguments.described import Section, refuse
 from fabric.graph.hardware.latency import Mesh
 from fabric.messages.telling.errors import ConfigurationError
 
-__all__ = [
-    "AreaDescription",
-    "ChannelDescription",
-    "ClockDescription",
-    "ComputeDescription",
-    "DtypeName",
-    "EnergyDescription",
-    "FlatDescription",
-    "Hardware",
-    "OffChipDescription",
-    "OnChipDescription",
-    "Pages",
-    "PlacementDescription",
-    "Range",
-    "TileDescription",
-    "UnitKind",
-]
-
 Frequency: TypeAlias = Annotated[float, Bounds(1, 10**15)]
 
 Price: TypeAlias = Annotated[float, Bounds(0, 10**15)]

@@ -26,15 +26,6 @@ from typing import Final, NamedTuple, TypeAlias
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import counted, one_of
 
-__all__ = [
-    "PRESETS",
-    "REQUEST_NUMBER_BITS",
-    "DramOrganization",
-    "DramTiming",
-    "Widths",
-    "address_bits",
-]
-
 _FIELDS: Final = ("channel", "pseudo_channel", "bank_group", "bank", "column", "row")
 
 REQUEST_NUMBER_BITS: Final = 56

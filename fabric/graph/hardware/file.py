@@ -14,8 +14,6 @@ from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.files import hardware_file, line_in, read_toml
 from fabric.messages.telling.wording import found_text, one_of
 
-__all__ = ["load_hardware", "varied_hardware"]
-
 _EXPECTED: Final = "a hardware description in TOML"
 
 

@@ -19,8 +19,6 @@ from fabric.graph.arguments.described import Described, Section, refuse
 from fabric.graph.arguments.numbers import NUMBER, number_of
 from fabric.messages.telling.errors import ConfigurationError, FabricError
 
-__all__ = ["MOST_HOP_CYCLES", "ONE_CYCLE", "Hop", "Mesh", "Route", "Site"]
-
 _TEXT: Final = re.compile(rf"({NUMBER})\+({NUMBER})", re.ASCII)
 
 MOST_HOP_CYCLES: Final = 999_999_999

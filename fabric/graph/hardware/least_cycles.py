@@ -13,13 +13,6 @@ from fabric.graph.hardware.description import FlatDescription, OffChipDescriptio
 if TYPE_CHECKING:
     from fabric.graph.hardware.memory_models import BankedDescription
 
-__all__ = [
-    "least_burst_cycles",
-    "least_shared_cycles",
-    "most_ahead_requests",
-    "most_drain_cycles",
-]
-
 
 def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool) -> int:
     """Return the cycles from handing a burst over to seeing it complete.

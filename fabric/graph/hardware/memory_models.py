@@ -18,16 +18,6 @@ from fabric.graph.hardware.description import FlatDescription, OffChipDescriptio
 from fabric.graph.hardware.dram import PRESETS, DramOrganization, DramTiming, Widths, address_bits
 from fabric.messages.telling.errors import ConfigurationError
 
-__all__ = [
-    "MODELS",
-    "ArbitratedBanksDescription",
-    "ArbitratedDescription",
-    "BankedDescription",
-    "FixedDescription",
-    "PortDescription",
-    "add_model",
-]
-
 SENT_REQUESTS: Final = 4
 """Between the arbiter of ports and the count of what is in flight: two queues of two."""
 

@@ -20,8 +20,6 @@ from fabric.graph.arguments.described import Described, checked, refuse
 from fabric.messages.telling.errors import FabricError, ShapeError
 from fabric.messages.telling.wording import counted
 
-__all__ = ["Laid", "Layout", "Loop", "ends", "merged"]
-
 
 @dataclass(frozen=True)
 class Layout(Described):

@@ -18,17 +18,6 @@ from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.layouts.layout import Layout, Loop, ends
 from fabric.messages.telling.errors import ShapeError
 
-__all__ = [
-    "Conversion",
-    "ConvertBytes",
-    "common_tile",
-    "conversion",
-    "convert_bytes",
-    "in_parts",
-    "live_tiles",
-    "strides_of",
-]
-
 
 @dataclass(frozen=True)
 class Conversion:

@@ -14,8 +14,6 @@ from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.layouts.layout import Layout, Loop, ends, merged
 from fabric.messages.telling.errors import ShapeError
 
-__all__ = ["Viewed", "counted", "expanded_back", "permuted", "reshaped", "sliced", "sliced_back"]
-
 
 @checked
 def reshaped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:

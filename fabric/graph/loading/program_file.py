@@ -43,20 +43,6 @@ from fabric.messages.telling.place import Place, raising_place
 from fabric.messages.telling.users_code import pass_signals, users_code
 from fabric.messages.telling.wording import found_text, one_of
 
-__all__ = [
-    "Loaded",
-    "build_of",
-    "called",
-    "executed",
-    "executes_still",
-    "files_of",
-    "load_on",
-    "load_program",
-    "parameter_value",
-    "wired",
-]
-
-
 _SHARED: Final = ("fabric", "operators")
 """Packages that programs are written for, wherever a program lies."""
 

@@ -12,8 +12,6 @@ from sympy.printing.str import StrPrinter
 
 from fabric.messages.telling.wording import ceiling_text, flag_text, folded_sum
 
-__all__ = ["AtLeastOne", "CeilDiv", "folded_text"]
-
 
 class CeilDiv(sympy.Function):  # type: ignore[misc]
     """``ceil(dim / divisor)``."""

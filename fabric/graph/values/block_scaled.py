@@ -17,8 +17,6 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-__all__ = ["BLOCK", "BLOCK_SCALED", "BlockFormat", "block_format", "blocks_of", "numbers_of"]
-
 BLOCK: Final = 32
 """Neighbours of a row that share a scale; the last block of a row may have fewer."""
 

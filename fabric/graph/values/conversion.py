@@ -18,15 +18,6 @@ from numpy.typing import NDArray
 from fabric.graph.values.block_scaled import block_format, blocks_of
 from fabric.graph.values.value import dtype_name
 
-__all__ = [
-    "ValueChangedError",
-    "check_converts",
-    "converted",
-    "filled",
-    "holds_integers",
-    "limits",
-]
-
 _NUMPYS: Final = "biuf"
 """Kinds of real numbers that numpy computes with; those of ml_dtypes have a kind of none."""
 

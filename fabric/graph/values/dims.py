@@ -38,31 +38,6 @@ from fabric.messages.telling.place import Place
 if TYPE_CHECKING:
     from fabric.graph.values.expression import Value
 
-__all__ = [
-    "Claim",
-    "Dim",
-    "Expression",
-    "Symbol",
-    "Totals",
-    "at_least_one",
-    "ceil_div",
-    "dim_text",
-    "free_symbols",
-    "is_polynomial_in",
-    "is_ragged",
-    "is_static",
-    "is_total",
-    "least_of",
-    "parts_of",
-    "product",
-    "same",
-    "short_text",
-    "symbol",
-    "total",
-    "undecided_in",
-    "with_totals",
-]
-
 
 class _DimCheck(Check):
     """A size: an integer, or an expression of symbols."""

@@ -23,21 +23,6 @@ from typing_extensions import override
 
 from fabric.messages.telling.wording import ceiling_text, flag_text
 
-__all__ = [
-    "AtLeastOne",
-    "CeilDiv",
-    "Expression",
-    "Product",
-    "Sum",
-    "Symbol",
-    "Value",
-    "ceiling",
-    "flag",
-    "product_of",
-    "sum_of",
-    "terms_of",
-]
-
 Number: TypeAlias = int | Fraction
 """An ``int`` where it is whole."""
 

@@ -38,19 +38,6 @@ from fabric.graph.values.value import (
 from fabric.messages.telling.errors import Refusal
 from fabric.messages.telling.wording import counted
 
-__all__ = [
-    "MOST_CYCLES",
-    "SentTile",
-    "described",
-    "element_misfit",
-    "exact_numbers",
-    "freeze",
-    "kept_as",
-    "misfit",
-    "unit_of",
-    "whole",
-]
-
 MOST_CYCLES: Final = 1 << 60
 """A clock beyond is a mistake; traces and the HBM count in 64 bits."""
 

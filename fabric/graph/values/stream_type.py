@@ -18,22 +18,6 @@ from fabric.graph.values.dims import Dim, is_ragged, product, short_text
 from fabric.graph.values.value import dtype_name, row_bytes
 from fabric.messages.telling.errors import FabricError, ShapeError
 
-__all__ = [
-    "VALUE_TYPES",
-    "BoolType",
-    "BufferType",
-    "SelectorType",
-    "StreamType",
-    "TileType",
-    "TupleType",
-    "ValueType",
-    "holds_buffers",
-    "kind_of",
-    "shape_text",
-    "with_dims",
-    "without_ragged",
-]
-
 
 class _Type(Described):
     refusal: ClassVar[type[FabricError]] = ShapeError

@@ -17,25 +17,6 @@ from fabric.graph.values.block_scaled import BLOCK, BLOCK_SCALED, block_format
 from fabric.graph.values.dims import Dim, ceil_div
 from fabric.messages.telling.wording import counted, found_text, one_of
 
-__all__ = [
-    "ADDRESS_DTYPE",
-    "BufferReference",
-    "Element",
-    "Empty",
-    "Selector",
-    "Tile",
-    "Value",
-    "drop",
-    "dtype_name",
-    "dtype_named",
-    "is_constant",
-    "items_of",
-    "number_in",
-    "row_bytes",
-    "share",
-    "size_bytes",
-]
-
 Array: TypeAlias = np.ndarray
 
 _DTYPES: Final[dict[str, np.dtype]] = {

@@ -18,8 +18,6 @@ from functools import cache
 from importlib.machinery import ExtensionFileLoader
 from typing import Final
 
-__all__ = ["everything_stays", "imports_stay", "only_young_garbage"]
-
 _NEVER: Final = 1 << 30
 
 _SILENT: Final = sys.stdlib_module_names | {"greenlet", "ml_dtypes", "msgspec", "numpy"}

@@ -23,17 +23,6 @@ from fabric.graph.values.stream_type import BufferType, StreamType, TileType, Tu
 from fabric.graph.values.value import ADDRESS_DTYPE, row_bytes
 from fabric.messages.telling.place import is_own
 
-__all__ = [
-    "ARTIFACT_BYTES",
-    "NEEDS",
-    "WORK_NUMBERS",
-    "Costs",
-    "OffChipTensor",
-    "Rates",
-    "Work",
-    "artifact_bytes",
-]
-
 ARTIFACT_BYTES = 4
 """Bytes an element takes in stores and accumulators in the artifact's accounting."""
 

@@ -41,8 +41,6 @@ from fabric.messages.telling.place import is_own
 from fabric.messages.telling.wording import close_to, found_text
 from fabric.timing.engine.ports import Ports
 
-__all__ = ["Broadcast", "Edge", "Plan", "elaborate"]
-
 
 class Edge(NamedTuple):
     """One channel to be: from an output port to an input port."""

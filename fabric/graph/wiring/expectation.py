@@ -10,8 +10,6 @@ from typing import NamedTuple
 from fabric.messages.telling.errors import ProgramError
 from fabric.messages.telling.place import Place
 
-__all__ = ["Expectation", "Tolerance", "expectations"]
-
 
 class Tolerance(NamedTuple):
     """How close is close enough: ``|found - wanted| <= atol + rtol * |wanted|``.

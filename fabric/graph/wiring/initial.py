@@ -37,8 +37,6 @@ from fabric.timing.engine.ports import Ports
 if TYPE_CHECKING:
     from fabric.graph.wiring.program import Program
 
-__all__ = ["Initial", "any_value", "beginning", "in_front"]
-
 
 @dataclass(frozen=True)
 class Initial(Operator):

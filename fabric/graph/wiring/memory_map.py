@@ -13,8 +13,6 @@ from fabric.graph.wiring.costs import OffChipTensor
 from fabric.graph.wiring.mistakes import off_chip_tensor_of
 from fabric.graph.wiring.operator import Node
 
-__all__ = ["MemoryMap", "Placed", "memory_map_of"]
-
 
 class TensorLayout(NamedTuple):
     """Of a tensor.

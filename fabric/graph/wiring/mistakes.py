@@ -19,15 +19,6 @@ from fabric.messages.telling.place import Place, defining_place, is_own, raising
 from fabric.messages.telling.users_code import pass_signals
 from fabric.messages.telling.wording import found_text, one_of
 
-__all__ = [
-    "costs_of",
-    "failed_in",
-    "no_stream",
-    "off_chip_tensor_of",
-    "outputs_of",
-    "work_of",
-]
-
 _EXPECTED: Final = "a tuple of StreamTypes, one for each output"
 
 

@@ -15,8 +15,6 @@ from fabric.messages.telling.errors import ProgramError
 from fabric.messages.telling.place import Place, calling_place
 from fabric.messages.telling.wording import visible
 
-__all__ = ["Extra", "Names", "unused"]
-
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z](?:[a-z]|$))|(?<=[A-Z])(?=[A-Z][a-z])")
 """Where a word of a class's name begins; capitals in a row are one."""
 

@@ -33,17 +33,6 @@ if TYPE_CHECKING:
     from fabric.graph.wiring.names import Names
     from fabric.timing.engine.ports import Ports
 
-__all__ = [
-    "ComputeOperator",
-    "Node",
-    "Operator",
-    "Wiring",
-    "applied_by",
-    "behaving_as",
-    "current_program",
-    "is_conducted",
-]
-
 
 class Wired(Protocol):
     """The program that operators are wired into, as far as they know it."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from fabric.graph.wiring.operator import Node
     from fabric.graph.wiring.sites import Placement
 
-__all__ = ["placed"]
-
 _NAMED: Final = 5
 """Units that a message names at most."""
 

@@ -47,8 +47,6 @@ from fabric.messages.telling.sheet import in_short, shown
 from fabric.messages.telling.users_code import pass_signals
 from fabric.messages.telling.wording import counted, visible
 
-__all__ = ["Program", "TokenPhase", "hardware_scope"]
-
 Answer = TypeVar("Answer")
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fabric.graph.wiring.operator import Node
     from fabric.graph.wiring.stream import Producer
 
-__all__ = ["Floor", "Placement", "read_placement"]
-
 
 _EXPECTED: Final = "a placement: the program's name, and [units] with a site for each unit"
 

@@ -32,17 +32,6 @@ from fabric.messages.telling.place import Place, calling_place
 from fabric.messages.telling.sheet import in_short, shown
 from fabric.messages.telling.wording import counted
 
-__all__ = [
-    "Assumed",
-    "Feedback",
-    "LaidOut",
-    "Producer",
-    "Stream",
-    "check_orders",
-    "check_same_shape",
-    "unfit",
-]
-
 
 class Producer(Protocol):
     """The operator in front of a stream, as far as a stream knows it."""

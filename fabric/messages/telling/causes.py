@@ -8,20 +8,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, Literal, Self, TypeAlias
 
-__all__ = [
-    "COUNTED",
-    "MEMORIES",
-    "OPERATIONS",
-    "PARKED",
-    "SHOWN",
-    "STUCK",
-    "WAITS",
-    "BusUse",
-    "Cause",
-    "Operation",
-    "Step",
-]
-
 Peer: TypeAlias = Literal["producer", "consumer", "memory", ""]
 
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final
 
-__all__ = ["GAP", "aligned", "aligned_rows", "width_of"]
-
 GAP: Final = 2
 """Between two columns."""
 

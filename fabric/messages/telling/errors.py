@@ -12,19 +12,6 @@ from fabric.messages.telling.wording import legible
 if TYPE_CHECKING:
     from fabric.messages.telling.place import Place
 
-__all__ = [
-    "CapacityError",
-    "ConfigurationError",
-    "Deadlock",
-    "FabricError",
-    "OperatorError",
-    "ProgramError",
-    "Refusal",
-    "ShapeError",
-    "VerificationError",
-    "said",
-]
-
 
 class FabricError(Exception):
     """Base of every error the fabric raises on purpose.

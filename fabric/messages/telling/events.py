@@ -22,8 +22,6 @@ from fabric.messages.telling.wording import found_text
 if TYPE_CHECKING:
     from structlog.typing import EventDict
 
-__all__ = ["Log", "line_logger", "logger_of", "tell_event", "tell_user"]
-
 Log: TypeAlias = BindableLogger | Iterable[Processor]
 """What users may have events told to: a logger of structlog, or its processors."""
 

@@ -23,20 +23,6 @@ from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.wording import counted, found_text, one_of
 
-__all__ = [
-    "beside",
-    "hardware_file",
-    "limited",
-    "line_in",
-    "open_given",
-    "output_file",
-    "programs",
-    "read_json",
-    "read_toml",
-    "write_parts",
-    "write_whole",
-]
-
 
 def open_given(path: Path) -> BufferedReader:
     """Open a file to read its bytes.

@@ -14,21 +14,6 @@ from typing import Final, NamedTuple
 
 from fabric.messages.telling.wording import visible
 
-__all__ = [
-    "Place",
-    "blamed_place",
-    "calling_place",
-    "deepest_place",
-    "defining_place",
-    "is_installed",
-    "is_ours",
-    "is_own",
-    "line_in",
-    "raising_place",
-    "users_fault",
-    "written_by_us",
-]
-
 _ROOT: Final = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 )

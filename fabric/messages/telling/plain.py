@@ -11,8 +11,6 @@ from msgspec import json as msgspec_json
 
 from fabric.messages.telling.wording import a_or_an
 
-__all__ = ["JsonObject", "counts_lines", "json_text", "plain", "untellable"]
-
 JsonObject: TypeAlias = dict[str, Any]
 """An object of JSON, which its readers index without asking what is in it."""
 

@@ -11,25 +11,6 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from typing_extensions import override
 
-__all__ = [
-    "SHOWN",
-    "Block",
-    "Form",
-    "Line",
-    "Part",
-    "Rows",
-    "Sheet",
-    "ShownAsTables",
-    "Style",
-    "Title",
-    "cell_text",
-    "draws",
-    "in_short",
-    "is_number",
-    "line",
-    "shown",
-]
-
 _NUMBER: Final = re.compile(r"[+-]?[\d,]*\.?\d+(e[+-]\d+)?")
 
 SHOWN: Final = 15

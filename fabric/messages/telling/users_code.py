@@ -20,17 +20,6 @@ from fabric.messages.telling.errors import FabricError, ProgramError, said
 if TYPE_CHECKING:
     from fabric.messages.telling.place import Place
 
-__all__ = [
-    "Handler",
-    "Interrupted",
-    "first_of",
-    "notifying",
-    "pass_signals",
-    "raised",
-    "users_code",
-    "users_values",
-]
-
 
 class Interrupted(KeyboardInterrupt):
     """A signal has asked for the end.

@@ -12,8 +12,6 @@ from typing import Final, NamedTuple
 from fabric.messages.telling.causes import COUNTED, PARKED, WAITS, Step
 from fabric.messages.telling.wording import listed
 
-__all__ = ["EVENTS", "FIELDS", "LEVELS", "SCHEMA_VERSION", "TABLES", "Field"]
-
 SCHEMA_VERSION: Final = 5
 """Of the trace folder; a reader refuses newer and older ones."""
 

@@ -12,32 +12,6 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 # Any: a value that users gave where another was expected.
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-__all__ = [
-    "Family",
-    "Spread",
-    "a_or_an",
-    "absent_line",
-    "ceiling_text",
-    "close_to",
-    "counted",
-    "families",
-    "file_name",
-    "flag_text",
-    "folded_sum",
-    "found_text",
-    "legible",
-    "listed",
-    "merged_text",
-    "one_of",
-    "outcome",
-    "plural",
-    "spread",
-    "those",
-    "visible",
-    "without_numbers",
-]
-
-
 _NUMBER: Final = re.compile(r"\d+(?:\.\.\d+)?")
 """A number, or a range of them."""
 

@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = [
-    "PIPED_COLUMNS",
-    "ExitStatus",
-    "flush_stdout",
-    "harmless",
-    "print_line",
-    "print_text",
-    "printed",
-    "program_prints",
-    "tell",
-    "terminal_columns",
-]
-
 _NARROW: Final = 100
 """On wider consoles a line is printed whole, however long it is."""
 

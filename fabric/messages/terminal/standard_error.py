@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from rich.text import Text
     from structlog.typing import Processor
 
-__all__ = ["Progress", "Snapshot", "console_processors", "standard_error"]
-
 _REFRESH_SECONDS: Final = 0.2
 _RATE_OVER: Final = 10
 """The rate is taken over this many refreshes."""

@@ -15,8 +15,6 @@ from fabric.messages.terminal.output import print_line, printed, terminal_column
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["print_sheet", "print_table", "printed_sheet"]
-
 _PIECES: Final = re.compile(r"[^-._/ ]*[-._/ ]?")
 """What a title is broken into if its table is too wide."""
 

@@ -9,8 +9,6 @@ import click
 from fabric.shell.commands.options import json_option, program_options
 from fabric.shell.commands.options import sizes as sizes_of
 
-__all__ = ["command"]
-
 
 @click.command("check")
 @program_options

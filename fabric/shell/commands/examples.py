@@ -13,8 +13,6 @@ from fabric.messages.telling.files import output_file, programs
 from fabric.messages.telling.wording import one_of
 from fabric.shell.commands.options import NamedPath
 
-__all__ = ["copied", "examples", "text_of"]
-
 
 def examples() -> dict[str, str]:
     """Return the names of the example programs, each with the first line of its docstring."""

@@ -10,8 +10,6 @@ from fabric.messages.telling.wording import counted
 from fabric.shell.commands.options import NamedPath, file_option, program_options
 from fabric.shell.completing import runs
 
-__all__ = ["command"]
-
 _FORMATS = (".svg", ".dot", ".mmd")
 
 

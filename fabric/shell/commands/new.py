@@ -13,8 +13,6 @@ import click
 
 from fabric.messages.telling.files import output_file
 
-__all__ = ["command"]
-
 _TAKEN: Final = frozenset({*sys.stdlib_module_names, "fabric", "operators", "conftest"})
 """Modules that a file beside the program would hide, wherever it is."""
 

@@ -14,8 +14,6 @@ from fabric.shell.completing import matching
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["command"]
-
 
 def _names(
     _context: click.Context, _parameter: click.Parameter, typed: str

@@ -21,21 +21,6 @@ from fabric.shell import completing
 if TYPE_CHECKING:
     from fabric.graph.hardware.latency import Hop
 
-__all__ = [
-    "OF_RUNS",
-    "NamedPath",
-    "Whole",
-    "depth_option",
-    "factors",
-    "file_option",
-    "hold_out_option",
-    "json_option",
-    "pieces_option",
-    "program_options",
-    "run_options",
-    "sizes",
-]
-
 _SIZE: Final = re.compile(r"[0-9]{1,999}(\.[0-9]{1,6}|/[1-9][0-9]{0,8})?", re.ASCII)
 _FACTOR: Final = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?x", re.ASCII)
 

@@ -12,8 +12,6 @@ from fabric.messages.telling.errors import ConfigurationError
 from fabric.shell.commands.options import Whole, file_option, json_option, program_options
 from fabric.shell.commands.options import sizes as sizes_of
 
-__all__ = ["command"]
-
 
 @click.command("place")
 @program_options

@@ -20,8 +20,6 @@ from fabric.shell.commands.options import (
 if TYPE_CHECKING:
     from fabric.graph.wiring.program import Program
 
-__all__ = ["command"]
-
 
 @click.command("rtl")
 @program_options

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from fabric.runs.report import Report
     from fabric.shell.prompt import Break
 
-__all__ = ["command"]
-
 
 @click.command("run")
 @program_options

@@ -8,8 +8,6 @@ import click
 
 from fabric.shell.commands.options import NamedPath, Whole, json_option
 
-__all__ = ["command"]
-
 
 @click.command("serve")
 @click.option(

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from fabric.explore.sizing.result import Sizing
     from fabric.graph.wiring.program import Program
 
-__all__ = ["command"]
-
 
 @click.command("size")
 @program_options

@@ -20,8 +20,6 @@ from fabric.shell.commands.options import (
 if TYPE_CHECKING:
     from fabric.explore.study.search import Method
 
-__all__ = ["command"]
-
 
 @click.command("study")
 @click.option(

@@ -25,8 +25,6 @@ from fabric.shell.groups import Group
 if TYPE_CHECKING:
     from fabric.analysis.trace.opened import Trace
 
-__all__ = ["command"]
-
 _RUN = click.argument("run", metavar="RUN", type=NamedPath(path_type=Path), shell_complete=runs)
 _ROWS = click.option(
     "--rows",

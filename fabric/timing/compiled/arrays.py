@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.channel import AssumedSink, Channel
     from fabric.timing.engine.unit import Unit
 
-__all__ = ["Arrays", "Joint", "Journal", "Stage"]
-
 _ANY_SIZE: Final = 1 << 62
 
 _FIRST_SLOTS: Final = 128

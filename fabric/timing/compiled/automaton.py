@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from fabric.graph.wiring.operator import Operator
     from fabric.timing.engine.ports import Ports
 
-__all__ = ["Array", "Automaton", "Rows", "Tables"]
-
 _LONGEST_TURN: Final = 4096
 """Elements; an operator that does not end its turns would have a state for every element."""
 

@@ -18,8 +18,6 @@ from fabric.timing.compiled.kernel_channels import goes_on
 from fabric.timing.engine.observed_channel import NetworkedChannel
 from fabric.timing.engine.unit import Wait
 
-__all__ = ["Boundary", "publish"]
-
 
 class Boundary:
     """Channels between stages and units that are tasks.

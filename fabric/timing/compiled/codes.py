@@ -21,8 +21,6 @@ from fabric.timing.compiled.columns import (
     NUMBER_SHIFT,
 )
 
-__all__ = ["Codes", "LookedError", "OpaqueNumber", "OpaqueTile", "UncodedError"]
-
 Key: TypeAlias = Hashable
 """What equal values share; a nest of tuples that can be hashed."""
 

@@ -42,8 +42,6 @@ from fabric.timing.network import carrying
 from fabric.timing.network import columns as n
 from fabric.timing.network.carrying import carry_on, next_cycle
 
-__all__ = ["go_on"]
-
 
 @partial(
     MachineCode,

@@ -19,25 +19,6 @@ from fabric.timing.engine.machine_code import Counters
 from fabric.timing.network import columns as n
 from fabric.timing.network.carrying import depart
 
-__all__ = [
-    "append",
-    "arrive",
-    "count",
-    "fits",
-    "goes_on",
-    "has_credit",
-    "has_slot",
-    "head",
-    "head_shown",
-    "see_end",
-    "set_out",
-    "spend",
-    "take",
-    "wake",
-    "wake_reader",
-    "wake_writer",
-]
-
 
 def wake(other: int, stages: Counters, ready: Counters, control: Counters) -> None:
     """Let stage ``other`` go on."""

@@ -29,27 +29,6 @@ from fabric.timing.engine.channel_rule import (
 from fabric.timing.engine.machine_code import Counters
 from fabric.timing.network.carrying import has_room
 
-__all__ = [
-    "carried",
-    "drain",
-    "earliest",
-    "entry_of",
-    "finish",
-    "forget",
-    "hold",
-    "look",
-    "look_up",
-    "mark",
-    "note_outward",
-    "remember",
-    "requested",
-    "see",
-    "send",
-    "submit",
-    "work",
-    "write",
-]
-
 
 def send(  # noqa: C901, PLR0911 - one rule, in the order in which it is followed
     ch: int,

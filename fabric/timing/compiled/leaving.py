@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.channel import Channel
     from fabric.timing.engine.ports import Tracking
 
-__all__ = ["Leaving", "Standing", "leave"]
-
 
 def leave(arrays: Arrays, boundary: Boundary, open_channel: Callable[[Channel], object]) -> None:
     """Let units and channels stand where the loop has brought them, as those of tasks.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.ports import Sink
     from fabric.timing.engine.unit import Unit
 
-__all__ = ["Likeness"]
-
 _PLAIN: Final = frozenset({bool, float, int, str, type(None)})
 """Most of what operators are made of."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.ports import Sink, Stored
     from fabric.timing.engine.unit import Unit
 
-__all__ = ["Views"]
-
 
 class Views:
     """The ports of each node, made when they are asked for: compiled operators never ask.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.ports import Ports
     from fabric.timing.network.links import Links
 
-__all__ = ["Region", "region_of"]
-
 
 class Carrier:
     """Lets the loop go on with the links: it does what comes of that, too.

@@ -27,8 +27,6 @@ from fabric.timing.engine.unit import ComputeUnit, Unit, Wait
 if TYPE_CHECKING:
     from fabric.timing.engine.channel import Channel
 
-__all__ = ["Awaited", "Recording", "UnfitError", "recorded_ports"]
-
 _LONGEST_STRETCH: Final = 10_000
 """Operations; a source that sends a million tiles is not written down."""
 

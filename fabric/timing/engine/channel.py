@@ -31,8 +31,6 @@ from fabric.timing.engine.channel_rule import (
 if TYPE_CHECKING:
     from fabric.timing.engine.conductor import Switching
 
-__all__ = ["DONE", "AssumedSink", "Channel", "Discard"]
-
 
 class Channel(ChannelCounters):
     """A FIFO of ``depth`` elements from one unit to another."""

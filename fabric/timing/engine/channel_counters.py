@@ -16,8 +16,6 @@ from fabric.timing.engine.unit import Unit, Wait
 if TYPE_CHECKING:
     from fabric.timing.engine.clock import VirtualClock
 
-__all__ = ["GRANT", "NOTHING", "ChannelCounters"]
-
 NOTHING: Final[deque[Any]] = deque(maxlen=0)
 """Shared by channels that are not opened, or carry nothing more."""
 

@@ -21,19 +21,6 @@ else. ``tests/model`` has it once more, for comparison.
 
 from __future__ import annotations
 
-__all__ = [
-    "closed_from",
-    "credit_part",
-    "dropped_at",
-    "links_part",
-    "next_from",
-    "set_out_at",
-    "shown_from",
-    "spent_at",
-    "usable_from",
-    "visible_from",
-]
-
 
 def spent_at(now: int, usable_cycle: int, next_send_cycle: int) -> int:
     """Return the producer's clock once it has spent a credit that is usable then."""

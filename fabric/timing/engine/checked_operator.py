@@ -28,16 +28,6 @@ from fabric.messages.telling.place import line_in, written_by_us
 from fabric.timing.engine.channel import AssumedSink, Channel, Discard
 from fabric.timing.engine.unit import Unit, as_cycle
 
-__all__ = [
-    "Calls",
-    "CheckedSink",
-    "CheckedUnit",
-    "Circling",
-    "LaterSink",
-    "check_reads",
-    "unit_class",
-]
-
 Result = TypeVar("Result")
 
 

@@ -25,8 +25,6 @@ from fabric.timing.engine.unit import Unit, Wait, Watched
 if TYPE_CHECKING:
     from fabric.graph.values.value import Element
 
-__all__ = ["Arriving", "Stopped", "VirtualClock", "Way"]
-
 _REACH: Final = Operation.REACH
 """Looked up once: a member of an enumeration takes as long to find as a wait to make."""
 

@@ -19,8 +19,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, make_attribute_wrapper, models, overload, register_model
 
-__all__ = ["compiled"]
-
 # Neither Python nor C calls a function of a loop by itself: what would let them takes a fifth of
 # the time to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}

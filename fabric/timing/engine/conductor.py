@@ -17,8 +17,6 @@ from typing import Final, TypeAlias, TypeVar
 from outcome import Error, Value
 from trio.lowlevel import Abort, Task, checkpoint, current_task, reschedule, wait_task_rescheduled
 
-__all__ = ["WOKEN", "Conductor", "Strand", "Switching"]
-
 _TURN: Final = 1_000
 """Steps before trio gets a turn."""
 

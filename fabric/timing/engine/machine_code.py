@@ -22,8 +22,6 @@ from typing import Any, Final, TypeAlias, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Counters", "Loop", "MachineCode", "has_kept_code"]
-
 Counters: TypeAlias = NDArray[np.int64]
 """Integers [size], one beside the other."""
 

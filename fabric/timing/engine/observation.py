@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.off_chip import OffChip
     from fabric.timing.engine.unit import Unit
 
-__all__ = ["Observation", "ObservedOffChip"]
-
 
 class Observation:
     """One run, as its observers have it.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.observer import Observer, Sent, Stamp, Transferred
     from fabric.timing.engine.unit import Unit
 
-__all__ = ["NetworkedChannel", "ObservedChannel", "ObservedNetworkedChannel"]
-
 
 class ObservedChannel(Channel):
     """A channel that keeps how each of its elements was sent until it is dequeued.

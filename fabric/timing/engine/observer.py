@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fabric.graph.values.value import Element
     from fabric.timing.engine.unit import Unit
 
-__all__ = ["ELSEWHERE", "Observer", "Sent", "Stamp", "Taken", "Transferred", "Watched"]
-
 Stamp: TypeAlias = tuple[int, int, int]
 """Of a unit's operation: its number, the unit's clock after it, the cycles waited for it.
 

@@ -9,19 +9,6 @@ from typing import Final, Protocol, runtime_checkable
 from fabric.graph.hardware.address_space import Burst
 from fabric.timing.engine.unit import Unit
 
-__all__ = [
-    "BusCycles",
-    "ChannelTraffic",
-    "ClientTraffic",
-    "Foreseeing",
-    "MemoryCounters",
-    "OffChip",
-    "StandIn",
-    "counters_of",
-    "foreseeing",
-    "prefetching",
-]
-
 
 class OffChip(Protocol):
     """A memory that off-chip operators share.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fabric.graph.hardware.description import Pages
     from fabric.timing.engine.clock import VirtualClock
 
-__all__ = ["Allocation", "OnChipMemory"]
-
 
 class Allocation:
     """The on-chip memory of a buffer, until the last reader of the buffer is done.

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.off_chip import OffChip
     from fabric.timing.engine.on_chip import OnChipMemory
 
-__all__ = ["Arrivals", "Ports", "Sink", "Source", "Stored"]
-
 Call: TypeAlias = Callable[..., Any]
 """Functions of users take and return what they like; what it is is looked at."""
 

@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from fabric.messages.telling.causes import Operation
     from fabric.messages.telling.place import Place
 
-__all__ = [
-    "START",
-    "ComputeUnit",
-    "MemoryUnit",
-    "Reading",
-    "Unit",
-    "Wait",
-    "Watched",
-    "as_cycle",
-]
-
 
 class Watched(Protocol):
     """A channel, as far as who waits for it knows it.

@@ -19,31 +19,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.machine_code import Counters
     from fabric.timing.engine.observer import Stamp
 
-__all__ = [
-    "ALLOCATE",
-    "ARRIVAL",
-    "BURST",
-    "CHOICE",
-    "END",
-    "FINISH",
-    "IDLE",
-    "LATE",
-    "LEFT_OVER",
-    "LINKS",
-    "LONG_COLUMNS",
-    "NUMBERED",
-    "OPERATION_COLUMNS",
-    "RESERVE",
-    "SHORT_COLUMNS",
-    "SIZE",
-    "UNKNOWN",
-    "UNTIL",
-    "KeptRows",
-    "Packed",
-    "Rows",
-    "as_long",
-]
-
 SHORT_COLUMNS: Final = (
     "channel", "element", "stop",
     "taken_order", "taken_cycle", "receive_wait_cycles",

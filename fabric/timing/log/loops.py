@@ -10,8 +10,6 @@ from fabric.timing.engine.machine_code import Counters, MachineCode
 from fabric.timing.log import columns as c
 from fabric.timing.log import log_rows as r
 
-__all__ = ["count_elements", "count_waits"]
-
 
 @partial(MachineCode, uses=(c, r, channel_rule))
 def count_elements(rows: Counters, ways: Counters, counts: Counters, cut: int) -> tuple[int, int]:

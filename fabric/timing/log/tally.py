@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from fabric.messages.telling.place import Place
     from fabric.timing.engine.machine_code import Counters
 
-__all__ = ["ChannelStem", "Tally", "UnitEnd", "UnitStem", "wait_state", "waits_of"]
-
 UnitStem: TypeAlias = "tuple[int, str, str, UnitKind, Place, int]"
 """The first fields of a ``UnitState``."""
 

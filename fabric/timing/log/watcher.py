@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.observer import Sent, Stamp, Taken, Transferred, Watched
     from fabric.timing.engine.unit import Unit
 
-__all__ = ["Watcher"]
-
 _pack_short: Final = Struct(f"={len(SHORT_COLUMNS)}q").pack_into
 _pack_long: Final = Struct(f"={len(LONG_COLUMNS)}q").pack_into
 _SHORT_BYTES: Final = calcsize(f"={len(SHORT_COLUMNS)}q")

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from fabric.timing.compiled.region import Region
     from fabric.timing.engine.observation import Observation
 
-__all__ = ["assemble"]
-
 _DISCARD: Final = Discard()
 """Of every output that nobody reads."""
 

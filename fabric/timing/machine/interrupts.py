@@ -25,8 +25,6 @@ from fabric.timing.machine.terminations import (
     terminations,
 )
 
-__all__ = ["Interrupts"]
-
 _GRACE_SECONDS: Final = 0.4
 
 _PATIENCE_SECONDS: Final = 1.0

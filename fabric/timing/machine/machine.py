@@ -40,21 +40,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.unit import Wait, Watched
     from fabric.timing.network.links import SharedFlow
 
-__all__ = [
-    "Companion",
-    "Failures",
-    "Machine",
-    "Routes",
-    "clients_of",
-    "cycles_of",
-    "memory_use",
-    "network_use",
-    "routes_of",
-    "shutdown_cycles_of",
-    "state_of",
-    "users_among",
-]
-
 
 class Failures:
     """Keeps the errors of operators, and of a user's memory and observers.

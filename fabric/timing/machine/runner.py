@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.observer import Observer
     from fabric.timing.machine.interrupts import Interrupts
 
-__all__ = ["Runner"]
-
 
 @contextlib.contextmanager
 def _no_wakeups() -> Iterator[None]:

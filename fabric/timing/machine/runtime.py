@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.unit import Unit, Wait
     from fabric.timing.machine.machine import Machine
 
-__all__ = ["Foreign", "Runtime", "watched"]
-
 _PERIOD_SECONDS: Final = 1.0
 
 _PATIENCE: Final = 4

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Final, TypeVar
 
-__all__ = ["shielded"]
-
 Answer = TypeVar("Answer")
 
 _AGAIN_SECONDS: Final = 0.01

@@ -13,17 +13,6 @@ from typing import Final
 from fabric.messages.telling.place import is_installed, written_by_us
 from fabric.messages.telling.users_code import Handler, Interrupted
 
-__all__ = [
-    "SIGNALS",
-    "Terminations",
-    "ending_signal",
-    "free_ones",
-    "handling",
-    "terminations",
-    "uninterrupted",
-    "was_terminated",
-]
-
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What asks a command to end; another way would be SIGKILL."""
 

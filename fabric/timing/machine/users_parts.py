@@ -32,8 +32,6 @@ from fabric.timing.engine.ports import Ports
 from fabric.timing.engine.unit import Unit
 from fabric.timing.state.resource_use import as_document, counters_in
 
-__all__ = ["CheckedMemory", "CheckedObserver", "CheckedPorts", "checked_ports"]
-
 
 @dataclass(frozen=True)
 class CheckedPorts(Ports):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fabric.graph.hardware.memory_models import PortDescription
     from fabric.timing.engine.unit import Unit
 
-__all__ = ["ArbitratedMemory"]
-
 T = TypeVar("T")
 
 REORDER_CYCLES: Final = 2

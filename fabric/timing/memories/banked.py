@@ -25,8 +25,6 @@ from fabric.timing.memories import banked_columns as c
 from fabric.timing.memories.banked_kernel import advance, settle
 from fabric.timing.memories.banked_tables import Tables, table
 
-__all__ = ["BankedMemory"]
-
 REQUESTS_PER_CALL: Final = 1 << 17
 """Some 50 milliseconds of the host's time."""
 

@@ -17,19 +17,6 @@ from __future__ import annotations
 from fabric.timing.engine.machine_code import Counters
 from fabric.timing.memories import banked_columns as c
 
-__all__ = [
-    "account",
-    "activate",
-    "admit",
-    "coming",
-    "keep_up",
-    "precharge",
-    "read_or_write",
-    "refresh",
-    "retire",
-    "take",
-]
-
 
 def precharge(ch: int, slot: int, cycle: int, m: Counters) -> None:
     """Close the row that is open in the bank of a request."""

@@ -28,8 +28,6 @@ from fabric.timing.memories.banked_commands import (
     take,
 )
 
-__all__ = ["advance", "settle"]
-
 
 @partial(MachineCode, uses=(c, banked_commands))
 def advance(horizon: int, budget: int, m: Counters, queues: Counters) -> tuple[int]:

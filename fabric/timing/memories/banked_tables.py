@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fabric.graph.hardware.memory_models import BankedDescription
     from fabric.timing.engine.machine_code import Counters
 
-__all__ = ["BYTES", "BYTE_VALUES", "ROW_SHIFT", "AddressMapping", "Location", "Tables", "table"]
-
 ROW_SHIFT: Final = BANK_SHIFT + BANK_BITS
 """Of the fields of a packed location; the channel is below."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from fabric.graph.hardware.memory_models import FixedDescription
     from fabric.timing.engine.unit import Unit
 
-__all__ = ["FixedMemory"]
-
 
 class FixedMemory:
     """Latency and bandwidth for each client, and no queues.

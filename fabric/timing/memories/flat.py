@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from fabric.graph.hardware.description import FlatDescription
     from fabric.timing.engine.unit import Unit
 
-__all__ = ["MOST_REQUESTS", "REQUESTS_PER_CALL", "SHUTDOWN_CYCLES", "FlatMemory", "advance"]
-
 SHUTDOWN_CYCLES: Final = 3
 """The memory stops this long after its last client (the authors' simulator, observed)."""
 

@@ -13,8 +13,6 @@ from fabric.timing.engine.off_chip import OffChip
 from fabric.timing.engine.unit import Unit
 from fabric.timing.memories.flat import FlatMemory
 
-__all__ = ["memory_of", "register_memory"]
-
 Description = TypeVar("Description", bound=OffChipDescription)
 
 

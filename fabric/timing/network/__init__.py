@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabric.graph.hardware.latency import Mesh, Route, Site
-from fabric.timing.network.transfers import Transfers
-
-__all__ = ["Mesh", "Route", "Site", "Transfers"]
+from fabric.graph.hardware.latency import Mesh as Mesh
+from fabric.graph.hardware.latency import Route as Route
+from fabric.graph.hardware.latency import Site as Site
+from fabric.timing.network.transfers import Transfers as Transfers

@@ -18,8 +18,6 @@ from functools import partial
 from fabric.timing.engine.machine_code import Counters, MachineCode
 from fabric.timing.network import columns as n
 
-__all__ = ["begin", "carry_on", "depart", "go_on", "has_room", "next_cycle"]
-
 
 def next_cycle(notes: Counters) -> int:
     """Return by when something begins or is through; NEVER if nothing."""

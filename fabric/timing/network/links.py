@@ -12,8 +12,6 @@ from fabric.timing.engine.machine_code import Counters, Loop
 from fabric.timing.network import columns as n
 from fabric.timing.network.carrying import begin, go_on, next_cycle
 
-__all__ = ["NO_CYCLE", "NO_LINKS", "Links", "SharedFlow"]
-
 NO_CYCLE: Final = 1 << 63
 """Later than whatever a clock waits for: nothing is under way."""
 

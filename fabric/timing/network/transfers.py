@@ -19,8 +19,6 @@ from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import counted
 from fabric.timing.engine.machine_code import Counters, MachineCode
 
-__all__ = ["Transfers", "drain", "fill"]
-
 TICK_BITS = 10
 """A cycle has 2 ** TICK_BITS ticks."""
 

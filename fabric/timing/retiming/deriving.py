@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from fabric.timing.retiming.log_tables import Table
     from fabric.timing.retiming.record import Record
 
-__all__ = ["Logged", "Moment", "logged"]
-
 _NUMBER: Final = {name: place for place, name in enumerate(r.LONG_COLUMNS)}
 _SENT: Final = np.array([
     _NUMBER[name] for name in (

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.channel import Channel
     from fabric.timing.engine.machine_code import Counters
 
-__all__ = ["COLUMNS", "LogWriter", "Table", "done_since", "log_in"]
-
 Table = Mapping[str, "Counters"]
 
 COLUMNS: Final = {

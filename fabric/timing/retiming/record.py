@@ -23,8 +23,6 @@ from fabric.timing.retiming import events as e
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Events", "Record", "RecordedChannel", "RecordedLinks", "assembled"]
-
 
 class RecordedChannel(NamedTuple):
     """A channel of the recorded run.

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.unit import Unit
     from fabric.timing.machine.machine import Machine
 
-__all__ = ["About", "Recording", "Rows", "record_of"]
-
 _ORDER, _CHANNEL, _AMOUNT = map(r.OPERATION_COLUMNS.index, ("order", "channel", "amount"))
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.machine_code import Counters
     from fabric.timing.retiming.record import Record, RecordedLinks
 
-__all__ = ["NO_LIMIT", "Blocked", "Retimer", "Waits", "waits_of"]
-
 NO_LIMIT: Final = 1 << 61
 """Later than any cycle of a run."""
 

@@ -27,8 +27,6 @@ from fabric.timing.network import columns as n
 from fabric.timing.network.carrying import carry_on, depart, next_cycle
 from fabric.timing.retiming import events as e
 
-__all__ = ["blame", "retime"]
-
 
 @partial(MachineCode, uses=(e, channel_rule, n, carrying))
 def retime(  # noqa: C901, PLR0912, PLR0915 - one switch

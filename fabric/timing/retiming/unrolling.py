@@ -22,21 +22,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.channel import Channel
     from fabric.timing.engine.machine_code import Counters
 
-__all__ = [
-    "NOTHING",
-    "OUTPUT_KINDS",
-    "Log",
-    "Templates",
-    "Unrolled",
-    "log_of",
-    "ports_of",
-    "ranges",
-    "sequenced",
-    "sizes_bytes_of",
-    "templates_in",
-    "templates_of",
-]
-
 NOTHING: Final = -1
 """Kind of a row that is no event: work at the end of a transition, which the next event gets."""
 

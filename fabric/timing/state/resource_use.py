@@ -21,18 +21,6 @@ from fabric.timing.engine.off_chip import MemoryCounters
 if TYPE_CHECKING:
     from fabric.timing.engine.off_chip import BusCycles
 
-__all__ = [
-    "LinkUse",
-    "MemoryUse",
-    "NetworkUse",
-    "RouteUse",
-    "as_document",
-    "bus_shares",
-    "counters_in",
-    "row_outcomes",
-    "uneven_channels",
-]
-
 
 class MemoryUse(NamedTuple):
     """What went to and from the memories, up to the end of a run.

@@ -31,20 +31,6 @@ if TYPE_CHECKING:
     from fabric.graph.wiring.elaborate import Edge, Plan
     from fabric.timing.engine.off_chip import MemoryCounters
 
-__all__ = [
-    "UNTOLD",
-    "ChannelState",
-    "Ending",
-    "Expected",
-    "OnChipState",
-    "OpenWait",
-    "RunState",
-    "UnitState",
-    "WaitState",
-    "expected_of",
-    "open_waits",
-]
-
 
 class WaitState(NamedTuple):
     """Why a parked unit does not go on.

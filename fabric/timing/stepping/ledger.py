@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.unit import Unit, Wait
     from fabric.timing.machine.machine import Machine
 
-__all__ = ["Held", "Ledger", "state_at"]
-
 _CYCLE, _AMOUNT = OPERATION_COLUMNS.index("cycle"), OPERATION_COLUMNS.index("amount")
 
 

@@ -31,18 +31,6 @@ if TYPE_CHECKING:
     from fabric.timing.state.run_state import RunState
     from fabric.timing.stepping.ledger import Held
 
-__all__ = [
-    "FINISH",
-    "AtCycle",
-    "AtElement",
-    "AtNext",
-    "Goal",
-    "Stepper",
-    "channel_number",
-    "element_goal",
-    "unit_number",
-]
-
 FINISH: Final = "finish"
 """Asked for in the place of a goal: go on to the end, and be held nowhere."""
 

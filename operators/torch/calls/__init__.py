@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operators.torch.calls import (
+from operators.torch.calls import (  # noqa: F401 - each registers its importers
     attention,
     elementwise,
     empty,
@@ -18,20 +18,3 @@ from operators.torch.calls import (
     tables,
     views,
 )
-
-__all__ = [
-    "attention",
-    "elementwise",
-    "empty",
-    "experts",
-    "grouped",
-    "indexing",
-    "loops",
-    "ordering",
-    "pairs",
-    "pooling",
-    "products",
-    "reductions",
-    "tables",
-    "views",
-]

@@ -21,8 +21,6 @@ from operators.torch.importing import Importing
 from operators.torch.registry import imports, makes_whole
 from operators.torch.routed_rows import Collected, Control, Gathered, Says, deal, rows_operand
 
-__all__ = []
-
 _INDEXING = ("aten.index.Tensor", "aten.index_select.default")
 
 

@@ -21,8 +21,6 @@ from operators.torch.calls.elementwise import pointwise
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
-__all__ = ["flat_places", "put_at", "rows_by_data"]
-
 
 @imports("aten.gather.default")
 def gather(importing: Importing, call: Call) -> View:

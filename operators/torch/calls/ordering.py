@@ -23,8 +23,6 @@ from operators.torch.call import Call
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
-__all__ = ["sorted_along"]
-
 _RUNS: Final[dict[str, Runs]] = {
     "cumsum": "sum",
     "cumprod": "prod",

@@ -22,8 +22,6 @@ from operators.torch.call import Call
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
-__all__ = []
-
 _NAMES: Final[dict[str, Reducing]] = {
     "all": "all",
     "amax": "amax",

@@ -17,8 +17,6 @@ from operators.torch.calls.indexing import flat_places, rows_by_data
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
-__all__ = ["rows_of"]
-
 _MODES: Final = ("sum", "mean", "max")
 
 

@@ -9,8 +9,6 @@ from operators.torch.call import Call
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
-__all__ = []
-
 
 @imports(
     "aten._reshape_alias.default",

@@ -17,8 +17,6 @@ from torch.fx import Node
 
 from operators.torch.chosen.tensors import Choice, Chosen, Number, has_lengths, leaves
 
-__all__ = ["ARITHMETIC", "BEGINS", "RULES", "arithmetic", "pointwise"]
-
 ARITHMETIC: Final = (
     operator.add,
     operator.sub,

@@ -19,8 +19,6 @@ from torch.fx.traceback import preserve_node_meta, set_current_meta
 from operators.torch.chosen.rules import ARITHMETIC, BEGINS, RULES, arithmetic, pointwise
 from operators.torch.chosen.tensors import Chosen, has_lengths
 
-__all__ = ["NeedsLengthError", "Settled", "has_lengths_of_data"]
-
 _ATEN: Final = torch.ops.aten
 
 _CHECKS: Final = (

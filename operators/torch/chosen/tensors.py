@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["Choice", "Chosen", "Number", "has_lengths", "leaves"]
-
 
 @dataclass(frozen=True, eq=False)
 class Choice:

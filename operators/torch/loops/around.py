@@ -12,8 +12,6 @@ from operators.kernels.schedule import at_most
 from operators.torch.capture import target_of
 from operators.torch.loops.cells import BEHIND, EACH, STATES
 
-__all__ = ["rows_in_loops"]
-
 
 def rows_in_loops(calls: Sequence[Node], wish: int) -> dict[Node, int]:
     """Return for each call within a loop how many rows its tiles have.

@@ -17,8 +17,6 @@ from typing import Any, Final
 import torch
 from torch.nn import functional
 
-__all__ = ["BEHIND", "EACH", "STATES", "behind", "each", "loop_cells", "new_loop", "states"]
-
 _numbers: Final = count()
 
 

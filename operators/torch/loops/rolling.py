@@ -23,8 +23,6 @@ from torch.fx.traceback import preserve_node_meta, set_current_meta
 
 from operators.torch.loops.cells import behind, each, new_loop, states
 
-__all__ = ["Rolled", "has_loops"]
-
 _LEAST: Final = 8
 """Fewer steps stay side by side."""
 

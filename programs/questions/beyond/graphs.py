@@ -7,8 +7,6 @@ from typing import Final
 
 from fabric import Space, zipped
 
-__all__ = ["GRAPHS", "groups"]
-
 # What has its own number of vertices is given the one it has.
 _SIZES: Final = {"grid": 64, "karate-club": 34, "les-miserables": 77, "power-law": 128}
 

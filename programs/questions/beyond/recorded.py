@@ -8,8 +8,6 @@ from typing import Final
 from beyond.savings import PROGRAMS
 from fabric import Space, grid, zipped
 
-__all__ = ["BATCH", "MIXTRAL", "QWEN", "Layer"]
-
 BATCH: Final = 64
 _LONG: Final = 1024
 _TILES: Final = (8, 16, 32, 64)

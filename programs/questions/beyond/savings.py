@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["CAPTION", "COLOURS", "PROGRAMS", "Values", "lines", "ratio", "savings", "times"]
-
 PROGRAMS: Final = Path(__file__).parents[2]
 
 Values: TypeAlias = Mapping[str, object]

@@ -16,8 +16,6 @@ from fabric import Findings, Space
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["VARIANTS", "draw_variants", "space"]
-
 VARIANTS: Final[dict[str, Parameters]] = {
     "as assumed": {},
     "4 attention regions a head of Qwen": {"attention_regions": 16},

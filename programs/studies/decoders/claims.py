@@ -17,8 +17,6 @@ from decoders.matching import ARTIFACT, PAPER, Comparison, Layer, compared
 from decoders.points import DECODERS, Decoder
 from fabric import Claim, ConfigurationError, Findings
 
-__all__ = ["CLAIMS", "PUBLISHED", "Published"]
-
 _MIXTRAL, _QWEN = DECODERS
 
 

@@ -13,8 +13,6 @@ from fabric import Findings, Space
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["combinations", "draw_effects", "measured", "space"]
-
 OPTIONS: Final = ("dynamic tiles", "dynamic parallelisation", "shared regions")
 METRICS: Final = {
     "cycles": "cycles",

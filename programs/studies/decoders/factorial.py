@@ -6,8 +6,6 @@ import itertools
 import math
 from collections.abc import Mapping
 
-__all__ = ["effects"]
-
 
 def effects(values: Mapping[tuple[bool, ...], float]) -> dict[tuple[int, ...], float]:
     """Return by which factor each option, and each group of options together, changes a number.

@@ -13,8 +13,6 @@ from fabric import Findings, Space, grid
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_layers", "space"]
-
 
 def space() -> Space:
     """Return every layer of the compared layouts, and the first one of the others."""

@@ -9,8 +9,6 @@ from typing import Final
 from decoders.points import ASSUMED, TILES, Decoder, Parameters
 from fabric import Findings
 
-__all__ = ["ARTIFACT", "PAPER", "Comparison", "Layer", "compared"]
-
 PAPER: Final = "on_chip_requirement_bytes"
 """The equations of the paper: all experts, both sides."""
 

@@ -12,8 +12,6 @@ from fabric import Findings
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_points", "draw_ratios"]
-
 
 def draw_points(findings: Findings, figure: Figure) -> None:
     """Draw cycles of a layer over bytes on chip, a panel for each model."""

@@ -26,16 +26,6 @@ from paper.tables import PROGRAMS, cache_lengths, routing
 
 from fabric import Space, grid
 
-__all__ = [
-    "ASSUMED",
-    "DECODERS",
-    "PROGRAM",
-    "TILES",
-    "Decoder",
-    "Parameters",
-    "joined",
-]
-
 Parameters: TypeAlias = dict[str, str | int | float | bool | None]
 
 PROGRAM: Final = PROGRAMS / "decoder.py"

@@ -9,8 +9,6 @@ from paper.claims import number
 from paper.published import Published, attention
 from paper.workloads import CacheTrace
 
-__all__ = ["published_attention", "speedups"]
-
 
 def speedups(
     findings: Findings,

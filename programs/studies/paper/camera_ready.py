@@ -22,8 +22,6 @@ from paper.tables import routing, rows
 from paper.tiling import EQUAL_FLOPS, PUBLISHED_FLOPS
 from paper.workloads import MIXTRAL_64, MIXTRAL_1024, QWEN_64, QWEN_1024, TRACE_15
 
-__all__ = ["bars", "blocks", "hdl", "multiplexing", "swiglu", "tiling"]
-
 _LAYERS: Final = {
     "Mixtral-8x7B b64": MIXTRAL_64,
     "Qwen3-30B-A3B b64": QWEN_64,

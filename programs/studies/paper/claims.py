@@ -28,9 +28,6 @@ from fabric import Claim, ConfigurationError, Findings, Judgement, Verdict
 from paper.printed import Printed
 from paper.tables import rows
 
-__all__ = ["Found", "PublishedClaim", "claim", "compared", "mean", "number"]
-__all__ += ["published_claim", "published_claims"]
-
 _SLACK: Final = 0.012
 """What a ratio of two cycles may be off."""
 

@@ -13,8 +13,6 @@ from fabric import Findings
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLOURS", "bars", "found", "logarithmic", "named", "published"]
-
 # Of Okabe and Ito: told apart by who does not see all colours.
 COLOURS: Final = {
     "static": "#0072b2",

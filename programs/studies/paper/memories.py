@@ -24,9 +24,6 @@ from paper.workloads import (
     multiplexed,
 )
 
-__all__ = ["BANKED", "FLAT", "LAYERS", "TRACES_14", "VARIATIONS", "VARIED"]
-__all__ += ["Keys", "Variation", "View", "space"]
-
 Keys: TypeAlias = Mapping[str, str | int | bool]
 """Values of hardware keys, ``hardware.SECTION.KEY``."""
 

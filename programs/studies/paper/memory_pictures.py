@@ -13,8 +13,6 @@ from paper.workloads import REGIONS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_ratios", "draw_regions"]
-
 _MEMORIES: Final = {"flat": (FLAT, COLOURS["static"]), "banked": (BANKED, COLOURS["dynamic"])}
 
 

@@ -15,8 +15,6 @@ from paper.printed import Printed
 from paper.tiling import BATCH_64, BATCH_1024, EQUAL_FLOPS, Comparison, designs, speedup
 from paper.workloads import MIXTRAL_1024, TRACE_15, Layer, cache_traces
 
-__all__ = ["COLUMNS", "RATIOS", "Ratio", "became", "rows"]
-
 Compute: TypeAlias = Callable[[View], Sequence[float]]
 
 COLUMNS: Final = ("figure", "what", "published", "flat", "banked", "what became of it")

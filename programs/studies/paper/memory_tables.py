@@ -11,8 +11,6 @@ from paper.memories import BANKED, FLAT, LAYERS, VARIATIONS, VARIED, Keys, Varia
 from paper.tiling import EQUAL_FLOPS, PUBLISHED_FLOPS
 from paper.workloads import REGIONS, TRACE_15, Layer, cache_traces
 
-__all__ = ["BESIDE", "by_regions", "by_variation", "by_workload", "lost", "row_hits_percent"]
-
 Setting: TypeAlias = Mapping[str, object]
 
 BESIDE: Final = ("flat", "banked", "banked/flat", "bus used (%)", "row hits (%)", "lost to")

@@ -6,9 +6,6 @@ from typing import Final
 
 from fabric import Findings
 from paper.claims import number
-from paper.workloads import REGIONS
-
-__all__ = ["REGIONS", "overhead_percent", "ratio"]
 
 ALL: Final = 128
 

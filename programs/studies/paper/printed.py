@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Printed"]
-
 _FORM: Final = re.compile(
     r"(?P<bound><|about |\+)?(?P<first>\d+(\.\d+)?)(-(?P<last>\d+(\.\d+)?))?(?P<unit>[x%]?)"
 )

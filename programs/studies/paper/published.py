@@ -13,10 +13,6 @@ from typing import Final, TypeAlias
 from fabric import KnownValue
 from paper.tables import cache_lengths, routing, rows
 
-__all__ = ["ACTIVE_EXPERTS", "ALL_EXPERTS", "TRAFFIC", "Published", "Setting"]
-__all__ += ["attention", "closed_forms", "hdl", "in_units", "known", "multiplexing", "newest"]
-__all__ += ["swiglu", "tiles_of", "tiling"]
-
 Setting: TypeAlias = dict[str, str | int]
 
 _MODELS: Final = {"Mixtral-8x7B": "mixtral-8x7b", "Qwen3-30B-A3B": "qwen3-30b-a3b"}

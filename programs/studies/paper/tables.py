@@ -6,8 +6,6 @@ import csv
 from pathlib import Path
 from typing import Final
 
-__all__ = ["PROGRAMS", "cache_lengths", "routing", "rows"]
-
 
 def _programs() -> Path:
     """Return the folder of the programs: from where the user is, so that no page names machines."""

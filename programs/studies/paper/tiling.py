@@ -16,21 +16,6 @@ from paper.claims import Found, number
 from paper.published import ACTIVE_EXPERTS, ALL_EXPERTS
 from paper.workloads import MIXTRAL_64, MIXTRAL_1024, QWEN_64, QWEN_1024, Layer
 
-__all__ = [
-    "BATCH_64",
-    "BATCH_1024",
-    "EQUAL_FLOPS",
-    "FIRST_VERSION",
-    "MEMORY",
-    "PUBLISHED_FLOPS",
-    "Comparison",
-    "Design",
-    "designs",
-    "front",
-    "improvement",
-    "speedup",
-]
-
 MEMORY: Final = {
     "all experts": ALL_EXPERTS,
     "active experts": ACTIVE_EXPERTS,

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["CAPTION", "CYCLES", "TRAFFIC", "Annotation", "Dynamic", "Measured"]
-__all__ += ["draw_layer", "tradeoff"]
-
 CAPTION: Final = (
     "As the paper compares: static tiles with 4096 FLOPs per cycle, the dynamic one with 6400; of "
     "Qwen the memory of all experts for static tiles, of those with tokens for the dynamic one. "

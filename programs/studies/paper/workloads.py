@@ -9,21 +9,6 @@ from typing import Final
 from fabric import Space, grid, zipped
 from paper.tables import cache_lengths, routing, rows
 
-__all__ = [
-    "BLOCK",
-    "KV_CLASSES",
-    "MIXTRAL_64",
-    "MIXTRAL_1024",
-    "QWEN_64",
-    "QWEN_1024",
-    "REGIONS",
-    "TRACE_15",
-    "CacheTrace",
-    "Layer",
-    "cache_traces",
-    "multiplexed",
-]
-
 
 @dataclass(frozen=True)
 class Layer:

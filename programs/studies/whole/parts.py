@@ -9,8 +9,6 @@ from typing import Final, TypeAlias
 
 from fabric import Findings, Space, grid
 
-__all__ = ["PARTS", "Setting", "joined", "parts_of", "total"]
-
 Setting: TypeAlias = dict[str, str | int | float | bool | None]
 
 PARTS: Final[dict[str, dict[int, int]]] = {

@@ -17,18 +17,6 @@ from fabric.messages.telling.sheet import ShownAsTables
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
 
-__all__ = [
-    "CriticalPath",
-    "Step",
-    "WaitRoot",
-    "critical_path",
-    "named_path",
-    "named_root",
-    "path_note",
-    "path_of",
-    "phases",
-]
-
 _PHASES: Final = 10
 
 

@@ -12,8 +12,6 @@ from fabric.messages.telling.sheet import ShownAsTables
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
 
-__all__ = ["COMPARED", "Parting", "Setting", "Stamps", "TraceDiff", "UnitChange", "diff_of"]
-
 COMPARED: Final = tuple(cause for cause in SHOWN if cause is not Cause.IDLE)
 """Causes whose cycles are compared: a unit that ends later is idle for less."""
 

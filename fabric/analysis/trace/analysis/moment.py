@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from fabric.timing.log.tally import ChannelStem, UnitStem
     from fabric.timing.state.run_state import OpenWait, UnitState
 
-__all__ = ["Moment", "analysed", "moment_of", "state_in"]
-
 _NEVER: Final = (1 << 63) - 1
 """No stamp is later."""
 

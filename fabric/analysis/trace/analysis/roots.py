@@ -23,8 +23,6 @@ import numpy as np
 from fabric.analysis.trace.analysis.timeline import Interval, Timelines
 from fabric.messages.telling.causes import MEMORIES
 
-__all__ = ["HOP", "NETWORK", "OPEN", "UNTRACED", "Root", "Roots"]
-
 
 class Root(NamedTuple):
     """What a stalled cycle is charged to.

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.reading.wording import Names
     from fabric.timing.engine.off_chip import ClientTraffic, MemoryCounters
 
-__all__ = [
-    "ChargedRoot",
-    "SlowMemory",
-    "StageFigures",
-    "StalledUnit",
-    "Stalls",
-    "slow_memory_of",
-    "stages_of",
-    "stalls_of",
-]
-
 _MUCH: Final = {
     BusUse.WINDOW: 10.0,
     BusUse.CONFLICT: 10.0,

@@ -19,8 +19,6 @@ from fabric.messages.telling.wording import counted
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
 
-__all__ = ["Accounts"]
-
 _DEQUEUED: Final = """
 SELECT consumer, count(*) FROM transfers JOIN channels USING (channel)
 WHERE taken_cycle IS NOT NULL AND NOT bare GROUP BY consumer

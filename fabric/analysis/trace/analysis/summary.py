@@ -12,8 +12,6 @@ from fabric.messages.telling.sheet import ShownAsTables
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
 
-__all__ = ["TraceSummary", "UnitLeft", "summary_of"]
-
 _LEFT = """
 SELECT u.name, u.file, u.line, s.waits_for, s.since_cycle, list(c.name ORDER BY channel)
 FROM states s JOIN units u USING (unit) LEFT JOIN waiting w USING (unit)

@@ -12,18 +12,6 @@ from fabric.messages.telling.causes import WAITS, Cause
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
 
-__all__ = [
-    "STATES",
-    "Interval",
-    "Level",
-    "Timelines",
-    "UnitStalls",
-    "bandwidth",
-    "occupancy",
-    "slices",
-    "timelines",
-]
-
 STATES: Final = (Cause.IDLE, Cause.BUSY, *WAITS)
 """What a unit can be in; the number in the list stands for it in VCD."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from fabric.timing.retiming.record import Record
     from fabric.timing.retiming.retimer import Blocked
 
-__all__ = ["BlockedUnit", "ChannelWaits", "Gain", "WhatIf", "by_change", "gains_of", "what_if_of"]
-
 _KINDS: Final = ("memory", "links", "family", "depth")
 
 _LINKS: Final = "the links of the network"

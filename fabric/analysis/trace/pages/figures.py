@@ -29,19 +29,6 @@ if TYPE_CHECKING:
     from fabric.messages.telling.plain import JsonObject
     from fabric.timing.engine.off_chip import BusCycles, ChannelTraffic
 
-__all__ = [
-    "AT_CHANNELS",
-    "Detail",
-    "buses",
-    "detail_of",
-    "edges",
-    "figures",
-    "memory",
-    "most_held",
-    "states",
-    "steps",
-]
-
 _CELLS: Final = 700_000
 
 _FEWEST, _MOST = 64, 4_096

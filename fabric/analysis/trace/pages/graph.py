@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.reading.wording import Names
     from fabric.messages.telling.plain import JsonObject
 
-__all__ = ["graphs", "mesh"]
-
 _FOLD_FROM: Final = 40
 
 _MOST_BOXES: Final = 300

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.pages.figures import Detail
     from fabric.analysis.trace.reading.reader import RecordedRun
 
-__all__ = ["write_page"]
-
 _SCRIPTS: Final = (
     "common", "watching", "view", "data", "unit", "strip", "lanes", "bands", "charts", "buses",
     "graph", "details", "table", "tables", "main",

@@ -21,8 +21,6 @@ import numpy as np
 if TYPE_CHECKING:
     from fabric.messages.telling.plain import JsonObject
 
-__all__ = ["Columns", "compressed", "filled", "head", "packed", "part"]
-
 _FOLDER: Final = Path(__file__).parent
 
 _POLICY: Final = "default-src 'none'; "

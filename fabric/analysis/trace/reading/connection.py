@@ -12,8 +12,6 @@ import numpy as np
 
 from fabric.timing.machine.signal_shield import shielded
 
-__all__ = ["Connection"]
-
 Answer = TypeVar("Answer")
 
 

@@ -20,8 +20,6 @@ from fabric.timing.retiming.log_tables import COLUMNS as LOG_COLUMNS
 if TYPE_CHECKING:
     from fabric.messages.telling.plain import JsonObject
 
-__all__ = ["FORMS", "is_number", "is_whole", "selected", "shared_links_in"]
-
 _LARGEST: Final = (1 << 63) - 1
 """The largest of the database's whole numbers."""
 

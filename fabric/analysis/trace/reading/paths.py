@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-__all__ = ["literal", "plain", "system_errors"]
-
 _PLAIN: Final = re.compile(r"/[A-Za-z0-9_./ -]*")
 
 

@@ -9,8 +9,6 @@ from fabric.messages.telling.vocabulary import FIELDS, TABLES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["QUERIES", "describe"]
-
 
 class Query(NamedTuple):
     """A ready query.

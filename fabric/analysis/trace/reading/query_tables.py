@@ -26,17 +26,6 @@ from fabric.timing.log.log_rows import BURST, IDLE, LINKS, NUMBERED, RESERVE
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.connection import Connection
 
-__all__ = [
-    "CHANNELS",
-    "LONG",
-    "OPERATIONS",
-    "SHORT",
-    "UNFIT",
-    "VIEWS",
-    "WITHOUT_LOG",
-    "add_families",
-]
-
 
 _SIGNS: Final = {ast.Add: "+", ast.Sub: "-"}
 

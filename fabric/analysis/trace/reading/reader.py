@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from fabric.timing.engine.machine_code import Counters
     from fabric.timing.engine.off_chip import MemoryCounters
 
-__all__ = ["RecordedRun", "refused"]
-
 _NUMBERED: Final = re.compile("[0-9]{6,18}")
 
 _DAMAGES: Final = (duckdb.Error, OSError, ValueError)

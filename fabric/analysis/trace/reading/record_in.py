@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
     from fabric.messages.telling.errors import ConfigurationError
 
-__all__ = ["Stopped", "record_in", "stopped_in"]
-
 _MISSING: Final = f"""
 SELECT 1 FROM recorded GROUP BY channel HAVING count(*) <> max(element) + 1 OR min(element) < 0
 UNION ALL

@@ -22,8 +22,6 @@ from fabric.messages.telling.wording import counted
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Table"]
-
 Answer = TypeVar("Answer")
 
 _READING: Final = {"SELECT", "EXPLAIN", "MULTI"}

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.roots import Root
     from fabric.analysis.trace.reading.reader import RecordedRun
 
-__all__ = ["Names", "percent"]
-
 
 class Names:
     """The names of one trace.

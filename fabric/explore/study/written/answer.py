@@ -24,21 +24,6 @@ from fabric.messages.telling.wording import counted, visible, without_numbers
 if TYPE_CHECKING:
     from fabric.explore.study.result import Judged, StudyResult
 
-__all__ = [
-    "answer",
-    "beside",
-    "best_table",
-    "caveats",
-    "counts",
-    "failures",
-    "held_out_table",
-    "metrics_shown",
-    "ratio_text",
-    "verdict_counts",
-    "verdict_text",
-    "verdicts_text",
-]
-
 _PLACES: Final = 4
 
 NOT_COMPUTED: Final = "not computed"

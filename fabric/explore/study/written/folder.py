@@ -35,17 +35,6 @@ if TYPE_CHECKING:
     from fabric.explore.study.result import Judged, StudyResult
     from fabric.explore.study.written.pictures import Drawn, Shown
 
-__all__ = [
-    "columns_of",
-    "overview_html",
-    "study_folder",
-    "trying",
-    "write_folder",
-    "write_overview",
-    "write_pictures",
-    "write_points",
-]
-
 
 def study_folder(result: StudyResult, folder: Path) -> Path:
     """Return where, in the folder of several studies, that of one is."""

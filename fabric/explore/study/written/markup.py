@@ -20,18 +20,6 @@ from fabric.messages.telling.wording import visible
 if TYPE_CHECKING:
     from fabric.explore.study.written.pictures import Drawn, Shown
 
-__all__ = [
-    "Markup",
-    "image",
-    "own_part",
-    "script_data",
-    "section",
-    "style",
-    "table",
-    "text",
-    "titled",
-]
-
 _FOLDER: Final = Path(__file__).parent
 
 _BREAK: Final = re.compile(r"(?<=\.)(?=\w)")

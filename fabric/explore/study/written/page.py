@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from fabric.explore.study.result import Filled, Judged, StudyResult
     from fabric.explore.study.written.pictures import Pictures
 
-__all__ = ["beside_html", "claims_html", "page_html", "strips"]
-
 _SHARED: Final = ("common", "watching", "table")
 
 _SCRIPTS: Final = ("points", "scatter", "parallel", "main")

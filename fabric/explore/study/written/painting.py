@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
     from matplotlib.ticker import Locator
 
-__all__ = [
-    "FRONT",
-    "OTHERS",
-    "PUBLISHED",
-    "RASTER_POINTS",
-    "is_wide",
-    "locator",
-    "metric_axis",
-    "painted",
-    "shared_legend",
-    "shown_labels",
-]
-
 # Okabe and Ito, "Color universal design": told apart whatever colours somebody sees.
 FRONT: Final = "#0072b2"
 PUBLISHED: Final = "#d55e00"

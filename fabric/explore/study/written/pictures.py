@@ -37,17 +37,6 @@ if TYPE_CHECKING:
     from fabric.explore.study.result import StudyResult
     from fabric.explore.study.space import Scalar
 
-__all__ = [
-    "Drawn",
-    "Pictures",
-    "Shown",
-    "draw_effects",
-    "draw_front",
-    "draw_parallel",
-    "drawn",
-    "first_pictures",
-]
-
 _NAMED: Final = 12
 """So many points of a front are told apart by their numbers."""
 

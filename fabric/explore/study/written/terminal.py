@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from fabric.explore.study.result import Filled, Judged, StudyResult
     from fabric.explore.study.session import StudySession
 
-__all__ = ["Watch", "progress_line", "study_sheet"]
-
 _OVER_SECONDS: Final = 600.0
 """The estimate is taken from what was dealt with in this time."""
 

@@ -11,19 +11,6 @@ from fabric.explore.study.outcome import split_metric
 from fabric.explore.study.space import Scalar, Setting, Space
 from fabric.messages.telling.wording import counted, visible
 
-__all__ = [
-    "Label",
-    "axis_values",
-    "label",
-    "listed_points",
-    "number_text",
-    "rounded",
-    "scalar_text",
-    "setting_names",
-    "setting_text",
-    "varying",
-]
-
 _LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "cycles": ("cycles", ""),
     "off_chip_traffic_bytes": ("off-chip traffic", "bytes"),
