@@ -43,12 +43,12 @@ def _compile(worker: dict[str, Any]) -> None:
     from fabric.timing.compiled.kernel import go_on
     from fabric.timing.log import loops
     from fabric.timing.memories import banked_kernel, flat
-    from fabric.timing.network import carrying, transfers
+    from fabric.timing.network import carrying
     from fabric.timing.retiming import timing_loop
 
     every = (
         *(banked_kernel.advance, banked_kernel.settle, flat.advance),
-        *(transfers.drain, timing_loop.blame),
+        timing_loop.blame,
         *(go_on, timing_loop.retime, carrying.go_on, carrying.begin),
         *(loops.count_elements, loops.count_waits),
     )

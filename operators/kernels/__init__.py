@@ -2,7 +2,7 @@
 
 A model is a list of kernels (``model.py``). Each says in which layouts it reads its operands and in
 which one it gives its result; how an edge between two of them is realised follows from their
-layouts and from what shall stay on chip (``kernel.py``, ``wiring.py``).
+layouts and from what shall stay on chip (``kernel.py``).
 
 Source: StreamTensor, arXiv 2509.13694v2, sections 3 and 4.
 """

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import NamedTuple
 
-from fabric.timing.network import Transfers
+from tests.network.transfers import Transfers
 
 __all__ = ["DATA", "Barrier", "barriers", "figures", "read_traces"]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fabric.timing.network import columns as n
 from fabric.timing.network.links import NO_CYCLE, Links
-from fabric.timing.network.transfers import fill
+from tests.network.transfers import fill
 from tests.profiles import examples
 
 

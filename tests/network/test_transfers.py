@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.timing.network import Transfers
+from tests.network.transfers import Transfers
 from tests.profiles import examples
 
 Drawn = tuple[int, int, frozenset[int]]

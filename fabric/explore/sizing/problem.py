@@ -195,11 +195,6 @@ class Found:
     lower_bound: int
     evaluations: int
 
-    @property
-    def optimal(self) -> bool:
-        """Whether it is known that no depths that keep the limits cost less."""
-        return self.cost <= self.lower_bound
-
 
 class InfeasibleError(ConfigurationError):
     """No depths keep all limits of a problem.

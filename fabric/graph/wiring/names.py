@@ -27,16 +27,11 @@ class Names:
         self._reserved: Collection[str] | None = None
         self._counts: defaultdict[str, int] = defaultdict(int)
         self._outputs: dict[str, tuple[str, object, object]] = {}
-        self._stores: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The stored outputs that operators have told of, in wiring order."""
         return tuple(self._outputs)
-
-    def stored_by(self, node_name: str) -> tuple[str, ...]:
-        """Return the outputs that an operator has told of."""
-        return tuple(self._stores.get(node_name, ()))
 
     def take(self, kind: str, name: str | None, place: Place, does: str) -> str:
         """Return the name of an operator: ``name``, or if None one made of ``does``.
@@ -100,7 +95,6 @@ class Names:
         place = self._places[node_name]
         if not output:
             raise _error(f"{node_name} stores an output named '': expected a name", place)
-        self._stores[node_name][output] = None
         first, shared, types = self._outputs.setdefault(output, (node_name, tensor, tiles))
         if first == node_name or (tensor is not None and tensor is shared and tiles == types):
             return

@@ -5,4 +5,3 @@ from __future__ import annotations
 from fabric.graph.hardware.latency import Mesh as Mesh
 from fabric.graph.hardware.latency import Route as Route
 from fabric.graph.hardware.latency import Site as Site
-from fabric.timing.network.transfers import Transfers as Transfers

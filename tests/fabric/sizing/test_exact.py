@@ -119,7 +119,7 @@ def test_exact_stopped_early_brackets_the_least_cost() -> None:
             assert case.keeps(found.depths, SAME)
             assert problem.cost_of(found.depths) == found.cost
             cost, bound = found.cost, found.lower_bound
-            if found.optimal:
+            if found.cost == found.lower_bound:
                 break
             unfinished += bound > problem.cost_of(lower)
         assert cost == bound == least

@@ -1,4 +1,4 @@
-// What the page has inside, unpacked: see packed.py and detail.py, which write it.
+// What the page has inside, unpacked: page.py and parts.py write it.
 
 /** Returns the figures, their columns made whole. */
 async function unpacked(text) {
