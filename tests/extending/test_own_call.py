@@ -16,7 +16,7 @@ from operators.kernels.tensors import View  # noqa: E402
 from operators.torch import Call, Importing, from_torch, imports, unsupported_calls  # noqa: E402
 
 
-class OfBessel(torch.nn.Module):  # type: ignore[name-defined,misc]
+class OfBessel(torch.nn.Module):  # type: ignore[name-defined]
     """A call that is not among those that are imported."""
 
     def forward(self, x: Any) -> Any:
@@ -24,7 +24,7 @@ class OfBessel(torch.nn.Module):  # type: ignore[name-defined,misc]
         return torch.special.i0(x) * 2
 
 
-class OfAnother(torch.nn.Module):  # type: ignore[name-defined,misc]
+class OfAnother(torch.nn.Module):  # type: ignore[name-defined]
     """Another call that is not among them."""
 
     def forward(self, x: Any) -> Any:

@@ -145,11 +145,11 @@ def answer_of(path: Path) -> tuple[str, tuple[str | None, int | None]]:
         check(names["program"], {}, data=False)
     except FabricError as error:
         return when + error.message, (error.file, error.line)
-    error = simulate(names["program"], mode="functional").error
-    assert error is not None
+    failure = simulate(names["program"], mode="functional").error
+    assert failure is not None
     # An error that does not need the tiles' data is the same in timing mode.
-    assert simulate(names["program"], mode="timing").error in (error, None)
-    return "(run) " + error["message"], (error["file"], error["line"])
+    assert simulate(names["program"], mode="timing").error in (failure, None)
+    return "(run) " + failure["message"], (failure["file"], failure["line"])
 
 
 @pytest.mark.parametrize(("mistake", "expected"), MISTAKES, ids=[row[0] for row in MISTAKES])
