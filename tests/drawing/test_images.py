@@ -1,5 +1,3 @@
-"""The pictures in the documentation: small, shown on a page each, and made anew by the tests."""
-
 from __future__ import annotations
 
 from itertools import product
@@ -23,7 +21,7 @@ def _size(file: Path) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shown(name: str) -> None:
+def test_documentation_image_is_small_and_shown(name: str) -> None:
     pages = [page.read_text(encoding="utf-8") for page in IMAGES.parent.rglob("*.md")]
     theme = name.rpartition("-")[2].removesuffix(".png")
 
@@ -32,7 +30,7 @@ def test_shown(name: str) -> None:
 
 
 @pytest.mark.deep
-def test_made_anew(tmp_path: Path) -> None:
+def test_documentation_images_are_up_to_date(tmp_path: Path) -> None:
     with browsing() as browser:
         draw(tmp_path, browser)
         draw_run_page(tmp_path, browser)
