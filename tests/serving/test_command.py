@@ -1,31 +1,22 @@
-"""The command serve: what it prints, keeps and exits with."""
-
 from __future__ import annotations
 
-import io
-import itertools
 import json
 import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
-from rich.console import Console
 from typing_extensions import override
 
 from fabric.explore.serving.conducting import Watching, conduct_serving
 from fabric.explore.serving.measured_costs import TableDescription
-from fabric.explore.serving.question import RequestDescription, open_servings
+from fabric.explore.serving.question import open_servings
 from fabric.explore.study.workers import Workers
 from fabric.messages.telling.errors import ProgramError
 from fabric.shell.cli import main
-from fabric.shell.json_object import one_object
-from fabric.shell.serving import Serves, ServingWatch
-from tests.fabric.study.written.test_watch import session
 from tests.serving.test_tables import written
 
 ROOT = Path(__file__).parents[2]
@@ -100,7 +91,9 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[in
     return status, captured.out, captured.err
 
 
-def test_object_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_writes_the_same_object_and_folder_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, out = config(tmp_path), tmp_path / "out"
     status, printed, said = told(capsys, file, "--json", "-o", out)
     assert status == 0
@@ -129,7 +122,7 @@ def test_object_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert told(capsys, file, "--json")[:2] == (0, printed)
 
 
-def test_runs_that_are_kept(tmp_path: Path) -> None:
+def test_kept_runs_are_resumed_unless_the_question_changed(tmp_path: Path) -> None:
     (serving,) = open_servings(config(tmp_path))
     told: list[tuple[str, float | None, int, int]] = []
 
@@ -159,77 +152,7 @@ def test_runs_that_are_kept(tmp_path: Path) -> None:
     assert len(file.read_text().splitlines()) == 6
 
 
-@pytest.mark.parametrize(
-    ("design", "rate", "told"),
-    [("", None, "serving"), ("", 2.5, "2.5/s"), ("a\nb", 1e6, "a\\nb 1e+06/s"), ("a", None, "a")],
-)
-def test_line(design: str, rate: float | None, told: str) -> None:
-    terminal = Console(file=io.StringIO(), force_terminal=True, width=140, color_system=None)
-    clock = itertools.count()
-    with ServingWatch(terminal, seconds=lambda: float(next(clock))) as watch:
-        watch.requests(design, rate, 17, 40)
-        watch.requests("other", rate, 18, 40)
-        for _ in range(2):
-            watch.situations(session("situations", ["completed"] * 7))
-        watch.requests("last", 3, 39, 40)
-    assert isinstance(terminal.file, io.StringIO)
-    text = terminal.file.getvalue()
-    shown = (
-        f"{told} ", "0/40 requests", "other", "18/40 requests", "situations", "7/200 points",
-        "last 3/s", "39/40 requests",
-    )  # fmt: skip
-    at = 0
-    for said in shown:
-        at = text.index(said, at)
-    assert text.count("\x1b[?25h") == 3
-    assert text.endswith("\x1b[2K")
-
-
-def test_several(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written, wanted = list[Path](), [tmp_path / "a_b", tmp_path / "c"]
-
-    def conducted(serving: Any, *_: object) -> Any:
-        return SimpleNamespace(interrupted=False, as_json=lambda: {"serving": serving.name})
-
-    def kept(_: object, folder: Path, *, command: str) -> list[str]:
-        assert command == "python -m fabric serve some.py"
-        written.append(folder)
-        return ["c is full"] if folder.name == "c" else []
-
-    monkeypatch.setattr("sys.argv", ["fabric", "serve", "some.py"])
-    monkeypatch.setattr("fabric.explore.serving.conducting.conduct_serving", conducted)
-    monkeypatch.setattr("fabric.explore.serving.folder.write_folder", kept)
-    questions: list[Any] = [SimpleNamespace(name="a/b"), SimpleNamespace(name="c")]
-    serves = Serves(questions, tmp_path)
-    one_object()
-    serves.run(1, as_json=True)
-    assert 4 == serves.conclude(as_json=True)
-    told = capsys.readouterr()
-    assert wanted == written
-    assert [*(f"page in {each / 'index.html'}" for each in wanted), "fabric: c is full"] == (
-        told.err.splitlines()
-    )
-    assert {"servings": [{"serving": "a/b"}, {"serving": "c"}]} == json.loads(told.out)
-
-
-def test_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
-    top = 'question = "Who waits?"\n'
-    status, printed, _ = told(capsys, config(tmp_path, top=top))
-    lines = printed.splitlines()
-    assert status == 0
-    assert lines[0] == "server  Who waits?"
-    assert "tokens/s at 50,000 requests/s" in lines[1]
-    table = lines[lines.index("Runs") + 1 :]
-    first = [line.split()[0] for line in table if line.strip()]
-    assert first[first.index("load/s") + 1 :][:2] == ["1", "50,000"]
-
-
-def test_designs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_reports_each_design(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     more = {"designs.short": "layers = 1", 'designs."long one"': "layers = 9"}
     status, printed, _ = told(capsys, config(tmp_path, **more), "--json")
     designs = json.loads(printed)["designs"]
@@ -239,7 +162,7 @@ def test_designs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert long > short
 
 
-def test_own_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_runs_a_users_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "own.py").write_text(OWN)
     theirs = json.loads(told(capsys, config(tmp_path), "--json")[1])
     file = config(tmp_path, top='scheduler = "own.py:OneAtATime"\n')
@@ -256,42 +179,27 @@ def test_own_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     [
         ({"requests": ""}, "server.toml: has no [requests]: expected one"),
         (
-            {"requests": 'file = "requests.csv"\nrates = [0]'},
-            "[requests] rates is [0]: expected ascending",
-        ),
-        (
             {"requests": 'file = "requests.csv"\nrates = [2, 1]'},
-            "rates is [2, 1]: expected ascending",
+            "[requests] rates is [2, 1]: expected ascending",
         ),
-        ({"requests": 'file = "requests.csv"\npoisson = true'}, "rates is empty: expected rates"),
         ({"requests": 'file = "none.csv"'}, "none.csv: cannot be read"),
         ({"server": "max_num_seq = 4"}, "[server] has no key max_num_seq (found max_num_seq = 4)"),
-        ({"server": "max_num_seqs = 0"}, "[server] max_num_seqs is 0: expected"),
         ({"server": "num_blocks = 0"}, "[server] num_blocks is 0: expected"),
         (
             {"server": "block_size = 1\nnum_blocks = 7"},
             "request 19 needs 10 tokens of cache, and a replica has 7 blocks, 7 tokens",
         ),
         ({"cost": 'kind = "guess"'}, "[cost] kind is 'guess': expected one of tables, fabric"),
-        ({"cost": "kind = [1]"}, "[cost] kind is the list [1]: expected one of tables, fabric"),
         ({"cost": 'kind = "tables"'}, "[cost] has no attention: expected a"),
-        ({"level": "latency = 3"}, "[level] has no key latency"),
-        ({"top": "speed = 3\n"}, "speed is not known here: expected"),
-        ({"top": 'scheduler = "own"\n'}, "expected FILE.py:NAME"),
         ({"top": 'scheduler = "own.py:1st"\n'}, "expected FILE.py:NAME"),
         ({"top": 'scheduler = "own.py:Own"\n'}, "own.py: cannot be read"),
-        ({"top": "question = 3\n"}, "server.toml:1: question is 3: expected a text"),
-        (
-            {"level": "", "top": "level = 3\n"},
-            "server.toml:1: level is 3: expected a section, [level] with keys",
-        ),
         (
             {"top": "[designs]\nfast = 3\n"},
             "server.toml:2: designs.fast is 3: expected a section, [designs.fast]",
         ),
     ],
 )
-def test_refused(
+def test_serve_refuses_wrong_configurations(
     replaced: dict[str, str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, printed, errors = told(capsys, config(tmp_path, **replaced), "--json")
@@ -314,7 +222,7 @@ def test_refused(
         ("[replace(one, name='a'), one]", ""),
     ],
 )
-def test_questions_of_python(returned: str, said: str, tmp_path: Path) -> None:
+def test_servings_of_python_are_checked(returned: str, said: str, tmp_path: Path) -> None:
     written(tmp_path)
     file = tmp_path / "own.py"
     file.write_text(
@@ -334,7 +242,7 @@ def test_questions_of_python(returned: str, said: str, tmp_path: Path) -> None:
         assert [each.name for each in open_servings(file)] == ["a", "own"]
 
 
-def test_designs_change_keys_of_sections(tmp_path: Path) -> None:
+def test_design_overrides_keys_of_the_cost(tmp_path: Path) -> None:
     more = {"designs.short": "layers = 1\nin_each_step = { a = 5 }", "designs.same": ""}
     file = config(tmp_path, **more)
     file.write_text(file.read_text() + "[designs.same]\n")
@@ -350,22 +258,9 @@ def test_designs_change_keys_of_sections(tmp_path: Path) -> None:
     assert found.loads == (1, 50_000)
 
 
-def test_loads_that_are_drawn(tmp_path: Path) -> None:
-    config(tmp_path)
-    described = RequestDescription(file=tmp_path / "requests.csv", rates=(2.0,), poisson=True)
-    table = described.read()
-    assert len(table) == len(described.at(table, 2.0)) == 40
-    few = replace(described, count=7)
-    assert (len(few.read()), len(few.at(table, 2.0))) == (40, 7)
-    assert few.at(table, 2.0).arrival_seconds[0] != few.at(table, 4.0).arrival_seconds[0]
-    stretched = replace(few, poisson=False)
-    assert len(stretched.read()) == 7
-    assert len(stretched.at(table, 2.0)) == 40
-    assert stretched.at(table, 2.0).per_second == pytest.approx(2)
-    assert stretched.at(table, None) is table
-
-
-def test_a_users_fault_is_theirs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_names_the_line_of_a_users_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "own.py").write_text(
         "from fabric.serving import ContinuousBatching\n\n\n"
         "class Own(ContinuousBatching):\n    def schedule(self):\n        return 1 / 0\n"
@@ -377,7 +272,7 @@ def test_a_users_fault_is_theirs(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "the scheduler raised ZeroDivisionError" in errors
 
 
-def test_ctrl_c_keeps_what_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_interrupted_serve_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "own.py").write_text(
         "import os, signal\nfrom pathlib import Path\n"
         "from fabric.serving import ContinuousBatching\n\n"
@@ -404,19 +299,3 @@ def test_ctrl_c_keeps_what_is_known(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert status == 0
     assert told(capsys, file, "--json")[1] == again
     assert json.loads(again)["designs"][0]["runs"][0] == runs[0]
-
-
-def test_nobody_else_imports_it() -> None:
-    program = ROOT / "tests/fabric/small_program.py"
-    code = (
-        "import sys, fabric\n"
-        "from fabric.shell.cli import main\n"
-        f"status = main(['run', {str(program)!r}])\n"
-        "main(['check', " + repr(str(program)) + "])\n"
-        "print([name for name in sys.modules if name.startswith('fabric.serving')], status,"
-        " file=sys.stderr)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=False
-    )
-    assert done.stderr.splitlines()[-1] == "[] 0"

@@ -1,5 +1,3 @@
-"""Tables of times: exact at their points, linear between them, refused in gaps and outside."""
-
 from __future__ import annotations
 
 import itertools
@@ -22,7 +20,7 @@ AXES = ([0.0, 1.0, 4.0], [16.0, 64.0], [0.0, 2.0, 3.0, 9.0])
 
 @given(st.integers(0, 99), st.tuples(*(st.floats(each[0], each[-1]) for each in AXES)))
 @examples(quick=60)
-def test_scipy_interpolates_alike(seed: int, point: tuple[float, float, float]) -> None:
+def test_lookup_equals_scipy(seed: int, point: tuple[float, float, float]) -> None:
     values = np.random.default_rng(seed).uniform(1, 9, tuple(map(len, AXES)))
     points: Points = dict(zip(itertools.product(*AXES), values.ravel().tolist(), strict=True))
     found = Lookup("a", ("x", "y", "z"), points, edge=False)
@@ -31,7 +29,7 @@ def test_scipy_interpolates_alike(seed: int, point: tuple[float, float, float]) 
     assert found(1.0, 64.0, 3.0) == points[1.0, 64.0, 3.0]
 
 
-def test_two_grids_in_one() -> None:
+def test_lookup_of_two_grids_takes_the_nearest() -> None:
     fine: Points = {(x, y): x + y for x in (0.0, 4.0, 8.0) for y in (0.0, 10.0)}
     coarse: Points = {(x, y): 100 + x + y for x in (1.0, 5.0) for y in (5.0, 10.0)}
     found = Lookup("two", ("x", "y"), fine | coarse, edge=False)
@@ -40,7 +38,7 @@ def test_two_grids_in_one() -> None:
     assert found(2.0, 7.0) == pytest.approx(108 + (11 - 108) / 3)
 
 
-def test_outside_is_refused_or_taken_at_the_edge() -> None:
+def test_lookup_outside_is_refused_or_at_the_edge() -> None:
     points: Points = {(0.0, 1.0): 3.0, (0.0, 2.0): 4.0, (1.0, 1.0): 5.0}
     refused = Lookup("small", ("tokens", "cache"), {**points, (1.0, 2.0): 7.0}, edge=False)
     with pytest.raises(ConfigurationError) as raised:
@@ -57,12 +55,12 @@ def test_outside_is_refused_or_taken_at_the_edge() -> None:
     assert taken.taken_outside() == 0
 
 
-def test_an_axis_with_one_row_is_none() -> None:
+def test_axis_with_one_value_is_ignored() -> None:
     found = Lookup("flat", ("x", "y"), {(0.0, 5.0): 1.0, (2.0, 5.0): 2.0}, edge=False)
     assert found(1.0, 77.0) == 1.5
 
 
-def test_a_hole_is_refused() -> None:
+def test_lookup_in_a_hole_is_refused() -> None:
     points: Points = {(x, y): 1.0 for x in (0.0, 1.0) for y in (0.0, 1.0, 2.0)}
     del points[1.0, 2.0]
     found = Lookup("holed", ("x", "y"), points, edge=False)
@@ -80,7 +78,7 @@ def test_a_hole_is_refused() -> None:
         ("tokens,time_us\n1,2\n1,2\n", "a point stands there twice: expected each once"),
     ],
 )
-def test_tables_that_are_refused(text: str, said: str, tmp_path: Path) -> None:
+def test_damaged_table_is_refused(text: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "table.csv"
     file.write_text(text)
     with pytest.raises(ConfigurationError) as raised:
@@ -89,7 +87,7 @@ def test_tables_that_are_refused(text: str, said: str, tmp_path: Path) -> None:
     assert raised.value.file == str(file)
 
 
-def test_an_empty_table(tmp_path: Path) -> None:
+def test_empty_table_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "table.csv"
     file.write_text("tokens,time_us\n")
     with pytest.raises(ConfigurationError, match="table empty has no rows: expected at least one"):

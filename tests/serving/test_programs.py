@@ -1,5 +1,3 @@
-"""The configurations and the question that come with the project can be opened."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -14,13 +12,13 @@ FILES = sorted((PROGRAMS / "serving").glob("*.toml"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_configurations(file: Path) -> None:
+def test_shipped_configuration_can_be_opened(file: Path) -> None:
     (serving,) = open_servings(file)
     assert serving.name == file.stem
     assert len(serving.requests.read()) > 100
 
 
-def test_the_question() -> None:
+def test_shipped_question_can_be_opened() -> None:
     servings = open_servings(PROGRAMS / "questions/serving.py")
     assert len(servings) == 4
     for serving in servings:

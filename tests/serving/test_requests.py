@@ -1,5 +1,3 @@
-"""Tables of requests: how they are read, scaled and drawn, and what is refused."""
-
 from __future__ import annotations
 
 import gzip
@@ -10,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.explore.serving.measured_costs import TableDescription
-from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests, read_requests
-from fabric.explore.serving.run_costs import FabricDescription
-from fabric.explore.serving.served import ServiceLevel
-from fabric.explore.serving.server import Server
 from fabric.messages.telling.errors import ConfigurationError
 from tests.profiles import examples
 from tests.serving.validation import DATA
@@ -32,7 +25,7 @@ def some(*times: float) -> Requests:
     ("trace", "requests", "first", "last_seconds"),
     [("code", 8819, (4808, 10), 3435.948056), ("conv", 19366, (374, 44), 3501.721937)],
 )
-def test_azure_traces(
+def test_azure_trace_is_read(
     trace: str, requests: int, first: tuple[int, int], last_seconds: float
 ) -> None:
     found = read_requests(DATA / f"AzureLLMInferenceTrace_{trace}.csv.gz")
@@ -40,17 +33,6 @@ def test_azure_traces(
     assert (found.prompt_tokens[0], found.output_tokens[0]) == first
     assert found.arrival_seconds[0] == 0
     assert found.arrival_seconds[-1] == pytest.approx(last_seconds, abs=1e-9)
-
-
-def test_digits_of_a_second(tmp_path: Path) -> None:
-    moments = ("46", "46.", "46.5", "47.0000001", "48")
-    lines = [f"2023-11-16 18:15:{moment},1,1" for moment in moments]
-    file = tmp_path / "moments.csv"
-    file.write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *lines]))
-
-    found = read_requests(file).arrival_seconds
-
-    assert found == pytest.approx([0, 0, 0.5, 1.0000001, 2], abs=5e-7)
 
 
 @pytest.mark.parametrize(
@@ -74,13 +56,13 @@ def test_times_of_dates_are_exact_with_offsets_and_any_digits(
     assert read_requests(file).arrival_seconds == pytest.approx(seconds, rel=1e-15, abs=0)
 
 
-def test_nanoseconds() -> None:
+def test_arrivals_in_nanoseconds_are_read() -> None:
     found = read_requests(DATA / "sharegpt_300_sps10_lengths.csv")
     assert len(found) == 300
     assert found.arrival_seconds[0] == pytest.approx(0.046926808, rel=1e-12)
 
 
-def test_columns_in_any_order_and_others(tmp_path: Path) -> None:
+def test_columns_may_have_any_order(tmp_path: Path) -> None:
     file = tmp_path / "own.csv"
     file.write_text("user,output_tokens,arrival_seconds,prompt_tokens\nx,3,0.5,7\n\ny,1,0.5,2\n")
     assert list(read_requests(file).rows()) == [(0.5, 7, 3), (0.5, 2, 1)]
@@ -117,7 +99,9 @@ def test_columns_in_any_order_and_others(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_refused(text: str, line: int | None, said: str, tmp_path: Path) -> None:
+def test_wrong_tables_of_requests_are_refused_with_their_line(
+    text: str, line: int | None, said: str, tmp_path: Path
+) -> None:
     file = tmp_path / "requests.csv"
     file.write_text(text)
     with pytest.raises(ConfigurationError) as raised:
@@ -135,25 +119,17 @@ def test_rates_whose_times_lose_microseconds_are_refused(rate: float) -> None:
         requests.poisson(rate, 3, 0)
 
 
-def test_refused_order() -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        some(1, 4, 2.5)
-    assert raised.value.message == (
-        "request 2 arrives at 2.5 s, after one that arrives at 4 s: expected ascending times"
-    )
-
-
 @pytest.mark.parametrize(
     "content", [b"\x1f\x8bnot", gzip.compress(b"x" * 99, mtime=0)[:14], b"\xff\xfe\x00"]
 )
-def test_damaged(content: bytes, tmp_path: Path) -> None:
+def test_damaged_file_of_requests_is_refused(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "requests.csv.gz"
     file.write_bytes(content)
     with pytest.raises(ConfigurationError, match="expected a table of requests"):
         read_requests(file)
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_missing_file_of_requests_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read"):
         read_requests(tmp_path / "none.csv")
 
@@ -163,7 +139,7 @@ def test_no_file(tmp_path: Path) -> None:
     st.floats(0.01, 100),
 )
 @examples(quick=25)
-def test_rate(times: list[float], rate: float) -> None:
+def test_at_rate_scales_gaps(times: list[float], rate: float) -> None:
     found = some(*times).at_rate(rate)
     assert found.per_second == pytest.approx(rate)
     assert found.arrival_seconds[0] == 0
@@ -172,19 +148,19 @@ def test_rate(times: list[float], rate: float) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
-def test_no_rate(rate: float) -> None:
+def test_wrong_rates_are_refused(rate: float) -> None:
     with pytest.raises(ConfigurationError, match="a second: expected above 0"):
         some(0.0, 1.0).at_rate(rate)
     with pytest.raises(ConfigurationError, match="a second: expected above 0"):
         some(0.0, 1.0).poisson(rate, 3, 0)
 
 
-def test_all_at_once_has_no_rate() -> None:
+def test_requests_at_one_time_have_no_rate() -> None:
     with pytest.raises(ConfigurationError, match="all requests arrive at one time"):
         some(1.0, 1.0).at_rate(2.0)
 
 
-def test_poisson() -> None:
+def test_poisson_arrivals_have_their_moments() -> None:
     table = some(*range(50))
     found = table.poisson(4.0, 20_000, seed=3)
     gaps = np.diff(found.arrival_seconds)
@@ -197,7 +173,7 @@ def test_poisson() -> None:
     assert (twice.prompt_tokens == found.prompt_tokens).all()
 
 
-def test_requests_from_python_are_checked() -> None:
+def test_wrong_requests_of_python_are_refused() -> None:
     one = np.ones(2, np.int64)
     most = one * (2**31 - 1)
     assert len(Requests(np.array([0.0, 0.0]), most, most)) == 2
@@ -209,11 +185,3 @@ def test_requests_from_python_are_checked() -> None:
         Requests(np.array([1.0, 1.0]), one, 0 * one)
     with pytest.raises(ConfigurationError, match="there are no requests"):
         Requests(np.array([]), one[:0], one[:0])
-
-
-@pytest.mark.parametrize(
-    "description",
-    [FabricDescription, RequestDescription, Server, ServiceLevel, Serving, TableDescription],
-)
-def test_what_is_described_cannot_be_changed(description: type) -> None:
-    assert vars(description)["__dataclass_params__"].frozen

@@ -1,5 +1,3 @@
-"""What a question of serving came to: measures by hand, sentences, tables, pictures and page."""
-
 from __future__ import annotations
 
 import io
@@ -9,11 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from rich.console import Console
 
-from fabric.explore.serving import folder
-from fabric.explore.serving.folder import drawn, page_html
 from fabric.explore.serving.measured_costs import TableDescription
 from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests
@@ -21,10 +16,7 @@ from fabric.explore.serving.result import (
     Run,
     ServingResult,
     Timeline,
-    answer,
-    notes,
     serving_sheet,
-    table_of_runs,
 )
 from fabric.explore.serving.served import (
     Measures,
@@ -36,7 +28,6 @@ from fabric.explore.serving.served import (
 )
 from fabric.explore.serving.server import Batch, ContinuousBatching, Price, Quality, Sampled, Server
 from fabric.messages.terminal.tables import print_sheet
-from tests.fabric.study.written.drawings import told_picture
 
 NAN = float("nan")
 
@@ -74,7 +65,7 @@ SERVED = Served(
 )
 
 
-def test_measures() -> None:
+def test_measures_of_a_served_trace() -> None:
     found = measured(SERVED)
     assert vars(found.latency) == pytest.approx(
         {"mean": 20 / 3, "median": 6, "p90": 11.6, "p95": 12.3, "p99": 12.86}
@@ -117,13 +108,13 @@ def test_measures() -> None:
         (None, None),
     ],
 )
-def test_level(level: ServiceLevel | None, kept: int | None) -> None:
+def test_service_level_counts_kept_requests(level: ServiceLevel | None, kept: int | None) -> None:
     found = measured(SERVED, level)
     assert found.goodput_per_second == (None if kept is None else kept / 16)
     assert found.kept == (None if kept is None else kept / 4)
 
 
-def test_nothing_is_done() -> None:
+def test_measures_without_completed_requests_are_none() -> None:
     nothing = np.full(4, NAN)
     none = replace(SERVED, first_seconds=nothing, last_seconds=nothing, steps=(Steps(),))
     found = measured(none, ServiceLevel(latency_seconds=1))
@@ -141,7 +132,7 @@ def test_nothing_is_done() -> None:
     assert Timeline.of(none) == Timeline((), (), (), ())
 
 
-def test_timeline() -> None:
+def test_timeline_adds_up_replicas() -> None:
     found = Timeline.of(SERVED)
     assert found.seconds == tuple(float(f"{6 * n / 120:.6g}") for n in range(1, 121))
     # The first set steps from 0 to 2 and from 3 to 5, the last one from 1 to 6.
@@ -213,66 +204,16 @@ def both() -> ServingResult:
         ((0.0, 0.0, 0.1), 2),
     ],
 )
-def test_knee(firsts: tuple[float, ...], knee: float | None) -> None:
+def test_knee_is_the_load_before_latency_doubles(
+    firsts: tuple[float, ...], knee: float | None
+) -> None:
     runs = [run("", rate, each) for rate, each in zip((1, 2, 4000), firsts, strict=False)]
     assert ServingResult(serving(""), tuple(runs), {}).knee("") == knee
     as_it_comes = (run("", None, 9.0), *runs)
     assert ServingResult(serving(""), as_it_comes, {}).knee("") == knee
 
 
-def test_sentences() -> None:
-    assert answer(both()) == (
-        "fast: 4,000,000 tokens/s at 4,000 requests/s; the knee is at 2 requests/s. "
-        "slow: 2,000 tokens/s at 2 requests/s; no knee among these loads."
-    )
-    assert notes(both()) == [
-        "Interrupted: 5 of 6 runs are whole; the same command goes on from there.",
-        "num_blocks is not set: the cache has no limit and never delays a request.",
-        "fast: tables of <layers>.",
-        "fast: 1,234 times what was asked was beyond the table, its edge was taken.",
-        "fast: of 3 steps simulated as they were, the interpolated time was off by 10.0 % on the "
-        "average (-3.3 % with its sign), 20.0 % at most.",
-    ]
-    alone = run("", None, 0.5)
-    one = ServingResult(serving("", rates=()), (alone,), {"": ("as measured",)})
-    assert answer(one) == "1,250 tokens/s."
-    limited = replace(one, serving=replace(one.serving, server=Server(num_blocks=9)))
-    assert notes(limited) == ["as measured."]
-    assert limited.as_json()["notes"] == []
-    assert notes(replace(one, interrupted=True))[0] == (
-        "Interrupted: 1 of 1 run is whole; the same command goes on from there."
-    )
-    assert answer(replace(one, runs=())) == "No run is whole."
-    fast = replace(both(), runs=both().runs[:3])
-    assert answer(fast).startswith("fast: ")
-    assert "slow" not in answer(fast)
-
-
-def test_table() -> None:
-    found = table_of_runs(both())
-    assert found.columns == (
-        "design", "load/s", "done", "first", "p99", "a token", "p99", "all", "p99", "tokens/s",
-        "kept/s", "J/token",
-    )  # fmt: skip
-    assert found.rows[0] == (
-        "fast", "1", 3, "0.1", "0.5", "2.5e-05", "0.000125", "1", "5", "1,000", None, None,
-    )  # fmt: skip
-    assert found.rows[2][-4:] == ("10.5", "4,000,000", "1,234", None)
-    assert found.rows[5][:5] == ("slow", "4,000", 2, "0.9", "4.5")
-    assert found.rows[5][-1] == "0.9"
-    alone = ServingResult(serving("", rates=()), (run("", None, 199.96),), {})
-    assert table_of_runs(alone).columns == (
-        "load/s", "first", "p99", "a token", "p99", "all", "p99", "tokens/s",
-    )  # fmt: skip
-    assert table_of_runs(alone).rows == (
-        ("0.5", "200", "1,000", "0.05", "0.25", "2,000", "9,998", "1,250"),
-    )
-    once = replace(alone.runs[0].measures, offered_per_second=None)
-    at_once = replace(alone, runs=(replace(alone.runs[0], measures=once),))
-    assert table_of_runs(at_once).rows[0][0] == "all at once"
-
-
-def test_printed_and_as_an_object(golden: Callable[[str, str], None]) -> None:
+def test_result_is_printed_and_an_object(golden: Callable[[str, str], None]) -> None:
     console = Console(file=io.StringIO(), width=120, highlight=False)
     print_sheet(serving_sheet(both()), console)
     assert isinstance(console.file, io.StringIO)
@@ -291,49 +232,3 @@ def test_printed_and_as_an_object(golden: Callable[[str, str], None]) -> None:
     assert slow["runs"][0]["latency"]["p90"] == 6
     assert fast["runs"][1]["cost"]["outside"] == 1200
     assert replace(both(), interrupted=False).as_json()["status"] == "completed"
-
-
-@pytest.mark.parametrize("name", ["both", "alone"])
-def test_page_and_pictures(
-    name: str, golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[str] = []
-
-    def paint(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, bytes]:
-        assert not formulas
-        told.append(told_picture(draw, monkeypatch))
-        return "<svg/>", b""
-
-    monkeypatch.setattr(folder, "painted", paint)
-    result = both()
-    if name == "alone":
-        runs = tuple(run("", rate, at) for rate, at in ((1, 1e-5), (2, 9.9e-5)))
-        kept = replace(runs[0].measures, goodput_per_second=0.5)
-        runs = (replace(runs[0], measures=kept), runs[1])
-        question = replace(serving("", rates=(1, 2)), question="", level=ServiceLevel())
-        result = ServingResult(question, runs, {})
-    pictures = drawn(result)
-    golden(f"pictures_{name}.txt", "\n".join(told))
-    page = page_html(result, pictures, "python -m fabric serve <x>" if name == "both" else "")
-    golden(f"page_{name}.html", page[page.index("<body>") :])
-
-
-def test_which_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder, "painted", lambda *_, **__: ("", b""))
-    result = both()
-
-    def names(*runs: Run) -> list[str]:
-        return [each.name for each in drawn(replace(result, runs=runs))]
-
-    assert names() == []
-    assert names(result.runs[5]) == []  # stopped
-    assert names(result.runs[0]) == ["time"]
-    assert names(result.runs[0], result.runs[3]) == ["time"]
-    assert names(*result.runs[:2]) == ["load", "time"]
-
-
-def test_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder, "drawn", lambda _: [])
-    for _ in range(2):
-        assert [] == folder.write_folder(both(), tmp_path / "new" / "one")
-    assert {"serving.json", "index.html"} <= {each.name for each in tmp_path.glob("new/one/*")}

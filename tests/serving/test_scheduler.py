@@ -1,5 +1,3 @@
-"""Continuous batching: what holds of every trace, and a second scheduler that agrees with it."""
-
 from __future__ import annotations
 
 import itertools
@@ -89,7 +87,7 @@ def served(case: Case, costs: Costs | None = None) -> Served:
 
 @given(cases())
 @examples(quick=150, deep=3000)
-def test_a_second_scheduler_gives_the_same_times(case: Case) -> None:
+def test_token_times_equal_the_reference_scheduler(case: Case) -> None:
     server = case.server
     limits = Limits(
         server.max_num_seqs,
@@ -106,7 +104,7 @@ def test_a_second_scheduler_gives_the_same_times(case: Case) -> None:
 
 @given(cases(most_replicas=3))
 @examples(quick=60)
-def test_no_request_and_no_token_is_lost(case: Case) -> None:
+def test_every_request_and_token_is_served_once(case: Case) -> None:
     costs = Costs()
     found = served(case, costs)
     assert found.done.all()
@@ -127,13 +125,13 @@ def test_no_request_and_no_token_is_lost(case: Case) -> None:
 
 @given(cases(most_replicas=3))
 @examples(quick=60)
-def test_first_come_first_served(case: Case) -> None:
+def test_requests_begin_in_order_of_arrival(case: Case) -> None:
     found = served(case)
     for replica in range(case.server.replicas):
         assert (np.diff(found.begun_seconds[replica :: case.server.replicas]) >= 0).all()
 
 
-def test_replicas_in_lockstep_take_the_slowest_ones_time() -> None:
+def test_lockstep_replicas_take_the_slowest_step() -> None:
     rows = [(0.0, 8, 2), (0.0, 1, 2)]
     together = served(Case(rows, Server(replicas=2, lockstep=True)))
     alone = served(Case(rows, Server(replicas=2)))
@@ -143,7 +141,7 @@ def test_replicas_in_lockstep_take_the_slowest_ones_time() -> None:
     assert len(alone.steps) == 2
 
 
-def test_the_last_admitted_is_put_back_and_begins_again() -> None:
+def test_full_cache_preempts_the_last_admitted_request() -> None:
     # Four blocks of one token: the second request has to go when the first one needs its third.
     rows = [(0.0, 2, 3), (0.0, 2, 2)]
     costs = Costs()
@@ -158,7 +156,7 @@ def test_the_last_admitted_is_put_back_and_begins_again() -> None:
     ]
 
 
-def test_a_request_that_comes_meanwhile_is_in_the_step_behind_the_next() -> None:
+def test_async_scheduling_delays_a_request_by_one_step() -> None:
     rows = [(0.0, 8, 4), (0.5, 8, 1)]
     waits = served(Case(rows, Server()))
     overlaps = served(Case(rows, Server(async_scheduling=True)))
@@ -169,7 +167,7 @@ def test_a_request_that_comes_meanwhile_is_in_the_step_behind_the_next() -> None
     assert overlaps.taken_seconds[1] == step
 
 
-def test_a_request_longer_than_the_cache_is_refused() -> None:
+def test_request_longer_than_the_cache_is_refused() -> None:
     case = Case([(0.0, 1, 1), (0.0, 10, 8)], Server(block_size=4, num_blocks=4))
     with pytest.raises(ConfigurationError) as raised:
         served(case)
@@ -180,7 +178,7 @@ def test_a_request_longer_than_the_cache_is_refused() -> None:
     served(Case([(0.0, 10, 7)], case.server))
 
 
-def test_a_scheduler_that_leaves_requests_alone_is_told() -> None:
+def test_idle_scheduler_with_requests_is_refused() -> None:
     class Lazy(ContinuousBatching):
         def schedule(self) -> Batch:
             return Batch()
@@ -189,7 +187,7 @@ def test_a_scheduler_that_leaves_requests_alone_is_told() -> None:
         serve(Case([(0.0, 1, 1)], Server()).requests, Server(), Costs(), Lazy)
 
 
-def test_a_step_computes_what_there_is() -> None:
+def test_batch_of_too_many_or_no_tokens_is_refused() -> None:
     request = Request(7, prompt=4, output=2)
     with pytest.raises(ValueError, match="request 7 computes 5 tokens: expected 1 to 4"):
         Batch().add(request, 5)
@@ -198,27 +196,8 @@ def test_a_step_computes_what_there_is() -> None:
         Batch().add(request, 0)
 
 
-@pytest.mark.parametrize(
-    ("computed", "tokens", "prefills", "decodes"),
-    [
-        (3, 1, [(1, 3)], []),
-        (4, 1, [(1, 4)], []),
-        (7, 1, [], [7]),
-        (6, 2, [(2, 6)], []),
-    ],
-)
-def test_what_a_step_is(
-    computed: int, tokens: int, prefills: list[tuple[int, int]], decodes: list[int]
-) -> None:
-    request = Request(7, prompt=4, output=9)
-    request.known, request.computed = 8, computed
-    batch = Batch()
-    batch.add(request, tokens)
-    assert (batch.prefills, batch.decodes) == (prefills, decodes)
-
-
 @pytest.mark.parametrize("seconds_of_step", [0.0, -1.0, float("inf"), float("nan")])
-def test_a_step_that_costs_no_time_is_told(seconds_of_step: float) -> None:
+def test_step_cost_of_no_time_is_refused(seconds_of_step: float) -> None:
     class Free(Costs):
         def cost(self, batches: Sequence[Batch]) -> Price:
             self.batches += batches
@@ -230,7 +209,7 @@ def test_a_step_that_costs_no_time_is_told(seconds_of_step: float) -> None:
 
 
 @pytest.mark.parametrize(("known", "joules"), [(True, 7.5), (False, None)])
-def test_joules_of_all_steps(known: bool, joules: float | None) -> None:
+def test_joules_are_unknown_if_a_step_has_none(known: bool, joules: float | None) -> None:
     class Priced(Costs):
         def cost(self, batches: Sequence[Batch]) -> Price:
             self.batches += batches
@@ -244,14 +223,7 @@ def test_joules_of_all_steps(known: bool, joules: float | None) -> None:
     assert found.joules == joules
 
 
-def test_how_far_it_is() -> None:
-    told: list[int] = []
-    rows = [(0.0, 1, 1)] * 600
-    serve(Case(rows, Server()).requests, Server(), Costs(), told=told.append)
-    assert told == [600 - 512, 600 - 256, 600]
-
-
-def test_ctrl_c_leaves_what_is_known() -> None:
+def test_interrupted_serving_keeps_finished_requests() -> None:
     class Stopped(Costs):
         def cost(self, batches: Sequence[Batch]) -> Price:
             if len(self.batches) == 3:
@@ -266,7 +238,7 @@ def test_ctrl_c_leaves_what_is_known() -> None:
 
 @pytest.mark.parametrize("raised", ["ZeroDivisionError", "SystemExit", "BaseException"])
 @pytest.mark.parametrize("door", ["the scheduler", "the cost of steps", "told"])
-def test_what_users_raise_is_theirs(door: str, raised: str) -> None:
+def test_user_error_names_its_source(door: str, raised: str) -> None:
     def fails(*_: object) -> Price:
         raise eval(raised)
 

@@ -1,5 +1,3 @@
-"""Steps by layer times: what is added up, against sums by hand."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -50,7 +48,7 @@ def written(folder: Path) -> TableDescription:
     )
 
 
-def test_what_is_dense_and_attention(tmp_path: Path) -> None:
+def test_step_cost_adds_dense_and_attention_layers(tmp_path: Path) -> None:
     cost = LayerTables(written(tmp_path))
     step = batch([(4, 2), (1, 7)], [10, 30])
     # 5 tokens whose caches are 3 on the average, 2 decodes with 20.
@@ -59,7 +57,7 @@ def test_what_is_dense_and_attention(tmp_path: Path) -> None:
     assert cost.cost([step]).joules is None
 
 
-def test_experts_and_sequences(tmp_path: Path) -> None:
+def test_step_cost_adds_experts_and_sequences(tmp_path: Path) -> None:
     described = replace(
         written(tmp_path),
         moe=tmp_path / "moe.csv",
@@ -74,7 +72,7 @@ def test_experts_and_sequences(tmp_path: Path) -> None:
     assert cost.cost([batch([], [10] * 3)]).seconds == pytest.approx(1e-6 * (3 * layer + once))
 
 
-def test_ranks_wait_and_exchange(tmp_path: Path) -> None:
+def test_step_cost_of_ranks_adds_the_exchange(tmp_path: Path) -> None:
     described = replace(
         written(tmp_path),
         moe=tmp_path / "moe.csv",
@@ -92,7 +90,7 @@ def test_ranks_wait_and_exchange(tmp_path: Path) -> None:
     assert found.seconds == pytest.approx(1e-6 * (3 * layer + 2 * 4))
 
 
-def test_padding(tmp_path: Path) -> None:
+def test_step_cost_is_padded_to_graph_sizes(tmp_path: Path) -> None:
     cost = LayerTables(replace(written(tmp_path), graph_tokens=(4, 8)))
     steps = [batch([], [10] * 3), batch([], [10] * 5)]
     padded = 3 * (2 * 8 + 5 * 10) + 2 * 8
@@ -104,7 +102,7 @@ def test_padding(tmp_path: Path) -> None:
     assert cost.cost([larger]).seconds == pytest.approx(1e-6 * (3 * (2 * 9 + 90) + 2 * 9))
 
 
-def test_outside(tmp_path: Path) -> None:
+def test_step_beyond_a_table_is_refused_or_counted(tmp_path: Path) -> None:
     described = written(tmp_path)
     large = batch([], [10] * 11)
     with pytest.raises(ConfigurationError, match=r"nothing on both sides of .*n_decode=11"):
@@ -115,13 +113,13 @@ def test_outside(tmp_path: Path) -> None:
     assert cost.quality().outside == 0
 
 
-def test_a_layer_that_is_in_no_table(tmp_path: Path) -> None:
+def test_unknown_layer_is_refused(tmp_path: Path) -> None:
     described = replace(written(tmp_path), in_each_layer={"c": 1})
     with pytest.raises(ConfigurationError, match="has no layer c: expected those of in_each_layer"):
         LayerTables(described)
 
 
-def test_the_published_tables() -> None:
+def test_published_tables_add_up() -> None:
     alone = replace(TABLES, graph_tokens=(), moe=None, per_sequence=None, in_each_step={})
     layer = 2 * 2.54933 + 16.0957 + 3.232 + 2.98733 + 14.5703
     attention = 230.3
@@ -129,21 +127,7 @@ def test_the_published_tables() -> None:
     assert found.seconds == pytest.approx(48e-6 * (layer + attention), rel=1e-3)
 
 
-def test_a_rank_with_nothing_to_do(tmp_path: Path) -> None:
-    described = replace(written(tmp_path), per_sequence=tmp_path / "per_sequence.csv")
-    found = LayerTables(described).cost([batch([], [])])
-    assert found.seconds == pytest.approx(1e-6 * (3 * 2 * 1 + 2 * 1 + 10 * 1))
-
-
-def test_a_link_without_a_rate(tmp_path: Path) -> None:
-    described = replace(
-        written(tmp_path), exchange_bytes_per_token=1000.0, link_latency_seconds=5e-6
-    )
-    found = LayerTables(described).cost([batch([], [50] * 4), batch([], [])])
-    assert found.seconds == pytest.approx(1e-6 * (3 * (2 * 4 + 4 * 50 + 2 * 5) + 2 * 4))
-
-
-def test_what_costs_the_same(tmp_path: Path) -> None:
+def test_identity_follows_the_contents_of_tables(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     one, two = written(tmp_path / "one"), written(tmp_path / "two")
@@ -151,13 +135,3 @@ def test_what_costs_the_same(tmp_path: Path) -> None:
     assert LayerTables(replace(one, layers=4)).identity != LayerTables(one).identity
     two.dense.write_text(two.dense.read_text().replace("64,128", "64,129"))
     assert LayerTables(one).identity != LayerTables(two).identity
-
-
-def test_notes(tmp_path: Path) -> None:
-    described = written(tmp_path)
-    told = "the cost of a step is the measured time of 3 layers"
-    assert LayerTables(described).notes() == (told,)
-    edge = replace(described, layers=1, outside="edge")
-    assert LayerTables(edge).notes() == (
-        "the cost of a step is the measured time of 1 layer; beyond a table its edge is taken",
-    )

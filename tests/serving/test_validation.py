@@ -1,5 +1,3 @@
-"""What our scheduler reaches against the log of a real server, as it was measured."""
-
 from __future__ import annotations
 
 import json
@@ -9,14 +7,14 @@ import pytest
 from tests.serving.validation import ASKED, DATA, SERVER, differences, log_times, served
 
 
-def test_the_log_says_what_its_summary_says() -> None:
+def test_log_equals_its_summary() -> None:
     times = log_times()
     assert 1e3 * times["time to first token"].mean() == pytest.approx(1086.0, abs=0.05)
     assert 1e3 * times["time per token"].mean() == pytest.approx(47.3, abs=0.05)
     assert 1e3 * times["latency"].mean() == pytest.approx(32344.6, abs=0.05)
 
 
-def test_the_server_is_that_of_the_log() -> None:
+def test_server_equals_the_logged_one() -> None:
     told = json.loads((DATA / "vllm_meta.json").read_text())["engine_kwargs"]
     assert SERVER.replicas == told["data_parallel_size"]
     assert SERVER.max_num_seqs == told["max_num_seqs"]
@@ -24,7 +22,7 @@ def test_the_server_is_that_of_the_log() -> None:
     assert SERVER.lockstep == told["enable_expert_parallel"]
 
 
-def test_every_request_is_served() -> None:
+def test_logged_requests_are_all_served() -> None:
     assert served().done.all()
 
 
@@ -37,11 +35,11 @@ def test_every_request_is_served() -> None:
         ("latency", "mean", 1.2),
     ],
 )
-def test_what_is_reached(name: str, point: str, reached: float) -> None:
+def test_difference_from_the_log_is_as_reported(name: str, point: str, reached: float) -> None:
     assert differences()[name][point] == pytest.approx(reached, abs=0.05)
 
 
-def test_with_the_prefixes_that_its_cache_had_all_that_was_asked_is_reached() -> None:
+def test_difference_with_cached_prefixes_is_within_the_goal() -> None:
     found = differences("3.5 % of each prompt in the cache already")
     for name, points in ASKED.items():
         for point, most in points.items():

@@ -61,7 +61,6 @@ ASKED: Final[Mapping[str, Mapping[str, float]]] = {
     "time per token": {"mean": 1.5},
     "latency": {"mean": 1.5},
 }
-"""Percent between ours and the log's, at most."""
 
 CACHED_PART: Final = 9_056 / 258_691
 """Tokens of prompts that vLLM found in its cache: its statistics of the run, which stand beside the
