@@ -1,9 +1,6 @@
-"""``place`` and what it makes of programs: netlists, files, pictures."""
-
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,8 +11,6 @@ import numpy as np
 import pytest
 
 from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
-from fabric.analysis.placing.annealing import random_sites
-from fabric.analysis.placing.bound import Exact
 from fabric.analysis.placing.floor import Cost, Floor, Net, Netlist, Unit, netlist_of
 from fabric.analysis.placing.picture import floor_svg
 from fabric.analysis.placing.result import FloorPlan, LoadedLink
@@ -50,7 +45,6 @@ def join() -> Program:
 
 
 FAMILIES = ("alpha", "beta", "gamma", f"delta{'_of_many_parts' * 4}", "epsilon", "zeta", "eta")
-"""With those of which there are several, more than have a colour."""
 
 
 def by_hand() -> FloorPlan:
@@ -98,33 +92,7 @@ def by_hand() -> FloorPlan:
     )
 
 
-def test_the_picture_of_a_plan_by_hand(golden: Callable[[str, str], None]) -> None:
-    golden("by_hand.svg", floor_svg(by_hand()))
-
-
-def test_the_picture_of_a_plan_without_nets() -> None:
-    units = (Unit("one", "compute", False, 0), Unit("two", "compute", False, 0))
-    mesh = Mesh(columns=2, rows=3)
-    floor = Floor.of(mesh, Netlist("apart", units, (), 0, 0))
-    numbers = (0, 5)
-    plan = replace(by_hand(), mesh=mesh, floor=floor, numbers=numbers, worst=None)
-    drawn = ET.fromstring(floor_svg(plan))
-    space = "{http://www.w3.org/2000/svg}"
-    texts = ["".join(each.itertext()) for each in drawn.iter(f"{space}text")][1:]
-    assert texts == [
-        "links: the redder, the nearer to the worst one's 0 bytes",
-        "sites, by what most of their units are",
-        "one  1",
-        "two  1",
-    ]
-    assert not [*drawn.iter(f"{space}line")]
-    # Three rows of 73.3 pixels, 46 above them and 16 around.
-    assert drawn.attrib["height"] == "298"
-    boxes = [box.attrib for box in drawn.iter(f"{space}rect") if box.attrib["width"] == "44.0"]
-    assert [box["y"] for box in boxes] == ["14.7", "14.7", "88.0", "88.0", "161.3", "161.3"]
-
-
-def test_the_sheet_of_a_plan_by_hand(
+def test_plan_is_printed(
     golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -142,7 +110,7 @@ def test_nets_have_the_bytes_that_a_run_sends() -> None:
     assert sum(sent) == fifo.amount
 
 
-def test_a_broadcast_is_a_tree_of_its_producers() -> None:
+def test_broadcast_joins_the_net_of_its_producer() -> None:
     plan = elaborate(small())
     netlist = netlist_of(plan)
     broadcasts = [node.name for node in plan.nodes if type(node.operator).__name__ == "Broadcast"]
@@ -152,7 +120,7 @@ def test_a_broadcast_is_a_tree_of_its_producers() -> None:
     assert any(len(net.targets) > 1 for net in netlist.nets)
 
 
-def test_memory_of_a_site() -> None:
+def test_site_memory_limits_the_plan() -> None:
     needs = sorted(unit.on_chip_bytes for unit in netlist_of(elaborate(small())).units)
     mesh = Mesh(columns=8, rows=8, units_per_site=4, site_bytes=needs[-1])
     found = place(small(), mesh)
@@ -167,7 +135,7 @@ def test_memory_of_a_site() -> None:
         place(small(), mesh, site_bytes=-1)
 
 
-def test_the_file_has_a_site_for_each_operator(
+def test_place_command_writes_a_site_for_each_operator(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [tmp_path / "one.toml", tmp_path / "two.toml"]
@@ -187,7 +155,7 @@ def test_the_file_has_a_site_for_each_operator(
     assert told["cost_bytes"] == told["byte_hops"] + told["worst_link_bytes"]
 
 
-def test_the_picture_shows_the_worst_link() -> None:
+def test_floor_picture_names_the_worst_link_and_all_units() -> None:
     plan = place(join(), Mesh(columns=4, rows=3, units_per_site=2))
     assert plan.worst is not None
     assert sum(plan.worst.users.values()) == plan.worst.size_bytes == plan.cost.worst_link_bytes
@@ -202,23 +170,7 @@ def test_the_picture_shows_the_worst_link() -> None:
             assert any(title.startswith(where) and name in title for title in titles), name
 
 
-def test_how_much_more_than_the_bound_is_said() -> None:
-    plan = place(join(), Mesh(columns=4, rows=3, units_per_site=2))
-    plan = replace(plan, cost=Cost(100, 25), random_cost_bytes=250, proven=False)
-    for lower_bound_bytes, said in (
-        (100, "No plan costs less than 100 bytes; this one costs 25 % more.\n"),
-        (125, "No plan costs less than 125 bytes.\n"),
-        (0, "No plan costs less than 0 bytes.\n"),
-    ):
-        shown = str(replace(plan, lower_bound_bytes=lower_bound_bytes))
-        assert said in shown
-        assert "Random plans cost 250 bytes on average, 2 times as much." in shown
-    shown = str(replace(plan, proven=True, random_cost_bytes=None))
-    assert "No plan costs less.\n" in shown
-    assert "Random" not in shown
-
-
-def test_a_run_takes_the_file(tmp_path: Path) -> None:
+def test_simulate_reads_a_placement_file(tmp_path: Path) -> None:
     with_mesh = small(replace(PAPER, network=Mesh(columns=10, rows=10, link_bytes_per_cycle=64)))
     file = tmp_path / "placement.toml"
     place(with_mesh).write(file)
@@ -228,96 +180,17 @@ def test_a_run_takes_the_file(tmp_path: Path) -> None:
     assert (placed.cycles or 0) < (by_rows.cycles or 0)
 
 
-def test_hardware_without_sites_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_place_command_without_a_network_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["place", JOIN]) == 2
     assert "the hardware has no sites: expected [network] in its file" in capsys.readouterr().err
 
 
-def test_the_file_and_the_data_of_a_plan_by_hand(tmp_path: Path) -> None:
-    plan = by_hand()
-    plan.write(tmp_path / "plan.toml")
-    head = f"# 12 columns, 2 rows; cost {plan.cost.bytes:,} bytes"
-    units = [f'"{name}" = [{site.column}, {site.row}]' for name, site in plan.sites.items()]
-    assert (tmp_path / "plan.toml").read_text(encoding="utf-8").splitlines() == [
-        head,
-        'program = "by <hand>"',
-        "",
-        "[units]",
-        *units,
-    ]
-    told = plan.as_json()
-    assert told["worst_link"] == {
-        "source": [5, 0],
-        "target": [6, 0],
-        "bytes": 1262,
-        "users": plan.worst and plan.worst.users,
-    }
-    assert (told["columns"], told["rows"], told["proven"]) == (12, 2, False)
-    assert replace(plan, worst=None).as_json()["worst_link"] is None
-
-
-def test_a_search_improves_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Program("row") as program:
-        rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))())
-        LinearOffChipStore("y")(Promote(0)(rows))
-    mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=64, units_per_site=1)
-    monkeypatch.setattr("fabric.analysis.placing.place.annealed", lambda *_: [0, 5, 1, 3])
-    dear, cheap = place(program, mesh, seed=2), place(program, mesh, seed=2, exactly=True)
-    assert (dear.method, dear.proven) == ("annealed", False)
-    assert (cheap.method, cheap.proven) == ("exact", True)
-    # In a row of four, each of three streams goes over a link of its own.
-    sizes = [net.size_bytes for net in cheap.floor.netlist.nets]
-    assert cheap.cost == Cost(sum(sizes), max(sizes))
-    assert cheap.lower_bound_bytes == cheap.cost.bytes < dear.cost.bytes
-    # Random plans are those of the eight seeds from eight times this one on.
-    costs = [dear.floor.cost(random_sites(dear.floor, seed) or ()).bytes for seed in range(16, 24)]
-    assert dear.random_cost_bytes == cheap.random_cost_bytes == sum(costs) // 8
-
-
-def test_the_worst_link_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Program("two") as program:
-        for name, columns in (("big", 12), ("small", 4)):
-            tiles = LinearOffChipLoad(np.ones((3, columns)), tile=(1, columns), name=f"{name}_in")()
-            LinearOffChipStore(name, name=f"{name}_out")(tiles)
-    mesh = Mesh(
-        columns=4,
-        rows=2,
-        link_bytes_per_cycle=64,
-        die_columns=2,
-        crossing_cycles=1,
-        crossing_bytes_per_cycle=16,
-        units_per_site=1,
-    )
-    monkeypatch.setattr("fabric.analysis.placing.place.annealed", lambda *_: [0, 1, 5, 6])
-    worst = place(program, mesh).worst
-    assert worst is not None
-    assert (worst.source, worst.target) == ((1, 1), (2, 1))
-    assert [*worst.users.items()] == [("small_in -> small_out", worst.size_bytes)]
-
-
-@pytest.mark.parametrize("rest", [0, 1])
-def test_thirty_units_are_the_most_of_an_exact_plan(
-    rest: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Program("pairs") as program:
-        for number in range(15):
-            tiles = LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))()
-            LinearOffChipStore(f"y{number}")(Flatten(0, 1)(tiles) if number < rest else tiles)
-    monkeypatch.setattr("fabric.analysis.placing.place.annealed", lambda *given: given[1])
-    monkeypatch.setattr("fabric.analysis.placing.place.exact", lambda *given: Exact(None, given[1]))
-    if not rest:
-        assert place(program, Mesh(columns=8, rows=8), exactly=True).proven
-        return
-    with pytest.raises(ConfigurationError, match="pairs with 31 units: expected at most 30"):
-        place(program, Mesh(columns=8, rows=8), exactly=True)
-
-
-def test_an_exact_plan_is_for_small_programs() -> None:
+def test_exact_plan_of_a_large_program_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="units: expected at most 30"):
         place(small(), Mesh(columns=8, rows=8), exactly=True)
 
 
-def test_sizes_that_data_decide_are_said() -> None:
+def test_data_dependent_sizes_count_as_unknown_channels() -> None:
     with Program("routed") as program:
         rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))())
         # A list decides what comes of it alone, not what an operator makes of that.
@@ -331,32 +204,9 @@ def test_sizes_that_data_decide_are_said() -> None:
     assert sum(net.size_bytes for net in more.nets) > sum(net.size_bytes for net in netlist.nets)
 
 
-def test_lists_decide_sizes() -> None:
+def test_known_lists_decide_net_sizes() -> None:
     netlist = netlist_of(elaborate(join()))
     assert netlist.unknown_channels == 0
     given = dict.fromkeys(("D_ragged_integers_1~", "D_ragged_integers_2~"), 50)
     more = netlist_of(elaborate(join()), given)
     assert sum(net.size_bytes for net in more.nets) > sum(net.size_bytes for net in netlist.nets)
-
-
-def test_each_site_is_drawn_where_it_is() -> None:
-    plan = place(join(), Mesh(columns=4, rows=3, units_per_site=2))
-    space = "{http://www.w3.org/2000/svg}"
-    drawn = ET.fromstring(floor_svg(plan))
-    named = {
-        (float(box.attrib["x"]), float(box.attrib["y"])): tuple(map(int, places.groups()))
-        for box in drawn.iter(f"{space}rect")
-        if (title := box.find(f"{space}title")) is not None
-        if (places := re.match(r"column (\d+), row (\d+): ", title.text or "")) is not None
-    }
-    assert len({column for column, _ in named.values()}) > 1
-    assert len({row for _, row in named.values()}) > 1
-    boxes = [box.attrib for box in drawn.iter(f"{space}rect")]
-    squares = [box for box in boxes if box["width"] == box["height"] != "11"]
-    assert len(squares) == 12
-    lefts = sorted({float(box["x"]) for box in squares})
-    tops = sorted({float(box["y"]) for box in squares})
-    assert (len(lefts), len(tops)) == (4, 3)
-    assert lefts[1] - lefts[0] == pytest.approx(tops[1] - tops[0])
-    for (x, y), (column, row) in named.items():
-        assert (lefts[column], tops[row]) == (x, y)
