@@ -1,4 +1,4 @@
-"""What lies where in a picture, read from its SVG alone."""
+"""Boxes, texts and lines of a picture, read from its SVG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan costs, by its definition: steps over a grid, added up net by net; and annealing."""
+"""Definitions of a plan's cost (steps over a grid, net by net) and of annealing."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_exact_plan_of_a_large_program_is_refused() -> None:
 def test_data_dependent_sizes_count_as_unknown_channels() -> None:
     with Program("routed") as program:
         rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))())
-        # A list decides what comes of it alone, not what an operator makes of that.
+        # A list decides only the sizes of its own stream, not those behind another operator.
         route = Flatten(0, 2)(Repeat(1)(Selectors(np.array([[0], [1], [0]]), 2, name="route")()))
         for number, part in enumerate(Partition(2)(rows, route)):
             LinearOffChipStore(f"y{number}")(Promote(0)(part))

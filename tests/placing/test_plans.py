@@ -175,7 +175,7 @@ def test_narrow_crossing_costs_in_proportion() -> None:
     floor = Floor.of(replace(mesh, units_per_site=1), netlist(2, [(0, [1], 7)]))
     assert floor.cost([0, 1]).worst_link_bytes == 4 * 7
     assert floor.cost([0, 2]).worst_link_bytes == 7
-    # What is not whole is rounded up: 64 bytes a cycle by 20, and 7 cycles by 3.
+    # Fractions are rounded up: 64 bytes a cycle by 20, and 7 cycles by 3.
     odd = replace(mesh, hop_cycles=3, crossing_cycles=7, crossing_bytes_per_cycle=20)
     assert astuple(replace(floor, mesh=odd).cost([0, 1])) == (3 * 7, 4 * 7)
     # A link without a limit is as wide as the widest.

@@ -28,7 +28,7 @@ def reference(
     planned = [0 for _ in rows]
     waiting: list[int] = []
     running: list[int] = []
-    ahead: list[tuple[float, list[int]]] = []  # steps that have not ended: when, who gets a token
+    ahead: list[tuple[float, list[int]]] = []  # pending steps: end, requests that get a token
     now, free, come = 0.0, 0.0, 0
     while any(len(got) < row[2] for got, row in zip(tokens_at, rows, strict=True)):
         while come < len(rows) and rows[come][0] <= now:

@@ -1,8 +1,7 @@
-"""The scheduler held against the log of a real vLLM run: ``python -m tests.serving.validation``.
+"""Compares the scheduler with the log of a vLLM run: ``python -m tests.serving.validation``.
 
-The steps cost what layers were measured to take on that GPU; rules and sizes are those of vLLM and
-of the run's configuration; nothing is fitted to the log. ``VARIANTS`` leave one rule out each, or
-add one, to say what it is worth.
+Steps cost the measured times of layers on that GPU. Rules and sizes come from vLLM and the run's
+configuration. Nothing is fitted to the log. Each of ``VARIANTS`` adds or leaves out one rule.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ DATA: Final = Path(__file__).parents[2] / "programs/data/published/serving"
 SERVER: Final = Server(
     replicas=2, max_num_seqs=128, max_num_batched_tokens=2048, async_scheduling=True, lockstep=True
 )
-"""As ``vllm_meta.json`` says; asynchronous scheduling is vLLM 0.19's default, and replicas that
-share experts step together. Its cache was never full."""
+"""From ``vllm_meta.json``. vLLM 0.19 schedules asynchronously by default, and replicas that share
+experts step together. The cache was never full."""
 
 TABLES: Final = TableDescription(
     attention=DATA / "rtxpro6000_attention.csv",
@@ -63,9 +62,9 @@ ASKED: Final[Mapping[str, Mapping[str, float]]] = {
 }
 
 CACHED_PART: Final = 9_056 / 258_691
-"""Tokens of prompts that vLLM found in its cache: its statistics of the run, which stand beside the
-log in casys-kaist/LLMServingSim (``vllm/timeseries.csv``, ``prompt_cached_throughput``). Which ones
-they were is not told, so that no rule of ours can know."""
+"""Prompt tokens that vLLM found in its cache, from the run's statistics (``vllm/timeseries.csv``,
+``prompt_cached_throughput`` in casys-kaist/LLMServingSim). Which tokens
+is not recorded."""
 
 Times = Mapping[str, NDArray[np.float64]]
 
