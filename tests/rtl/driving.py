@@ -1,4 +1,4 @@
-"""Drives one module of hardware by a few tokens, and says what leaves it and when."""
+"""Drives one module of hardware by a few tokens and records what it sends and when."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from amaranth.sim import Simulator
 from operators.rtl import blocks
 from operators.rtl.blocks import Unit
 
-__all__ = ["Driven", "driven", "shown", "tokens"]
-
 _TOKEN = re.compile(
     r"(?:-(?P<empty>\d+)|(?P<number>\d+)|(?P<rows>\d+)x(?P<cols>\d+)"
     r"(?:\((?P<valid_rows>\d+)x(?P<valid_cols>\d+)\))?|)"
@@ -26,11 +24,11 @@ _TOKEN = re.compile(
 
 
 def tokens(text: str) -> list[dict[str, int]]:
-    """Return the fields of each token of a stream that are not 0.
+    """Return the fields of each token of a stream, without fields that are 0.
 
-    A number is ``7``; a tile ``2x3``, in memory ``2x3m``, and of which one row is valid
-    ``2x3(1x3)``; what else is in ``control`` ``#7``; a bare stop ``-0.``, with the dimension that
-    is empty. One dot for each dimension that closes.
+    ``7`` is a number, ``2x3`` a tile, ``2x3m`` a tile in memory, ``2x3(1x3)`` a tile with one valid
+    row, and ``-0.`` a bare stop with its empty dimension. ``#7`` sets ``control``. Each dot closes
+    a dimension.
     """
     found = []
     for each in text.split():
@@ -54,7 +52,6 @@ def tokens(text: str) -> list[dict[str, int]]:
 
 
 def shown(bits: int) -> dict[str, int]:
-    """Return the fields of a token that are not 0."""
     found = {}
     for name, each in blocks.Token:
         value = bits >> each.offset & ((1 << each.width) - 1)
@@ -65,22 +62,9 @@ def shown(bits: int) -> dict[str, int]:
 
 @dataclass
 class Driven:
-    """What a module did.
-
-    Attributes:
-        sent: of each output the tokens.
-        sent_cycles, taken_cycles: of each output and each input, when.
-        shown_cycles: of each input, since when its tokens were first in line.
-        asked_cycles: when it asked off-chip memory.
-        told: how many tokens from outside it used.
-        fault: whether it said that it is not built for what it was given.
-        done_cycle: from when on it was done.
-    """
-
     sent: list[list[dict[str, int]]]
     sent_cycles: list[list[int]]
     taken_cycles: list[list[int]]
-    shown_cycles: list[list[int]]
     asked_cycles: list[int] = field(default_factory=list)
     told: int = 0
     fault: bool = False
@@ -88,8 +72,6 @@ class Driven:
 
 
 class _Outside:
-    """Channels, memory and sources around a module, from cycle to cycle."""
-
     def __init__(
         self,
         unit: Unit,
@@ -97,10 +79,8 @@ class _Outside:
         given: Sequence[int],
         latencies: Sequence[int],
         random: Random | None,
-        since: Sequence[int],
     ) -> None:
         self.unit, self.random = unit, random
-        self.since = [*since, *[0] * (len(inputs) - len(since))]
         self.waiting = [list(each) for each in inputs]
         self.held: list[list[int]] = [[] for _ in inputs]
         self.ended = [False] * len(inputs)
@@ -112,17 +92,12 @@ class _Outside:
             [[] for _ in unit.outputs],
             [[] for _ in unit.outputs],
             [[] for _ in inputs],
-            [[] for _ in inputs],
         )
 
-    def begin(self, cycle: int) -> bool:
-        """Let elements and credits come, without chance one a cycle; return whether memory answers.
-
-        A credit comes in each cycle then.
-        """
+    def begin(self) -> bool:
         random = self.random
         for port, waiting in enumerate(self.waiting):
-            if cycle >= self.since[port] and (random is None or random.random() < 0.5):
+            if random is None or random.random() < 0.5:
                 if waiting:
                     self.held[port].append(waiting.pop(0))
                     self.ended[port] = not waiting and (random is None or random.random() < 0.5)
@@ -136,14 +111,12 @@ class _Outside:
         return answers
 
     def asked(self, cycle: int) -> bool:
-        """Let memory begin; return whether it answers at once."""
         assert not self.left
         self.found.asked_cycles.append(cycle)
         self.left = self.latencies.pop(0)
         return not self.left
 
     def ports(self, *, answers: bool) -> Iterator[tuple[Any, int]]:
-        """Yield what stands at the module's inputs."""
         for port, each in enumerate(self.unit.inputs):
             held, ended = self.held[port], self.ended[port]
             yield each.valid, bool(held)
@@ -160,12 +133,9 @@ class _Outside:
             yield self.unit.answer, answers
 
     def end(self, cycle: int, said: dict[str, int]) -> None:
-        """Keep what the module did in a cycle."""
         found = self.found
         assert found.done_cycle < 0 or said["done"]
         for port, held in enumerate(self.held):
-            if held and len(found.shown_cycles[port]) == len(found.taken_cycles[port]):
-                found.shown_cycles[port].append(cycle)
             if said[f"in{port}_take"]:
                 assert held, "nothing is there to be taken"
                 held.pop(0)
@@ -193,14 +163,8 @@ def driven(
     seeds: Sequence[int | None] = (None,),
     given: Sequence[dict[str, int]] = (),
     latencies: Sequence[int] = (),
-    since: Sequence[int] = (),
     most: int = 400,
 ) -> list[Driven]:
-    """Return what a module does, once for each seed, by which elements, credits and memory wait.
-
-    Without a seed an element comes in each cycle, the end with the last one, and there are always
-    credits. Nothing comes at an input before the cycle in ``since``.
-    """
     runs = [
         _Outside(
             unit,
@@ -208,7 +172,6 @@ def driven(
             [blocks.packed(**each) for each in given],
             latencies,
             None if seed is None else Random(seed),
-            since,
         )
         for seed in seeds
     ]
@@ -234,7 +197,7 @@ def driven(
             return found
 
         for cycle in range(most):
-            found = settle(answers=outside.begin(cycle))
+            found = settle(answers=outside.begin())
             if found.get("request") and outside.asked(cycle):
                 found = settle(answers=True)
             outside.end(cycle, found)
@@ -253,7 +216,6 @@ def driven(
 
 
 def _tied(unit: Unit, parameters: Mapping[str, int]) -> Any:
-    """Return a module around another one, which has a clock, and whose parameters are tied."""
     m, beats = Module(), Signal()
     m.submodules.unit = unit.m
     m.d.sync += beats.eq(~beats)
@@ -264,7 +226,6 @@ def _tied(unit: Unit, parameters: Mapping[str, int]) -> Any:
 
 
 def _out_of(unit: Unit) -> list[Any]:
-    """Return what a module says."""
     found = [each.take for each in unit.inputs]
     for each in unit.outputs:
         found += [each.valid, each.token.as_value()]

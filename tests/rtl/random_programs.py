@@ -49,11 +49,9 @@ from operators.pieces import in_pieces
 __all__ = ["draw", "draw_in_pieces", "drawn_channels"]
 
 _PIECE = 2
-"""Rows and columns of a piece."""
 
 
 def draw(random: Random) -> Program:
-    """Wire a program."""
     with Program(f"random-{random.randrange(10**6)}", mode="timing") as program:
         stream = _source(random)
         for _ in range(random.randint(1, 5)):
@@ -75,10 +73,6 @@ def draw(random: Random) -> Program:
 
 
 def draw_in_pieces(random: Random) -> Program:
-    """Wire products of tiles, in pieces: one or two of the same tiles, and one of what comes out.
-
-    Tiles have 1 to 4 pieces in each dimension, and there are 1 to 3 of them.
-    """
     rows, inner, cols, last = (_PIECE * random.randint(1, 4) for _ in range(4))
     down, along, across = (random.randint(1, 3) for _ in range(3))
     with Program(f"pieces-{random.randrange(10**6)}", mode="timing") as program:
@@ -114,10 +108,6 @@ def draw_in_pieces(random: Random) -> Program:
 
 
 def drawn_channels(random: Random, keys: list[str]) -> dict[str, Any]:
-    """Return depths from 1 to 4 and hops from 1 to 3 for the channels of a program.
-
-    What a buffer of pieces frees always has room.
-    """
     return {
         "depths": {key: random.randint(1, 4) for key in keys if not key.endswith("_store.1")},
         "hops": {key: Hop(random.randint(1, 3), random.randint(1, 3)) for key in keys},
@@ -125,7 +115,6 @@ def drawn_channels(random: Random, keys: list[str]) -> dict[str, Any]:
 
 
 def _source(random: Random) -> Stream:
-    """Return a stream [tiles] of tiles in memory."""
     rows, cols = random.choice((1, 2, 4)), random.choice((16, 48))
     if random.random() < 0.15:
         places = _numbers(random)
@@ -153,7 +142,6 @@ def _source(random: Random) -> Stream:
 
 
 def _numbers(random: Random) -> Stream:
-    """Return numbers that others decide: what two streams have in common, or loaded lengths."""
     groups = random.randint(1, 4)
     if random.random() < 0.5:
         requests = RaggedIntegers(
@@ -196,7 +184,6 @@ def _computed(random: Random, stream: Stream) -> Stream:
 
 
 def _routed(random: Random, stream: Stream) -> Stream:
-    """Partition, something on each way, and Reassemble."""
     consumers, size = random.randint(2, 3), stream.shape[0]
     if not isinstance(size, int):
         return stream
@@ -213,7 +200,6 @@ def _routed(random: Random, stream: Stream) -> Stream:
 
 
 def _dealt(random: Random, stream: Stream) -> Stream:
-    """Parallelize, and EagerMerge."""
     parts = [
         Map(Exp(), flops_per_cycle=random.choice((16, 64)))(each)
         for each in Parallelize(random.randint(2, 3))(stream)
@@ -225,14 +211,12 @@ def _dealt(random: Random, stream: Stream) -> Stream:
 
 
 def _retiled(random: Random, stream: Stream) -> Stream:
-    """Pack tiles below each other, and take them apart again: dynamic tiles."""
     chunks, _ = Reshape(chunk=random.randint(2, 4), pad=0.0)(stream)
     packed = Accum(RetileRow())(chunks)
     return FlatMap(SplitRows(valid_only=random.random() < 0.7))(packed)
 
 
 def _guided(random: Random, stream: Stream) -> Stream:
-    """Expand each tile along a group of a reference."""
     size = stream.shape[0]
     if not isinstance(size, int) or not size:
         return stream
@@ -242,12 +226,10 @@ def _guided(random: Random, stream: Stream) -> Stream:
 
 
 def _promoted(random: Random, stream: Stream) -> Stream:
-    """A new outermost dimension, and away with it."""
     return Flatten(0, 1)(Promote()(stream)) if random.random() < 0.5 else stream
 
 
 def _looped(random: Random, stream: Stream) -> Stream:
-    """Add each tile to what came out for the one before."""
     value, size = stream.value, stream.shape[0]
     static = isinstance(value, TileType) and all(
         isinstance(each, int) for each in (value.rows, value.cols, size)

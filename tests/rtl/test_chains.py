@@ -1,5 +1,3 @@
-"""Hardware of chains of steps, and of other functions that imported models are made of."""
-
 from __future__ import annotations
 
 import re
@@ -32,7 +30,6 @@ from operators import (
     Tensor,
 )
 from operators.functions.choosing import SelectorOf, TakenAlong, TopPlaces
-from operators.functions.elementwise import NUMBERS
 from operators.functions.flash_attention import AttentionScores, MaskScores, Quotient, ShiftedExp
 from operators.functions.matmul import ScaledAdd
 from operators.functions.ordering import Along, Running
@@ -47,10 +44,9 @@ from operators.functions.steps import (
     Pointwise,
     Step,
 )
-from operators.rtl import compute
 from operators.rtl.blocks import token
-from operators.rtl.chains import POINTWISE, chain
-from operators.rtl.compute import ACCUMULATIONS, FUNCTIONS, pad_rows
+from operators.rtl.chains import chain
+from operators.rtl.compute import FUNCTIONS, pad_rows
 from operators.rtl.hardware import design, run, write
 
 WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
@@ -105,26 +101,8 @@ LIBRARY: list[tuple[str, Function, list[tuple[int, int]]]] = [
     ("ShiftedExp", ShiftedExp(), [(6, 8), (6, 1), (6, 1)]),
 ]
 
-FOLDS: dict[str, tuple[list[tuple[int, int]], list[int], list[int], int]] = {
-    "RetileRow": ([(6, 8)], [6, 8, 5, 7], [9 + 6, 9, 8 + 5, 8], 0),
-    "RetileCol": ([(6, 8)], [6, 8, 5, 7], [9, 9 + 8, 8, 8 + 7], 0),
-    "Sum": ([(6, 8)], [6, 8, 6, 8], [9, 9, 8, 8], 6 * 8),
-    "MatmulSum": ([(6, 8), (8, 3)], [6, 3, 5, 3], [6, 3, 5, 3], 2 * 6 * 8 * 3),
-    "MatmulSumT": ([(6, 8), (3, 8)], [6, 3, 5, 3], [6, 3, 5, 3], 2 * 6 * 8 * 3),
-    "RunningMaximum": ([(6, 8)], [6, 1, 5, 1], [6, 1, 5, 1], 6 * 8 + 6 * 6),
-    "RescaledSum": (
-        [(6, 8), (8, 3), (6, 1), (6, 1)],
-        [6, 3, 6, 3],
-        [6, 3, 6, 3],
-        6 * (2 * 8 * 3 + 8 + 3 + 1),
-    ),
-    "SignalAllRead": ([(6, 8)], [1, 1, 1, 1], [1, 1, 1, 1], 1),
-}
-"""Of each the operands, the sizes after the first of them and beside 9 x 9, and operations."""
-
 
 def evaluated(hardware: Any, tiles: list[Tile]) -> list[int]:
-    """Return what hardware says of tiles: rows, columns, how many are valid, and operations."""
     module, tokens = Module(), [token(f"operand_{number}") for number in range(len(tiles))]
     said = [*hardware.sizes(*tokens), hardware.operations(*tokens)]
     wires = [Signal(64, name=f"wire_{number}") for number in range(len(said))]
@@ -145,7 +123,6 @@ def evaluated(hardware: Any, tiles: list[Tile]) -> list[int]:
 
 
 def tiles_of(shapes: list[tuple[int, int]], random: Random) -> list[Tile]:
-    """Return tiles without data, of which some rows and columns are valid."""
     return [
         Tile(
             rows,
@@ -160,15 +137,15 @@ def tiles_of(shapes: list[tuple[int, int]], random: Random) -> list[Tile]:
 
 
 def said_of(function: Function, tiles: list[Tile]) -> list[Any]:
-    """Return what the fabric says of tiles."""
     result: Any = function.apply(*tiles)
     sizes = [result.rows, result.cols, result.valid_rows, result.valid_cols]
     return [*sizes, function.flops(*tiles)]
 
 
 @pytest.mark.parametrize(("function", "shapes"), CHAINS)
-def test_a_chain(function: Chain, shapes: list[tuple[int, int]]) -> None:
-    """Sizes and operations of a pipeline are those of the fabric."""
+def test_sizes_and_operations_of_a_chain_equal_the_fabric(
+    function: Chain, shapes: list[tuple[int, int]]
+) -> None:
     random = Random(1)
     for _ in range(4):
         tiles = tiles_of(shapes, random)
@@ -177,72 +154,21 @@ def test_a_chain(function: Chain, shapes: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize(("name", "function", "shapes"), [*OTHERS, *LIBRARY])
-def test_a_function(name: str, function: Function, shapes: list[tuple[int, int]]) -> None:
-    """So are those of functions that are not chains."""
+def test_sizes_and_operations_of_a_function_equal_the_fabric(
+    name: str, function: Function, shapes: list[tuple[int, int]]
+) -> None:
     tiles = tiles_of(shapes, Random(2))
 
     assert evaluated(FUNCTIONS[name], tiles) == said_of(function, tiles)
 
 
-@pytest.mark.parametrize("name", ACCUMULATIONS)
-def test_a_fold(name: str) -> None:
-    """Sizes of an accumulator of which all but a row and a column is valid, and operations."""
-    shapes, first, more, operations = FOLDS[name]
-    found = ACCUMULATIONS[name]
-    tiles = [
-        Tile(each, cols, BF16, None, valid_rows=max(1, each - 1), valid_cols=max(1, cols - 1))
-        for each, cols in [(9, 9), *shapes]
-    ]
-    total, *given = tiles
-    begins = compute.Function(found.operands, found.first, found.operations)
-    goes_on = compute.Function(found.operands, found.more, lambda _, *each: found.operations(*each))
-
-    assert found.operands == len(shapes)
-    assert evaluated(begins, given) == [*first, operations]
-    assert evaluated(goes_on, tiles) == [*more, operations]
-    assert found.stays is name.startswith("Retile")
-    assert found.number == (name == "SignalAllRead")
-    assert (found.beside is not None) is (name in ("RunningMaximum", "RescaledSum"))
-    if found.beside is not None:
-        valid = {"RunningMaximum": 8, "RescaledSum": 9}[name]
-        beside = compute.Function(1, found.beside)
-        assert evaluated(beside, [total]) == [9, 1, valid, 1, 1]
-
-
-def test_operands() -> None:
-    """How many each function has, which are told what they send, and which send a number."""
-    three = {"ShiftedExp"}
-    one = {"SiLU", "Exp", "RowSum", "OneHot"}
-    assert {name: each.operands for name, each in FUNCTIONS.items()} == {
-        name: 1 if name in one else 3 if name in three else 2 for name in FUNCTIONS
-    }
-    assert [name for name, each in FUNCTIONS.items() if each.is_told] == ["OneHot"]
-    numbers = {name for name, each in FUNCTIONS.items() if each.number is not None}
-    assert numbers == {"CacheWriteAddress", "SelectorOf"}
-
-
-def test_a_row_that_is_appended() -> None:
-    """It is valid beside those that were; and nothing is computed."""
-    tiles = [Tile(6, 8, BF16, None, valid_rows=3, valid_cols=7), Tile(1, 8, BF16, None)]
-
-    assert evaluated(FUNCTIONS["RowAppend"], tiles) == [6, 8, 4, 7, 1]
-
-
-def test_rows_that_are_added() -> None:
-    """The rows that PadRows adds are not valid."""
+def test_sizes_of_padded_rows_equal_the_fabric() -> None:
     tiles = tiles_of([(6, 8)], Random(3))
 
     assert evaluated(pad_rows(9), tiles)[:-1] == said_of(PadRows(9), tiles)[:-1]
 
 
-def test_operations_of_numbers() -> None:
-    """What hardware says of functions of single numbers is what the fabric says."""
-    assert {name: NUMBERS[name].flops for name in POINTWISE} == POINTWISE
-
-
-def test_names() -> None:
-    """One module for chains that hardware cannot tell apart, and one each for all others."""
-
+def test_module_names_differ_if_the_hardware_differs() -> None:
     def named(*found: Chain) -> set[str]:
         return {chain(each)[0] for each in found}
 
@@ -260,7 +186,6 @@ def test_names() -> None:
 
 
 def wired(functions: list[tuple[Function, list[tuple[int, int]]]]) -> Program:
-    """Return a program with a Map of each function, which computes 3 operations a cycle."""
     with hardware_scope(WIRES), Program("functions", mode="timing") as built:
         for number, (function, shapes) in enumerate(functions):
             tiles = [
@@ -280,16 +205,14 @@ def wired(functions: list[tuple[Function, list[tuple[int, int]]]]) -> Program:
         (TopPlaces((0,), INT64, 1), "that gives an integer"),
     ],
 )
-def test_refused(step: Step, why: str) -> None:
-    """A step without hardware by its name, and an integer, which another operator might use."""
+def test_step_without_hardware_is_refused(step: Step, why: str) -> None:
     built = wired([(Chain(1, (step,)), [(1, 8)])])
     with pytest.raises(ProgramError, match=f"has no hardware module for a Chain {why}"):
         design(built)
 
 
 @pytest.mark.deep
-def test_every_transfer(tmp_path: Path) -> None:
-    """Chains and other functions beside each other, and a selector of a row of integers."""
+def test_chains_under_verilator_equal_the_run(tmp_path: Path) -> None:
     others = [(function, shapes) for _, function, shapes in OTHERS]
     built = wired([*CHAINS, *others, (PadRows(9), [(6, 8)])])
     with hardware_scope(WIRES), built:

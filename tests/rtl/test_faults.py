@@ -1,5 +1,3 @@
-"""Faults that are planted in hardware are found, and the unit is named."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -19,18 +17,15 @@ from operators.rtl.netlist import Instance, Netlist
 from tests.programs.loading import program
 
 SHORT = "flatten_2.0"
-"""A channel that passes a selector whenever it has a credit."""
 
 
 @pytest.fixture(scope="module")
 def right() -> Design:
-    """Hardware without faults, one channel of which is 1 deep, and its credits 3 cycles away."""
     built = program("simplified_moe", "wires.toml", tokens=6)
     return design(built, depths={SHORT: 1}, hops={SHORT: Hop(1, 3)})
 
 
 def changed_channel(right: Design, **fields: Any) -> Design:
-    """Return hardware whose short channel is another."""
     channels = [
         each._replace(**fields) if each.name.endswith(f" -> {SHORT}") else each
         for each in right.netlist.channels
@@ -39,13 +34,11 @@ def changed_channel(right: Design, **fields: Any) -> Design:
 
 
 def changed_unit(right: Design, name: str, change: Callable[[Instance], Instance]) -> Design:
-    """Return hardware with another unit in the place of ``name``."""
     units = [change(each) if each.name == name else each for each in right.netlist.units]
     return replace(right, netlist=Netlist(units, right.netlist.channels))
 
 
 def freeing_store() -> Unit:
-    """Write tiles, each of which is dequeued when it is looked at."""
     u = Unit(1, 0, off_chip=True)
     head = u.inputs[0]
     u.m.d.comb += [u.request.eq(head.valid), head.take.eq(head.valid)]
@@ -54,7 +47,6 @@ def freeing_store() -> Unit:
 
 
 def apart(parts: list[Design], log: Path) -> Iterator[Comparison]:
-    """Compare each of several designs that ran beside each other."""
     rows = logged(log)
     channel = unit = 0
     for each in parts:
@@ -101,8 +93,7 @@ FAULTS: dict[str, tuple[Callable[[Design], Design], str]] = {
 
 
 @pytest.mark.deep
-def test_faults(right: Design, tmp_path: Path) -> None:
-    """Each in hardware of its own, all of which is built at once; the right one is equal."""
+def test_planted_faults_are_found_at_their_unit(right: Design, tmp_path: Path) -> None:
     parts = [right, *(plant(right) for plant, _ in FAULTS.values())]
     together = beside(parts)
     assert not run(together, write(together, tmp_path), tmp_path).equal

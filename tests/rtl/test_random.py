@@ -1,5 +1,3 @@
-"""Hardware of random programs is in every transfer what the fabric says."""
-
 from __future__ import annotations
 
 import shutil
@@ -21,7 +19,6 @@ WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
 
 
 def designs(drawing: Callable[[Random], Program], seed: int, count: int) -> list[Design]:
-    """Return the hardware of random programs; those that get stuck are left out."""
     random = Random(seed)
     found: list[Design] = []
     while len(found) < count:
@@ -38,8 +35,7 @@ def designs(drawing: Callable[[Random], Program], seed: int, count: int) -> list
 @pytest.mark.skipif(
     not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler is installed"
 )
-def test_every_transfer(tmp_path: Path) -> None:
-    """Programs beside each other, which are built at once: each kind of module is compiled once."""
+def test_random_programs_under_verilator_equal_their_runs(tmp_path: Path) -> None:
     both = beside(
         [
             *designs(draw, 0, of_profile(quick=12, deep=500)),
@@ -47,7 +43,7 @@ def test_every_transfer(tmp_path: Path) -> None:
         ]
     )
     channels = both.netlist.channels
-    # What is drawn is what was asked for.
+    # All depths and hops are drawn.
     assert {each.depth for each in channels if each.depth < 512} == {1, 2, 3, 4}
     assert {each.forward_cycles for each in channels} == {1, 2, 3}
     assert {each.backward_cycles for each in channels} == {1, 2, 3}
