@@ -1,7 +1,7 @@
-"""A memory with banks that looks at every request in every cycle: what goes when, and what counts.
+"""An independent model of the banked memory that looks at every request in every cycle.
 
-It says once more, without keys, gates and words of bits, which command a channel gives. Cycles of
-buses are those of commands.
+It computes the commands of each channel, the answers and the counters without the tables and
+packed words of the compiled memory.
 """
 
 from __future__ import annotations
@@ -20,25 +20,15 @@ from fabric.timing.memories.banked_tables import AddressMapping, Location
 from tests.memories.commands import Command, What
 from tests.memories.random_memories import Script
 
-__all__ = ["FATES", "Channel", "Served", "locations", "serve"]
-
 FATES: Final = ("data", "refresh", "turnaround", "window", "conflict")
-"""Of a cycle of a bus, the one that counts first; what is none of them is idle."""
 
 _NEVER: Final = -(1 << 40)
 
 Kind: TypeAlias = bool
-"""Whether it writes."""
 
 
 @dataclass(eq=False)
 class _Client:
-    """Who hands over: bursts to come, requests of the one under way, and what it was served.
-
-    Attributes:
-        counts: requests by what they met, then cycles in the queue, in the window and served.
-    """
-
     todo: deque[tuple[int, Burst]]
     next_cycle: int = 0
     left: deque[tuple[Location, Kind]] = field(default_factory=deque)
@@ -63,7 +53,6 @@ class _Request:
 
     @property
     def order(self) -> tuple[bool, int]:
-        """Who has a row open for it is before all others, then the older."""
         return not self.active, self.age
 
 
@@ -76,17 +65,7 @@ class _Bank:
 
 
 class Channel:
-    """A channel, cycle by cycle.
-
-    Attributes:
-        log: its commands.
-        served: of reads and of writes.
-        met: requests that found their row, no row or another one.
-        fates: by pseudo channel, cycles of each fate.
-    """
-
     def __init__(self, hbm: BankedDescription, number: int) -> None:
-        """Have nothing to do."""
         self._hbm: Final = hbm
         self._timing: Final = hbm.timing
         self._bursts: Final = hbm.request_bytes // hbm.organization.burst_bytes
@@ -112,11 +91,9 @@ class Channel:
 
     @property
     def rests(self) -> bool:
-        """Whether nobody waits."""
         return not (self._window or any(self._queues))
 
     def became(self, end: int) -> NDArray[np.int64]:
-        """Return by cycle before ``end`` how many buses had which fate; last, the idle ones."""
         counts = np.zeros((end, len(FATES) + 1), np.int64)
         for fates in self.fates:
             of_bus = np.full(end, len(FATES))
@@ -126,11 +103,9 @@ class Channel:
         return counts
 
     def take(self, request: _Request) -> None:
-        """Put a request behind the others."""
         self._queues[request.write].append(request)
 
     def step(self, cycle: int) -> None:
-        """Do what one cycle does."""
         while True:
             drains = cycle >= self._due
             if drains and not any(each.active for each in self._window):
@@ -145,7 +120,6 @@ class Channel:
             self._admit(kind, cycle)
 
     def _eligible(self, *, drains: bool) -> Iterable[_Request]:
-        """Return the requests that have a turn."""
         writing = self._writing
         inside = [each for each in self._window if each.active or not drains]
         if self._hbm.scheduler == "first ready":
@@ -159,7 +133,6 @@ class Channel:
         return found
 
     def _from(self, request: _Request, *, drains: bool) -> int:
-        """Return from which cycle on the next command of a request can go."""
         timing, bank = self._timing, self._bank(request)
         first = request.admitted + 1
         # Whose row is open goes on in its turn, and beyond it.
@@ -177,7 +150,6 @@ class Channel:
         return 1 << 50 if blocked else max(first, bank.held)
 
     def _column_free(self, where: Location, *, write: Kind) -> int:
-        """Return from when on the bus and the groups let a column go."""
         timing, free = self._timing, 0
         for group, cycle in self._columns[where.pseudo_channel, write].items():
             apart = timing.ccd_l_cycles if group == where.bank_group else timing.ccd_s_cycles
@@ -201,7 +173,6 @@ class Channel:
         return max(free, latest[0] + timing.faw_cycles) if len(latest) == 4 else free
 
     def _go(self, request: _Request, cycle: int) -> None:
-        """Give the next command of a request."""
         bank, where = self._bank(request), request.where
         request.started = cycle if request.started is None else request.started
         if bank.row == where.row:
@@ -225,7 +196,6 @@ class Channel:
             self._rows_from = cycle + 1
 
     def _column(self, request: _Request, bank: _Bank, cycle: int) -> None:
-        """Read or write a burst."""
         timing, where = self._timing, request.where
         kind = request.write
         self._note("write" if kind else "read", cycle, where, where.row)
@@ -257,7 +227,6 @@ class Channel:
         client.open -= 1
 
     def _comes(self, cycle: int) -> Kind | None:
-        """Return of which kind the next one is that comes in; reads first."""
         entries = self._hbm.read_window_bursts, self._hbm.write_window_bursts
         for kind in (False, True):
             inside = sum(each.write == kind for each in self._window)
@@ -273,7 +242,6 @@ class Channel:
         return None
 
     def _admit(self, kind: Kind, cycle: int) -> None:
-        """Let a request into the window."""
         request = self._queues[kind].popleft()
         request.admitted, request.age = cycle, self._ages
         self._ages += 1
@@ -290,7 +258,6 @@ class Channel:
         self._turn(cycle + 1)
 
     def _turn(self, cycle: int) -> None:
-        """Turn to the other kind, where there is reason to."""
         reads, writes = self._used
         entries = self._hbm.write_window_bursts
         if self._writing:
@@ -309,7 +276,6 @@ class Channel:
             fates["turnaround"].update(range(first, free))
 
     def _refresh(self) -> None:
-        """Close all rows and refresh them."""
         due, timing = self._due, self._timing
         held = [bank.held for bank in self._banks.values() if bank.row is not None]
         closed = max(due, self._rows_from, *held)
@@ -331,7 +297,6 @@ class Channel:
             self._note_refreshes()
 
     def _note_refreshes(self) -> None:
-        """Count those so far: a channel that nobody asks any more counts none."""
         for refreshed, log in self._pending:
             self.log.extend(log)
             for fates in self.fates:
@@ -349,21 +314,12 @@ class Channel:
 
 @dataclass(frozen=True)
 class Served:
-    """What became of a script.
-
-    Attributes:
-        channels: in order.
-        counts: of each client, in the order of the script; see ``_Client``.
-        answered: when each client saw each of its bursts complete.
-    """
-
     channels: list[Channel]
     counts: list[list[int]]
     answered: list[list[int]]
 
 
 def locations(hbm: BankedDescription, mapping: AddressMapping, burst: Burst) -> Iterable[Location]:
-    """Yield where the requests of a burst are."""
     for row in range(burst.rows):
         first = (burst.address + row * burst.pitch_bytes) // hbm.request_bytes
         for number in range(first, first - -burst.row_bytes // hbm.request_bytes):
@@ -373,7 +329,6 @@ def locations(hbm: BankedDescription, mapping: AddressMapping, burst: Burst) -> 
 def _hand_over(
     client: _Client, cycle: int, hbm: BankedDescription, channels: list[Channel]
 ) -> None:
-    """Let a client hand over a bundle, where it is time."""
     if not client.left or client.next_cycle > cycle:
         return
     client.next_cycle = cycle + 1
@@ -384,7 +339,6 @@ def _hand_over(
 
 
 def serve(hbm: BankedDescription, script: Script) -> Served:
-    """Serve ``script``, of whose clients the odd ones are behind the others in order of ports."""
     mapping = AddressMapping(hbm)
     channels = [Channel(hbm, number) for number in range(hbm.channels)]
     clients = [_Client(deque((each.gap_cycles, each.burst) for each in its)) for its in script]

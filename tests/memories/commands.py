@@ -1,4 +1,4 @@
-"""Commands of a DRAM channel, as a log of them says what became of requests."""
+"""Reads the commands of DRAM channels from the log of a banked memory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from fabric.graph.hardware.dram import DramOrganization
 from fabric.timing.memories import banked_columns as c
 from fabric.timing.memories.banked import BankedMemory
-
-__all__ = ["Command", "What", "commands"]
 
 What: TypeAlias = Literal["activate", "precharge", "precharge all", "read", "write", "refresh"]
 
@@ -23,18 +21,6 @@ _WHAT: Final[dict[int, What]] = {
 
 
 class Command(NamedTuple):
-    """A command to a bank; to the whole channel if all banks are closed, or refreshed.
-
-    Attributes:
-        cycle: of its command slot, of the second one of an activation.
-        channel: its number.
-        what: it is to do.
-        pseudo_channel: of the channel.
-        bank_group: of the pseudo channel.
-        bank: of the bank group.
-        row: that it is for; of a precharge the one that it closes.
-    """
-
     cycle: int
     channel: int
     what: What
@@ -45,7 +31,6 @@ class Command(NamedTuple):
 
 
 def commands(memory: BankedMemory, organization: DramOrganization) -> list[Command]:
-    """Return all commands that ``memory`` has given, of which it has kept the log."""
     # No command goes in cycle 0: those are the rows that are free still.
     kept = memory.log[memory.log[:, c.LOG_CYCLE] > 0]
     assert len(kept) < len(memory.log), "the log is too short"

@@ -1,7 +1,7 @@
-"""A user's memory that counts: every burst takes the same time, and what it counts is made up.
+"""A user's memory with counters: each burst takes the same time, and the counts are made up.
 
-What became of each cycle of each of its buses is written down one by one and added up, so that
-sums, periods and shares can be looked at whatever shows them.
+The use of each cycle of each bus is listed and summed, so that tests can compare sums, periods and
+shares.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from fabric.extend import (
 from fabric.graph.wiring.program import hardware_scope
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, Mul, Tensor
 
-__all__ = ["PERIOD_CYCLES", "CountingDescription", "CountingMemory", "loads"]
-
 PERIOD_CYCLES: Final = 64
 _USES: Final = tuple(each.name for each in fields(BusCycles))
 _DATA, _REFRESH, _TURNAROUND, _IDLE = map(_USES.index, ("data", "refresh", "turnaround", "idle"))
@@ -35,13 +33,6 @@ _DATA, _REFRESH, _TURNAROUND, _IDLE = map(_USES.index, ("data", "refresh", "turn
 
 @dataclass(frozen=True, kw_only=True)
 class CountingDescription(OffChipDescription):
-    """Of a memory with two or more channels.
-
-    Attributes:
-        lost_to: what most cycles without data are counted as.
-        conflict_percent: of requests find another row open.
-    """
-
     model = "counting"
     channels: Annotated[int, Bounds(1)] = 2
     latency_cycles: Annotated[int, Bounds(1)] = 100
@@ -52,14 +43,11 @@ class CountingDescription(OffChipDescription):
 
 
 class CountingMemory:
-    """Answers each burst after the latency; requests go to the channels in turn, by address."""
-
     final_cycle = None
 
     def __init__(
         self, description: CountingDescription, readers: list[Unit], writers: list[Unit]
     ) -> None:
-        """Serve these units."""
         self.description: Final = description
         self.bytes_moved = 0
         self._clients: Final = [*readers, *writers]
@@ -68,20 +56,16 @@ class CountingMemory:
 
     @property
     def pending(self) -> bool:
-        """Whether a burst is under way."""
         return bool(self._under_way)
 
     def served(self, unit: Unit) -> int:
-        """Return the requests of the burst of ``unit``: all are taken at once."""
         return self._under_way[unit].requests(self.description.request_bytes)
 
     def submit(self, unit: Unit, burst: Burst) -> None:
-        """Take a burst."""
         self._under_way[unit] = burst
         self.bytes_moved += self.served(unit) * self.description.request_bytes
 
     def advance(self, _horizon_cycle: int) -> list[Unit]:
-        """Answer all of them."""
         done = sorted(self._under_way, key=self._clients.index)
         for unit in done:
             unit.answered(unit.now + self.description.latency_cycles)
@@ -89,7 +73,6 @@ class CountingMemory:
         return done
 
     def counters(self) -> MemoryCounters:
-        """Return what the answered bursts come to, in whatever order they were."""
         last = max((end for end, *_ in self._answered), default=0)
         uses = np.full((self.description.channels, last), _IDLE)
         rows = np.zeros((self.description.channels, 5), int)
@@ -117,7 +100,7 @@ class CountingMemory:
         outcomes = (requests - conflicts - (requests - conflicts) // 4, (requests - conflicts) // 4)
         sums = (requests, *outcomes, conflicts, 7 * requests, 5 * requests, 3 * requests)
         client[:] = [one + other for one, other in zip(client, sums, strict=True)]
-        # The first channel has all that does not go round.
+        # The first channel has the remainder.
         for channel in range(description.channels):
             share = [each // description.channels for each in (*outcomes, conflicts)]
             if channel == 0:
@@ -147,7 +130,6 @@ register_memory(CountingDescription, CountingMemory)
 
 
 def loads(hbm: OffChipDescription, longer: int = 1) -> Program:
-    """Two streams from the HBM of so many times 4 tiles, a product, and a store."""
     rows = 64 * longer
     with hardware_scope(Hardware(hbm=hbm)), Program("loads") as program:
         left = LinearOffChipLoad(Tensor((rows, 64)), (16, 64), name="left")()

@@ -1,4 +1,4 @@
-"""A memory and its clients without a machine: who asks for what, and when each is answered."""
+"""Drives a memory with clients, without a machine, and records when each burst is answered."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from fabric.messages.telling.place import Place
 from fabric.timing.engine.off_chip import OffChip
 from fabric.timing.engine.unit import MemoryUnit, Unit
 
-__all__ = ["answers", "clients_of"]
-
 
 def clients_of(script: Sequence[object]) -> list[Unit]:
-    """Return a unit for each client of a script."""
     return [
         MemoryUnit(f"unit{index}", index, Place("program.py", 1), bytes_per_cycle=64)
         for index in range(len(script))
@@ -27,14 +24,6 @@ def answers(
     script: Iterable[Iterable[tuple[int, Burst]]],
     horizons: Sequence[int],
 ) -> list[list[int]]:
-    """Return when each client sees each of its bursts complete.
-
-    Args:
-        memory: of the clients.
-        units: the clients.
-        script: for each its bursts, and cycles between the last answer and the submission.
-        horizons: so far the memory is told to advance, in turn.
-    """
     todo = [deque(asked) for asked in script]
     answered: list[list[int]] = [[] for _ in units]
 

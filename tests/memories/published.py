@@ -1,12 +1,8 @@
-"""The banked memory beside the published measurements of a reference simulator.
-
-``python -m tests.memories.published`` prints all of them: what was measured there and here.
-"""
+"""Compares the banked memory with published measurements of a reference simulator."""
 
 from __future__ import annotations
 
 import csv
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -25,35 +21,15 @@ from tests.memories.traffic import (
     streams,
 )
 
-__all__ = [
-    "LISTS",
-    "OUTSTANDING",
-    "TABLES",
-    "WARM_UP_CYCLES",
-    "Compared",
-    "Row",
-    "compared",
-    "description",
-    "lines",
-    "named",
-    "one_channel",
-    "replayed",
-    "rows",
-]
-
 Preset: TypeAlias = Literal["HBM2 1600 Mbps", "HBM2 2000 Mbps", "HBM2 2400 Mbps", "HBM3 6400 Mbps"]
 
 Row: TypeAlias = Mapping[str, str]
-"""A line of a published table."""
 
 WARM_UP_CYCLES: Final = 2_000
-"""After which the reference was measured: in as many cycles as a line says."""
 
 OUTSTANDING: Final = 64
-"""Of a channel."""
 
 LISTS: Final = ("stream-1", "stream-2", "stream-8", "stream-64", "stream-384", "rand64-64")
-"""The published lists of addresses, of 8,000 requests each."""
 
 TABLES: Final = (
     "hbm2_saturated",
@@ -63,10 +39,8 @@ TABLES: Final = (
     "hbm2_variants",
     "hbm3",
 )
-"""Whose lines have one form."""
 
 _LONG_TILES: Final = {"131072", "3145728"}
-"""Streams of which begin elsewhere, or are cut off by the end of a measurement."""
 
 _FEW: Final = {"4", "8", "16"}
 
@@ -92,25 +66,20 @@ _HBM3_MAPPING: Final = (
     "bank_group",
     "row",
 )
-"""Interleaved with hash; the stack, the top bit of a bank group here, stands below the row."""
 
 _ORGANIZATIONS: Final = {"HBM2_8Gb", "HBM3_16Gb_8hi"}
 
 
 class Compared(NamedTuple):
-    """What was measured there and here, in bytes a cycle, or cycles."""
-
     reference: float
     measured: float
 
     @property
     def error(self) -> float:
-        """Return how much more is measured here, as a fraction."""
         return self.measured / self.reference - 1
 
 
 def rows(table: str, **stated: str) -> list[Row]:
-    """Return the lines of a published table in which those keys say that."""
     with (DRAM / f"{table}.csv").open(encoding="utf-8", newline="") as lines:
         return [
             row for row in csv.DictReader(lines) if all(row[key] == stated[key] for key in stated)
@@ -118,7 +87,6 @@ def rows(table: str, **stated: str) -> list[Row]:
 
 
 def description(row: Row) -> BankedDescription:
-    """Return the memory that a line was measured with."""
     return BankedDescription(
         preset=_PRESETS[row["timing_preset"]],
         channels=int(row["channels"]),
@@ -131,7 +99,6 @@ def description(row: Row) -> BankedDescription:
 
 
 def requests(row: Row, seed: int) -> Iterator[Request]:
-    """Yield the requests of a line, its places and writes by ``seed``: 1 for published places."""
     number, tile_bytes = int(row["streams"]), int(row["tile_bytes"])
     writes = float(row["write_fraction"])
     if row["pattern"] == "stream":
@@ -140,7 +107,6 @@ def requests(row: Row, seed: int) -> Iterator[Request]:
 
 
 def places(row: Row, seed: int) -> list[int]:
-    """Return where the streams of a line begin."""
     number = int(row["streams"])
     if row["aligned"] == "1":
         return aligned_starts(number)
@@ -148,7 +114,6 @@ def places(row: Row, seed: int) -> list[int]:
 
 
 def replayed(row: Row, seed: int) -> Answers:
-    """Drive a memory as a line says that the reference was."""
     hbm = description(row)
     until_cycle = end_cycle(row)
     if row["mode"] == "saturated":
@@ -165,31 +130,17 @@ def replayed(row: Row, seed: int) -> Answers:
 
 
 def end_cycle(row: Row) -> int:
-    """Return the cycle up to which a line was measured."""
     return WARM_UP_CYCLES + round(float(row["cycles"]))
 
 
 def compared(row: Row, seeds: Sequence[int] = (1,)) -> Compared:
-    """Return the bandwidth of a line, here on the average of ``seeds``, in bytes a cycle."""
     measured = fmean(
         replayed(row, seed).bytes_per_cycle(WARM_UP_CYCLES, end_cycle(row)) for seed in seeds
     )
     return Compared(float(row["bytes_per_cycle"]), measured)
 
 
-def latency(row: Row) -> Compared:
-    """Return the latency of a line from handing over, on the average, in cycles."""
-    answers = replayed(row, 1)
-    measured = answers.latencies[answers.arrived > WARM_UP_CYCLES]
-    return Compared(float(row["latency_avg"]), float(measured.mean()))
-
-
 def one_channel(name: str, *, refreshes: bool) -> tuple[Compared, Compared]:
-    """Return bandwidth and controller latency of a published list of addresses.
-
-    What the reference says is of a longer run, without its first 2,000 cycles: here it is of whole
-    intervals between refreshes after these, as many as there are.
-    """
     pattern, number = name.split("-")
     refresh = "allbank" if refreshes else "none"
     (row,) = rows("one_channel_reference", pattern=pattern, streams=number, refresh=refresh)
@@ -209,7 +160,6 @@ def one_channel(name: str, *, refreshes: bool) -> tuple[Compared, Compared]:
 
 
 def controller_latency(answers: Answers) -> float:
-    """Return cycles from a request's coming into the window to its being ready, on the average."""
     counters = counters_of(answers.memory)
     assert counters is not None
     cycles = sum(each.waiting_cycles + each.serving_cycles for each in counters.clients)
@@ -217,12 +167,6 @@ def controller_latency(answers: Answers) -> float:
 
 
 def lines(table: str) -> list[Row]:
-    """Return the lines of a table that this memory has the mapping, refresh and scheduler of.
-
-    Without those of an open loop that the reference says diverge: their bandwidth is that of
-    saturation, and their queues are as long as the run. And without those of few requests under way
-    at a time: a client of the fabric needs three cycles to hand over the next one, there none.
-    """
     return [
         row
         for row in rows(table)
@@ -238,7 +182,6 @@ def lines(table: str) -> list[Row]:
 
 
 def named(row: Row) -> str:
-    """Return what tells a line from the others of its table."""
     keys = (
         "timing_preset",
         "channels",
@@ -254,27 +197,3 @@ def named(row: Row) -> str:
         "aligned",
     )
     return " ".join(row[key] for key in keys if row[key])
-
-
-def _print() -> None:
-    """Print all lines: what was measured there, here, and by how much that is more."""
-    for name in LISTS:
-        for refreshes in (False, True):
-            for what, each in zip(
-                ("B/cycle", "latency"), one_channel(name, refreshes=refreshes), strict=True
-            ):
-                refresh = "refresh" if refreshes else "none"
-                sys.stdout.write(f"{_line(each)}  {what} of list {name}, {refresh}\n")
-    for table in TABLES:
-        for row in lines(table):
-            sys.stdout.write(f"{_line(compared(row))}  {table} {named(row)}\n")
-            if row["mode"] == "open loop":
-                sys.stdout.write(f"{_line(latency(row))}  latency of it\n")
-
-
-def _line(each: Compared) -> str:
-    return f"{each.reference:8.2f} {each.measured:8.2f} {each.error:+7.1%}"
-
-
-if __name__ == "__main__":
-    _print()

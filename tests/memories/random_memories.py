@@ -1,4 +1,4 @@
-"""Banked memories of all sorts, and bursts that meet in their rows: strategies of hypothesis."""
+"""Hypothesis strategies: banked memories, and bursts that share their rows."""
 
 from __future__ import annotations
 
@@ -9,23 +9,13 @@ from hypothesis import strategies as st
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import BankedDescription
 
-__all__ = ["Asked", "Script", "descriptions", "scripts"]
-
 
 class Asked(NamedTuple):
-    """A burst that a client hands over.
-
-    Attributes:
-        gap_cycles: from the answer to its last one.
-        burst: what it asks for.
-    """
-
     gap_cycles: int
     burst: Burst
 
 
 Script: TypeAlias = list[list[Asked]]
-"""The bursts of each client."""
 
 _NAMED = ("interleaved", "interleaved with hash", "row-bank-rank-column-channel")
 _FIELDS = ("channel", "pseudo_channel", "bank_group", "bank", "column")
@@ -33,7 +23,6 @@ _FIELDS = ("channel", "pseudo_channel", "bank_group", "bank", "column")
 
 @st.composite
 def descriptions(draw: st.DrawFn) -> BankedDescription:
-    """A memory of a preset, or with timing and organization of its own."""
     shape: dict[str, Any] = {
         "channels": draw(st.sampled_from([1, 1, 2, 4])),
         "mapping": draw(
@@ -54,7 +43,6 @@ def descriptions(draw: st.DrawFn) -> BankedDescription:
 
 @st.composite
 def _organized(draw: st.DrawFn) -> dict[str, Any]:
-    """Keys of an organization, and of a timing that a chip could have."""
     burst_bytes = draw(st.sampled_from([32, 64]))
     request_bytes = burst_bytes * draw(st.sampled_from([1, 2, 4]))
     cycles = {
@@ -95,7 +83,6 @@ def _organized(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def _asked(draw: st.DrawFn) -> Asked:
-    """A burst in one of few rows of few banks."""
     address = draw(st.integers(0, 31)) * 32 + draw(
         st.sampled_from([0, 0, 1 << 11, 1 << 14, 1 << 20])
     )
@@ -106,5 +93,4 @@ def _asked(draw: st.DrawFn) -> Asked:
 
 
 def scripts() -> st.SearchStrategy[Script]:
-    """Bursts of a few clients, close together more often than not."""
     return st.lists(st.lists(_asked(), max_size=6), min_size=1, max_size=6)

@@ -1,7 +1,7 @@
-"""Clients that drive a memory without a machine: so many requests under way, a rate, or tiles.
+"""Clients that drive a memory without a machine: n requests in flight, a rate, or tiles.
 
-Clients act in the order of their clocks, as those of a run do: before one hands over a request the
-memory has gone on to its clock.
+Clients act in the order of their clocks: the memory advances to the clock of a client before the
+client submits a request.
 """
 
 from __future__ import annotations
@@ -21,27 +21,13 @@ from fabric.timing.engine.off_chip import OffChip
 from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.registry import memory_of
 
-__all__ = ["FAR", "Answers", "Request", "at_rate", "clients", "saturated"]
-
 FAR: Final = 1 << 40
-"""A cycle that no replay reaches."""
 
 Request: TypeAlias = tuple[int, bool]
-"""An address, and whether it is written."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Bursts, in the order in which clients handed them over.
-
-    Attributes:
-        memory: that answered them.
-        arrived: cycle in which the first request of each was with its channel.
-        ready: cycle in which the last one was done: a cycle before its client sees that.
-        writes: which were.
-        burst_bytes: each of them has.
-    """
-
     memory: OffChip
     arrived: NDArray[np.int64]
     ready: NDArray[np.int64]
@@ -50,26 +36,16 @@ class Answers:
 
     @property
     def latencies(self) -> NDArray[np.int64]:
-        """Cycles from arriving to ready."""
         return self.ready - self.arrived
 
     def bytes_per_cycle(self, first_cycle: int, end_cycle: int) -> float:
-        """Return what came in those cycles; of a burst evenly from arriving to ready."""
         inside = np.minimum(self.ready, end_cycle) - np.maximum(self.arrived, first_cycle)
         bursts = float((np.maximum(inside, 0) / self.latencies).sum())
         return bursts * self.burst_bytes / (end_cycle - first_cycle)
 
 
 class _Driven:
-    """A memory, the units that share it, and what became of their bursts.
-
-    Attributes:
-        memory: the memory.
-        readers, writers: have one burst under way each at most.
-    """
-
     def __init__(self, description: OffChipDescription, each: int, burst_bytes: int) -> None:
-        """Make ``each`` readers and as many writers."""
         place = Place("program.py", 1)
         units = [
             MemoryUnit(f"unit{index}", index, place, bytes_per_cycle=64)
@@ -85,7 +61,6 @@ class _Driven:
         self._writes: Final[list[bool]] = []
 
     def submit(self, unit: Unit, request: Request, clock: int) -> None:
-        """Let ``unit`` hand over a burst at ``clock``."""
         address, write = request
         unit.now = clock
         self._latest[unit.index] = len(self._arrived)
@@ -95,14 +70,12 @@ class _Driven:
         self.memory.submit(unit, Burst(address, 1, self._burst_bytes, self._burst_bytes, write))
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Let the memory go on, and note what it answers."""
         done = self.memory.advance(horizon_cycle)
         for unit in done:
             self._ready[self._latest[unit.index]] = unit.now - 1
         return done
 
     def answers(self) -> Answers:
-        """Wait for what is under way; return all."""
         while self.memory.pending:
             self.advance(FAR)
         ready = np.array(self._ready)
@@ -119,14 +92,6 @@ def saturated(
     *,
     until_cycle: int = FAR,
 ) -> Answers:
-    """Keep so many ``requests`` under way: when one is answered, the next one is handed over.
-
-    Args:
-        description: of the memory.
-        requests: all, or more than there is time for.
-        outstanding: at any time, of all channels together.
-        until_cycle: none is handed over later.
-    """
     driven = _Driven(description, outstanding, description.request_bytes)
     free = driven.readers[::-1], driven.writers[::-1]
     todo = iter(requests)
@@ -157,15 +122,6 @@ def at_rate(
     until_cycle: int,
     most_waiting: int,
 ) -> Answers:
-    """Hand over so many ``requests`` a cycle, however many wait: an open loop.
-
-    Args:
-        description: of the memory.
-        requests: reads, more than there is time for.
-        requests_per_cycle: on the average.
-        until_cycle: none is handed over later.
-        most_waiting: so many clients there are.
-    """
     driven = _Driven(description, most_waiting, description.request_bytes)
     free = driven.readers[::-1]
     for number, request in enumerate(requests):
@@ -181,7 +137,6 @@ def at_rate(
 def clients(
     description: OffChipDescription, starts: Sequence[int], tile_bytes: int, *, until_cycle: int
 ) -> Answers:
-    """Let a client for each of ``starts`` read tiles from there on, one of them at a time."""
     driven = _Driven(description, len(starts), tile_bytes)
     places = list(starts)
     ready = driven.readers[:]

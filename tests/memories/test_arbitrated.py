@@ -1,5 +1,3 @@
-"""The memory behind an arbiter, alone: against the controller of Ramulator, modelled for tests."""
-
 from __future__ import annotations
 
 import random
@@ -33,12 +31,10 @@ from tests.memories.driven import answers, clients_of
 from tests.profiles import of_profile
 
 ROWS = (0, 1, 2, 0x3FFF, 0x4000)
-"""The last one is row 0 again."""
 
 
 @pytest.mark.parametrize("seed", range(of_profile(12, 200)))
-def test_channel(seed: int) -> None:
-    """Each read is answered in the cycle in which the controller answers it, and has room so."""
+def test_channel_answers_in_the_cycles_of_the_controller_model(seed: int) -> None:
     source = random.Random(seed)
     banks = [source.randrange(16) for _ in range(source.choice([1, 2, 5, 16, 16]))]
     rows = ROWS[: source.randint(1, 5)]
@@ -55,45 +51,7 @@ def test_channel(seed: int) -> None:
         assert told == expected.step(cycle)
 
 
-def test_steady() -> None:
-    """A request every 3 cycles at most, of which reads are answered 10 cycles after their start."""
-    memory = behind_arbiter(ArbitratedDescription(interval_cycles=3, latency_cycles=10))
-    asked = {0: True, 1: False, 2: True, 20: True}
-    answers = []
-    for cycle in range(40):
-        if cycle in asked:
-            assert memory.take(Request(0, cycle, not asked[cycle]), cycle)
-        answer = memory.step(cycle)
-        if answer is not None:
-            answers.append((answer.address, cycle))
-    # They start in 0, 3, 6 and 20; the one that starts in 3 is a write.
-    assert answers == [(0, 9), (2, 15), (20, 29)]
-
-
-def test_served() -> None:
-    """A write asks for a request a cycle, and is complete instead of asking for its last one."""
-    (unit,) = units = clients_of([()])
-    memory = ArbitratedMemory(ArbitratedDescription(), [], units)
-    assert (memory.served(unit), memory.pending) == (0, False)
-    memory.submit(unit, Burst(rows=4, row_bytes=512, pitch_bytes=512, write=True, address=0))
-    for cycle in range(3):
-        assert memory.advance(cycle) == []
-        assert (memory.served(unit), memory.pending) == (cycle + 1, True)
-    assert memory.advance(99) == [unit]
-    assert (memory.served(unit), memory.pending, unit.now) == (0, False, 3)
-
-
 class _Client:
-    """What asks at a port of the hardware, by its rules.
-
-    A reader asks for its whole stream, but the last request of several, and has what an answer
-    reaches, where it waits for it; a writer asks for all but the last request of a burst while it
-    waits. No reader waits for what is not asked for: the hardware knows no smaller bursts.
-
-    Attributes:
-        done: when it has had each of its bursts.
-    """
-
     def __init__(self, made: design.Design, size: int, gaps: list[int], *, reads: bool) -> None:
         self._made, self._size, self._gaps, self._reads = made, size, [*gaps, 0], reads
         self._requests, _, self._answers = made.port()
@@ -103,11 +61,9 @@ class _Client:
 
     @property
     def has_all(self) -> bool:
-        """Whether there is nothing more to ask for."""
         return len(self.done) == len(self._gaps) - 1
 
     def _complete(self) -> bool:
-        """Ask for what is next; return whether a burst is complete that is written."""
         number = len(self._gaps) - 2 if self._reads else len(self.done)
         wanted = (number + 1) * self._size - 512
         if self._reads:
@@ -120,7 +76,6 @@ class _Client:
         return False
 
     def rule(self) -> None:
-        """Do what happens in a cycle."""
         waits = not self.has_all and self._since <= self._made.cycle
         complete = (self._reads or waits) and self._complete()
         if self._seen.gives:
@@ -138,7 +93,6 @@ class _Client:
 def _modelled(
     sizes: list[int], gaps: list[list[int]], readers: int, in_flight: int, room: int
 ) -> list[list[int]]:
-    """Return when each client has each of its bursts, by the rules of the hardware."""
     with mock.patch.multiple(design, READS_IN_FLIGHT=in_flight, ANSWERS=room):
         made = design.Design(design.IdealMemory())
         clients = [
@@ -156,8 +110,7 @@ def _modelled(
 
 
 @pytest.mark.parametrize("seed", range(of_profile(10, 400)))
-def test_clients(seed: int) -> None:
-    """Readers and writers take turns as in the hardware, also where their ports have no room."""
+def test_clients_take_turns_as_in_the_hardware_model(seed: int) -> None:
     source = random.Random(seed)
     readers, writers = source.randint(1, 4), source.randint(0, 3)
     sizes = [source.choice([64, 300, 512, 700, 1028, 2050]) for _ in range(readers + writers)]
@@ -186,8 +139,9 @@ def test_clients(seed: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 64, 511, 512, 513, 2050])
 @pytest.mark.parametrize("announced", [False, True])
-def test_one_burst(size: int, *, announced: bool) -> None:
-    """A stream of one burst, however small, is asked for, and there as soon as the first of two."""
+def test_stream_of_one_burst_is_read_as_soon_as_the_first_of_two(
+    size: int, *, announced: bool
+) -> None:
     cycles = []
     for count in (1, 2):
         (unit,) = units = clients_of([()])
@@ -202,9 +156,9 @@ def test_one_burst(size: int, *, announced: bool) -> None:
 
 @pytest.mark.parametrize("in_flight", [1, 2, 9])
 @pytest.mark.parametrize("interval_cycles", [1, 3])
-def test_nobody_stands_before_others(in_flight: int, interval_cycles: int) -> None:
-    """Where a reader does not look, another is answered; limits by which it is not are refused."""
-
+def test_reader_that_does_not_take_answers_blocks_no_other(
+    in_flight: int, interval_cycles: int
+) -> None:
     def described(answers: int) -> ArbitratedDescription:
         return ArbitratedDescription(
             reads_in_flight=in_flight, answers=answers, interval_cycles=interval_cycles
@@ -226,8 +180,7 @@ def test_nobody_stands_before_others(in_flight: int, interval_cycles: int) -> No
     )
 
 
-def test_a_small_tile_alone() -> None:
-    """A program that reads one tile of less than a request ends, and has it."""
+def test_tile_smaller_than_a_request_is_read() -> None:
     data = np.arange(16, dtype=np.float32).reshape(4, 4)
     with (
         hardware_scope(Hardware(hbm=ArbitratedDescription())),
@@ -253,7 +206,6 @@ def test_a_small_tile_alone() -> None:
 def test_no_read_is_answered_before_its_latency(
     memory: OffChipDescription, address_cycle: int, tmp_path: Path, *, shared: bool
 ) -> None:
-    """The latency counts from the cycle in which the unit has the address."""
     with hardware_scope(Hardware(hbm=memory)), Program("late") as program:
         addresses = Metadata(np.array([0, 1, 1]))()
         Consumer()(RandomOffChipLoad(Tensor((8, 4)), (2, 4), name="late")(addresses))
@@ -269,7 +221,6 @@ def test_no_read_is_answered_before_its_latency(
 
 @pytest.mark.parametrize("memory", [ArbitratedDescription(), ArbitratedBanksDescription()])
 def test_bandwidth_is_at_most_the_peak(memory: OffChipDescription) -> None:
-    """Bytes count when the memory has moved them; the tile arrives with its first byte."""
     with hardware_scope(Hardware(hbm=memory)), Program("large") as program:
         tiles = RandomOffChipLoad(Tensor((64, 64)), (64, 64))(Metadata(np.array([0]))())
         LinearOffChipStore("y")(tiles)

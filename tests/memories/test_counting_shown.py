@@ -1,11 +1,8 @@
-"""What is told of a memory that counts: the report's text and the sentences of ``trace stalls``."""
-
 from __future__ import annotations
 
 import io
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -17,7 +14,6 @@ from fabric.extend import (
     BusCycles,
     ChannelTraffic,
     ClientTraffic,
-    FlatDescription,
     MemoryCounters,
     Stalls,
 )
@@ -43,7 +39,6 @@ SENTENCES = {
 def counted(
     bus: BusCycles = QUIET, conflicts: int = 0, served: tuple[int, ...] = (100, 100)
 ) -> MemoryCounters:
-    """Return counters of channels that served so many requests, with the bus of the first."""
     nothing = BusCycles(0, 0, 0, 0, 0, 0)
     channels = [ChannelTraffic(each, 0, each - conflicts, 0, conflicts, nothing) for each in served]
     channels[0] = replace(channels[0], bus=bus)
@@ -59,19 +54,16 @@ def counted(
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """Return that of a run in which three units wait for the HBM."""
     return record(loads(HBM), tmp_path_factory.mktemp("run"))[1]
 
 
 @pytest.fixture
 def stalls(request: pytest.FixtureRequest, trace: Trace, monkeypatch: pytest.MonkeyPatch) -> Stalls:
-    """Return the stalls of the run as if its memory had counted this."""
     monkeypatch.setattr(trace, "hbm", request.param)
     return trace.stalls()
 
 
 def bus(**cycles: int) -> BusCycles:
-    """Return a bus of 1,000 cycles, the rest of which carried data."""
     return replace(QUIET, **({"idle": 0, "data": 1000 - sum(cycles.values())} | cycles))
 
 
@@ -101,8 +93,7 @@ def bus(**cycles: int) -> BusCycles:
     ],
     indirect=["stalls"],
 )
-def test_what_decides_it(stalls: Stalls, said: tuple[str, ...]) -> None:
-    """A sentence only where the figures say so; two always say what the figures are."""
+def test_findings_follow_their_thresholds(stalls: Stalls, said: tuple[str, ...]) -> None:
     assert stalls.hbm is not None
     figures, requests, *sentences = stalls.hbm.findings
     assert figures.startswith("Cycles of its buses: data ")
@@ -111,8 +102,7 @@ def test_what_decides_it(stalls: Stalls, said: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("stalls", [counted()], indirect=True)
-def test_units_that_waited(stalls: Stalls) -> None:
-    """Means over the requests of a unit; a client without requests has none."""
+def test_means_of_a_unit_are_per_request(stalls: Stalls) -> None:
     assert stalls.hbm is not None
     left, store = stalls.hbm.units
     waited = {unit.name: unit.hbm_cycles for unit in stalls.units}
@@ -129,35 +119,10 @@ def test_units_that_waited(stalls: Stalls) -> None:
     ]
 
 
-@pytest.mark.parametrize("stalls", [counted(bus(window=500), served=(0, 0))], indirect=True)
-def test_nothing_served(stalls: Stalls) -> None:
-    """A memory that has served nothing has no shares of it."""
-    assert stalls.hbm is not None
-    assert stalls.hbm.findings[1] == (
-        "Of its requests: row hits 0 (0.0 %), misses 0 (0.0 %), conflicts 0 (0.0 %)."
-    )
-    assert ["Window full"] == [each.split(":")[0] for each in stalls.hbm.findings[2:]]
-
-
-def test_narrow_stalls(trace: Trace) -> None:
-    """At 44 columns nothing is cut."""
-    text = _printed(trace.stalls(), 44)
-    assert max(map(len, text.splitlines())) <= 44
-    assert "window full 42.7 %" in " ".join(text.split())
-
-
-def test_flat_stalls(tmp_path: Path) -> None:
-    """A model that counts nothing has no such section."""
-    stalls = record(loads(FlatDescription()), tmp_path)[1].stalls()
-    assert stalls.hbm is None
-    assert not _printed(stalls, 100)
-
-
 class TestReport:
-    """The text of ``run``."""
-
-    def test_section(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Percent of the buses' cycles, then rows and uneven channels; zeros are left out."""
+    def test_report_prints_bus_cycles_rows_and_uneven_channels(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         found = counted(bus(window=250, refresh=50), 25, (300, 100, 50))
         monkeypatch.setattr(CountingMemory, "counters", lambda _: found)
         assert _section(100) == [
@@ -168,17 +133,6 @@ class TestReport:
             "row hits 375 (83.3 %), misses 0 (0.0 %), conflicts 75 (16.7 %)",
             "channel 0 served 300 requests, 2.0 times the mean; channel 2 the fewest, 50",
         ]
-
-    def test_narrow(self) -> None:
-        """At 30 columns, too."""
-        section = _section(30)
-        assert max(map(len, section)) <= 30
-        assert "data" in section[1]
-
-    def test_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Where nothing was counted there is nothing to say."""
-        monkeypatch.setattr(CountingMemory, "counters", lambda _: counted(served=(0, 0)))
-        assert _section(100) == []
 
 
 def _section(width: int) -> list[str]:

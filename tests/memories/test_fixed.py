@@ -1,5 +1,3 @@
-"""The fixed memory: each burst by its formula, whoever else asks, whatever runs the program."""
-
 from __future__ import annotations
 
 import itertools
@@ -13,18 +11,15 @@ from fabric import Hardware, Program, hardware_scope, simulate
 from fabric.extend import FixedDescription
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.loading.program_file import load_program
-from fabric.messages.telling.errors import Refusal
 from fabric.messages.telling.place import Place
 from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.fixed_latency import FixedMemory
-from operators import Consumer, LinearOffChipLoad, LinearOffChipStore, Tensor
+from operators import Consumer, LinearOffChipLoad, Tensor
 from tests.compiled.both import both
 from tests.programs.loading import PROGRAMS
-from tests.symbolic.bounded import compared, cycles
 from tests.telling import told_under_every_schedule
 
 BURSTS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5), st.integers(1, 700)), max_size=4)
-"""Cycles between the last answer and the submission, rows, bytes of each."""
 
 
 @given(
@@ -37,10 +32,9 @@ BURSTS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5), st.integers(1
     script=st.lists(BURSTS, min_size=1, max_size=6),
     steps=st.lists(st.integers(1, 60), min_size=1),
 )
-def test_formula(
+def test_bursts_complete_after_the_cycles_of_the_formula(
     hbm: FixedDescription, script: list[list[tuple[int, int, int]]], steps: list[int]
 ) -> None:
-    """Units are answered in order of ports, each after the cycles of its own burst."""
     units: list[Unit] = [
         MemoryUnit(f"client{number}", number, Place("program.py", 1), bytes_per_cycle=64)
         for number in range(len(script))
@@ -81,37 +75,7 @@ def test_formula(
     assert ([[] for _ in script], {}, moved) == (todo, expected, memory.bytes_moved)
 
 
-def _copies(count: int, hbm: FixedDescription) -> Program:
-    with hardware_scope(Hardware(hbm=hbm)), Program("copies") as program:
-        for number in range(count):
-            LinearOffChipStore(f"y{number}")(LinearOffChipLoad(Tensor((4, 64)), (1, 64))())
-    return program
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_program(count: int) -> None:
-    """Tile n of 4 is sent at (n + 1) L, seen a cycle later, and stored L after that or the last.
-
-    What the ports could move at most is of all clients: their share is true, and none is above 1.
-    """
-    report = simulate(_copies(count, FixedDescription(latency_cycles=40)), mode="timing")
-
-    cycles = 5 * (40 + 2) + 1
-    assert cycles == report.cycles
-    assert 2 * count * 4 * 128 == report.hbm_bytes_moved == report.off_chip_traffic_bytes
-    assert 4 * 128 / (cycles * 64) == report.off_chip_bandwidth_utilization
-
-
-def test_bounds() -> None:
-    """Lower bounds know it: a copy takes no more than they say."""
-    known, report = compared(_copies(2, FixedDescription(latency_cycles=7, bytes_per_cycle=3)))
-
-    assert {"memory": 5 * (7 + 43) + 1} == cycles(known)
-    assert known.at_least["cycles"] == report.cycles
-
-
-def test_too_long() -> None:
-    """A tile beyond the last cycle of any clock is refused, with its size."""
+def test_tile_beyond_the_last_cycle_is_refused() -> None:
     with hardware_scope(Hardware(hbm=FixedDescription(bytes_per_cycle=1))), Program("p") as built:
         Consumer()(LinearOffChipLoad(Tensor((2**30, 2**30)), (2**30, 2**30))())
     report = simulate(built, mode="timing")
@@ -123,26 +87,8 @@ def test_too_long() -> None:
     )
 
 
-@pytest.mark.parametrize(("now", "row_bytes"), [(0, 2**60 - 8), (5, 2**60 - 13)])
-def test_longest(now: int, row_bytes: int) -> None:
-    """The last cycle of any clock is one that a burst can be complete in, after a latency of 7."""
-    unit = MemoryUnit("client", 0, Place("program.py", 1), bytes_per_cycle=64)
-    unit.now = now
-    hbm = FixedDescription(request_bytes=1, latency_cycles=7, bytes_per_cycle=1)
-    memory = FixedMemory(hbm, [], [unit])
-    burst = Burst(0, 1, row_bytes, row_bytes, write=True)
-    with pytest.raises(Refusal, match=r"takes 1,152,921,504,606,846,9[67][0-9] cycles: expected"):
-        memory.submit(unit, burst._replace(row_bytes=row_bytes + 1))
-    assert (memory.pending, memory.bytes_moved) == (False, 0)
-    memory.submit(unit, burst)
-    assert memory.advance(2**60 - 2) == []
-    assert memory.advance(2**60 - 1) == [unit]
-    assert unit.now == 2**60 - 1
-
-
 @pytest.mark.parametrize("name", ["moe", "simplified_moe", "ragged_attention", "swiglu"])
-def test_engines(name: str, tmp_path: Path) -> None:
-    """Reports are the same under both engines and under every order of tasks."""
+def test_reports_are_equal_in_both_engines_and_all_schedules(name: str, tmp_path: Path) -> None:
     given = ["model=tiny", "batch=3"] if name == "moe" else []
     hardware = Hardware(hbm=FixedDescription(latency_cycles=29, bytes_per_cycle=48))
 
@@ -153,9 +99,3 @@ def test_engines(name: str, tmp_path: Path) -> None:
     compiled = both(build, tmp_path)
     assert compiled.compiled > 0
     assert expected["json"] == compiled.said["json"]
-
-
-def test_peak() -> None:
-    """Each client has all of its bytes in a cycle, whoever else asks."""
-    hbm = FixedDescription(bytes_per_cycle=7)
-    assert [7, 7, 21] == [hbm.peak_bytes_per_cycle, *map(hbm.peak_for, (1, 3))]

@@ -1,5 +1,3 @@
-"""The flat memory: its compiled loop against a model of every response queue, cycle by cycle."""
-
 from __future__ import annotations
 
 import subprocess
@@ -15,21 +13,17 @@ from fabric import Program, simulate
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.description import FlatDescription
 from fabric.messages.telling.errors import Refusal
-from fabric.messages.telling.place import Place
-from fabric.timing.engine.unit import MemoryUnit
 from fabric.timing.memories.flat import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMemory
 from operators import Consumer, LinearOffChipLoad, Tensor
 from tests.memories.driven import answers, clients_of
 from tests.profiles import examples
 
 Script = list[list[tuple[int, int]]]
-"""For each client its bursts: cycles between the last answer and the submission, requests."""
 
 
 def _stepped(  # noqa: C901 - the whole rule on one page
     hbm: FlatDescription, script: Script
 ) -> list[list[int]]:
-    """Return when each client sees each of its bursts complete."""
     offset = 0
     free = [0] * hbm.channels
     queues: list[deque[tuple[int, int]]] = [deque() for _ in range(hbm.channels)]
@@ -121,34 +115,9 @@ class TestLoop:
     def test_matches_a_model_that_steps_through_cycles(
         self, hbm: FlatDescription, script: Script, horizons: list[int], requests_per_call: int
     ) -> None:
-        """Every burst of every client completes in the same cycle, wherever the loop stops."""
         assert _stepped(hbm, script) == _advanced(hbm, script, horizons, requests_per_call)
 
-    @pytest.mark.parametrize("requests", [1, 4, 5, 8, 9])
-    def test_silence(self, requests: int) -> None:
-        """Alone, a burst is seen complete in the cycle after those that the memory is silent."""
-        hbm = FlatDescription(
-            channels=64,
-            latency_cycles=3,
-            initiation_interval_cycles=1,
-            startup_cycles=5,
-            requests_per_bundle=4,
-        )
-        (unit,) = units = clients_of([()])
-        memory = FlatMemory(hbm, units, [])
-        unit.now = 10
-        memory.submit(unit, _burst(requests))
-        # Bundles from cycle 11 on, each on its way a cycle later, and an answer after 8.
-        seen = 10 + -(-requests // 4) + 1 + 8 + 1
-        assert memory.silent_until == seen - 1
-        # What is left to hand over says the same; of a burst that is on its way all is known.
-        assert memory.advance(11) == ([] if requests > 4 else units)
-        assert memory.silent_until == (seen - 1 if requests > 4 else 1 << 62)
-        assert requests <= 4 or memory.advance(seen) == units
-        assert (memory.pending, unit.now, memory.silent_until) == (False, seen, 1 << 62)
-
-    def test_most_requests(self) -> None:
-        """A day of simulation is taken, a request more is not."""
+    def test_more_than_a_day_of_requests_is_refused(self) -> None:
         (unit,) = units = clients_of([()])
         memory = FlatMemory(FlatDescription(), units, [])
         with pytest.raises(Refusal, match="17,280,000,000,001 requests to the HBM, 1 day of"):
@@ -157,8 +126,7 @@ class TestLoop:
         memory.submit(unit, _burst(MOST_REQUESTS))
         assert (memory.pending, memory.requests, memory.served(unit)) == (True, MOST_REQUESTS, 0)
 
-    def test_signals_are_answered(self) -> None:
-        """In the middle of a burst that takes hours."""
+    def test_signal_during_a_burst_is_answered(self) -> None:
         script = (
             "import signal\n"
             "import fabric.timing.memories.flat\n"
@@ -181,8 +149,7 @@ class TestLoop:
         )
         assert "answered\n" == done.stdout
 
-    def test_what_takes_more_than_a_day(self) -> None:
-        """A tile of so many requests is refused with the arithmetic, not begun."""
+    def test_refusal_of_a_huge_tile_states_the_arithmetic(self) -> None:
         with Program("huge") as program:
             Consumer()(LinearOffChipLoad(Tensor((2**50, 8)), (2**50, 8), name="load")())
         error = simulate(program).error
@@ -194,22 +161,3 @@ class TestLoop:
         )
         assert 2**50 / 200_000_000 / 86_400 // 1 == 65
         assert MOST_REQUESTS == 200_000_000 * 86_400
-
-    def test_one_tile(self) -> None:
-        """An uncontended tile of Q bundles is there Q + 18 cycles after it was asked for."""
-        assert [[5 + 64 + 18]] == _advanced(FlatDescription(), [[(5, 64)]], [10_000])
-
-    def test_what_was_moved_so_far(self) -> None:
-        """A burst that is under way has moved what was taken, not all that was asked for."""
-        unit = MemoryUnit("load", 0, Place("program.py", 1), bytes_per_cycle=64)
-        memory = FlatMemory(FlatDescription(), [unit], [])
-        memory.submit(unit, _burst(64))
-        moved = []
-        for horizon in (0, 10, 200):
-            memory.advance(horizon)
-            moved.append(memory.bytes_moved)
-        assert [0, 10 * 64, 64 * 64] == moved
-
-    def test_requests_of_a_tile(self) -> None:
-        """A row is never merged with the next: 48 columns of 2 bytes cost two requests a row."""
-        assert 20 == Burst(0, 10, 96, 96, write=False).requests(64)

@@ -1,12 +1,10 @@
-"""What the banked memory fetches ahead, against a definition request by request."""
-
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -18,7 +16,6 @@ from fabric.graph.hardware.address_space import Burst
 from fabric.graph.loading.program_file import load_program
 from fabric.messages.telling.errors import Refusal
 from fabric.messages.telling.place import Place
-from fabric.timing.engine.off_chip import StandIn, memory_behind, prefetching
 from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.banked import BankedMemory
 from tests.compiled.both import both
@@ -30,22 +27,12 @@ FAR = 1 << 40
 
 
 class View(NamedTuple):
-    """Tiles of one size that a client reads one after the other.
-
-    Attributes:
-        announced: the memory is told of all of them before the first one.
-        gaps: cycles from an answer, or the last view, to asking for each.
-        bursts: the tiles.
-    """
-
     announced: bool
     gaps: list[int]
     bursts: list[Burst]
 
 
 class Asked(NamedTuple):
-    """What became of a tile: since when it was known, when it was asked for and answered."""
-
     burst: Burst
     known: int
     asked: int
@@ -74,7 +61,6 @@ def _driven(
     *,
     backwards: bool,
 ) -> tuple[BankedMemory, list[list[Asked]]]:
-    """Let clients read their views; return what became of each tile of each client."""
     units = _units(len(views))
     memory = BankedMemory(hbm, units, [])
     known = [0] * len(units)
@@ -113,12 +99,6 @@ def _driven(
 
 
 def _expected(hbm: BankedDescription, found: Sequence[Sequence[Asked]]) -> list[list[int]]:
-    """Return when each tile is answered: a memory that does not prefetch has a client a request.
-
-    With bundles of one request, a client hands over the next one a cycle after the last one, and
-    not before a cycle after it was known and had room: when the tile was asked for that lets no
-    more than ``prefetch_requests`` be beyond it.
-    """
     handed: list[list[list[tuple[int, Burst]]]] = []
     for its in found:
         cycle, tiles = 0, []
@@ -175,13 +155,9 @@ def _answers(
     views=st.lists(st.lists(_views(), max_size=3), min_size=1, max_size=4),
     steps=st.lists(st.integers(1, 60), min_size=1),
 )
-def test_definition(
+def test_prefetched_tiles_are_answered_as_single_requests(
     hbm: BankedDescription, prefetch: int, views: list[list[View]], steps: list[int]
 ) -> None:
-    """Each tile is answered when its last request has come, and one cycle after asking at least.
-
-    That is so wherever the memory is cut, whoever asks first; every request is made once.
-    """
     hbm = replace(hbm, prefetch_requests=prefetch, requests_per_bundle=1)
     memory, found = _driven(hbm, views, steps, backwards=False)
     again, otherwise = _driven(hbm, views, [FAR], backwards=True)
@@ -196,47 +172,7 @@ def test_definition(
     assert sum(len(view.bursts) for its in views for view in its) == sum(map(len, found))
 
 
-@pytest.mark.parametrize(
-    ("prefetch", "expected"),
-    [
-        # Handed over in cycle 1, a row is opened (36 cycles from 2 on) and seen in 39. After 100
-        # cycles each time it is open (21).
-        (0, [39, 163, 287, 411]),
-        # The next one is there by then: it is seen a cycle after it is asked for.
-        (1, [39, 140, 241, 342]),
-    ],
-)
-def test_by_hand(prefetch: int, expected: list[int]) -> None:
-    """Tiles of one request in one row, asked for 100 cycles after the last one came."""
-    hbm = BankedDescription(
-        channels=1,
-        refreshes=False,
-        mapping="row-bank-rank-column-channel",
-        prefetch_requests=prefetch,
-    )
-    bursts = [Burst(64 * number, 1, 64, 64, write=False) for number in range(4)]
-    view = View(prefetch > 0, [0, 100, 100, 100], bursts)
-    _, ((*found,),) = _driven(hbm, [[view]], [FAR], backwards=False)
-
-    assert expected == [each.answered for each in found]
-
-
-def test_served() -> None:
-    """Of a tile that was fetched ahead all requests have been taken when it is asked for."""
-    (unit,) = units = _units(1)
-    memory = BankedMemory(BankedDescription(prefetch_requests=4), units, [])
-    bursts = [Burst(512 * number, 1, 256, 256, write=False) for number in range(3)]
-    memory.announce(unit, iter(bursts))
-    memory.submit(unit, bursts[0])
-    assert (0, 0) == (memory.served(unit), memory.bytes_moved)
-    assert units == memory.advance(FAR)
-    memory.submit(unit, bursts[1])
-    assert 4 == memory.served(unit)
-    assert 8 * 64 == memory.bytes_moved
-
-
-def test_another_tile() -> None:
-    """Who asks for another tile than it has announced is told both."""
+def test_tile_that_differs_from_the_announced_one_is_refused() -> None:
     (unit,) = units = _units(1)
     memory = BankedMemory(BankedDescription(prefetch_requests=4), units, [])
     memory.announce(unit, iter([Burst(0, 1, 64, 64, write=False)]))
@@ -245,8 +181,7 @@ def test_another_tile() -> None:
 
 
 @pytest.mark.parametrize(("writers", "most"), [(275, 951), (276, 950)])
-def test_too_many_readers(writers: int, most: int) -> None:
-    """As many ports as there would be do not fit into the tables: 2**20 - 1 do."""
+def test_too_many_prefetching_readers_are_refused(writers: int, most: int) -> None:
     with pytest.raises(ConfigurationError) as raised:
         BankedMemory(BankedDescription(prefetch_requests=1024), _units(1100), _units(writers))
     assert raised.value.message == (
@@ -255,31 +190,11 @@ def test_too_many_readers(writers: int, most: int) -> None:
     )
 
 
-def test_behind_others() -> None:
-    """Who stands for a memory, or for who does, is asked through; one that fetches nothing is not.
-
-    The traffic is that of the memory.
-    """
-    for ahead in (0, 4):
-        units = _units(2)
-        memory = BankedMemory(BankedDescription(prefetch_requests=ahead), units, [])
-        inner: Any = StandIn(memory)
-        outer: Any = StandIn(inner)
-        assert memory_behind(outer) is memory
-        assert prefetching(outer) is (memory if ahead else None)
-        memory.submit(units[1], Burst(0, 3, 64, 64, write=False))
-        waited = outer.pending
-        assert memory.advance(FAR) == units[1:]
-        assert (waited, outer.pending) == (True, False)
-        assert (outer.served(units[1]), outer.bytes_moved, outer.final_cycle) == (0, 192, None)
-        assert outer.counters() == memory.counters()
-    assert prefetching(None) is None
-
-
 @pytest.mark.parametrize("name", ["simplified_moe", "ragged_attention", "swiglu"])
 @pytest.mark.parametrize("prefetch", [20, 500])
-def test_engines(name: str, prefetch: int, tmp_path: Path) -> None:
-    """Reports are the same under both engines and under every order of tasks."""
+def test_reports_are_equal_in_both_engines_and_all_schedules(
+    name: str, prefetch: int, tmp_path: Path
+) -> None:
     hardware = Hardware(hbm=BankedDescription(prefetch_requests=prefetch))
 
     def build() -> Program:

@@ -1,15 +1,11 @@
-"""Presets of banked memories against the table of published parameters."""
-
 from __future__ import annotations
 
 import csv
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from fabric.graph.hardware.dram import PRESETS
-from fabric.graph.hardware.memory_models import BankedDescription
 
 TABLE = Path(__file__).parents[2] / "programs/data/published/dram/hbm_parameters.csv"
 COLUMNS = {
@@ -26,27 +22,10 @@ NAMES = {"nBL": "burst", "nRCDRD": "rcd_read", "nRCDWR": "rcd_write", "nRTPL": "
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_timing(preset: str) -> None:
-    """Every number of a preset is the table's."""
+def test_timing_of_a_preset_equals_the_published_table(preset: str) -> None:
     with TABLE.open(encoding="utf-8") as file:
         rows = {row["parameter"]: row[COLUMNS[preset]] for row in csv.DictReader(file)}
     named = {NAMES.get(name, name[1:].lower()): number for name, number in rows.items() if number}
     found = vars(PRESETS[preset].timing)
 
     assert found == {key: int(float(named[key.removesuffix("_cycles")])) for key in found}
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_peak(preset: str) -> None:
-    """32 bytes of a channel in every cycle, whichever generation."""
-    description = BankedDescription(preset=preset, channels=8)  # type: ignore[arg-type]
-
-    assert description.peak_bytes_per_cycle == 256
-
-
-def test_peak_of_one_column_slot() -> None:
-    """However many pseudo channels there are, one of them is served in a cycle."""
-    description = BankedDescription(channels=1, pseudo_channels=4)
-
-    assert description.peak_bytes_per_cycle == 32
-    assert BankedDescription(channels=1, ccd_s_cycles=3).peak_bytes_per_cycle == Fraction(64, 3)

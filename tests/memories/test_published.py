@@ -1,11 +1,3 @@
-"""The banked memory against published measurements of a reference simulator (Ramulator 2.1).
-
-A line is driven as it was there, by the same addresses: streams begin at the same places. What is
-random (places of tiles, which of them are written) is drawn anew. A model that chooses otherwise in
-one place has other collisions from there on, as other places of the streams have: a line may be as
-far away as those of the reference among each other (``hbm2_seeds.csv``), and 5 %.
-"""
-
 from __future__ import annotations
 
 from itertools import islice
@@ -22,9 +14,7 @@ from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.banked import BankedMemory
 from tests.memories.published import (
     LISTS,
-    OUTSTANDING,
     TABLES,
-    WARM_UP_CYCLES,
     Row,
     compared,
     description,
@@ -33,7 +23,6 @@ from tests.memories.published import (
     one_channel,
     rows,
 )
-from tests.memories.replay import saturated
 from tests.memories.traffic import DRAM, published_starts, streams
 from tests.profiles import spread
 
@@ -60,14 +49,9 @@ _APART = {
         "20.1 % faster"
     ),
 }
-"""Lines that are farther away than that, of the others; nobody knows why."""
 
 
 def _spread(row: Row) -> tuple[float, float]:
-    """Return the lowest and the highest of six placements of a line, as parts of this one's.
-
-    Where they were not measured there is none: in 1 stream, say, nothing is placed.
-    """
     mapping = row["mapping"].replace("interleaved+hash", "interleaved")
     found = [
         float(each["fraction_of_peak"])
@@ -102,7 +86,6 @@ def _lines(*, quick: bool) -> list[ParameterSet]:
 
 
 def _is_quick(table: str, row: Row) -> bool:
-    """Whether a line is one of the tables of 8 channels, hash, and what the file leaves open."""
     if row["channels"] != "8" or row["mapping"] != "interleaved+hash":
         return False
     if table == "hbm2_variants":
@@ -111,14 +94,7 @@ def _is_quick(table: str, row: Row) -> bool:
 
 
 class TestOneChannel:
-    """The published lists of 8,000 addresses, and the streams that they begin."""
-
-    def test_each(self) -> None:
-        """Bandwidth of each list as it is within 5 %, in the mean of all within 3 %.
-
-        But for 8 streams: in 4,000 cycles, as they pass each other, they have between 14.8 and 23.0
-        bytes a cycle, and most of that where the list is. The whole run is within 3 % (below).
-        """
+    def test_bandwidth_of_published_lists_is_within_5_percent(self) -> None:
         errors = {
             (name, refreshes): abs(one_channel(name, refreshes=refreshes)[0].error)
             for name in LISTS
@@ -128,20 +104,8 @@ class TestOneChannel:
         assert {("stream-8", False), ("stream-8", True)} == above
         assert fmean(errors.values()) <= _MEAN_TOLERANCE
 
-    def test_drift(self) -> None:
-        """What the beginning of 8 streams says of all of them."""
-        hbm = BankedDescription(channels=1, refreshes=False)
-        driven = saturated(hbm, islice(streams(published_starts(8)), 24_000), OUTSTANDING)
-        end = int(driven.arrived.max())
-        found = [
-            driven.bytes_per_cycle(begin, begin + 4_000)
-            for begin in range(WARM_UP_CYCLES, end - 4_000, 4_000)
-        ]
-        assert (14.8, 23.0) == (round(min(found), 1), round(max(found), 1))
-
     @pytest.mark.deep
-    def test_continued(self) -> None:
-        """The same of the 20,000 requests and more that the reference's numbers are of."""
+    def test_bandwidth_of_continued_lists_is_within_5_percent(self) -> None:
         errors = {
             named(row): abs(compared(row).error)
             for row in rows("hbm2_saturated", channels="1", mapping="interleaved+hash", aligned="0")
@@ -152,16 +116,16 @@ class TestOneChannel:
         assert fmean(errors.values()) <= _MEAN_TOLERANCE
 
     @pytest.mark.parametrize("number", [1, 2, 8, 64, 384])
-    def test_lists_begin_these_streams(self, number: int) -> None:
-        """What is continued is what was published."""
+    def test_streams_begin_with_the_published_lists(self, number: int) -> None:
         with np.load(DRAM / "one_channel_addresses.npz") as lists:
             published = lists[f"stream-{number}"].tolist()
         driven = islice(streams(published_starts(number)), len(published))
         assert [(address, False) for address in published] == list(driven)
 
     @pytest.mark.parametrize(("before", "cycles"), [([64], 21), ([], 36), ([1 << 15], 50)], ids=str)
-    def test_an_idle_channel(self, before: list[int], cycles: int) -> None:
-        """A read of an open row, of a closed bank, of a bank with another row open: exactly."""
+    def test_read_of_an_idle_channel_takes_the_published_cycles(
+        self, before: list[int], cycles: int
+    ) -> None:
         hbm = BankedDescription(
             channels=1, mapping=("column", "pseudo_channel", "bank_group", "bank", "row")
         )
@@ -179,20 +143,17 @@ class TestOneChannel:
 
 class TestTables:
     @pytest.mark.parametrize("row", spread(_lines(quick=True), 4))
-    def test_line(self, row: Row) -> None:
-        """Of 8 channels with hash: saturated, written to, at a rate, by clients; HBM3."""
+    def test_line_of_8_channels_is_within_its_spread(self, row: Row) -> None:
         _within(row)
 
     @pytest.mark.exhaustive
     @pytest.mark.parametrize("row", _lines(quick=False))
-    def test_other_line(self, row: Row) -> None:
-        """Of 1 and 32 channels, of other mappings, windows and presets."""
+    def test_line_of_other_channels_is_within_its_spread(self, row: Row) -> None:
         _within(row)
 
     @pytest.mark.deep
     @pytest.mark.parametrize("number", ["2", "8", "64", "384"])
-    def test_placements(self, number: str) -> None:
-        """The mean of six placements within 5 % of that of six others."""
+    def test_mean_of_six_placements_is_within_5_percent(self, number: str) -> None:
         (row,) = (
             each
             for each in lines("hbm2_saturated")

@@ -1,5 +1,3 @@
-"""A memory that says how long it will be silent keeps to it."""
-
 from __future__ import annotations
 
 from unittest import mock
@@ -10,8 +8,7 @@ from fabric.timing.memories.flat import FlatMemory
 from tests.programs.loading import program
 
 
-def test_no_burst_is_complete_before() -> None:
-    """Whatever the flat memory answers is seen after the cycle that it has said last."""
+def test_flat_memory_answers_after_its_silent_cycles() -> None:
     margins: list[int] = []
     advance = FlatMemory.advance
 
@@ -23,5 +20,5 @@ def test_no_burst_is_complete_before() -> None:
 
     with mock.patch.object(FlatMemory, "advance", noted):
         simulate(program("top2_moe"), mode="timing")
-    # It is one cycle after that where nobody else uses the memory's channels.
+    # It is one cycle later if no other client uses the channels.
     assert min(margins) == 1

@@ -1,5 +1,3 @@
-"""Descriptions that are taken can be run: between two refreshes there is time for a request."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -21,7 +19,6 @@ SOME = st.integers(1, 12)
 
 @st.composite
 def _tightest(draw: st.DrawFn) -> BankedDescription:
-    """Refreshes are as close to each other as is taken."""
     ras, rp = draw(SHORT), draw(SHORT)
     keys: dict[str, Any] = {
         "channels": 1,
@@ -51,8 +48,9 @@ def _tightest(draw: st.DrawFn) -> BankedDescription:
         st.tuples(st.integers(0, 2**16), st.integers(1, 4), st.booleans()), min_size=1, max_size=6
     ),
 )
-def test_all_are_served(hbm: BankedDescription, bursts: list[tuple[int, int, bool]]) -> None:
-    """Each request within some refreshes, however far apart their rows are."""
+def test_requests_are_served_between_the_closest_refreshes(
+    hbm: BankedDescription, bursts: list[tuple[int, int, bool]]
+) -> None:
     units: list[Unit] = [
         MemoryUnit(f"client{number}", number, Place("program.py", 1), bytes_per_cycle=64)
         for number in range(len(bursts))

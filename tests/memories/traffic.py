@@ -1,4 +1,4 @@
-"""Addresses as the reference simulator was driven with: interleaved streams, and random ones."""
+"""The addresses that drove the reference simulator: interleaved streams, and random tiles."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import numpy as np
 
 from tests.memories.replay import Request
 
-__all__ = ["DRAM", "aligned_starts", "published_starts", "random_tiles", "starts", "streams"]
-
 DRAM: Final = Path(__file__).parents[2] / "programs" / "data" / "published" / "dram"
 
 _SLOT_BYTES: Final = 1 << 22
@@ -22,27 +20,23 @@ _RANDOM_BYTES: Final = 1 << 30
 
 
 def published_starts(number: int) -> list[int]:
-    """Return where the streams of the published address lists begin; of one stream that is 0."""
     with np.load(DRAM / "one_channel_addresses.npz") as lists:
         places = lists["stream-384" if number > 1 else "stream-1"][:number]
     return [int(place) for place in places]
 
 
 def starts(number: int, seed: int) -> list[int]:
-    """Return a place for each stream as the published ones are: at 8 KB, in 4 MB of its own."""
     steps = np.random.default_rng(seed).integers(0, _SLOT_BYTES // _STEP_BYTES, number)
     return [slot * _SLOT_BYTES + int(step) * _STEP_BYTES for slot, step in enumerate(steps)]
 
 
 def aligned_starts(number: int) -> list[int]:
-    """Return places at powers of two."""
     return [slot * _SLOT_BYTES for slot in range(number)]
 
 
 def streams(
     places: Sequence[int], *, write_fraction: float = 0.0, tile_bytes: int = 8192, seed: int = 0
 ) -> Iterator[Request]:
-    """Yield requests of streams from ``places`` on, in turn; each tile is read, or written."""
     random = np.random.default_rng(seed)
     in_tile = np.arange(tile_bytes // _REQUEST_BYTES)[:, np.newaxis] * _REQUEST_BYTES
     for tile in count():
@@ -54,7 +48,6 @@ def streams(
 def random_tiles(
     number: int, tile_bytes: int, *, write_fraction: float = 0.0, seed: int = 0
 ) -> Iterator[Request]:
-    """Yield requests of streams in turn, whose tiles are each somewhere in a gigabyte."""
     random = np.random.default_rng(seed)
     in_tile = np.arange(tile_bytes // _REQUEST_BYTES)[:, np.newaxis] * _REQUEST_BYTES
     for _ in repeat(None):
