@@ -7,11 +7,11 @@ quarters of it) and ``saturation_worst``.
 
 Sources are open-loop: in each cycle a node has a new packet at random (seeded), its load divided by
 the flits of a packet. Router and ends are those of the simulator's configuration: 4 cycles a
-router, of which there is one more than links on a route, and 2 at the ends; 8 virtual channels.
+router, with one router more than links on a route, and 2 at the ends; 8 virtual channels.
 
-Where half of saturation is: of what the busiest link of the pattern allows, and the first load of
-the table that is not stable, the smaller one. The simulator's saturation is known to lie between
-the last stable load and the first that is not: an error is how far the model's lies outside.
+Saturation is the smaller of two loads: the one that fills the busiest link of the pattern, and the
+first load of the table that is not stable. The simulator saturates between its last stable load and
+its first unstable one: an error is the model's distance from this interval.
 """
 
 from __future__ import annotations
@@ -35,14 +35,11 @@ DATA = Path(__file__).parent / "data" / "booksim_mesh.csv"
 LANES = 8
 WARM_CYCLES = 300
 MEASURED_CYCLES = {1: 900, 16: 3000}
-"""By the flits of a packet: longer ones are fewer."""
 
 UNSTABLE_GROWTH = 1.5
 
 
 class Curve(NamedTuple):
-    """Loads of one pattern, in flits a node and cycle."""
-
     mesh: str
     traffic: str
     flits: int
@@ -51,12 +48,10 @@ class Curve(NamedTuple):
 
     @property
     def side(self) -> int:
-        """Columns, and rows."""
         return int(self.mesh.split("x")[0])
 
 
 def read_curves(path: Path) -> list[Curve]:
-    """Return the curves of a table; rows that the simulator did not end are left out."""
     rows: dict[tuple[str, str, int], list[dict[str, str]]] = defaultdict(list)
     with path.open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -84,11 +79,6 @@ def _target(traffic: str, site: Site, side: int, draw: random.Random) -> Site:
 
 
 def packet_latency(curve: Curve, load: float, cycles: int | None = None) -> tuple[float, bool]:
-    """Return the mean latency of packets, the wait at the source included, and if it is stable.
-
-    It is not where packets of the last third of the time take half as long again as those of the
-    first third, after the warm-up, and longer than a packet's flits.
-    """
     side, flits = curve.side, curve.flits
     cycles = cycles or MEASURED_CYCLES.get(flits, 3000)
     mesh = Mesh(
@@ -122,7 +112,6 @@ def packet_latency(curve: Curve, load: float, cycles: int | None = None) -> tupl
 
 
 def capacity(curve: Curve) -> float:
-    """Return the load at which the busiest link is always busy, in flits a node and cycle."""
     side = curve.side
     mesh = Mesh(columns=side, rows=side)
     carried: Counter[int] = Counter()
@@ -139,11 +128,6 @@ def capacity(curve: Curve) -> float:
 
 
 def stability(curve: Curve) -> tuple[float, float]:
-    """Return the highest load at which the model is stable, and the lowest where it is not.
-
-    Loads are the table's last stable one and its first that is not, and where the model differs,
-    those 10 % and 20 % inside and outside of it. 0 and infinity where none of them is.
-    """
     at_most, at_least = max(curve.latencies, default=0.0), curve.first_unstable
     stable, unstable = 0.0, float("inf")
     for part in (1.0, 0.9, 0.8):
@@ -158,7 +142,6 @@ def stability(curve: Curve) -> tuple[float, float]:
 
 
 def outside(curve: Curve) -> float:
-    """Return by how much the model's saturation is at most off what the table says of it."""
     stable, unstable = stability(curve)
     off = 0.0
     if curve.latencies:
@@ -169,7 +152,6 @@ def outside(curve: Curve) -> float:
 
 
 def errors(curve: Curve, cycles: int | None = None) -> Iterator[tuple[float, float, float]]:
-    """Yield of each stable load its part of saturation, the model's latency and its error."""
     saturated = min(capacity(curve), curve.first_unstable or 1.0)
     for load, measured in curve.latencies.items():
         latency, _ = packet_latency(curve, load, cycles)
@@ -177,7 +159,6 @@ def errors(curve: Curve, cycles: int | None = None) -> Iterator[tuple[float, flo
 
 
 def worst(rows: Sequence[tuple[float, float, float]]) -> dict[str, float]:
-    """Return the worst errors of latencies, by how near the load is to saturation."""
     return {
         "latency_below_half": max((abs(off) for part, _, off in rows if part < 0.5), default=0.0),
         "latency_to_three_quarters": max(

@@ -1,7 +1,7 @@
-"""Random graphs of operators on a mesh, and what a model says of them that steps through cycles.
+"""Random graphs of operators on a mesh, and an independent model that steps through their cycles.
 
-The model shares no code with the fabric: routes are walked site by site, shares are found by their
-definition in fractions, and units do in each cycle what they can.
+The model shares no code with the fabric: it walks routes site by site, computes shares as fractions
+by their definition, and lets each unit act in each cycle.
 """
 
 from __future__ import annotations
@@ -41,14 +41,11 @@ __all__ = [
 BYTE = np.dtype(np.uint8)
 
 UNCOUNTED = Fraction(3050, 2**18)
-"""Of a cycle: what a last cycle has less than is not counted."""
 
 Link: TypeAlias = tuple[object, ...]
 
 
 class Wire(NamedTuple):
-    """A channel: from node to node, its depth, and the bytes of its elements."""
-
     producer: int
     consumer: int
     depth: int
@@ -56,17 +53,6 @@ class Wire(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A graph on a mesh.
-
-    Attributes:
-        mesh: the sites and links.
-        sites: of the nodes.
-        nodes: the work of each, and whether it comes before sending; None for a Broadcast.
-        wires: between them.
-        rounds: elements that each stage sends on each output.
-        interval: cycles between two elements at one end of a channel, at least.
-    """
-
     mesh: Mesh
     sites: list[Site]
     nodes: list[tuple[int, bool] | None]
@@ -80,7 +66,6 @@ _LIMIT = st.one_of(st.none(), st.integers(1, 20))
 
 @st.composite
 def placed_graphs(draw: st.DrawFn, *, limited: bool = True) -> Placed:
-    """Draw a graph on a mesh, the links of which have no limits where they are not ``limited``."""
     columns, rows = draw(st.integers(1, 2)) * 2, draw(st.integers(2, 3))
     limit = _LIMIT if limited else st.none()
     dies = draw(st.booleans())
@@ -123,8 +108,6 @@ def placed_graphs(draw: st.DrawFn, *, limited: bool = True) -> Placed:
 
 @dataclass(frozen=True)
 class TileStage(Stage):
-    """A stage that sends a tile of so many bytes on each output."""
-
     sizes: Sequence[int] = ()
 
     @override
@@ -137,7 +120,6 @@ class TileStage(Stage):
 
 
 def write_placement(path: Path, program: str, sites: dict[str, Site]) -> Path:
-    """Write a placement file."""
     lines = [f'"{name}" = [{site.column}, {site.row}]' for name, site in sites.items()]
     path.write_text("\n".join([f'program = "{program}"', "[units]", *lines, ""]), encoding="utf-8")
     return path
@@ -150,10 +132,6 @@ def run_placed(
     hops: dict[str, Hop] | None = None,
     **settings: object,
 ) -> tuple[list[list[int]], Report]:
-    """Run a graph and return the clocks of each stage after each of its operations.
-
-    Of one with ``hops``, on no mesh.
-    """
     wires, stages, depths = placed.wires, [], {}
     made: dict[int, Stream] = {}
     hardware = Hardware(
@@ -194,7 +172,6 @@ def run_placed(
 
 
 def way(mesh: Mesh, source: Site, target: Site) -> tuple[int, list[Link]]:
-    """Return how many cycles a head takes, and over which links it goes."""
     column, row = source
     cycles = mesh.ends_cycles
     links: list[Link] = [("out", column, row)]
@@ -247,8 +224,6 @@ class _Channel:
 
 
 class _Flow:
-    """What goes over one route or tree, one thing after the other."""
-
     def __init__(self, links: list[Link], ends: list[_Channel], size_bytes: int) -> None:
         self.links, self.ends, self.size_bytes = links, ends, size_bytes
         self.waiting = 0
@@ -256,7 +231,6 @@ class _Flow:
 
 
 def _let_pass(mesh: Mesh, flows: list[_Flow], cycle: int) -> None:
-    """Let a cycle pass on the links: from one end of a transfer to the next, in fractions."""
     now, end = Fraction(cycle), Fraction(cycle + 1)
     while now < end:
         for flow in flows:
@@ -286,7 +260,6 @@ def _let_pass(mesh: Mesh, flows: list[_Flow], cycle: int) -> None:
 
 
 def expected_clocks(placed: Placed) -> list[list[int]]:  # noqa: C901, PLR0915 - one page
-    """Return the clocks of the stages after each of their operations, cycle by cycle."""
     mesh, nodes, wires, count = placed.mesh, placed.nodes, placed.wires, placed.rounds
     interval = placed.interval
     channels: list[_Channel] = []
@@ -354,7 +327,6 @@ def expected_clocks(placed: Placed) -> list[list[int]]:  # noqa: C901, PLR0915 -
             flows[channel.carried_by].waiting += 1
 
     def done(node: int) -> bool:  # noqa: C901, PLR0912 - the same
-        """Do what a node does next, where it can in this cycle."""
         what, which = todo[node]
         channel = channels[which] if what not in ("work", "close") else None
         if what == "receive":

@@ -2,8 +2,8 @@
 
 ``python -m tests.network.published FILE.csv.gz`` prints relative errors: of the spans of traces
 between cores (``span_mean``, ``span_worst``), and from each processor's last read before a barrier
-to the end of that barrier (``tail_median``). Those of loads from memory follow, where there are
-both; a file without traces between cores has its figures under the three names.
+to the end of that barrier (``tail_median``). Errors of loads from memory follow if a file has
+both; a file without traces between cores has its errors under the three names.
 
 The chip's figures are those of its vendor; no number is fitted to the traces, but
 the rule of two lanes was chosen after looking at them. From the device model
@@ -40,15 +40,12 @@ Place = tuple[int, int]
 
 
 class Barrier(NamedTuple):
-    """A processor's wait for all reads so far, in cycles of the device's clock."""
-
     last_read: int
     measured: int
     predicted: float
 
 
 def read_traces(path: Path) -> dict[str, list[Row]]:
-    """Return the rows of each trace of a file, gzipped or not."""
     opened: Callable[..., Iterable[str]] = gzip.open if path.suffix == ".gz" else open
     traces: dict[str, list[Row]] = {}
     for row in csv.DictReader(opened(path, "rt", encoding="utf-8")):
@@ -57,7 +54,6 @@ def read_traces(path: Path) -> dict[str, list[Row]]:
 
 
 def barriers(rows: Iterable[Row]) -> list[Barrier]:
-    """Return when each barrier ends that has reads to wait for, as measured and as predicted."""
     transfers = Transfers(_capacities(), lanes=LANES)
     reads: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     last: dict[tuple[str, str, str], int] = {}
@@ -83,7 +79,6 @@ def barriers(rows: Iterable[Row]) -> list[Barrier]:
 
 
 def figures(traces: Mapping[str, list[Row]]) -> dict[str, float]:
-    """Return the relative errors by name."""
     loads = {name for name, rows in traces.items() if _reads_memory(rows)}
     found: dict[str, float] = {}
     if set(traces) - loads:
@@ -131,7 +126,6 @@ def _number(network: int, place: Place, way: int) -> int:
 
 
 def _capacities() -> list[float]:
-    """Of each site on each network: along the row, along the column, injection, absorption."""
     found: list[float] = []
     for _ in NETWORKS:
         for row in range(ROWS):
@@ -143,7 +137,6 @@ def _capacities() -> list[float]:
 
 
 def _links(network: int, source: Place, target: Place) -> list[int]:
-    """Return the links from ``source`` to ``target``, its injection first."""
     links = [_number(network, source, 2)]
     column, row = source
     step = 1 if network == 0 else -1

@@ -1,5 +1,3 @@
-"""What the issue asks of the model, on the data that is given."""
-
 from __future__ import annotations
 
 import pytest
@@ -16,8 +14,7 @@ CURVES = [
 ]
 
 
-def test_traces_of_a_real_chip() -> None:
-    """Traces of a real chip."""
+def test_predictions_of_chip_traces_are_within_15_percent() -> None:
     found = published.figures(published.read_traces(published.DATA))
     assert found["span_mean"] <= 0.05
     assert found["span_worst"] <= 0.15
@@ -26,8 +23,7 @@ def test_traces_of_a_real_chip() -> None:
 
 
 @pytest.mark.parametrize("curve", CURVES, ids=lambda curve: f"{curve.mesh} {curve.traffic}")
-def test_curves_of_a_simulator(curve: curves.Curve) -> None:
-    """Curves of a simulator."""
+def test_latencies_follow_the_simulators_curves(curve: curves.Curve) -> None:
     found = curves.worst(list(curves.errors(curve)))
     assert found["latency_below_half"] <= 0.1
     assert found["latency_to_three_quarters"] <= 0.2
@@ -35,6 +31,5 @@ def test_curves_of_a_simulator(curve: curves.Curve) -> None:
 
 @pytest.mark.deep
 def test_saturation_is_where_the_simulator_has_it() -> None:
-    """Saturation is where the simulator has it."""
     for curve in curves.read_curves(curves.DATA):
         assert curves.outside(curve) <= 0.1

@@ -1,5 +1,3 @@
-"""Shares that are found from what has changed are those that are found anew for all."""
-
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -15,8 +13,6 @@ from tests.profiles import examples
 
 
 class _End:
-    """Counts what arrives."""
-
     def __init__(self) -> None:
         self.elements = 0
 
@@ -25,14 +21,6 @@ class _End:
 
 
 class Traffic(NamedTuple):
-    """Links with few bytes a cycle, so that many are full at once, and what goes over them.
-
-    Attributes:
-        capacities: of the links, in bytes a cycle.
-        routes: links of each flow.
-        sent: flow, cycle and bytes of each element, by the cycle.
-    """
-
     capacities: list[int]
     routes: list[list[int]]
     sent: list[tuple[int, int, int]]
@@ -40,7 +28,6 @@ class Traffic(NamedTuple):
 
 @st.composite
 def traffic(draw: st.DrawFn) -> Traffic:
-    """Draw some."""
     links = draw(st.integers(1, 8))
     capacities = draw(st.lists(st.integers(1, 5), min_size=links, max_size=links))
     route = st.lists(st.integers(0, links - 1), min_size=1, max_size=4, unique=True)
@@ -53,7 +40,6 @@ def traffic(draw: st.DrawFn) -> Traffic:
 
 
 def _rates(of: Traffic, flows: list[int], pieces: int) -> list[int]:
-    """Return the rates of flows under way, found anew."""
     count, links = len(of.routes), len(of.capacities)
     numbers = [link for route in of.routes for link in route]
     rate = np.full(count, -1, np.int64)
@@ -75,8 +61,7 @@ def _rates(of: Traffic, flows: list[int], pieces: int) -> list[int]:
 
 @examples(quick=60, deep=4000)
 @given(traffic())
-def test_rates_are_those_found_anew(of: Traffic) -> None:
-    """After every event each rate is, to the last piece, what filling all links gives."""
+def test_incremental_rates_equal_rates_computed_from_scratch(of: Traffic) -> None:
     # Links that no route takes are left out, by both alike.
     used = sorted({link for route in of.routes for link in route})
     of = of._replace(

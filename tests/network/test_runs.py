@@ -1,10 +1,7 @@
-"""Runs on a mesh: against a model that steps through cycles, and against hops given one by one."""
-
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -13,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from fabric import (
     ConfigurationError,
@@ -30,12 +26,9 @@ from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.placing import placed
 from fabric.messages.telling.files import programs
-from fabric.messages.terminal.tables import print_sheet
-from fabric.runs.printing import report_sheet
 from fabric.timing.network import Mesh, Site
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.deadlock.cases import CASES
-from tests.fabric.scripted import Charge, Ticks
 from tests.network.placed import (
     Placed,
     Wire,
@@ -56,14 +49,12 @@ LATE_END = Placed(
     rounds=2,
     interval=1,
 )
-"""With channels of wires the end of a stream takes a hop behind what links held up."""
 
 
 @examples(quick=25, deep=2000)
 @given(placed_graphs(), st.sampled_from(SCHEDULES))
 @example(LATE_END, "reversed")
 def test_matches_a_model_that_steps_through_cycles(placed: Placed, order: str | int) -> None:
-    """Every operation of random placed graphs happens in the same cycle, in whatever order."""
     with TemporaryDirectory() as folder:
         clocks, report = run_placed(placed, Path(folder), order)
     assert report.status == "completed"
@@ -71,7 +62,6 @@ def test_matches_a_model_that_steps_through_cycles(placed: Placed, order: str | 
 
 
 def _hops(placed: Placed) -> dict[str, Hop]:
-    """Return the cycles of each channel, by the name of its reader's input."""
     found, ports = {}, Counter[int]()
     for wire in placed.wires:
         source, target = placed.sites[wire.producer], placed.sites[wire.consumer]
@@ -83,10 +73,9 @@ def _hops(placed: Placed) -> dict[str, Hop]:
 
 @examples(quick=10, deep=2000)
 @given(placed_graphs(limited=False), st.sampled_from(["compiled", "tasks"]))
-def test_links_without_limits_are_hops(
+def test_run_on_links_without_limits_equals_one_with_hops(
     placed: Placed, engine: Literal["compiled", "tasks"]
 ) -> None:
-    """All that is said of a run is what is said of one with the same hops, given one by one."""
     with TemporaryDirectory() as folder:
         clocks, report = run_placed(placed, Path(folder), engine=engine)
         expected, by_hops = run_placed(placed, Path(folder), hops=_hops(placed), engine=engine)
@@ -115,8 +104,7 @@ def _program(name: str, mesh: Mesh | None) -> Program:
 
 @pytest.mark.parametrize("order", SCHEDULES)
 @pytest.mark.parametrize("name", spread(PROGRAMS, 1))
-def test_programs_with_merges_and_memories(name: str, order: str | int) -> None:
-    """One report whatever runs first: merges see arrivals, the HBM and links take turns."""
+def test_report_of_a_mesh_is_equal_under_every_schedule(name: str, order: str | int) -> None:
     report = simulate(_program(name, TRAFFIC))
     with schedule(order):
         assert report == simulate(_program(name, TRAFFIC))
@@ -125,24 +113,7 @@ def test_programs_with_merges_and_memories(name: str, order: str | int) -> None:
     assert (report.cycles or 0) > (simulate(_program(name, None)).cycles or 0)
 
 
-@pytest.mark.parametrize("engine", ["compiled", "tasks"])
-def test_a_layer_on_links_without_limits(engine: Literal["compiled", "tasks"]) -> None:
-    """Its report is that of the layer with each channel's hop given, in the compiled loop, too."""
-    mesh = Mesh(columns=4, rows=4, hop_cycles=3)
-    plan = placed(elaborate(_program("moe", mesh)), None)
-    assert plan.floor is not None
-    hops = {}
-    for edge in plan.edges:
-        one, other = plan.floor.site_of(edge.producer), plan.floor.site_of(edge.consumer)
-        apart = abs(one.column - other.column) + abs(one.row - other.row)
-        hops[edge.key] = Hop(max(1, 3 * apart), max(1, 3 * apart))
-    report = simulate(_program("moe", mesh), engine=engine)
-    by_hops = simulate(_program("moe", None), engine=engine, hops=hops)
-    assert replace(report, network=None, hardware=None) == replace(by_hops, hardware=None)
-
-
-def test_both_engines_say_the_same() -> None:
-    """A run with links that are shared says the same by tasks and by the compiled loop."""
+def test_reports_of_both_engines_are_equal() -> None:
     program = _pipeline(TRAFFIC)
     assert simulate(program) == simulate(program, engine="tasks")
 
@@ -158,8 +129,7 @@ def _placed(folder: Path, **sites: Site) -> Path:
     return write_placement(folder / "placement.toml", "line", sites)
 
 
-def test_a_tile_takes_its_bytes_and_its_hops(tmp_path: Path) -> None:
-    """Without others: what links take for 128 bytes, and what its head takes over the route."""
+def test_routes_and_links_carry_the_bytes_of_their_tiles(tmp_path: Path) -> None:
     file = _placed(tmp_path, load=Site(0, 0), map=Site(2, 0), store=Site(3, 0))
     mesh = Mesh(columns=4, rows=2, link_bytes_per_cycle=8, hop_cycles=3)
     report = simulate(_pipeline(mesh), placement=file)
@@ -179,11 +149,7 @@ def test_a_tile_takes_its_bytes_and_its_hops(tmp_path: Path) -> None:
     assert "network" not in plain.as_json()
 
 
-def test_what_went_over_each_link() -> None:
-    """A Broadcast sends once for all its readers, and a link has what all flows bring; by number.
-
-    The Broadcast is where the load is, and no unit that the program names.
-    """
+def test_broadcast_sends_once_over_shared_links() -> None:
     mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=8)
     with hardware_scope(Hardware(network=mesh)), Program("fan") as program:
         rows = LinearOffChipLoad(np.ones((5, 64), np.float32), tile=(1, 64), name="load")()
@@ -214,31 +180,7 @@ def test_what_went_over_each_link() -> None:
     assert use.links_cycles == sum(route.links_cycles for route in use.routes)
 
 
-@pytest.mark.parametrize("count", [0, 3])
-def test_links_that_nothing_went_over(count: int) -> None:
-    """They are not told of; the route is, with no bytes."""
-    mesh = Mesh(columns=2, rows=2, link_bytes_per_cycle=8)
-    with hardware_scope(Hardware(network=mesh)), Program("ticks") as program:
-        Charge(name="charge")(Ticks(count, name="ticks")())
-    program.put({"ticks": (0, 0), "charge": (1, 0)})
-    use = simulate(program).network
-    assert use is not None
-    assert [(each.bytes or 0) > 0 for each in use.routes] == [count > 0]
-    links = ["0,0 -> 1,0", "out of 0,0", "into 1,0"]
-    assert [link.name for link in use.links] == (links if count else [])
-
-
-def test_what_is_printed() -> None:
-    """The table says where units are, which links are worst, and who waits for them."""
-    text = StringIO()
-    print_sheet(report_sheet(simulate(_pipeline(TRAFFIC))), Console(file=text, width=100))
-    assert "Units are placed row by row, on 3 sites with at most 1 unit each." in text.getvalue()
-    assert "busiest links" in text.getvalue()
-    assert "channels whose readers wait for links" in text.getvalue()
-
-
-def test_a_trace_charges_the_network() -> None:
-    """Cycles in which links held elements up have a root of their own, and a visible cycle."""
+def test_trace_charges_waits_for_links_to_the_network() -> None:
     report = simulate(_pipeline(TRAFFIC), trace="events")
     with report.trace() as trace:
         stalls = trace.stalls()
@@ -251,7 +193,6 @@ def test_a_trace_charges_the_network() -> None:
 
 @pytest.mark.parametrize("name", ["pack_rows", "loop_of_2"])
 def test_a_deadlock_is_found_and_released(name: str) -> None:
-    """Units get stuck on a mesh as without one, and the same depths let them go on."""
     plain = simulate(CASES[name].build()).explained
     with hardware_scope(Hardware(network=TRAFFIC)):
         program = CASES[name].build()
@@ -264,7 +205,6 @@ def test_a_deadlock_is_found_and_released(name: str) -> None:
 
 
 def test_hops_of_single_channels_are_refused() -> None:
-    """Routes say what hops are."""
     program = _pipeline(TRAFFIC)
     with pytest.raises(ConfigurationError, match=r"hops map\.0: .* follow from its route"):
         simulate(program, hops={"map.0": Hop(2)})
@@ -272,26 +212,11 @@ def test_hops_of_single_channels_are_refused() -> None:
 
 WRONG = {
     "another program": ('program = "other"\n[units]\n', 1, "of program 'other': expected one of"),
-    "no program": ("[units]\n", None, "program is missing: expected the name"),
-    "a unit called program": (
-        'program = "other"\n[units]\nprogram = [0, 0]\n', 1, "of program 'other': expected one of"
-    ),
-    "a program's table": ('[program]\n[units]\nprogram = [0, 0]\n', 1, "program is .*: expected"),
-    "no units": ('program = "line"\n', None, "units is missing: expected a table"),
     "a unit that is none": (
         'program = "line"\n[units]\nmup = [0, 0]\n', 3, "mup is no unit of 'line': .*mean map"
     ),
     "without a site": (
         'program = "line"\n[units]\nmap = [0, 0]\n', 2, "load, store of 'line': expected a site"
-    ),
-    "a number for a site": (
-        'program = "line"\n[units]\nmap = 3\n', 3, "map is 3: expected .column, row."
-    ),
-    "a text in a site": (
-        'program = "line"\n[units]\nmap = [0, "1"]\n', 3, "map is .*: expected .column, row."
-    ),
-    "a truth value in a site": (
-        'program = "line"\n[units]\nmap = [true, 0]\n', 3, "map is .*: expected .column, row."
     ),
     "no site": ('program = "line"\n[units]\nmap = [0]\n', 3, "map is .*: expected .column, row."),
     "off the mesh": (
@@ -305,13 +230,11 @@ WRONG = {
         'program = "line"\n[units]\nmap = [0, 0]\nload = [0, 0]\nstore = [3, 2]\n',
         3, "map is at .0, 0., where load is: expected at most 1 unit",
     ),
-    "another table": ('program = "line"\n[sites]\n', 2, "sites is given: expected a placement"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_placement_is_refused(wrong: str, tmp_path: Path) -> None:
-    """It says what was found and expected, with the line of the file."""
     text, line, told = WRONG[wrong]
     file = tmp_path / "placement.toml"
     file.write_text(text, encoding="utf-8")
@@ -321,8 +244,7 @@ def test_a_wrong_placement_is_refused(wrong: str, tmp_path: Path) -> None:
     assert (caught.value.file, caught.value.line) == (str(file), line)
 
 
-def test_memory_of_a_site(tmp_path: Path) -> None:
-    """A site whose units need more memory than it has is refused; the same units apart are not."""
+def test_site_with_too_little_memory_is_refused(tmp_path: Path) -> None:
     mesh = Mesh(columns=4, rows=2)
     sites = dict.fromkeys(("load", "store"), Site(0, 0)) | {"map": Site(1, 1)}
     apart = sites | {"store": Site(0, 1)}
@@ -345,8 +267,7 @@ def test_memory_of_a_site(tmp_path: Path) -> None:
     assert (caught.value.file, told) == (str(file), '"load" = [0, 0]')
 
 
-def test_a_program_says_where_its_units_are(tmp_path: Path) -> None:
-    """A run is that with a file of the same sites, and a file that is given counts more."""
+def test_sites_of_a_program_equal_those_of_a_file(tmp_path: Path) -> None:
     mesh = Mesh(columns=4, rows=2, link_bytes_per_cycle=8, hop_cycles=3)
     far = _placed(tmp_path, load=Site(0, 0), map=Site(2, 0), store=Site(3, 0))
     by_file = simulate(_pipeline(mesh), placement=far)
@@ -374,8 +295,9 @@ def test_a_program_says_where_its_units_are(tmp_path: Path) -> None:
         ({"load": (1, 1), "map": (1, 0), "store": (0, 0)}, "load is at .1, 1.: expected a site of"),
     ],
 )
-def test_a_program_that_says_it_wrongly(sites: dict[str, tuple[int, int]], told: str) -> None:
-    """It is told the line where it does."""
+def test_wrong_site_of_a_program_is_refused_at_its_line(
+    sites: dict[str, tuple[int, int]], told: str
+) -> None:
     program = _pipeline(Mesh(columns=4, rows=3))
     program.put(sites)
     with pytest.raises(ConfigurationError, match=told) as caught:
@@ -387,8 +309,7 @@ def test_a_program_that_says_it_wrongly(sites: dict[str, tuple[int, int]], told:
         program.put({"map": (1,)})  # type: ignore[dict-item]
 
 
-def test_a_placement_needs_sites(tmp_path: Path) -> None:
-    """Without a network there are none; and a mesh may have too little room."""
+def test_placement_without_sites_or_room_is_refused(tmp_path: Path) -> None:
     file = _placed(tmp_path, load=Site(0, 0), map=Site(2, 0), store=Site(3, 0))
     with pytest.raises(
         ConfigurationError, match=r"the hardware has no sites: expected \[network\]"
@@ -413,7 +334,6 @@ FILES = {
 
 @pytest.mark.parametrize("wrong", FILES)
 def test_a_wrong_network_is_refused(wrong: str, tmp_path: Path) -> None:
-    """A hardware file is refused with what was found and expected."""
     text, told = FILES[wrong]
     file = tmp_path / "hardware.toml"
     file.write_text(f"[network]\n{text}\n", encoding="utf-8")
@@ -422,46 +342,7 @@ def test_a_wrong_network_is_refused(wrong: str, tmp_path: Path) -> None:
     assert caught.value.file == str(file)
 
 
-def test_hardware_files_say_what_they_have() -> None:
-    """What a report says of the hardware is what a file would say, and a file is as it says."""
-    hardware = load_hardware("mesh_paper")
-    assert hardware.network == Mesh(
-        columns=16, rows=8, link_bytes_per_cycle=64, injection_bytes_per_cycle=64
-    )
-    assert hardware.as_dict()["network"] == {
-        "columns": 16,
-        "rows": 8,
-        "link_bytes_per_cycle": 64,
-        "injection_bytes_per_cycle": 64,
-        "hop_cycles": 1,
-        "ends_cycles": 0,
-    }
-    assert "network" not in Hardware().as_dict()
-
-
-def test_row_by_row() -> None:
-    """Off-chip operators go to the edge, the others fill the sites that are free."""
-    mesh = Mesh(columns=3, rows=3)
-    plan = placed(elaborate(_pipeline(mesh)), None)
-    assert plan.floor is not None
-    assert {node.name: plan.floor.site_of(node) for node in plan.nodes} == {
-        "load": Site(0, 0),
-        "store": Site(1, 0),
-        "map": Site(2, 0),
-    }
-    crowded = placed(elaborate(_program("moe", mesh)), None)
-    assert crowded.floor is not None
-    units = crowded.program.nodes
-    most = max(len(nodes) for _, nodes in crowded.floor.units_at(units))
-    assert most == -(-len(units) // 9)
-    assert all(
-        site in mesh.edge or not any(node.operator.off_chip for node in nodes)
-        for site, nodes in crowded.floor.units_at(units)
-    )
-
-
 def _lines(mesh: Mesh) -> Program:
-    """Return three maps side by side, with a load and a store each."""
     with hardware_scope(Hardware(network=mesh)), Program("lines") as program:
         for number in range(3):
             tiles = LinearOffChipLoad(np.ones((2, 2)), tile=(1, 2), name=f"load{number}")()
@@ -469,24 +350,6 @@ def _lines(mesh: Mesh) -> Program:
                 Map(SiLU(), name=f"map{number}")(tiles)
             )
     return program
-
-
-def test_more_off_chip_operators_than_edge() -> None:
-    """They stand evenly on it, and the others fill up the sites, which have to have the room."""
-    mesh = Mesh(columns=2, rows=2, units_per_site=3)
-    plan = placed(elaborate(_lines(mesh)), None)
-    assert plan.floor is not None
-    names = ("load0", "store0", "load1", "store1", "load2", "store2", "map0", "map1", "map2")
-    sites = ((0, 0), (0, 0), (1, 0), (0, 1), (0, 1), (1, 1), (0, 0), (1, 0), (1, 0))
-    assert {node.name: plan.floor.site_of(node) for node in plan.nodes} == dict(
-        zip(names, sites, strict=True)
-    )
-    with pytest.raises(
-        ConfigurationError,
-        match=r"units_per_site is 2: expected at least 3, for 6 off-chip operators on the 4 sites "
-        r"of the edge and 3 other units on 4 sites$",
-    ):
-        placed(elaborate(_lines(replace(mesh, units_per_site=2))), None)
 
 
 @pytest.mark.parametrize(
@@ -500,8 +363,7 @@ def test_more_off_chip_operators_than_edge() -> None:
         (9, 3, "load1, map1, store1, load2, map2 and 1 more of 'lines': expected a site, [column"),
     ],
 )  # fmt: skip
-def test_units_on_one_site(each: int, said: int, told: str | None) -> None:
-    """It may have as many as it has room for, and of many units five are named."""
+def test_units_beyond_the_room_of_a_site_are_named(each: int, said: int, told: str | None) -> None:
     program = _lines(Mesh(columns=2, rows=2, units_per_site=each))
     program.put({node.name: (0, 0) for node in program.nodes[:said]})
     if told is None:
