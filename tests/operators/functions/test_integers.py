@@ -1,8 +1,3 @@
-"""Every function on every type of whole numbers, against Python's integers: exact, or refused.
-
-A function that the library lists and that has no line here fails ``test_every_function``.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -21,7 +16,6 @@ from hypothesis import strategies as st
 
 import operators
 from fabric import Program, Selector, ShapeError, Tile, TileType, simulate
-from fabric.extend import limits
 from operators import (
     Accum,
     Add,
@@ -85,11 +79,9 @@ TYPES = {
         ),
     )
 }
-"""Those of numpy and of ml_dtypes, whether streams have a name for them or not."""
 
 
 def ends_of(dtype: Any) -> tuple[int, int]:
-    """Return the least and the largest number of a type, counted from its bits."""
     if dtype == np.bool_:
         return 0, 1
     bits = int(dtype.name.lstrip("uint"))
@@ -97,7 +89,6 @@ def ends_of(dtype: Any) -> tuple[int, int]:
 
 
 def number_of(random: Random, dtype: Any) -> int:
-    """Return a number of a type: at its ends, at a power of two, small or any."""
     least, most = ends_of(dtype)
     near = random.choice((-1, 1)) * 2 ** random.randrange(65) + random.randrange(-1, 2)
     any_one = random.choice((least, most, near, random.randint(least, most)))
@@ -106,12 +97,10 @@ def number_of(random: Random, dtype: Any) -> int:
 
 
 def matrix_of(random: Random, dtype: Any, rows: int, cols: int) -> Matrix:
-    """Return numbers of a type."""
     return [[number_of(random, dtype) for _ in range(cols)] for _ in range(rows)]
 
 
 def tile_of(matrix: Matrix, dtype: Any) -> Tile:
-    """Return a tile that has sent numbers."""
     # Not every type of ml_dtypes takes Python's integers.
     word = np.uint64 if dtype == np.uint64 else np.int64
     data = np.array(matrix, word).astype(dtype)
@@ -121,14 +110,11 @@ def tile_of(matrix: Matrix, dtype: Any) -> Tile:
 
 
 def numbers_in(tile: Tile) -> Matrix:
-    """Return the numbers of a tile as Python's integers."""
     assert tile.data is not None
     return [[int(each) for each in row] for row in tile.data]
 
 
 def paired(operation: Callable[[Any, Any], Any]) -> Callable[[Matrix, Matrix], Matrix]:
-    """Return an operation on pairs, where one operand may have 1 row or 1 column."""
-
     def oracle(left: Matrix, right: Matrix) -> Matrix:
         rows, cols = max(len(left), len(right)), max(len(left[0]), len(right[0]))
         return [
@@ -141,12 +127,10 @@ def paired(operation: Callable[[Any, Any], Any]) -> Callable[[Matrix, Matrix], M
 
 
 def quotient(left: int, right: int) -> Any:
-    """Return an exact quotient; None where there is none."""
     return Fraction(left, right) if right else None
 
 
 def multiplied(left: Matrix, right: Matrix) -> Matrix:
-    """Return a product of matrices."""
     return [
         [sum(x * y for x, y in zip(row, col, strict=True)) for col in zip(*right, strict=True)]
         for row in left
@@ -154,28 +138,15 @@ def multiplied(left: Matrix, right: Matrix) -> Matrix:
 
 
 def turned(matrix: Matrix) -> Matrix:
-    """Return the transposed matrix."""
     return [list(each) for each in zip(*matrix, strict=True)]
 
 
 def added(parts: Sequence[Matrix]) -> Matrix:
-    """Return the sum of matrices of one shape."""
     return [[sum(each) for each in zip(*rows, strict=True)] for rows in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A function and what it is of Python's integers.
-
-    Attributes:
-        function: of Map, Accum or FlatMap.
-        shapes: of its operands; of a reduction those of each element.
-        oracle: given matrices, returns the exact result, for a reduction given one list of matrices
-            for each operand. None where integers are refused when a program is wired.
-        wide: the result is in the type that sums are made in.
-        narrower: the second operand is of a type of fewer bits.
-    """
-
     function: Any
     shapes: Shapes
     oracle: Callable[..., Matrix] | None
@@ -226,15 +197,12 @@ CASES = [
     Case(SplitCols(), ((2, 3),), turned),
     Case(SplitTiles(rows=1, cols=1), ((2, 2),), lambda x: [[each] for row in x for each in row]),
 ]  # fmt: skip
-"""Functions whose results are of the type of their operands, or of that of its sums."""
 
 ELSEWHERE = {AttentionScores, CacheWriteAddress, OneHot, Quotient, RowAppend, SetOffset,
              SignalAllRead}  # fmt: skip
-"""Those with other results, which have tests of their own below."""
 
 
-def test_every_function() -> None:
-    """Each that the library lists is compared with Python's integers."""
+def test_every_function_of_the_library_has_a_case() -> None:
     kinds = (Function, Reduction, Split)
     listed = {
         each
@@ -244,17 +212,7 @@ def test_every_function() -> None:
     assert listed - set(kinds) == {type(case.function) for case in CASES} | ELSEWHERE
 
 
-def test_ends() -> None:
-    """The fabric knows the ends of every type, and that others have none."""
-    assert {name: ends_of(dtype) for name, dtype in TYPES.items()} == {
-        name: limits(dtype) for name, dtype in TYPES.items()
-    }
-    floats = (np.float16, np.float32, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, "U3", "O")
-    assert {None} == {limits(np.dtype(each)) for each in floats}
-
-
 def outcome(apply: Callable[[], Matrix], wanted: Matrix, dtype: Any, name: str) -> None:
-    """See that ``apply`` gives exactly what is ``wanted``, or refuses what ``dtype`` lacks."""
     least, most = ends_of(dtype)
     lacking = [
         (number, [row, col])
@@ -274,7 +232,6 @@ def outcome(apply: Callable[[], Matrix], wanted: Matrix, dtype: Any, name: str) 
 
 
 def computed(function: Any, tiles: Sequence[Sequence[Tile]], dtype: Any) -> Matrix:
-    """Return what a function gives: of elements, each the tiles of one."""
     if isinstance(function, Reduction):
         result = function.infer(1, *map(_type_of, tiles[0]))
         state = function.start(result, True)
@@ -300,8 +257,7 @@ def _type_of(tile: Tile) -> TileType:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.function}{case.shapes}")
 @examples(quick=60)
 @given(name=st.sampled_from(sorted(TYPES)), random=SEEDS, group=st.integers(1, 3))
-def test_exact_or_refused(case: Case, name: str, random: Random, group: int) -> None:
-    """Python's integers give the same number, or the type does not hold it, which is told."""
+def test_functions_are_exact_or_refuse(case: Case, name: str, random: Random, group: int) -> None:
     dtype, function = TYPES[name], case.function
     types = [dtype] * len(case.shapes)
     if case.narrower:
@@ -379,8 +335,7 @@ DIVISIONS = ("floor_div", "fmod", "remainder")
 
 
 @pytest.mark.parametrize("name", DIVISIONS)
-def test_no_quotient(name: str) -> None:
-    """Whole numbers are not divided by 0, as they are not in Python; real ones are."""
+def test_division_of_integers_by_zero_is_refused(name: str) -> None:
     step = Pointwise((0, 1), np.dtype(np.int32), name)
     tiles = [tile_of([[each]], np.dtype(np.int32)) for each in (7, 0)]
     with pytest.raises(ValueError, match=r"^a whole number is divided by 0: expected another"):
@@ -390,8 +345,7 @@ def test_no_quotient(name: str) -> None:
 @pytest.mark.parametrize("name", NUMBERS)
 @examples(quick=40)
 @given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS)
-def test_steps(name: str, dtype: Any, random: Random) -> None:
-    """Functions of single numbers, of which some may be numbers of the program's, also large."""
+def test_pointwise_steps_are_exact_or_refuse(name: str, dtype: Any, random: Random) -> None:
     if name not in EXACTLY:
         function = NUMBERS[name].function
         count = getattr(function, "nin", None) or function.__code__.co_argcount
@@ -419,8 +373,9 @@ def test_steps(name: str, dtype: Any, random: Random) -> None:
 )  # fmt: skip
 @examples(quick=60)
 @given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS, cols=st.integers(1, 5))
-def test_reduced_steps(name: Any, oracle: Any, dtype: Any, random: Random, cols: int) -> None:
-    """Rows that become one number."""
+def test_reduced_rows_are_exact_or_refuse(
+    name: Any, oracle: Any, dtype: Any, random: Random, cols: int
+) -> None:
     (row,) = matrix_of(random, dtype, 1, cols)
     function = Chain(1, (Reduced((0,), dtype, name=name),))
     tiles = [[tile_of([row], dtype)]]
@@ -434,8 +389,9 @@ def test_reduced_steps(name: Any, oracle: Any, dtype: Any, random: Random, cols:
     cols=st.integers(1, 6),
     largest=st.booleans(),
 )
-def test_largest_steps(dtype: Any, random: Random, cols: int, largest: bool) -> None:
-    """The largest numbers are those of Python's order, not of float64's."""
+def test_largest_numbers_follow_the_order_of_integers(
+    dtype: Any, random: Random, cols: int, largest: bool
+) -> None:
     (row,) = matrix_of(random, dtype, 1, cols)
     k = random.randint(1, cols)
     places = TopPlaces((0,), np.dtype(np.int64), k=k, largest=largest)
@@ -451,8 +407,9 @@ def test_largest_steps(dtype: Any, random: Random, cols: int, largest: bool) -> 
     name=st.sampled_from(("int4", "int8", "int64", "uint16", "uint64", "bool")),
     random=SEEDS,
 )
-def test_quotients_in_another_type(dtype: Any, name: str, random: Random) -> None:
-    """Of integers in a type of integers they are exact."""
+def test_quotients_of_another_type_are_exact_or_refuse(
+    dtype: Any, name: str, random: Random
+) -> None:
     result = TYPES[name]
     left, right = (number_of(random, dtype) for _ in range(2))
     tiles = [tile_of([[each]], dtype) for each in (left, right)]
@@ -462,8 +419,7 @@ def test_quotients_in_another_type(dtype: Any, name: str, random: Random) -> Non
 
 @examples(quick=150)
 @given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS)
-def test_scores(dtype: Any, random: Random) -> None:
-    """The scores of integers are their exact products, rounded once."""
+def test_scores_are_exact_products_rounded_once(dtype: Any, random: Random) -> None:
     queries, keys = (matrix_of(random, dtype, 2, 3) for _ in range(2))
     with np.errstate(over="ignore"):
         found = AttentionScores(1.0).apply(tile_of(queries, dtype), tile_of(keys, dtype))
@@ -478,8 +434,9 @@ def test_scores(dtype: Any, random: Random) -> None:
     counted=st.sampled_from([each for name, each in TYPES.items() if name != "bool"]),
     random=SEEDS,
 )
-def test_bookkeeping(dtype: Any, counted: Any, random: Random) -> None:
-    """Functions that move rows and count: integers of any type are counts and places."""
+def test_counts_and_places_of_any_type_are_exact_or_refused(
+    dtype: Any, counted: Any, random: Random
+) -> None:
     rows = matrix_of(random, dtype, 3, 2)
     tile, last = tile_of(rows, dtype), tile_of(rows[:1], dtype)
     number = number_of(random, counted)
@@ -509,7 +466,6 @@ def test_bookkeeping(dtype: Any, counted: Any, random: Random) -> None:
 
 
 def refused(function: Function, *tiles: Tile) -> bool:
-    """Whether a function refuses what it is given."""
     try:
         function.apply(*tiles)
     except ValueError:
@@ -517,8 +473,7 @@ def refused(function: Function, *tiles: Tile) -> bool:
     return False
 
 
-def test_where_it_overflowed() -> None:
-    """A run tells the operator, the function, its numbers, the place, the type and the line."""
+def test_overflow_is_reported_at_its_operator() -> None:
     x = np.array([[1, 7], [0, 3]]).astype(ml_dtypes.int4)
     with Program("overflow", mode="functional") as program:
         tiles = LinearOffChipLoad(x, tile=(2, 2))()
@@ -536,23 +491,17 @@ def test_where_it_overflowed() -> None:
 INT8, INT64 = np.dtype(np.int8), np.dtype(np.int64)
 REFUSALS: list[tuple[Function, tuple[Matrix, ...], str]] = [
     (RowSum(), ([[1, 1, 1, 1], [100, 20, 7, 1]],), "128 from [100, 20, 7, 1] at [1, 0]"),
-    (RowSum(), ([[100, 20, 6, 1, 1]],), "128 from [100, 20, 6, 1, ...] at [0, 0]"),
-    (RowSum(), ([[-100, -28, -1]],), "-129 from [-100, -28, -1] at [0, 0]"),
-    (Add(), ([[0, 0, 0], [0, 0, 5]], [[1, 2, 125]]), "130 from 5 and 125 at [1, 2]"),
     (Add(), ([[1, 2, 125]], [[0], [3]]), "128 from 125 and 3 at [1, 2]"),
     (Div(), ([[7, 8]], [[1, 3]]), "8/3 from 8 and 3 at [0, 1]"),
-    (Div(), ([[7]], [[0]]), "inf from 7 and 0 at [0, 0]"),
-    (Div(), ([[-7]], [[0]]), "-inf from -7 and 0 at [0, 0]"),
     (Div(), ([[0]], [[0]]), "nan from 0 and 0 at [0, 0]"),
-    (Div(), ([[-128]], [[-1]]), "128 from -128 and -1 at [0, 0]"),
-    (Quotient("int8"), ([[4, 6], [2, 9]], [[2], [2]]), "9/2 from 9 and 2 at [1, 1]"),
     (Matmul(), ([[1, 1], [9, 8]], [[1, 8], [2, 7]]), "128 from [9, 8] and [8, 7] at [1, 1]"),
 ]
 
 
 @pytest.mark.parametrize(("function", "operands", "told"), REFUSALS)
-def test_what_is_told(function: Function, operands: tuple[Matrix, ...], told: str) -> None:
-    """The number, at most four of those that it is made of, and its place."""
+def test_overflow_names_the_number_and_its_operands(
+    function: Function, operands: tuple[Matrix, ...], told: str
+) -> None:
     with pytest.raises(ValueError, match=r" gives ") as caught:
         function.apply(*(tile_of(each, INT8) for each in operands))
     assert str(caught.value) == (
@@ -561,21 +510,7 @@ def test_what_is_told(function: Function, operands: tuple[Matrix, ...], told: st
     )
 
 
-@pytest.mark.parametrize("dtype", [INT8, INT64, np.dtype(np.uint64)])
-def test_up_to_the_ends(dtype: Any) -> None:
-    """The least and the largest number are results like any other, and none beyond them."""
-    least, most = ends_of(dtype)
-    for number, step in ((least, -1), (most, 1)):
-        tiles = [tile_of([[number - step]], dtype), tile_of([[1]], dtype)]
-        function = Add() if step == 1 else Chain(2, (Pointwise((0, 1), dtype, "sub"),))
-        found = function.apply(*tiles)
-        assert [[number]] == numbers_in(found)
-        with pytest.raises(ValueError, match=f" gives {number + step} "):
-            function.apply(found, tiles[1])
-
-
-def test_sums_on_the_way() -> None:
-    """An accumulator passes the ends of 64 bits; what it emits is what the type holds."""
+def test_sums_beyond_64_bits_return_into_range() -> None:
     most = 2**63 - 1
     parts = [most, most, -most, -most, 5]
     sums = list(accumulate(parts))

@@ -1,5 +1,3 @@
-"""Products of tiles of every element type, padded or not, against float64 and Python's integers."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -33,7 +31,6 @@ def _data(tile: Any) -> Any:
 
 
 def _bound(dtype: Any, left: Any, right: Any) -> Any:
-    """Return half a unit of the results, the least step, and what float32 loses in the sums."""
     finfo: Any = vars(ml_dtypes)["finfo"]  # it has no annotations
     info = finfo(dtype)
     lost = left.shape[1] * 1.2e-7 * (np.abs(left) @ np.abs(right))
@@ -42,10 +39,9 @@ def _bound(dtype: Any, left: Any, right: Any) -> Any:
 
 class TestFloats:
     @given(st.sampled_from(FLOATS), _sizes, _seeds, st.data())
-    def test_within_the_rounding_of_float64(
+    def test_products_are_within_the_rounding_of_float64(
         self, name: str, sizes: tuple[int, int, int], seed: int, data: st.DataObject
     ) -> None:
-        """Whatever rows are padding, whatever is in them, and however often a tile is read."""
         dtype, random = dtype_named(name), np.random.default_rng(seed)
         rows, inner, cols = sizes
         valid = data.draw(st.integers(0, rows), "valid rows")
@@ -66,7 +62,6 @@ class TestFloats:
     def test_sums_are_rounded_once(
         self, name: str, sizes: tuple[int, int, int], seed: int, parts: int
     ) -> None:
-        """Products of a group, the last rows of each padded, are added up in float32."""
         dtype, random = dtype_named(name), np.random.default_rng(seed)
         rows, inner, cols = sizes
         reduction, state, lefts, rights = MatmulSum(), None, [], []
@@ -85,7 +80,6 @@ class TestFloats:
         assert np.all(np.abs(_data(found) - left @ right) <= _bound(dtype, left, right))
 
     def test_sums_are_of_one_size(self) -> None:
-        """Tiles whose rows data decide may differ: in a group they must not."""
         a, b = _tile(np.ones((3, 2)), np.float32), _tile(np.ones((2, 4)), np.float32)
         reduction = MatmulSum()
         state = reduction.update(None, a, b)
@@ -102,7 +96,6 @@ class TestFloats:
         ],
     )
     def test_a_row_of_zeros_times_an_infinity_is_no_number(self, name: str, special: float) -> None:
-        """Rows of padding are rows: as numpy has them."""
         dtype = dtype_named(name)
         a = _tile([[1, 2], [3, 1], [0, 0], [0, 0]], dtype, valid_rows=2)
         b = _tile([[1, special, 2], [1, 1, 0]], dtype)
@@ -114,7 +107,6 @@ class TestFloats:
 
     @pytest.mark.parametrize("name", ["float8_e4m3", "float8_e5m2"])
     def test_eight_bits_have_256_numbers(self, name: str) -> None:
-        """Looked up as they are computed, in arrays of any layout."""
         every = np.arange(256, dtype=np.uint8).view(dtype_named(name)).reshape(16, 16)
         for array in (every, every.T, every[::2, 3:7], every[:0]):
             found = wide(array)
@@ -124,10 +116,9 @@ class TestFloats:
 
 class TestIntegers:
     @given(st.sampled_from(INTEGERS), _sizes, _seeds, st.data())
-    def test_exact(
+    def test_products_of_integers_equal_those_of_python(
         self, name: str, sizes: tuple[int, int, int], seed: int, data: st.DataObject
     ) -> None:
-        """As Python's integers, as long as 64 bits have the sums."""
         dtype, random = dtype_named(name), np.random.default_rng(seed)
         rows, inner, cols = sizes
         low, high = (0, 1) if name == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
@@ -140,15 +131,13 @@ class TestIntegers:
         assert (a.astype(object) @ b.astype(object)).tolist() == found.tolist()
         assert found.dtype.kind in "iu"
 
-    def test_beyond_float64(self) -> None:
-        """Sums that float64 does not have are made of integers."""
+    def test_sums_beyond_float64_are_exact(self) -> None:
         a = np.full((1, 3), 2**30 + 1)
         found = product(_tile(a, np.int32), _tile(a.T, np.int32))
 
         assert 3 * (2**30 + 1) ** 2 == found.item()
 
-    def test_beyond_64_bits(self) -> None:
-        """Sums that 64 bits may not have are Python's integers; rows of padding stay zeros."""
+    def test_sums_beyond_64_bits_are_exact(self) -> None:
         a = _tile([[2**40, 2**40], [0, 0]], np.int64, valid_rows=1, sent=True)
         found = padded(product(a, _tile([[2**22], [2**22 - 1]], np.int64)), 2)
 
@@ -156,8 +145,7 @@ class TestIntegers:
 
 
 class TestKept:
-    def test_other_data_are_other_numbers(self) -> None:
-        """Of data that may still change nothing is kept; other data in their place are seen."""
+    def test_changed_data_are_not_taken_from_the_cache(self) -> None:
         ones = _tile(np.ones((2, 2)), np.float16)
         assert [[2.0, 2.0]] * 2 == product(ones, ones).tolist()
         assert ones.data is not None
@@ -170,8 +158,7 @@ class TestKept:
         assert [[8.0, 8.0]] * 2 == product(sent, sent).tolist()
 
     @pytest.mark.parametrize("frozen", [False, True])
-    def test_made_once(self, frozen: bool) -> None:
-        """A tile that is read again has its numbers, also one that a user has sent."""
+    def test_data_of_a_tile_are_converted_once(self, frozen: bool) -> None:
         made: list[Tile] = []
 
         def make(tile: Tile) -> Any:

@@ -1,5 +1,3 @@
-"""A function of tiles of which one has no numbers gives a tile of the same size without numbers."""
-
 from __future__ import annotations
 
 import itertools
@@ -14,7 +12,6 @@ from operators.functions import RescaledSum, ShiftedExp
 from tests.operators.functions.test_integers import BESIDE, CASES, Shapes
 
 UNREAD = {ShiftedExp: 2, RescaledSum: 2}
-"""Which operand only says how others came about."""
 
 TAKEN: list[tuple[Any, Shapes]] = [
     *((case.function, case.shapes) for case in CASES if len(case.shapes) > 1),
@@ -25,7 +22,6 @@ TAKEN: list[tuple[Any, Shapes]] = [
 
 
 def _given(function: Any, tiles: list[Tile]) -> tuple[Tile, ...]:
-    """Return what a function gives, as tiles."""
     if not isinstance(function, Reduction):
         found = function.apply(*tiles)
     else:
@@ -38,8 +34,7 @@ def _given(function: Any, tiles: list[Tile]) -> tuple[Tile, ...]:
 
 
 @pytest.mark.parametrize(("function", "shapes"), TAKEN, ids=str)
-def test_one_is_enough(function: Any, shapes: Shapes) -> None:
-    """Whichever operands have none, the result has none; only what is read counts."""
+def test_operand_without_data_gives_a_result_without_data(function: Any, shapes: Shapes) -> None:
     dtype = np.dtype(np.float32)
 
     # RowAppend needs room for its row.

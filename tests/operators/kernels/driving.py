@@ -1,4 +1,4 @@
-"""Kernels alone: what they read comes as they ask for it, what they give is compared with numpy."""
+"""Drives single kernels: operands arrive in the requested layouts, numpy checks the results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ Array = np.ndarray
 
 
 def streamed(array: Array, layout: Layout) -> Array:
-    """Return the tiles of ``array`` as a stream in ``layout`` carries them, below each other."""
     tiles = []
     for offset in layout.offsets():
         window = tuple(
@@ -34,14 +33,6 @@ def driven(
     *,
     flops_per_cycle: int | None = None,
 ) -> Program:
-    """Return a program of ``kernel`` alone.
-
-    Args:
-        kernel: gives one result.
-        data: of the operands that other kernels give.
-        expected: the result, of its shape.
-        flops_per_cycle: of every compute unit.
-    """
     with Program("kernel", mode="functional", flops_per_cycle=flops_per_cycle) as program:
         streams = kernel.wire(_inputs(kernel, data))
         kernel.tell(program, streams)

@@ -1,5 +1,3 @@
-"""Parts of what was put together, through the views that are taken of the whole: against numpy."""
-
 from __future__ import annotations
 
 import math
@@ -58,8 +56,7 @@ def _views(draw: st.DrawFn, view: View) -> View:
 
 @examples(quick=50, deep=200)
 @given(st.data())
-def test_parts(data: st.DataObject) -> None:
-    """What the views show of the parts, one behind the other, is what they show of the whole."""
+def test_views_of_parts_equal_views_of_the_whole(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(SIZES, min_size=2, max_size=3)))
     dim = data.draw(st.integers(0, len(shape) - 1))
     sizes = data.draw(st.lists(SIZES, min_size=2, max_size=3))
@@ -84,22 +81,10 @@ def test_parts(data: st.DataObject) -> None:
     np.testing.assert_array_equal(_seen(view, whole), np.concatenate(shown, axis=along))
 
 
-def test_cache_as_models_see_it() -> None:
-    """Cached and new keys stay apart when heads are shared; the heads are of one piece."""
-    parts = tuple(View.of(_computed((2, 2, size, 4))) for size in (5, 1))
-    shape = (2, 2, 6, 4)
-    whole = Concatenated("keys", shape, FLOAT, Layout.tiled(shape, shape), parts, 2)
-    view = View.of(whole).reshaped((2, 2, 1, 6, 4)).expanded((2, 2, 3, 6, 4))
-    view = view.reshaped((2, 6, 6, 4))
-
-    assert [(2, 6, 5, 4), (2, 6, 1, 4)] == [each.shape for each in parts_of(view, 2)]
-    assert (view,) == parts_of(view, 1)
-
-
 @pytest.mark.parametrize(
     ("shapes", "dim", "rows", "tile"),
     [
-        # Along rows as many as divide all parts; what is in front of them one by one.
+        # Rows of a tile divide all parts; dimensions in front of rows come one by one.
         (((2, 4, 6), (2, 2, 6)), 1, 16, (1, 2, 6)),
         (((2, 4, 6), (2, 3, 6)), 1, 16, (1, 1, 6)),
         (((8, 6), (4, 6)), 0, 16, (4, 6)),
@@ -112,10 +97,9 @@ def test_cache_as_models_see_it() -> None:
         (((4, 12), (4, 8)), 1, 16, (1, 4)),
     ],
 )
-def test_tiles_of_the_whole(
+def test_tiles_of_the_whole_are_tiles_of_its_parts(
     shapes: tuple[tuple[int, ...], ...], dim: int, rows: int, tile: tuple[int, ...]
 ) -> None:
-    """They are tiles of each part, which comes in the same order."""
     parts = [View.of(_computed(shape)) for shape in shapes]
     kernel = Concatenate.of("y", parts, dim, Schedule(tile_rows=rows))
     (result,) = kernel.results
@@ -128,52 +112,9 @@ def test_tiles_of_the_whole(
     ]
 
 
-@pytest.mark.parametrize(
-    ("rows", "tile"), [(1, (1, 1, 4)), (3, (1, 1, 4)), (6, (2, 3, 4))]
-)  # fmt: skip
-def test_tiles_that_views_have(rows: int, tile: tuple[int, ...]) -> None:
-    """Where three rows of a view are no tile of what is there, single rows are taken."""
-    view = View.of(_computed((6, 4))).reshaped((2, 3, 4)).permuted((1, 2, 0)).reshaped((2, 3, 4))
-    kernel = Concatenate.of("y", [view, view], 0, Schedule(tile_rows=rows))
-    assert Layout.tiled((4, 3, 4), tile) == kernel.results[0].layout  # type: ignore[attr-defined]
-
-
-def test_parts_through_each_view() -> None:
-    """A dimension in front, another order, another shape and a part of another dimension."""
-    shapes = (3, 1, 2), (3, 1, 4)
-    parts = tuple(View.of(_computed(shape)) for shape in shapes)
-    whole = (3, 1, 6)
-    joined = Concatenated("y", whole, FLOAT, Layout.tiled(whole, whole), parts, 2)
-    view = View.of(joined).expanded((2, 3, 5, 6))
-    assert [(2, 3, 5, 2), (2, 3, 5, 4)] == [each.shape for each in parts_of(view, 3)]
-    wide = View.of(joined).permuted((0, 2, 1)).expanded((3, 6, 7))
-    assert [(3, 2, 7), (3, 4, 7)] == [each.shape for each in parts_of(wide, 1)]
-    before = parts_of(wide.sliced(0, 1, 2), 1)
-    assert [(2, 2, 7), (2, 4, 7)] == [each.shape for each in before]
-    often = parts_of(View.of(joined).expanded((2, 3, 4, 3, 1, 6)), 5)
-    assert [(2, 3, 4, 3, 1, 2), (2, 3, 4, 3, 1, 4)] == [each.shape for each in often]
-    turned = view.permuted((3, 0, 2, 1))
-    assert [(2, 2, 5, 3), (4, 2, 5, 3)] == [each.shape for each in parts_of(turned, 0)]
-    split = turned.reshaped((6, 10, 3, 1))
-    assert [(2, 10, 3, 1), (4, 10, 3, 1)] == [each.shape for each in parts_of(split, 0)]
-    cut = split.sliced(2, 1, 2).sliced(1, 4, 6)
-    found = parts_of(cut, 0)
-    assert [(2, 6, 2, 1), (4, 6, 2, 1)] == [each.shape for each in found]
-    for part, shape in zip(found, shapes, strict=True):
-        array = np.arange(math.prod(shape)).reshape(shape)
-        seen = np.broadcast_to(array, (2, 3, 5, shape[-1])).transpose(3, 0, 2, 1)
-        seen = seen.reshape(shape[-1], 10, 3, 1)[:, 4:10, 1:3]
-        np.testing.assert_array_equal(seen, _seen(part, array))
-    # A part of the dimension itself, and one that is of several parts, are of one piece.
-    for whole_view in (cut.sliced(0, 1, 2), split.reshaped((60, 3))):
-        for dim in range(len(whole_view.shape)):
-            assert (whole_view,) == parts_of(whole_view, dim)
-
-
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("rows", [1, 4])
-def test_put_together(dim: int, rows: int) -> None:
-    """Parts of two sizes one behind the other, tile by tile: one operator and its selectors."""
+def test_parts_of_two_sizes_are_joined_tile_by_tile(dim: int, rows: int) -> None:
     shapes = [tuple(size if axis == dim else 4 for axis in range(3)) for size in (2, 4, 2)]
     arrays = [np.arange(math.prod(each)).reshape(each) + 100.0 * n for n, each in enumerate(shapes)]
     parts = [View.of(_computed(shape)) for shape in shapes]

@@ -1,9 +1,6 @@
-"""Tensors of safetensors files: every element type, what is wrong with a file, what is mapped."""
-
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +37,12 @@ NUMBERS = np.array([[1, 0, 1], [0, 0, 1]])
 
 
 def write(file: Path, header: object, data: bytes = b"") -> Path:
-    """Write a file of that header and data."""
     text = json.dumps(header).encode()
     file.write_bytes(len(text).to_bytes(8, "little") + text + data)
     return file
 
 
 def saved(file: Path, **arrays: Any) -> Path:
-    """Write ``arrays`` one behind the other."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     data = b""
     for name, array in arrays.items():
@@ -59,8 +54,7 @@ def saved(file: Path, **arrays: Any) -> Path:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_every_element_type(kind: str, tmp_path: Path) -> None:
-    """Integers keep their type, other numbers get that of the hardware or what is asked for."""
+def test_every_element_type_is_read(kind: str, tmp_path: Path) -> None:
     array = NUMBERS.astype(TYPES[kind])
     file = saved(tmp_path / "w", before=np.ones(3, np.int8), w=array)
     found, asked = Tensor.in_file(file, "w"), Tensor.in_file(str(file), "w", dtype="int16")
@@ -71,8 +65,7 @@ def test_every_element_type(kind: str, tmp_path: Path) -> None:
     assert NUMBERS.tolist() == asked.elements().of(dtype_named("int16")).tolist()
 
 
-def test_a_program_reads_parts_of_the_file(tmp_path: Path) -> None:
-    """Tiles are parts of the mapped file, which cannot be written to."""
+def test_tiles_are_read_only_parts_of_the_mapped_file(tmp_path: Path) -> None:
     array = np.arange(16, dtype=np.float32).reshape(4, 4)
     tensor = Tensor.in_file(saved(tmp_path / "w", w=array), "w", dtype="float32")
     seen: list[tuple[Tile, int]] = []
@@ -91,7 +84,6 @@ def test_a_program_reads_parts_of_the_file(tmp_path: Path) -> None:
 
 
 def test_only_the_header_is_read_while_wiring(tmp_path: Path) -> None:
-    """And in timing mode nothing else: 64 GiB that are not there are no trouble."""
     many = 1 << 34
     file = write(
         tmp_path / "w", {"w": {"dtype": "F32", "shape": [1, many], "data_offsets": [0, 4 * many]}}
@@ -104,19 +96,7 @@ def test_only_the_header_is_read_while_wiring(tmp_path: Path) -> None:
     assert simulate(program, mode="timing").status == "completed"
 
 
-def test_nothing_in_it(tmp_path: Path) -> None:
-    """A tensor without elements is one; nothing is mapped."""
-    tensor = Tensor.in_file(saved(tmp_path / "w", w=np.zeros((0, 4), np.float16)), "w")
-
-    assert (0, 4) == tensor.array.shape
-    # As long as numpy has them, and as many dimensions.
-    for kind, shape in (("F32", (0, (1 << 61) - 1)), ("U8", ((1 << 62) - 1, 0)), ("I8", (0,) * 64)):
-        entry = {"dtype": kind, "shape": shape, "data_offsets": [0, 0]}
-        assert shape == Tensor.in_file(write(tmp_path / "w", {"w": entry}), "w").array.shape
-
-
-def test_a_file_that_has_changed(tmp_path: Path) -> None:
-    """Its header is read again."""
+def test_changed_file_is_read_again(tmp_path: Path) -> None:
     file = saved(tmp_path / "w", w=np.zeros((2, 2), np.int8))
     assert (2, 2) == Tensor.in_file(file, "w").shape
     saved(file, w=np.zeros((2, 300), np.int8))
@@ -175,8 +155,9 @@ ENTRY = {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}
         ([1, 2], "is no file of safetensors: expected one, as safetensors.save_file writes"),
     ],
 )
-def test_what_is_wrong_with_a_file(header: object, message: str, tmp_path: Path) -> None:
-    """It is said at the line that asks for the tensor."""
+def test_wrong_file_is_refused_at_the_line_of_the_tensor(
+    header: object, message: str, tmp_path: Path
+) -> None:
     file = write(tmp_path / "w", header, bytes(8))
     with pytest.raises(ProgramError) as caught:
         Tensor.in_file(file, "w")
@@ -190,10 +171,9 @@ SHAPES = st.lists(st.integers(-1, 4) | st.sampled_from([1 << 31, 1 << 61, 1 << 7
 
 @examples(quick=100)
 @given(SHAPES, st.integers(-8, 24), st.integers(-8, 24), st.sampled_from(sorted(TYPES)))
-def test_lying_headers(
+def test_header_with_wrong_sizes_is_refused(
     tmp_path_factory: pytest.TempPathFactory, shape: list[int], first: int, end: int, kind: str
 ) -> None:
-    """A tensor has the bytes of its shape, all of them in the file, or is refused."""
     data = bytes(range(2)) * 8
     entry = {"dtype": kind, "shape": shape, "data_offsets": [first, end]}
     file = write(tmp_path_factory.mktemp("lying") / "w", {"w": entry}, data)
@@ -211,10 +191,9 @@ def test_lying_headers(
 
 @examples(quick=60)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=3))
-def test_holes_and_overlaps(
+def test_holes_and_overlaps_are_refused_as_in_the_format_library(
     tmp_path_factory: pytest.TempPathFactory, ranges: list[tuple[int, int]]
 ) -> None:
-    """What the format's own library refuses is refused; what it reads is read, and the same."""
     safetensors = pytest.importorskip("safetensors", reason="comes with the extra torch")
     load = pytest.importorskip("safetensors.numpy").load
     header = {
@@ -231,33 +210,3 @@ def test_holes_and_overlaps(
     else:
         for name, array in known.items():
             assert array.tobytes() == find(file, name).data().tobytes()
-
-
-def test_no_file(tmp_path: Path) -> None:
-    """A pipe is not waited for."""
-    os.mkfifo(tmp_path / "w")
-    with pytest.raises(ProgramError, match="is no file of safetensors"):
-        Tensor.in_file(tmp_path / "w", "w")
-
-
-@pytest.mark.parametrize(
-    "inside", ['{"w": %s}', '{"w": {"dtype": %s}}', '{"v": 1, "w": {"more": %s}}']
-)
-def test_deep_headers(inside: str, tmp_path: Path) -> None:
-    """Brackets in brackets are no description of a tensor."""
-    text = (inside % ("[" * 100_000 + "]" * 100_000)).encode()
-    file = tmp_path / "w"
-    file.write_bytes(len(text).to_bytes(8, "little") + text)
-    with pytest.raises(ProgramError, match=r"no file of safetensors|wrongly"):
-        Tensor.in_file(file, "w")
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"1234567", b"\xff" * 8, b"\xff\xff\0\0\0\0\0\0{}", b"\2\0\0\0\0\0\0\0[]"]
-)
-def test_other_files(data: bytes, tmp_path: Path) -> None:
-    """Whatever they are, they are none."""
-    file = tmp_path / "w"
-    file.write_bytes(data)
-    with pytest.raises(ProgramError, match="is no file of safetensors"):
-        Tensor.in_file(file, "w")

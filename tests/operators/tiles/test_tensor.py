@@ -1,5 +1,3 @@
-"""When the data of tensors are made, who shares them, and when they are dropped."""
-
 from __future__ import annotations
 
 import weakref
@@ -23,37 +21,30 @@ NUMBERS = np.arange(16.0).reshape(4, 4) / 8
 
 
 class Made:
-    """Makes an array and remembers, without holding it, what it made."""
-
     def __init__(self) -> None:
         self.arrays: list[weakref.ref[Any]] = []
 
     def __call__(self) -> Any:
-        """Make it."""
         array = NUMBERS.copy()
         self.arrays.append(weakref.ref(array))
         return array
 
     @property
     def times(self) -> int:
-        """How often it was asked."""
         return len(self.arrays)
 
     @property
     def held(self) -> int:
-        """How many of its arrays are still there."""
         return sum(each() is not None for each in self.arrays)
 
 
 def run(program: Program, mode: str = "functional") -> Report:
-    """Run to the end."""
     report = simulate(program, mode=mode)
     assert report.status == "completed"
     return report
 
 
 def loads(tensor: Tensor, count: int) -> Program:
-    """Load all of ``tensor`` ``count`` times."""
     with Program("loads") as program:
         for _ in range(count):
             Consumer()(LinearOffChipLoad(tensor, tile=(2, 2))())
@@ -62,15 +53,13 @@ def loads(tensor: Tensor, count: int) -> Program:
 
 class TestElements:
     @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-    def test_loads_share_them(self, dtype: str) -> None:
-        """Three loads of four tiles ask once, and the array goes when it has been converted."""
+    def test_loads_share_the_data(self, dtype: str) -> None:
         made = Made()
         run(loads(Tensor((4, 4), made, dtype=dtype), 3))
 
         assert (1, 0) == (made.times, made.held)
 
-    def test_timing_mode_makes_none(self) -> None:
-        """There is no data in it."""
+    def test_timing_mode_makes_no_data(self) -> None:
         made = Made()
         run(loads(Tensor((4, 4), made), 2), "timing")
 
@@ -83,10 +72,9 @@ class TestElements:
             ("float32", (1, 1), 0), ("bool", (1, 1), 0), (None, (1, 1), 0),
         ],
     )  # fmt: skip
-    def test_timing_mode_has_integers(
+    def test_timing_mode_makes_single_integers(
         self, dtype: str | None, tile: tuple[int, int], times: int
     ) -> None:
-        """Of single integers it makes the data: they may be addresses."""
         made: list[Any] = []
 
         def data() -> Any:
@@ -98,8 +86,7 @@ class TestElements:
         run(program, "timing")
         assert times == len(made)
 
-    def test_what_nobody_reads_is_not_made(self) -> None:
-        """A load without addresses reads no tile."""
+    def test_unread_data_are_not_made(self) -> None:
         made = Made()
         with Program("none") as program:
             none = Metadata(np.zeros(0, np.int64))()
@@ -108,8 +95,7 @@ class TestElements:
 
         assert made.times == 0
 
-    def test_a_store_shares_them_with_loads(self) -> None:
-        """What was there before is not changed by what is stored."""
+    def test_store_does_not_change_data_of_loads(self) -> None:
         made = Made()
         tensor = Tensor((4, 4), made, dtype="float32")
         seen: list[Any] = []
@@ -125,8 +111,7 @@ class TestElements:
         for tile, _ in seen:
             assert NUMBERS[:2, :2].tolist() == tile.data.tolist()
 
-    def test_they_are_dropped_with_the_last_reader(self) -> None:
-        """Held by the program, they outlast the run; then the next run makes them anew."""
+    def test_data_are_dropped_with_the_last_reader(self) -> None:
         made = Made()
         tensor = Tensor((4, 4), made, dtype="float32")
         elements = tensor.elements()
@@ -141,8 +126,7 @@ class TestElements:
         run(loads(tensor, 1))
         assert made.times == 2
 
-    def test_nobody_can_change_them(self) -> None:
-        """They are shared."""
+    def test_shared_data_are_read_only(self) -> None:
         elements = Tensor((4, 4), NUMBERS).elements()
         with pytest.raises(ValueError, match="read-only"):
             elements.of(dtype_named("float32"))[0, 0] = 1
@@ -150,7 +134,6 @@ class TestElements:
 
 @pytest.mark.parametrize("constant", [True, False])
 def test_constant_arrays_are_not_copied(constant: bool) -> None:
-    """Of an array that cannot be written to tiles are parts; others may change during the run."""
     array = NUMBERS.astype(np.float32)
     array.flags.writeable = not constant
     seen: list[tuple[Tile, int]] = []
