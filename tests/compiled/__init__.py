@@ -1,1 +1,1 @@
-"""Operators that are compiled do what they do as tasks."""
+"""Compares compiled runs with runs as tasks."""

@@ -1,4 +1,4 @@
-"""A program under both engines, and all that is said of it."""
+"""Runs a program in both engines and compares report, text, log and state."""
 
 from __future__ import annotations
 
@@ -22,16 +22,6 @@ Engine = Literal["compiled", "tasks"]
 
 
 class Told(NamedTuple):
-    """What a run says.
-
-    Attributes:
-        said: report, text and log.
-        state: to which it came.
-        ran_ahead: units were ahead of a failure, where the schedule had brought them.
-        compiled: how many operators had no task; 0 where they went on as tasks.
-        gave_up: they did.
-    """
-
     said: dict[str, Any]
     state: RunState
     ran_ahead: bool
@@ -40,7 +30,6 @@ class Told(NamedTuple):
 
 
 def run(build: Callable[[], Program], engine: Engine, folder: Path, **settings: Any) -> Told:
-    """Run what ``build`` wires in timing mode."""
     runs: list[Execution] = []
 
     def execution(*arguments: Any, **named: Any) -> Execution:
@@ -59,10 +48,6 @@ def run(build: Callable[[], Program], engine: Engine, folder: Path, **settings: 
 
 
 def both(build: Callable[[], Program], folder: Path, **settings: Any) -> Told:
-    """Run what ``build`` wires under both engines, which say the same; return what that is.
-
-    The numbers of compiled operators are those of the compiled run.
-    """
     tasks = run(build, "tasks", folder, **settings)
     compiled = run(build, "compiled", folder, **settings)
     assert tasks.ran_ahead == compiled.ran_ahead
@@ -72,7 +57,6 @@ def both(build: Callable[[], Program], folder: Path, **settings: Any) -> Told:
 
 
 def described(elements: Iterable[Any]) -> list[object]:
-    """Return all that is known of elements, as what can be compared."""
     return [(_value(value), stop) for value, stop in elements]
 
 
@@ -86,13 +70,11 @@ def _value(value: object) -> object:
 
 
 def plain(said: dict[str, Any]) -> dict[str, Any]:
-    """Return ``said`` without the folder of the run and the address of an object in a warning."""
     return {name: re.sub(r"0x[0-9a-f]+", "0x", repr(each)) for name, each in said.items()}
 
 
 @contextmanager
 def _regions() -> Iterator[list[Region]]:
-    """Keep the regions that are made."""
     found: list[Region] = []
     made = Region.__init__
 

@@ -1,4 +1,4 @@
-"""Small programs that each bring the compiled loop to one of its edges."""
+"""Small programs that each reach one limit of the compiled loop."""
 
 from __future__ import annotations
 
@@ -43,12 +43,9 @@ ONE = Tile(1, 1, FLOAT)
 
 @dataclass(frozen=True)
 class First(Costless):
-    """Read so many elements of a stream and end."""
-
     count: int
 
     def __call__(self, source: Stream) -> Stream:
-        """Return whether it read them."""
         return self.wire(source)[0]
 
     @override
@@ -64,15 +61,12 @@ class First(Costless):
 
 @dataclass(frozen=True)
 class Stops(Costless):
-    """Read so many elements of the first stream, one in three cycles, and end; nobody asks why."""
-
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
 
     count: int
 
     def __call__(self, *sources: Stream) -> Stream:
-        """Return whether it read them."""
         return self.wire(*sources)[0]
 
     @override
@@ -89,7 +83,6 @@ class Stops(Costless):
 
 
 def numbers(*values: int) -> Stream:
-    """Return a stream of them."""
     return Metadata(np.array(values))()
 
 
@@ -136,7 +129,6 @@ def _long_cache() -> None:
 
 
 def refuted_behind_a_full_channel() -> Program:
-    """The element that refutes an assumed shape never finds a slot."""
     with Program("refuted", mode="timing", channel_depth=1) as program:
         kind = StreamType((1, symbol("R", ragged=True)), TileType(1, 1, FLOAT))
         rows = Repeat(1)(Emit(kind, [(ONE, 0), (ONE, 1)])()).assume(1, 3, 1)
@@ -146,6 +138,7 @@ def refuted_behind_a_full_channel() -> Program:
     return program
 
 
+# Their operators continue as tasks.
 FALL_BACK = [
     *map(
         _of,
@@ -160,21 +153,17 @@ FALL_BACK = [
     ),
     refuted_behind_a_full_channel,
 ]
-"""Programs whose operators go on as tasks."""
 
 
 def _tile(cycle: int = 0) -> Stream:
-    """Return a stream of one tile, sent in ``cycle``."""
     return Emit(StreamType((1,), TileType(1, 1, FLOAT)), [(ONE, 0)], (cycle,))()
 
 
 def _many(source: Stream) -> Stream:
-    """Return 10,000 of the tile of a stream."""
     return Repeat(100)(Repeat(100)(source))
 
 
 def _deep_channels() -> None:
-    """From stage to stage, into the region and out of it; nobody reads before cycle 50,000."""
     late = _many(_tile(50_000))
     Consumer()(Zip()(_many(_tile()), late))
     kind = StreamType((1, 3_000), TileType(1, 1, FLOAT))
@@ -200,7 +189,6 @@ def _ends_early() -> None:
 
 
 def _stops_in_the_loop() -> None:
-    """What is left over comes from stages and from outside, bare stops among it."""
     rows = StreamType((4, symbol("R", ragged=True)), TileType(1, 1, FLOAT))
     elements: list[Element] = [(ONE, 0), (ONE, 1), (Empty(0), 1), (ONE, 1), (Empty(0), 1)]
     given = Emit(rows, elements, (2, 9))()
@@ -231,6 +219,7 @@ def _repeats() -> None:
     Consumer()(FilterLastTile()(numbers(5, 0, 1, 2, 300)))
 
 
+# They are compiled to their ends.
 STAY = [
     *map(
         _of,
@@ -246,4 +235,3 @@ STAY = [
         ),
     )
 ]
-"""Programs that are compiled to their ends."""

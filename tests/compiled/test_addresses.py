@@ -1,5 +1,3 @@
-"""Compiled operators hand a memory the very same bursts as tasks do, whatever the memory is."""
-
 from __future__ import annotations
 
 import random
@@ -52,7 +50,6 @@ Build = Callable[[], Program]
 
 
 def same_bursts(build: Build, folder: Path) -> tuple[Bursts, int]:
-    """Return the bursts of a program, the same by tasks and compiled, and how much was compiled."""
     with recorded() as bursts:
         tasks = run(build, "tasks", folder)
         of_tasks = {name: list(each) for name, each in bursts.items()}
@@ -64,7 +61,6 @@ def same_bursts(build: Build, folder: Path) -> tuple[Bursts, int]:
 
 
 def shipped(name: str, hardware: Hardware, parameters: dict[str, Any]) -> Program:
-    """Return a program of ``programs/``."""
     given = [f"{key}={value}" for key, value in parameters.items()]
     return load_program(PROGRAMS / f"{name}.py", given, hardware).program
 
@@ -85,8 +81,9 @@ def shipped(name: str, hardware: Hardware, parameters: dict[str, Any]) -> Progra
         3,
     ),
 )
-def test_shipped(name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
-    """As many operators are compiled as with the flat memory, clients of the memory among them."""
+def test_bursts_of_shipped_programs_are_equal_in_both_engines(
+    name: str, parameters: dict[str, Any], tmp_path: Path
+) -> None:
     bursts, count = same_bursts(lambda: shipped(name, RECORDING, parameters), tmp_path)
 
     flat = run(lambda: shipped(name, Hardware(), parameters), "compiled", tmp_path)
@@ -96,9 +93,7 @@ def test_shipped(name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "OffChip" in name])
-def test_operators(name: str, tmp_path: Path) -> None:
-    """Every off-chip operator on drawn streams, which tasks feed."""
-
+def test_bursts_of_off_chip_operators_are_equal_in_both_engines(name: str, tmp_path: Path) -> None:
     def build() -> Program:
         source = random.Random(name)
         with Program("cases", mode="timing") as made:
@@ -110,13 +105,12 @@ def test_operators(name: str, tmp_path: Path) -> None:
     assert len({each.address for its in bursts.values() for each in its}) > 3
 
 
+# Tiles down and across, rows and columns of each.
 _cuts = st.tuples(*[st.integers(1, 4)] * 4)
-"""Tiles down and across, rows and columns of each."""
 
 
 @st.composite
 def _programs(draw: st.DrawFn) -> Build:
-    """Return what wires loads and stores, some of them alike but for their tensors."""
     kinds = st.sampled_from(["whole", "view", "referred", "random", "store", "number"])
     parts = []
     for _ in range(draw(st.integers(1, 4))):
@@ -162,8 +156,9 @@ def _programs(draw: st.DrawFn) -> Build:
 
 @QUICK
 @given(build=_programs())
-def test_random(build: Build, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Loads and stores, alike ones with tensors of their own."""
+def test_bursts_of_random_loads_and_stores_are_equal_in_both_engines(
+    build: Build, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = tmp_path_factory.mktemp("random")
     with hardware_scope(RECORDING):
         _, count = same_bursts(build, folder)
@@ -171,7 +166,6 @@ def test_random(build: Build, tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def both_ways() -> Program:
-    """Return a program that reads and writes tiles as addresses say."""
     with Program("both ways", mode="timing") as program:
         numbers = Metadata(np.array([5, 0, 7, 2, 2]))()
         tiles = RandomOffChipLoad(Tensor((8, 16)), (2, 8), name="load")(numbers)
@@ -181,8 +175,7 @@ def both_ways() -> Program:
     return program
 
 
-def test_recorded(tmp_path: Path) -> None:
-    """Reports, traces and records of runs on a user's memory are the same by both engines."""
+def test_reports_and_records_of_a_users_memory_are_equal(tmp_path: Path) -> None:
     with hardware_scope(RECORDING):
         found = both(both_ways, tmp_path)
         execution = check(both_ways)
@@ -200,8 +193,9 @@ def test_recorded(tmp_path: Path) -> None:
         ("decoder", {"model": "tiny", "batch": 3, "regions": 2}),
     ],
 )
-def test_banked(name: str, parameters: dict[str, Any], mapping: str, tmp_path: Path) -> None:
-    """A memory to which addresses matter answers both engines in the same cycles."""
+def test_banked_memory_answers_both_engines_in_the_same_cycles(
+    name: str, parameters: dict[str, Any], mapping: str, tmp_path: Path
+) -> None:
     hbm = BankedDescription(channels=4, mapping=mapping)
     found = both(lambda: shipped(name, Hardware(hbm=hbm), parameters), tmp_path)
 
@@ -210,7 +204,6 @@ def test_banked(name: str, parameters: dict[str, Any], mapping: str, tmp_path: P
 
 
 def names_of(execution: Any) -> set[str]:
-    """Return the names of compiled operators."""
     return {execution.machine.units[index].name for index in execution.machine.region.indices}
 
 
@@ -259,9 +252,9 @@ register_memory(_Failing, _FailingMemory)
 
 
 @pytest.mark.parametrize("method", ["submit", "advance"])
-def test_failing(method: Literal["submit", "advance"], tmp_path: Path) -> None:
-    """A user's memory that raises is told of as it is where all operators are tasks."""
-
+def test_error_of_a_users_memory_is_equal_in_both_engines(
+    method: Literal["submit", "advance"], tmp_path: Path
+) -> None:
     def build() -> Program:
         with Program("failing", mode="timing") as program:
             numbers = Metadata(np.array([5, 0, 7, 2, 2, 1, 6, 6]))()
@@ -279,8 +272,6 @@ def test_failing(method: Literal["submit", "advance"], tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Reading(Turning):
-    """Reads a tile off chip for each element."""
-
     off_chip: ClassVar[Literal["read", "write"] | None] = "read"
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
@@ -296,8 +287,6 @@ class Reading(Turning):
 
 
 def reading(does: Any, folder: Path, tile: tuple[int, int] | None = (2, 4)) -> tuple[Bursts, bool]:
-    """Return what a user's operator reads for each of a few numbers, and whether compiled."""
-
     def build() -> Program:
         with Program("reading", mode="timing") as program:
             operator = Reading(does, tile, name="reading")
@@ -314,9 +303,7 @@ def reading(does: Any, folder: Path, tile: tuple[int, int] | None = (2, 4)) -> t
 
 
 class TestUsers:
-    def test_number(self, tmp_path: Path) -> None:
-        """The number in a tile is that of the tile which is read."""
-
+    def test_number_of_a_tile_addresses_its_tile(self, tmp_path: Path) -> None:
         async def does(ports: Ports, _: int, tile: Any) -> None:
             number = ports.number(tile, 16)
             assert number is not None
@@ -327,9 +314,7 @@ class TestUsers:
         assert addresses == [12, 4, 32, 4, 36]
         assert is_compiled
 
-    def test_bytes(self, tmp_path: Path) -> None:
-        """Where it says no tiles, numbers are bytes, and a fixed one may be any."""
-
+    def test_numbers_without_tiles_are_bytes(self, tmp_path: Path) -> None:
         async def does(ports: Ports, _: int, __: Any) -> None:
             await ports.burst(1, 4)
             await ports.burst(2, 8, 100)
@@ -338,9 +323,7 @@ class TestUsers:
         assert [(0, 4), (100, 8)] * 5 == [(at, pitch) for at, _, _, pitch, _ in bursts["reading"]]
         assert is_compiled
 
-    def test_calculated(self, tmp_path: Path) -> None:
-        """What is calculated from a number in a tile is left to tasks."""
-
+    def test_calculated_address_is_left_to_tasks(self, tmp_path: Path) -> None:
         async def does(ports: Ports, _: int, tile: Any) -> None:
             number = ports.number(tile, 16)
             assert number is not None
@@ -350,9 +333,7 @@ class TestUsers:
         assert [burst.address for burst in bursts["reading"]] == [32, 8, 36, 8, 40]
         assert not is_compiled
 
-    def test_looks_where_it_is(self, tmp_path: Path) -> None:
-        """An operator that asks where its tensor is does not share what it does: it is a task."""
-
+    def test_operator_that_reads_its_base_address_is_a_task(self, tmp_path: Path) -> None:
         async def does(ports: Ports, _: int, __: Any) -> None:
             assert ports.region is not None
             ports.unit.charge(ports.region.first_address + 1)

@@ -1,5 +1,3 @@
-"""Every program says the same whether its operators are compiled or tasks."""
-
 from __future__ import annotations
 
 import random
@@ -72,7 +70,6 @@ Seen = list[list[Any]]
 
 
 def hopped(build: Callable[[], Program], random: random.Random) -> dict[str, Any]:
-    """Return depths and hops for the channels of a program."""
     keys = [edge.key for edge in elaborate(build()).edges]
     depth = random.choice([None, 1, 2, 5, 100_000])
     return {
@@ -83,8 +80,9 @@ def hopped(build: Callable[[], Program], random: random.Random) -> dict[str, Any
 
 class TestPrograms:
     @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 4))
-    def test_shipped(self, name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
-        """Every shipped program, most of its operators compiled."""
+    def test_shipped_programs_are_equal_in_both_engines(
+        self, name: str, parameters: dict[str, Any], tmp_path: Path
+    ) -> None:
         found = both(lambda: program(name, **parameters), tmp_path)
 
         assert not found.gave_up
@@ -92,9 +90,9 @@ class TestPrograms:
 
     @pytest.mark.parametrize("name", ["top2_moe", "ragged_attention"])
     @pytest.mark.parametrize("order", SCHEDULES)
-    def test_schedules(self, name: str, order: str | int, tmp_path: Path) -> None:
-        """Whatever ready task runs first, with any depths and hops."""
-
+    def test_programs_with_any_depths_are_equal_under_every_schedule(
+        self, name: str, order: str | int, tmp_path: Path
+    ) -> None:
         def build() -> Program:
             return program(name)
 
@@ -102,8 +100,7 @@ class TestPrograms:
         with schedule(order):
             both(build, tmp_path, **drawn)
 
-    def test_again(self) -> None:
-        """A program that was run is run again, by either engine."""
+    def test_program_is_run_again_by_either_engine(self) -> None:
         built = program("simplified_moe")
         found = [
             simulate(built, mode="timing", engine=engine).as_json() | {"wall_seconds": None}
@@ -114,8 +111,7 @@ class TestPrograms:
 
 class TestStuck:
     @pytest.mark.parametrize("name", spread(STUCK, 4))
-    def test_state(self, name: str) -> None:
-        """Every golden deadlock and livelock: from its state all of its report follows."""
+    def test_stuck_programs_end_in_equal_states(self, name: str) -> None:
         case = STUCK[name]
         found = []
         for compiles in (False, True):
@@ -129,14 +125,13 @@ class TestStuck:
             status = ran.execute()
             moving = ran.watch.moving
             livelock = status == "livelock"
-            # Where a loop was when it was stopped differs from run to run.
+            # The place at which a loop is stopped differs from run to run.
             state = ran.state.program if livelock else (ran.state, find_stuck(ran.state))
             found.append((status, moving, state))
         assert found[0] == found[1]
 
     @pytest.mark.parametrize("name", ["packed_experts", "cut_off_sub_tensor"])
-    def test_told(self, name: str, tmp_path: Path) -> None:
-        """The whole report, its text and its log."""
+    def test_reports_of_stuck_programs_are_equal(self, name: str, tmp_path: Path) -> None:
         case = STUCK[name]
         found = both(case.build, tmp_path, depths=case.given)
 
@@ -145,7 +140,6 @@ class TestStuck:
 
 
 def check_program(data: bytes, folder: Path) -> None:
-    """Compare a random program, and what its ends have seen."""
     seen: Seen = []
 
     def build() -> Program:
@@ -161,21 +155,22 @@ def check_program(data: bytes, folder: Path) -> None:
 
 
 def check_network(network: Network, folder: Path) -> None:
-    """Compare a random network, as it is and by its state."""
     both(lambda: network.program, folder, depths=network.depths)
 
 
 class TestRandom:
     @QUICK
     @given(data=st.binary(min_size=300, max_size=300))
-    def test_programs(self, data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
-        """Programs of up to 30 operators, some of which get stuck."""
+    def test_random_programs_are_equal_in_both_engines(
+        self, data: bytes, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
         check_program(data, tmp_path_factory.mktemp("programs"))
 
     @examples(quick=15, deep=60)
     @given(network=networks(merging=True))
-    def test_networks(self, network: Network, tmp_path_factory: pytest.TempPathFactory) -> None:
-        """Networks with feedback and merges, some of which get stuck."""
+    def test_random_networks_are_equal_in_both_engines(
+        self, network: Network, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
         check_network(network, tmp_path_factory.mktemp("networks"))
 
     @pytest.mark.exhaustive
@@ -184,7 +179,6 @@ class TestRandom:
     def test_programs_at_length(
         self, data: bytes, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
-        """The same as ``test_programs``, for an hour."""
         check_program(data, tmp_path_factory.mktemp("programs"))
 
     @pytest.mark.exhaustive
@@ -193,12 +187,10 @@ class TestRandom:
     def test_networks_at_length(
         self, network: Network, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
-        """The same as ``test_networks``, for an hour."""
         check_network(network, tmp_path_factory.mktemp("networks"))
 
 
 def wired(case: Case, seen: Seen) -> None:
-    """Wire a case; plain numbers become integers on streams."""
     streams = []
     for drawn, kind in case.inputs:
         tensor = drawn.tensor
@@ -219,8 +211,7 @@ def _number(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_operators(name: str, tmp_path: Path) -> None:
-    """Every operator on drawn streams, numbers among them, with what comes out."""
+def test_every_operator_is_equal_in_both_engines(name: str, tmp_path: Path) -> None:
     seen: Seen = []
 
     def build() -> Program:

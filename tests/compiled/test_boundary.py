@@ -1,5 +1,3 @@
-"""Where the compiled region meets tasks, the clock, the memory off chip and whoever looks on."""
-
 from __future__ import annotations
 
 import random
@@ -30,13 +28,10 @@ from tests.schedules import SCHEDULES, schedule
 
 
 class Looking:
-    """Looks at the run whenever it can."""
-
     def __init__(self) -> None:
         self.seen: list[Snapshot] = []
 
     async def run(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Look on until cancelled."""
         while True:
             self.seen.append(snapshot())
             await trio.lowlevel.checkpoint()
@@ -44,9 +39,7 @@ class Looking:
 
 @pytest.mark.parametrize("order", SCHEDULES)
 @pytest.mark.parametrize("name", ["swiglu", "top2_moe", "ragged_attention"])
-def test_looked_at(name: str, order: str | int, tmp_path: Path) -> None:
-    """Who looks on after each step changes nothing, not while a burst is answered either."""
-
+def test_snapshots_change_nothing(name: str, order: str | int, tmp_path: Path) -> None:
     def build() -> Program:
         return program(name, batch=16, inter=64) if name == "swiglu" else program(name)
 
@@ -62,7 +55,6 @@ def test_looked_at(name: str, order: str | int, tmp_path: Path) -> None:
 
 
 def between(seed: int) -> Program:
-    """Return a program in which streams enter and leave the region again and again."""
     drawn = random.Random(seed)
     with Program("between", mode="timing", channel_depth=drawn.randint(1, 3)) as made:
         streams = [source(f"s{number}", drawn.randint(0, 40)) for number in range(3)]
@@ -80,7 +72,7 @@ def between(seed: int) -> Program:
                     streams.append(merged)
                     Consumer()(selectors)
                 case 3:
-                    # It ends early: what is left over is drained.
+                    # It ends early: the remaining elements are drained.
                     rounds = drawn.randint(1, 20)
                     streams += Script(("r0", "c2", "s0"), rounds=rounds)(stream)
                 case _:
@@ -91,8 +83,7 @@ def between(seed: int) -> Program:
 
 
 @pytest.mark.parametrize("seed", spread(range(30), 4))
-def test_in_and_out(seed: int, tmp_path: Path) -> None:
-    """Elements, ends, credits and what is left over, both ways, under any schedule."""
+def test_streams_cross_the_region_under_any_schedule(seed: int, tmp_path: Path) -> None:
     drawn = hopped(lambda: between(seed), random.Random(seed))
     with schedule(SCHEDULES[seed % len(SCHEDULES)]):
         found = both(lambda: between(seed), tmp_path, **drawn)
@@ -102,7 +93,6 @@ def test_in_and_out(seed: int, tmp_path: Path) -> None:
 
 @contextmanager
 def other_memory() -> Iterator[list[Any]]:
-    """Let the memory be of a class that extends the fabric's; yield the bursts it is given."""
     bursts: list[Any] = []
 
     class Own(FlatMemory):
@@ -121,8 +111,7 @@ def other_memory() -> Iterator[list[Any]]:
         yield bursts
 
 
-def test_other_memories() -> None:
-    """A memory that may look at addresses is given each operator's own."""
+def test_subclass_of_a_memory_receives_addresses() -> None:
     found = []
     for engine in ("tasks", "compiled"):
         with other_memory() as bursts:
@@ -133,7 +122,6 @@ def test_other_memories() -> None:
 
 
 def many_pairs(*, user: bool) -> Program:
-    """Return a program in which nearly every element is new to its operator."""
     with Program("pairs", mode="timing") as made:
         numbers = Metadata(np.arange(300))()
         Consumer()(Zip()(numbers, numbers))
@@ -143,8 +131,7 @@ def many_pairs(*, user: bool) -> Program:
 
 
 @pytest.mark.parametrize("user", [False, True])
-def test_does_not_pay(user: bool, tmp_path: Path) -> None:
-    """A table that grows as fast as the run is left to tasks, which go on where it stands."""
+def test_table_that_grows_with_the_run_is_left_to_tasks(user: bool, tmp_path: Path) -> None:
     with mock.patch.object(arrays, "_FIRST_LOOK", 512):
         found = both(lambda: many_pairs(user=user), tmp_path)
 

@@ -1,5 +1,3 @@
-"""Channels that take one element a cycle and give one: both engines and re-timing agree."""
-
 from __future__ import annotations
 
 import random
@@ -30,19 +28,18 @@ WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
 
 @pytest.fixture(autouse=True)
 def wires() -> Iterator[None]:
-    """Let all programs have channels of wires."""
     with hardware_scope(WIRES):
         yield
 
 
 def program(name: str, **parameters: object) -> Program:
-    """Return a shipped program on the file that says the same."""
     return shipped(name, "wires.toml", **parameters)
 
 
 @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 4))
-def test_shipped(name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
-    """Shipped programs under both engines: reports, states and logs."""
+def test_shipped_programs_on_wires_are_equal_in_both_engines(
+    name: str, parameters: dict[str, Any], tmp_path: Path
+) -> None:
     found = both(lambda: program(name, **parameters), tmp_path)
 
     assert found.compiled
@@ -51,21 +48,22 @@ def test_shipped(name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
 
 @examples(quick=8, deep=60)
 @given(data=st.binary(min_size=300, max_size=300))
-def test_programs(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Random programs under any depths and hops, some of which get stuck."""
+def test_random_programs_on_wires_are_equal_in_both_engines(
+    data: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     with hardware_scope(WIRES):
         check_program(data, tmp_path_factory.mktemp("programs"))
 
 
 @examples(quick=8, deep=60)
 @given(network=networks(merging=True))
-def test_networks(network: Network, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Random networks with feedback and merges."""
+def test_random_networks_on_wires_are_equal_in_both_engines(
+    network: Network, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     check_network(network, tmp_path_factory.mktemp("networks"))
 
 
 def apart(stamps: np.ndarray, base: np.ndarray) -> bool:
-    """Whether the stamps of each channel are at least a cycle apart."""
     return all((np.diff(each) >= 1).all() for each in np.split(stamps, base[1:-1]))
 
 
@@ -73,9 +71,7 @@ def apart(stamps: np.ndarray, base: np.ndarray) -> bool:
     "name", ["simplified_moe", pytest.param("top2_moe", marks=pytest.mark.deep)]
 )
 @pytest.mark.parametrize("seed", spread(range(5), 2))
-def test_retiming(name: str, seed: int) -> None:
-    """A record timed again is the run, also with depths that it did not have."""
-
+def test_record_on_wires_timed_again_equals_the_run(name: str, seed: int) -> None:
     def build() -> Program:
         return program(name)
 
@@ -99,8 +95,7 @@ def test_retiming(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["simplified_moe", "swiglu"])
-def test_bounds(name: str) -> None:
-    """What no run beats on the paper's channels none beats on these, which are slower here."""
+def test_bounds_hold_on_wires(name: str) -> None:
     built = program(name)
     slow = simulate(built, mode="timing").cycles
     fast = simulate(shipped(name), mode="timing").cycles

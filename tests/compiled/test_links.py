@@ -1,5 +1,3 @@
-"""On a mesh whose links are shared, too, both engines say the same, wherever units are."""
-
 from __future__ import annotations
 
 import random
@@ -45,14 +43,12 @@ PROGRAMS: list[tuple[str, tuple[str, ...]]] = [
 
 
 def shipped(name: str, parameters: tuple[str, ...], mesh: Mesh, interval: int = 0) -> Program:
-    """Return a shipped program on a mesh, with channels of wires where there is an interval."""
     file = programs() / f"{name}.py"
     channel = ChannelDescription(interval_cycles=interval)
     return load_program(file, parameters, Hardware(network=mesh, channel=channel)).program
 
 
 def drawn_mesh(source: random.Random) -> Mesh:
-    """Return a mesh with narrow links, that of dies among them."""
     columns, rows = source.randint(2, 4), source.randint(2, 4)
     dies = {
         "die_columns": columns // 2,
@@ -71,7 +67,6 @@ def drawn_mesh(source: random.Random) -> Mesh:
 
 
 def placed(build: Callable[[], Program], source: random.Random, folder: Path) -> dict[str, Any]:
-    """Return depths for the channels of a program, and random sites for its units."""
     made = build()
     mesh = made.hardware.network
     assert mesh is not None
@@ -85,7 +80,6 @@ def placed(build: Callable[[], Program], source: random.Random, folder: Path) ->
 
 
 def check_placed(data: bytes, folder: Path) -> None:
-    """Compare a random program on a random mesh, and what its ends have seen."""
     seen: list[list[Any]] = []
     source = random.Random(data)
     mesh = drawn_mesh(source)
@@ -107,8 +101,9 @@ def check_placed(data: bytes, folder: Path) -> None:
 
 @QUICK
 @given(data=st.binary(min_size=300, max_size=300))
-def test_random_programs(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Programs of up to 30 operators, some of which get stuck."""
+def test_random_placed_programs_are_equal_in_both_engines(
+    data: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     check_placed(data, tmp_path_factory.mktemp("placed"))
 
 
@@ -116,16 +111,14 @@ def test_random_programs(data: bytes, tmp_path_factory: pytest.TempPathFactory) 
 @settings(QUICK, max_examples=2_000)
 @given(data=st.binary(min_size=300, max_size=300))
 def test_random_programs_at_length(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The same, two thousand times."""
     check_placed(data, tmp_path_factory.mktemp("placed"))
 
 
 @pytest.mark.parametrize("interval", [0, 1])
 @pytest.mark.parametrize(("name", "parameters"), spread(PROGRAMS, 2))
-def test_shipped_programs(
+def test_shipped_placed_programs_are_equal_in_both_engines(
     name: str, parameters: tuple[str, ...], interval: int, tmp_path: Path
 ) -> None:
-    """Programs with memories and merges, most of their operators in the loop."""
     mesh = Mesh(columns=4, rows=2, link_bytes_per_cycle=8, injection_bytes_per_cycle=16)
 
     def build() -> Program:
@@ -136,13 +129,12 @@ def test_shipped_programs(
 
     assert found.compiled
     assert not found.gave_up
-    # Links hold somebody up, which nobody counts who does not share them.
+    # Channels that share no links count no waits for links.
     assert found.said["report"].network.links_cycles
 
 
 @pytest.mark.parametrize("order", SCHEDULES)
-def test_schedules(order: str | int) -> None:
-    """The compiled loop says the same whatever ready task runs first."""
+def test_report_with_links_is_equal_under_every_schedule(order: str | int) -> None:
     mesh = Mesh(columns=3, rows=3, link_bytes_per_cycle=8)
     built = shipped(*PROGRAMS[0], mesh)
     report = simulate(built, mode="timing")
@@ -152,8 +144,7 @@ def test_schedules(order: str | int) -> None:
         assert report == simulate(built, mode="timing")
 
 
-def test_looked_at(tmp_path: Path) -> None:
-    """Who looks on at each step, at what is on its way and at what waits, changes nothing."""
+def test_snapshots_of_links_change_nothing(tmp_path: Path) -> None:
     mesh = Mesh(columns=3, rows=3, link_bytes_per_cycle=1, injection_bytes_per_cycle=2)
 
     def build() -> Program:
@@ -173,7 +164,6 @@ def test_looked_at(tmp_path: Path) -> None:
 
 
 def crowded() -> Program:
-    """Return a program that sends a thousand elements before links have carried 300 of them."""
     mesh = Mesh(columns=2, rows=2, link_bytes_per_cycle=1)
     with hardware_scope(Hardware(network=mesh)), Program("crowded", mode="timing") as made:
         tile = Tile(1, 1, np.dtype(np.float32))
@@ -184,8 +174,7 @@ def crowded() -> Program:
     return made
 
 
-def test_crowded(tmp_path: Path) -> None:
-    """Links under which far more waits than there is room for at first; who has ended drains."""
+def test_links_grow_with_their_waiting_elements(tmp_path: Path) -> None:
     edges = [edge.key for edge in elaborate(crowded()).edges]
     crowds = []
     native = Arrays.crowd
@@ -205,8 +194,7 @@ def test_crowded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", spread(["pack_rows", "loop_of_2", "cut_off_sub_tensor"], 1))
-def test_deadlocks(name: str, tmp_path: Path) -> None:
-    """The whole report of a program that gets stuck, its text and its log."""
+def test_deadlock_reports_on_a_mesh_are_equal(name: str, tmp_path: Path) -> None:
     mesh = Mesh(columns=3, rows=3, link_bytes_per_cycle=2, injection_bytes_per_cycle=3)
 
     def build() -> Program:

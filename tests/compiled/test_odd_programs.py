@@ -1,5 +1,3 @@
-"""Programs at the edges of the compiled loop, under both engines."""
-
 from __future__ import annotations
 
 import json
@@ -31,36 +29,31 @@ Build = Callable[[], Program]
 
 
 def named(build: Build) -> str:
-    """Return what a program is called in a test's name."""
     return build.__name__
 
 
 @pytest.mark.parametrize("build", FALL_BACK, ids=named)
-def test_falls_back(build: Build, tmp_path: Path) -> None:
-    """Its operators go on as tasks, and all that is said is theirs."""
+def test_program_that_leaves_the_loop_equals_tasks(build: Build, tmp_path: Path) -> None:
     assert both(build, tmp_path).gave_up
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 1023, 1024, 1025, 100_000, 1 << 70])
 @pytest.mark.parametrize("build", STAY[1:], ids=named)
-def test_stays(build: Build, depth: int, tmp_path: Path) -> None:
-    """Compiled to its end, at any depth that 64 bits hold."""
+def test_program_stays_in_the_loop_at_any_depth(build: Build, depth: int, tmp_path: Path) -> None:
     depths = {edge.key: depth for edge in elaborate(build()).edges}
     found = both(build, tmp_path, depths=depths)
 
     assert (not found.gave_up, bool(found.compiled)) == (True, depth < 1 << 62)
 
 
-def test_deep(tmp_path: Path) -> None:
-    """Channels that fill beyond their first slots: between stages, into the region, out of it."""
+def test_deep_channels_stay_in_the_loop(tmp_path: Path) -> None:
     depths = {edge.key: 100_000 for edge in elaborate(STAY[0]()).edges}
 
     assert not both(STAY[0], tmp_path, depths=depths).gave_up
 
 
 @pytest.mark.parametrize("order", SCHEDULES)
-def test_schedules(order: str | int, tmp_path: Path) -> None:
-    """Whatever ready task runs first."""
+def test_odd_programs_are_equal_under_every_schedule(order: str | int, tmp_path: Path) -> None:
     with schedule(order):
         for build in (STAY[4], FALL_BACK[0], FALL_BACK[-1]):
             both(build, tmp_path)
@@ -75,13 +68,11 @@ TENSORS: list[Any] = [
     [[[], [1]], [[1], []]],
     [[[1], [], [1]], [[]]],
 ]
-"""Of two ragged dimensions; what is empty is so outside or inside."""
 
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("tensor", TENSORS, ids=repr)
-def test_assumed(tensor: Any, late: bool, tmp_path: Path) -> None:
-    """A shape that is stated fails in the loop where one group has another size, empty ones too."""
+def test_refuted_shape_fails_in_the_loop(tensor: Any, late: bool, tmp_path: Path) -> None:
     groups = [{len(row) for row in tensor}, {len(row) for rows in tensor for row in rows}]
     one = Tile(1, 1, np.dtype(np.float32))
     elements = encode(at_depth(lambda _: one, 3, tensor), 3, lambda: late)
@@ -104,13 +95,11 @@ def test_assumed(tensor: Any, late: bool, tmp_path: Path) -> None:
 
 
 def addressed(addresses: Stream) -> Stream:
-    """Return what a stream of addresses of addresses names."""
     table = Tensor((1, 8), 10 * np.arange(8).reshape(1, 8))
     return RandomOffChipLoad(table, (1, 1))(addresses)
 
 
-def test_integers_of_addresses(tmp_path: Path) -> None:
-    """What is loaded from a table of integers is what each address names."""
+def test_integers_of_a_table_follow_their_addresses(tmp_path: Path) -> None:
     seen: list[list[Element]] = []
 
     def build() -> Program:
@@ -124,9 +113,7 @@ def test_integers_of_addresses(tmp_path: Path) -> None:
     assert [30, 10, 20, 0, 30] == [value.data.item() for value, _ in seen[1]]  # type: ignore[union-attr]
 
 
-def test_log_of_a_run_that_leaves_the_loop(tmp_path: Path) -> None:
-    """What the run has told by then is told once, to the file and to the user's logger."""
-
+def test_log_is_written_once_if_a_run_leaves_the_loop(tmp_path: Path) -> None:
     def build() -> Program:
         with Program("late", mode="timing") as program:
             tensor = Tensor((1 << 13, 1 << 13))
@@ -152,19 +139,16 @@ def test_log_of_a_run_that_leaves_the_loop(tmp_path: Path) -> None:
 
 
 def endless() -> None:
-    """Wire what the loop takes minutes for without coming to rest."""
     Consumer()(FilterLastTile()(numbers(10**12)))
 
 
 def ever_new() -> None:
-    """Wire what the operators have to be asked for again and again."""
     new = Metadata(np.arange(200_000))()
     Consumer()(Zip()(new, new))
 
 
 @pytest.mark.parametrize("wire", [endless, ever_new])
-def test_signal(wire: Callable[[], None], tmp_path: Path) -> None:
-    """A signal ends a run that is in the loop, which writes report and log."""
+def test_signal_ends_a_run_in_the_loop(wire: Callable[[], None], tmp_path: Path) -> None:
     with Program("long", mode="timing") as program:
         wire()
 

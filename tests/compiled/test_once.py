@@ -1,9 +1,3 @@
-"""Whatever a compiled run comes to, no operator of a user's is started twice, and nothing is lost.
-
-Each reason for which the loop leaves a run to tasks is met in turn, at moments that are drawn, and
-the loop is stopped between any two of its operations.
-"""
-
 from __future__ import annotations
 
 import random
@@ -60,7 +54,6 @@ from tests.compiled.both import both, described, plain, run
 from tests.compiled.test_both_engines import hopped
 from tests.compiled.test_boundary import between
 from tests.compiled.turning import Carrying, Turning
-from tests.compiled.turning import numbers as turning
 from tests.operators.driving import Choices
 from tests.operators.random_programs import Random
 from tests.profiles import examples
@@ -68,33 +61,22 @@ from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
 
 COUNT = 12
-"""Elements that a user's operator sends."""
 
 INTEGER = TileType(1, 1, np.dtype(np.int64))
 
 
 @dataclass
 class Book:
-    """What users' operators note: whoever starts twice, or gets an element twice, is in it twice.
-
-    Attributes:
-        starts: their names.
-        seen: by name, the elements that each was handed or has made.
-    """
-
     starts: list[str] = field(default_factory=list)
     seen: dict[str, list[Element]] = field(default_factory=dict)
 
     def begin(self, name: str) -> list[Element]:
-        """Note that ``name`` has started; return where to note its elements."""
         self.starts.append(name)
         return self.seen.setdefault(name, [])
 
 
 @dataclass(frozen=True)
 class Makes(Source):
-    """A user's source, which writes down what it sends."""
-
     book: Book
     type: StreamType
     values: tuple[Any, ...]
@@ -119,8 +101,6 @@ class Makes(Source):
 
 @dataclass(frozen=True)
 class Passes(Hop):
-    """A user's operator in the middle."""
-
     book: Book
 
     @override
@@ -134,8 +114,6 @@ class Passes(Hop):
 
 @dataclass(frozen=True)
 class Collects(Sink):
-    """A user's operator at the end."""
-
     book: Book
 
     @override
@@ -147,41 +125,33 @@ class Collects(Sink):
 
 
 class Own(Tile):
-    """A user's kind of tile, of which the loop knows nothing."""
-
     __slots__ = ("note",)
 
 
 Wire = Callable[[Book, int], object]
-"""Wires a program that meets a reason when so many elements have gone by."""
 
 
 def around(book: Book, values: tuple[Any, ...], kind: TileType, inner: Any, *cycles: int) -> None:
-    """Wire ``inner`` between users' operators, with operators of the loop on both sides."""
     stream = Makes(book, StreamType((1, len(values)), kind), values, cycles)()
     stream = inner(Promote(0)(stream))
     Collects(book)(Promote(1)(Passes(book)(Flatten(0, 1)(stream))))
 
 
 def integers(*numbers: int) -> tuple[Tile, ...]:
-    """Return tiles of a number each, which they have in both modes."""
     return tuple(Tile(1, 1, INTEGER.dtype, np.array([[number]])) for number in numbers)
 
 
 def at(when: int, special: int, usual: int) -> tuple[Tile, ...]:
-    """Return tiles of numbers one of which is special."""
     return integers(*(special if number == when else usual for number in range(COUNT)))
 
 
 def with_own(when: int) -> tuple[Tile, ...]:
-    """Return tiles one of which is of a user's kind."""
     values = list(integers(*range(COUNT)))
     values[when] = Own(1, 1, INTEGER.dtype, np.array([[1]]))
     return tuple(values)
 
 
 def same(stream: Stream) -> Stream:
-    """Return the stream."""
     return stream
 
 
@@ -266,6 +236,7 @@ def _does_not_pay(book: Book, _: int) -> None:
     around(book, integers(*range(COUNT)), INTEGER, inner)
 
 
+# Programs that leave the loop, by reason.
 WIRES: dict[str, Wire] = {
     wire.__name__.strip("_").replace("_", " "): wire
     for wire in (
@@ -283,17 +254,14 @@ WIRES: dict[str, Wire] = {
         _does_not_pay,
     )
 }
-"""Programs in which the loop comes to what it cannot do, by why."""
 
 
 def noted(elements: list[Element]) -> list[object]:
-    """Return what is known of elements, users' kinds of tiles among it."""
     kinds = [isinstance(value, Own) for value, _ in elements]
     return list(zip(described(elements), kinds, strict=True))
 
 
 def compare(wire: Wire, when: int, order: str | int, folder: Path) -> bool:
-    """Compare a program in both engines; return whether its operators have left the loop."""
     books: list[Book] = []
 
     def build() -> Program:
@@ -317,16 +285,16 @@ def compare(wire: Wire, when: int, order: str | int, folder: Path) -> bool:
 
 @pytest.mark.parametrize("order", SCHEDULES)
 @pytest.mark.parametrize("name", WIRES)
-def test_timing(name: str, order: str | int, tmp_path: Path) -> None:
-    """Every reason, met at one of its moments."""
+def test_operators_start_once_if_the_loop_is_left(
+    name: str, order: str | int, tmp_path: Path
+) -> None:
     when = random.Random(f"{name} {order}").randrange(COUNT)
 
     assert compare(WIRES[name], when, order, tmp_path)
 
 
 @pytest.mark.parametrize("name", [name for name in WIRES if name != "much work"])
-def test_functional(name: str) -> None:
-    """Where tiles have data every operator is a task, and starts once."""
+def test_operators_start_once_in_functional_mode(name: str) -> None:
     book = Book()
     with Program("once", mode="functional") as wired:
         WIRES[name](book, 5)
@@ -338,7 +306,6 @@ def test_functional(name: str) -> None:
 
 @contextmanager
 def stopped(after: int, budget: int) -> Iterator[None]:
-    """Let the loop come back after ``budget`` operations, and so often, before it fails."""
     native, calls = arrays.Arrays.go_on, count()
 
     def go_on(these: arrays.Arrays, *integers: int) -> tuple[int, int]:
@@ -353,7 +320,6 @@ def stopped(after: int, budget: int) -> Iterator[None]:
 
 
 def check_stopped(build: Callable[[], Program], draw: random.Random, folder: Path) -> bool:
-    """Compare a program whose operators leave the loop anywhere; return whether they did."""
     drawn = hopped(build, draw)
     tasks = run(build, "tasks", folder, **drawn)
     after, budget = draw.randrange(80), draw.choice((1, 3, 7, 30, 200))
@@ -366,15 +332,17 @@ def check_stopped(build: Callable[[], Program], draw: random.Random, folder: Pat
 
 @examples(quick=10)
 @given(seed=st.integers(0, 1 << 32))
-def test_between_tasks(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Networks whose streams enter and leave the loop again and again."""
+def test_networks_that_leave_the_loop_equal_tasks(
+    seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     check_stopped(lambda: between(seed), random.Random(seed), tmp_path_factory.mktemp("between"))
 
 
 @examples(quick=10)
 @given(data=st.binary(min_size=300, max_size=300))
-def test_anywhere(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Random programs, and what their ends have seen."""
+def test_random_programs_that_leave_the_loop_equal_tasks(
+    data: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     seen: list[list[Any]] = []
 
     def build() -> Program:
@@ -390,15 +358,15 @@ def test_anywhere(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None
 
 @pytest.mark.parametrize("name", ["top2_moe", "ragged_attention"])
 @pytest.mark.parametrize("order", SCHEDULES)
-def test_shipped(name: str, order: str | int, tmp_path: Path) -> None:
-    """Programs of the repository, with off-chip memory."""
+def test_shipped_programs_that_leave_the_loop_equal_tasks(
+    name: str, order: str | int, tmp_path: Path
+) -> None:
     draw = random.Random(f"{name} {order}")
 
     assert check_stopped(lambda: program(name), draw, tmp_path)
 
 
-def test_missed(tmp_path: Path) -> None:
-    """What comes for an operator while the loop lets others have their turn is seen."""
+def test_elements_that_arrive_during_other_turns_are_seen(tmp_path: Path) -> None:
     drawn = hopped(lambda: between(0), random.Random(0))
     with mock.patch("fabric.timing.compiled.region._BUDGET", 30), schedule(2):
         found = both(lambda: between(0), tmp_path, **drawn)
@@ -415,8 +383,6 @@ class _Noting(OffChipDescription):
 
 
 class _NotingMemory:
-    """A user's memory, which writes down that it was made and what it was asked for."""
-
     bytes_moved = 0
     final_cycle = None
     made: ClassVar[list[str]] = []
@@ -429,7 +395,6 @@ class _NotingMemory:
 
     @classmethod
     def of(cls, name: str) -> list[int]:
-        """Return the addresses that the operator ``name`` has asked for."""
         return [address for its, address in cls.asked if its == name]
 
     @property
@@ -457,8 +422,7 @@ register_memory(_Noting, _NotingMemory)
 
 @pytest.mark.parametrize("refuses", [0, 1, 3])
 @pytest.mark.parametrize("name", ["no code", "bad address"])
-def test_memory(name: str, refuses: int, tmp_path: Path) -> None:
-    """A user's memory is made once, and asked once for each tile; so where it raises."""
+def test_users_memory_is_asked_once_for_each_tile(name: str, refuses: int, tmp_path: Path) -> None:
     told, asked = [], []
     for engine in ("tasks", "compiled"):
         _NotingMemory.made.clear()
@@ -479,21 +443,3 @@ def test_memory(name: str, refuses: int, tmp_path: Path) -> None:
         # How far ahead of an error it is stopped is the schedule's.
         assert tasks[: len(once)] == once[: len(tasks)]
         assert max(len(tasks), len(once)) <= 4
-
-
-def test_in_a_loop(tmp_path: Path) -> None:
-    """Who leaves in the middle of what it does a number of times does the rest of it, no more."""
-
-    async def does(ports: Ports, _: int, __: Any) -> None:
-        for _ in ports.times(3):
-            ports.unit.charge(2)
-            ports.unit.charge(5)
-
-    tasks = run(lambda: turning(Turning(does)), "tasks", tmp_path)
-    assert tasks.state.units[1].busy_cycles == 5 * 3 * 7
-    for after in range(7, 13):
-        with stopped(after, 1):
-            found = run(lambda: turning(Turning(does)), "compiled", tmp_path)
-        assert found.gave_up
-        assert tasks.state == found.state
-        assert plain(tasks.said) == plain(found.said)

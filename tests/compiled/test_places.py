@@ -1,9 +1,3 @@
-"""Where structures differ, a compiled run names the same elements and coordinates as tasks do.
-
-The loop keeps no operator at work: one that leaves it is told of a short way to its state, on which
-other elements came, and fewer. What is said of those before has to come from elsewhere.
-"""
-
 from __future__ import annotations
 
 import random
@@ -31,7 +25,7 @@ from operators import (
     Zip,
 )
 from tests.compiled.both import both
-from tests.compiled.test_once import check_stopped, stopped
+from tests.compiled.test_once import check_stopped
 from tests.definitions import at_depth
 from tests.operators.driving import Emit, encode, ragged, selector
 from tests.operators.writing import read
@@ -46,7 +40,6 @@ SQUARE = TileType(4, 4, FLOAT)
 NUMBER = TileType(1, 1, np.dtype(np.int64))
 
 Nest: TypeAlias = Any
-"""Nested lists; of no dimensions, a value."""
 
 
 def _sized(number: int) -> Tile:
@@ -69,15 +62,6 @@ Values = tuple[Any, Callable[[int], Any]]
 
 
 class Joining(NamedTuple):
-    """An operator that reads streams of one structure.
-
-    Attributes:
-        operator: it.
-        values: the type of each input's values, and how to make one of a number.
-        inner: dimensions at the end that are of size 1 in the first input, as ``Expand`` has it.
-        left_out: dimensions at the end that the second input does not have, as selectors.
-    """
-
     operator: Callable[..., Any]
     values: tuple[Values, Values]
     inner: int = 0
@@ -106,14 +90,12 @@ JOINING = {
 
 
 def drawn(source: random.Random, dimensions: int) -> Nest:
-    """Return a ragged tensor whose values are None."""
     sizes = (2, 3, 1, 2, 0) if dimensions < DIMENSIONS else (6, 4, 5)
     size = source.choice(sizes)
     return [drawn(source, dimensions - 1) if dimensions > 1 else None for _ in range(size)]
 
 
 def changed(source: random.Random, nest: Nest, dimensions: int) -> Nest:
-    """Return ``nest`` with one item more, one less, or one that is empty."""
     at = source.randrange(len(nest)) if nest else 0
     deeper = dimensions > 1
     if nest and deeper and source.random() < 0.7:
@@ -123,7 +105,6 @@ def changed(source: random.Random, nest: Nest, dimensions: int) -> Nest:
 
 
 def program(joining: Joining, seed: int) -> Program:
-    """Return a program of two streams whose structures differ in one place, as a rule."""
     source = random.Random(seed)
     nest = drawn(source, DIMENSIONS)
     shape = tuple(ragged(axis) for axis in range(DIMENSIONS))
@@ -157,35 +138,24 @@ PLACES = pytest.mark.parametrize("name", JOINING)
 @examples(quick=12)
 @given(seed=st.integers(0, 1 << 32))
 @example(seed=98)
-def test_where_they_differ(name: str, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The run ends in the loop. With seed 98 one input of ``zip`` ends before the other does."""
+def test_error_places_are_equal_in_both_engines(
+    name: str, seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     both(lambda: program(JOINING[name], seed), tmp_path_factory.mktemp("places"))
 
 
 @PLACES
 @examples(quick=4)
 @given(seed=st.integers(0, 1 << 32))
-def test_behind_the_loop(name: str, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The run has left the loop before, anywhere."""
+def test_error_places_are_equal_after_the_loop_is_left(
+    name: str, seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = tmp_path_factory.mktemp("places")
     check_stopped(lambda: program(JOINING[name], seed), random.Random(seed), folder)
 
 
-def test_behind_every_operation() -> None:
-    """Also between what an operator takes and what it makes of that."""
-    joining = JOINING["expand 1"]
-    expected = simulate(program(joining, 0), mode="timing", engine="tasks").error
-    assert expected is not None
-    assert expected["message"].startswith("expand_1: Tile(3x4 float32) at [2, 2, 0, 0] of emit_1 ")
-    for after in range(0, 300, 3):
-        with stopped(after, 1):
-            found = simulate(program(joining, 0), mode="timing", engine="compiled")
-        assert found.error == expected, after
-
-
 @pytest.mark.parametrize("engine", ["tasks", "compiled"])
-def test_elements_of_before(engine: Any) -> None:
-    """The value was read long before, and others like it brought the operator to its state."""
+def test_error_names_elements_read_long_before(engine: Any) -> None:
     group = " 0 0|S1 -1|S2 -2|S3"
     values = read("1|S3 2|S3 3|S3 4|S3", lambda rows: Tile(int(rows), 4, FLOAT))
     reference = read(3 * group + " 0 0|S1 -1|S2 0 0|S3", lambda _: _number(0))

@@ -1,8 +1,7 @@
-"""Operators that state ``turns`` and do what cannot be written down, or say too little."""
+"""Operators that state ``turns`` and do something that cannot be recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,22 +13,15 @@ from fabric.extend import Ports, Wiring
 from operators import Consumer, Metadata
 from tests.bases import Costless
 
-__all__ = ["GIVE_UP", "Turning", "numbers"]
-
-Does = Callable[[Ports, int, Any], Awaitable[None]]
-
 
 @dataclass(frozen=True)
 class Turning(Costless):
-    """Pass a stream on; with each element do something first."""
-
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
 
     does: Any
 
     def __call__(self, source: Stream) -> Stream:
-        """Return the same stream."""
         (result,) = self.wire(source)
         return result
 
@@ -50,15 +42,12 @@ class Turning(Costless):
 
 @dataclass(frozen=True)
 class Carrying(Turning):
-    """The same of an operator that looks at no number."""
-
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
     carries_numbers: ClassVar[bool] = True
 
 
 def numbers(operator: Turning, values: tuple[int, ...] = (3, 1, 4, 1, 5)) -> Program:
-    """Return a program in which numbers go through ``operator``."""
     with Program("turning", mode="timing") as program:
         Consumer()(operator(Metadata(np.array(values))()))
     return program
@@ -111,6 +100,7 @@ async def _looks_at_its_channel(ports: Ports, _: int, __: Tile) -> None:
     ports.unit.charge(ports.source.elements)
 
 
+# Operators whose recording gives up.
 GIVE_UP: dict[str, Turning] = {
     does.__name__.strip("_").replace("_", " "): Turning(does)
     for does in (
@@ -126,7 +116,6 @@ GIVE_UP: dict[str, Turning] = {
         _looks_at_its_channel,
     )
 }
-"""What makes a recording give up."""
 
 
 async def _looks_at_a_number(ports: Ports, _: int, tile: Tile) -> None:
