@@ -20,6 +20,7 @@ from fabric.timing.memories.banked_tables import AddressMapping, Location
 from tests.memories.commands import Command, What
 from tests.memories.random_memories import Script
 
+# Uses of a bus cycle, the first that applies counts; a cycle without one is idle.
 FATES: Final = ("data", "refresh", "turnaround", "window", "conflict")
 
 _NEVER: Final = -(1 << 40)

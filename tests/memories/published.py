@@ -25,8 +25,10 @@ Preset: TypeAlias = Literal["HBM2 1600 Mbps", "HBM2 2000 Mbps", "HBM2 2400 Mbps"
 
 Row: TypeAlias = Mapping[str, str]
 
+# The reference was measured after these cycles.
 WARM_UP_CYCLES: Final = 2_000
 
+# Requests in flight in a channel.
 OUTSTANDING: Final = 64
 
 LISTS: Final = ("stream-1", "stream-2", "stream-8", "stream-64", "stream-384", "rand64-64")
@@ -40,6 +42,7 @@ TABLES: Final = (
     "hbm3",
 )
 
+# Their streams begin elsewhere, or the end of a measurement cuts them off.
 _LONG_TILES: Final = {"131072", "3145728"}
 
 _FEW: Final = {"4", "8", "16"}
@@ -57,6 +60,7 @@ _PRESETS: Final[dict[str, Preset]] = {
     "HBM2_2400Mbps": "HBM2 2400 Mbps",
     "HBM3_6400Mbps": "HBM3 6400 Mbps",
 }
+# Interleaved with hash; the stack is the top bit of a bank group, below the row.
 _HBM3_MAPPING: Final = (
     "channel ^ above",
     "pseudo_channel ^ row[4:5]",
@@ -140,6 +144,7 @@ def compared(row: Row, seeds: Sequence[int] = (1,)) -> Compared:
     return Compared(float(row["bytes_per_cycle"]), measured)
 
 
+# The reference measured a longer run; here it is all whole intervals between refreshes.
 def one_channel(name: str, *, refreshes: bool) -> tuple[Compared, Compared]:
     pattern, number = name.split("-")
     refresh = "allbank" if refreshes else "none"
@@ -166,6 +171,8 @@ def controller_latency(answers: Answers) -> float:
     return cycles / sum(each.requests for each in counters.clients)
 
 
+# Left out: lines of an open loop that diverge in the reference (their bandwidth is that of
+# saturation), and few requests in flight: a client here takes three cycles for the next one.
 def lines(table: str) -> list[Row]:
     return [
         row

@@ -19,6 +19,7 @@ from tests.compiled.both import both
 from tests.programs.loading import PROGRAMS
 from tests.telling import told_under_every_schedule
 
+# Cycles between the last answer and the submission, rows, bytes of each.
 BURSTS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5), st.integers(1, 700)), max_size=4)
 
 

@@ -18,6 +18,7 @@ from operators import Consumer, LinearOffChipLoad, Tensor
 from tests.memories.driven import answers, clients_of
 from tests.profiles import examples
 
+# The bursts of each client: cycles after the last answer, requests.
 Script = list[list[tuple[int, int]]]
 
 

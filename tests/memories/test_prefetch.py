@@ -98,6 +98,8 @@ def _driven(
     return memory, found
 
 
+# The same requests without prefetching, each from a client of its own. A request is handed over a
+# cycle after the last one, if no more than prefetch_requests are beyond the requested tile.
 def _expected(hbm: BankedDescription, found: Sequence[Sequence[Asked]]) -> list[list[int]]:
     handed: list[list[list[tuple[int, Burst]]]] = []
     for its in found:

@@ -34,6 +34,7 @@ DATA = Path(__file__).parent / "data" / "booksim_mesh.csv"
 
 LANES = 8
 WARM_CYCLES = 300
+# By the flits of a packet: there are fewer long packets.
 MEASURED_CYCLES = {1: 900, 16: 3000}
 
 UNSTABLE_GROWTH = 1.5

@@ -40,6 +40,7 @@ __all__ = [
 
 BYTE = np.dtype(np.uint8)
 
+# A smaller remainder of a last cycle is not counted.
 UNCOUNTED = Fraction(3050, 2**18)
 
 Link: TypeAlias = tuple[object, ...]

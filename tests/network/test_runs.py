@@ -41,6 +41,7 @@ from tests.network.placed import (
 from tests.profiles import examples, spread
 from tests.schedules import SCHEDULES, schedule
 
+# On channels of wires the end of a stream takes a hop behind elements that links delayed.
 LATE_END = Placed(
     Mesh(columns=2, rows=2, injection_bytes_per_cycle=1),
     [Site(0, 0), Site(1, 0), Site(1, 1)],

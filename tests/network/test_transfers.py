@@ -22,6 +22,8 @@ def test_links_without_a_limit_take_no_time() -> None:
     assert transfers.finish_cycles() == [3]
 
 
+# With two lanes the second one has 3 bytes of link 0 for 5 cycles, then all 4. Without lanes two
+# transfers have 1.5 each in these cycles, then 2 each until the shorter one ends.
 @pytest.mark.parametrize(
     ("lanes", "ends"),
     [(1, [5, 15, 18, 8]), (2, [5, 11.25, 14.25, 8]), (None, [5, 14.25, 7.25, 8])],

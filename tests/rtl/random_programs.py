@@ -48,6 +48,7 @@ from operators.pieces import in_pieces
 
 __all__ = ["draw", "draw_in_pieces", "drawn_channels"]
 
+# Rows and columns of a piece.
 _PIECE = 2
 
 

@@ -16,6 +16,7 @@ from operators.rtl.hardware import Comparison, Design, beside, compared, design,
 from operators.rtl.netlist import Instance, Netlist
 from tests.programs.loading import program
 
+# A channel that passes a selector as soon as it has a credit.
 SHORT = "flatten_2.0"
 
 

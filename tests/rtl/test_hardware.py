@@ -84,6 +84,7 @@ class TestComparison:
         assert str(found) == f"different: {said}"
 
 
+# A channel. Its run sends a stop of 1, then a bare stop that is never taken.
 ONE = Netlist(
     [Instance(each, "Consumer", sequences.consumer, {}, [], []) for each in ("writer", "reader")],
     [Channel("one", 0, 1, 2, 1, 1)],

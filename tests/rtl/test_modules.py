@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-
-# Any: amaranth has no types.
 from typing import NamedTuple
 
 import pytest
@@ -16,6 +14,8 @@ from tests.rtl.driving import driven, tokens
 SEEDS = (None, 1, 2, 3, 4)
 
 
+# Streams and cycles of several ports have a slash between them. `sent` and `done` are the cycles
+# without waiting; `given` are tokens from outside, `asked` the cycles of off-chip requests.
 class Case(NamedTuple):
     build: Callable[[], Unit]
     inputs: str

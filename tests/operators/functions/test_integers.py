@@ -198,6 +198,7 @@ CASES = [
     Case(SplitTiles(rows=1, cols=1), ((2, 2),), lambda x: [[each] for row in x for each in row]),
 ]  # fmt: skip
 
+# Their results have other types; tests below compare them.
 ELSEWHERE = {AttentionScores, CacheWriteAddress, OneHot, Quotient, RowAppend, SetOffset,
              SignalAllRead}  # fmt: skip
 

@@ -37,6 +37,7 @@ from operators import (
 FLOAT = np.dtype(np.float32)
 
 
+# Function; rows, columns, valid rows and valid columns of operands; the same of the result.
 VALID: list[tuple[Any, tuple[tuple[int, ...], ...], tuple[int, ...]]] = [
     (SiLU(), ((3, 4, 1, 2),), (3, 4, 1, 2)),
     (Exp(), ((3, 4, 1, 2),), (3, 4, 1, 2)),
@@ -94,6 +95,7 @@ def test_valid_rows_and_columns_of_results(
             assert (found.data.shape, found.data.dtype) == (result[:2], found.dtype)
 
 
+# Function, rows and columns of operands, operations, cycles if they are fixed.
 COST: list[tuple[Any, tuple[tuple[int, int], ...], int, int | None]] = [
     (Add(), ((3, 4), (1, 4)), 12, None),
     (Div(), ((1, 4), (3, 1)), 12, None),
@@ -126,6 +128,7 @@ COST: list[tuple[Any, tuple[tuple[int, int], ...], int, int | None]] = [
     (RetileCol(), ((3, 4),), 0, 0),
 ]
 
+# They hold their second operand, and 16 numbers for each column of the first.
 HOLDING = {"Matmul", "MatmulSum", "AttentionScores"}
 
 

@@ -51,6 +51,8 @@ from tests.profiles import examples
 
 FLOAT, INT64 = dtype_named("float32"), dtype_named("int64")
 
+# 4 for an exponential, a logarithm, a sine or a cosine; 1 for an addition, a product, a quotient, a
+# comparison, a root or a choice.
 OPERATIONS = {
     0: "copy",
     1: "abs add and ceil copysign div eq floor ge gt isfinite isinf isnan le lt maximum "
@@ -81,6 +83,7 @@ def along(function: OnAxes, *sizes: tuple[int, ...], result: tuple[int, ...]) ->
     return Along(tuple(range(len(sizes))), FLOAT, function, grids, axes, result)
 
 
+# Step, shapes of its operands, shape of its result, operations.
 COUNTED: list[tuple[Step, list[tuple[int, int]], tuple[int, int], int]] = [
     (along(Taken((0, 0)), (4,), result=(2,)), [(10, 4)], (10, 2), 0),
     # Of 3 x 4 numbers first 2 x 4 are made: 3 operations of two numbers, 1 of one; then 2 x 2: 5

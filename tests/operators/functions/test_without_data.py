@@ -11,6 +11,7 @@ from operators import AttentionScores, Quotient, Reduction, RowAppend
 from operators.functions import RescaledSum, ShiftedExp
 from tests.operators.functions.test_integers import BESIDE, CASES, Shapes
 
+# The number of the operand that is not read.
 UNREAD = {ShiftedExp: 2, RescaledSum: 2}
 
 TAKEN: list[tuple[Any, Shapes]] = [
