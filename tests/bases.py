@@ -1,5 +1,3 @@
-"""What small operators of tests have in common: no costs, and how they are wired."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,13 +7,9 @@ from typing_extensions import override
 from fabric import Stream, StreamType
 from fabric.extend import Costs, Operator, Wiring
 
-__all__ = ["Costless", "Hop", "Sink", "Source"]
-
 
 @dataclass(frozen=True)
 class Costless(Operator):
-    """Holds, moves and computes nothing."""
-
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs()
@@ -23,19 +17,13 @@ class Costless(Operator):
 
 @dataclass(frozen=True)
 class Source(Costless):
-    """Makes one stream of none."""
-
     def __call__(self) -> Stream:
-        """Return the stream."""
         return self.wire()[0]
 
 
 @dataclass(frozen=True)
 class Hop(Costless):
-    """Makes of one stream another of the same type."""
-
     def __call__(self, source: Stream) -> Stream:
-        """Return the stream."""
         return self.wire(source)[0]
 
     @override
@@ -45,10 +33,7 @@ class Hop(Costless):
 
 @dataclass(frozen=True)
 class Sink(Costless):
-    """Ends one stream."""
-
     def __call__(self, source: Stream) -> None:
-        """End the stream."""
         self.wire(source)
 
     @override

@@ -37,15 +37,12 @@ _BYTES = 300
 
 
 class Outcome(NamedTuple):
-    """How the runs of a program ended, by memory, and what is wrong with them."""
-
     number: int
     ended: tuple[str, ...]
     wrong: tuple[str, ...]
 
 
 def tried(number: int, seed: int) -> Outcome:
-    """Run program ``number`` in every way on every memory; one without loads on one memory."""
     kind = (Random, Stated)[number % 2]
     memories = MEMORIES if kind is Stated else MEMORIES[number // 2 % len(MEMORIES) :][:1]
     ended, wrong = [], []
@@ -62,8 +59,6 @@ def tried(number: int, seed: int) -> Outcome:
 def _on(
     hardware: Hardware, kind: type[Random], data: bytes, number: int, source: random.Random
 ) -> tuple[str, list[str]]:
-    """Return how a program ends on ``hardware``, and what is wrong."""
-
     def built(hardware: Hardware = hardware, *, functional: bool = False) -> Program:
         with hardware_scope(hardware):
             return kind(Choices(data), functional=functional, operators=12 + number % 16).program
@@ -115,7 +110,6 @@ def _told(report: Report) -> Report:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Try programs; 1 where anything is wrong."""
     parser = argparse.ArgumentParser(
         prog="tests.campaign",
         description=__doc__,

@@ -1,12 +1,10 @@
-"""Settings all tests share."""
-
 from __future__ import annotations
 
 import signal
 import threading
 from collections.abc import Callable
 
-# Any: what a worker is told.
+# Any: settings of a worker.
 from typing import Any
 
 import pytest
@@ -18,15 +16,10 @@ profiles.register()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the tests independent of who started them, and where.
-
-    In one process nothing is spread: pytest-benchmark measures nothing where it might be.
-
-    The loops are compiled here: in a new clone a command would say that it had to. Signals are
-    taken back: what a shell starts behind it ignores SIGINT, and what nohup starts SIGHUP, and so
-    would the commands under test.
-    """
-    # Who only hands tests out to other processes runs none.
+    # pytest-benchmark measures only if tests run in one process. In a new clone a command would
+    # print that it compiles loops, so they are compiled here. Commands under test would inherit
+    # signals that are ignored: SIGINT by a shell in the background, SIGHUP by nohup.
+    # The process that distributes tests to workers runs none itself.
     if not config.getoption("numprocesses", None):
         config.option.dist = "no"
         _compile(getattr(config, "workerinput", {}))
@@ -36,10 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _compile(worker: dict[str, Any]) -> None:
-    """Have every loop compiled; each process begins elsewhere, and links what others have left.
-
-    By what they take the halves are alike: in a new clone two processes compile for 30 seconds.
-    """
+    # Each process begins elsewhere and links what others have compiled: two take 30 seconds each.
     from fabric.timing.compiled.kernel import go_on
     from fabric.timing.log import loops
     from fabric.timing.memories import banked_kernel, flat
@@ -59,7 +49,6 @@ def _compile(worker: dict[str, Any]) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that writes golden files anew."""
     parser.addoption(
         "--write-golden", action="store_true", help="write golden files instead of comparing"
     )
@@ -67,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(autouse=True)
 def compiled_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the loops that other tests compiled: ``run`` would mention them."""
+    # `run` mentions loops that it compiled.
     monkeypatch.setattr("fabric.timing.engine.machine_code._kept_names", [])
 
 
@@ -86,7 +75,6 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let exhaustive tests take as long as they take."""
     for item in items:
         if item.get_closest_marker("exhaustive") is not None:
             item.add_marker(pytest.mark.timeout(0))

@@ -1,6 +1,6 @@
 """The pictures in the documentation: graph, deadlock, notebook and run page, light and dark.
 
-``python -m tests.images`` makes them anew; it needs a browser.
+``python -m tests.images`` draws them again; it needs a browser.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from tests.symbolic.programs import wired
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FloatRect
 
-__all__ = ["IMAGES", "draw"]
-
 IMAGES: Final = Path(__file__).parents[1] / "docs" / "pages" / "images"
 
 _THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
@@ -38,11 +36,10 @@ _ROUTING: Final = "programs/data/traces/expert_routing/qwen_b64/032_012.npz"
 _UNIT: Final = "up_104"
 _CYCLE: Final = 400_000
 _NOTEBOOK: Final[FloatRect] = {"x": 0, "y": 1_020, "width": 900, "height": 1_300}
-"""What is shown of the tour: from its second program on."""
+"""The part of the tour in the picture: from its second program on."""
 
 
 def draw(folder: Path, browser: Browser) -> None:
-    """Write all pictures but those of the run's page into ``folder``."""
     with tempfile.TemporaryDirectory() as scratch:
         for theme in _THEMES:
             shown = browser.new_page(color_scheme=theme, viewport={"width": 900, "height": 1_000})
@@ -58,7 +55,6 @@ def draw(folder: Path, browser: Browser) -> None:
 
 
 def _documents(scratch: Path, theme: Literal["light", "dark"]) -> Iterator[tuple[str, str, str]]:
-    """Yield name, kind and content of what is looked at."""
     program = wired("simplified_moe")
     run = simulate(program, log_dir=scratch).log_dir
     assert run is not None
@@ -70,7 +66,6 @@ def _documents(scratch: Path, theme: Literal["light", "dark"]) -> Iterator[tuple
 
 
 def draw_run_page(folder: Path, browser: Browser) -> None:
-    """Write ``run-page-light.png`` and ``run-page-dark.png``: Qwen's layer, a unit chosen."""
     given = ("model=qwen3-30b-a3b", f"routing={_ROUTING}")
     layer = load_program("programs/moe.py", given, Hardware()).program
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,6 +1,6 @@
 """Notebooks of the tests: executed by a kernel, and what their cells show.
 
-``python -m tests.notebooks`` executes ``programs/tour.ipynb`` and stores its outputs anew.
+``python -m tests.notebooks`` executes ``programs/tour.ipynb`` and stores its outputs.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import nbformat
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter
 
-__all__ = ["TOUR", "executed", "outputs", "page", "stored"]
-
 TOUR: Final = Path(__file__).parents[1] / "programs" / "tour.ipynb"
 
 # Any: nbformat's notebooks are dictionaries.
@@ -23,14 +21,12 @@ _OF_THE_HOST: Final = ("metadata", "execution_count")
 
 
 def executed(*cells: str) -> Notebook:
-    """Return a notebook of ``cells`` with what a kernel made of them."""
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
     return _run(notebook)
 
 
 def outputs(notebook: Notebook) -> list[list[dict[str, Any]]]:
-    """Return the outputs of each cell with code, what depends on the host left out."""
     return [
         [
             {name: value for name, value in _portable(output).items() if name not in _OF_THE_HOST}
@@ -42,7 +38,6 @@ def outputs(notebook: Notebook) -> list[list[dict[str, Any]]]:
 
 
 def stored(notebook: Notebook) -> Notebook:
-    """Execute ``notebook`` and leave in it what does not depend on the host."""
     _run(notebook)
     for cell in notebook.cells:
         cell.metadata = {}
@@ -56,19 +51,17 @@ def stored(notebook: Notebook) -> Notebook:
 
 
 def store() -> None:
-    """Write the tour with its outputs."""
     notebook = stored(nbformat.read(TOUR, as_version=4))
     TOUR.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
 
 
 def page(notebook: Notebook, theme: Literal["light", "dark"]) -> str:
-    """Return ``notebook`` as JupyterLab shows it, as a page."""
     body, _ = HTMLExporter(theme=theme).from_notebook_node(notebook)
     return str(body)
 
 
 def _portable(output: Notebook) -> dict[str, Any]:
-    """Return ``output`` without the text that stands for its HTML: it has addresses and folders."""
+    """Return ``output`` without the text beside its HTML, which has addresses and folders."""
     data = output.get("data", {})
     if "text/html" not in data:
         return dict(output)

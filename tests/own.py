@@ -1,5 +1,3 @@
-"""Exceptions from the checks of users' code, for tests that need them."""
-
 from __future__ import annotations
 
 import sys
@@ -8,18 +6,16 @@ from typing import TypeVar
 
 from fabric.extend import BoolType
 
-__all__ = ["Anything", "own"]
-
 Kind = TypeVar("Kind", bound=type)
 
 
 @dataclass(frozen=True)
 class Anything(BoolType):
-    """A type of values that the fabric does not know, and so does not look at."""
+    """A type of values that the fabric does not check."""
 
 
 def own(kind: Kind) -> Kind:
-    """Let hardware functions of class ``kind`` be called as the fabric's own are: unchecked."""
+    """Let hardware functions of class ``kind`` be called without checks, like the fabric's own."""
     module = f"operators.{kind.__module__.rpartition('.')[2]}"
     sys.modules[module] = sys.modules[kind.__module__]
     kind.__module__ = module

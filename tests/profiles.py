@@ -1,9 +1,8 @@
 """Two profiles of hypothesis: how much is tried, and whether it is new.
 
 ``quick``, the default, tries the same examples in every run, so that a run passes or fails for a
-reason that is in the tree. ``deep`` (``poe deep``) draws new ones, and ten times as many where a
-property says no other number. What is marked ``deep`` is tried there only: further cases of what
-the default shows with one or two of them.
+reason that is in the tree. ``deep`` (``poe deep``) draws new ones: ten times the number, unless the
+property has its own. Tests and cases marked ``deep`` run there only.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ import pytest
 from _pytest.mark import ParameterSet
 from hypothesis import HealthCheck, settings
 
-__all__ = ["crossed", "examples", "of_profile", "register", "spread"]
-
 T = TypeVar("T")
 
 _QUICK_EXAMPLES = 25
@@ -24,7 +21,6 @@ _TIMES = 10
 
 
 def register() -> None:
-    """Register both profiles and load ``quick``; ``--hypothesis-profile=deep`` loads the other."""
     every = list(HealthCheck)
     settings.register_profile(
         "quick",
@@ -41,15 +37,14 @@ def register() -> None:
 
 
 def examples(quick: int, deep: int | None = None) -> settings:
-    """Return settings for a property: so many examples by default, and in the deep profile.
+    """Return settings for a property: ``quick`` examples by default, ``deep`` in the deep profile.
 
-    There they are ten times as many where ``deep`` says no other number.
+    ``deep`` is ten times ``quick`` if it is None.
     """
     return settings(max_examples=of_profile(quick, deep or _TIMES * quick))
 
 
 def of_profile(quick: T, deep: T) -> T:
-    """Return what is for the profile that is loaded."""
     return deep if settings.get_current_profile_name() == "deep" else quick
 
 
@@ -70,10 +65,9 @@ def spread(values: Iterable[Any], quick: int) -> list[Any]:
 
 
 def crossed(rows: Sequence[Any], columns: Sequence[Any], quick: int) -> list[ParameterSet]:
-    """Return every row with every column: by default each with ``quick`` of them, in turn.
+    """Return every row with every column: all but ``quick`` columns of a row are marked deep.
 
-    A tuple among ``rows`` is several arguments; the column comes after them. The others are marked
-    deep.
+    A tuple among ``rows`` is several arguments; the column comes after them.
     """
     cases = []
     for number, row in enumerate(rows):

@@ -1,7 +1,7 @@
-"""Forced schedules: the order in which what is ready runs, chosen by the test.
+"""Forced schedules: the test chooses the order in which ready tasks run.
 
-trio shuffles the tasks of a batch on purpose. Inside ``schedule`` their order is the one asked for,
-so that a test can say that a report does not depend on it.
+trio shuffles the tasks of a batch on purpose. Inside ``schedule`` their order is fixed, so that a
+test can check that a report does not depend on it.
 """
 
 from __future__ import annotations
@@ -19,33 +19,29 @@ from trio._core import _run as trio_run
 from fabric.timing.engine import conductor
 from tests.profiles import of_profile
 
-__all__ = ["SCHEDULES", "schedule"]
-
 SCHEDULES = of_profile(quick=("reversed", 1), deep=("natural", "reversed", 1, 2, 3))
 """Names of orders, and seeds of shuffled ones."""
 
 
 class _Order:
-    """Stands in for trio's source of randomness; a batch is run from its end."""
+    """Replaces trio's source of randomness; a batch is run from its end."""
 
     def __init__(self, name: str | int) -> None:
         self._name = name
         self._random = random.Random(name)
 
     def shuffle(self, batch: MutableSequence[Any]) -> None:
-        """Put a batch, which comes oldest task first, in this order."""
         if self._name == "natural":
             batch.reverse()
         elif self._name != "reversed":
             self._random.shuffle(batch)
 
     def uniform(self, low: float, high: float) -> float:
-        """Return a number for trio's own clock."""
         return self._random.uniform(low, high)
 
 
 class _Ready(deque[Any]):
-    """Stands in for the units that the conductor lets go on."""
+    """Replaces the queue of units that the conductor runs."""
 
     def __init__(self, name: str | int) -> None:
         super().__init__()
@@ -53,7 +49,6 @@ class _Ready(deque[Any]):
         self._random = random.Random(name)
 
     def popleft(self) -> Any:
-        """Return the unit that comes next in this order."""
         if self._name == "reversed":
             return self.pop()
         if self._name != "natural":
@@ -63,7 +58,7 @@ class _Ready(deque[Any]):
 
 @contextmanager
 def schedule(name: str | int) -> Iterator[None]:
-    """Run what is ready oldest first (``natural``), ``reversed``, or by a seed.
+    """Run ready tasks oldest first (``natural``), ``reversed``, or in an order drawn from a seed.
 
     That holds for the tasks of each of trio's batches, and for the units of the conductor.
     """

@@ -1,5 +1,3 @@
-"""All that is said about a run, so that a test can compare it between schedules."""
-
 from __future__ import annotations
 
 import io
@@ -18,14 +16,11 @@ from fabric.messages.terminal.tables import print_sheet
 from fabric.runs.printing import report_sheet
 from tests.schedules import SCHEDULES, schedule
 
-__all__ = ["LIVE", "captured", "told", "told_under_every_schedule"]
-
 LIVE = ("heartbeat", "long_stall", "partial_deadlock")
 """Events of how far a run has got at a moment that the schedule and the engine choose."""
 
 
 def captured(capture: LogCapture) -> list[dict[str, Any]]:
-    """Return the events that ``capture`` has seen as a run's log spells them."""
     return [
         {"level" if name == "log_level" else name: value for name, value in event.items()}
         for event in capture.entries
@@ -33,9 +28,9 @@ def captured(capture: LogCapture) -> list[dict[str, Any]]:
 
 
 def told(program: Program, folder: Path, **settings: Any) -> dict[str, Any]:
-    """Run ``program``; return the report, its text and its log without what the host decides.
+    """Run ``program``; return its report, text and log without what depends on the host.
 
-    Live events are left out: the log does not promise what they find.
+    Live events are left out: the log does not promise them.
     """
     report = simulate(program, log_dir=folder, **settings)
     assert report.log_dir is not None
@@ -53,7 +48,6 @@ def told(program: Program, folder: Path, **settings: Any) -> dict[str, Any]:
 def told_under_every_schedule(
     build: Callable[[], Program], folder: Path, **settings: Any
 ) -> dict[str, Any]:
-    """Run what ``build`` wires under every forced schedule; return what all of them tell."""
     found = []
     for order in SCHEDULES:
         with schedule(order):

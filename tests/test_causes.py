@@ -6,9 +6,15 @@ from itertools import combinations
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
+from fabric import simulate
+from fabric.analysis.deadlock import picture
+from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.messages.telling.causes import SHOWN, STUCK, BusUse, Cause, Operation
 from fabric.runs.counters import UnitCounters
 from fabric.timing.engine.off_chip import BusCycles
+from tests.deadlock.cases import CASES
 
 ROOT: Final = Path(__file__).parents[1]
 TABLE: Final = ROOT / "fabric" / "messages" / "telling" / "causes.py"
@@ -43,8 +49,7 @@ def _assert_distinct(colours: dict[str, str]) -> None:
         assert sum((a - b) ** 2 for a, b in pairs) ** 0.5 > 25, (one, other)
 
 
-def _legend(name: str, pattern: str) -> dict[str, str]:
-    text = (ROOT / "tests" / name).read_text(encoding="utf-8")
+def _legend(text: str, pattern: str) -> dict[str, str]:
     return {label: colour for colour, label in re.findall(pattern, text)}
 
 
@@ -68,9 +73,12 @@ def test_all_colours_but_idle_stand_out_from_a_white_page() -> None:
 
 def test_colours_of_causes_are_the_same_in_page_graph_and_deadlock() -> None:
     box = r'<rect [^>]*fill="(#\w+)"/>\n?<text [^>]*>(\w+)</text>'
-    page = _legend("fabric/trace/golden/pack_rows.txt", r'"colour": "(#\w+)", "label": "(\w+)"')
-    graph = _legend("drawing/golden/by_hand_measured.svg", box)
-    deadlock = _legend("deadlock/golden/pack_rows.svg", box)
+    figures = (ROOT / "tests/fabric/trace/golden/pack_rows.txt").read_text(encoding="utf-8")
+    page = _legend(figures, r'"colour": "(#\w+)", "label": "(\w+)"')
+    measured = (ROOT / "tests/drawing/golden/by_hand_measured.svg").read_text(encoding="utf-8")
+    graph = _legend(measured, box)
+    report = msgspec.convert(simulate(CASES["pack_rows"].build()).deadlock, DeadlockReport)
+    deadlock = _legend(picture.svg(report), box)
 
     assert {cause.label: cause.colour for cause in SHOWN} == page == graph
     assert {"empty", "full", "capacity"} == deadlock.keys()

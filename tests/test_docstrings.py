@@ -1,5 +1,3 @@
-"""Examples in docstrings of the library run, and give what they say."""
-
 from __future__ import annotations
 
 import doctest
@@ -9,8 +7,7 @@ import pytest
 
 
 @pytest.mark.parametrize("module", ["fabric.runs.outputs", "fabric.analysis.trace.opened"])
-def test_examples(module: str) -> None:
-    """They are sessions of Python."""
+def test_examples_in_docstrings_print_what_they_show(module: str) -> None:
     failed, tried = doctest.testmod(importlib.import_module(module))
 
     assert 0 == failed

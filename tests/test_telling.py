@@ -44,8 +44,6 @@ CASES: dict[str, tuple[Callable[[], Program], str]] = {}
 
 
 def case(status: str) -> Callable[[Callable[[], Program]], Callable[[], Program]]:
-    """Add the function to ``CASES`` under its name."""
-
     def add(build: Callable[[], Program]) -> Callable[[], Program]:
         CASES[build.__name__] = build, status
         return build
@@ -55,8 +53,6 @@ def case(status: str) -> Callable[[Callable[[], Program]], Callable[[], Program]
 
 @dataclass(frozen=True)
 class Fails(Relay):
-    """Pass ``after`` elements on, each in ``work_cycles``, and raise."""
-
     after: int = 0
     work_cycles: int = 1
 
@@ -72,8 +68,6 @@ class Fails(Relay):
 
 @dataclass(frozen=True)
 class Stores(Charge):
-    """Store a number under a name of its own when the stream has ended."""
-
     number: int = 0
 
     @override
@@ -87,7 +81,6 @@ class Stores(Charge):
 
 @case("error")
 def two_that_fail() -> Program:
-    """The one behind fails at the earlier cycle."""
     with Program("two-that-fail") as program:
         Charge()(Fails(after=2, work_cycles=3)(Fails(after=4, work_cycles=3)(Ticks(10)())))
     return program
@@ -95,7 +88,7 @@ def two_that_fail() -> Program:
 
 @case("error")
 def far_ahead_and_behind() -> Program:
-    """One fails at cycle 5,000, at once; the other waits for the HBM and fails long before."""
+    """One fails early, but in cycle 5,000; the other waits for the HBM and fails long before."""
     with Program("far-ahead-and-behind") as program:
         Charge()(Fails(after=5, work_cycles=1_000, name="ahead")(Ticks(10)()))
         rows = LinearOffChipLoad(Tensor((64, 64)), tile=(16, 64))()
@@ -105,7 +98,6 @@ def far_ahead_and_behind() -> Program:
 
 @case("error")
 def merges_beside_a_failure() -> Program:
-    """Whoever comes first goes first, up to the cycle in which something fails."""
     with Program("merges-beside-a-failure") as program:
         slow = Script(("c7", "s0"), rounds=30, counts=(30,), name="slow")()[0]
         data, chosen = EagerMerge()([slow, source("fast", 30)])
@@ -117,7 +109,6 @@ def merges_beside_a_failure() -> Program:
 
 @case("error")
 def a_failure_beside_a_ring() -> Program:
-    """Two units pass an element round for ever, and a third fails early."""
     with Program("a-failure-beside-a-ring") as program:
         loop = feedback(1)
         loop.connect(Script(("r0", "s0"), once=("s0",), name="turn")(loop)[0])
@@ -128,7 +119,6 @@ def a_failure_beside_a_ring() -> Program:
 
 @case("error")
 def a_late_failure_beside_a_ring() -> Program:
-    """Two units pass an element round for ever, the third works for long and fails."""
     with Program("a-late-failure-beside-a-ring", channel_depth=3) as program:
         loop = feedback(1)
         stream = relay("there", loop)
@@ -139,7 +129,7 @@ def a_late_failure_beside_a_ring() -> Program:
 
 @case("error")
 def a_failure_far_behind_a_ring() -> Program:
-    """Where the ring was depends on the schedule: nothing is said of it."""
+    """The error does not mention the ring: its position depends on the schedule."""
     with Program("a-failure-far-behind-a-ring", channel_depth=5) as program:
         loop = feedback(1)
         back = Script(("r0", "c2", "s0"), once=("s0",) * 3, name="back")
@@ -150,7 +140,6 @@ def a_failure_far_behind_a_ring() -> Program:
 
 @case("error")
 def a_failure_beside_a_deadlock() -> Program:
-    """A loop is stuck long before something fails."""
     with Program("a-failure-beside-a-deadlock") as program:
         sink("y", fork_join("a", size=8, relays=1))
         Charge()(Fails(after=20, work_cycles=50)(Ticks(30)()))
@@ -159,8 +148,6 @@ def a_failure_beside_a_deadlock() -> Program:
 
 @case("error")
 def none_at_the_end() -> Program:
-    """An operator sends None after its last element."""
-
     class RunsOn(Relay):
         @override
         async def run(self, ports: Ports) -> None:
@@ -175,7 +162,6 @@ def none_at_the_end() -> Program:
 
 @case("error")
 def false_assumption() -> Program:
-    """A size that the program assumes is another one."""
     with Program("false-assumption") as program:
         left, right = routed([[0], [1], [0]])
         LinearOffChipStore("y")(left.assume(3))
@@ -185,7 +171,7 @@ def false_assumption() -> Program:
 
 @case("error")
 def unknown_output() -> Program:
-    """An output is expected that nobody stores; those that are stored are named."""
+    """No operator stores the expected output; the error names the stored ones."""
     with Program("unknown-output", mode="functional") as program:
         for name in ("late", "early", "between"):
             Stores(name=name)(Ticks(3)())
@@ -195,7 +181,6 @@ def unknown_output() -> Program:
 
 @case("error")
 def an_expectation_that_raises() -> Program:
-    """What computes the expected output fails."""
     with Program("an-expectation-that-raises", mode="functional") as program:
         Stores(name="y")(Ticks(3)())
     program.expect(y=lambda: np.array(1) / None)
@@ -207,7 +192,6 @@ def an_expectation_that_raises() -> Program:
 
 @case("error")
 def a_tile_that_never_fits() -> Program:
-    """A load asks for more than there is, next to a smaller one."""
     with on_a_small_chip(1_000, "a-tile-that-never-fits") as program:
         LinearOffChipStore("a")(LinearOffChipLoad(np.zeros((8, 10)), tile=(8, 10))())
         LinearOffChipStore("b")(LinearOffChipLoad(np.zeros((64, 64)), tile=(64, 64))())
@@ -216,7 +200,6 @@ def a_tile_that_never_fits() -> Program:
 
 @case("error")
 def an_accumulator_that_grows() -> Program:
-    """Two accumulators grow out of a chip that they share with buffers."""
     with hardware_scope(limited(5)), Program("an-accumulator-that-grows") as program:
         for gap in (1, 50):
             tiles = Emit(StreamType((1, 9), FLOAT), [(tile(n), n // 8) for n in range(9)], (gap,))()
@@ -236,7 +219,6 @@ def an_accumulator_that_grows() -> Program:
 
 @case("completed")
 def wrong_results() -> Program:
-    """Several outputs are wrong: they are told in the order in which they are expected."""
     with Program("wrong-results", mode="functional") as program:
         for number, name in enumerate(("b", "a", "c")):
             Stores(name=name, number=number)(Ticks(10 - number)())
@@ -246,7 +228,6 @@ def wrong_results() -> Program:
 
 @case("completed")
 def left_over() -> Program:
-    """Three streams have more than their readers take."""
     with Program("left-over") as program:
         for taken in (4, 2, 3):
             Script(("r0",), rounds=taken, counts=())(source(f"x_{taken}", 9))
@@ -258,7 +239,6 @@ def left_over() -> Program:
 
 @case("completed")
 def other_sizes_than_promised() -> Program:
-    """The data give one stream another size than the program was told."""
     with Program("other-sizes-than-promised") as program:
         left, right = routed([[0], [1], [0]])
         program.bind(left.shape[0], 1)
@@ -270,7 +250,6 @@ def other_sizes_than_promised() -> Program:
 
 @pytest.mark.parametrize("name", spread(CASES, 4))
 def test_every_schedule_tells_the_same(name: str, tmp_path: Path) -> None:
-    """Report, text and log, byte for byte."""
     build, status = CASES[name]
     found = told_under_every_schedule(build, tmp_path, livelock_cycles=10_000)
 
@@ -278,8 +257,7 @@ def test_every_schedule_tells_the_same(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 2))
-def test_every_refusal(seed: int, tmp_path: Path) -> None:
-    """A load that can never fit, among buffers that come and go: what is free is what was then."""
+def test_refused_load_is_one_error_under_every_schedule(seed: int, tmp_path: Path) -> None:
     wire, room = crowd(seed)
     which = random.Random(seed).randrange(5)
 

@@ -18,15 +18,13 @@ from numpy.typing import NDArray
 
 from tests.resident import peak_bytes
 
-__all__ = ["Cost", "cost", "plain"]
-
 _ROOT: Final = Path(__file__).parents[2]
 
 Array = NDArray[np.float32]
 
 
 class Cost(NamedTuple):
-    """What a process took.
+    """Cost of a process.
 
     Attributes:
         seconds: of processors.
@@ -38,7 +36,6 @@ class Cost(NamedTuple):
 
 
 def cost(how: str, model: str, batch: int) -> Cost:
-    """Run ``how`` in a process whose products are made by one thread."""
     out = subprocess.run(
         [sys.executable, "-m", "tests.benchmarks.functional", how, model, str(batch)],
         cwd=_ROOT,

@@ -1,4 +1,4 @@
-"""Where the host's time goes: in the code of each kind of operator, the HBM, and the rest."""
+"""The host's time by kind of operator, for the HBM, and for the rest."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from fabric.timing.machine.runtime import Runtime
 from fabric.timing.memories.flat import FlatMemory
 from tests.benchmarks.points import Point
 
-__all__ = ["profile"]
-
 
 class _Clock:
-    """Seconds and steps, by what the host was doing; what is inside something else is not twice."""
+    """Seconds and steps by activity of the host; nested activities are counted once."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -34,8 +32,6 @@ class _Clock:
 
 
 class _Timed:
-    """Awaits a coroutine and counts the time of each of its steps."""
-
     def __init__(self, coroutine: Coroutine[Any, Any, None], kind: str, clock: _Clock) -> None:
         self._coroutine = coroutine
         self._kind = kind
@@ -63,7 +59,7 @@ class _Timed:
 
 
 class _TimedMachine:
-    """Puts a clock into every machine that is made while it is open."""
+    """Puts a clock into every machine that is made inside its context."""
 
     def __init__(self, clock: _Clock) -> None:
         self._clock = clock
@@ -97,7 +93,6 @@ class _TimedMachine:
 
 
 def profile(point: Point, root: Path) -> str:
-    """Run ``point`` in this process and return a table of the host's time."""
     clock = _Clock()
     hardware = load_hardware(str(root / "programs/hardware" / point.hardware))
     assert isinstance(hardware, Hardware)

@@ -1,7 +1,7 @@
 """One pipeline, three ways: on the fabric, with SimPy's Store, with trio's memory channels.
 
-Every stage passes ``count`` elements on and charges one cycle for each (trio's channels know no
-cycles: there the stages only pass on).
+Every stage forwards ``count`` elements and charges one cycle for each. Trio's channels have no
+cycles: their stages only forward.
 """
 
 from __future__ import annotations
@@ -17,32 +17,23 @@ import trio
 from fabric import Program, Report, simulate
 from tests.fabric.scripted import Charge, Relay, Ticks
 
-__all__ = ["on_simpy", "on_the_fabric", "on_trio", "run_on_the_fabric", "seconds"]
-
 
 class _Ticks(Ticks):
-    """A source that is conducted and turns, as the fabric's own are and do."""
-
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
 
 
 class _Relay(Relay):
-    """A stage of the same kind."""
-
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
 
 
 class _Charge(Charge):
-    """A sink of the same kind."""
-
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
 
 
 def run_on_the_fabric(length: int, depth: int, count: int) -> Report:
-    """Run the pipeline with counters on."""
     with Program("pipeline", channel_depth=depth) as program:
         stream = _Ticks(count)()
         for _ in range(length - 2):
@@ -52,7 +43,6 @@ def run_on_the_fabric(length: int, depth: int, count: int) -> Report:
 
 
 def on_the_fabric(length: int, depth: int, count: int) -> float:
-    """Return the processor seconds of a run, with its set-up and its report."""
     start = time.process_time()
     report = run_on_the_fabric(length, depth, count)
     spent = time.process_time() - start
@@ -61,7 +51,6 @@ def on_the_fabric(length: int, depth: int, count: int) -> float:
 
 
 def on_simpy(length: int, depth: int, count: int) -> float:
-    """Return the seconds of SimPy processes joined by stores of the same capacity."""
     env = simpy.Environment()
     stores = [simpy.Store(env, depth) for _ in range(length - 1)]
 
@@ -89,8 +78,6 @@ def on_simpy(length: int, depth: int, count: int) -> float:
 
 
 def on_trio(length: int, depth: int, count: int) -> float:
-    """Return the seconds of trio tasks joined by memory channels of the same size."""
-
     async def first(sink: trio.MemorySendChannel[int]) -> None:
         async with sink:
             for number in range(count):
@@ -119,7 +106,7 @@ def on_trio(length: int, depth: int, count: int) -> float:
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """Return the processor time ``run`` takes: a machine shared with others is no slower by it."""
+    """Return the processor time of ``run``: other processes of the machine do not count."""
     start = time.process_time()
     run()
     return time.process_time() - start

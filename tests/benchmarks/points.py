@@ -1,4 +1,4 @@
-"""The published design points: how to run each, and what must come out."""
+"""The published design points: how to run each, and the expected figures."""
 
 from __future__ import annotations
 
@@ -10,24 +10,13 @@ from paper import camera_ready
 from paper.published import Published, attention, closed_forms, multiplexing, swiglu, tiling
 from paper.tables import routing, rows
 
-__all__ = [
-    "Bound",
-    "Point",
-    "attention_points",
-    "closed_form_points",
-    "moe_points",
-    "printed_attention_points",
-    "printed_moe_points",
-    "swiglu_points",
-]
-
 
 @dataclass(frozen=True)
 class Bound:
-    """What a field of the report has to be.
+    """The expected value of a field of the report.
 
     Attributes:
-        source: who says so.
+        source: publication.
         field: of the report, or of its ``extra``.
         value: the number there.
         slack: by how much the report may differ.
@@ -61,7 +50,6 @@ class Point:
 
 
 def swiglu_points() -> Iterator[Point]:
-    """The layer of figure 8 in all published tilings."""
     for setting, values in _by_setting(swiglu()):
         yield Point(
             f"SwiGLU {setting['tile_batch']}x256x{setting['tile_inter']}",
@@ -161,7 +149,6 @@ def closed_form_points() -> Iterator[Point]:
 def _by_setting(
     values: Iterable[Published],
 ) -> Iterator[tuple[dict[str, str | int], list[Published]]]:
-    """Yield the settings of values, with the values of each."""
     found: dict[tuple[tuple[str, str | int], ...], list[Published]] = {}
     for each in values:
         found.setdefault(tuple(each.setting.items()), []).append(each)

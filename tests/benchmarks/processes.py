@@ -1,4 +1,4 @@
-"""What processes take: processor seconds of commands, each in a child."""
+"""Processor seconds of commands, each in a child process."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["BASE", "QWEN", "ROOT", "Taken", "best_of", "taken_by"]
-
 ROOT: Final = Path(__file__).parents[2]
 
 BASE: Final = ("-c", "import numpy, trio, structlog")
-"""What everything here stands on."""
 
 QWEN: Final = (
     "model=qwen3-30b-a3b",
@@ -27,21 +24,14 @@ QWEN: Final = (
 
 
 class Taken(NamedTuple):
-    """What a process took.
-
-    Attributes:
-        seconds: of the processor, its own children included.
-        printed: its standard output.
-    """
-
     seconds: float
     printed: str
 
 
 def taken_by(*arguments: str) -> Taken:
-    """Run Python with ``arguments`` in the repository; compiled modules are kept, as usual.
+    """Run Python with ``arguments`` in the repository.
 
-    All have one thread of BLAS, as commands do: others wait for work, which is time of a processor.
+    BLAS has one thread, as in commands: the others would wait for work, which takes processor time.
     """
     keeping = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     keeping.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -62,7 +52,6 @@ def taken_by(*arguments: str) -> Taken:
 
 
 def best_of(rounds: int, *commands: Sequence[str]) -> tuple[float, ...]:
-    """Return the least seconds of each command, after a first time, taken in turn."""
     for command in commands:
         taken_by(*command)
     times = [[taken_by(*command).seconds for command in commands] for _ in range(rounds)]

@@ -5,7 +5,7 @@ The processes are forks of one that has imported everything.
     python -m tests.benchmarks.published [--only TEXT] [--closed-forms] [--jobs N] [--profile]
 
 ``--only`` runs the points whose label contains TEXT; ``--closed-forms`` adds the rows of which only
-bytes and operations are published; ``--jobs`` runs so many at a time, by default one a core;
+bytes and operations are published; ``--jobs`` sets the processes at a time, by default one a core;
 ``--profile`` prints where the host's time goes instead.
 """
 
@@ -51,30 +51,20 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run gave.
-
-    Attributes:
-        report: as ``run --json`` prints it.
-        peak_bytes: the largest resident size of the process.
-    """
-
     report: dict[str, Any]
     peak_bytes: int
 
     def field(self, name: str) -> Any:
-        """Return a field of the report, or of its ``extra``."""
         return self.report.get(name, self.report["extra"].get(name))
 
     def keeps(self, bound: Bound) -> bool:
-        """Whether the report is inside ``bound``."""
         found = self.field(bound.field)
         return found is not None and abs(found - bound.value) <= bound.slack
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the points and print the table; 1 if one is outside its bounds."""
     parser = argparse.ArgumentParser(prog="tests.benchmarks.published", description=__doc__)
-    parser.add_argument("--only", default="", help="run points whose label contains this")
+    parser.add_argument("--only", default="", help="run points with this in their label")
     parser.add_argument("--closed-forms", action="store_true", help="add rows without cycles")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many at a time")
     parser.add_argument("--profile", action="store_true", help="print where the host's time goes")
@@ -116,15 +106,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def say(text: str) -> None:
-    """Print ``text`` at once."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def outcomes_of(points: Sequence[Point], jobs: int) -> Iterator[Outcome]:
-    """Run ``points``, ``jobs`` at a time, each in a process of its own; outcomes in their order.
+    """Run ``points``, ``jobs`` at a time, each in its own process; outcomes in their order.
 
-    The processes are forks of this one, which has imported what they need: they do not again.
+    The processes are forks of this one, which has imported their modules.
     """
     prepare()
     waiting = deque(enumerate(points))
@@ -142,7 +131,6 @@ def outcomes_of(points: Sequence[Point], jobs: int) -> Iterator[Outcome]:
 
 
 def prepare() -> None:
-    """Import all that a run needs, and link what it calls."""
     importlib.import_module("fabric.shell.commands.run")
     importlib.import_module("operators")
     simulate(load_program(ROOT / "programs/simplified_moe.py", (), Hardware()).program)
@@ -151,8 +139,6 @@ def prepare() -> None:
 
 
 class _Running:
-    """A point that runs in ``process``."""
-
     def __init__(self, number: int, point: Point) -> None:
         self.number = number
         self._point = point
@@ -174,7 +160,6 @@ class _Running:
                 os._exit(status)
 
     def outcome(self, peak_bytes: int) -> Outcome:
-        """Return what the process has left, which has ended."""
         with self._folder as folder:
             report = json.loads((Path(folder) / "printed.json").read_text())
         if report["status"] != "completed":
@@ -183,7 +168,6 @@ class _Running:
 
 
 def lines(point: Point, outcome: Outcome) -> list[str]:
-    """Return a row of the table for every number of cycles that is published for ``point``."""
     report = outcome.report
     rows = []
     about_cycles = [bound for bound in point.bounds if bound.field == "cycles"]

@@ -1,4 +1,4 @@
-"""Workers of a study that tell what their points take."""
+"""Workers of a study that report the seconds of their points."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from fabric.explore.study.evaluation import Before, Job, known_before, outcome_o
 from fabric.explore.study.outcome import Outcome
 from fabric.explore.study.workers import LocalWorkers
 
-__all__ = ["TimedWorkers"]
-
 
 class TimedWorkers(LocalWorkers):
-    """Processes whose outcomes have processor seconds among their numbers.
+    """Processes with processor seconds among the numbers of their outcomes.
 
     ``simulate``, ``wiring``, and ``whole``: since the answer before.
     """

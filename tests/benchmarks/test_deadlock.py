@@ -1,5 +1,3 @@
-"""What a remedy costs: in runs of the program with the depths that it names, in processor time."""
-
 from __future__ import annotations
 
 import time
@@ -25,13 +23,11 @@ def _seconds(do: Callable[[], object]) -> float:
 
 
 def _stuck() -> Program:
-    """Wire a Qwen layer for 1,024 tokens: 3,209 channels, of which more than a hundred grow."""
     file = Path(__file__).parents[2] / "programs" / "moe.py"
     return load_on(None, str(file), ["batch=1024"], {}).program
 
 
-def test_remedy(benchmark: Any) -> None:
-    """Growing, recording, lowering and two checks take less than ten times one run."""
+def test_remedy_takes_less_than_ten_runs(benchmark: Any) -> None:
     if benchmark.disabled:
         benchmark(lambda: None)
         return

@@ -1,5 +1,3 @@
-"""A published attention point on both engines, in turn in one run, in processor time."""
-
 from __future__ import annotations
 
 import time
@@ -20,7 +18,6 @@ ROUNDS: Final = 5
 
 
 def _seconds(requests: int, engine: Literal["compiled", "tasks"]) -> tuple[float, Report]:
-    """Return what the run alone takes, and its report."""
     parameters = [f"requests={requests}", "strategy=dynamic"]
     program = load_program(str(PROGRAM), parameters, Hardware()).program
     start = time.process_time()
@@ -28,8 +25,7 @@ def _seconds(requests: int, engine: Literal["compiled", "tasks"]) -> tuple[float
     return time.process_time() - start, report
 
 
-def test_attention(benchmark: Any) -> None:
-    """Channels of depth 1, a fifth of the operators with the HBM: a third of the time of tasks."""
+def test_compiled_attention_takes_a_third_of_the_time_of_tasks(benchmark: Any) -> None:
     requests = 64 if benchmark.enabled else 4
     rounds = ROUNDS if benchmark.enabled else 1
     _seconds(requests, "compiled")

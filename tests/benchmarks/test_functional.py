@@ -1,5 +1,3 @@
-"""What functional mode costs: a layer with its data, against the same layer in plain numpy."""
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -14,11 +12,9 @@ pytestmark = pytest.mark.benchmark
 
 _TURNS: Final = 3
 _WEIGHTS_BYTES: Final = 128 * 3 * 2048 * 768 * 2
-"""Of Qwen's layer in bfloat16."""
 
 
-def test_layer(benchmark: Any) -> None:
-    """Wiring, run and verification take less than twice the time, and twice the weights' room."""
+def test_layer_takes_less_than_twice_the_time_of_numpy(benchmark: Any) -> None:
     model, turns = ("qwen3-30b-a3b", _TURNS) if benchmark.enabled else ("tiny", 1)
     costs = [(cost("fabric", model, 64), cost("numpy", model, 64)) for _ in range(turns)]
     ours, numpys = map(min, zip(*costs, strict=True))
@@ -35,8 +31,7 @@ def test_layer(benchmark: Any) -> None:
         assert peak_bytes < 2 * _WEIGHTS_BYTES
 
 
-def test_numpy_computes_the_same(benchmark: Any) -> None:
-    """The yardstick is the layer, but for the rounding of weights to bfloat16."""
+def test_numpy_layer_equals_the_fabric_but_for_rounding(benchmark: Any) -> None:
     wired = program("moe", model="tiny", batch=24)
     from layers.models import MODELS
     from layers.routing import draw_routing

@@ -1,5 +1,3 @@
-"""A layer of Qwen on the flat memory and on the one with banks, in turn, in processor time."""
-
 from __future__ import annotations
 
 import time
@@ -18,15 +16,14 @@ ROUNDS: Final = 6
 
 
 def _seconds(hardware: Hardware, parameters: list[str]) -> tuple[float, Report]:
-    """Return what the run alone takes, and its report."""
     program = load_program(ROOT / "programs/moe.py", parameters, hardware).program
     start = time.process_time()
     report = simulate(program)
     return time.process_time() - start, report
 
 
-def test_banked(benchmark: Any) -> None:
-    """Nine million requests, one by one: six times the flat memory's run, at their best."""
+def test_banked_memory_takes_at_most_six_times_the_flat_one(benchmark: Any) -> None:
+    # Nine million requests, one by one.
     parameters = list(QWEN) if benchmark.enabled else ["model=tiny"]
     memories = Hardware(), Hardware(hbm=BankedDescription())
     rounds = ROUNDS if benchmark.enabled else 1

@@ -1,5 +1,3 @@
-"""An attention point beside a native model of the same graph, in C++, in processor time."""
-
 from __future__ import annotations
 
 import shutil
@@ -28,7 +26,6 @@ ROUNDS: Final = 5
 
 
 def _numbers(record: Record) -> bytes:
-    """Return a record as the native model reads it."""
     codes, amounts = record.events.T
     channels = [
         (
@@ -51,7 +48,6 @@ def _numbers(record: Record) -> bytes:
 
 
 def _native(record: Record, folder: Path, rounds: int) -> tuple[float, list[int]]:
-    """Return the seconds of the native model, and the last cycle of each unit."""
     binary = folder / "native"
     command = ["g++", "-O3", "-march=native", "-std=c++17", "-Wall", "-Werror"]
     subprocess.run([*command, "-o", binary, SOURCE], check=True)
@@ -67,12 +63,11 @@ def _attention(requests: int) -> Program:
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
-def test_attention(benchmark: Any, tmp_path: Path) -> None:
-    """Timed again it takes at most 1.5 times as long as in C++; the run alone finds out more.
-
-    The native model is told what a run finds out: what each operator does next, and how long the
-    memory takes.
-    """
+def test_attention_takes_at_most_one_and_a_half_times_native_code(
+    benchmark: Any, tmp_path: Path
+) -> None:
+    # The native model is given what a run finds out: the operations of each operator and the
+    # latencies of the memory.
     requests = 64 if benchmark.enabled else 4
     rounds = ROUNDS if benchmark.enabled else 1
     record = recorded(_attention(requests), {}).record

@@ -1,5 +1,3 @@
-"""The page of a run of a million transfers: how long it takes to write, and to move about in it."""
-
 from __future__ import annotations
 
 import random
@@ -47,7 +45,6 @@ _ZOOM: Final = """
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """Return the trace of pipelines whose stages never settle into a rhythm."""
     numbers = random.Random(1)
     with Program("million", channel_depth=16) as wired:
         for _ in range(_ROWS):
@@ -61,8 +58,9 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     return found
 
 
-def test_written(benchmark: Any, trace: Trace, tmp_path: Path) -> None:
-    """It takes less than three times what its figures take, and less than 2 MB."""
+def test_page_of_a_million_transfers_is_written_in_time(
+    benchmark: Any, trace: Trace, tmp_path: Path
+) -> None:
     start = time.process_time()
     Accounts(trace)
     figures = time.process_time() - start
@@ -77,8 +75,9 @@ def test_written(benchmark: Any, trace: Trace, tmp_path: Path) -> None:
     assert benchmark.disabled or written < 3 * figures
 
 
-def test_smooth(benchmark: Any, trace: Trace, tmp_path: Path) -> None:
-    """A step of the wheel is drawn in less than a fifth of what it takes to open the page."""
+def test_wheel_step_is_drawn_in_a_fifth_of_the_opening(
+    benchmark: Any, trace: Trace, tmp_path: Path
+) -> None:
     with browsing() as browser:
         shown = Shown(browser, trace, tmp_path)
         opened = shown.page.evaluate("performance.now()")

@@ -1,5 +1,3 @@
-"""How fast elements move: the fabric against SimPy and plain trio, side by side in one run."""
-
 from __future__ import annotations
 
 import resource
@@ -21,8 +19,7 @@ TARGETS = {(16, 16): (75.0, 75.0), (16, 2): (60.0, 60.0)}
 
 @pytest.mark.parametrize("depth", [2, 16, 1024])
 @pytest.mark.parametrize("length", [2, 16, 128])
-def test_against_simpy_and_trio(benchmark: Any, length: int, depth: int) -> None:
-    """Elements per second through a pipeline, as ratios of medians of rounds taken in turn."""
+def test_pipeline_speed_beside_simpy_and_trio(benchmark: Any, length: int, depth: int) -> None:
     count = 320_000 // length if benchmark.enabled else 8
     rounds = ROUNDS if benchmark.enabled else 1
     on_the_fabric(length, depth, min(count, 100))
@@ -44,7 +41,6 @@ def test_against_simpy_and_trio(benchmark: Any, length: int, depth: int) -> None
 
 
 def _child(length: int, count: int) -> tuple[float, int]:
-    """Return seconds and peak bytes of a run in a process of its own."""
     code = (
         "from tests.benchmarks.pipelines import run_on_the_fabric as run; "
         "from tests.resident import peak_bytes; "
@@ -61,8 +57,9 @@ def _child(length: int, count: int) -> tuple[float, int]:
     [((1_000, 100), (10_000, 100)), ((2, 1_000_000), (2, 10_000_000))],
     ids=["10,000 operators", "10 million elements"],
 )
-def test_growth(benchmark: Any, small: tuple[int, int], large: tuple[int, int]) -> None:
-    """Ten times the size takes about ten times as long, and no more memory than in proportion."""
+def test_time_and_memory_grow_in_proportion_to_size(
+    benchmark: Any, small: tuple[int, int], large: tuple[int, int]
+) -> None:
     if not benchmark.enabled:
         small, large = (2, 10), (2, 100)
     (quick, little), (slow, much) = _child(*small), _child(*large)

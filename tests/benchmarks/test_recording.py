@@ -1,5 +1,3 @@
-"""What it costs to record a run: measured against the same run without, in processor time."""
-
 from __future__ import annotations
 
 import time
@@ -26,13 +24,6 @@ _ROOM_BYTES: Final = 2_000_000_000
 
 
 class _Taken(NamedTuple):
-    """Seconds of the processor.
-
-    Attributes:
-        run: to build a machine, and run it to its end.
-        record: to make the record of that.
-    """
-
     run: float
     record: float
 
@@ -51,8 +42,7 @@ def _taken(program: Program, *, recorded: bool) -> _Taken:
     return _Taken(done - begun, time.process_time() - done)
 
 
-def test_layer(benchmark: Any) -> None:
-    """A layer of 2,444 operators takes less than 15 % longer, its record included."""
+def test_recorded_layer_takes_less_than_15_percent_longer(benchmark: Any) -> None:
     given = QWEN if benchmark.enabled else ("model=tiny", "batch=8")
     program = load_program(ROOT / "programs" / "moe.py", list(given), Hardware()).program
     for recorded in (False, True):
@@ -91,8 +81,7 @@ print(recorded(program, {}).record.elements.sum(), peak_bytes())
 """A line of operators; many elements go through it."""
 
 
-def test_room(benchmark: Any) -> None:
-    """Ten million transfers are recorded in less than 2 GB, the run included."""
+def test_record_of_ten_million_transfers_takes_less_than_2_gb(benchmark: Any) -> None:
     taken = taken_by("-c", _LINE, "800" if benchmark.enabled else "2")
     transfers, peak_bytes = map(int, taken.printed.split())
     benchmark.extra_info["peak_bytes"] = peak_bytes

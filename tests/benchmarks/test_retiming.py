@@ -1,5 +1,3 @@
-"""How much sooner a record is timed again than its program runs, in processor time."""
-
 from __future__ import annotations
 
 import time
@@ -20,8 +18,7 @@ _TIMES: Final = 50
 _RUNS: Final = 3
 
 
-def test_layer(benchmark: Any) -> None:
-    """A layer of 2,444 operators is timed again in a twentieth of its run, or less."""
+def test_layer_is_timed_again_in_a_twentieth_of_its_run(benchmark: Any) -> None:
     given = QWEN if benchmark.enabled else ("model=tiny", "batch=8")
     program = load_program(ROOT / "programs" / "moe.py", list(given), Hardware()).program
     record = recorded(program, {}).record

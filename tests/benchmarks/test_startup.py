@@ -1,5 +1,3 @@
-"""What commands take besides their runs, in processor time, beside what they stand on."""
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -27,26 +25,21 @@ def _noted(benchmark: Any, what: str, ratio: float, most: float) -> None:
         assert ratio <= most
 
 
-def test_help(benchmark: Any) -> None:
-    """Help takes less than importing what a run stands on."""
+def test_help_takes_less_than_the_imports_of_a_run(benchmark: Any) -> None:
     base, shown = best_of(ROUNDS if benchmark.enabled else 1, BASE, ("-m", "fabric", "--help"))
 
     _noted(benchmark, "--help, times the imports", shown / base, 0.6)
 
 
-def test_small_program(benchmark: Any, tmp_path: Any) -> None:
-    """The whole command for a program of 25 operators."""
+def test_command_of_a_small_program(benchmark: Any, tmp_path: Any) -> None:
     command = (*_RUN, "programs/simplified_moe.py", "--log-dir", str(tmp_path))
     base, run = best_of(ROUNDS if benchmark.enabled else 1, BASE, command)
 
     _noted(benchmark, "simplified_moe.py, times the imports", run / base, 2.5)
 
 
-def test_layer(benchmark: Any, tmp_path: Any) -> None:
-    """The whole command for Qwen's layer, beside ``simulate()`` and beside the run by tasks.
-
-    Beside the compiled run alone it is only told: the sooner that is, the more is around it.
-    """
+def test_command_of_a_layer_beside_simulate(benchmark: Any, tmp_path: Any) -> None:
+    # The share beside the compiled run is printed only: the faster the run, the larger it is.
     given = [word for parameter in QWEN for word in ("-p", parameter)]
     command = (*_RUN, "programs/moe.py", "--log-dir", str(tmp_path), *given)
     taken_by(*command)
@@ -66,16 +59,14 @@ def test_layer(benchmark: Any, tmp_path: Any) -> None:
     _noted(benchmark, "moe.py, times the shorter of simulate() and tasks", whole / shorter, 2.5)
 
 
-def test_wiring(benchmark: Any) -> None:
-    """An operator of that layer, in dataclasses of eight fields: a third of what it was."""
+def test_wiring_of_an_operator_beside_its_dataclasses(benchmark: Any) -> None:
     rounds = ROUNDS if benchmark.enabled else 1
     found = min(float(taken_by(*_YARDSTICKS, "wiring").printed) for _ in range(rounds))
 
     _noted(benchmark, "wiring, dataclasses an operator", found, WIRING_BEFORE / 3)
 
 
-def test_line(benchmark: Any) -> None:
-    """100,000 operators and 100 elements each, wiring and report included; peak memory in MB."""
+def test_line_of_100_000_operators(benchmark: Any) -> None:
     operators = 100_000 if benchmark.enabled else 1_000
     taken = taken_by(*_YARDSTICKS, "line", str(operators))
     ratio, peak_bytes = taken.printed.split()
@@ -88,8 +79,7 @@ def test_line(benchmark: Any) -> None:
         assert peak_megabytes <= 600
 
 
-def test_published(benchmark: Any) -> None:
-    """All published points in one command: 80 processor seconds where the imports take 0.3."""
+def test_published_points_take_at_most_80_seconds(benchmark: Any) -> None:
     only = () if benchmark.enabled else ("--only", "SwiGLU 16x256x256")
     (base,) = best_of(ROUNDS if benchmark.enabled else 1, BASE)
     taken = taken_by("-m", "tests.benchmarks.published", *only)

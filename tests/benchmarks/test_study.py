@@ -1,5 +1,3 @@
-"""What studies take besides their runs, in processor time, beside the runs."""
-
 from __future__ import annotations
 
 import time
@@ -23,14 +21,12 @@ pytestmark = pytest.mark.benchmark
 
 
 def _qwen() -> Study:
-    """Return eight points of a layer of Qwen, batch 64."""
     study = open_study(ROOT / "programs/questions/qwen_design.py", Asked())
     space = grid({"tile_n": (16, 32), "regions": (16, 64), "hardware.hbm.channels": (16, 32)})
     return replace(study, space=space, minimize=())
 
 
 def _conducted(study: Study, url: str | None) -> tuple[StudyResult, float]:
-    """Return what a study of one worker found, and the processor seconds of who conducts it."""
     workers = TimedWorkers(1, None)
     try:
         # What a worker imports and compiles when it first runs is paid once.
@@ -44,8 +40,7 @@ def _conducted(study: Study, url: str | None) -> tuple[StudyResult, float]:
         workers.close()
 
 
-def test_overhead(benchmark: Any, tmp_path: Path) -> None:
-    """Everything but simulate() itself: with one worker, wiring a point once, kept in SQLite."""
+def test_study_overhead_beside_its_runs(benchmark: Any, tmp_path: Path) -> None:
     study = _qwen()
     result, conducting = _conducted(study, file_url(tmp_path / "study.db"))
     benchmark.pedantic(lambda: None, rounds=1)
@@ -65,8 +60,7 @@ def test_overhead(benchmark: Any, tmp_path: Path) -> None:
         assert around - sums["wiring"] < 0.1 * runs
 
 
-def test_looks(benchmark: Any) -> None:
-    """What is known before runs, beside the runs that it may spare."""
+def test_bounds_of_a_study_beside_its_runs(benchmark: Any) -> None:
     study = replace(_qwen(), minimize=("cycles", "on_chip_requirement_bytes"))
     result, _ = _conducted(study, None)
     benchmark.pedantic(lambda: None, rounds=1)

@@ -1,5 +1,3 @@
-"""What a trace costs: measured against the same run without one, in processor time."""
-
 from __future__ import annotations
 
 import time
@@ -19,7 +17,6 @@ _TURNS: Final = 7
 
 
 def _pipeline(folder: Path, traced: bool) -> float:
-    """Run 16 operators in a row, from Python."""
     start = time.process_time()
     with Program("pipeline", channel_depth=16) as program:
         stream = Ticks(60_000)()
@@ -30,8 +27,9 @@ def _pipeline(folder: Path, traced: bool) -> float:
     return time.process_time() - start
 
 
-def test_pipeline(benchmark: Any, tmp_path: Path) -> None:
-    """Events cost less than 2.5 times a pipeline of a user's operators, which are tasks."""
+def test_traced_pipeline_takes_less_than_two_and_a_half_times(
+    benchmark: Any, tmp_path: Path
+) -> None:
     if benchmark.disabled:
         benchmark(_pipeline, tmp_path, True)
         return
@@ -44,8 +42,7 @@ def test_pipeline(benchmark: Any, tmp_path: Path) -> None:
     assert traced < 2.5 * plain
 
 
-def test_command(benchmark: Any, tmp_path: Path) -> None:
-    """Events add less than 15 % to the whole command of a large layer."""
+def test_traced_layer_takes_less_than_15_percent_longer(benchmark: Any, tmp_path: Path) -> None:
     given = QWEN if benchmark.enabled else ("model=tiny", "batch=8")
     parameters = [each for parameter in given for each in ("-p", parameter)]
     run = ("-m", "fabric", "run", "programs/moe.py", "--log-dir", str(tmp_path), *parameters)

@@ -1,4 +1,4 @@
-"""What the parts of a command take, printed by processes of their own: ``python -m ... NAME``."""
+"""Times of parts of a command, each printed by its own process: ``python -m ... NAME``."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ MOE: Final = ROOT / "programs/moe.py"
 
 @dataclass(frozen=True)
 class Eight:
-    """A description of eight fields, each checked when it is made."""
-
     a: int
     b: int
     c: int
@@ -34,7 +32,6 @@ class Eight:
     h: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is of another type."""
         for value, kind in (
             (self.a, int),
             (self.b, int),
@@ -50,7 +47,6 @@ class Eight:
 
 
 def seconds_each_dataclass() -> float:
-    """Return what one ``Eight`` takes."""
     count = 20_000
     times = []
     for _ in range(5):
@@ -62,7 +58,6 @@ def seconds_each_dataclass() -> float:
 
 
 def wiring() -> None:
-    """Print what wiring an operator of Qwen's layer takes, in dataclasses of eight fields."""
     yardstick = seconds_each_dataclass()
     executed(MOE)
     start = time.process_time()
@@ -72,9 +67,8 @@ def wiring() -> None:
 
 
 def seconds_alone(program: Program, engine: Literal["compiled", "tasks"]) -> float:
-    """Return what a run takes without building the machine, and without the report."""
     execution = Execution(program, Settings(mode="timing", engine=engine))
-    # What tasks see of a machine is made when it is asked for: of that machine it is a part.
+    # The view of tasks is created at its first use: it counts as a part of the machine.
     list(execution.machine.ports)
     with only_young_garbage():
         start = time.process_time()
@@ -83,7 +77,7 @@ def seconds_alone(program: Program, engine: Literal["compiled", "tasks"]) -> flo
 
 
 def run_alone() -> None:
-    """Print the seconds of Qwen's layer by tasks and compiled, and of ``simulate()`` of it.
+    """Print the seconds of Qwen's layer by tasks and compiled, and of ``simulate()``.
 
     The first two are what a command prints: without building the machine, and without the report.
     """
@@ -96,10 +90,10 @@ def run_alone() -> None:
 
 
 def line(operators: int) -> None:
-    """Print what a line of operators takes beside trio's own tasks, and the peak of memory.
+    """Print the time of a line of operators beside trio's own tasks, and the peak of memory.
 
-    All of it counts, from wiring to report. Trio's tasks are a hundredth as many, of which each
-    passes as many elements on.
+    All of it counts, from wiring to report. There are a hundredth as many tasks of trio, and each
+    forwards as many elements.
     """
     trio = on_trio(operators // 100, 16, 100) * 100
     print(on_the_fabric(operators, 16, 100) / trio, peak_bytes())

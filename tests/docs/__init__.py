@@ -1,1 +1,0 @@
-"""The documentation: its generated pages, its transcripts and the site made of it."""

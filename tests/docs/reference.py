@@ -1,7 +1,7 @@
-"""The pages of the documentation that are written from the code.
+"""Pages of the documentation that are written from the code.
 
-``python -m tests.docs.reference`` writes them anew: the operators from their docstrings, the
-commands from the command line itself, the library from the facade's list of names.
+``python -m tests.docs.reference`` writes them: the operators from their docstrings, the commands
+from the command line, the library from the names of the facades.
 """
 
 from __future__ import annotations
@@ -21,13 +21,10 @@ from fabric.graph.arguments.keywords import parameters
 from fabric.shell.cli import command_line
 from fabric.shell.library import SECTIONS, Entry, families, installed, parameter_text
 
-__all__ = ["GENERATED", "PAGES", "pages"]
-
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = ROOT / "docs" / "pages"
 
 GENERATED: Final = "<!-- Written by `poe reference` from the code. -->\n"
-"""What such a page says of itself."""
 
 _WIDTH: Final = 80
 _PARAMETERS: Final = re.compile(r", (?=[*\w]+(?::|,|$))")
@@ -35,7 +32,6 @@ _CODE: Final = re.compile(r"(`+[^`]+`+)")
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each generated page by its path below ``PAGES``."""
     members = families(installed())
     made = {"operators/index.md": _index(members)}
     for family, group in members.items():
@@ -99,7 +95,6 @@ def _of(entry: Entry) -> Iterator[str]:
 
 
 def _call(entry: Entry) -> str:
-    """Return how it is made and called, a line for each parameter where one line is too long."""
     given = str(inspect.signature(entry.cls))
     if len(entry.name + given) > _WIDTH:
         inner = "".join(f"    {each},\n" for each in _PARAMETERS.split(given[1:-1]))
@@ -140,9 +135,9 @@ def _command(command: click.Command, name: str, parent: click.Context | None) ->
 
 
 def _library() -> dict[str, str]:
-    """Return the pages of the library: what there is, and one for each topic.
+    """Return the overview of the library and a page for each topic.
 
-    Those are directives, which mkdocstrings replaces by docstrings. The first one reads without it.
+    mkdocstrings replaces the directives of a topic by docstrings.
     """
     lines = [
         "# Library\n",
@@ -167,7 +162,7 @@ def _library() -> dict[str, str]:
 
 
 def _topics() -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the topics of the library: what their pages and they are called, and their names."""
+    """Yield the title, the file name and the names of each topic."""
     shown = {each.name for each in installed()}
     rooms: dict[str, list[str]] = {}
     for stub in ("fabric/__init__", "fabric/extend"):
@@ -195,20 +190,19 @@ def _topics() -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _offered(stub: str) -> Iterator[tuple[str, str]]:
-    """Yield the modules and the names that a stub imports."""
     for statement in ast.parse((ROOT / f"{stub}.pyi").read_text(encoding="utf-8")).body:
         assert isinstance(statement, ast.ImportFrom)
         yield from ((str(statement.module), each.name) for each in statement.names)
 
 
 def _short(name: str) -> str:
-    """Return a name as it is imported: of a module and its function the function."""
+    """Return a name as it is imported; a module is replaced by its only function."""
     package, _, last = name.rpartition(".")
     return last if package.endswith(last) or package == "fabric" else name
 
 
 def _sentence(name: str) -> str:
-    """Return the first line of a docstring; it is read from the source, as PyTorch may not be."""
+    """Return the first line of a docstring, read from the source, since PyTorch may be missing."""
     package, _, last = name.rpartition(".")
     body = ast.parse(_source(package.removesuffix(f".{last}"), last).read_text("utf-8")).body
     for statement, after in zip(body, [*body[1:], None], strict=True):
@@ -222,7 +216,6 @@ def _sentence(name: str) -> str:
 
 
 def _source(package: str, name: str) -> Path:
-    """Return the file that defines what a package offers, its own packages searched."""
     folder = ROOT / package.replace(".", "/")
     stub = folder / "__init__.pyi"
     if package in ("fabric.extend", "fabric.serving"):
@@ -238,14 +231,14 @@ def _source(package: str, name: str) -> Path:
 
 
 def _room(module: str) -> str:
-    """Return the folder of the room that a module of the fabric is in: WING/ROOM, or the wing."""
+    """Return the folder of a module: WING/ROOM, or the wing."""
     wing, *inside = module.split(".")
     room = "/".join([wing, *inside[:1]])
     return room if (ROOT / "fabric" / room).is_dir() else wing
 
 
 def _floor(room: str) -> list[int]:
-    """Return how far down a wing is, and a room in it: what users meet first is above."""
+    """Return the place of a wing and its room in the order of the layers."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wings, rooms = (each["layers"] for each in settings["tool"]["importlinter"]["contracts"][-2:])
     return [
@@ -255,7 +248,6 @@ def _floor(room: str) -> list[int]:
 
 
 def _prose(text: str) -> str:
-    """Return a text of a docstring as Markdown on one line for each paragraph."""
     paragraphs = [" ".join(each.split()) for each in text.split("\n\n")]
     return "\n\n".join(
         "".join(

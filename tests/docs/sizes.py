@@ -1,6 +1,6 @@
 """The table of what the channels of the shipped programs need, as a page of the documentation.
 
-``python -m tests.docs.sizes`` writes it anew, which takes some minutes.
+``python -m tests.docs.sizes`` writes it in some minutes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from typing import Final, NamedTuple
 from fabric import Sizing, size
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import load_program
-
-__all__ = ["PAGE", "PROGRAMS", "Sized", "row"]
 
 _ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = _ROOT / "docs" / "pages" / "reference" / "channel-sizes.md"
@@ -42,14 +40,6 @@ with the depths from `search`.
 
 
 class Sized(NamedTuple):
-    """A program that is sized.
-
-    Attributes:
-        file: of it, in ``programs/``.
-        parameters: of its build().
-        is_long: it takes more than seconds.
-    """
-
     file: str
     parameters: tuple[str, ...] = ()
     is_long: bool = False
@@ -78,7 +68,6 @@ PROGRAMS: Final = (
 
 
 def row(program: Sized) -> str:
-    """Return the line of the table for ``program``."""
     loaded = load_program(f"programs/{program.file}.py", program.parameters, Hardware())
     found = size(loaded.program)
     name = " ".join([program.file, *(each.split("/")[0] for each in program.parameters)])

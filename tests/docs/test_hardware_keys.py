@@ -1,5 +1,3 @@
-"""The tables of the hardware file's keys: every key is there, with its unit and its default."""
-
 from __future__ import annotations
 
 import re
@@ -33,7 +31,6 @@ UNITS = {
 
 
 def _rows(text: str) -> dict[str, list[str]]:
-    """Return the cells of the tables of ``text`` by what stands in their first cell as code."""
     lines = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| `")]
     return {cells[0].strip(" `"): [cell.strip() for cell in cells] for cells in lines}
 
@@ -48,8 +45,7 @@ def _said(value: object) -> str:
 
 
 @pytest.mark.parametrize("kind", OWN, ids=lambda kind: kind.model)
-def test_keys(kind: type[OffChipDescription]) -> None:
-    """Every key of a model stands in its tables, in order, with its unit and its default."""
+def test_page_has_every_key_with_its_unit_and_default(kind: type[OffChipDescription]) -> None:
     found, default = _section(kind.model), kind()
     assert [field.name for field in fields(kind)] == list(found)
     for key, (_, unit, said, *_) in found.items():
@@ -59,8 +55,7 @@ def test_keys(kind: type[OffChipDescription]) -> None:
             assert said in {str(value), _said(value)}
 
 
-def test_presets() -> None:
-    """What the presets say stands in their columns."""
+def test_page_has_the_values_of_presets() -> None:
     rows = _section("banked")
     (head,) = re.findall(r"^\| key \| unit \| (HBM.*) \| what \|$", PAGE, re.MULTILINE)
     assert list(PRESETS) == head.split(" | ")
@@ -69,8 +64,7 @@ def test_presets() -> None:
         assert stated == {key: int(rows[key][column]) for key in stated}
 
 
-def test_sections() -> None:
-    """The first table has every section and key, but for those of the memory and prices."""
+def test_page_has_every_section_of_hardware_files() -> None:
     rows = _rows(PAGE[: PAGE.index("## Keys of `[hbm]`")])
     sections = {name: type(part) for name, part in vars(Hardware()).items()} | {"network": Mesh}
     assert [f"[{name}]" for name in sections] == list(rows)
@@ -79,8 +73,7 @@ def test_sections() -> None:
         assert [field.name for field in fields(sections[name])] == keys
 
 
-def test_named_mappings() -> None:
-    """Each name stands for its list."""
+def test_page_has_the_list_of_each_named_mapping() -> None:
     hbm2 = BankedDescription()
     rows = _rows(PAGE[PAGE.index("### Which bits") : PAGE.index("## Put units on a mesh")])
     assert len(rows) == 3
@@ -89,8 +82,7 @@ def test_named_mappings() -> None:
         assert address_bits(name, hbm2.widths) == address_bits(mapping, hbm2.widths)
 
 
-def test_own_memory() -> None:
-    """The page on writing one lists our models, and the keys of those that have few."""
+def test_page_on_own_memories_lists_the_models_and_their_keys() -> None:
     page = (PAGES / "how-to" / "own-memory.md").read_text(encoding="utf-8")
     rows = _rows(page)
     assert {kind.model for kind in OWN} == set(rows)

@@ -1,5 +1,3 @@
-"""Pages of the documentation: what they show happens."""
-
 from __future__ import annotations
 
 import re
@@ -26,28 +24,23 @@ LONG = (
     *("size-channels", "choose-a-design", "trace-a-huge-run", "look-at-a-run", "own-sizes"),
     *("floor-plan", "test-a-program", "take-results-out", "hardware-file"),
 )
-"""How-to pages whose commands take seconds."""
+"""How-to pages with commands that take seconds."""
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
 
 
 def shown(page: str) -> str:
-    """Return the name of the test of what a page shows."""
     return named(page, blocks((PAGES / page).read_text(encoding="utf-8")))
 
 
 def _told(page: str) -> object:
-    """Return a page as a case of a test."""
     marks = pytest.mark.deep if Path(page).stem in LONG else ()
     return pytest.param(page, id=shown(page), marks=marks)
 
 
 @pytest.mark.parametrize("page", spread([*map(_told, BY_HAND)], 4))
-def test_transcripts(page: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """What a page shows happens so, from its beginning to its end, in a clone with no runs yet.
-
-    An image of the name of a file that its commands write is that file. A page with PyTorch is
-    skipped, visibly, where that is not installed.
-    """
+def test_page_shows_what_its_commands_print(
+    page: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     here, file = clone(tmp_path), PAGES / page
     text = file.read_text(encoding="utf-8")
     skip_without_torch(blocks(text))
@@ -63,23 +56,20 @@ def test_transcripts(page: str, tmp_path: Path, pytestconfig: pytest.Config) -> 
 
 
 @pytest.mark.parametrize("page", WRITTEN)
-def test_links(page: str) -> None:
-    """Every link of a page leads to a file that is there, also where a code host shows the page."""
+def test_links_of_pages_lead_to_files(page: str) -> None:
     file = PAGES / page
     links = [target for target, _ in LINK.findall(file.read_text(encoding="utf-8")) if target]
 
     assert [] == [link for link in links if not (file.parent / link).exists()]
 
 
-def test_every_page_is_reached() -> None:
-    """The site's table of contents has every page."""
+def test_table_of_contents_has_every_page() -> None:
     contents = (PAGES.parent / "mkdocs.yml").read_text(encoding="utf-8")
 
     assert [] == [page for page in WRITTEN if f" {page}\n" not in contents]
 
 
-def test_every_page_is_in_the_overview() -> None:
-    """The overview leads to every page; operators and the library have overviews of their own."""
+def test_overview_links_to_every_page() -> None:
     overviews = ("index.md", "operators/index.md", "reference/library.md")
     reached = {
         str((PAGES / page).parent.joinpath(target).resolve().relative_to(PAGES))
@@ -92,15 +82,13 @@ def test_every_page_is_in_the_overview() -> None:
 
 
 def test_every_program_is_listed() -> None:
-    """The page of programs has all of them."""
     page = (PAGES / "reference" / "programs.md").read_text(encoding="utf-8")
     programs = [file for file in (ROOT / "programs").iterdir() if file.suffix in (".py", ".ipynb")]
 
     assert [] == [file.name for file in programs if f"`{file.name}`" not in page]
 
 
-def test_images_are_small() -> None:
-    """A clone stays small."""
+def test_images_take_less_than_the_limit() -> None:
     images = list((PAGES / "images").iterdir())
     large = [file.name for file in images if file.stat().st_size > 200_000]
     assert images
@@ -108,7 +96,6 @@ def test_images_are_small() -> None:
 
 
 def test_every_kind_of_deadlock_is_explained() -> None:
-    """Who looks a code up finds it."""
     page = (PAGES / "how-to" / "read-a-deadlock.md").read_text(encoding="utf-8")
 
     assert [] == [code for code in KINDS if f"| `{code}` " not in page]

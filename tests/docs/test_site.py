@@ -1,5 +1,3 @@
-"""The site: it is built without a warning, and a browser needs nothing from elsewhere for it."""
-
 from __future__ import annotations
 
 import os
@@ -26,7 +24,6 @@ FETCHED = re.compile(
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site."""
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [
@@ -52,8 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.deep
-def test_nothing_from_elsewhere(site: Path) -> None:
-    """No page asks another host for anything."""
+def test_site_loads_nothing_from_other_hosts(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
 
     assert len(pages) > 20
@@ -62,8 +58,7 @@ def test_nothing_from_elsewhere(site: Path) -> None:
     assert not re.search(r"@import|url\(\s*[\"']?https?://", styles)
 
 
-def test_found(site: Path) -> None:
-    """The search knows the operators, and the library shows what docstrings say."""
+def test_search_finds_operators_and_docstrings(site: Path) -> None:
     index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
     pages = sorted((site / "reference" / "library").glob("*.html"))
     library = "".join(page.read_text(encoding="utf-8") for page in pages)

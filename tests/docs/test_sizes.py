@@ -1,5 +1,3 @@
-"""The table of channel sizes is what ``size`` says."""
-
 from __future__ import annotations
 
 import pytest
@@ -16,19 +14,16 @@ _SHORT = [each for each in PROGRAMS if not each.is_long]
 
 
 @pytest.mark.parametrize("program", spread(_SHORT, 4), ids=str)
-def test_row(program: Sized) -> None:
-    """Of programs that are sized in a moment."""
+def test_row_of_a_short_program_is_what_size_prints(program: Sized) -> None:
     _check(program)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("program", [each for each in PROGRAMS if each.is_long], ids=str)
-def test_long_row(program: Sized) -> None:
-    """Of the others."""
+def test_row_of_a_long_program_is_what_size_prints(program: Sized) -> None:
     _check(program)
 
 
-def test_all() -> None:
-    """Every program has its line."""
+def test_page_has_every_program() -> None:
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
     assert len(rows) == len(PROGRAMS) + 1

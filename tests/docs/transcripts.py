@@ -20,17 +20,6 @@ import pytest
 
 from tests.docs.warm import folder_of_python
 
-__all__ = [
-    "ROOT",
-    "Block",
-    "blocks",
-    "clone",
-    "happened",
-    "named",
-    "pictured",
-    "skip_without_torch",
-]
-
 ROOT: Final = Path(__file__).parents[2]
 
 _BLOCK: Final = re.compile(
@@ -39,16 +28,16 @@ _BLOCK: Final = re.compile(
 _COMMAND: Final = re.compile(r"^\$ ((?:.*\\\n)*.*)\n", re.MULTILINE)
 _IMAGE: Final = re.compile(r"!\[[^\]]*\]\(([^)]*)\)")
 _OF_TORCH: Final = re.compile(r"torch|own_module")
-"""What a block names that needs PyTorch: the library, ``operators.torch``, programs with it."""
+"""Names in blocks that need PyTorch: the library, ``operators.torch``, programs with it."""
 
 
 class Block(NamedTuple):
     """A block of code in a document.
 
     Attributes:
-        language: as it is marked.
-        title: the file it is; empty where it is none.
-        text: what stands in it.
+        language: of the fence.
+        title: file that the block is; empty if it is not a file.
+        text: its lines.
     """
 
     language: str
@@ -57,7 +46,6 @@ class Block(NamedTuple):
 
 
 def blocks(document: str) -> Iterator[Block]:
-    """Yield the blocks of a document from its beginning."""
     return (Block(*found) for found in _BLOCK.findall(document))
 
 
@@ -67,19 +55,16 @@ def named(name: str, given: Iterable[Block]) -> str:
 
 
 def skip_without_torch(given: Iterable[Block]) -> None:
-    """Skip the test of blocks that need PyTorch where it is not installed."""
     if any(map(_needs_torch, given)) and find_spec("torch") is None:
         pytest.skip("needs the extra torch")
 
 
 def _needs_torch(block: Block) -> bool:
-    """Whether a file imports it, or what is entered does."""
     entered = _COMMAND.findall(block.text) if block.language == "console" else [block.text]
     return block.language != "text" and any(map(_OF_TORCH.search, entered))
 
 
 def clone(folder: Path) -> Path:
-    """Return a new folder with the programs in it and no runs yet."""
     here = folder / "step-fabric"
     here.mkdir()
     (here / "programs").symlink_to(ROOT / "programs")
@@ -111,12 +96,12 @@ def happened(block: Block, here: Path, entered: list[str]) -> str:
 
 
 def pictured(document: Path, here: Path, *, write: bool) -> None:
-    """Compare each image of ``document`` with what commands have made of its name in ``here``.
+    """Compare each image of ``document`` with the file of its name that commands wrote in ``here``.
 
     Args:
         document: a file in Markdown.
         here: the folder in which its blocks ran.
-        write: the image anew, instead.
+        write: replace the image instead.
     """
     for image in _IMAGE.findall(document.read_text(encoding="utf-8")):
         shown, made = document.parent / image, here / Path(image).name
@@ -126,7 +111,6 @@ def pictured(document: Path, here: Path, *, write: bool) -> None:
 
 
 def _run(command: list[str], here: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as in an activated environment, 100 columns wide."""
     environment = os.environ | {
         "COLUMNS": "100",
         "PYTHONPATH": str(ROOT),
@@ -140,7 +124,6 @@ def _run(command: list[str], here: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _commands(text: str, here: Path) -> str:
-    """Return the commands of a transcript with what each prints."""
     found = _COMMAND.findall(text)
     assert found
     status, printed = 0, ""

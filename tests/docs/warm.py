@@ -1,7 +1,7 @@
 """``python`` for transcripts, without the seconds that imports take.
 
 A process that has imported the fabric forks one for each ``python -m fabric ...``, which has the
-files, the folder, the environment and the arguments of whoever asked. What else ``python`` is
+files, the folder, the environment and the arguments of the caller. What else ``python`` is
 asked for, Python itself does.
 """
 
@@ -23,8 +23,6 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Final
-
-__all__ = ["folder_of_python"]
 
 _IMPORTED: Final = (
     *(f"fabric.shell.commands.{name}" for name in ("check", "graph", "run", "size", "study")),
@@ -61,7 +59,6 @@ sys.exit(int(answer))
 
 @functools.cache
 def folder_of_python() -> Path:
-    """Return a folder with such a ``python``, for the PATH of this process's children."""
     folder = Path(tempfile.mkdtemp(prefix="warm-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     address = str(folder / "address")
@@ -81,7 +78,6 @@ def folder_of_python() -> Path:
 
 
 def _serve(address: str) -> None:
-    """Answer until standard input ends."""
     for name in _IMPORTED:
         importlib.import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -101,7 +97,6 @@ def _serve(address: str) -> None:
 
 
 def _answer(asked: socket.socket) -> None:
-    """Fork the one that does it, and tell its exit status."""
     size = array.array("i").itemsize
     _, ((_, _, given),), *_ = asked.recvmsg(1, socket.CMSG_SPACE(3 * size))
     with asked.makefile("rb") as stream:

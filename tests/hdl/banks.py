@@ -29,8 +29,6 @@ CONSTRAINTS: dict[int, dict[str, dict[str, int]]] = {
 
 @dataclass
 class Entry:
-    """A request in the controller."""
-
     arrived: int
     port: int
     address: int
@@ -38,12 +36,10 @@ class Entry:
 
     @property
     def bank(self) -> tuple[int, int, int]:
-        """Pseudo channel, bank group, bank."""
         return self.address >> 12 & 1, self.address >> 13 & 3, self.address >> 15 & 1
 
     @property
     def row(self) -> int:
-        """Of the bank."""
         return self.address >> 16 & 0x3FFF
 
 
@@ -60,7 +56,6 @@ class BankedMemory:
         self.activations: dict[int, list[int]] = {0: [], 1: []}
 
     def send(self, cycle: int, port: int, address: int, write: bool) -> bool:
-        """See ``Memory``."""
         final = "WR" if write else "RD"
         if len(self.waiting[final]) == ENTRIES:
             return False
@@ -68,7 +63,6 @@ class BankedMemory:
         return True
 
     def step(self, cycle: int) -> tuple[int, int] | None:
-        """See ``Memory``."""
         answer = None
         if self.due and self.due[0][0] <= cycle:
             answer = self.due.popleft()[1:]

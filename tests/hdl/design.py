@@ -22,25 +22,21 @@ ANSWERS = 128
 
 
 class Memory(Protocol):
-    """What is behind the arbiter's FIFOs."""
+    def send(self, cycle: int, port: int, address: int, write: bool) -> bool: ...
 
-    def send(self, cycle: int, port: int, address: int, write: bool) -> bool:
-        """Take a request, if there is room."""
-
-    def step(self, cycle: int) -> tuple[int, int] | None:
-        """Do what this cycle does; return the read that is answered, by port and address."""
+    def step(self, cycle: int) -> tuple[int, int] | None: ...
 
 
 @dataclass
 class Clock:
-    """The cycle that all see."""
+    """The cycle that all FIFOs share."""
 
     cycle: int = 0
 
 
 @dataclass
 class Fifo:
-    """A queue that sees the start of a cycle, and knows when what came and went."""
+    """A queue that shows its state at the start of a cycle, and logs cycles of puts and takes."""
 
     clock: Clock
     room: int = 2
@@ -51,21 +47,17 @@ class Fifo:
 
     @property
     def gives(self) -> bool:
-        """Whether it held something."""
         return self.held > 0
 
     @property
     def takes(self) -> bool:
-        """Whether it had room."""
         return self.held < self.room
 
     def put(self, item: Any) -> None:
-        """Append ``item``."""
         self.items.append(item)
         self.came.append(self.clock.cycle)
 
     def take(self) -> Any:
-        """Return what came first."""
         self.went.append(self.clock.cycle)
         return self.items.popleft()
 
@@ -73,7 +65,7 @@ class Fifo:
 class Design:
     """All FIFOs and rules.
 
-    ``links`` has, by name, the FIFOs in which something comes to a stream and leaves it.
+    ``links`` has, by name, the FIFOs at both ends of a stream.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -89,16 +81,13 @@ class Design:
 
     @property
     def cycle(self) -> int:
-        """The one that is under way."""
         return self.clock.cycle
 
     def fifo(self, room: int = 2) -> Fifo:
-        """Return a new FIFO."""
         self.fifos.append(made := Fifo(self.clock, room))
         return made
 
     def run(self) -> int:
-        """Run up to the last piece; return its cycle."""
         while self.finished is None:
             for rule in self.rules:
                 rule()
@@ -169,12 +158,10 @@ class Design:
                 answers.put(buffer.take())
 
     def port(self) -> tuple[Fifo, Fifo, Fifo]:
-        """Return what takes requests, and two for answers, of a new port."""
         self.ports.append((self.fifo(), self.fifo(ANSWERS), self.fifo(ANSWERS)))
         return self.ports[-1]
 
     def reader(self, grid: tuple[int, ...]) -> Fifo:
-        """Return the pieces of a stream, in this grid."""
         stops = stops_of(grid)
         requests, _, answers = self.port()
         seen, given = self.fifo(), self.fifo()
@@ -227,7 +214,7 @@ class Design:
     # -- operators
 
     def move(self, name: str, source: Fifo, *targets: Fifo) -> None:
-        """Move what comes, in a cycle in which all targets have room."""
+        """Move pieces in cycles in which all targets have room."""
         self.links[name] = source, source if len(targets) > 1 else targets[0]
 
         def rule() -> None:
@@ -239,7 +226,7 @@ class Design:
         self.rules.append(rule)
 
     def map(self, *inputs: Fifo, promoted: int = 99) -> Fifo:
-        """Take a piece of every input; stops from ``promoted`` on become one more."""
+        """Take a piece of every input; stops from ``promoted`` on are one level higher."""
         out = self.fifo()
 
         def rule() -> None:
@@ -253,7 +240,6 @@ class Design:
         return out
 
     def accumulate(self, source: Fifo) -> Fifo:
-        """Sum the innermost dimension."""
         out = self.fifo()
 
         def rule() -> None:
@@ -266,7 +252,7 @@ class Design:
         return out
 
     def repeat(self, source: Fifo, times: int) -> Fifo:
-        """Give each token so many times, then take a cycle to drop it."""
+        """Give each token ``times`` times, then take a cycle to drop it."""
         out = self.fifo()
         count = 0
 
@@ -313,13 +299,11 @@ class Design:
         return around, out
 
     def buffer(self, rank: int) -> Buffer:
-        """Return a buffer whose tokens have ``rank`` dimensions."""
         made = Buffer(rank, self.clock, *(self.fifo() for _ in range(4)))
         self.rules.append(made.rule)
         return made
 
     def buffered(self, name: str, source: Fifo, rank: int, times: int | None) -> Fifo:
-        """Move ``source`` into a buffer; return its pieces, each token so often."""
         buffer = self.buffer(rank)
         self.move(f"{name}_store.0", source, buffer.pieces)
         if times is None:
@@ -331,13 +315,11 @@ class Design:
         return buffer.out_pieces
 
     def moved(self, name: str, source: Fifo) -> Fifo:
-        """Return the FIFO that ``source`` is moved to."""
         target = self.fifo()
         self.move(name, source, target)
         return target
 
     def product(self, name: str, left: Fifo, right: Fifo) -> Fifo:
-        """Multiply, accumulate over pieces and then over tiles; return the sums."""
         multiply = f"{name}_product"
         product = self.map(self.moved(f"{multiply}.0", left), self.moved(f"{multiply}.1", right))
         sums = self.accumulate(self.moved(f"{name}_sum.0", product))
@@ -362,7 +344,6 @@ class Buffer:
         out_tokens: Fifo,
         out_pieces: Fifo,
     ) -> None:
-        """Take ``pieces`` and ``tokens``; give tokens and pieces."""
         self.rank, self.clock = rank, clock
         self.pieces, self.tokens = pieces, tokens
         self.out_tokens, self.out_pieces = out_tokens, out_pieces
@@ -375,7 +356,7 @@ class Buffer:
         self.forgetting = False
 
     def rule(self) -> None:
-        """Do what one cycle does; what it needs to know is what was so at its start."""
+        # Decides by the state at the start of the cycle.
         if self.clock.cycle < INITIAL_CYCLES:
             return
         had_free, forgets, self.forgetting = self.next_free, self.forgetting, False
@@ -389,7 +370,6 @@ class Buffer:
             self.free[frees] = True
 
     def _read(self) -> int | None:
-        """Begin with a token, or read its next piece; return the set that is free then."""
         if self.loading is None:
             if self.tokens.gives:
                 token, stop, frees = self.tokens.take()
@@ -411,7 +391,6 @@ class Buffer:
         return its_set if last or held[at + 1][0] != its_set else None
 
     def _store(self, chosen: int | None) -> None:
-        """Store a piece, where there is room for its token."""
         stop = self.pieces.items[0]
         ends = stop >= self.rank
         if ends and not self.out_tokens.takes:
@@ -441,7 +420,7 @@ def stops_of(grid: tuple[int, ...]) -> list[int]:
 
 @dataclass
 class Sizes:
-    """Of the layer, in numbers; pieces have 16 x 16."""
+    """The sizes of the layer in numbers; pieces have 16 x 16."""
 
     batch: int
     hidden: int
@@ -451,7 +430,6 @@ class Sizes:
 
 
 def swiglu(sizes: Sizes, memory: Memory) -> Design:
-    """Return the layer."""
     rows_of, inner_of, cols = sizes.tile_batch // 16, sizes.tile_inter // 16, sizes.hidden // 16
     nb, ni = sizes.batch // sizes.tile_batch, sizes.inter // sizes.tile_inter
     d = Design(memory)
@@ -482,7 +460,6 @@ class IdealMemory:
         self.due: deque[tuple[int, int, int]] = deque()
 
     def send(self, cycle: int, port: int, address: int, write: bool) -> bool:
-        """See ``Memory``."""
         start = max(cycle, self.free)
         self.free = start + 2
         if not write:
@@ -490,7 +467,6 @@ class IdealMemory:
         return True
 
     def step(self, cycle: int) -> tuple[int, int] | None:
-        """See ``Memory``."""
         if self.due and self.due[0][0] <= cycle:
             return self.due.popleft()[1:]
         return None

@@ -1,4 +1,4 @@
-"""The model of the paper's hardware description gives its cycles (cycles.csv: compiled and run)."""
+"""cycles.csv has the cycles of the compiled hardware description."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ with (Path(__file__).parent / "cycles.csv").open(encoding="utf-8") as file:
 @pytest.mark.parametrize(
     "row", [COUNTED[-1], *(pytest.param(row, marks=pytest.mark.deep) for row in COUNTED[:-1])]
 )
-def test_cycles(row: dict[str, int], *, ideal: bool) -> None:
-    """All seven known points, on both memories, to the cycle."""
+def test_model_has_the_cycles_of_the_hardware_description(
+    row: dict[str, int], *, ideal: bool
+) -> None:
     *sizes, cycles, ideal_cycles = row.values()
     design = swiglu(Sizes(*sizes), IdealMemory() if ideal else BankedMemory())
     assert design.run() == (ideal_cycles if ideal else cycles)

@@ -1,5 +1,3 @@
-"""SwiGLU in pieces: the hardware's cycles, the data and the traffic of tiles, and refusals."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -54,7 +52,6 @@ def _built(hardware: str, sizes: Sizes, **more: Any) -> Program:
 
 
 def test_streams_carry_what_their_types_say() -> None:
-    """What more readers see of each stream, what frees sets among them."""
     built = _built("hdl_ideal", Sizes(16, 32, 32, 16, 16))
     watched = Watched(built)
     assert simulate(built, mode="functional").status == "completed"
@@ -66,14 +63,12 @@ def test_streams_carry_what_their_types_say() -> None:
     "row", [COUNTED[-1], *(pytest.param(row, marks=pytest.mark.deep) for row in COUNTED[:-1])]
 )
 def test_cycles_are_those_of_the_hardware(row: dict[str, int], memory: str) -> None:
-    """On all seven known points, to the cycle (cycles.csv: compiled and run)."""
     *sizes, cycles, ideal_cycles = row.values()
     report = simulate(_built(memory, Sizes(*sizes)), mode="timing")
     assert report.cycles == (ideal_cycles if memory == "hdl_ideal" else cycles)
 
 
 def _divided(most: int) -> st.SearchStrategy[tuple[int, int]]:
-    """Draw so many pieces, and a divisor."""
     return st.integers(1, most).flatmap(
         lambda whole: st.tuples(
             st.just(whole), st.sampled_from([n for n in range(1, whole + 1) if whole % n == 0])
@@ -83,7 +78,7 @@ def _divided(most: int) -> st.SearchStrategy[tuple[int, int]]:
 
 @st.composite
 def _sizes(draw: st.DrawFn) -> Sizes:
-    """Draw sizes whose buffers hold at most 256 pieces."""
+    # Buffers hold at most 256 pieces.
     (batch, tile_batch), (inter, tile_inter) = draw(_divided(4)), draw(_divided(10))
     hidden = draw(st.integers(1, 17))
     assume(batch * inter * hidden < 150 or draw(st.integers(0, 9)) == 0)
@@ -94,7 +89,6 @@ def _sizes(draw: st.DrawFn) -> Sizes:
 @examples(quick=2, deep=40)
 @given(sizes=_sizes())
 def test_cycles_are_those_of_the_model(sizes: Sizes, memory: str) -> None:
-    """For any sizes; the model of the hardware shares nothing with the fabric."""
     report = simulate(_built(memory, sizes), mode="timing")
     assert report.cycles == swiglu(sizes, MEMORIES[memory]()).run()
 
@@ -102,10 +96,7 @@ def test_cycles_are_those_of_the_model(sizes: Sizes, memory: str) -> None:
 @pytest.mark.parametrize("memory", list(MEMORIES))
 @pytest.mark.parametrize("hidden", [48, 160])
 def test_every_piece_moves_in_its_cycle(hidden: int, memory: str, tmp_path: Path) -> None:
-    """On every stream, pieces and tokens come and go when they do in the model.
-
-    A token has up to 20 pieces: sets are freed inside of it, and at its end.
-    """
+    # A token has up to 20 pieces: sets are freed inside a token and at its end.
     sizes = Sizes(batch=32, hidden=hidden, inter=64, tile_batch=32, tile_inter=32)
     design = swiglu(sizes, MEMORIES[memory]())
     design.run()
@@ -125,7 +116,6 @@ def test_every_piece_moves_in_its_cycle(hidden: int, memory: str, tmp_path: Path
 
 @pytest.mark.parametrize("memory", list(MEMORIES))
 def test_every_piece_moves_so_on_wires(memory: str, tmp_path: Path) -> None:
-    """Channels that take one element a cycle change no transfer: the hardware has no others."""
     parameters = ["batch=32", "hidden=48", "inter=64", "tile_batch=32"]
     hardware = load_hardware(PROGRAMS / "hardware" / f"{memory}.toml")
     found: list[Any] = []
@@ -141,7 +131,6 @@ def test_every_piece_moves_so_on_wires(memory: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("memory", list(MEMORIES))
 @pytest.mark.parametrize("by_columns", [False, True])
 def test_work_and_data_are_those_of_tiles(memory: str, *, by_columns: bool) -> None:
-    """Data are verified, in the cycles of timing mode; no piece is lost or read twice."""
     sizes = Sizes(batch=64, hidden=32, inter=64, tile_batch=32, tile_inter=32)
     pieces = _built(memory, sizes, by_columns=by_columns)
     tiles = simulate(
@@ -156,8 +145,8 @@ def test_work_and_data_are_those_of_tiles(memory: str, *, by_columns: bool) -> N
 
 
 @pytest.mark.parametrize("size", [8, 16, 32])
-def test_pieces_of_other_sizes(size: int) -> None:
-    """Also such as have several in one request; of 16-bit numbers, each rounding counts."""
+def test_pieces_of_any_size_keep_the_data(size: int) -> None:
+    # Several pieces fit into a request, and 16-bit numbers are rounded at each step.
     sizes = Sizes(batch=32, hidden=32, inter=64, tile_batch=32, tile_inter=32)
     for hardware in ("hdl_ideal.toml", "paper.toml"):
         program = loaded("swiglu", hardware, **vars(sizes))
@@ -165,7 +154,6 @@ def test_pieces_of_other_sizes(size: int) -> None:
 
 
 def test_wrong_data_are_found() -> None:
-    """What a program expects is what its pieces are held against."""
     with Program("copy", mode="functional") as program:
         x = np.arange(1024.0, dtype=np.float32).reshape(32, 32)
         loads = LinearOffChipLoad(x, (32, 16))()
@@ -175,7 +163,6 @@ def test_wrong_data_are_found() -> None:
 
 
 def test_tiles_of_loads_are_stored_as_they_were() -> None:
-    """A load that nothing is multiplied with comes row by row."""
     with Program("copy", mode="functional") as program:
         x = np.arange(4096.0, dtype=np.float32).reshape(64, 64)
         LinearOffChipStore("y")(LinearOffChipLoad(x, (32, 64))())
@@ -190,7 +177,6 @@ def test_tiles_of_loads_are_stored_as_they_were() -> None:
 
 
 def test_what_cannot_be_lowered_is_named() -> None:
-    """The message says who and what, and where in the user's file."""
     with Program("copy") as program:
         loads = LinearOffChipLoad(Tensor((32, 32)), (16, 16))()
         LinearOffChipStore("y")(Flatten(0, 1, name="flat")(loads))
@@ -200,7 +186,7 @@ def test_what_cannot_be_lowered_is_named() -> None:
 
 
 def test_a_product_of_a_product_is_refused() -> None:
-    """Its operand would come column by column."""
+    # Its operand would arrive column by column.
 
     def load(*shape: int) -> Stream:
         return LinearOffChipLoad(Tensor((16, 16)), (16, 16), shape=shape)()
@@ -213,14 +199,13 @@ def test_a_product_of_a_product_is_refused() -> None:
         in_pieces(program, 16, 16)
 
 
-def test_pieces_divide_tiles() -> None:
-    """A tile of no whole pieces is refused."""
+def test_tiles_of_broken_pieces_are_refused() -> None:
     with pytest.raises(ProgramError, match="a tile of 8x256 cannot be lowered"):
         in_pieces(loaded("swiglu", "paper.toml", tile_batch=8), 16, 16)
 
 
 class Others(MatmulSum):
-    """Sums of products that are a user's."""
+    pass
 
 
 def _load(*shape: int, tile: tuple[int, int] = (16, 16), **more: Any) -> Stream:
@@ -311,8 +296,9 @@ LOWERED_NOT: list[tuple[Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize(("wire", "message"), LOWERED_NOT)
-def test_refusals(wire: Callable[[], object], message: str) -> None:
-    """Each says who, what and what else."""
+def test_programs_without_a_form_in_pieces_are_refused(
+    wire: Callable[[], object], message: str
+) -> None:
     with Program("refused") as program:
         wire()
     with pytest.raises(ProgramError) as told:
@@ -321,8 +307,7 @@ def test_refusals(wire: Callable[[], object], message: str) -> None:
     assert told.value.file == __file__
 
 
-def test_the_largest_buffer() -> None:
-    """Of 256 pieces: one more is refused above."""
+def test_buffer_of_256_pieces_is_accepted() -> None:
     with Program("long") as program:
         product = Accum(MatmulSum())(
             _load(1, 1, 1, tile=(16, 16 * 256)), _load(1, 1, 1, tile=(16 * 256, 16))
@@ -331,8 +316,7 @@ def test_the_largest_buffer() -> None:
     assert in_pieces(program, 16, 16).depths["matmul_sum_1_left_store.1"] == 2 * 256
 
 
-def test_pieces_are_squares() -> None:
-    """Of one element or more."""
+def test_pieces_have_at_least_one_element() -> None:
     with Program("copy", mode="functional") as program:
         LinearOffChipStore("y")(LinearOffChipLoad(np.eye(2, 3), (2, 3))())
     for rows, cols in ((16, 8), (0, 0), (-1, -1)):
@@ -343,11 +327,8 @@ def test_pieces_are_squares() -> None:
     assert simulate(in_pieces(program, 1, 1)).verified
 
 
-def test_views_in_pieces() -> None:
-    """Tiles of several rows and columns of pieces, by steps and from an offset, stored in shapes.
-
-    The tensor has 3 x 4 tiles, of 2 x 3 pieces each.
-    """
+def test_views_move_piece_by_piece() -> None:
+    # The tensor has 3 x 4 tiles of 2 x 3 pieces each.
     x = np.arange(6 * 12.0).reshape(6, 12)
     tiles = x.reshape(3, 2, 4, 3).swapaxes(1, 2).reshape(12, 2, 3)
 
@@ -373,11 +354,8 @@ def test_views_in_pieces() -> None:
     assert simulate(in_pieces(program(), 1, 1)).verified
 
 
-def test_shapes_of_pieces() -> None:
-    """A product of 2 x 3 and 3 x 5 pieces, seven to a sum, and a load that is read twice.
-
-    Of tokens and sets it has as many as are freed: of 3, 15 and 10 pieces, in sets of eight.
-    """
+def test_products_of_uneven_shapes_keep_data_and_work() -> None:
+    # It frees as many tokens and sets as it has: 3, 15 and 10 pieces, in sets of eight.
     with Program("shapes", channel_depth=9) as program:
         left = _load(2, 7, tile=(4, 6))
         right = _load(2, 7, tile=(6, 10))

@@ -1,5 +1,3 @@
-"""The study of the hardware's points: what it is run on, and what its table and picture say."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -16,8 +14,7 @@ def _tilings() -> dict[tuple[int, int], int]:
     return {(row["tile_batch"], row["tile_inter"]): row["hdl_cycles"] for row in COUNTED}
 
 
-def test_points() -> None:
-    """All tilings of the figure, in tiles and in pieces; what is printed is known of pieces."""
+def test_study_has_all_tilings_in_tiles_and_pieces() -> None:
     study = opened("hdl")
     assert len(study.space) == 30
     assert {each.setting["pieces"] for each in study.known} == {16}
@@ -27,8 +24,7 @@ def test_points() -> None:
     assert known == _tilings()
 
 
-def test_table_and_picture() -> None:
-    """Each tiling has a row, which says how far tiles and pieces are off."""
+def test_table_and_picture_have_a_row_for_each_tiling() -> None:
     study = opened("hdl")
 
     def numbers(setting: Mapping[str, Any]) -> dict[str, float] | None:
@@ -47,7 +43,6 @@ def test_table_and_picture() -> None:
 
 
 @pytest.mark.deep
-def test_nothing_has_to_have_run() -> None:
-    """A picture is drawn of nothing."""
+def test_picture_of_no_runs_is_drawn() -> None:
     study = opened("hdl")
     study.pictures[0].draw(made(study, lambda _: None), Figure())

@@ -21,8 +21,6 @@ from tests.model.routing import (
 )
 from tests.model.shape import expand, flatten
 
-__all__ = ["attention"]
-
 DIM, BLOCK = 64, 16
 HEIGHTS = (8, 1, 1)  # rows of the queries, the new key and the new value of a request
 
@@ -30,7 +28,6 @@ HEIGHTS = (8, 1, 1)  # rows of the queries, the new key and the new value of a r
 def attention(
     setting: Setting, strategy: str, lengths: Sequence[int], regions: int, rows: int
 ) -> Graph:
-    """Wire the attention of all regions."""
     g = Graph(setting)
     everything = list(range(len(lengths)))
     if strategy == "coarse":
@@ -96,7 +93,6 @@ def _metadata(g: Graph, lengths: Sequence[int], rows: int, members: Sequence[int
 
 
 def _region(g: Graph, given: list[Stream], rows: int) -> Stream:
-    """One region; return the key tiles as they are loaded."""
     queries, new_key, new_value, numbers, lengths, offsets = given
     loaded, keys = _cache(g, new_key, numbers, lengths, offsets, rows)
     _, values = _cache(g, new_value, numbers, lengths, offsets, rows)
@@ -114,8 +110,6 @@ def _region(g: Graph, given: list[Stream], rows: int) -> Stream:
 def _cache(
     g: Graph, token: Stream, numbers: Stream, lengths: Stream, offsets: Stream, rows: int
 ) -> tuple[Stream, Stream]:
-    """Tiles of one cache as they are loaded and with the new token."""
-
     def fixed(value: Any, _other: Any) -> tuple[int, Any]:
         return 1, value
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 from tests.model.engine import Channel, Process, Steps, end, peek, send, take, wait
 from tests.model.graph import Graph, Stream, Tile
 
-__all__ = ["bufferize", "streamify", "streamify_per_reference"]
-
 
 def bufferize(g: Graph, data: Stream) -> Stream:
-    """Buffers of the innermost dimension."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         tiles: list[Tile] = []
         while (element := (yield from take(p, inputs[0]))) is not None:
@@ -25,14 +21,13 @@ def bufferize(g: Graph, data: Stream) -> Stream:
 
 
 def _read(p: Process, output: Channel, tiles: list[Tile], stop: int) -> Steps[None]:
-    """One pass; ``stop`` goes with the last tile."""
     for number, tile in enumerate(tiles, 1):
         yield from send(p, output, tile, stop if number == len(tiles) else 0)
         yield from wait(p, 1)
 
 
 def streamify(g: Graph, times: int | None, buffers: Stream) -> Stream:
-    """Read every buffer ``times``, in a dimension of its own, or once where None."""
+    """Read every buffer ``times`` times as a further dimension; once, without it, if None."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (element := (yield from peek(p, inputs[0]))) is not None:
@@ -46,8 +41,6 @@ def streamify(g: Graph, times: int | None, buffers: Stream) -> Stream:
 
 
 def streamify_per_reference(g: Graph, buffers: Stream, reference: Stream) -> Stream:
-    """Read a buffer for every element of a group of ``reference``."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (element := (yield from peek(p, inputs[0]))) is not None:
             stop = 0

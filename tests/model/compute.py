@@ -8,32 +8,17 @@ from typing import Any, TypeAlias
 from tests.model.engine import Channel, Process, Steps, end, peek, send, take, wait
 from tests.model.graph import Graph, Stream, Tile
 
-__all__ = [
-    "added",
-    "cycles",
-    "elementwise",
-    "fold",
-    "map1",
-    "map2",
-    "matmul",
-    "matmul_sum",
-    "paid",
-    "retile",
-    "row_sum",
-]
-
 # Cycles and result of a function. Whether the result is in memory is the operator's business.
 Function: TypeAlias = Callable[..., tuple[int, Any]]
 INTEGER_SIZE = 8
 
 
 def cycles(g: Graph, flops: int) -> int:
-    """Return what ``flops`` operations take."""
     return -(-flops // g.setting.flops)
 
 
 def paid(g: Graph, value: Any) -> int:
-    """Return the cycles to read ``value``: none unless it is a tile in a memory unit."""
+    """Return the cycles to read ``value``: 0 unless it is a tile in a memory unit."""
     if isinstance(value, Tile) and value.mu:
         return -(-value.size // g.setting.on_chip)
     return 0
@@ -49,8 +34,6 @@ def _written(g: Graph, value: Any, to_memory: bool) -> tuple[int, Any]:
 def map1(
     g: Graph, name: str, function: Function, data: Stream, *, to_memory: bool = False
 ) -> Stream:
-    """UnaryMap."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (element := (yield from peek(p, inputs[0]))) is not None:
             busy, result = function(element[0])
@@ -65,8 +48,6 @@ def map1(
 def map2(
     g: Graph, name: str, function: Function, a: Stream, b: Stream, *, to_memory: bool = False
 ) -> Stream:
-    """BinaryMap."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (left := (yield from peek(p, inputs[0]))) is not None:
             right = yield from peek(p, inputs[1])
@@ -128,7 +109,7 @@ def fold(
 
 
 def matmul(g: Graph, *, transposed: bool = False) -> Function:
-    """A is M x K, B is K x N, or N x K where it is transposed."""
+    """Multiply M x K by K x N, or by N x K if transposed."""
 
     def function(a: Tile, b: Tile) -> tuple[int, Tile]:
         inner, columns = (b.cols, b.rows) if transposed else (b.rows, b.cols)
@@ -159,18 +140,16 @@ def elementwise(g: Graph, flops: int) -> Function:
 
 
 def added(g: Graph) -> Function:
-    """Sum of tiles."""
     add = elementwise(g, 1)
     return lambda _accumulator, tile: add(tile)
 
 
 def row_sum(g: Graph) -> Function:
-    """R x C to R x 1."""
     return lambda a: (cycles(g, a.rows * a.cols), a._replace(cols=1, mu=False))
 
 
 def retile(accumulator: Tile | None, tile: Tile) -> tuple[int, Tile]:
-    """Rows below the rows so far; as much in memory as the tile."""
+    """Append rows; the result takes as much memory as the tile."""
     if accumulator is None:
         return 0, tile
     rows, valid = accumulator.rows + tile.rows, accumulator.valid + tile.valid

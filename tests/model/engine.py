@@ -1,8 +1,8 @@
 """A time-ordered simulation of sequential processes joined by channels; no trio, no fabric.
 
-Each process is a generator with a clock ``t``. It yields the cycle at which it goes on, or None
-while somebody else has to wake it. Whatever others can see happens when the simulation's time is
-the process's clock, so a process sees all that was sent before.
+Each process is a generator with a clock ``t``. It yields the cycle at which it continues, or None
+until another process wakes it. Effects that others can see happen when the simulation's time is
+the process's clock, so a process sees everything that was sent before.
 """
 
 from __future__ import annotations
@@ -11,23 +11,6 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias, TypeVar
-
-__all__ = [
-    "Body",
-    "Channel",
-    "Process",
-    "Simulation",
-    "Steps",
-    "close",
-    "end",
-    "peek",
-    "put",
-    "send",
-    "shown",
-    "slot",
-    "take",
-    "wait",
-]
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[int | None, None, T]
@@ -55,7 +38,7 @@ class Process:
         self.steps: Steps[None]
 
     def wake(self, time: int) -> None:
-        """Go on at ``time``, or at the own clock where that is later."""
+        """Continue at ``time``, or at the process's own clock if that is later."""
         self.simulation.push(max(time, self.t), self)
 
 
@@ -63,7 +46,6 @@ class Channel:
     """A FIFO of ``depth`` elements, cycles long there and back; ``timing.md`` 2."""
 
     def __init__(self, depth: int, there: int = 1, back: int = 1, apart: int = 0) -> None:
-        """Start empty; elements are ``apart`` at either end, if they have to be."""
         self.depth = depth
         self.there, self.back, self.apart = there, back, apart
         self.put_at: int | None = None
@@ -79,8 +61,6 @@ Body: TypeAlias = Callable[[Process, list[Channel], list[Channel]], Steps[None]]
 
 
 class Simulation:
-    """All processes and what they do next."""
-
     def __init__(self) -> None:
         self.processes: list[Process] = []
         self.now = 0
@@ -88,18 +68,15 @@ class Simulation:
         self._count = 0
 
     def push(self, time: int, process: Process) -> None:
-        """Let ``process`` go on at ``time``."""
         self._count += 1
         heapq.heappush(self._heap, (time, process.polls, self._count, process.epoch, process))
 
     def start(self, process: Process, steps: Steps[None], outputs: list[Channel]) -> None:
-        """Add a process that begins in cycle 0."""
         process.steps, process.outputs = steps, outputs
         self.processes.append(process)
         self.push(0, process)
 
     def run(self) -> bool:
-        """Run until nothing happens any more; return whether all processes ended."""
         while self._heap:
             time, _, _, epoch, process = heapq.heappop(self._heap)
             if process.done or epoch != process.epoch:
@@ -124,7 +101,6 @@ def _wake_reader(channel: Channel, time: int) -> None:
 
 
 def close(p: Process, channels: list[Channel]) -> None:
-    """Let the readers see the end of what they have not seen the end of."""
     for channel in channels:
         if channel.closed_at is None:
             channel.closed_at = p.t + (channel.there if channel.apart else 0)
@@ -151,7 +127,6 @@ def peek(p: Process, channel: Channel) -> Steps[Element | None]:
 
 
 def shown(channel: Channel) -> int:
-    """Return when the next element is there to be seen."""
     stamp = channel.items[0][0]
     if channel.apart and channel.taken:
         return max(stamp, channel.taken[-1] + channel.apart)
@@ -171,11 +146,10 @@ def take(p: Process, channel: Channel) -> Steps[Element | None]:
 
 
 def slot(p: Process, channel: Channel) -> Steps[None]:
-    """Wait until the channel has room."""
     if channel.apart and channel.put_at is not None and channel.put_at + channel.apart > p.t:
         p.t = channel.put_at + channel.apart
         yield p.t
-    before = channel.sent - channel.depth  # whose dequeuing makes room
+    before = channel.sent - channel.depth  # its dequeuing makes room
     if before < 0:
         return
     while len(channel.taken) <= before:
@@ -189,14 +163,13 @@ def slot(p: Process, channel: Channel) -> Steps[None]:
 def send(
     p: Process, channel: Channel, value: Any, stop: int = 0, requested: int | None = None
 ) -> Steps[None]:
-    """Wait for room, then send; visible when it is there, not before ``requested``."""
+    """Wait for room, then send; visible after the latency and not before ``requested``."""
     requested = p.t if requested is None else requested
     yield from slot(p, channel)
     put(p, channel, value, stop, requested)
 
 
 def put(p: Process, channel: Channel, value: Any, stop: int, requested: int) -> None:
-    """Send where there is room."""
     stamp = max(requested, p.t + channel.there)
     channel.put_at = p.t
     channel.items.append((stamp, value, stop))
@@ -206,14 +179,12 @@ def put(p: Process, channel: Channel, value: Any, stop: int, requested: int) -> 
 
 
 def wait(p: Process, cycles: int) -> Steps[None]:
-    """Be busy."""
     if cycles:
         p.t += cycles
         yield p.t
 
 
 def end(p: Process, *channels: Channel) -> Steps[None]:
-    """See the end of the other inputs."""
     for channel in channels:
         rest = yield from peek(p, channel)
         assert rest is None, f"{p.name}: an input goes on: {rest}"

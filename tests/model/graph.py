@@ -1,5 +1,3 @@
-"""Wiring of a model: streams, inferred broadcasts, and the setting all units share."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,8 +6,6 @@ from typing import NamedTuple
 
 from tests.model.engine import Body, Channel, Process, Simulation, Steps, put, slot, take
 from tests.model.hbm import Hbm
-
-__all__ = ["Graph", "Outcome", "Setting", "Stream", "Tile"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ class Setting:
 
 
 class Tile(NamedTuple):
-    """What a tile costs; ``valid`` rows are no padding, ``mu`` means that reading it is paid."""
+    """A tile; ``valid`` rows are not padding, and reading it takes cycles if ``mu``."""
 
     rows: int
     cols: int
@@ -53,7 +49,6 @@ class Tile(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Its bytes."""
         return self.rows * self.cols * self.element_bytes
 
 
@@ -66,11 +61,11 @@ class Stream:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a simulation.
+    """Result of a simulation.
 
     Attributes:
         cycles: None for a deadlock.
-        clocks: the last of every unit, in ascending order.
+        clocks: last clock of every unit, in ascending order.
         elements: dequeued from every channel, in ascending order.
     """
 
@@ -89,8 +84,6 @@ class _Node:
 
 
 class Graph:
-    """Nodes and streams; :meth:`run` makes processes and channels of them."""
-
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.hbm = Hbm(setting)
@@ -105,7 +98,6 @@ class Graph:
         *,
         polls: bool = False,
     ) -> list[Stream]:
-        """Add a process and return its outputs."""
         node = _Node(name, body, list(inputs), [Stream() for _ in range(outputs)], polls)
         for index, stream in enumerate(node.inputs):
             stream.readers.append((len(self._nodes), index))
@@ -113,17 +105,14 @@ class Graph:
         return node.outputs
 
     def feed(self, stream: Stream, loop: Stream) -> None:
-        """Let the readers of ``loop`` read ``stream``."""
         for index, number in loop.readers:
             self._nodes[index].inputs[number] = stream
         stream.readers += loop.readers
 
     def hop(self, stream: Stream) -> Stream:
-        """Add a Broadcast to one output."""
         return self.add("hop", broadcast, [stream])[0]
 
     def run(self) -> Outcome:
-        """Simulate."""
         simulation = Simulation()
         hop = (*self.setting.hop, self.setting.apart)
         arriving: dict[tuple[int, int], Channel] = {}
@@ -132,7 +121,7 @@ class Graph:
         for node in self._nodes:
             leaving.append([])
             for stream in node.outputs:
-                # An output nobody reads never waits.
+                # An output without a reader never waits.
                 first = Channel(self.setting.depth if stream.readers else 2**62, *hop)
                 leaving[-1].append(first)
                 if len(stream.readers) == 1:

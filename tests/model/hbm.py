@@ -10,8 +10,6 @@ from tests.model.engine import Process, Simulation, Steps
 if TYPE_CHECKING:
     from tests.model.graph import Setting
 
-__all__ = ["Client", "Hbm"]
-
 
 class Client:
     """A load or a store.
@@ -28,7 +26,7 @@ class Client:
         self.process: Process | None = None
 
     def access(self, p: Process, rows: int, cols: int) -> Steps[None]:
-        """Move one tile; ``p`` goes on with the last response."""
+        """Move one tile; ``p`` continues with the last response."""
         setting = self.hbm.setting
         total = rows * -(-cols * setting.element_bytes // setting.request)
         self.process, self.missing = p, total
@@ -40,36 +38,29 @@ class Client:
         p.t = p.simulation.now
 
     def answer(self, cycle: int) -> None:
-        """Let the process go on with the last response, visible at ``cycle``."""
         assert self.process is not None
         self.process.wake(cycle)
 
 
 class Hbm:
-    """Arbiter and channels."""
-
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.readers: list[Client] = []
         self.writers: list[Client] = []
 
     def reader(self) -> Client:
-        """Return a client that is served after the readers made before it."""
         self.readers.append(Client(self))
         return self.readers[-1]
 
     def writer(self) -> Client:
-        """Return a client that is served after all readers."""
         self.writers.append(Client(self))
         return self.writers[-1]
 
     def attach(self, simulation: Simulation) -> None:
-        """Take part; not among the processes, as it never ends."""
         self._process = Process(simulation, "HBM")
         self._process.steps = self._run(simulation)
 
     def wake(self, cycle: int) -> None:
-        """Look for requests in ``cycle``, or earlier where that was planned."""
         self._process.simulation.push(cycle, self._process)
 
     def clock(self) -> int:

@@ -1,6 +1,6 @@
 """Random small programs around single operators, wired twice: for the fabric and as models.
 
-They reach the rules that the three workloads never feel.
+They reach rules that the three workloads do not.
 """
 
 from __future__ import annotations
@@ -48,15 +48,11 @@ from tests.model import graph as model
 from tests.model.compute import added, elementwise, fold, map1, map2
 from tests.model.memory import load, random_store
 
-__all__ = ["KERNELS", "draw_kernel"]
-
 # Of the fabric, of the model.
 Pair: TypeAlias = tuple[Stream, model.Stream]
 
 
 class Wiring:
-    """Wires sources, sinks and maps on both sides."""
-
     def __init__(self, random: Random, g: model.Graph) -> None:
         self.random = random
         self.g = g
@@ -90,7 +86,6 @@ class Wiring:
         )
 
     def slowed(self, pair: Pair, most: int = 2, least: int = 0) -> Pair:
-        """Some maps, each of which may write to memory."""
         a, b = pair
         for _ in range(self.random.randint(least, most)):
             to_memory = self.random.random() < 0.5
@@ -99,17 +94,14 @@ class Wiring:
         return a, b
 
     def sink(self, pair: Pair) -> None:
-        """One element per cycle."""
         Consumer()(pair[0])
         routing.consumer(self.g, pair[1])
 
     def flat(self, low: int, high: int, pair: Pair) -> Pair:
-        """Merged dimensions."""
         return Flatten(low, high)(pair[0]), shape.flatten(self.g, low, high, pair[1])
 
 
 def two_loads(w: Wiring) -> None:
-    """Both operands of a map are in memory; rows; a sum."""
     (a, b), (c, d) = w.slowed(w.load()), w.load()
     to_memory = w.random.random() < 0.5
     a = Map(Add(), to_memory=to_memory)(a, c)
@@ -134,7 +126,6 @@ def cache_tiles(w: Wiring) -> None:
 
 
 def buffered(w: Wiring) -> None:
-    """Bufferize and Streamify, static or for every element of a reference."""
     a, b = w.slowed(w.load())
     c, d = Bufferize()(a), buffers.bufferize(w.g, b)
     if w.random.random() < 0.4:
@@ -166,7 +157,6 @@ def lanes(w: Wiring) -> None:
 
 
 def routed(w: Wiring) -> None:
-    """Sub-tensors to some of the lanes, and back in the order of arrival."""
     width = w.random.randint(1, 4)
     (a, b), (c, d) = w.slowed(w.load(), 1), w.selectors(width)
     split, join = w.random.randint(0, 9), w.random.randint(0, 9)
@@ -187,7 +177,6 @@ def padded(w: Wiring) -> None:
 
 
 def expanded(w: Wiring) -> None:
-    """One tile for every element of a reference's group."""
     inner, w.inner = w.inner, 1
     # With a reader now, so that the HBM serves this load first.
     a, b = w.slowed(w.load(), least=1)
@@ -197,7 +186,6 @@ def expanded(w: Wiring) -> None:
 
 
 def stored(w: Wiring) -> None:
-    """Sums of groups, stored where numbers say; acknowledgements."""
     (a, b), (c, d) = w.slowed(w.load(), least=1), w.numbers(1)
     rows, cols = w.tile
     to_memory = w.random.random() < 0.5
@@ -210,7 +198,6 @@ def stored(w: Wiring) -> None:
 
 
 def regrouped(w: Wiring) -> None:
-    """A dimension split in the middle, and sums of two dimensions."""
     chunk = w.random.randint(1, 3)
     w.outer *= chunk
     a, b = w.slowed(w.load())
@@ -221,7 +208,7 @@ def regrouped(w: Wiring) -> None:
 
 
 def looped(w: Wiring) -> None:
-    """Sums of all tiles so far, which go round; the loop begins with some zeros."""
+    """Sums of all tiles so far, fed back; the loop begins with some zeros."""
     w.outer += 1
     count = w.outer * w.inner
     ahead = w.random.randint(1, count - 1)
@@ -261,7 +248,6 @@ def joined(w: Wiring) -> None:
 
 
 def scattered(w: Wiring) -> None:
-    """Sums of groups, added up on chip where numbers say."""
     (a, b), (c, d) = w.slowed(w.load(), least=1), w.numbers(5)
     rows, cols = w.tile
     to_memory = w.random.random() < 0.5
@@ -295,7 +281,6 @@ KERNELS: dict[str, Callable[[Wiring], None]] = {
 
 
 def draw_kernel(name: str, random: Random, setting: model.Setting) -> tuple[Program, model.Graph]:
-    """Wire one on both sides, on the hardware in scope."""
     g = model.Graph(setting)
     with Program(name) as program:
         KERNELS[name](Wiring(random, g))

@@ -8,8 +8,6 @@ from itertools import product
 from tests.model.engine import Channel, Process, Steps, end, peek, send, take
 from tests.model.graph import Graph, Stream, Tile
 
-__all__ = ["load", "load_per_reference", "random_load", "random_store", "store"]
-
 
 def _stops(shape: Sequence[int]) -> list[int]:
     """Return the stop level of every index of ``shape``, in row-major order."""
@@ -58,7 +56,6 @@ def load_per_reference(
 
 
 def random_load(g: Graph, addresses: Stream, tile: tuple[int, int], name: str) -> Stream:
-    """One tile for every address."""
     client = g.hbm.reader()
     loaded = Tile(*tile, g.setting.element_bytes, True, tile[0])
 

@@ -11,8 +11,6 @@ from tests.model.memory import load, load_per_reference, random_load, store
 from tests.model.routing import expert_addresses, merge, partition, reassemble, selectors
 from tests.model.shape import flatten, repeat, reshape, reshape_outer, split_rows
 
-__all__ = ["Layer", "moe"]
-
 
 @dataclass(frozen=True)
 class Layer:
@@ -36,7 +34,6 @@ class Layer:
 
 
 def moe(setting: Setting, layer: Layer) -> Graph:
-    """Wire the layer."""
     g = Graph(setting)
     count, top_k = len(layer.choice), len(layer.choice[0])
     tokens = flatten(g, 0, 1, load(g, (1, layer.hidden), (count, 1)))

@@ -8,19 +8,6 @@ from tests.model.compute import paid
 from tests.model.engine import Channel, Process, Steps, close, end, peek, send, shown, take, wait
 from tests.model.graph import Graph, Stream, Tile
 
-__all__ = [
-    "cache_addresses",
-    "consumer",
-    "expert_addresses",
-    "filter_last",
-    "merge",
-    "metadata",
-    "parallelize",
-    "partition",
-    "reassemble",
-    "selectors",
-]
-
 
 def selectors(g: Graph, chosen: Sequence[tuple[Sequence[int], int]]) -> Stream:
     """SelectGen: indices, ascending, and the stop that goes with them."""
@@ -77,8 +64,6 @@ def partition(
 
 
 def parallelize(g: Graph, data: Stream, width: int, rank: int = 0, switch: int = 1) -> list[Stream]:
-    """Sub-tensors to the outputs in turn."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         turn = 0
         while (element := (yield from take(p, inputs[0]))) is not None:
@@ -112,7 +97,7 @@ def merge(g: Graph, streams: Sequence[Stream], name: str = "merge", rank: int = 
 
 
 def _winner(p: Process, inputs: list[Channel], *, early: bool) -> Steps[int | None]:
-    """Wait for a choice, and return the input; None at the end of all of them."""
+    """Wait for a choice, and return the input; None when all inputs have ended."""
     while True:
         p.t = max(p.t, p.simulation.now)
         if p.t > p.simulation.now:
@@ -164,8 +149,6 @@ def reassemble(
 
 
 def expert_addresses(g: Graph, tiles: int, selector: Stream) -> Stream:
-    """ExpertAddrGen."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (yield from take(p, inputs[0])) is not None:
             for i in range(tiles):
@@ -175,8 +158,6 @@ def expert_addresses(g: Graph, tiles: int, selector: Stream) -> Stream:
 
 
 def cache_addresses(g: Graph, numbers: Stream, lengths: Stream, name: str) -> Stream:
-    """CacheReadAddrGen."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (yield from take(p, inputs[0])) is not None:
             length = yield from take(p, inputs[1])
@@ -191,8 +172,6 @@ def cache_addresses(g: Graph, numbers: Stream, lengths: Stream, name: str) -> St
 
 
 def filter_last(g: Graph, lengths: Stream) -> Stream:
-    """FilterLastTile."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (length := (yield from take(p, inputs[0]))) is not None:
             for _ in range(length[0] - 1):
@@ -203,8 +182,6 @@ def filter_last(g: Graph, lengths: Stream) -> Stream:
 
 
 def consumer(g: Graph, data: Stream) -> None:
-    """A sink that takes one element per cycle."""
-
     def body(p: Process, inputs: list[Channel], _outputs: list[Channel]) -> Steps[None]:
         while (yield from take(p, inputs[0])) is not None:
             yield from wait(p, 1)

@@ -1,5 +1,3 @@
-"""Random small settings, each as our program and as its model."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -26,33 +24,12 @@ from tests.model.moe import Layer, moe
 from tests.model.swiglu import swiglu
 from tests.programs.loading import PROGRAMS
 
-__all__ = [
-    "DRAWN",
-    "Drawn",
-    "draw_attention",
-    "draw_moe",
-    "draw_setting",
-    "draw_swiglu",
-    "hardware",
-    "routed",
-]
-
 DTYPES: dict[int, DtypeName] = {1: "float8_e4m3", 2: "bfloat16", 4: "float32"}
 EXPERTS, TOP_K, HIDDEN, INTER = 8, 2, 64, 128  # of the model tiny
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A program and its model.
-
-    Attributes:
-        name: of the program.
-        setting: of the machine.
-        parameters: of the program.
-        arrays: files by the parameter that names them.
-        model: wires the model.
-    """
-
     name: str
     setting: Setting
     parameters: dict[str, Any]
@@ -60,7 +37,6 @@ class Drawn:
     model: Callable[[], Graph]
 
     def program(self, folder: Path) -> Program:
-        """Wire the program; its files go into ``folder``."""
         given = dict(self.parameters)
         for key, values in self.arrays.items():
             given[key] = folder / ("data.npz" if key == "routing" else "data.npy")
@@ -73,7 +49,6 @@ class Drawn:
 
 
 def hardware(setting: Setting) -> Hardware:
-    """Describe the machine to the fabric."""
     return Hardware(
         hbm=FlatDescription(
             channels=setting.channels,
@@ -139,7 +114,6 @@ def routed(
     tile_f: int = 64,
     regions: int,
 ) -> Drawn:
-    """A tiny layer for these choices of experts; dynamic tiling where ``tile_n`` is None."""
     parameters = {
         "model": "tiny",
         "batch": len(choice),

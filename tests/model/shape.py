@@ -5,21 +5,8 @@ from __future__ import annotations
 from tests.model.engine import Channel, Process, Steps, end, peek, send, take, wait
 from tests.model.graph import Graph, Stream, Tile
 
-__all__ = [
-    "expand",
-    "flatten",
-    "initial",
-    "repeat",
-    "reshape",
-    "reshape_outer",
-    "reshape_padded",
-    "split_rows",
-]
-
 
 def flatten(g: Graph, low: int, high: int, data: Stream) -> Stream:
-    """Merge the dimensions ``low`` to ``high``."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (element := (yield from take(p, inputs[0]))) is not None:
             value, stop = element
@@ -92,8 +79,6 @@ def reshape_outer(g: Graph, chunk: int, columns: int, data: Stream) -> Stream:
 
 
 def repeat(g: Graph, times: int, data: Stream, name: str) -> Stream:
-    """RepeatStatic."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (element := (yield from peek(p, inputs[0]))) is not None:
             value, stop = element
@@ -126,8 +111,6 @@ def expand(g: Graph, data: Stream, reference: Stream, name: str) -> Stream:
 
 
 def split_rows(g: Graph, data: Stream, name: str) -> Stream:
-    """RetileStreamify of rows, with the filter."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (element := (yield from take(p, inputs[0]))) is not None:
             tile: Tile = element[0]
@@ -142,7 +125,7 @@ def split_rows(g: Graph, data: Stream, name: str) -> Stream:
 
 
 def initial(g: Graph, value: Tile, count: int, data: Stream) -> Stream:
-    """``count`` values in front, which take no time but their slots."""
+    """``count`` values in front, which take slots and no time."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         for _ in range(count):

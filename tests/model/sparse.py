@@ -1,7 +1,7 @@
 """Joins of sorted streams and updates on chip.
 
-The rules: a join takes one distinct coordinate a cycle (SAM's blocks take a token a cycle); an
-issue of updates takes as long as the bank with most of them; see the docstrings of the operators.
+A join takes one distinct coordinate a cycle (SAM's blocks take a token a cycle). An issue of
+updates takes as long as its most loaded bank.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from tests.model.compute import paid
 from tests.model.engine import Channel, Process, Steps, end, peek, send, take, wait
 from tests.model.graph import Graph, Stream, Tile
-
-__all__ = ["join", "lists", "scatter"]
 
 
 def lists(g: Graph, numbers: Sequence[Sequence[int]]) -> Stream:
@@ -58,7 +56,6 @@ def join(g: Graph, left: Stream, right: Stream, *, keeps_all: bool) -> list[Stre
 def scatter(
     g: Graph, addresses: Stream, values: Stream, words: int, banks: int, width: int, word: Tile
 ) -> Stream:
-    """The words of each group of the innermost dimension."""
     each = max(1, -(-word.size // g.setting.on_chip))
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:

@@ -7,13 +7,10 @@ from tests.model.graph import Graph, Setting
 from tests.model.memory import load, store
 from tests.model.shape import reshape
 
-__all__ = ["swiglu"]
-
 
 def swiglu(
     setting: Setting, batch: int, hidden: int, inter: int, tile_batch: int, tile_inter: int
 ) -> Graph:
-    """Wire the layer."""
     g = Graph(setting)
     rows, cols = batch // tile_batch, inter // tile_inter
     x = load(g, (tile_batch, hidden), (rows, cols, 1))
