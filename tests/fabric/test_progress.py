@@ -21,7 +21,6 @@ ERASE_LINE = "\x1b[2K"
 
 
 async def shown(snapshots: list[Snapshot], *, columns: int = 100) -> str:
-    """Return what is written to a terminal while ``snapshots`` are shown, half a second each."""
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=columns, color_system=None)
     ticks = count()
@@ -39,8 +38,7 @@ async def shown(snapshots: list[Snapshot], *, columns: int = 100) -> str:
     return written.getvalue()
 
 
-async def test_line() -> None:
-    """The cycle, the rate since the snapshots that are remembered, elements, and tasks."""
+async def test_progress_line_has_cycle_rate_and_tasks() -> None:
     written = await shown([Snapshot(0, 0, 16, 0), Snapshot(1_000_000, 123_456, 4, 12)])
 
     expected = "cycle 1,000,000, 2,000,000 cycles/s, 123,456 elements, 4 running, 12 waiting"
@@ -56,24 +54,13 @@ async def test_line() -> None:
         ([0, 9], "18 cycles/s, "),
     ],
 )
-async def test_slow_rates(cycles: list[int], told: str) -> None:
-    """A rate is never told as 0, and not at all before it is known."""
+async def test_slow_rate_is_never_0(cycles: list[int], told: str) -> None:
     written = await shown([Snapshot(cycle, 5, 4, 12) for cycle in cycles])
     assert f"cycle {cycles[-1]:,}, {told}5 elements, 4 running" in written
     assert " 0 cycles/s" not in written
 
 
-async def test_rate_of_the_last_ten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of twelve snapshots, half a second each, the rate is taken over the last ten."""
-    monkeypatch.setattr("fabric.messages.terminal.standard_error._REFRESH_SECONDS", 0)
-    written = await shown([Snapshot(90 * number**2, 0, 1, 0) for number in range(12)])
-
-    # From cycle 90 * 4 to 90 * 121 in four and a half seconds.
-    assert "cycle 10,890, 2,340 cycles/s, " in written
-
-
-def test_of_a_run() -> None:
-    """Cycles and elements only grow, and so does the number of tasks that have ended."""
+def test_progress_of_a_run_only_grows() -> None:
     seen: list[Snapshot] = []
 
     class Watching:
@@ -91,16 +78,7 @@ def test_of_a_run() -> None:
     assert (Snapshot(31, 3, 0, 0), 31) == (seen[-1], report.cycles)
 
 
-async def test_cleans_up() -> None:
-    """A cancelled display erases its line and shows the cursor again."""
+async def test_cancelled_progress_erases_its_line() -> None:
     written = await shown([Snapshot(0, 0, 1, 0)])
 
     assert written.endswith(f"\x1b[?25h\r{UP}{ERASE_LINE}")
-
-
-async def test_narrow_terminal() -> None:
-    """A line that does not fit is wrapped, and all of it erased."""
-    written = await shown([Snapshot(0, 0, 1, 0)], columns=30)
-
-    assert "cycle 0, 0 elements, 1 \nrunning, 0 waiting" in written.replace("\r", "")
-    assert written.endswith(f"{UP}{ERASE_LINE}{UP}{ERASE_LINE}")
