@@ -52,7 +52,6 @@ def case(
     capacity_bytes: int | None = None,
     begun: int = 0,
 ) -> Callable[[Build], Build]:
-    """Add the function to ``CASES`` under its name."""
 
     def add(build: Build) -> Build:
         CASES[build.__name__] = Case(build, code, depths, loops, given or {}, capacity_bytes, begun)
@@ -75,7 +74,6 @@ def fork_join(name: str, *, size: int, relays: int, count: int = 64) -> Stream:
 
 @case("FAB-D001", depths={"a_join.1": 8}, loops=(4,))
 def pack_rows() -> Program:
-    """Eight rows make a tile, and the rows themselves wait for it in a channel of two."""
     with Program("pack-rows") as program:
         sink("y", fork_join("a", size=8, relays=1))
     return program
@@ -83,7 +81,6 @@ def pack_rows() -> Program:
 
 @case("FAB-D001", depths={"a_join.1": 4}, loops=(3,))
 def short_branch() -> Program:
-    """The shortest loop through a fork: the fork, the join, and what gathers."""
     with Program("short-branch") as program:
         sink("y", fork_join("a", size=4, relays=0))
     return program
@@ -91,7 +88,6 @@ def short_branch() -> Program:
 
 @case("FAB-D001", depths={"a_join.1": 16}, loops=(9,))
 def unequal_branches() -> Program:
-    """One branch is six operators longer than the other one."""
     with Program("unequal-branches", channel_depth=1) as program:
         sink("y", fork_join("a", size=16, relays=6))
     return program
@@ -99,7 +95,6 @@ def unequal_branches() -> Program:
 
 @case("FAB-D001", depths={"a_join.1": 8}, loops=(40,))
 def loop_of_40() -> Program:
-    """A loop too long to be printed operator by operator."""
     with Program("loop-of-40") as program:
         sink("y", fork_join("a", size=8, relays=37))
     return program
@@ -107,7 +102,6 @@ def loop_of_40() -> Program:
 
 @case("FAB-D001", depths={"a_join.1": 300}, loops=(3,))
 def deep_remedy() -> Program:
-    """It takes hundreds of slots: growth takes larger steps, and the remedy is exact again."""
     with Program("deep-remedy") as program:
         sink("y", fork_join("a", size=300, relays=0, count=600))
     return program
@@ -115,7 +109,6 @@ def deep_remedy() -> Program:
 
 @case("FAB-D001", depths={"reader.0": 10}, loops=(2,))
 def loop_of_2() -> Program:
-    """The writer sends all of one stream first, the reader wants one element of each."""
     with Program("loop-of-2") as program:
         writer = Script(("s0",) * 10 + ("s1",) * 10, rounds=1, counts=(10, 10), name="writer")
         reader = Script(("r1", "r0", "c1"), counts=(), name="reader")
@@ -125,7 +118,6 @@ def loop_of_2() -> Program:
 
 @case("FAB-D001", depths={"last.0": 4, "last.1": 4}, loops=(2,))
 def two_depths() -> Program:
-    """Two channels of one loop are too shallow, one after the other."""
     with Program("two-depths") as program:
         first = Script(("s0",) * 4 + ("s1",) * 4 + ("s2",), rounds=3, counts=(12, 12, 3))
         last = Script(("r2",) + ("r0",) * 4 + ("r1",) * 4, counts=(), name="last")
@@ -135,7 +127,6 @@ def two_depths() -> Program:
 
 @case("FAB-D001", depths={"tree.0": 5}, loops=(1,))
 def waits_for_itself() -> Program:
-    """An operator sends itself more than it takes before it takes anything."""
     with Program("waits-for-itself") as program:
         loop = feedback(7)
         again, done = Script(
@@ -152,7 +143,6 @@ def waits_for_itself() -> Program:
 
 @case("FAB-D001", depths={"a_join.1": 4}, loops=(3,), given={"a_join.1": 1})
 def depth_given() -> Program:
-    """A depth on the command line is where growth starts."""
     with Program("depth-given", channel_depth=2) as program:
         sink("y", fork_join("a", size=4, relays=0))
     return program
@@ -160,7 +150,6 @@ def depth_given() -> Program:
 
 @case("FAB-D001", depths={"a_join.1": 4, "b_join.1": 6}, loops=(3, 4))
 def two_at_once() -> Program:
-    """Two loops that have nothing to do with one another."""
     with Program("two-at-once") as program:
         sink("y", fork_join("a", size=4, relays=0))
         sink("z", fork_join("b", size=6, relays=1, count=60))
@@ -169,7 +158,6 @@ def two_at_once() -> Program:
 
 @case("FAB-D001", depths={f"lane_{lane}_join.1": 4 for lane in range(12)}, loops=(3,) * 12)
 def twelve_alike() -> Program:
-    """Twelve lanes are stuck in the same way."""
     with Program("twelve-alike") as program:
         for lane in range(12):
             sink(f"y_{lane}", fork_join(f"lane_{lane}", size=4, relays=0))
@@ -178,7 +166,6 @@ def twelve_alike() -> Program:
 
 @case("FAB-D001", depths={"a_join.1": 4}, loops=(3,))
 def long_tail() -> Program:
-    """Sixty operators wait behind a loop of three."""
     with Program("long-tail") as program:
         stream = fork_join("a", size=4, relays=0)
         for number in range(60):
@@ -189,7 +176,6 @@ def long_tail() -> Program:
 
 @case("FAB-D001", depths={"reassemble_1.2": 7}, loops=(4,))
 def packed_experts() -> Program:
-    """Tokens of two experts are packed in fours, and the selectors wait for the packed ones."""
     choice = np.array([[0], [1], [1], [1], [0], [1], [0], [0]])
     with Program("packed-experts") as program:
         route = Flatten(0, 1)(Selectors(choice, width=2)())
@@ -218,7 +204,6 @@ def merge_in_a_loop() -> Program:
 
 
 def tokens_of(count: int) -> Stream:
-    """Load ``count`` rows of 64."""
     return Flatten(0, 2)(LinearOffChipLoad(Tensor((count, 64)), tile=(1, 64))())
 
 
@@ -241,7 +226,6 @@ def ring_of_1(begun: int = 0) -> Program:
 
 @case("FAB-D002", loops=(2,), begun=1)
 def ring_of_2(begun: int = 0) -> Program:
-    """Two relays wait for one another."""
     with Program("ring-of-2") as program:
         ring("relay", 2, begun)
     return program
@@ -249,7 +233,6 @@ def ring_of_2(begun: int = 0) -> Program:
 
 @case("FAB-D002", loops=(7,), begun=1)
 def ring_of_7(begun: int = 0) -> Program:
-    """Seven relays in a ring, beside a program that completes."""
     with Program("ring-of-7") as program:
         ring("relay", 7, begun)
         sink("y", relay("other", source("x", 5)))
@@ -258,7 +241,6 @@ def ring_of_7(begun: int = 0) -> Program:
 
 @case("FAB-D002", loops=(40,), begun=1)
 def ring_of_40(begun: int = 0) -> Program:
-    """Forty of one kind, wired on one line, are folded."""
     with Program("ring-of-40") as program:
         ring("relay", 40, begun)
     return program
@@ -275,7 +257,6 @@ def three_rings(begun: int = 0) -> Program:
 
 @case("FAB-D002", loops=(3,), begun=1)
 def gather_in_a_ring(begun: int = 0) -> Program:
-    """The loop starts with two elements, and one of its operators wants three at a time."""
     with Program("gather-in-a-ring") as program:
         loop = feedback(9)
         (started,) = Script(("r0", "s0"), once=("s0", "s0"), counts=(9,), name="start")(loop)
@@ -307,7 +288,6 @@ def sums_without_a_first(begun: int = 0) -> Program:
 
 @case("FAB-D002", loops=(1,), begun=3)
 def three_at_a_time(begun: int = 0) -> Program:
-    """Three results make the next three: two in front are not enough."""
     with Program("three-at-a-time", channel_depth=4) as program:
         rounds_of_a_loop(begun, wanted=3)
     return program
@@ -315,7 +295,6 @@ def three_at_a_time(begun: int = 0) -> Program:
 
 @case("FAB-D001", depths={"a_join.1": 4}, loops=(3, 1), begun=1)
 def slots_and_a_first(begun: int = 0) -> Program:
-    """One loop wants slots, another one something to begin with."""
     with Program("slots-and-a-first") as program:
         sink("z", fork_join("a", size=4, relays=0))
         rounds_of_a_loop(begun)
@@ -350,7 +329,6 @@ def attention_without_selectors() -> Program:
 
 @case("FAB-D003", loops=(1,))
 def selector_of_an_ended_stream() -> Program:
-    """The third selector names a stream that had one element only."""
     choice = np.array([[0], [1], [1], [0]])
     with Program("selector-of-an-ended-stream") as program:
         route = Flatten(0, 1)(Selectors(choice, width=2)())
@@ -360,7 +338,6 @@ def selector_of_an_ended_stream() -> Program:
 
 @case("FAB-D003", loops=(1,))
 def cut_off_sub_tensor() -> Program:
-    """The second sub-tensor ends without the stop that closes it."""
     with Program("cut-off-sub-tensor") as program:
         route = Flatten(0, 1)(Selectors(np.zeros((2, 1), int), width=1)())
         rows = Rows((0, 1, 0, 2, 0, 1, 0), name="rows")()
@@ -370,7 +347,6 @@ def cut_off_sub_tensor() -> Program:
 
 @case("FAB-D003", loops=(1,))
 def ended_behind_a_chain() -> Program:
-    """The same, with an operator before and one behind it, and a count that was promised."""
     with Program("ended-behind-a-chain") as program:
         route = Flatten(0, 1)(Selectors(np.zeros((4, 1), int), width=1)())
         (short,) = Script(("s0", "c5"), rounds=3, counts=(4,), name="short")()
@@ -381,7 +357,6 @@ def ended_behind_a_chain() -> Program:
 
 @case("FAB-D001", loops=(3,))
 def no_depth_is_enough() -> Program:
-    """Deeper channels release the loop, and then a stream turns out to be too short."""
     with Program("no-depth-is-enough") as program:
         rows = source("rows", 6)
         tiles = gather("pack", rows, 4)
@@ -396,7 +371,6 @@ def no_depth_is_enough() -> Program:
 
 @case("FAB-D005", loops=(1,))
 def leaking_slots() -> Program:
-    """An operator reserves slots that it never fills."""
     with Program("leaking-slots", channel_depth=4) as program:
         sink("y", Leak(name="leak")(source("x", 8)))
     return program
@@ -404,7 +378,6 @@ def leaking_slots() -> Program:
 
 @case("FAB-D005", loops=(2,))
 def lost_buffer() -> Program:
-    """A reader of a buffer ends without releasing it, and the next buffer finds no room."""
     with on_a_small_chip(11 * 2048, "lost-buffer") as program:
         small = Bufferize(rank=2)(LinearOffChipLoad(Tensor((64, 64)), tile=(16, 64))())
         sink("forgetful", small)
@@ -414,7 +387,6 @@ def lost_buffer() -> Program:
 
 
 def on_a_small_chip(capacity_bytes: int, name: str) -> Program:
-    """Return an empty program on a fabric with little on-chip memory."""
     hardware = Hardware(on_chip=OnChipDescription(capacity_bytes=capacity_bytes))
     with hardware_scope(hardware):
         return Program(name)
@@ -434,7 +406,6 @@ def two_buffers(capacity_bytes: int = 10 * 2048) -> Program:
 
 @case("FAB-D006", depths={"a_join.1": 4}, loops=(5, 3), capacity_bytes=TWO_BUFFERS_BYTES)
 def slots_and_room(capacity_bytes: int = 10 * 2048) -> Program:
-    """The same beside a loop that no room on chip releases, but slots do."""
     with two_buffers(capacity_bytes) as program:
         sink("z", fork_join("a", size=4, relays=0))
     return program
@@ -455,7 +426,6 @@ def all_together(capacity_bytes: int = 10 * 2048, begun: int = 0) -> Program:
 
 @case("FAB-D006", loops=(5, 2), capacity_bytes=TWO_BUFFERS_BYTES, begun=1)
 def two_buffers_and_a_ring(capacity_bytes: int = 10 * 2048, begun: int = 0) -> Program:
-    """The same beside a loop that no room on chip releases."""
     with two_buffers(capacity_bytes) as program:
         ring("turn", 2, begun)
     return program
@@ -466,7 +436,6 @@ def two_buffers_and_a_ring(capacity_bytes: int = 10 * 2048, begun: int = 0) -> P
 
 @case("FAB-L001", loops=(2,))
 def round_and_round() -> Program:
-    """Two operators pass an element to each other for ever; a reader waits behind them."""
     with Program("round-and-round") as program:
         loop = feedback(1)
         (started,) = Script(("r0", "s0"), once=("s0",), name="start")(loop)
@@ -478,7 +447,6 @@ def round_and_round() -> Program:
 
 @case("FAB-L001", loops=(2, 2))
 def round_and_round_beside_a_ring() -> Program:
-    """The same beside a loop in which nothing moves at all."""
     with round_and_round() as program:
         ring("rest", 2)
     return program

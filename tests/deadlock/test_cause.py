@@ -1,25 +1,14 @@
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
 
 from fabric import Program, Stream, simulate
-from fabric.analysis.deadlock.cause import cause
 from fabric.graph.values.dims import Dim, symbol
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.messages.telling.causes import Operation
 from fabric.timing.engine.clock import VirtualClock
 from fabric.timing.machine.assembly import assemble
 from fabric.timing.machine.machine import state_of
-from fabric.timing.state.run_state import (
-    UNTOLD,
-    RunState,
-    UnitState,
-    WaitState,
-    expected_of,
-)
+from fabric.timing.state.run_state import expected_of
 from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify, Tensor
 from tests.deadlock.cases import on_a_small_chip
 from tests.deadlock.parts import Script, feedback, sink
@@ -131,57 +120,3 @@ def test_elements_that_make_one_output(read: Dim, made: Dim, found: int | None) 
 
     told = expected_of(machine.plan, state, state.channels[:1])
     assert found == told[0].per_output
-
-
-@pytest.mark.parametrize(
-    ("sent", "in_all", "told"),
-    [
-        (0, "?", "0 elements"),
-        (1, "?", "1 element"),
-        (1, 1, "1 element"),
-        (2, 2, "2 elements"),
-        (1, 3, "1 of 3 elements"),
-        (2, 1_000, "2 of 1,000 elements"),
-        (3, 2, "3 of 2 elements"),
-    ],
-)
-def test_cause_counts_elements_of_an_ended_stream(sent: int, in_all: int | str, told: str) -> None:
-    said = _of_reader({"sent": sent, "taken": sent, "closed_cycle": 1_500}, in_all=in_all)
-    assert f"y needs element {sent + 1} from x, which ended at cycle 1,500 after {told}." == said
-
-
-@pytest.mark.parametrize(
-    ("taken", "size", "told"),
-    [
-        (0, 4, ""),
-        (3, None, ""),
-        (4, 4, ""),
-        (8, 4, ""),
-        (3, 4, "has 3 of the 4 elements that make its output 1 and "),
-        (2_005, 1_000, "has 5 of the 1,000 elements that make its output 3 and "),
-    ],
-)
-def test_cause_counts_elements_of_a_partial_output(taken: int, size: int | None, told: str) -> None:
-    said = _of_reader({"sent": taken, "taken": taken}, per_output=size)
-    nothing = " All of them wait to receive, and nothing is on its way."
-    assert f"y {told}needs element {taken + 1:,} from x.{nothing}" == said
-
-
-def _of_reader(of_channel: dict[str, Any], **expected: Any) -> str:
-    reader, state = _reading(of_channel)
-    return cause([reader], state, {0: UNTOLD._replace(**expected)})
-
-
-def _reading(of_channel: dict[str, Any]) -> tuple[UnitState, RunState]:
-    with Program("two") as program:
-        (stream,) = Script(("s0",), counts=(5,), name="x")()
-        Script(("r0",), counts=(), name="y")(stream)
-    clock = VirtualClock(lambda: None, lambda: None, 1)
-    machine = assemble(
-        elaborate(program), clock, functional=False, depths={}, hops={}, capacity_bytes=None
-    )
-    state = state_of(machine)
-    (channel,) = state.channels
-    state = replace(state, channels=(channel._replace(**of_channel),))
-    wait = WaitState(Operation.RECEIVE, (0,), 9, False, None)
-    return state.units[1]._replace(wait=wait), state

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import event, given
 
 from fabric import Program, Stream, simulate
-from fabric.analysis.deadlock import remedy, trial
+from fabric.analysis.deadlock import remedy
 from fabric.analysis.deadlock.document import Remedy
 from fabric.analysis.deadlock.remedy import find_remedy
 from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS, Growth, Replay, Search
-from fabric.graph.wiring.elaborate import Plan, elaborate
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.timing.engine.channel import Channel
-from fabric.timing.retiming.record_making import Recording
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock import test_random
 from tests.deadlock.cases import CASES, fork_join
@@ -153,22 +152,7 @@ class TestCases:
         assert [9] * 9 == [depth.after for depth in by_record.depths]
         assert not found(program, records=False, effort=15_000).irreducible
 
-    def test_only_long_runs_are_recorded(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        recorded: list[Plan] = []
-
-        def recording(plan: Plan) -> Recording:
-            recorded.append(plan)
-            return Recording(plan)
-
-        monkeypatch.setattr(trial, "Recording", recording)
-        find_remedy(elaborate(deep(lanes=1, size=20)), {}, {}, frozenset())
-        short = len(recorded)
-        find_remedy(elaborate(deep(lanes=1, size=1_000)), {}, {}, frozenset())
-
-        assert (0, 1) == (short, len(recorded))
-
     def test_remedy_beside_shared_memory_equals_remedy_by_runs(self) -> None:
-
         def build() -> Program:
             with Program("shared") as program:
                 for lane in range(3):
@@ -204,43 +188,9 @@ class TestEffort:
         assert not short.irreducible
         assert short.every_channel is not None
 
-    def test_effort_used_up_by_timings_gives_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(trial, "_EFFORT_EVENTS", 2_000)
-        short = found(deep(lanes=9, size=9), records=True, effort=1_600)
-
-        assert not short.irreducible
-        assert short.why_not.startswith("gave up lowering the depths further after ")
-
     def test_wrong_record_falls_back_to_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         by_runs = found(deep(lanes=2, size=5), records=False)
         monkeypatch.setattr(Replay, "completes", lambda *_: True)
         by_record = found(deep(lanes=2, size=5), records=True)
 
         assert by_runs == replace(by_record, trials=by_runs.trials)
-
-
-def test_depths_ruled_out_by_a_record_are_not_run() -> None:
-    plan = elaborate(deep(lanes=1, size=30))
-    tried = Search(plan, {}, {}, None)
-    grown = tried.grow(tried.unchanged)
-    tried.grow(tried.unchanged.deeper(grown.grown), records=True)
-    before = tried.trials
-    every = tried.deepen_all()
-
-    assert every is not None
-    assert (32, "completed", 1) == (every[0], every[1].ending, tried.trials - before)
-
-
-def test_replay_of_equal_depths_times_once() -> None:
-    plan = elaborate(deep(lanes=1, size=30))
-    tried = Search(plan, {}, {}, None)
-    grown = tried.grow(tried.unchanged)
-    tried.grow(tried.unchanged.deeper(grown.grown), records=True)
-    assert tried.replay is not None
-
-    def completes(depth: int) -> bool | None:
-        assert tried.replay is not None
-        return tried.replay.completes({"l0_join.1": depth})
-
-    assert [True, False, False, True] == [completes(depth) for depth in (30, 29, 2, 30)]
-    assert 3 == tried.replay._retimer.timed
