@@ -8,7 +8,6 @@ from tests.fabric.small_program import Count, Relay, Total
 
 
 def build() -> Program:
-    """Return the program."""
     with Program("beside") as program:
         loop = Feedback(StreamType((1,), BoolType()))
         loop.connect(Relay()(loop))

@@ -15,10 +15,8 @@ from tests.schedules import schedule
 __all__ = ["Graph", "Wire", "graphs", "run_graph"]
 
 Wire: TypeAlias = tuple[int, int, int, Hop]
-"""Producer, consumer, depth, latency."""
 
 Graph: TypeAlias = tuple[list[tuple[int, bool]], list[Wire], int]
-"""Nodes with their work and whether they do it before they send, edges, elements."""
 
 _LATENCY = st.one_of(st.just(1), st.integers(1, 6))
 

@@ -16,7 +16,6 @@ class Guarded:
     """An array of integers with no index but its own."""
 
     def __init__(self, array: Counters) -> None:
-        """Stand for ``array``."""
         self.size = array.size
         self._array = array
 

@@ -41,7 +41,6 @@ class Stage(Costless):
         return (StreamType((self.count,), BoolType()),) * self.outputs
 
     def value(self, port: int) -> Value:  # noqa: ARG002 - for who sends others
-        """Return what it sends on an output."""
         return True
 
     @override

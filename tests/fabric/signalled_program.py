@@ -1,4 +1,4 @@
-"""A program of a study of many points, each of which takes a moment."""
+"""A program for a study of many points that take milliseconds each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 
 
 def build(tiles: int = 2) -> Program:
-    """Wire a function over so many tiles."""
     with Program("signalled", mode="timing") as program:
         rows = LinearOffChipLoad(np.ones((2 * tiles, 2), np.float32), tile=(2, 2))()
         LinearOffChipStore("y")(Map(SiLU())(rows))

@@ -9,7 +9,8 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Feedback, Program, Stream, StreamType, Tile, TileType
-from fabric.extend import BoolType, Costs, Operator, Ports, Wiring
+from fabric.extend import BoolType, Ports, Wiring
+from tests.bases import Hop, Sink, Source
 
 NUMBER = TileType(1, 1, np.dtype(np.uint64))
 
@@ -17,23 +18,15 @@ Fault = Literal["none", "wrong", "raises", "stuck", "endless"]
 
 
 @dataclass(frozen=True)
-class Count(Operator):
+class Count(Source):
     """Send 0 to ``stop`` - 1, one every ``period`` cycles."""
 
     stop: int
     period: int
 
-    def __call__(self) -> Stream:
-        """Return the numbers."""
-        return self.wire()[0]
-
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (StreamType((self.stop,), NUMBER),)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -44,22 +37,10 @@ class Count(Operator):
 
 
 @dataclass(frozen=True)
-class Total(Operator):
+class Total(Sink):
     """Store the sum of a stream."""
 
     fault: Fault
-
-    def __call__(self, source: Stream) -> None:
-        """End the program."""
-        self.wire(source)
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return ()
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -74,20 +55,8 @@ class Total(Operator):
 
 
 @dataclass(frozen=True)
-class Relay(Operator):
+class Relay(Hop):
     """Send every element on."""
-
-    def __call__(self, source: Stream) -> Stream:
-        """Return the same stream."""
-        return self.wire(source)[0]
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (inputs[0].type,)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:

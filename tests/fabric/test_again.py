@@ -21,7 +21,6 @@ def _same(report: Report) -> Report:
 
 @pytest.mark.parametrize("name", ["simplified_moe", "swiglu", "top2_moe", "dynamic_tiling"])
 def test_other_depths_without_other_wiring(name: str) -> None:
-    """A run leaves nothing behind: the next is the first of a program that was wired anew."""
     program = load_program(_PROGRAMS / f"{name}.py", (), Hardware()).program
     first = simulate(program)
     channel = first.channels_counters[-1].name.partition(" -> ")[2]
@@ -33,7 +32,6 @@ def test_other_depths_without_other_wiring(name: str) -> None:
 
 
 def test_nothing_is_prepared_twice() -> None:
-    """The second program of a process imports nothing and links no loop: the first has."""
     script = (
         "import sys\n"
         "from fabric import Hardware, simulate\n"

@@ -1,5 +1,3 @@
-"""What a program takes of a die, and what its channels hold."""
-
 from __future__ import annotations
 
 import json
@@ -8,17 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fabric import Hardware, Study, grid, load_hardware, run_point, simulate
-from fabric.analysis.symbolic.area import least_sized
-from fabric.analysis.symbolic.metrics import metrics_of
-from fabric.analysis.symbolic.substitution import Substitution
+from fabric import Hardware, Study, grid, run_point, simulate
 from fabric.explore.study.evaluation import Job, known_before
 from fabric.explore.study.session import StudySession
 from fabric.extend import AreaDescription
 from fabric.graph.loading.program_file import load_program
-from fabric.graph.values.dims import Dim, symbol
-from fabric.graph.wiring.elaborate import elaborate
-from fabric.messages.telling.errors import ConfigurationError
 from fabric.runs.printing import areas
 from fabric.runs.report import Report
 from fabric.shell.cli import main
@@ -38,13 +30,11 @@ STATED = AreaDescription(
 def report_of(
     area: AreaDescription, depths: dict[str, int] | None = None, network: Mesh | None = None
 ) -> Report:
-    """Return the report of SwiGLU on hardware with this area, with some channels deeper."""
     program = load_program(SWIGLU, [], Hardware(area=area, network=network)).program
     return simulate(program, mode="timing", depths=depths)
 
 
 def test_each_cause_is_its_amount_times_its_range() -> None:
-    """Each cause is its amount times its range, and they add up."""
     report = report_of(STATED)
     found = {each.cause: each.amount or 0 for each in report.area}
     assert found["small_memory"] + found["memory"] == report.on_chip_requirement_bytes
@@ -69,7 +59,6 @@ def test_each_cause_is_its_amount_times_its_range() -> None:
 
 
 def test_links_are_counted_at_their_width() -> None:
-    """Each that is on the mesh, and a way into each site and out of it; none without a network."""
     area = AreaDescription(**{**vars(STATED), "link_mm2_per_byte_per_cycle": (0.5, 3.0)})
     mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=8, injection_bytes_per_cycle=5)
     # Along both rows two links each way, along three columns one each way; six sites.
@@ -84,46 +73,7 @@ def test_links_are_counted_at_their_width() -> None:
     assert "link" not in {each.cause for each in report_of(area).area}
 
 
-@pytest.mark.parametrize(
-    ("least", "low_bytes", "high_bytes"),
-    [
-        # A byte of a small memory takes as much as four of a large one at the low end, and as much
-        # as eight at the high one; a large one has at least 13,001.
-        (100, 100 * 4, 100 * 8),
-        (3_250, 3_250 * 4, 13_001),
-        (3_251, 13_001, 13_001),
-        (13_000, 13_001, 13_001),
-        (13_001, 13_001, 13_001),
-        (20_000, 20_000, 20_000),
-    ],
-)
-def test_a_memory_of_unknown_size_takes_at_least_what_is_known_of_it(
-    least: int, low_bytes: int, high_bytes: int
-) -> None:
-    """It takes what is least of both kinds of memory, in bytes of a large one."""
-    plan = elaborate(load_program(SWIGLU, [], Hardware(area=STATED)).program)
-    sizes = Substitution({})
-    metrics = metrics_of(plan, sizes)
-    needs = next(i for i, each in enumerate(metrics.operators) if each.costs.on_chip_bytes)
-
-    def low_and_high(on_chip_bytes: Dim) -> tuple[float, float]:
-        operators = [*metrics.operators]
-        costs = replace(operators[needs].costs, on_chip_bytes=on_chip_bytes)
-        operators[needs] = operators[needs]._replace(costs=costs)
-        changed = metrics._replace(operators=tuple(operators))
-        found = least_sized(plan, [2] * len(plan.edges), changed, sizes, {})
-        assert found["area_mm2"] == pytest.approx(
-            (found["area_low_mm2"] * found["area_high_mm2"]) ** 0.5
-        )
-        return found["area_low_mm2"], found["area_high_mm2"]
-
-    without, found = low_and_high(0), low_and_high(least + symbol("n"))
-    more = [after - before for before, after in zip(without, found, strict=True)]
-    assert more == pytest.approx([low_bytes * 0.125 / 1024, high_bytes * 0.25 / 1024], abs=1e-5)
-
-
 def test_what_is_not_stated_is_not_known() -> None:
-    """A part without a range has no area, and so has the sum; without any there is no table."""
     report = report_of(AreaDescription(slot_mm2_per_byte=(1.0, 1.0)))
     assert report.area_mm2 is report.area_low_mm2 is report.area_high_mm2 is None
     found = {each.cause: each.low_mm2 for each in report.area}
@@ -133,7 +83,6 @@ def test_what_is_not_stated_is_not_known() -> None:
 
 
 def test_slots_are_counted_at_the_depths_of_the_run() -> None:
-    """The bytes of channels are those of the depths that the run had."""
     report = report_of(AreaDescription())
     (first, *_) = report.channels_counters
     option = first.name.rpartition(" -> ")[2]
@@ -146,25 +95,7 @@ def test_slots_are_counted_at_the_depths_of_the_run() -> None:
     assert element_bytes == 16 * 256 * 2
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("memory_mm2_per_kib = [2.0, 1.0]", "memory_mm2_per_kib is from 2 to 1: expected the low"),
-        ("memory_mm2_per_kib = 2.0", r"\[area\] memory_mm2_per_kib is 2.0: expected"),
-        ("memory_mm2_per_kib = [-1.0, 1.0]", r"\[area\] memory_mm2_per_kib is .*: expected"),
-        ("memory_mm2 = [1.0, 1.0]", r"\[area\] has no key memory_mm2 "),
-    ],
-)
-def test_mistakes_are_named(tmp_path: Path, line: str, message: str) -> None:
-    """A mistake in the section is named with its key."""
-    file = tmp_path / "area.toml"
-    file.write_text(f"[area]\n{line}\n", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=message):
-        load_hardware(file)
-
-
 def test_studies_minimise_both() -> None:
-    """Both are metrics of studies; an area is shown with its range."""
     study = Study(
         program=SWIGLU,
         space=grid({"hardware.channel.depth": [2, 4]}),
@@ -183,7 +114,6 @@ def test_studies_minimise_both() -> None:
 
 
 def test_what_takes_more_is_not_run() -> None:
-    """A point that another one beats in area is proved so, and does not run."""
     study = Study(
         program=SWIGLU,
         space=grid({"hardware.channel.depth": [1, 2, 60]}),
@@ -200,7 +130,6 @@ def test_what_takes_more_is_not_run() -> None:
 def test_the_report_shows_the_range(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The report shows the range, as text and as data."""
     monkeypatch.chdir(tmp_path)
     run = ["run", str(ROOT / SWIGLU), "--hardware", "paper_area"]
     assert main(run) == 0

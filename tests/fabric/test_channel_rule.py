@@ -15,7 +15,6 @@ _CYCLES = st.integers(0, 40)
 
 @given(_CYCLES, _CYCLES, _CYCLES)
 def test_a_wait_for_a_slot(begun: int, waited: int, backward: int) -> None:
-    """Cycles in which the credit was on its way are its own, the others the consumer's."""
     taken = begun + waited - backward
     on_its_way = sum(cycle >= taken for cycle in range(begun, begun + waited))
 
@@ -34,7 +33,6 @@ def test_a_wait_for_links(begun: int, waited: int, visible: int, late: int) -> N
 @pytest.mark.parametrize("elements", [3, 4, 5])
 @pytest.mark.parametrize("busy_cycles", [1, 100])
 def test_a_reader_that_has_gone(elements: int, busy_cycles: int) -> None:
-    """What its reader left is dequeued at its end or when visible, and gives the slot back then."""
     depth, hop = 3, Hop(2, 4)
     with Program("left", channel_depth=depth) as program:
         (sent,) = Script(("s0",), rounds=elements, counts=(elements,), name="sends")()

@@ -1,10 +1,6 @@
-"""The command line: exit statuses, one JSON object for each of them, and no tracebacks."""
-
 from __future__ import annotations
 
 import contextlib
-import gc
-import io
 import json
 import os
 import pty
@@ -15,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -27,63 +22,36 @@ from fabric.analysis.trace.opened import Trace
 from fabric.runs.report import Report
 from fabric.shell import cli
 from fabric.shell.cli import main
-from tests.fabric.trace.recording import until_traced
 
 PROGRAM = str(Path(__file__).with_name("small_program.py"))
 SIMPLIFIED_MOE = str(Path(__file__).parents[2] / "programs" / "simplified_moe.py")
 COMMAND = [sys.executable, "-m", "fabric"]
 ELSEWHERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-"""So that the fabric is found from other folders, installed or not."""
 
 NOTHING_KNOWN = dict.fromkeys(Report(program="").as_json())
 
 
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run in a folder of its own, and undo what loading a program does to Python."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
 class Output:
-    """What a command printed, and what it exited with."""
-
     def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
-        """Run the command line ``arguments``."""
         self.status = main(arguments)
         self.out, self.err = capsys.readouterr()
 
     @property
     def object(self) -> dict[str, Any]:
-        """The one object on standard output."""
         value: dict[str, Any] = json.loads(self.out)
         return value
 
 
-@pytest.mark.parametrize(("arguments", "status"), [(["--version"], 4), (["trace", "--no"], 2)])
-def test_what_cannot_be_flushed(
-    arguments: list[str],
-    status: int,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It is said, and is the exit status where nothing else went wrong."""
-
-    def full() -> None:
-        raise OSError(28, "No space left on device", "<stdout>")
-
-    monkeypatch.setattr(cli, "flush_stdout", full)
-    found = Output(capsys, *arguments)
-    assert status == found.status
-    assert "fabric: <stdout>: No space left on device" == found.err.splitlines()[-1]
-
-
-def test_what_is_no_exception(
+def test_base_exception_is_reported_with_its_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What no program should raise is said with the line that does, and is no fault of ours."""
-
     class Odd(BaseException):
         pass
 
@@ -100,7 +68,6 @@ def test_what_is_no_exception(
 
 
 def _chunks(terminal: int) -> Iterator[bytes]:
-    """Read a terminal until its program has ended."""
     while True:
         try:
             chunk = os.read(terminal, 4096)
@@ -112,8 +79,7 @@ def _chunks(terminal: int) -> Iterator[bytes]:
 
 
 class TestRun:
-    def test_completed(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """The report goes to stdout; what depends on the host goes to stderr."""
+    def test_completed_run_reports_to_stdout(self, capsys: pytest.CaptureFixture[str]) -> None:
         output = Output(capsys, "run", PROGRAM, "--mode", "functional")
 
         assert 0 == output.status
@@ -124,30 +90,7 @@ class TestRun:
         assert output.err.splitlines()[-1] == "log in logs/small-1"
         assert Path("logs/small-1/events.jsonl").is_file()
 
-    def test_how_fast(
-        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The seconds of the run, and its 31 cycles over these; none of a run that was held."""
-        ticks = iter((10.0, 12.5, 10.0, 12.5))
-        monkeypatch.setattr(
-            fabric.runs.execution, "time", SimpleNamespace(perf_counter=lambda: next(ticks))
-        )
-        told = Output(capsys, "run", PROGRAM).err
-        assert told.splitlines()[0] == "2.50 s, 12 cycles per second"
-        monkeypatch.setattr(sys, "stdin", io.StringIO(""))
-        assert "per second" not in Output(capsys, "run", PROGRAM, "--break-at", "3").err
-
-    def test_collector(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Garbage is looked for seldom while a command runs."""
-        before = gc.get_threshold()
-        try:
-            Output(capsys, "--version")
-            assert gc.get_threshold()[:2] == (500_000, 50)
-        finally:
-            gc.set_threshold(*before)
-
-    def test_one_program_one_text(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Two runs print the same, byte for byte; nothing in it is for a terminal, no padding."""
+    def test_two_runs_print_the_same(self, capsys: pytest.CaptureFixture[str]) -> None:
         first = Output(capsys, "run", PROGRAM)
         second = Output(capsys, "run", PROGRAM)
 
@@ -155,8 +98,7 @@ class TestRun:
         assert "\x1b" not in first.out + first.err
         assert " \n" not in first.out
 
-    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """The object has the fields of the design's table, with what was asked for."""
+    def test_json_has_the_fields_of_a_report(self, capsys: pytest.CaptureFixture[str]) -> None:
         output = Output(capsys, "run", PROGRAM, "--json", "-p", "stop=5", "--log-dir", "elsewhere")
 
         found = output.object
@@ -166,16 +108,7 @@ class TestRun:
         assert ("completed", "timing", 5) == (found["status"], found["mode"], found["elements"])
         assert "elsewhere/small-1" == found["log_dir"]
 
-    def test_hardware(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """The hardware is reported as it was resolved."""
-        Path("fabric.toml").write_text("[channel]\ndepth = 5\n", encoding="utf-8")
-        found = Output(capsys, "run", PROGRAM, "--json", "--hardware", "fabric.toml").object
-
-        assert {"depth": 5} == found["hardware"]["channel"]
-        assert {"dtype": "bfloat16"} == found["hardware"]["tile"]
-
     def test_parameters_of_any_type(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Parameters that JSON has no word for are printed as numbers or text."""
         program = (
             Path(PROGRAM)
             .read_text(encoding="utf-8")
@@ -190,7 +123,6 @@ class TestRun:
     def test_program_that_prints(
         self, capsys: pytest.CaptureFixture[str], command: str, said: int
     ) -> None:
-        """With ``--json`` the object has standard output for itself; else prints stay there."""
         program = Path(PROGRAM).read_text(encoding="utf-8")
         program = program.replace("def build(", "print('said')\n\n\ndef build(")
         program = program.replace("    with Program(", "    print('said')\n    with Program(")
@@ -206,30 +138,16 @@ class TestRun:
         assert said * ["said"] == [line for line in as_json.err.splitlines() if line == "said"]
         assert said * ["said"] == as_text.out.splitlines()[:said]
 
-    def test_program_that_prints_and_fails(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Also where there is no report."""
-        Path("talks.py").write_text("print('said')\nraise ValueError('no')\n", encoding="utf-8")
-        output = Output(capsys, "run", "talks.py", "--json")
-
-        assert (2, "error") == (output.status, output.object["status"])
-        assert "said\nfabric: talks.py:2: the file raised ValueError: no\n" == output.err
-
-    def test_depth(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """One channel's depth is set by the name of its reader."""
-        assert 0 == Output(capsys, "run", PROGRAM, "--depth", "total_1.0=7").status
-
 
 class TestStatus:
-    def test_wrong(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """A wrong result is a completed run that exits with 1."""
+    def test_wrong_result_exits_with_1(self, capsys: pytest.CaptureFixture[str]) -> None:
         output = Output(capsys, "run", PROGRAM, "--json", "--mode=functional", "-p", "fault=wrong")
 
         found = output.object
         assert (1, "completed", False) == (output.status, found["status"], found["verified"])
         assert output.err.splitlines()[-1] == "fabric:   [] is 3: expected 4"
 
-    def test_program_fails(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """An exception in an operator ends the run with 1; counters are printed all the same."""
+    def test_failing_operator_exits_with_1(self, capsys: pytest.CaptureFixture[str]) -> None:
         output = Output(capsys, "run", PROGRAM, "--json", "-p", "fault=raises")
 
         found = output.object
@@ -237,27 +155,13 @@ class TestStatus:
         assert PROGRAM == found["error"]["file"]
         assert "Traceback" not in output.err
 
-    def test_deadlock(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """A run that cannot finish exits with 3 and says who waits."""
+    def test_deadlock_exits_with_3(self, capsys: pytest.CaptureFixture[str]) -> None:
         output = Output(capsys, "run", PROGRAM, "-p", "fault=stuck")
 
         assert 3 == output.status
         assert "error[FAB-D002]: dependency deadlock at cycle 0: relay_1 waits for" in output.out
 
-    def test_interrupted(self, tmp_path: Path) -> None:
-        """Ctrl-C in an endless run stops it, and it prints what there is."""
-        command = [*COMMAND, "run", PROGRAM, "--json", "-p", "fault=endless", "--trace", "events"]
-        folder = tmp_path / "logs" / "small-1" / "trace"
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ELSEWHERE) as run:
-            until_traced(run, folder)
-            run.send_signal(signal.SIGINT)
-            written, _ = run.communicate(timeout=60)
-
-        assert (130, "interrupted") == (run.returncode, json.loads(written)["status"])
-        assert json.loads(written)["elements"] > 0
-
     def test_interrupted_in_compiled_code(self, tmp_path: Path) -> None:
-        """Ctrl-C is answered, too, while one tile of 2**40 rows is read."""
         program = tmp_path / "huge.py"
         program.write_text(
             "from fabric import Program\n"
@@ -281,29 +185,15 @@ class TestStatus:
 
         assert (130, "interrupted") == (run.returncode, json.loads(written)["status"])
 
-    def test_interrupted_while_wiring(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Ctrl-C before a run begins exits with 130, too."""
-        text = "import signal\nsignal.raise_signal(signal.SIGINT)\n"
-        Path("slow.py").write_text(text, encoding="utf-8")
-        output = Output(capsys, "run", "slow.py", "--json")
-
-        assert (130, "interrupted", None) == (
-            output.status,
-            output.object["status"],
-            output.object["error"],
-        )
-        assert "fabric: interrupted" == output.err.strip()
-
     @pytest.mark.parametrize(
         "error", [EOFError("marshal data too short"), RuntimeError("Query interrupted")]
     )
-    def test_nobody_interrupted(
+    def test_error_without_a_signal_is_not_an_interrupt(
         self,
         error: Exception,
         capsys: pytest.CaptureFixture[str],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """What no signal has caused is not called an interrupt, whatever libraries make of it."""
         assert 0 == Output(capsys, "run", PROGRAM, "--trace", "events").status
         (folder,) = Path("logs").glob("small-*")
 
@@ -323,25 +213,11 @@ class TestUnusable:
                 ["--depth", "a.0"],
                 "Invalid value for '--depth': 'a.0': expected CHANNEL=N with N at least 1",
             ),
-            (
-                ["--depth", "a.0=0"],
-                "Invalid value for '--depth': 'a.0=0': expected CHANNEL=N with N at least 1",
-            ),
-            (
-                ["--depth", "a.0=two"],
-                "Invalid value for '--depth': 'a.0=two': expected CHANNEL=N with N at least 1",
-            ),
-            (
-                ["--depth", f"a.0={'9' * 5000}"],
-                f"Invalid value for '--depth': 'a.0={'9' * 5000}': "
-                "expected CHANNEL=N with N at least 1",
-            ),
         ],
     )
-    def test_usage(
+    def test_unusable_option_is_reported_as_text_and_object(
         self, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
     ) -> None:
-        """Options that do not exist or do not fit: usage on stderr, an object on stdout."""
         output = Output(capsys, "run", PROGRAM, "--json", *arguments)
 
         assert 2 == output.status
@@ -350,39 +226,19 @@ class TestUnusable:
         error = {"message": output.object["error"]["message"], "file": None, "line": None}
         assert NOTHING_KNOWN | {"status": "error", "error": error} == output.object
 
-    def test_no_program(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without JSON, standard output stays empty."""
-        output = Output(capsys, "run")
-
-        assert (2, "") == (output.status, output.out)
-        assert "Error: Missing argument 'PROGRAM.py'." == output.err.splitlines()[-1]
-
     @pytest.mark.parametrize("option", ["--trace-window", "--trace-nodes"])
-    def test_part_of_no_trace(self, capsys: pytest.CaptureFixture[str], option: str) -> None:
-        """What is to be traced is said of a trace."""
+    def test_trace_options_without_a_trace_are_refused(
+        self, capsys: pytest.CaptureFixture[str], option: str
+    ) -> None:
         output = Output(capsys, "run", PROGRAM, option, "0:5")
 
         assert (2, "") == (output.status, output.out)
         told = "Error: --trace-window and --trace-nodes need --trace events."
         assert told == output.err.splitlines()[-1]
 
-    @pytest.mark.parametrize("given", [[], ["logs"]])
-    def test_no_query(self, capsys: pytest.CaptureFixture[str], given: list[str]) -> None:
-        """A question needs a run and what is asked."""
-        output = Output(capsys, "trace", "query", *given)
-
-        assert (2, "") == (output.status, output.out)
-        assert "Error: Missing argument: RUN and QUERY, or --list." == output.err.splitlines()[-1]
-
-    def test_no_command(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """A sub-command that does not exist."""
-        output = Output(capsys, "walk")
-
-        assert (2, "") == (output.status, output.out)
-        assert "Error: No such command 'walk'." == output.err.splitlines()[-1]
-
-    def test_missing_file(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """A program that does not exist: what is known so far is in the object."""
+    def test_missing_program_is_reported_as_text_and_object(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         output = Output(capsys, "run", "nope.py", "--mode=timing", "--json")
 
         message = (
@@ -400,7 +256,7 @@ class TestUnusable:
         [
             (
                 ["-p", "fault=no"],
-                f"{PROGRAM}:98: parameter fault of build() is 'no': "
+                f"{PROGRAM}:67: parameter fault of build() is 'no': "
                 "expected one of none, wrong, raises, stuck, endless (did you mean none?)",
             ),
             (
@@ -414,26 +270,23 @@ class TestUnusable:
             ),
         ],
     )
-    def test_configuration(
+    def test_mistake_of_the_user_is_one_line(
         self, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
     ) -> None:
-        """What a program or the fabric refuses is one line on stderr."""
         output = Output(capsys, "run", PROGRAM, *arguments)
 
         assert (2, "", f"fabric: {message}\n") == (output.status, output.out, output.err)
 
     def test_log_folder_is_a_file(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """A folder that cannot be made is a configuration error."""
         Path("taken").touch()
 
         assert 2 == Output(capsys, "run", PROGRAM, "--log-dir", "taken").status
 
 
 class TestHost:
-    def test_own_fault(
+    def test_fault_of_the_fabric_shows_a_traceback(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A fault of the fabric shows its traceback, and the object is printed all the same."""
         broken = Mock(side_effect=LookupError("lost"))
         monkeypatch.setattr(fabric.runs.simulation, "simulate", broken)
         output = Output(capsys, "run", PROGRAM, "--json")
@@ -443,26 +296,8 @@ class TestHost:
         assert {"message": message, "file": None, "line": None} == output.object["error"]
         assert output.err.startswith("Traceback (most recent call last):\n")
 
-    def test_reader_goes_away(self) -> None:
-        """A closed pipe is no error: the status is the run's, and nothing is said about it."""
-        reader, writer = os.pipe()
-        os.close(reader)
-        run = subprocess.run(
-            [*COMMAND, "run", PROGRAM],
-            stdout=writer,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=ELSEWHERE,
-            check=False,
-        )
-        os.close(writer)
-
-        assert (0, "log in logs/small-1") == (run.returncode, run.stderr.splitlines()[-1])
-        assert "BrokenPipe" not in run.stderr
-
     @pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)])
-    def test_nobody_listens(self, closed: tuple[int, ...]) -> None:
-        """Who starts a run without standard output or error gets its files and its status."""
+    def test_run_without_standard_streams_keeps_its_files(self, closed: tuple[int, ...]) -> None:
         run = subprocess.run(
             [*COMMAND, "run", PROGRAM],
             capture_output=True,
@@ -479,7 +314,6 @@ class TestHost:
         assert "Traceback" not in run.stderr
 
     def test_progress_on_a_terminal(self) -> None:
-        """A run on a terminal shows how far it is, and takes that away before the report."""
         terminal, its_end = pty.openpty()
         command = [*COMMAND, "run", PROGRAM]
         with subprocess.Popen(command, stdout=its_end, stderr=its_end, env=ELSEWHERE) as run:
@@ -494,23 +328,7 @@ class TestHost:
         )
         assert "cycles/s" not in report
 
-    def test_full_disk(self) -> None:
-        """An output that takes nothing is reported, without a traceback."""
-        with Path("/dev/full").open("w") as full:
-            run = subprocess.run(
-                [*COMMAND, "run", PROGRAM],
-                stdout=full,
-                stderr=subprocess.PIPE,
-                text=True,
-                env=ELSEWHERE,
-                check=False,
-            )
-
-        said = "fabric: standard output: No space left on device\n"
-        assert (4, said) == (run.returncode, run.stderr)
-
-    def test_ascii_output(self) -> None:
-        """An output that knows no Unicode gets question marks, not a traceback."""
+    def test_ascii_output_gets_question_marks(self) -> None:
         run = subprocess.run(
             [*COMMAND, "run", "prögram.py"],
             capture_output=True,
@@ -523,7 +341,6 @@ class TestHost:
 
     @pytest.mark.parametrize(("asked", "threads"), [(None, 1), ("2", 2)])
     def test_one_thread_multiplies(self, asked: str | None, threads: int, tmp_path: Path) -> None:
-        """Unless the user asks for more: tiles are small, and threads wait for each other."""
         program, counted = tmp_path / "counting.py", tmp_path / "threads"
         program.write_text(
             "import os\nfrom pathlib import Path\nimport numpy as np\n"
@@ -542,7 +359,6 @@ class TestHost:
         assert str(threads) == counted.read_text()
 
     def test_help_imports_nothing_large(self) -> None:
-        """What is only told is told at once: no runtime, no numbers, no compiler, no database."""
         large = ["duckdb", "networkx", "numba", "numpy", "rich", "structlog", "sympy", "trio"]
         large += ["fabric.runs.report"]  # a tenth of the time
 
@@ -550,7 +366,6 @@ class TestHost:
         assert "[] 0" == _imported(large, "trace", "query", "--list")
 
     def test_run_imports_what_it_needs(self, tmp_path: Path) -> None:
-        """A run that completes on the default hardware reads no TOML and looks for no deadlock."""
         idle = [
             "fabric.graph.hardware.memory_models",
             "fabric.timing.memories.fixed_latency",
@@ -563,7 +378,6 @@ class TestHost:
 
 
 def _imported(names: list[str], *arguments: str) -> str:
-    """Return which modules of ``names`` a command has imported, and its exit status."""
     script = (
         f"import sys; from fabric.shell.cli import main; status = main({list(arguments)!r}); "
         f"print([name for name in {names} if name in sys.modules], status)"
@@ -574,9 +388,15 @@ def _imported(names: list[str], *arguments: str) -> str:
     return run.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("module", ["random", "inspect", "trio", "operators"])
+@pytest.mark.parametrize("module", ["random", "operators"])
 @pytest.mark.parametrize(
-    "command", [("run",), ("study", "--vary", "tiles=1,2", "--minimize", "cycles")]
+    "command",
+    [
+        ("run",),
+        pytest.param(
+            ("study", "--vary", "tiles=1,2", "--minimize", "cycles"), marks=pytest.mark.deep
+        ),
+    ],
 )
 def test_a_program_with_a_library_s_name_runs(
     module: str, command: tuple[str, ...], tmp_path: Path
@@ -596,7 +416,7 @@ def test_a_program_with_a_library_s_name_runs(
     assert (0, False) == (ran.returncode, "Traceback" in ran.stderr), ran.stderr
 
 
-@pytest.mark.parametrize("columns", ["1", "3", "20"])
+@pytest.mark.parametrize("columns", ["1", "20"])
 @pytest.mark.parametrize(
     "arguments",
     [

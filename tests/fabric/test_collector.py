@@ -1,5 +1,3 @@
-"""What the garbage collector is told to leave alone when a command ends."""
-
 from __future__ import annotations
 
 import subprocess
@@ -12,8 +10,7 @@ import pytest
     ("modules", "stays"),
     [("numpy, ml_dtypes, msgspec", True), ("greenlet, structlog", True), ("numpy, duckdb", False)],
 )
-def test_modules_that_count_what_is_left(modules: str, *, stays: bool) -> None:
-    """Nothing is left alone where an extension module may complain of it: DuckDB does."""
+def test_garbage_is_frozen_unless_duckdb_is_loaded(modules: str, *, stays: bool) -> None:
     script = (
         f"import gc, {modules}\n"
         "from fabric.graph.wiring.collector import everything_stays\n"

@@ -15,13 +15,10 @@ from tests.bases import Costless
 from tests.fabric.scripted import Ticks
 
 LONG = 5_000
-"""Elements: more than the steps after which trio gets a turn."""
 
 
 @dataclass(frozen=True)
 class _Census(Costless):
-    """Count the run's tasks at the first element of a short stream, and long after its end."""
-
     counts: list[int] = field(default_factory=list)
 
     def __call__(self, short: Stream, long: Stream) -> None:
@@ -51,7 +48,6 @@ class _Census(Costless):
 
 
 def test_task_of_an_operator_that_has_ended() -> None:
-    """It is gone while the others go on, also where the conductor ran it to its end."""
     census = _Census()
     with Program("census") as program:
         census(Metadata(np.arange(10))(), Ticks(LONG)())

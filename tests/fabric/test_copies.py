@@ -40,8 +40,9 @@ HELD: dict[str, Any] = {
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 @pytest.mark.parametrize(("name", "parameters"), spread(PROGRAMS, 2))
-def test_programs(name: str, parameters: dict[str, Any], copied: Any) -> None:
-    """A copy of a program runs as the program does."""
+def test_copied_program_runs_as_the_original(
+    name: str, parameters: dict[str, Any], copied: Any
+) -> None:
     original = program(name, **parameters)
     found = simulate(copied(original), mode="timing")
 
@@ -54,8 +55,7 @@ def test_programs(name: str, parameters: dict[str, Any], copied: Any) -> None:
     ids=["copy", "deepcopy", "pickle"],
 )
 @pytest.mark.parametrize("held", HELD)
-def test_values(held: str, copied: Any) -> None:
-    """A copy of a size, a type or a description is equal to it, and hashes as it does."""
+def test_copied_value_equals_the_original(held: str, copied: Any) -> None:
     found = copied(HELD[held])
 
     assert found == HELD[held]
@@ -63,15 +63,13 @@ def test_values(held: str, copied: Any) -> None:
     assert str(found) == str(HELD[held])
 
 
-def test_reports() -> None:
-    """A report goes to another process and back."""
+def test_pickled_report_equals_the_original() -> None:
     report = simulate(program("simplified_moe"), mode="timing")
 
     assert pickle.loads(pickle.dumps(report)) == report
 
 
 def test_tuples_in_tuples() -> None:
-    """Each Zip of a stream with itself doubles the values of an element: that ends somewhere."""
     with Program("nested"):
         stream = LinearOffChipLoad(np.ones((4, 4)), (2, 2))()
         for _ in range(8):

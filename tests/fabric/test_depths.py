@@ -19,7 +19,6 @@ def _program(depth: int | None, option: str = "join.1") -> Program:
 
 
 def test_a_run_takes_them_and_another_depth_over_them() -> None:
-    """Only the channel that is named has the depth; ``--depth`` is over it."""
     report = simulate(_program(5))
     depths = {each.name.split()[-1]: each.depth for each in report.channels_counters}
     assert (depths["join.0"], depths["join.1"]) == (2, 5)
@@ -30,6 +29,5 @@ def test_a_run_takes_them_and_another_depth_over_them() -> None:
 
 
 def test_a_channel_that_is_not_there() -> None:
-    """It is told where it is stated."""
     with pytest.raises(ProgramError, match=r"deepen is given 'joined\.1', no channel's name"):
         simulate(_program(5, "joined.1"))

@@ -37,19 +37,14 @@ from fabric.extend import (
 )
 from fabric.graph.hardware.latency import Hop
 from fabric.graph.loading.program_file import load_program
-from fabric.runs.cost import CostPart
-from fabric.runs.pricing import Spending
 from operators import (
     Add,
     Bufferize,
-    Consumer,
     Flatten,
     LinearOffChipLoad,
     LinearOffChipStore,
     Map,
     Matmul,
-    Metadata,
-    Scatter,
     Streamify,
     Tensor,
 )
@@ -70,7 +65,6 @@ PRICED: Final = Hardware(clock=CLOCK, energy=EnergyDescription(**PRICES))
 
 
 def product(rows: int = 4, *, in_memory: bool = False) -> Program:
-    """Return ``rows`` tiles of 16x32 times one buffered tile of 32x8, stored as 16x8."""
     with Program("product", mode="functional") as program:
         a = LinearOffChipLoad(np.ones((16 * rows, 32), np.float32), tile=(16, 32), name="a")()
         b = LinearOffChipLoad(np.ones((32, 8), np.float32), tile=(32, 8), name="b")()
@@ -83,32 +77,27 @@ def product(rows: int = 4, *, in_memory: bool = False) -> Program:
 
 
 A, B, Y = 16 * 32 * 2, 32 * 8 * 2, 16 * 8 * 2
-"""Bytes of tiles."""
 
 
 def joules(picojoules: float) -> object:
-    """Return what is equal to ``picojoules`` in joules, but for the last places of a float."""
     return near(picojoules * 1e-12)
 
 
 def near(value: float) -> object:
-    """Return what is equal to ``value`` but for the last places of a float."""
     return pytest.approx(value, rel=1e-9, abs=0)
 
 
 def on(hardware: Hardware, build: Callable[[], Program]) -> Program:
-    """Return the program for ``hardware``."""
     with hardware_scope(hardware):
         return build()
 
 
 class TestByHand:
-    """Every number is written down; the buffered tile is read as often as there are rows."""
-
     @pytest.mark.parametrize("mode", ["timing", "functional"])
     @pytest.mark.parametrize("engine", ["compiled", "tasks"])
-    def test_causes(self, mode: str, engine: Literal["compiled", "tasks"]) -> None:
-        """Loads write memory units and are read once; so are buffers, once for each repetition."""
+    def test_energy_of_each_cause_is_its_events_times_its_price(
+        self, mode: str, engine: Literal["compiled", "tasks"]
+    ) -> None:
         program = on(PRICED, product)
 
         report = simulate(program, mode=mode, engine=engine)
@@ -131,8 +120,7 @@ class TestByHand:
         assert joules(sum(expected.values())) == report.joules
         assert report.cycles / 250e6 == report.seconds
 
-    def test_results_in_memory(self) -> None:
-        """What a compute unit stores on chip is written there and read from there."""
+    def test_results_in_memory_are_written_and_read(self) -> None:
         plain = simulate(on(PRICED, product)).joules_by_cause
         stored = simulate(on(PRICED, lambda: product(in_memory=True))).joules_by_cause
 
@@ -145,22 +133,7 @@ class TestByHand:
         assert near(7e-12 * 4 * Y) == written
         assert near(5e-12 * 4 * Y) == read
 
-    def test_updates(self) -> None:
-        """An update writes its word and reads it, and at the end each word is read."""
-
-        def counted() -> Program:
-            with Program("updates", channel_depth=9) as program:
-                numbers = Metadata(np.arange(4))()
-                Consumer()(Scatter(6)(numbers, numbers))
-            return program
-
-        found = simulate(on(PRICED, counted)).joules_by_cause
-        assert found is not None
-        assert joules(7 * 4 * 8) == found["memory_write"]
-        assert joules(5 * (4 + 6) * 8) == found["memory_read"]
-
-    def test_whole_requests(self) -> None:
-        """The off-chip memory is paid for requests; a row of 64 bytes takes one of 256."""
+    def test_off_chip_energy_counts_whole_requests(self) -> None:
         hardware = replace(PRICED, hbm=FlatDescription(request_bytes=256))
 
         report = simulate(on(hardware, product))
@@ -169,8 +142,7 @@ class TestByHand:
         requests = 4 * 16 + 32 + 4 * 16
         assert joules(31 * 256 * requests) == report.joules_by_cause["hbm"]
 
-    def test_long_channels(self) -> None:
-        """A channel of three cycles is three hops for what it carries, and as many slots."""
+    def test_long_channel_costs_three_hops(self) -> None:
         near = simulate(on(PRICED, product)).joules_by_cause
         far = simulate(on(PRICED, product), hops={"store.0": Hop(3, 1)}).joules_by_cause
 
@@ -180,8 +152,6 @@ class TestByHand:
         assert near["fifo"] == far["fifo"]
 
     def test_operations_by_type(self) -> None:
-        """Operations have the price of the element type that comes out of them."""
-
         def sums() -> Program:
             with Program("sums") as program:
                 for number, dtype in enumerate(("int8", "float32")):
@@ -201,8 +171,6 @@ class TestByHand:
 
 @dataclass
 class Carried(Observer):
-    """Bytes of what went through channels, element by element."""
-
     carried_bytes: list[int] = field(default_factory=list)
 
     @override
@@ -214,7 +182,6 @@ class Carried(Observer):
 
 
 def bytes_of(value: Value) -> int:
-    """Return the bytes of a value in a channel; bare stops have none."""
     match value:
         case Tile():
             return value.rows * value.cols * value.dtype.itemsize
@@ -231,18 +198,16 @@ def bytes_of(value: Value) -> int:
 
 
 def shipped(name: str, **parameters: object) -> Program:
-    """Return a program of ``programs/`` with prices."""
     given = [f"{key}={value}" for key, value in parameters.items()]
     return load_program(PROGRAMS / f"{name}.py", given, PRICED).program
 
 
 class TestCounted:
-    """What the report says beside what was seen element by element, and beside a trace."""
-
     @examples(quick=10, deep=100)
     @given(tokens=st.integers(1, 24), experts=st.integers(1, 4), seed=st.integers(0, 99))
-    def test_dynamic(self, tokens: int, experts: int, seed: int) -> None:
-        """Routing by data: the means that a run measures price what single elements would."""
+    def test_energy_of_routed_data_equals_the_observed_bytes(
+        self, tokens: int, experts: int, seed: int
+    ) -> None:
         program = shipped("simplified_moe", tokens=tokens, experts=experts, seed=seed)
         seen = Carried()
 
@@ -257,18 +222,7 @@ class TestCounted:
         assert joules(7 * moved_bytes) == report.joules_by_cause["memory_write"]
         assert joules(5 * moved_bytes) == report.joules_by_cause["memory_read"]
 
-    @pytest.mark.parametrize("name", ["dynamic_tiling", "ragged_attention"])
-    def test_ragged(self, name: str) -> None:
-        """Tiles of as many rows as there are, and buffers of as many tiles."""
-        seen = Carried()
-
-        report = simulate(shipped(name), observers=[seen])
-
-        assert report.joules_by_cause is not None
-        assert joules(3 * sum(seen.carried_bytes)) == report.joules_by_cause["fifo"]
-
-    def test_from_a_trace(self, tmp_path: Path) -> None:
-        """The transfers and bursts of a trace, counted in SQL, cost as much as the report says."""
+    def test_energy_equals_the_events_of_a_trace(self, tmp_path: Path) -> None:
         program = on(PRICED, product)
         report = simulate(program, trace="events", log_dir=tmp_path)
         sizes = {"a": A, "b": B, "buffer": 8, "again": B, "flat": B, "product": Y}
@@ -286,36 +240,20 @@ class TestCounted:
 
 
 class TestUnpriced:
-    """What is not stated is not said, and what is said costs no cycles."""
-
-    def test_same_run(self) -> None:
-        """Prices change nothing of a run but what is said of it."""
+    def test_prices_change_no_cycles(self) -> None:
         plain, priced = simulate(product()), simulate(on(PRICED, product))
 
         said = ("hardware", "seconds", "joules", "spent")
         assert plain == replace(priced, **{name: getattr(plain, name) for name in said})
 
-    def test_nothing_stated(self) -> None:
-        """Without a clock and prices nothing is known, and no section is there."""
-        report = simulate(product())
-
-        assert (None, None, None) == (report.seconds, report.joules, report.joules_by_cause)
-        assert not {"clock", "energy"} & Hardware().as_dict().keys()
-
     @pytest.mark.parametrize(
         ("missing", "cause"),
         [
             ("hbm_picojoules_per_byte", "hbm"),
-            ("memory_write_picojoules_per_byte", "memory_write"),
-            ("memory_read_picojoules_per_byte", "memory_read"),
-            ("fifo_picojoules_per_byte", "fifo"),
-            ("hop_picojoules_per_byte", "hop"),
-            ("bfloat16_flop_picojoules", "bfloat16_flop"),
             ("static_watts", "static"),
         ],
     )
-    def test_one_missing(self, missing: str, cause: str) -> None:
-        """Where a cause has no price there is no sum; the others are as they were."""
+    def test_cause_without_a_price_leaves_no_sum(self, missing: str, cause: str) -> None:
         every = simulate(on(PRICED, product)).joules_by_cause
         hardware = replace(PRICED, energy=replace(PRICED.energy, **{missing: None}))
 
@@ -325,16 +263,14 @@ class TestUnpriced:
         assert every | {cause: None} == report.joules_by_cause
         assert report.joules is None
 
-    def test_no_clock(self) -> None:
-        """Watts take seconds; no watts take none."""
+    def test_watts_without_a_clock_leave_no_sum(self) -> None:
         watts = simulate(on(Hardware(energy=PRICED.energy), product))
         none = simulate(on(Hardware(energy=replace(PRICED.energy, static_watts=0)), product))
 
         assert (None, None) == (watts.seconds, watts.joules)
         assert none.joules is not None
 
-    def test_stopped(self) -> None:
-        """A run that did not complete has no joules."""
+    def test_stopped_run_has_no_joules(self) -> None:
         with hardware_scope(PRICED), Program("wrong") as program:
             x = LinearOffChipLoad(np.ones((32, 32), np.float32), tile=(16, 16))()
             LinearOffChipStore("y")(x)
@@ -346,7 +282,6 @@ class TestUnpriced:
 
 
 def of_tokens(count: int, phase: Literal["decode", "prefill"], runs: int = 1) -> Report:
-    """Return the report of a product that says its tokens."""
     program = on(PRICED, product)
     program.tokens(count, phase=phase)
     program.stands_for(runs)
@@ -354,12 +289,9 @@ def of_tokens(count: int, phase: Literal["decode", "prefill"], runs: int = 1) ->
 
 
 class TestTokens:
-    """Rates are of all runs that a run stands for; the run itself stays as it was measured."""
-
     @examples(quick=10, deep=100)
     @given(count=st.integers(1, 10**6), runs=st.integers(1, 200))
-    def test_rates(self, count: int, runs: int) -> None:
-        """Forty-eight layers take forty-eight times as long, and as many joules."""
+    def test_token_rates_count_all_runs(self, count: int, runs: int) -> None:
         once = simulate(on(PRICED, product))
         report = of_tokens(count, "decode", runs)
 
@@ -374,34 +306,19 @@ class TestTokens:
         assert near(count / (runs * once.joules)) == report.tokens_per_joule
         assert report.time_to_first_token_seconds is None
 
-    def test_prefill(self) -> None:
-        """A prefill has its first token at the end of all its layers."""
+    def test_prefill_has_a_time_to_first_token(self) -> None:
         report = of_tokens(512, "prefill", 24)
 
         assert report.seconds is not None
         assert near(24 * report.seconds) == report.time_to_first_token_seconds
 
-    def test_unpriced(self) -> None:
-        """Tokens without a clock are a number, and no rate."""
-        program = product()
-        program.tokens(64)
-
-        report = simulate(program)
-
-        assert (64, "decode") == (report.tokens, report.token_phase)
-        assert (None, None) == (report.tokens_per_second, report.tokens_per_joule)
-
 
 def times(values: Mapping[str, float | None], count: int) -> dict[str, float]:
-    """Return every value so many times."""
     return {name: (value or 0) * count for name, value in values.items()}
 
 
 class TestCost:
-    """Runs added up: a model of layers that are alike, an embedding and a head."""
-
-    def test_sum(self) -> None:
-        """Every part counts as often as its program says; the parts stay as measured."""
+    def test_cost_counts_every_part_as_often_as_it_runs(self) -> None:
         layer, head = of_tokens(64, "decode", 24), simulate(on(PRICED, lambda: product(2)))
 
         cost = Cost.of(layer, head)
@@ -426,33 +343,7 @@ class TestCost:
             (each["runs"], each["cycles"]) for each in cost.as_json()["parts"]
         ]
 
-    def test_by_hand(self) -> None:
-        """A run that says no number stands for itself; what a part has nothing of is nothing."""
-        one = Report(
-            program="", name="a", status="completed", cycles=0, off_chip_traffic_bytes=2,
-            hbm_bytes_moved=3, flops=5, seconds=0.5, spent=(Spending("hbm", 1.0, "bytes", 2.0),),
-        )  # fmt: skip
-        fifo = Spending("fifo", 1.0, "bytes", 0.5)
-        other = replace(
-            one, name="b", cycles=7, off_chip_traffic_bytes=11, hbm_bytes_moved=13, flops=17,
-            stands_for_runs=3, joules=1.5, spent=(Spending("hbm", 1.0, "bytes", 4.0), fifo),
-        )  # fmt: skip
-        parts = CostPart("a", 1, 0, 0.5, None), CostPart("b", 3, 7, 0.5, 1.5)
-        priced: dict[str, float | None] = {"hbm": 14.0, "fifo": 1.5}
-        assert Cost.of(one, other) == Cost(parts, 21, 35, 42, 56, 2.0, None, priced, None, None)
-        assert Cost.of(other).joules_by_cause == {"hbm": 12.0, "fifo": 1.5}
-        assert Cost.of(replace(other, spent=())).joules_by_cause is None
-
-    def test_open(self) -> None:
-        """A part without a clock leaves the seconds open, one without prices the joules."""
-        cost = Cost.of(of_tokens(64, "prefill"), simulate(product()))
-
-        assert (None, None, None) == (cost.seconds, cost.joules, cost.time_to_first_token_seconds)
-        assert cost.joules_by_cause is not None
-        assert {None} == set(cost.joules_by_cause.values())
-
-    def test_refused(self) -> None:
-        """Other tokens are another model, and a run that failed is no part of one."""
+    def test_cost_of_unlike_or_failed_runs_is_refused(self) -> None:
         with pytest.raises(
             ProgramError,
             match=r"Cost\.of: programs say other tokens: product 64 \(decode\), product 32 "

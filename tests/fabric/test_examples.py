@@ -16,8 +16,7 @@ from fabric.shell.commands.examples import copied, examples, text_of
 ROOT = Path(__file__).parents[2]
 
 
-def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line each, with what the program's docstring says first."""
+def test_examples_lists_every_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["examples"])
     lines = capsys.readouterr().out.splitlines()
 
@@ -27,8 +26,7 @@ def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(len(line.split()) > 3 for line in lines)
 
 
-def test_one_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its text, letter by letter."""
+def test_example_is_printed_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["examples", "swiglu"])
     assert (ROOT / "programs" / "swiglu.py").read_text("utf-8") == capsys.readouterr().out
 
@@ -40,7 +38,6 @@ def test_a_copy_runs(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """With the modules it imports beside it, and with nothing else; folders are made."""
     monkeypatch.chdir(tmp_path)
     assert 0 == main(["examples", name, "-o", "own/new/copy.py"])
     written = {str(each.relative_to("own/new")) for each in Path("own/new").rglob("*.py")}
@@ -53,7 +50,6 @@ def test_a_copy_runs(
 
 
 def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file with another text is in the way; the same modules are not."""
     monkeypatch.chdir(tmp_path)
     copied("moe", Path("one.py"))
     assert [Path("two.py")] == copied("moe", Path("two.py"))
@@ -75,16 +71,14 @@ def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (["examples", "-o", "x.py"], 2, "-o FILE.py needs the NAME of an example."),
     ],
 )
-def test_mistakes(
+def test_unknown_example_is_refused(
     given: list[str], status: int, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Say what was expected."""
     assert status == main(given)
     assert told in capsys.readouterr().err
 
 
 def test_hardware_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each file of the folder; one of the same name in the current folder goes first."""
     files = list((ROOT / "programs" / "hardware").glob("*.toml"))
     assert files
     for file in files:
@@ -97,8 +91,7 @@ def test_hardware_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         load_hardware("papre")
 
 
-def test_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed fabric has them in the folder into which its wheel puts them."""
+def test_installed_programs_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
     ((source, inside),) = wheel["targets"]["wheel"]["force-include"].items()
     assert programs() == ROOT / source

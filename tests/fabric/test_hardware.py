@@ -41,7 +41,6 @@ MAPPING = ("channel ^ above", "column:2", "pseudo_channel", "bank_group", "bank"
 
 
 def refused(folder: Path, text: str) -> str:
-    """Return the message with which a hardware file of ``text`` is refused, without its folder."""
     path = folder / "fabric.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigurationError) as raised:
@@ -50,12 +49,10 @@ def refused(folder: Path, text: str) -> str:
 
 
 class TestFiles:
-    def test_paper_is_the_default(self) -> None:
-        """``paper.toml`` reads as the fabric a run has without ``--hardware``."""
+    def test_paper_file_is_the_default(self) -> None:
         assert Hardware() == load_hardware(HARDWARE / "paper.toml")
 
-    def test_paper_states_every_key(self) -> None:
-        """Whoever copies ``paper.toml`` sees every key; the unlimited capacity is a comment."""
+    def test_paper_file_states_every_key(self) -> None:
         stated = tomllib.loads((HARDWARE / "paper.toml").read_text(encoding="utf-8"))
 
         expected = Hardware().as_dict() | {"placement": asdict(PlacementDescription())}
@@ -63,8 +60,7 @@ class TestFiles:
         del expected["on_chip"]["capacity_bytes"]
         assert expected == stated
 
-    def test_hdl_validation(self) -> None:
-        """The fabric the paper validates against HDL differs in five keys."""
+    def test_hdl_validation_file_differs_in_five_keys(self) -> None:
         expected = Hardware(
             hbm=FlatDescription(channels=8, requests_per_bundle=4),
             on_chip=OnChipDescription(bytes_per_cycle=256),
@@ -74,8 +70,7 @@ class TestFiles:
 
         assert expected == load_hardware(HARDWARE / "hdl_validation.toml")
 
-    def test_hdl_as_run(self) -> None:
-        """The HDL's memory: 256 bytes a cycle, and its published timing."""
+    def test_hdl_as_run_file_has_the_published_timing(self) -> None:
         as_run = load_hardware(HARDWARE / "hdl_as_run.toml")
         hbm = as_run.hbm
         assert isinstance(hbm, ArbitratedBanksDescription)
@@ -102,8 +97,7 @@ class TestFiles:
             load_hardware(HARDWARE / "hdl_validation.toml"), hbm=FlatDescription()
         )
 
-    def test_paper_priced(self) -> None:
-        """The priced fabric of the paper is the paper's, and prices all that its programs do."""
+    def test_paper_priced_file_prices_the_default(self) -> None:
         priced = load_hardware(HARDWARE / "paper_priced.toml")
 
         unpriced = replace(priced, clock=ClockDescription(), energy=EnergyDescription())
@@ -113,8 +107,7 @@ class TestFiles:
         assert report.cycles is not None
         assert pytest.approx(report.cycles * 1e-9) == report.seconds
 
-    def test_u55c(self) -> None:
-        """The card's bandwidth within 1 %, its operations in 24 units, its memory and its power."""
+    def test_u55c_file_has_the_cards_figures(self) -> None:
         card = load_hardware(HARDWARE / "u55c_like.toml")
 
         frequency_hz = card.clock.frequency_hz
@@ -127,8 +120,7 @@ class TestFiles:
         assert report.seconds is not None
         assert pytest.approx(150 * report.seconds) == report.joules
 
-    def test_models_in_python(self, tmp_path: Path) -> None:
-        """What a file can name can be made without a file, too."""
+    def test_every_model_of_a_file_is_a_class(self, tmp_path: Path) -> None:
         own = {name for name, kind in MODELS.items() if kind.__module__.startswith("fabric.")}
         assert own == {"flat", "banked", "fixed", "arbitrated", "arbitrated banks"}
         for model in own:
@@ -137,17 +129,11 @@ class TestFiles:
             kind = type(load_hardware(path).hbm)
             assert getattr(extend, kind.__name__) is kind
 
-    def test_empty_file(self, tmp_path: Path) -> None:
-        """Every key is optional."""
+    def test_empty_file_is_the_default(self, tmp_path: Path) -> None:
         path = tmp_path / "empty.toml"
         path.touch()
 
         assert Hardware() == load_hardware(path)
-
-    def test_frozen(self) -> None:
-        """A description cannot change under a run."""
-        with pytest.raises(AttributeError, match=r"^cannot assign to field 'channels'$"):
-            FlatDescription().channels = 3  # type: ignore[misc]
 
     @pytest.mark.parametrize(
         "hbm",
@@ -157,8 +143,9 @@ class TestFiles:
             BankedDescription(preset="HBM3 6400 Mbps", cl_cycles=0, cwl_cycles=0, mapping=MAPPING),
         ],
     )
-    def test_as_dict(self, hbm: OffChipDescription, tmp_path: Path) -> None:
-        """What ``run --json`` prints under ``hardware`` is a hardware file of the same fabric."""
+    def test_hardware_written_as_toml_is_read_back(
+        self, hbm: OffChipDescription, tmp_path: Path
+    ) -> None:
         hardware = Hardware(
             hbm=hbm,
             on_chip=OnChipDescription(capacity_bytes=1024),
@@ -174,7 +161,6 @@ class TestFiles:
 
 
 def _written(hardware: Hardware, folder: Path) -> Path:
-    """Return a file of ``hardware``."""
     path = folder / "fabric.toml"
     lines = []
     for section, keys in hardware.as_dict().items():
@@ -185,15 +171,13 @@ def _written(hardware: Hardware, folder: Path) -> Path:
 
 
 class TestVaried:
-    def test_keys(self) -> None:
-        """Studies vary keys of any model; what is None is that of the preset."""
+    def test_varied_keys_reach_the_memory_model(self) -> None:
         keys = {"model": "banked", "mapping": list(MAPPING), "cl_cycles": None, "banks": 8}
         varied = varied_hardware(None, {f"hbm.{key}": value for key, value in keys.items()})
 
         assert varied.hbm == BankedDescription(mapping=MAPPING, banks=8)
 
-    def test_refused(self) -> None:
-        """What they do not fit is told without a file."""
+    def test_varied_key_that_does_not_fit_is_refused(self) -> None:
         with pytest.raises(
             ConfigurationError, match=r"^\[hbm\] rc_cycles is 40: expected at least 48, ras_cycles"
         ):
@@ -209,40 +193,15 @@ class TestRefused:
                 "[hbm] channels is 0: expected an integer from 1 to 1048576",
             ),
             (
-                "[hbm]\nrequests_per_bundle = 65537",
-                "[hbm] requests_per_bundle is 65537: expected an integer from 1 to 65536",
-            ),
-            (
-                "[on_chip]\nbytes_per_cycle = -64",
-                f"[on_chip] bytes_per_cycle is -64: expected {COUNT}",
-            ),
-            (
                 "[compute]\nflops_per_cycle = 2.5",
                 f"[compute] flops_per_cycle is 2.5: expected {COUNT}",
-            ),
-            (
-                "[clock]\nfrequency_hz = 0",
-                "[clock] frequency_hz is 0: expected a number from 1 to 1000000000000000",
             ),
             (
                 "[energy]\nhbm_picojoules_per_byte = nan",
                 "[energy] hbm_picojoules_per_byte is nan: expected a number from 0 to "
                 "1000000000000000",
             ),
-            (
-                "[energy]\nstatic_watts = '150 W'",
-                "[energy] static_watts is '150 W': expected a number from 0 to 1000000000000000",
-            ),
             ("[channel]\ndepth = true", f"[channel] depth is True: expected {COUNT}"),
-            ('[channel]\ndepth = "2"', f"[channel] depth is '2': expected {COUNT}"),
-            (
-                "[hbm]\nstartup_cycles = -1",
-                "[hbm] startup_cycles is -1: expected an integer from 0 to 2147483647",
-            ),
-            (
-                "[on_chip]\ncapacity_bytes = 0",
-                "[on_chip] capacity_bytes is 0: expected an integer from 1 to 4611686018427387904",
-            ),
             (
                 '[tile]\ndtype = "double"',
                 "[tile] dtype is 'double': expected one of float32, float16, bfloat16, "
@@ -254,30 +213,20 @@ class TestRefused:
                 "(did you mean channels?)",
             ),
             (
-                "[channel]\nslots = 3",
-                "[channel] has no key slots (found slots = 3): expected one of depth, "
-                "interval_cycles",
-            ),
-            (
                 "[hmb]\nchannels = 3",
                 "[hmb] is not a section: expected one of hbm, on_chip, channel, compute, tile, "
                 "clock, energy, area, placement, network (did you mean hbm?)",
             ),
             ("hbm = 3", "hbm is 3: expected a section, [hbm] with keys"),
-            (
-                '[on_chip]\nmodel = "flat"',
-                "[on_chip] has no key model (found model = 'flat'): expected one of "
-                "bytes_per_cycle, capacity_bytes, page_bytes, unit_bytes, spill",
-            ),
         ],
     )
-    def test_value(self, tmp_path: Path, text: str, message: str) -> None:
-        """The file, the line, the key, what was found and what was expected, in one sentence."""
+    def test_wrong_value_is_refused_with_its_line(
+        self, tmp_path: Path, text: str, message: str
+    ) -> None:
         line = 1 if text.startswith(("[hmb]", "hbm = 3")) else 2
         assert f"/fabric.toml:{line}: {message}" == refused(tmp_path, text)
 
-    def test_line(self, tmp_path: Path) -> None:
-        """That of the key in its section, however it is written; else of the section."""
+    def test_refusal_names_the_line_of_the_key(self, tmp_path: Path) -> None:
         text = """# of a mesh
 [channel]
 depth = 2
@@ -299,8 +248,7 @@ columns = 4
         inline = "channel = { depth = 2 }\nnetwork = { columns = 4, rows = 1 }"
         assert "/fabric.toml:2: [network] rows is 1: expected" in refused(tmp_path, inline)
 
-    def test_line_of_other_keys(self, tmp_path: Path) -> None:
-        """A key that is given beside the file is in no line of it."""
+    def test_varied_key_has_no_line(self, tmp_path: Path) -> None:
         path = tmp_path / "fabric.toml"
         path.write_text("[network]\ncolumns = 4\nrows = 4", "utf-8")
         with pytest.raises(ConfigurationError, match="rows is 1") as raised:
@@ -312,18 +260,8 @@ columns = 4
         [
             ("banks = 0", "banks is 0: expected an integer from 1 to 32"),
             ("bank_groups = 6", "bank_groups is 6: expected a power of two"),
-            ("burst_bytes = 48", "burst_bytes is 48: expected a power of two"),
-            (
-                "request_bytes = 16",
-                "request_bytes is 16: expected at least 32, burst_bytes",
-            ),
             ("row_bytes = 32", "row_bytes is 32: expected at least 64, request_bytes"),
             ("rc_cycles = 47", "rc_cycles is 47: expected at least 48, ras_cycles + rp_cycles"),
-            ("ras_cycles = 35", "rc_cycles is 48: expected at least 49, ras_cycles + rp_cycles"),
-            ("ccd_l_cycles = 1", "ccd_l_cycles is 1: expected at least 2, ccd_s_cycles"),
-            ("rrd_s_cycles = 5", "rrd_l_cycles is 4: expected at least 5, rrd_s_cycles"),
-            ("wtr_l_cycles = 5", "wtr_l_cycles is 5: expected at least 6, wtr_s_cycles"),
-            ("faw_cycles = 3", "faw_cycles is 3: expected at least 4, rrd_s_cycles"),
             (
                 "refi_cycles = 399",
                 "refi_cycles is 399: expected at least 400, in which a refresh and a request to a "
@@ -353,14 +291,6 @@ columns = 4
                 "read_window_bursts is 1: expected at least 2, those of a request",
             ),
             (
-                "request_bytes = 1024\nwrite_window_bursts = 31",
-                "write_window_bursts is 31: expected at least 32, those of a request",
-            ),
-            (
-                "write_low_percent = 81",
-                "write_high_percent is 80: expected at least 81, write_low_percent",
-            ),
-            (
                 "preset = 'HBM2'",
                 "preset is 'HBM2': expected one of HBM2 1600 Mbps, HBM2 2000 Mbps, "
                 "HBM2 2400 Mbps, HBM3 6400 Mbps",
@@ -369,16 +299,16 @@ columns = 4
             ("mapping = 3", "mapping is 3: expected text or a tuple of texts"),
         ],
     )
-    def test_banked(self, tmp_path: Path, keys: str, message: str) -> None:
-        """What does not fit the other keys is told with them, and with its line."""
+    def test_banked_timing_that_does_not_fit_is_refused(
+        self, tmp_path: Path, keys: str, message: str
+    ) -> None:
         text = f"[hbm]\nmodel = 'banked'\n{keys}"
         key = message.partition(" ")[0]
         stated = [n for n, line in enumerate(text.split("\n"), 1) if line.startswith(f"{key} =")]
         found = refused(tmp_path, text)
         assert f"/fabric.toml:{stated[0] if stated else 1}: [hbm] {message}" == found
 
-    def test_without_refresh(self, tmp_path: Path) -> None:
-        """Cycles between refreshes do not matter where there are none."""
+    def test_refresh_interval_is_free_without_refresh(self, tmp_path: Path) -> None:
         path = tmp_path / "fabric.toml"
         path.write_text("[hbm]\nmodel = 'banked'\nrefreshes = false\nrefi_cycles = 1", "utf-8")
         expected = BankedDescription(refreshes=False, refi_cycles=1)
@@ -387,35 +317,24 @@ columns = 4
     @pytest.mark.parametrize(
         ("model", "hint"), [("'flatt'", " (did you mean flat?)"), ("3", ""), ("[]", "")]
     )
-    def test_unknown_model(self, tmp_path: Path, model: str, hint: str) -> None:
-        """The models are listed, those that users have registered as well."""
+    def test_unknown_memory_model_is_refused(self, tmp_path: Path, model: str, hint: str) -> None:
         shown = "the list []" if model == "[]" else model
         expected = f"[hbm] model is {shown}: expected one of {', '.join(MODELS)}{hint}"
 
         found = refused(tmp_path, f"[hbm]\nmodel = {model}")
         assert f"/fabric.toml:2: {expected}" == found
 
-    def test_not_toml(self, tmp_path: Path) -> None:
-        """A syntax error names its line."""
+    def test_syntax_error_names_its_line(self, tmp_path: Path) -> None:
         expected = "/fabric.toml:2: not a TOML file: Expected '=' after a key in a key/value pair"
 
         assert expected == refused(tmp_path, "[hbm]\nchannels 3\n")
 
-    def test_not_text(self, tmp_path: Path) -> None:
-        """A file that is no text at all is refused, too."""
-        path = tmp_path / "fabric.toml"
-        path.write_bytes(b"\xff\xfe\x00")
-
-        with pytest.raises(
-            ConfigurationError, match=r"fabric\.toml: not a TOML file: it is not UTF-8 text$"
-        ):
-            load_hardware(path)
-
     @pytest.mark.parametrize(
         ("name", "reason"), [("missing.toml", "No such file or directory"), ("", "Is a directory")]
     )
-    def test_unreadable(self, tmp_path: Path, name: str, reason: str) -> None:
-        """A missing file and a folder are told apart."""
+    def test_file_that_cannot_be_read_is_refused(
+        self, tmp_path: Path, name: str, reason: str
+    ) -> None:
         path = tmp_path / name
 
         with pytest.raises(ConfigurationError) as raised:

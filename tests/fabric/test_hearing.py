@@ -1,5 +1,3 @@
-"""What a unit hears of while it works: its transfers are those of a reader that takes at once."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -22,8 +20,6 @@ WORK_CYCLES = 1_000
 
 @dataclass(frozen=True)
 class _Taker(Sink):
-    """Take every element when it is there."""
-
     @override
     async def run(self, ports: Ports) -> None:
         while await ports.source.receive() is not None:
@@ -32,12 +28,6 @@ class _Taker(Sink):
 
 @dataclass(frozen=True)
 class _Listener(Sink):
-    """Hear of every element during one long piece of work.
-
-    Attributes:
-        clocks: the unit's clock afterwards is appended here.
-    """
-
     conducted: ClassVar[bool] = True
 
     clocks: list[int]
@@ -57,8 +47,9 @@ class _Listener(Sink):
 @pytest.mark.parametrize("depth", [1, 2, 8])
 @pytest.mark.parametrize("interval", [0, 1])
 @pytest.mark.parametrize("mesh", [None, Mesh(columns=2, rows=2, hop_cycles=3)])
-def test_hearing(depth: int, interval: int, mesh: Mesh | None, tmp_path: Path) -> None:
-    """The cycles in which elements are sent and dequeued; the clock of who hears stands still."""
+def test_transfers_heard_are_those_of_a_reader_that_takes(
+    depth: int, interval: int, mesh: Mesh | None, tmp_path: Path
+) -> None:
     hardware = Hardware(channel=ChannelDescription(interval_cycles=interval), network=mesh)
     hops = {} if mesh else {"reader.0": Hop(2, 3)}
     clocks: list[int] = []

@@ -1,5 +1,3 @@
-"""What ``help`` says about the names of the facades."""
-
 from __future__ import annotations
 
 import pydoc

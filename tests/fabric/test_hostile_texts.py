@@ -1,5 +1,3 @@
-"""A program all of whose texts mean something to somebody: no output obeys them."""
-
 from __future__ import annotations
 
 import re
@@ -21,7 +19,6 @@ from fabric.shell.cli import main
 TEXT: Final = (
     "\x1b[8m\x1b]0;t\x07<script>x()</script><b>&amp;\"'\0\n\r\u202e\u2066\x9b2J\ud800]]>--><u>"
 )
-"""For terminals, readers of HTML and of XML, and for whoever reads from left to right."""
 
 _OBEYED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -50,7 +47,6 @@ build.__doc__ = TEXT
 """
 
 _WORD: Final = TEXT.replace("\0", "")
-"""As an argument, which no NUL can be in."""
 
 COMMANDS: Final = {
     "run": (0, "run", "p.py", "--trace", "events"),
@@ -71,7 +67,6 @@ COMMANDS: Final = {
     "option": (2, "run", f"--{_WORD}"),
     "query": (2, "trace", "query", "nowhere", _WORD),
 }
-"""What each exits with, None for what is not asked here, and its arguments."""
 
 
 class _Tags(HTMLParser):
@@ -89,14 +84,14 @@ class _Tags(HTMLParser):
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work beside the program."""
     monkeypatch.chdir(tmp_path)
     Path("p.py").write_text(_PROGRAM, encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_terminal(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing that a terminal obeys comes to it, and files that are drawn can be read."""
+def test_commands_print_no_control_characters(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     wanted, *arguments = COMMANDS[name]
     status = main([str(each) for each in arguments])
     out, err = capsys.readouterr()
@@ -111,8 +106,7 @@ def test_terminal(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert pydot.graph_from_dot_data(Path("it.dot").read_text(encoding="utf-8"))
 
 
-def test_pages_and_exports(capsys: pytest.CaptureFixture[str]) -> None:
-    """Pages have their own scripts and no other; exports and tables nothing that is obeyed."""
+def test_pages_and_exports_have_no_foreign_elements(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["run", "p.py", "--trace", "events"])
     (run,) = Path("logs").iterdir()
     assert 0 == main(["trace", "report", str(run), "-o", "it.html"])
@@ -128,16 +122,14 @@ def test_pages_and_exports(capsys: pytest.CaptureFixture[str]) -> None:
     assert not _OBEYED.search("".join(capsys.readouterr()))
 
 
-def test_errors() -> None:
-    """An error may be printed, by users and by Python; what was found is as it was."""
+def test_error_prints_no_control_characters() -> None:
     error = ProgramError(TEXT, file=TEXT, line=3)
     assert error.message == TEXT
     assert not _OBEYED.search(str(error).replace("\n", ""))
     assert not _OBEYED.search("".join(traceback.format_exception(error)).replace("\n", ""))
 
 
-def test_notebook() -> None:
-    """What a notebook shows of a program, a run and its trace has no elements but its own."""
+def test_notebook_shows_no_foreign_elements() -> None:
     program = load_on(None, "p.py", [], {}).program
     report = simulate(program, trace="events")
     for thing in (program, report, report.trace()):

@@ -1,5 +1,3 @@
-"""TOML that was made to hurt: refused with a sentence by whoever reads it."""
-
 from __future__ import annotations
 
 import contextlib
@@ -35,8 +33,9 @@ HOSTILE: Final = {
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_refused(name: str, read: Callable[[Path], object], tmp_path: Path) -> None:
-    """Each says which file, and what of it."""
+def test_hostile_toml_is_refused_in_one_sentence(
+    name: str, read: Callable[[Path], object], tmp_path: Path
+) -> None:
     path = tmp_path / "it.toml"
     path.write_bytes(HOSTILE[name])
     with pytest.raises(ConfigurationError) as raised:
@@ -51,13 +50,12 @@ def test_refused(name: str, read: Callable[[Path], object], tmp_path: Path) -> N
     st.sampled_from(READERS),
 )
 @examples(quick=40)
-def test_damaged(
+def test_damaged_toml_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory,
     content: bytes,
     damage: list[tuple[int, bytes]],
     read: Callable[[Path], object],
 ) -> None:
-    """It is read, or refused; nothing else comes of damage."""
     path = tmp_path_factory.mktemp("damaged") / "it.toml"
     for at, put in damage:
         content = content[:at] + put + content[at + len(put) :]

@@ -22,5 +22,4 @@ _BIG = 3 << 200
     ],
 )
 def test_counts_are_written_as_other_json_is(value: object) -> None:
-    """Counts, which msgspec writes, are spelled as the rest is, by Python."""
     assert json_text(value).encode() == b"".join(counts_lines(value))

@@ -40,8 +40,7 @@ def _in_python() -> Iterator[None]:
         yield
 
 
-def test_refused() -> None:
-    """An index of neither end is let through."""
+def test_guarded_array_refuses_other_indices() -> None:
     array = Guarded(np.zeros(3, np.int64))
     for index in (-1, 3):
         with pytest.raises(AssertionError):
@@ -55,31 +54,27 @@ def test_refused() -> None:
 @pytest.mark.parametrize(
     "build", spread([*STAY, lambda: program("top2_moe", tokens=4, experts=4)], 6)
 )
-def test_operators(build: Callable[[], Any], tmp_path: Path) -> None:
-    """The loop of compiled operators, and that of the flat memory."""
+def test_operator_loop_stays_within_its_arrays(build: Callable[[], Any], tmp_path: Path) -> None:
     assert run(build, "compiled", tmp_path, livelock_cycles=10_000).compiled
 
 
 @FEW
 @given(descriptions(), scripts())
-def test_banked(hbm: BankedDescription, script: Script) -> None:
-    """The loop of the banked memory, and what settles its counters."""
+def test_banked_loop_stays_within_its_arrays(hbm: BankedDescription, script: Script) -> None:
     units = clients_of(script)
     memory = BankedMemory(hbm, units[::2], units[1::2])
     answers(memory, units, script, [1 << 40])
     memory.counters()
 
 
-def test_banked_run() -> None:
-    """A run with queues that grow."""
+def test_banked_run_stays_within_its_arrays() -> None:
     report = simulate(loads(BankedDescription(channels=1, requests_per_bundle=16), 4))
     assert report.hbm is not None
 
 
 @FEW
 @given(networks(), st.data())
-def test_retiming(network: Network, data: st.DataObject) -> None:
-    """The loop that times a record, and the one that goes back from where it ended."""
+def test_retiming_loops_stay_within_their_arrays(network: Network, data: st.DataObject) -> None:
     found, _ = network.recorded([1 << 20] * len(network.options))
     assume(found is not None)
     assert found is not None
@@ -89,8 +84,7 @@ def test_retiming(network: Network, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", ["simplified_moe", "merge_in_a_loop", "leaking_slots"])
-def test_logs(name: str, tmp_path: Path) -> None:
-    """The loops over the rows of a log, of a whole run and of one that is held."""
+def test_log_loops_stay_within_their_arrays(name: str, tmp_path: Path) -> None:
     _, trace = record(recorded_program(name), tmp_path)
     with open_run(recorded_program(name)) as held:
         for cycle in (trace.cycles // 3, trace.cycles // 2):

@@ -28,7 +28,6 @@ print("numba" in sys.modules, "kept" if has_kept_code() else "")
 
 @MachineCode
 def folded(start: int, values: Counters, stride: int, sums: Counters) -> tuple[int, int]:
-    """Return the sum of every ``stride``-th value and their number; ``sums`` gets the sums."""
     total = start
     count = 0
     place = 0
@@ -42,7 +41,6 @@ def folded(start: int, values: Counters, stride: int, sums: Counters) -> tuple[i
 
 @MachineCode
 def raising(value: int) -> tuple[int]:
-    """Refuse 0."""
     if value == 0:
         raise ValueError
     return (value,)
@@ -68,8 +66,9 @@ class TestMachineCode:
         st.lists(st.integers(-(2**40), 2**40), max_size=30),
         st.integers(1, 5),
     )
-    def test_is_the_function(self, start: int, values: list[int], stride: int) -> None:
-        """Results and what is written into arrays, empty ones included."""
+    def test_machine_code_equals_the_function(
+        self, start: int, values: list[int], stride: int
+    ) -> None:
         array = np.array(values, np.int64)
         here, there = np.zeros((2, len(values)), np.int64)
 
@@ -79,28 +78,24 @@ class TestMachineCode:
         assert here.tolist() == there.tolist()
 
     def test_arrays_live_as_long_as_the_loop(self) -> None:
-        """The machine code has their addresses only."""
         loop = folded.over(values=np.arange(5000), sums=np.zeros(5000, np.int64))
         others = [np.full(5000, 7) for _ in range(100)]
 
         assert (sum(range(5000)), 5000) == loop(0, 1), others
 
-    def test_no_other_arrays(self) -> None:
-        """Of another type or with gaps between their numbers they would be read wrongly."""
+    def test_other_arrays_are_refused(self) -> None:
         sums = np.zeros(4, np.int64)
         with pytest.raises(AssertionError, match="values"):
             folded.over(values=np.zeros(4, np.int32), sums=sums)
         with pytest.raises(AssertionError, match="sums"):
             folded.over(values=sums, sums=np.zeros(8, np.int64)[::2])
 
-    def test_nothing_that_raises(self) -> None:
-        """Machine code on its own cannot make exceptions."""
+    def test_function_that_raises_is_refused(self) -> None:
         with pytest.raises(AssertionError, match="raising raises or allocates: it needs"):
             raising.link()
 
     @pytest.mark.deep
-    def test_compiled_once(self, tmp_path: Path) -> None:
-        """The next process links what is there; half a file is not there."""
+    def test_next_process_links_kept_code(self, tmp_path: Path) -> None:
         assert "True kept" == _linked(tmp_path)
         assert "False" == _linked(tmp_path)
         (kept,) = tmp_path.rglob("*.o")
@@ -109,8 +104,7 @@ class TestMachineCode:
         assert "False" == _linked(tmp_path)
 
     @pytest.mark.deep
-    def test_nowhere_to_write(self, tmp_path: Path) -> None:
-        """Every process compiles."""
+    def test_process_compiles_if_it_cannot_write(self, tmp_path: Path) -> None:
         file = tmp_path / "no folder"
         file.touch()
         assert ["True"] * 2 == [_linked(file), _linked(file)]

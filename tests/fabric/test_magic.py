@@ -18,19 +18,14 @@ def build(stop: int = 3):
 
 
 class Cell:
-    """How running a cell went."""
-
     error: Exception | None = None
 
     def raise_error(self) -> None:
-        """Raise what it raised."""
         if self.error is not None:
             raise self.error
 
 
 class Shell:
-    """A notebook's shell, as far as the magic uses it."""
-
     def __init__(self) -> None:
         self.user_ns: dict[str, Any] = {}
         self.magics: dict[tuple[str, str], Callable[[str, str], Report | None]] = {}
@@ -39,11 +34,9 @@ class Shell:
     def register_magic_function(
         self, function: Callable[[str, str], Any], magic_kind: str, magic_name: str
     ) -> None:
-        """Make a function known."""
         self.magics[magic_kind, magic_name] = function
 
     def run_cell(self, raw_cell: str) -> Cell:
-        """Execute a cell."""
         done = Cell()
         try:
             exec(compile(raw_cell, "<cell>", "exec"), self.user_ns)
@@ -52,12 +45,10 @@ class Shell:
         return done
 
     def magic(self, line: str, cell: str) -> Report | None:
-        """Run ``%%fabric`` with ``line`` and ``cell``."""
         return self.magics["cell", "fabric"](line, cell)
 
 
 def test_a_cell_with_build() -> None:
-    """It runs build(), with parameters from the line."""
     report = Shell().magic("-p stop=5 --mode functional --depth total_1.0=4", CELL)
     assert report is not None
     assert (report.cycles, report.verified, report.parameters) == (51, True, {"stop": 5})
@@ -65,7 +56,6 @@ def test_a_cell_with_build() -> None:
 
 
 def test_a_cell_that_wires() -> None:
-    """It runs the program that the cell has made, also when it is made again."""
     shell = Shell()
     for stop in (4, 6):
         report = shell.magic("", f"{CELL}\nprogram = build({stop})\ndel build, small")
@@ -74,7 +64,6 @@ def test_a_cell_that_wires() -> None:
 
 
 def test_a_cell_that_fails() -> None:
-    """The shell has shown the error; nothing is run."""
     assert Shell().magic("", "1 / 0") is None
 
 
@@ -91,14 +80,12 @@ def test_a_cell_that_fails() -> None:
         ("--depth x.0=3", CELL, "no channel has that name"),
     ],
 )
-def test_mistakes(line: str, cell: str, said: str) -> None:
-    """What cannot be run is said."""
+def test_magic_refuses_mistakes(line: str, cell: str, said: str) -> None:
     with pytest.raises(FabricError, match=said):
         Shell().magic(line, cell)
 
 
-def test_in_ipython() -> None:
-    """Where IPython is there, it finds the extension."""
+def test_ipython_finds_the_extension() -> None:
     shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
     shell.extension_manager.load_extension("fabric")
     report = shell.run_cell_magic("fabric", "-p stop=5", CELL)

@@ -19,7 +19,6 @@ from tests.fabric.trace.chains import chain
 
 @pytest.fixture
 def machines(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Machine]]:
-    """Return what is known of the machines that are built from here on."""
     built: list[weakref.ref[Machine]] = []
     build = Machine.__init__
 
@@ -32,10 +31,9 @@ def machines(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Machine]]:
 
 
 @pytest.mark.parametrize("trace", [None, TraceOptions()])
-def test_young_garbage(
+def test_machine_is_young_garbage(
     machines: list[weakref.ref[Machine]], tmp_path: Path, trace: TraceOptions | None
 ) -> None:
-    """A machine is garbage that the collector finds without walking through all there is."""
     # What the first one imports is no garbage.
     simulate(chain(("s0",), ("r0",), elements=5), log_dir=tmp_path, trace=trace)
     machines.clear()
@@ -49,8 +47,7 @@ def test_young_garbage(
     assert 0 == gc.get_freeze_count()
 
 
-def test_thresholds() -> None:
-    """Runs side by side leave the collector as they have found it, whichever ends first."""
+def test_runs_side_by_side_restore_the_collector() -> None:
     before = gc.get_threshold()
     first, second = only_young_garbage(), only_young_garbage()
     seen = []
@@ -66,7 +63,6 @@ def test_thresholds() -> None:
 
 
 def test_buffers_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The buffers of a trace, 24 MB, do not wait for the collector."""
     recorders = []
     finish = Recorder.finish
 

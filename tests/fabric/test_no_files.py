@@ -37,8 +37,6 @@ _COMMANDS: Final = (
 
 @pytest.fixture(autouse=True)
 def never() -> Iterator[None]:
-    """Fail where somebody waits for ever."""
-
     def late(*_: object) -> None:
         pytest.fail("it waits for ever")
 
@@ -51,7 +49,6 @@ def never() -> Iterator[None]:
 
 @pytest.fixture(params=_KINDS)
 def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return the path of what is no file."""
     path = tmp_path / "given"
     match request.param:
         case "pipe":
@@ -68,14 +65,13 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "command", _COMMANDS, ids=lambda command: " ".join(Path(each).name for each in command)
 )
-def test_commands(
+def test_command_refuses_what_is_not_a_file(
     command: tuple[str, ...],
     file: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Status 2 and one sentence that names it."""
     monkeypatch.chdir(tmp_path)
     status = main([each.format(file) for each in command])
     told = capsys.readouterr().err
@@ -84,15 +80,15 @@ def test_commands(
     assert str(file) in refusals[0]
 
 
-def test_certificate(file: Path) -> None:
-    """It proves nothing."""
+def test_certificate_that_is_not_a_file_proves_nothing(file: Path) -> None:
     assert check(file) == [
         "it is no certificate: FileNotFoundError(2, 'No such file or directory')"
     ]
 
 
-def test_arrays(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that read arrays refuse it."""
+def test_arrays_that_are_not_a_file_are_refused(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(PROGRAMS)
     from layers.files import load
 
@@ -102,7 +98,6 @@ def test_arrays(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_two_arrays_of_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can say which one is meant."""
     monkeypatch.syspath_prepend(PROGRAMS)
     from layers.files import load
 

@@ -1,5 +1,3 @@
-"""Who watches a run: told the same under every schedule, and told apart from nobody by the run."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -28,8 +26,6 @@ Told: TypeAlias = tuple[object, ...]
 
 @dataclass
 class _Notes(Observer):
-    """Notes what it is told, with the numbers of operations as places in their unit's sequence."""
-
     by_unit: dict[str, list[tuple[int, Told]]] = field(default_factory=dict)
     dropped: list[tuple[str, int]] = field(default_factory=list)
 
@@ -72,15 +68,15 @@ class _Notes(Observer):
 
     @property
     def told(self) -> dict[str, list[Told]]:
-        """What was told of each unit, in the order of its operations."""
         return {unit: [what for _, what in sorted(each)] for unit, each in self.by_unit.items()}
 
 
 class TestRuns:
     @pytest.mark.parametrize("order", SCHEDULES)
     @pytest.mark.parametrize("name", ["simplified_moe", "moe regions", "attention"])
-    def test_schedules(self, name: str, order: str | int, tmp_path: Path) -> None:
-        """Two observers beside a trace are told the same as one alone, and nothing changes."""
+    def test_observers_are_told_the_same_under_every_schedule(
+        self, name: str, order: str | int, tmp_path: Path
+    ) -> None:
         alone, first, second = _Notes(), _Notes(), _Notes()
         plain = simulate(program(name), observers=[alone])
         with schedule(order):
@@ -90,8 +86,7 @@ class TestRuns:
         assert alone.told == first.told == second.told
 
     @pytest.mark.parametrize("name", PROGRAMS)
-    def test_waits(self, name: str) -> None:
-        """The waits that an observer is told of are all there are."""
+    def test_observed_waits_are_all_waits(self, name: str) -> None:
         notes = _Notes()
         report = simulate(program(name), observers=[notes])
         waited: dict[str, int] = {}
@@ -105,8 +100,7 @@ class TestRuns:
             for unit in report.units
         }  # fmt: skip
 
-    def test_clocks(self) -> None:
-        """What is sent for later, counted from a reading of a clock, makes no reading of others."""
+    def test_observed_clocks_are_plain_integers(self) -> None:
         with Program("repeated") as wired:
             stage = Stage(15, outputs=0, peeks=True)
             stage(Repeat(5)(source("x", 3)))
@@ -114,8 +108,7 @@ class TestRuns:
 
         assert {int} == {type(clock) for clock in stage.clocks}
 
-    def test_users_operator(self) -> None:
-        """What a user's operator does is checked still, and told, too."""
+    def test_users_operator_is_observed(self) -> None:
         notes = _Notes()
         report = simulate(program("own_operator"), observers=[notes])
         taken = [what for what in notes.told["every_second_1"] if what[2] == "see"]
@@ -124,11 +117,7 @@ class TestRuns:
         assert 7 == len(taken)
 
     @pytest.mark.parametrize("order", SCHEDULES)
-    def test_left_over(self, order: str | int) -> None:
-        """Elements that nobody takes are told, with their sending, once their reader has ended.
-
-        It ends at 11, when its two slots are full; what is sent from then on is never held up.
-        """
+    def test_elements_left_over_are_observed(self, order: str | int) -> None:
         notes = _Notes()
         with Program("left over") as wired:
             Script(("r0", "c10"), rounds=1, counts=(), name="y")(source("x", 5))
@@ -139,8 +128,7 @@ class TestRuns:
         assert [0, 1, 2, 12, 13] == [cycle for cycle, *_ in notes.told["x"]]
 
     @pytest.mark.parametrize("observers", [3, [_Notes]])
-    def test_no_observers(self, observers: Any) -> None:
-        """What is no observer is refused before the run."""
+    def test_object_that_does_not_observe_is_refused(self, observers: Any) -> None:
         with pytest.raises(FabricError, match=r"observers is .*: expected a list of Observ"):
             simulate(program("own_operator"), observers=observers)
 
@@ -149,15 +137,12 @@ class TestWatched:
     @examples(quick=25, deep=100)
     @given(graphs(), st.sampled_from(SCHEDULES))
     def test_changes_nothing(self, graph: Graph, order: str | int) -> None:
-        """Units of a run that is watched are in the same cycles as those of one that is not."""
         clocks, report = run_graph(*graph, order, [_Notes()])
         plain = run_graph(*graph, order)
         assert (clocks, report.cycles) == (plain[0], plain[1].cycles)
 
 
 def test_watching_with_something_else() -> None:
-    """What an observer is told with is a function, or nothing; its line is told of all else."""
-
     class Wrong(Observer):
         @override
         def watch(self, channel: Watched) -> Any:

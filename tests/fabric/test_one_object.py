@@ -17,8 +17,6 @@ _OBJECT = {"status": "completed", "cycles": 42}
 
 
 class _Interrupting(io.StringIO):
-    """A standard output in the middle of whose first write so many signals come."""
-
     def __init__(self, signals: int) -> None:
         super().__init__()
         self._signals = signals
@@ -34,8 +32,9 @@ class _Interrupting(io.StringIO):
 
 
 @pytest.mark.parametrize(("signals", "whole"), [(1, True), (2, False)])
-def test_signals(signals: int, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of either the command hears; the second one need not wait for a reader."""
+def test_first_signal_keeps_the_object_whole(
+    signals: int, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stdout = _Interrupting(signals)
     monkeypatch.setattr(sys, "stdout", stdout)
     one_object()

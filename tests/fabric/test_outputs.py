@@ -1,8 +1,5 @@
-"""What a run stored: arrays or shapes, in reports and in files of numpy's."""
-
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -19,7 +16,6 @@ from fabric.extend import OutputShape, Ports
 from fabric.graph.values.dims import symbol
 from fabric.shell.cli import main
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Reshape
-from tests.docs.warm import folder_of_python
 from tests.fabric.small_program import Count, Total
 from tests.fabric.trace.recording import PROGRAMS, program
 from tests.operators.driving import FLOAT, Emit, encode, tile
@@ -31,7 +27,6 @@ SMALL = str(ROOT / "tests" / "fabric" / "small_program.py")
 
 
 def copied(x: np.ndarray, name: str = "y") -> Program:
-    """Return a program that stores ``x`` as ``name``."""
     with Program("copy", mode="functional") as wired:
         LinearOffChipStore(name)(LinearOffChipLoad(x, (1, x.shape[1]))())
     return wired
@@ -39,8 +34,6 @@ def copied(x: np.ndarray, name: str = "y") -> Program:
 
 @dataclass(frozen=True)
 class _Keeps(Total):
-    """Store ``what``, whatever that is."""
-
     what: Any = None
 
     @override
@@ -51,38 +44,13 @@ class _Keeps(Total):
 
 
 def keeping(what: object) -> Program:
-    """Return a program that stores ``what``."""
     with Program("keeping", mode="functional") as wired:
         _Keeps("none", what=what)(Count(2, 1)())
     return wired
 
 
-def test_equal() -> None:
-    """Outputs are equal by names in their order, shapes, types and data; shapes are no arrays."""
-    bits = np.array([0, 1], np.float32)
-    names = np.array(["a", None], object)
-    unknown = OutputShape((2,), np.dtype(np.float32))
-    kept = Outputs({"y": bits, "z": names})
-    assert kept == Outputs({"y": bits.copy(), "z": names.copy()})
-    assert hash(kept) == hash(Outputs({"y": bits + 1, "z": names}))
-    others: tuple[dict[str, Any], ...] = (
-        {"z": names, "y": bits},
-        {"y": bits},
-        {"y": bits.reshape(1, 2), "z": names},
-        {"y": bits.astype(np.float64), "z": names},
-        {"y": -bits, "z": names},
-        {"y": unknown, "z": names},
-        {"y": bits, "z": names[::-1]},
-    )
-    for other in others:
-        assert kept != Outputs(other)
-    assert Outputs({"y": unknown}) == Outputs({"y": OutputShape((2,), np.dtype(np.float32))})
-    assert Outputs({"y": unknown}) != Outputs({"y": OutputShape((None,), np.dtype(np.float32))})
-
-
 class TestArrays:
-    def test_bytes(self) -> None:
-        """The array that was stored, which nobody can change."""
+    def test_stored_array_is_read_only(self) -> None:
         x = np.arange(64, dtype=np.float32).reshape(2, 32)
         y = simulate(copied(x)).outputs["y"]
 
@@ -91,8 +59,7 @@ class TestArrays:
         with pytest.raises(ValueError, match="read-only"):
             y[0, 0] = 1
 
-    def test_wrong_result(self) -> None:
-        """It is what one wants to look at."""
+    def test_wrong_result_is_in_the_report(self) -> None:
         wired = copied(np.ones((1, 32)))
         wired.expect(y=lambda: np.zeros((1, 32)))
         report = simulate(wired)
@@ -100,16 +67,7 @@ class TestArrays:
         assert report.verified is False
         assert np.asarray(report.outputs["y"], np.float32).tolist() == [[1.0] * 32]
 
-    def test_nothing_is_copied(self) -> None:
-        """A report costs no memory for its arrays; those of a user stay the user's."""
-        mine = np.zeros((1000, 1000))
-        kept = simulate(keeping(mine)).outputs["kept"]
-
-        assert np.shares_memory(np.asarray(kept), mine)
-        mine[0, 0] = 1
-
-    def test_no_array(self) -> None:
-        """A user's store may write anything; the run completes all the same."""
+    def test_stored_list_is_an_object_array(self) -> None:
         report = simulate(keeping([[1, 2], [3]]))
         kept = report.outputs["kept"]
 
@@ -119,7 +77,6 @@ class TestArrays:
         assert report != simulate(keeping([[1, 2], [4]]))
 
     def test_unknown_name(self) -> None:
-        """It says which there are; ``in`` and ``get`` work."""
         outputs = simulate(copied(np.ones((1, 32)), "yes")).outputs
 
         with pytest.raises(KeyError, match=r"no output 'yas': .* yes \(did you mean yes\?\)"):
@@ -131,8 +88,7 @@ class TestArrays:
             Outputs({})["y"]
 
     @pytest.mark.parametrize(("fault", "status"), [("raises", "error"), ("stuck", "deadlock")])
-    def test_not_completed(self, fault: Any, status: str) -> None:
-        """What a run that stopped has stored is not what the program computes: it has none."""
+    def test_stopped_run_has_no_outputs(self, fault: Any, status: str) -> None:
         from tests.fabric.small_program import build
 
         report = simulate(build(fault=fault), mode="functional")
@@ -140,13 +96,11 @@ class TestArrays:
 
 
 def _rows() -> Stream:
-    """Return rows of as many tiles as ``_GROUPS`` has numbers."""
     groups = encode([[tile(number) for number in group] for group in _GROUPS], 2)
     return Emit(StreamType((3, symbol("n", ragged=True)), FLOAT), groups)()
 
 
 def _deciding() -> Program:
-    """Return a program that stores streams of sizes that its data decide."""
     matrix = encode([[tile(0) for _ in range(3)] for _ in range(2)], 2)
     with Program("ragged") as wired:
         rows = _rows()
@@ -159,8 +113,7 @@ def _deciding() -> Program:
 
 class TestShapes:
     @pytest.mark.parametrize("name", PROGRAMS)
-    def test_both_modes(self, name: str) -> None:
-        """Timing mode has the names, shapes and types that functional mode has."""
+    def test_shapes_of_timing_mode_equal_functional_mode(self, name: str) -> None:
         arrays = simulate(program(name), mode="functional").outputs
         shapes = simulate(program(name), mode="timing").outputs
 
@@ -168,8 +121,7 @@ class TestShapes:
         for output, array in arrays.items():
             assert OutputShape(array.shape, array.dtype) == shapes[output]
 
-    def test_data_decide(self) -> None:
-        """Totals are counted; two sizes whose product alone a channel shows are not known."""
+    def test_sizes_that_data_decide_are_counted(self) -> None:
         arrays, shapes = (
             simulate(_deciding(), mode=mode).outputs for mode in ("functional", "timing")
         )
@@ -181,15 +133,7 @@ class TestShapes:
         }
         assert "'told': [?, ?] of float32" in repr(shapes)
 
-    def test_rows_of_many_lengths(self) -> None:
-        """What rows have in the mean, eight thirds, is no size."""
-        with Program("ragged", mode="timing") as wired:
-            LinearOffChipStore("rows")(_rows())
-
-        assert simulate(wired).outputs["rows"].shape == (3, None)
-
     def test_no_data(self) -> None:
-        """It says what is missing where it is taken for an array."""
         shape = simulate(copied(np.ones((1, 32))), mode="timing").outputs["y"]
 
         assert "OutputShape([1, 32] of bfloat16)" == repr(shape)
@@ -202,17 +146,13 @@ class TestSave:
         ("dtype", "saved"),
         [
             (ml_dtypes.bfloat16, np.float32),
-            (ml_dtypes.float8_e4m3fn, np.float32),
-            (ml_dtypes.float8_e5m2, np.float32),
             (ml_dtypes.int4, np.int8),
-            (np.float16, np.float16),
             (">i8", ">i8"),
-            (np.uint64, np.uint64),
-            (np.bool_, np.bool_),
         ],
     )
-    def test_types(self, dtype: Any, saved: Any, tmp_path: Path) -> None:
-        """Numpy alone reads the file, and finds every number."""
+    def test_saved_types_are_read_by_numpy_alone(
+        self, dtype: Any, saved: Any, tmp_path: Path
+    ) -> None:
         x = np.array([[0, 1, 3], [2, 1, 0]]).astype(dtype)
         file = tmp_path / "y.npz"
         Outputs({"y": x}).save(file)
@@ -226,16 +166,13 @@ class TestSave:
         ("name", "seen"),
         [
             ("file", "file"),
-            ("allow_pickle", "allow_pickle"),
-            ("../a/b", "../a/b"),
             ("arr_0.npy", "arr_0.npy"),
             ("\u03b1 \U0001f600", "\u03b1 \U0001f600"),
             ("a\0b\n", "a\\x00b\\n"),
             ("\ud800", "\\ud800"),
         ],
     )
-    def test_names(self, name: str, seen: str, tmp_path: Path) -> None:
-        """Any name can be saved."""
+    def test_any_name_can_be_saved(self, name: str, seen: str, tmp_path: Path) -> None:
         file = tmp_path / "y.npz"
         simulate(copied(np.ones((1, 32)), name)).outputs.save(file)
 
@@ -244,22 +181,21 @@ class TestSave:
             assert (1, 32) == found[seen].shape
 
     @pytest.mark.parametrize("names", [("y", "y.npy"), ("y.npy", "y"), ("a\n", "a\\n")])
-    def test_one_name(self, names: tuple[str, str], tmp_path: Path) -> None:
-        """Two names that numpy would take for one are refused, not mixed up."""
+    def test_two_names_of_one_file_entry_are_refused(
+        self, names: tuple[str, str], tmp_path: Path
+    ) -> None:
         file = tmp_path / "y.npz"
         with pytest.raises(ConfigurationError, match="are one name in a file of numpy's"):
             Outputs(dict.fromkeys(names, np.ones(1))).save(file)
         assert not file.exists()
 
-    def test_no_numbers(self, tmp_path: Path) -> None:
-        """Objects would have to be pickled."""
+    def test_objects_are_not_saved(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="'kept' is an array of objects: expected one"):
             simulate(keeping([[1], []])).outputs.save(tmp_path / "y.npz")
         with pytest.raises(ConfigurationError, match=r"y\.npz is not written: the run has no outp"):
             Outputs({}).save(tmp_path / "y.npz")
 
     def test_equal_files(self, tmp_path: Path) -> None:
-        """Two equal runs write equal files."""
         for name in "ab":
             simulate(copied(np.ones((1, 32)))).outputs.save(str(tmp_path / name))
 
@@ -274,8 +210,9 @@ print(found.files, found["y"].dtype, found["y"].astype(float).tolist())
 
 
 class TestCommand:
-    def test_saved(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The arrays of the report."""
+    def test_run_saves_the_arrays_of_the_report(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.chdir(tmp_path)
         ran = main(["run", MOE, "--save", "y.npz"])
 
@@ -283,8 +220,7 @@ class TestCommand:
         expected = np.asarray(simulate(program("simplified_moe")).outputs["y"], np.float32)
         assert np.array_equal(expected, np.load("y.npz")["y"])
 
-    def test_wrong_result(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """It is saved, and the exit status is that of the run."""
+    def test_wrong_result_is_saved(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
         given = ["--mode", "functional", "-p", "fault=wrong", "--save", "y.npz"]
         assert 1 == main(["run", SMALL, *given])
@@ -304,24 +240,18 @@ class TestCommand:
             (["--save", "."], 2, "'--save': File '.' is a directory."),
         ],
     )
-    def test_nothing_to_save(
-        self, options: list[str], status: int, told: str, tmp_path: Path
+    def test_save_without_data_is_refused(
+        self,
+        options: list[str],
+        status: int,
+        told: str,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capfd: pytest.CaptureFixture[str],
     ) -> None:
-        """Before the run where that is known, else by the exit status."""
-        ran = subprocess.run(
-            [
-                str(folder_of_python() / "python"),
-                *("-m", "fabric", "run", MOE, "--save"),
-                "y.npz",
-                *options,
-            ],
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert status == ran.returncode
-        assert told in ran.stderr
-        assert (status == 2) == (not ran.stdout)
+        monkeypatch.chdir(tmp_path)
+        assert status == main(["run", MOE, "--save", "y.npz", *options])
+        out, err = capfd.readouterr()
+        assert told in err
+        assert (status == 2) == (not out)
         assert not list(tmp_path.glob("**/*.npz"))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from pages import map_bytes, rows
+from pages import map_bytes
 
 from fabric import (
     Hardware,
@@ -24,10 +23,7 @@ from fabric import (
 from fabric.analysis.trace.analysis.moment import state_in
 from fabric.explore.study.opening import Asked, open_study
 from fabric.extend import OnChipDescription
-from fabric.graph.hardware.description import Pages
 from fabric.graph.loading.program_file import load_program
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.timing.engine.on_chip import OnChipMemory
 from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify
 from tests import definitions
 from tests.fabric.trace.recording import record
@@ -38,13 +34,11 @@ MOE = ["model=tiny", "batch=8", "tiling=dynamic"]
 
 
 def report_of(page_bytes: int | None, **given: Any) -> Report:
-    """Return the report of a small mixture of experts with dynamic tiles."""
     hardware = Hardware(on_chip=OnChipDescription(page_bytes=page_bytes, **given))
     return simulate(load_program(PROGRAMS / "moe.py", MOE, hardware).program, mode="timing")
 
 
 def test_pages_of_a_byte_are_bytes() -> None:
-    """Of pages of one byte there are as many as bytes; of larger ones enough for them."""
     one = report_of(1)
     assert one.on_chip_peak_bytes
     assert one.on_chip_peak_pages == one.on_chip_peak_bytes
@@ -55,7 +49,6 @@ def test_pages_of_a_byte_are_bytes() -> None:
 
 
 def test_pages_change_nothing_else() -> None:
-    """A run that counts pages is one that does not, in everything else."""
     plain, paged = report_of(None), report_of(64)
     assert plain.on_chip_peak_pages is plain.on_chip_map_bytes is None
     assert paged.on_chip_wait_cycles == 0
@@ -72,7 +65,6 @@ def test_pages_change_nothing_else() -> None:
 
 @pytest.mark.parametrize(("page_bytes", "pages"), [(1024, 2), (2048, 1), (1500, 2), (256, 8)])
 def test_a_tile_takes_whole_pages(page_bytes: int, pages: int) -> None:
-    """Each tile takes whole pages of its own: 2 KB, read and written."""
     hardware = Hardware(on_chip=OnChipDescription(page_bytes=page_bytes))
     with hardware_scope(hardware), Program("copy", mode="timing") as program:
         rows_ = LinearOffChipLoad(np.ones((64, 64)), tile=(16, 64))()
@@ -85,32 +77,7 @@ def test_a_tile_takes_whole_pages(page_bytes: int, pages: int) -> None:
     assert report.on_chip_peak_pages == tiles * pages
 
 
-async def test_what_grows_fills_its_last_page_first() -> None:
-    """What grows fills its last page first, and gives all of them back."""
-    clock: Any = SimpleNamespace(now=0)
-    unit: Any = SimpleNamespace(now=1)
-    memory = OnChipMemory(None, clock)
-    memory.pages = Pages(150, 300)
-    found = []
-    for held in (0, 100, 200):
-        await memory.allocate(unit, 100, "a buffer", held_bytes=held)
-        unit.now += 1
-        found.append(memory.peak_pages)
-    assert found == [1, 2, 2]
-    memory.release(unit, 300, 9)
-    await memory.allocate(unit, 450, "another")
-    memory.release(unit, 450, 20)
-    unit.now = 30
-    await memory.allocate(unit, 150, "another")
-    assert memory.peak_pages == 5
-    assert memory.held_bytes == 150
-
-
 def test_the_map_has_a_number_for_each_page() -> None:
-    """A page's number in a unit of 512 KB has 19 bits for bytes, and so on.
-
-    What is behind the last whole page of a unit has no number.
-    """
     report = report_of(256)
     assert report.on_chip_peak_pages
     assert report.on_chip_map_bytes == -(-report.on_chip_peak_pages * 11 // 8)
@@ -131,7 +98,6 @@ TILE_BYTES = 4
 
 
 def buffers_on(hardware: Hardware, buffers: int, tiles: int) -> Program:
-    """Return a program that fills so many buffers of tiles of 4 bytes and reads each of them."""
     tensor = definitions.map_values(tile, 2, np.ones((buffers, tiles)).tolist())
     with hardware_scope(hardware), Program("buffers", channel_depth=1000) as program:
         source = Emit(StreamType((buffers, tiles), FLOAT), encode(tensor, 2), (0,))()
@@ -140,12 +106,6 @@ def buffers_on(hardware: Hardware, buffers: int, tiles: int) -> Program:
 
 
 def waited_by_definition(buffers: int, tiles: int, page_bytes: int, pages: int) -> int:
-    """Return how long the buffers wait for pages, tile by tile.
-
-    All tiles are there in cycle 1. A tile is put into its buffer in the first cycle in which its
-    pages are free, and the next one a cycle later; a full buffer is seen a cycle later. Its reader
-    sends a tile a cycle, buffer after buffer, and gives the pages back when it has sent the last.
-    """
     cycle, reader, waited = 1, 0, 0
     given_back: list[tuple[int, int]] = []
     taken = 0
@@ -167,7 +127,6 @@ def waited_by_definition(buffers: int, tiles: int, page_bytes: int, pages: int) 
 @pytest.mark.parametrize("page_bytes", [1, 3, 4, 8, 10, 100])
 @pytest.mark.parametrize(("tiles", "units"), [(1, 1), (3, 1), (3, 2), (4, 3), (5, 1)])
 def test_what_finds_no_page_waits(page_bytes: int, tiles: int, units: int) -> None:
-    """A buffer waits for its pages as long as a definition says that counts cycle by cycle."""
     pages = -(-tiles * TILE_BYTES // page_bytes) * units + (units > 1)
     hardware = Hardware(
         on_chip=OnChipDescription(
@@ -186,7 +145,6 @@ def test_what_finds_no_page_waits(page_bytes: int, tiles: int, units: int) -> No
 
 
 def test_whole_pages_wait_as_bytes_do() -> None:
-    """Where each tile fills whole pages, pages are waited for like bytes, and nothing is empty."""
     reports = [
         simulate(
             buffers_on(
@@ -203,39 +161,13 @@ def test_whole_pages_wait_as_bytes_do() -> None:
 
 
 def test_empty_bytes_of_pages_are_counted_in_each_cycle() -> None:
-    """A buffer of three tiles of 4 bytes in pages of 10: at worst 6 bytes are empty, then 8."""
     one = Hardware(on_chip=OnChipDescription(page_bytes=10, capacity_bytes=20))
     report = simulate(buffers_on(one, 1, 3))
     # 4 of 10, 8 of 10, 12 of 20 bytes.
     assert (report.on_chip_peak_pages, report.on_chip_peak_empty_bytes) == (2, 8)
 
 
-@pytest.mark.parametrize(
-    ("page_bytes", "unit_bytes", "capacity_bytes", "pages"),
-    [(4, 8, 16, 4), (3, 8, 16, 4), (3, 8, 15, 4), (3, 8, 14, 4), (3, 8, 13, 3), (5, 8, 7, 1)],
-)
-def test_no_page_lies_in_two_units(
-    page_bytes: int, unit_bytes: int, capacity_bytes: int, pages: int
-) -> None:
-    """What is left at the end of a memory unit is no page, nor a part of one."""
-    paging = Pages(page_bytes, unit_bytes)
-    starts = [
-        first
-        for unit in range(0, capacity_bytes, unit_bytes)
-        for first in range(unit, unit + unit_bytes - page_bytes + 1, page_bytes)
-        if first + page_bytes <= capacity_bytes
-    ]
-    assert paging.within(capacity_bytes) == len(starts) == pages
-    least = paging.capacity_bytes(pages)
-    assert least == starts[-1] + page_bytes
-    assert paging.within(least - 1) == pages - 1
-    assert (paging.capacity_bytes(0), paging.within(0), paging.of(0)) == (0, 0, 0)
-    assert OnChipDescription(page_bytes=unit_bytes, unit_bytes=unit_bytes).pages is not None
-
-
 def test_pages_that_nobody_can_free_are_a_deadlock() -> None:
-    """Two buffers of 12 bytes fill at once in pages of 8; the remedy is one page more."""
-
     def build(capacity_bytes: int) -> Program:
         on_chip = OnChipDescription(capacity_bytes=capacity_bytes, page_bytes=8, unit_bytes=20)
         tensor = definitions.map_values(tile, 2, [[1, 2, 3]])
@@ -261,7 +193,6 @@ def test_pages_that_nobody_can_free_are_a_deadlock() -> None:
 
 
 def test_a_trace_and_a_held_run_know_who_waits_for_pages(tmp_path: Path) -> None:
-    """In each cycle a trace, a held run and a stuck one tell the same of who waits for pages."""
     on_chip = OnChipDescription(capacity_bytes=24, page_bytes=10, unit_bytes=20)
     program = buffers_on(Hardware(on_chip=on_chip), 3, 3)
     _, trace = record(program, tmp_path)
@@ -278,7 +209,6 @@ def test_a_trace_and_a_held_run_know_who_waits_for_pages(tmp_path: Path) -> None
 
 
 def test_a_buffer_of_more_pages_than_there_are() -> None:
-    """A buffer that never finds its pages is refused, in pages."""
     hardware = Hardware(on_chip=OnChipDescription(capacity_bytes=11, page_bytes=5))
     report = simulate(buffers_on(hardware, 1, 3))
     assert report.status == "error"
@@ -288,14 +218,7 @@ def test_a_buffer_of_more_pages_than_there_are() -> None:
     ) in str(report.error)
 
 
-def test_pages_fit_into_a_unit() -> None:
-    """Pages are no larger than a memory unit."""
-    with pytest.raises(ConfigurationError, match="page_bytes is 9: expected at most unit_bytes, 8"):
-        OnChipDescription(page_bytes=9, unit_bytes=8)
-
-
 def test_the_question_is_answered_by_its_table() -> None:
-    """Numbers of pages of 32 bytes take 28 KiB of 512, of 16 bytes 60; a point of it runs."""
     assert (map_bytes(32), map_bytes(16)) == (28 * 1024, 60 * 1024)
     study = open_study(PROGRAMS / "questions" / "pages.py", Asked())
     small = replace(
@@ -309,13 +232,3 @@ def test_the_question_is_answered_by_its_table() -> None:
     assert isinstance(held, int)
     # The scale of a token, two bytes, has a page of its own.
     assert 16 * pages - held == 14
-
-    class Found:
-        """A study in which each page size has a pages' peak of 10 and a bytes' peak of 100."""
-
-        def value(self, metric: str, **_: object) -> float:
-            return {"on_chip_peak_bytes": 100, "on_chip_peak_pages": 10}.get(metric, 25)
-
-    found: Any = Found()
-    first, *_ = rows(found)
-    assert first == (16, 60 * 1024, "no", 25.0, 37.5, 25.0, 37.5)

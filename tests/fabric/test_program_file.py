@@ -1,5 +1,3 @@
-"""Program files: what ``build`` gets, and what a user is told when a file cannot be used."""
-
 from __future__ import annotations
 
 import sys
@@ -7,14 +5,11 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fabric.graph.hardware.description import ChannelDescription, Hardware
 from fabric.graph.loading.program_file import (
-    Beside,
     Loaded,
-    called,
     executed,
     executes_still,
     files_of,
@@ -31,7 +26,6 @@ HEAD += "from fabric.graph.wiring.program import Program\n"
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
-    """Return a function that writes a program file; undo what loading it does to Python."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
 
@@ -47,12 +41,10 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
 
 
 def load(path: Path, *parameters: str) -> Loaded:
-    """Load ``path`` on the default hardware."""
     return load_program(path, parameters, Hardware())
 
 
 def refused(path: Path, *parameters: str) -> str:
-    """Return the message with which a program file is refused, without its folder."""
     with pytest.raises(ProgramError) as raised:
         load(path, *parameters)
     return str(raised.value).replace(f"{path.parent}/", "")
@@ -78,44 +70,24 @@ class TestParameters:
             ("Literal['a', 'b']", "b", "b"),
         ],
     )
-    def test_converted(self, write: Write, annotation: str, text: str, value: object) -> None:
-        """The annotation of the parameter decides what the text becomes."""
+    def test_parameter_is_converted_by_its_annotation(
+        self, write: Write, annotation: str, text: str, value: object
+    ) -> None:
         path = write(f"def build(x: {annotation} = None):\n    return Program(str(x))\n")
 
         loaded = load(path, f"x={text}")
 
         assert ({"x": value}, str(value)) == (loaded.parameters, loaded.program.name)
 
-    def test_defaults_are_reported(self, write: Write) -> None:
-        """A report is complete: it names the parameters nobody set, too."""
-        path = write("def build(a: int = 1, *, b: str = 'x'):\n    return Program('p')\n")
-
-        assert load(path, "b=y").parameters == {"a": 1, "b": "y"}
-
-    def test_without_annotation(self, write: Write) -> None:
-        """The default's type stands in for an annotation."""
-        path = write("def build(a=1, b=None):\n    return Program('p')\n")
-
-        assert load(path, "a=3", "b=3").parameters == {"a": 3, "b": "3"}
-
 
 class TestBuild:
-    def test_hardware(self, write: Write) -> None:
-        """Programs made in ``build`` stand on the hardware of the run."""
+    def test_program_is_built_on_the_hardware_of_the_run(self, write: Write) -> None:
         path = write("def build():\n    return Program('p')\n")
         hardware = Hardware(channel=ChannelDescription(depth=7))
 
         assert hardware == load_program(path, [], hardware).program.hardware
 
-    def test_folder_is_importable(self, write: Write) -> None:
-        """Modules beside the program can be imported, as with ``python FILE``."""
-        path = write("from beside import NAME\n\ndef build():\n    return Program(NAME)\n")
-        (path.parent / "beside.py").write_text("NAME = 'next door'\n", encoding="utf-8")
-
-        assert load(path).program.name == "next door"
-
     def test_fabric_errors_pass(self, write: Write) -> None:
-        """What the fabric says about a graph is not wrapped."""
         path = write(
             "from fabric.messages.telling.errors import ShapeError\n"
             "def build():\n    raise ShapeError('too long', file='f.py', line=3)\n"
@@ -124,69 +96,10 @@ class TestBuild:
         with pytest.raises(ShapeError, match=r"^f\.py:3: too long$"):
             load(path)
 
-    def test_fabric_errors_pass_at_import(self, write: Write) -> None:
-        """Nor is what it says while the file is read."""
-        path = write(
-            "from fabric.messages.telling.errors import ShapeError\nraise ShapeError('too long')\n"
-        )
-
-        with pytest.raises(ShapeError, match=r"^too long$"):
-            load(path)
-
-    def test_interrupt_passes(self, write: Write) -> None:
-        """Ctrl-C while a program is wired is not a fault of the program."""
-        path = write("def build():\n    raise KeyboardInterrupt\n")
-
-        with pytest.raises(KeyboardInterrupt):
-            load(path)
-
 
 class TestRefused:
-    def test_missing(self, tmp_path: Path) -> None:
-        """A file that does not exist."""
-        expected = (
-            "user.py: cannot be read (No such file or directory): "
-            "expected a Python program that defines build()"
-        )
-
-        assert expected == refused(tmp_path / "user.py")
-
-    def test_syntax_error(self, write: Write) -> None:
-        """The line Python stumbles over is named."""
+    def test_syntax_error_is_refused_with_its_line(self, write: Write) -> None:
         assert refused(write("x = 1\nf(\n")) == "user.py:6: not valid Python: '(' was never closed"
-
-    def test_syntax_error_beside(self, write: Write) -> None:
-        """A module beside the program that does not compile is the place, not its import."""
-        path = write("import beside\n")
-        (path.parent / "beside.py").write_text("1 +\n", encoding="utf-8")
-
-        assert refused(path) == "beside.py:1: not valid Python: invalid syntax"
-
-    def test_import_raises(self, write: Write) -> None:
-        """The deepest line of the user's code is named, not one of a library."""
-        path = write("import json\n\ndef f():\n    json.loads('{')\n\nf()\n")
-
-        expected = (
-            "user.py:8: the file raised JSONDecodeError: Expecting property name enclosed in "
-            "double quotes: line 1 column 2 (char 1)"
-        )
-        assert expected == refused(path)
-
-    def test_exit(self, write: Write) -> None:
-        """A program that ends Python while it is read is refused like one that raises."""
-        assert refused(write("raise SystemExit(3)\n")) == "user.py:5: the file raised SystemExit: 3"
-
-    def test_no_build(self, write: Write) -> None:
-        """A file without ``build``."""
-        expected = "user.py: defines no build(), so there is no program to run"
-
-        assert expected == refused(write("x = 1\n"))
-
-    def test_build_is_no_function(self, write: Write) -> None:
-        """A ``build`` that cannot be called with parameters."""
-        expected = "user.py: build is of type Program: expected a function that returns a Program"
-
-        assert expected == refused(write("build = Program('p')\n"))
 
     @pytest.mark.parametrize(
         ("signature", "parameter", "message"),
@@ -197,19 +110,8 @@ class TestRefused:
                 "build() takes no parameter token (found -p token=3): "
                 "expected one of tokens, seed (did you mean tokens?)",
             ),
-            (
-                "",
-                "token=3",
-                "build() takes no parameter token (found -p token=3): "
-                "expected none, it takes no parameters",
-            ),
             ("n: int = 1", "n=ten", "parameter n of build() is 'ten': expected int"),
-            ("n: int = 1", "n=", "parameter n of build() is '': expected int"),
-            ("n: Path", "n=", "parameter n of build() is '': expected a path"),
-            ("n: Path | None = None", "n=", "parameter n of build() is '': expected a path"),
             ("n: int | None = 1", "n=x", "parameter n of build() is 'x': expected int | None"),
-            ("n: dict = None", "n=x", "parameter n of build() is 'x': expected dict"),
-            ("n: Program = None", "n=x", "parameter n of build() is 'x': expected Program"),
             (
                 "n: Literal['one', 'two'] = 'one'",
                 "n=tow",
@@ -224,21 +126,15 @@ class TestRefused:
             ),
         ],
     )
-    def test_parameter(self, write: Write, signature: str, parameter: str, message: str) -> None:
-        """What was given, what ``build`` takes, and where it stands."""
+    def test_wrong_parameter_is_refused(
+        self, write: Write, signature: str, parameter: str, message: str
+    ) -> None:
         path = write(f"def build({signature}):\n    return Program('p')\n")
 
         assert f"user.py:5: {message}" == refused(path, parameter)
 
-    def test_parameter_without_value(self, write: Write) -> None:
-        """``-p`` needs a name and a value."""
-        path = write("def build(n: int = 1):\n    return Program('p')\n")
-
-        assert refused(path, "n") == "-p n: expected NAME=VALUE"
-
     @pytest.mark.parametrize("again", ["a=3", "a=2"])
-    def test_parameter_twice(self, write: Write, again: str) -> None:
-        """Nobody can tell which of two values is meant."""
+    def test_parameter_given_twice_is_refused(self, write: Write, again: str) -> None:
         path = write("def build(a: int = 1, b: int = 1):\n    return Program('p')\n")
 
         expected = (
@@ -247,33 +143,18 @@ class TestRefused:
         )
         assert expected == refused(path, "a=2", "b=2", again)
 
-    def test_build_raises(self, write: Write) -> None:
-        """The deepest line of the user's code is named, in whichever of their files."""
+    def test_error_in_build_names_the_deepest_line(self, write: Write) -> None:
         path = write("import beside\n\ndef build():\n    return beside.wire()\n")
         beside = "def wire():\n    raise ValueError('odd')\n"
         (path.parent / "beside.py").write_text(beside, encoding="utf-8")
 
         assert refused(path) == "beside.py:2: build() raised ValueError: odd"
 
-    def test_build_raises_without_text(self, write: Write) -> None:
-        """An exception without a message is named by its type."""
-        assert (
-            refused(write("def build():\n    assert False\n"))
-            == "user.py:6: build() raised AssertionError"
-        )
-
-    def test_build_returns_nothing(self, write: Write) -> None:
-        """A forgotten ``return`` is the commonest slip."""
-        expected = (
-            "user.py:5: build() returned None: expected a Program (does it end in return program?)"
-        )
-
-        assert expected == refused(write("def build():\n    Program('p')\n"))
-
 
 @pytest.mark.parametrize("late", [False, True])
-def test_modules_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
-    """Helpers of one name beside two programs, imported at once or when they are wired."""
+def test_programs_import_modules_of_their_own_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     helper = "def build():\n    import kit.part\n    return Program(kit.part.NAME)\n"
     head = "" if late else "import kit.part\n"
@@ -291,7 +172,6 @@ def test_modules_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, l
 
 
 def test_late_imports_find_what_is_beside(tmp_path: Path) -> None:
-    """``expect``, ``extra`` and functions are called when another folder's program is there."""
     text = (
         "from operators import LinearOffChipLoad, LinearOffChipStore, Tensor\n"
         "def told():\n    import beside\n    return beside.NUMBER\n"
@@ -315,7 +195,6 @@ def test_late_imports_find_what_is_beside(tmp_path: Path) -> None:
 
 
 def test_an_edited_helper_is_executed_as_it_is(tmp_path: Path) -> None:
-    """Also in the same moment and as long as before; an earlier execution keeps what it has."""
     text = "from beside import NAME\ndef build():\n    import beside\n    return Program(NAME)\n"
     (tmp_path / "user.py").write_text(HEAD + text, encoding="utf-8")
     modules = []
@@ -326,7 +205,6 @@ def test_an_edited_helper_is_executed_as_it_is(tmp_path: Path) -> None:
 
 
 def test_programs_of_one_folder_share_nothing(tmp_path: Path) -> None:
-    """What one leaves in a module beside both, the other one does not find."""
     (tmp_path / "beside.py").write_text("seen = []\n", encoding="utf-8")
     text = "import beside\nbeside.seen.append(1)\n"
     text += "def build():\n    return Program(f'p{len(beside.seen)}')\n"
@@ -357,8 +235,7 @@ PACKAGES = {
 }
 
 
-def test_files_that_were_executed(tmp_path: Path) -> None:
-    """Packages, parts of them, modules without a package; each with what its source was."""
+def test_executed_files_are_known_by_their_digests(tmp_path: Path) -> None:
     for file, text in PACKAGES.items():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         head = "from __future__ import annotations\n" if file.startswith("kit/deep") else ""
@@ -401,7 +278,6 @@ def test_files_that_were_executed(tmp_path: Path) -> None:
     ],
 )
 def test_a_module_that_there_is_not(tmp_path: Path, statement: str, told: str) -> None:
-    """It is told by the name that the program has for it."""
     (tmp_path / "beside.py").write_text("", encoding="utf-8")
     (tmp_path / "kit").mkdir()
     (tmp_path / "user.py").write_text(f"\n{statement}\n", encoding="utf-8")
@@ -410,7 +286,6 @@ def test_a_module_that_there_is_not(tmp_path: Path, statement: str, told: str) -
 
 
 def test_annotations_of_an_earlier_execution(tmp_path: Path) -> None:
-    """They mean what stood in the file then, also where they are first looked at later."""
     text = (
         "from dataclasses import dataclass\nfrom fabric.extend import Described\n"
         "Size = {size}\n@dataclass(frozen=True)\nclass Box(Described):\n    size: Size\n"
@@ -422,79 +297,6 @@ def test_annotations_of_an_earlier_execution(tmp_path: Path) -> None:
     assert [modules[0].Box(3).size, modules[1].Box("a").size] == [3, "a"]
     with pytest.raises(ProgramError, match="size is 'a': expected an int"):
         modules[0].Box("a")
-
-
-def test_a_program_beside_what_is_installed(tmp_path: Path) -> None:
-    """Packages that lie beside a program that is installed are Python's own, and not executed."""
-    import_ = {}
-    for folder in (Path(np.__file__).parents[1], tmp_path):
-        beside = Beside(folder / "user.1.py")
-        import_[folder] = beside.builtins["__import__"]
-        assert import_[folder]("numpy") is np
-        expected = {} if folder != tmp_path else {"numpy": None}
-        assert beside.executed == expected
-
-
-CALLED = """from fabric import ProgramError
-def told():
-    return 7
-
-def fails():
-    return [][1]
-
-def refuses():
-    raise ProgramError("no")
-
-def refuses_elsewhere():
-    raise ProgramError("no", file="f.py", line=3)
-
-def checks():
-    Program(3)
-
-def needs(x):
-    return x
-
-number = 3
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("fails", "user.py:10: fails() raised IndexError: list index out of range"),
-        ("refuses", "user.py:13: no"),
-        ("refuses_elsewhere", "f.py:3: no"),
-        ("checks", "user.py:19: Program: name is 3: expected text"),
-        ("number", "user.py: number is 3: expected a function"),
-        ("nothing", "user.py: nothing is None: expected a function"),
-    ],
-)
-def test_functions_of_a_file(write: Write, name: str, told: str) -> None:
-    """What they return; what they raise is told at its line, at most once."""
-    path = write(CALLED)
-    module = executed(path)
-    assert called(module, "told") == 7
-    with pytest.raises(ProgramError) as raised:
-        called(module, name)
-    assert str(raised.value).replace(f"{path.parent}/", "") == told
-    with pytest.raises(ProgramError, match=r"user\.py:21: needs\(\) raised TypeError: needs\(\) m"):
-        called(module, "needs")
-
-
-def test_what_a_file_had(tmp_path: Path) -> None:
-    """Also when it was executed again; by its path without suffixes, or that of its package."""
-    beside = Beside(tmp_path / "user.py")
-    one, two = sha256(b"1").hexdigest(), sha256(b"2").hexdigest()
-    for file, content in (
-        ("kit/__init__.py", b"1"), ("kit/__init__.py", b"1"), ("part.abi3.so", b"1"),
-        ("part.abi3.so", b"2"), ("kit/deep/late.py", b"2"),
-    ):  # fmt: skip
-        beside.note(str(tmp_path / file), content)
-    assert beside.find("any.where.none", [str(tmp_path), str(tmp_path / "kit")]) is None
-    found = {"kit": one, "part": f"{one} {two}", "kit/deep/late": two}
-    assert beside.executed == found | {"none": None, "kit/none": None}
-    beside.note(str(tmp_path / "none.py"), b"2")
-    assert beside.executed["none"] == two
 
 
 def test_a_program_has_its_annotations_as_python_has_them(tmp_path: Path) -> None:

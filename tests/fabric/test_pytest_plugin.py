@@ -1,5 +1,3 @@
-"""What tests of users' programs have: ``step_report`` and ``assert_completes``."""
-
 from __future__ import annotations
 
 import subprocess
@@ -25,14 +23,12 @@ from tests.fabric.small_program import build
 
 
 def run(pytester: pytest.Pytester, body: str) -> pytest.RunResult:
-    """Run a file of tests with the plugin."""
     pytester.makepyfile(_HEAD + body)
     pytester.syspathinsert(Path(__file__).parents[2])
     return pytester.runpytest_inprocess("-p", "fabric.pytest_plugin", "-p", "no:cacheprovider")
 
 
-def test_passing(pytester: pytest.Pytester) -> None:
-    """A program that completes; its report can be looked at, and nothing is printed of it."""
+def test_passing_program_prints_nothing(pytester: pytest.Pytester) -> None:
     found = run(
         pytester,
         "def test_it(step_report):\n"
@@ -44,7 +40,6 @@ def test_passing(pytester: pytest.Pytester) -> None:
 
 
 def test_a_deadlock(pytester: pytest.Pytester) -> None:
-    """Its one line is the failure; none of the fabric's own lines are shown."""
     found = run(
         pytester,
         "def test_it():\n"
@@ -59,7 +54,6 @@ def test_a_deadlock(pytester: pytest.Pytester) -> None:
 
 
 def test_wrong_data(pytester: pytest.Pytester) -> None:
-    """The places of wrong data are the failure."""
     found = run(
         pytester,
         "def test_it():\n    assert_completes(build(fault='wrong'), mode='functional')\n",
@@ -71,7 +65,6 @@ def test_wrong_data(pytester: pytest.Pytester) -> None:
 
 
 def test_what_is_shown_of_a_failing_test(pytester: pytest.Pytester) -> None:
-    """All runs of the fixture, each as ``run`` prints it."""
     found = run(
         pytester,
         "def test_it(step_report):\n"
@@ -86,7 +79,6 @@ def test_what_is_shown_of_a_failing_test(pytester: pytest.Pytester) -> None:
 
 
 def test_failures_of_programs() -> None:
-    """An operator's error and what cannot be run are told apart."""
     with pytest.raises(AssertionError, match=r"not complete: error\n.*ValueError: odd"):
         assert_completes(small_program.build(fault="raises"))
     with pytest.raises(AssertionError, match=r"not complete: deadlock\nFAB-D"):
@@ -96,7 +88,6 @@ def test_failures_of_programs() -> None:
 
 
 def test_loads_nothing_unused() -> None:
-    """Every run of pytest loads the plugin, most of them for nothing."""
     code = "import sys, fabric.pytest_plugin; print(*sorted(sys.modules))"
     found = subprocess.run(
         [sys.executable, "-c", code],
@@ -111,7 +102,6 @@ def test_loads_nothing_unused() -> None:
 
 
 def test_entry_point() -> None:
-    """What the package is installed with names the plugin."""
     root = Path(__file__).parents[2]
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     (module,) = project["entry-points"]["pytest11"].values()

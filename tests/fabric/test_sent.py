@@ -1,5 +1,3 @@
-"""What was sent stays what it was, however the sender's array is seen by others."""
-
 from __future__ import annotations
 
 import copy
@@ -46,18 +44,14 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 
 
 def _array() -> Any:
-    """Return a writable view of all of an array."""
     return np.arange(4, dtype=F32).reshape(2, 2).copy()[:]
 
 
 @dataclass(frozen=True)
 class Accumulates(Costless):
-    """Send what it has so far, seen in some way, and go on with it."""
-
     seen: Callable[[Any], Any]
 
     def __call__(self) -> Stream:
-        """Return what it sends."""
         return self.wire()[0]
 
     @override
@@ -74,7 +68,6 @@ class Accumulates(Costless):
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_what_is_sent_stays(name: str) -> None:
-    """The sender goes on with its array; what it has sent does not."""
     wanted: list[Any] = []
     so_far = _array()
     for _ in range(3):
@@ -90,7 +83,6 @@ def test_what_is_sent_stays(name: str) -> None:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_what_is_loaded_stays(name: str) -> None:
-    """A callable gives its array in any way, and writes to it while the program runs."""
     array = _array()
 
     @dataclass(frozen=True)
@@ -119,7 +111,6 @@ def test_what_is_loaded_stays(name: str) -> None:
 
 
 def test_what_is_constant() -> None:
-    """Nobody can write: to bytes, to an array that owns its memory, to what is a view of these."""
     own = _frozen(np.ones((2, 2), F32))
     of_bytes = np.frombuffer(own.tobytes(), F32)
     constant = (own, own.T, own[:1], np.broadcast_to(own, (3, 2, 2)), of_bytes, of_bytes[:2])
@@ -134,48 +125,10 @@ def test_what_is_constant() -> None:
     assert not is_constant(seen)
 
 
-def test_who_owns_what_was_sent_is_told() -> None:
-    """An array that is sent whole is not written any more; one that a part is sent of may be."""
-    from fabric.graph.values.fit import freeze
-
-    whole, base = np.zeros((1, 2), F32), np.zeros((2, 2), F32)
-    for data, still in ((whole, False), (base[:1], True)):
-        tile = Tile(1, 2, F32, data)
-        freeze(tile, sent=True)
-        assert tile.data is not data
-        assert tile.data is not None
-        assert not tile.data.flags.writeable
-        assert data.flags.writeable is still
-        kept = tile.data
-        freeze(tile, sent=True)
-        assert tile.data is kept
-        before = kept.tolist()
-        base += 5
-        assert before == tile.data.tolist()
-    received = Tile(1, 2, F32, base[1:])
-    freeze(received)
-    assert received.data is not None
-    assert np.shares_memory(received.data, base)
-    assert not received.data.flags.writeable
-    assert base.flags.writeable
-
-
-def test_constant_data_are_not_copied() -> None:
-    """What nobody can write to is sent as it is."""
-    from fabric.graph.values.fit import freeze
-
-    own = _frozen(np.ones((2, 2), F32))
-    tile = Tile(2, 2, F32, own.T)
-    freeze(tile, sent=True)
-    assert tile.data is not None
-    assert np.shares_memory(own, tile.data)
-
-
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda tile: pickle.loads(pickle.dumps(tile))]
 )
 def test_copies_may_be_changed(copied: Any) -> None:
-    """A copy of a tile that was sent is nobody else's."""
     from fabric.graph.values.fit import freeze
 
     tile = Tile(2, 2, F32, np.ones((2, 2), F32), in_memory=True, valid_rows=1, valid_cols=0)
@@ -189,20 +142,8 @@ def test_copies_may_be_changed(copied: Any) -> None:
     assert tile.data is not None
 
 
-def test_nothing_of_it_is_deleted() -> None:
-    """To delete what a sent tile says is to set it."""
-    from fabric.graph.values.fit import freeze
-
-    tile = Tile(2, 2, F32, np.ones((2, 2), F32))
-    freeze(tile, sent=True)
-    with pytest.raises(AttributeError, match=r"^rows of .* is set, which others read, too"):
-        del tile.rows
-    assert 2 == tile.rows
-
-
 @pytest.mark.parametrize("sent", [True, False])
 def test_the_elements_of_a_buffer(sent: bool) -> None:
-    """Who keeps the list of a buffer that was sent may change it, not what was sent."""
     from fabric.graph.values.fit import freeze
     from fabric.graph.values.value import BufferReference
 

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from fabric import Program, Report, simulate
-from fabric.messages.telling.place import is_installed
 from fabric.shell.cli import main
 from fabric.timing.machine.terminations import Terminations, uninterrupted
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
@@ -31,8 +30,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @pytest.mark.parametrize("number", _SIGNALS)
-def test_run(number: signal.Signals, tmp_path: Path) -> None:
-    """A run that is ended prints and keeps what it knows, its trace included."""
+def test_signalled_run_keeps_report_and_trace(number: signal.Signals, tmp_path: Path) -> None:
     command = [*_COMMAND, "run", _PROGRAM, "--json", "--trace", "events", "-p", "fault=endless"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env=_ENVIRONMENT, cwd=tmp_path
@@ -55,9 +53,10 @@ def test_run(number: signal.Signals, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", _SIGNALS)
-@pytest.mark.parametrize("command", ["run", "check", "graph"])
-def test_wiring(number: signal.Signals, command: str, tmp_path: Path) -> None:
-    """What is not a run yet ends at once, with the same status."""
+@pytest.mark.parametrize("command", ["run", "graph"])
+def test_signal_while_wiring_ends_the_command(
+    number: signal.Signals, command: str, tmp_path: Path
+) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "from __future__ import annotations\n"
@@ -80,8 +79,6 @@ def test_wiring(number: signal.Signals, command: str, tmp_path: Path) -> None:
 
 
 def _raising(number: signal.Signals) -> Report:
-    """Run a program with a function in which the signal arrives."""
-
     class Raises(SiLU):
         def apply(self, *tiles: object) -> object:  # type: ignore[override]
             signal.raise_signal(number)
@@ -94,8 +91,7 @@ def _raising(number: signal.Signals) -> Report:
 
 
 @pytest.mark.parametrize("number", _SIGNALS)
-def test_handlers(number: signal.Signals) -> None:
-    """Who calls simulate() gets a report that says which signal came, and his handlers back."""
+def test_signal_handlers_are_restored(number: signal.Signals) -> None:
     before = [signal.getsignal(each) for each in (*_SIGNALS, signal.SIGALRM)]
     report = _raising(number)
 
@@ -108,8 +104,7 @@ def test_handlers(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_somebody_elses(number: signal.Signals) -> None:
-    """A signal that is ignored, as nohup does, or handled by the user's program, stays so."""
+def test_handlers_of_the_user_stay(number: signal.Signals) -> None:
     came = []
     before = signal.signal(number, lambda *_: came.append(number))
     try:
@@ -125,8 +120,9 @@ _IMPORTING = compile("import signal; signal.raise_signal(number)", "<frozen impo
 
 
 @pytest.mark.parametrize("number", _SIGNALS)
-def test_while_imported(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal that came while something was imported ends the run that begins next."""
+def test_signal_during_an_import_ends_the_next_run(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fabric.timing.machine.terminations._SOON_SECONDS", 60.0)
     with Terminations().handled():
         exec(_IMPORTING, {"number": number})
@@ -137,8 +133,7 @@ def test_while_imported(number: signal.Signals, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("number", _SIGNALS)
-def test_what_is_not_interrupted(number: signal.Signals) -> None:
-    """A signal that came while something was imported waits for what is to be done first."""
+def test_uninterrupted_block_finishes_first(number: signal.Signals) -> None:
     done = []
 
     def begin() -> None:
@@ -154,8 +149,7 @@ def test_what_is_not_interrupted(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("name", ["sysconfig", "enum", "traceback"])
-def test_while_a_library_begins(name: str) -> None:
-    """Whatever the standard library has begun to import, the handler asks nothing of it."""
+def test_handler_waits_for_an_import(name: str) -> None:
     there, source = sys.modules[name], f"{sysconfig.get_path('stdlib')}/{name}.py"
     begins = compile("import signal; signal.raise_signal(signal.SIGTERM)", source, "exec")
     around = compile("exec(begins)", "<frozen importlib>", "exec")
@@ -169,13 +163,6 @@ def test_while_a_library_begins(name: str) -> None:
     finally:
         sys.modules[name] = there
     assert waits
-
-
-def test_what_is_installed() -> None:
-    """Files of the standard library, of packages and of commands are nobody's program."""
-    for kind in ("stdlib", "purelib", "platlib", "scripts"):
-        assert is_installed(f"{sysconfig.get_path(kind)}/some/file.py")
-    assert not is_installed(str(_ROOT / "programs" / "moe.py"))
 
 
 _SIGNALLED = """\

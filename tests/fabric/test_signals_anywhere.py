@@ -1,8 +1,3 @@
-"""Every command ends at every signal, whenever it comes: with its status, and nobody left behind.
-
-``python -m tests.fabric.test_signals_anywhere TRIES SEED`` draws commands, signals and moments.
-"""
-
 from __future__ import annotations
 
 import collections
@@ -23,7 +18,6 @@ _ROOT: Final = Path(__file__).parents[2]
 _PROGRAM: Final = str(_ROOT / "tests" / "fabric" / "small_program.py")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGEST_SECONDS: Final = 30.0
-"""What a command that was told to end may take on a loaded machine."""
 
 _COMMANDS: Final = {
     "run": ("run", _PROGRAM, "--json"),
@@ -53,7 +47,6 @@ def _left(session: int) -> list[int]:
 
 
 def signalled(name: str, number: int, seconds: float, folder: Path) -> str:
-    """Return what is wrong with how a command ends that is sent a signal after so long; or ""."""
     with subprocess.Popen(
         [sys.executable, "-m", "fabric", *_COMMANDS[name]],
         stdout=subprocess.PIPE,
@@ -104,14 +97,13 @@ def _wrong(status: int, number: int, printed: str, told: str) -> str:
 @pytest.mark.parametrize(
     ("name", "seconds"), [("run", 0.15), ("study", 0.4), ("study", 1.5), ("endless", 1.0)]
 )
-def test_moments(name: str, seconds: float, number: int, tmp_path: Path) -> None:
+def test_command_ends_at_a_signal(name: str, seconds: float, number: int, tmp_path: Path) -> None:
     """While it imports, while its workers begin, and while it runs."""
     assert "" == signalled(name, number, seconds, tmp_path)
 
 
 @pytest.mark.exhaustive
 def test_random_moments() -> None:
-    """Two thousand of them."""
     assert {} == tried(2_000, 29)
 
 

@@ -11,17 +11,7 @@ import pytest
 from fabric import Hardware, Program, StreamType, hardware_scope, load_hardware, simulate
 from fabric.extend import OnChipDescription
 from fabric.graph.hardware.memory_models import FixedDescription
-from fabric.runs.execution import Execution
-from fabric.runs.options import Settings
-from operators import (
-    Accum,
-    Bufferize,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Streamify,
-    Sum,
-    Tensor,
-)
+from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify
 from tests import definitions
 from tests.fabric.trace.recording import record
 from tests.operators.driving import FLOAT, Collect, Emit, encode, tile
@@ -29,14 +19,9 @@ from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 
 BURST_CYCLES = 8
-"""From handing a tile of 4 bytes over to seeing that it is through."""
 
 
 def buffers(tiles: int, count: int, times: int, room: int) -> Program:
-    """Return a program that reads each of ``count`` buffers of 4-byte tiles ``times`` times.
-
-    There is room for ``room`` tiles, and a memory that answers each burst after the same time.
-    """
     hardware = Hardware(
         on_chip=OnChipDescription(capacity_bytes=4 * room, page_bytes=4, spill=True),
         hbm=FixedDescription(latency_cycles=BURST_CYCLES - 1, request_bytes=4),
@@ -49,12 +34,6 @@ def buffers(tiles: int, count: int, times: int, room: int) -> Program:
 
 
 def by_definition(tiles: int, count: int, times: int, room: int) -> tuple[int, int, int]:
-    """Return the reader's last cycle, and how many tiles are spilled and read back.
-
-    All tiles are there in cycle 1. One that finds room is kept at once, another is written first.
-    The next one follows a cycle later, and a full buffer is seen a cycle later. The reader sends a
-    tile a cycle, after it has read it back where it was spilled.
-    """
     cycle, reader, taken, spilled, read_back = 1, 0, 0, 0, 0
     given_back: list[tuple[int, int]] = []
     for _ in range(count):
@@ -84,8 +63,9 @@ CASES = [
 
 @pytest.mark.parametrize(("tiles", "count", "times", "room"), spread(CASES, 12))
 @pytest.mark.parametrize("order", [*SCHEDULES][:2])
-def test_cycles_and_bytes(tiles: int, count: int, times: int, room: int, order: str) -> None:
-    """What is spilled, what comes back and how long that takes is as a definition has it."""
+def test_spilling_equals_its_definition(
+    tiles: int, count: int, times: int, room: int, order: str
+) -> None:
     cycles, spilled, read_back = by_definition(tiles, count, times, room)
     with schedule(order):
         report = simulate(buffers(tiles, count, times, room))
@@ -99,7 +79,6 @@ def test_cycles_and_bytes(tiles: int, count: int, times: int, room: int, order: 
 
 
 def copies(on_chip: OnChipDescription, reading: Streamify) -> Program:
-    """Return a program that fills two buffers at once and stores what is read of them."""
     numbers = np.arange(128 * 64.0).reshape(128, 64)
     hardware = Hardware(on_chip=on_chip)
     with hardware_scope(hardware), Program("copies", mode="functional") as program:
@@ -113,7 +92,6 @@ def copies(on_chip: OnChipDescription, reading: Streamify) -> Program:
     "reading", [Streamify(repeats=(2,)), Streamify(shape=(3, 2), strides=(1, 4), offset=1)]
 )
 def test_values_are_those_without_spilling(reading: Streamify) -> None:
-    """What is read of spilled tiles is what was written, in order and along a view."""
     plain = simulate(copies(OnChipDescription(), reading))
     assert plain.outputs is not None
     for tiles in (2, 5, 12, 17, 18):
@@ -127,27 +105,7 @@ def test_values_are_those_without_spilling(reading: Streamify) -> None:
             np.testing.assert_array_equal(report.outputs[name], values)
 
 
-def test_what_others_are_left() -> None:
-    """Whole pages for each accumulator, and for the largest tile that passes, with its double.
-
-    Tiles of 3 x 2 and of one number are accumulated, and those of 3 x 4 pass, 2 bytes a number.
-    """
-    hardware = Hardware(on_chip=OnChipDescription(capacity_bytes=1000, page_bytes=10, spill=True))
-    with hardware_scope(hardware), Program("left") as program:
-        kept = [
-            LinearOffChipLoad(Tensor((6, columns)), (rows, columns))()
-            for rows, columns in ((3, 2), (3, 4), (1, 1))
-        ]
-        LinearOffChipStore("x")(Streamify()(Bufferize()(kept[1])))
-        for name, tiles in ("y", kept[0]), ("z", kept[2]):
-            LinearOffChipStore(name)(Accum(Sum())(tiles))
-    machine = Execution(program, Settings(mode="timing")).machine
-    assert machine.on_chip.reserved_bytes == 20 + 10 + 50
-    assert machine.on_chip.spill_address == machine.plan.memory_map.end_address > 0
-
-
 def test_what_finds_room_is_not_spilled() -> None:
-    """With room for all, a run that may spill is one that does not."""
     reading = Streamify()
     runs = [
         simulate(
@@ -162,7 +120,6 @@ def test_what_finds_room_is_not_spilled() -> None:
 
 
 def test_spilling_completes_where_waiting_is_stuck(tmp_path: Path) -> None:
-    """Two buffers that fill at once are stuck without spilling; a trace tells of the same run."""
     room = OnChipDescription(capacity_bytes=10 * 2048, page_bytes=512)
     assert simulate(copies(room, Streamify()), on_deadlock="describe").status == "deadlock"
     program = copies(replace(room, spill=True), Streamify())
@@ -173,13 +130,11 @@ def test_spilling_completes_where_waiting_is_stuck(tmp_path: Path) -> None:
 
 
 def test_a_buffer_larger_than_the_chip_is_spilled() -> None:
-    """A buffer that never fits is no error; where nothing fits all of it is spilled."""
     report = simulate(buffers(3, 1, 1, 1))
     assert (report.status, report.spilled_bytes) == ("completed", 8)
 
 
 def test_spill_is_a_key(tmp_path: Path) -> None:
-    """A hardware file may say it, and a report says it only then."""
     file = tmp_path / "h.toml"
     file.write_text("[on_chip]\nspill = true\n")
     assert load_hardware(file).as_dict()["on_chip"]["spill"] is True

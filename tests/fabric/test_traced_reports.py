@@ -10,7 +10,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,7 +32,6 @@ pytestmark = pytest.mark.usefixtures("temporary")
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the folder for temporary files, which is empty; work in one that is read only."""
     folder, here = tmp_path / "temporary", tmp_path / "here"
     folder.mkdir()
     here.mkdir(mode=0o555)
@@ -46,7 +44,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 class TestTemporary:
     def test_as_long_as_the_report(self, temporary: Path) -> None:
-        """The trace is there, also for copies of the report, and its folder goes with the last."""
         report: Report | None = simulate(build(), mode="functional", trace="events")
         assert report is not None
         assert report.log_dir is None
@@ -65,7 +62,6 @@ class TestTemporary:
         assert 3 == trace.summary().transfers
 
     def test_report_of_a_moment(self, temporary: Path) -> None:
-        """The report may be gone before its trace is asked anything."""
         depths = {"reassemble_1.2": 2}
         trace = simulate(program("simplified_moe"), depths=depths, trace="events").trace()
         gc.collect()
@@ -76,7 +72,6 @@ class TestTemporary:
         assert ["reassemble_1.2"] == [depth.option for depth in found.remedy.depths]
 
     def test_only_the_trace(self, temporary: Path) -> None:
-        """There is no log where none is asked for, nor a name of the folder in the report."""
         report = simulate(build(), trace="events")
         (folder,) = temporary.iterdir()
 
@@ -85,8 +80,7 @@ class TestTemporary:
         assert report == simulate(build())
         assert hash(report) == hash(simulate(build()))
 
-    def test_grown(self) -> None:
-        """Of a run that was run again with deeper channels there are two."""
+    def test_grown_run_has_two_traces(self) -> None:
         report = simulate(
             program("simplified_moe"),
             depths={"reassemble_1.2": 2},
@@ -100,26 +94,24 @@ class TestTemporary:
 
     @pytest.mark.parametrize(("fault", "status"), [("raises", "error"), ("stuck", "deadlock")])
     def test_runs_that_stop(self, fault: Any, status: str) -> None:
-        """Their traces are those one wants to see."""
         report = simulate(build(fault=fault), mode="functional", trace="events")
         assert status == report.status == report.trace().status
 
-    def test_no_program(self, temporary: Path) -> None:
-        """A run that cannot begin leaves no folder behind."""
+    def test_refused_run_leaves_no_folder(self, temporary: Path) -> None:
         with pytest.raises(ConfigurationError):
             simulate(build(), trace=TraceOptions(nodes="nobody*"))
         gc.collect()
         assert not list(temporary.iterdir())
 
-    def test_no_place(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """It says what is missing; without a trace nothing is."""
+    def test_trace_without_a_folder_is_refused(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
         with pytest.raises(ConfigurationError, match="the trace needs a folder: No such file or d"):
             simulate(build(), trace="events")
         assert "completed" == simulate(build()).status
 
-    def test_pickled(self) -> None:
-        """Whoever made the folder removes it, nobody else."""
+    def test_pickled_report_does_not_own_the_trace(self) -> None:
         report = simulate(build(), trace="events")
         other = pickle.loads(pickle.dumps(report))
         del other
@@ -133,8 +125,7 @@ class TestTemporary:
         with pytest.raises(ConfigurationError, match=r"is gone, with .*: expected .* with log_dir"):
             other.trace()
 
-    def test_forked(self, temporary: Path) -> None:
-        """A process that was forked leaves the folder where it is."""
+    def test_forked_process_keeps_the_trace(self, temporary: Path) -> None:
         script = (
             "import os, sys, fabric\n"
             "from tests.fabric.small_program import build\n"
@@ -159,8 +150,7 @@ class TestTemporary:
 
 
 class TestKept:
-    def test_trace(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """It is found from other folders, too, and stays."""
+    def test_kept_trace_stays(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
         report = simulate(build(), trace="events", log_dir="logs")
         monkeypatch.chdir("/")
@@ -171,8 +161,7 @@ class TestKept:
         assert tmp_path / "logs/small-1/trace" == trace.folder
         assert trace.folder.is_dir()
 
-    def test_not_traced(self, tmp_path: Path) -> None:
-        """It says what to ask for."""
+    def test_run_without_a_trace_is_refused(self, tmp_path: Path) -> None:
         report = simulate(build(), log_dir=tmp_path)
         with pytest.raises(
             ConfigurationError, match=r'has no trace: expected that of .*"events"\)'
@@ -181,8 +170,7 @@ class TestKept:
 
 
 class TestAtOnce:
-    def test_threads(self) -> None:
-        """Runs with traces beside each other are each as alone."""
+    def test_traced_runs_in_threads_equal_single_runs(self) -> None:
         names = ["simplified_moe", "swiglu", "simplified_moe", "moe dynamic"]
 
         def traced(name: str) -> tuple[Report, Any, Any]:
@@ -197,9 +185,7 @@ class TestAtOnce:
         assert 3 == len({report for report, _, _ in found})
 
     @pytest.mark.parametrize("handles", [False, True])
-    def test_asyncio(self, handles: bool) -> None:
-        """A notebook's loop goes on around it; where it is told of signals, it is again."""
-
+    def test_trace_inside_asyncio_keeps_its_signals(self, handles: bool) -> None:
         async def cell() -> str:
             loop = asyncio.get_running_loop()
             told = asyncio.Event()
@@ -219,21 +205,8 @@ class TestAtOnce:
         assert asyncio.run(cell()).startswith("Bound by the HBM: ")
         assert -1 == signal.set_wakeup_fd(-1)
 
-    def test_thread_of_a_loop(self) -> None:
-        """A loop in another thread, as some notebooks have it, does as well."""
-        found: list[str] = []
 
-        async def cell() -> None:
-            found.append(simulate(build(), trace="events").trace().status)
-
-        thread = threading.Thread(target=lambda: asyncio.run(cell()))
-        thread.start()
-        thread.join()
-        assert ["completed"] == found
-
-
-def test_any_name() -> None:
-    """Names of units, of outputs and of the program may have any characters."""
+def test_names_of_any_characters_are_traced() -> None:
     name = "a/../\0\n\x1b[31m<b>[/red]\u202e"
     with Program(name) as wired:
         LinearOffChipStore(name)(LinearOffChipLoad(np.zeros((1, 32)), (1, 32), name=name)())

@@ -1,5 +1,3 @@
-"""Disks that are full, outputs that nobody takes: said at once, and by the exit status."""
-
 from __future__ import annotations
 
 import os
@@ -35,7 +33,6 @@ _TOO_LARGE = "File too large"
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a disk of 48 kB; skip where that is not allowed."""
     disk = tmp_path / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=48k", "tmpfs", str(disk)]
@@ -48,8 +45,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def _command(
     *arguments: object, largest: int = resource.RLIM_INFINITY, **files: object
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line where no file may be larger than ``largest`` bytes."""
-
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
 
@@ -68,15 +63,12 @@ def _command(
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run with more events than fit into small files."""
     wired = chain(("s0", "c3"), ("r0", "c1", "s0"), ("r0", "c7"), elements=2_000)
     return record(wired, tmp_path_factory.mktemp("run"))[1].folder.parent
 
 
 @dataclass(frozen=True)
 class _Counts(Count):
-    """Count, and do something else half-way."""
-
     half_way: Callable[[], None] = print
 
     @override
@@ -90,15 +82,13 @@ class _Counts(Count):
 
 
 def _counting(half_way: Callable[[], None]) -> Program:
-    """Return a program that calls ``half_way`` between its first fifty elements and the rest."""
     with Program("counting") as program:
         Total("none")(_Counts(100, 1, half_way=half_way)())
     return program
 
 
 class TestRuns:
-    def test_full_disk(self, small_disk: Path) -> None:
-        """The run goes on without its trace, and says so at once; what was written can be read."""
+    def test_run_on_a_full_disk_continues_without_its_trace(self, small_disk: Path) -> None:
         wired = chain(("s0", "c3"), ("r0", "c1", "s0"), ("r0", "c7"), elements=200_000)
         told: list[str] = []
         report = simulate(wired, log_dir=small_disk, trace=TraceOptions(), notify=told.append)
@@ -122,10 +112,9 @@ class TestRuns:
             (512, "logs/small-1: .*"),
         ],
     )
-    def test_command(
+    def test_command_with_unwritten_files_exits_with_4(
         self, largest: int, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The report is printed; what is missing is said once, and the exit status is 4."""
         monkeypatch.chdir(tmp_path)
         # A segment of many different waits is large, however often rows are written.
         program = [_PROGRAM, "-p", "stop=200000"]
@@ -141,18 +130,16 @@ class TestRuns:
         assert "Traceback" not in ran.stderr
 
     @pytest.mark.parametrize(("fault", "status"), [("wrong", 1), ("raises", 1), ("stuck", 3)])
-    def test_worse(
+    def test_worse_status_wins_over_unwritten_files(
         self, fault: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What went wrong with the run itself says more."""
         monkeypatch.chdir(tmp_path)
         ran = _command("run", _PROGRAM, "--mode", "functional", "-p", f"fault={fault}", largest=512)
 
         assert status == ran.returncode
         assert "could not be written" in ran.stderr
 
-    def test_told_at_once(self, tmp_path: Path) -> None:
-        """That there is no trace any more is said while the run goes on, even where it computes."""
+    def test_lost_trace_is_reported_during_the_run(self, tmp_path: Path) -> None:
         told: list[str] = []
         said = threading.Event()
 
@@ -172,8 +159,7 @@ class TestRuns:
         (sentence,) = told
         assert re.search(r"/trace: segment \d+ could not be written: ", sentence)
 
-    def test_kept_at_once(self, tmp_path: Path) -> None:
-        """What has happened is on disk soon, also while a function computes and computes."""
+    def test_rows_are_on_disk_during_the_run(self, tmp_path: Path) -> None:
         kept: list[tuple[int, int]] = []
 
         def wait_for_rows() -> None:
@@ -207,10 +193,9 @@ class TestOutputs:
             3,
         ),
     )
-    def test_no_room(
+    def test_output_that_does_not_fit_is_removed(
         self, arguments: tuple[str, ...], name: str, run: Path, tmp_path: Path
     ) -> None:
-        """A file that does not fit is named; half of it is not left behind."""
         given = [each.replace("{run}", str(run)) for each in arguments]
         file = tmp_path / name
         ran = _command(*given, "-o", file, largest=100)
@@ -219,17 +204,7 @@ class TestOutputs:
         assert f"fabric: {file}: {_TOO_LARGE}\n" == ran.stderr
         assert not file.exists()
 
-    @pytest.mark.parametrize("form", ["perfetto", "vcd", "jsonl", "csv"])
-    def test_device(self, form: str, run: Path) -> None:
-        """A device that is full stays where it is."""
-        ran = _command("trace", "export", run, f"--{form}", "-o", "/dev/full")
-
-        assert (4, "") == (ran.returncode, ran.stdout)
-        assert f"fabric: /dev/full: {_NO_SPACE}\n" == ran.stderr
-        assert Path("/dev/full").is_char_device()
-
-    def test_existing(self, run: Path, tmp_path: Path) -> None:
-        """A file that cannot be opened is not touched: usage."""
+    def test_file_that_cannot_be_opened_is_untouched(self, run: Path, tmp_path: Path) -> None:
         folder = tmp_path / "folder"
         folder.write_text("a file", encoding="utf-8")
         ran = _command("trace", "export", run, "--csv", "-o", folder / "run.csv")
@@ -254,8 +229,9 @@ _PRINTING: tuple[tuple[int, tuple[str, ...]], ...] = (
 
 @pytest.mark.parametrize(("status", "arguments"), spread(_PRINTING, 4))
 class TestStandardOutput:
-    def test_full(self, status: int, arguments: tuple[str, ...], run: Path, tmp_path: Path) -> None:
-        """It is said; a worse status wins."""
+    def test_full_standard_output_is_reported(
+        self, status: int, arguments: tuple[str, ...], run: Path, tmp_path: Path
+    ) -> None:
         given = [each.replace("{run}", str(run)) for each in arguments]
         given = [each.replace("{logs}", str(tmp_path / "logs")) for each in given]
         with Path("/dev/full").open("w", encoding="utf-8") as full:
@@ -266,10 +242,9 @@ class TestStandardOutput:
         assert re.search(f"^fabric: (standard output: )?{_NO_SPACE}$", ran.stderr, re.MULTILINE)
         assert not re.search("Traceback|Exception ignored", ran.stderr)
 
-    def test_nobody_reads(
+    def test_closed_standard_output_is_not_an_error(
         self, status: int, arguments: tuple[str, ...], run: Path, tmp_path: Path
     ) -> None:
-        """A reader that has seen enough is no error."""
         if arguments == ("--help",):
             status = 1  # says the library that prints it
         given = [each.replace("{run}", str(run)) for each in arguments]
@@ -295,16 +270,10 @@ _SIMPLIFIED_MOE = _ROOT / "programs" / "simplified_moe.py"
             ("size", _SIMPLIFIED_MOE, "--goal", "deadlock-free", "--certificate"),
             "proof.npz",
         ),
-        (("graph", _SIMPLIFIED_MOE, "-o"), "graph.svg"),
         (("place", _SIMPLIFIED_MOE, "--hardware", "mesh_paper", "-o"), "sites.toml"),
         (("place", _SIMPLIFIED_MOE, "--hardware", "mesh_paper", "--picture"), "sites.svg"),
         (("rtl", _SIMPLIFIED_MOE, "--hardware", "wires", "-o"), "rtl"),
         (("examples", "simplified_moe", "-o"), "example.py"),
-        (("trace", "report", "RUN", "-o"), "run.html"),
-        (("trace", "export", "RUN", "--csv", "-o"), "run.csv"),
-        (("trace", "export", "RUN", "--perfetto", "-o"), "run.perfetto"),
-        (("trace", "export", "RUN", "--jsonl", "-o"), "run.jsonl"),
-        (("trace", "export", "RUN", "--vcd", "-o"), "run.vcd"),
     ],
 )
 def test_full_disk_is_named_with_the_file_and_the_status(

@@ -27,8 +27,7 @@ def _copied(**hbm: int) -> Program:
 
 
 @pytest.mark.parametrize(("channels", "request_bytes", "interval"), [(3, 32, 2), (8, 64, 1)])
-def test_of_the_peak(channels: int, request_bytes: int, interval: int) -> None:
-    """Of the bytes that all channels could move in the cycles, those of bfloat16 tensors."""
+def test_bandwidth_share_is_of_the_peak(channels: int, request_bytes: int, interval: int) -> None:
     report = simulate(
         _copied(channels=channels, request_bytes=request_bytes, initiation_interval_cycles=interval)
     )
@@ -39,8 +38,7 @@ def test_of_the_peak(channels: int, request_bytes: int, interval: int) -> None:
 
 
 @pytest.mark.parametrize(("given", "shown"), [({"rows": 3}, ["rows=3"]), ({}, [])])
-def test_parameters(given: dict[str, int], shown: list[str], tmp_path: Path) -> None:
-    """A summary has a line for the parameters where there are any."""
+def test_summary_lists_parameters(given: dict[str, int], shown: list[str], tmp_path: Path) -> None:
     report = simulate(_copied(), parameters=given, trace="events", log_dir=tmp_path)
     console = Console(file=io.StringIO(), width=200)
     print_sheet(summary_sheet(Trace(Path(str(report.log_dir))).summary()), console)

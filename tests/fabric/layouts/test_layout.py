@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import Layout, ShapeError
+from fabric import Layout
 from fabric.graph.layouts.layout import Loop
 from tests.fabric.layouts.layouts import layouts, places
 from tests.profiles import examples
@@ -29,12 +29,6 @@ class TestFigure5:
 
     def test_tiled_layout_has_dimensions_in_the_order_asked(self) -> None:
         assert Layout.tiled((8, 8), (4, 2), order=(1, 0)) == BY_COLUMNS
-
-    def test_text_of_a_layout(self) -> None:
-        assert str(BY_COLUMNS) == "8x8 in tiles of 4x2, [4, 2] steps [2, 4] -> (1, 0)"
-        assert str(TWICE) == "8x8 in tiles of 4x2, [4, 2, 2] steps [2, 1, 4] -> (1, again, 0)"
-        started = Layout((8,), (4,), (), (), (), (3,))
-        assert str(started) == "8 in tiles of 4, [] steps [] -> () from (3,)"
 
 
 @pytest.mark.parametrize(
@@ -132,51 +126,3 @@ def _inner(layout: Layout) -> list[int]:
 def test_layouts_of_other_tensors_have_another_order(left: Layout, right: Layout) -> None:
     if (left.shape, left.tile, left.start) != (right.shape, right.tile, right.start):
         assert not left.same_order(right)
-
-
-class TestMistakes:
-    @pytest.mark.parametrize(
-        ("parts", "message"),
-        [
-            (
-                ((8, 8), (4,), (), (), ()),
-                "Layout of 8x8 has tiles of 4 and starts at (0, 0): expected 2 dimensions in each",
-            ),
-            (
-                ((8, 8), (4, 2), (), (), (), (1,)),
-                "Layout of 8x8 has tiles of 4x2 and starts at (1,): expected 2 dimensions in each",
-            ),
-            (
-                ((8, 8), (4, 2), (2, 2), (4,), (0, 1)),
-                "Layout has trips [2, 2], steps [4] and map (0, 1): "
-                "expected one of each for every loop",
-            ),
-            (
-                ((8, 8), (4, 2), (2,), (4,), (2,)),
-                "Layout of 8x8 has the map (2,): expected dimensions below 2",
-            ),
-            (
-                ((8, 8), (4, 2), (3,), (4,), (0,)),
-                "Layout (8x8 in tiles of 4x2, [3] steps [4] -> (0)) ends behind element 11 of "
-                "dimension 0: expected at most 7",
-            ),
-            (
-                ((8, 0), (4, 2), (), (), ()),
-                "Layout: shape is the tuple (8, 0): expected a tuple of integers of at least 1",
-            ),
-        ],
-    )
-    def test_layout_of_mismatched_parts_is_refused(
-        self, parts: tuple[object, ...], message: str
-    ) -> None:
-        with pytest.raises(ShapeError) as caught:
-            Layout(*parts)  # type: ignore[arg-type]
-        assert caught.value.message == message
-
-    def test_tiles_that_do_not_divide_are_refused(self) -> None:
-        with pytest.raises(ShapeError, match="expected tiles that divide the shape"):
-            Layout.tiled((8, 8), (3, 2))
-        with pytest.raises(ShapeError, match="8x8 in tiles of 4: expected tiles that divide"):
-            Layout.tiled((8, 8), (4,))
-        with pytest.raises(ShapeError, match="expected each dimension of 8x8 once"):
-            Layout.tiled((8, 8), (4, 2), order=(1, 1))

@@ -115,7 +115,6 @@ def test_record_of_a_run_that_left_the_loop_equals_that_of_tasks(build: Build) -
 
 @pytest.mark.parametrize("name", spread(CASES, 4))
 def test_record_of_each_operator_equals_that_of_tasks(name: str) -> None:
-
     def build() -> Program:
         source = random.Random(name)
         with Program("cases", mode="timing") as made:
@@ -131,7 +130,6 @@ def test_record_of_each_operator_equals_that_of_tasks(name: str) -> None:
 @QUICK
 @given(data=st.binary(min_size=300, max_size=300))
 def test_record_of_random_programs_equals_that_of_tasks(data: bytes) -> None:
-
     def build() -> Program:
         return Random(Choices(data), functional=False).program
 
@@ -190,7 +188,6 @@ class Wasteful(Turning):
 @pytest.mark.parametrize("kind", [Lagging, Wasteful])
 @pytest.mark.parametrize("batch", [1 << 18, 1])
 def test_record_of_users_operators_equals_that_of_tasks(kind: type[Turning], batch: int) -> None:
-
     def build() -> Program:
         with Program("users", mode="timing", channel_depth=64) as made:
             Consumer()(kind(None)(Metadata(np.full(20, 4))()))
@@ -202,7 +199,6 @@ def test_record_of_users_operators_equals_that_of_tasks(kind: type[Turning], bat
 
 @pytest.mark.parametrize("depth", [1, 2, 50])
 def test_record_of_elements_left_over_equals_that_of_tasks(depth: int) -> None:
-
     def build() -> Program:
         with Program("ends", mode="timing", channel_depth=depth) as made:
             kind = StreamType((1, 9), TileType(1, 1, FLOAT))
@@ -219,7 +215,6 @@ def test_record_of_elements_left_over_equals_that_of_tasks(depth: int) -> None:
 
 @pytest.mark.parametrize("name", spread(["ragged_attention", "moe", "own_operator", "top2_moe"], 2))
 def test_report_of_a_recorded_run_is_unchanged(name: str, tmp_path: Path) -> None:
-
     def build() -> Program:
         return program(name)
 

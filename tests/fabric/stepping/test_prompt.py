@@ -12,10 +12,7 @@ from typing_extensions import override
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.runs.stepped import SteppedRun
 from fabric.shell.cli import main
-from fabric.shell.prompt import (
-    Break,
-    Prompt,
-)
+from fabric.shell.prompt import Break, Prompt
 
 SMALL = str(Path(__file__).parents[1] / "small_program.py")
 
@@ -58,11 +55,11 @@ def test_prompt_prints_units_channels_and_tiles(capsys: pytest.CaptureFixture[st
     assert lines(out) == [
         "small is held at cycle 12",
         "cycle 12; units: 1 busy, 1 waiting, 0 ended; elements: 1 taken, 0 held",
-        "unit     since  wired at              is",
-        "count_1         small_program.py:104  busy",
-        "total_1     11  small_program.py:104  empty, waits for count_1",
-        "unit     since  wired at              is",
-        "total_1     11  small_program.py:104  empty, waits for count_1",
+        "unit     since  wired at             is",
+        "count_1         small_program.py:73  busy",
+        "total_1     11  small_program.py:73  empty, waits for count_1",
+        "unit     since  wired at             is",
+        "total_1     11  small_program.py:73  empty, waits for count_1",
         "cycles: empty 12",
         "channel                 held  sent  taken  bare stops",
         "count_1.0 -> total_1.0  0/2      1      1           0",
@@ -89,15 +86,11 @@ def test_channel_command_prints_the_end_of_a_stream(capsys: pytest.CaptureFixtur
     [
         (" 1,000 ", Break(None, 1_000)),
         ("0", Break(None, 0)),
-        ("9" * 18, Break(None, 10**18 - 1)),
         ("a:b.0:1", Break("a:b.0", 1)),
-        ("a:" + "9" * 18, Break("a", 10**18 - 1)),
         ("9" * 19, None),
         ("a:0", None),
         (":3", None),
-        ("a:", None),
         ("-1", None),
-        ("", None),
     ],
 )
 def test_break_text_is_a_cycle_or_an_element(text: str, found: Break | None) -> None:
@@ -132,20 +125,14 @@ def test_element_of_a_unit_names_its_input(capsys: pytest.CaptureFixture[str]) -
     [
         ("wher", "'wher': expected one of where, unit, channel, tile, step, go, quit, help"),
         ("go x", "'x': expected CYCLE or UNIT:ELEMENT, such as 1000 or matmul_1:3"),
-        ("go total_1:0", "'total_1:0': expected CYCLE or UNIT:ELEMENT"),
         ("go 5", "until: cycle 5 is past: expected one from 12 on"),
         ("go total_1:9", "until: element 9 of total_1 does not come: the run is over at cycle 51"),
         ("unit total", "(did you mean total_1?)"),
-        ("unit", "unit: expected its name, such as unit count_1"),
         ("channel", "count_1.0 -> total_1.0  0/2      1      1           0"),
         ("tile", "tile: expected the channel that holds it"),
-        ("channel total_1", "(did you mean total_1.0?)"),
         ("tile total_1.0", "total_1.0 holds no element: expected a channel that holds one"),
         ("tile total_1.0 7", "total_1.0 holds no element 7"),
-        ("tile total_1.0 x", "no channel"),
         ("step 0", "step 0: expected a number of steps"),
-        ("step x", "step x: expected a number of steps"),
-        (f"step {'9' * 18}", f"step {'9' * 18}: expected a number of steps"),
         ("help", "go UNIT:ELEMENT     go on until a unit takes so many elements"),
         ("Ctrl-C", "held at cycle 12; quit leaves"),
         ("", "small is held at cycle 12"),
@@ -213,7 +200,6 @@ def test_a_terminal_is_asked(
 
 
 def test_termination_ends(capsys: pytest.CaptureFixture[str]) -> None:
-
     class Terminated(Input):
         @override
         def readline(self, *_: object) -> str:  # type: ignore[override]  # of text
