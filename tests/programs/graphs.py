@@ -25,4 +25,3 @@ def adjacency(name: str, side: int, seed: int) -> Any:
 
 
 named = st.sampled_from(sorted(_MADE))
-"""Their names."""

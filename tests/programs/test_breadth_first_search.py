@@ -1,5 +1,3 @@
-"""Breadth-first search, against scipy's shortest paths; and what padded lists cost."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -10,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
-from fabric import ConfigurationError, Program, Report, simulate
+from fabric import Program, Report, simulate
 from tests.profiles import examples
 from tests.programs.graphs import adjacency, named
 from tests.programs.loading import program
-from tests.schedules import SCHEDULES, schedule
 
 
 def search(**parameters: Any) -> Program:
@@ -34,7 +31,9 @@ def found(report: Report) -> Any:
     seed=st.integers(0, 99),
     data=st.data(),
 )
-def test_is_scipy_s(name: str, side: int, lists: str, seed: int, data: st.DataObject) -> None:
+def test_breadth_first_search_equals_scipy(
+    name: str, side: int, lists: str, seed: int, data: st.DataObject
+) -> None:
     near = adjacency(name, side, seed)
     start = data.draw(st.integers(0, near.shape[0] - 1))
     report = simulate(search(graph=name, vertices=side * side, lists=lists, seed=seed, start=start))
@@ -45,7 +44,7 @@ def test_is_scipy_s(name: str, side: int, lists: str, seed: int, data: st.DataOb
 
 
 @pytest.mark.parametrize("lists", ["ragged", "padded"])
-def test_what_cannot_be_reached(lists: str) -> None:
+def test_unreachable_vertices_have_no_level(lists: str) -> None:
     alone, together = (
         simulate(search(graph="random", vertices=12, start=start, lists=lists)) for start in (4, 1)
     )
@@ -56,7 +55,7 @@ def test_what_cannot_be_reached(lists: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["karate-club", "grid"])
-def test_costs(name: str) -> None:
+def test_breadth_first_search_reads_each_list_once(name: str) -> None:
     near = adjacency(name, 7, 0)
     degrees, count = np.diff(near.indptr), near.shape[0]
     distances = csgraph.shortest_path(near, unweighted=True, indices=0)
@@ -70,26 +69,3 @@ def test_costs(name: str) -> None:
 
         assert 8 * (numbers + count) == report.off_chip_traffic_bytes
         assert 2 * count * levels == report.flops
-
-
-@pytest.mark.parametrize("name", SCHEDULES)
-def test_any_schedule(name: str | int) -> None:
-    with schedule(name):
-        report = simulate(search())
-
-    assert simulate(search()).cycles == report.cycles
-    assert report.verified is True
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"start": 34}, "start is 34: expected 0 to 33"),
-        ({"start": -1}, "start is -1: expected 0 to 33"),
-        ({"graph": "grid", "vertices": 0}, "vertices is 0: expected at least 1"),
-    ],
-)
-def test_values_that_cannot_be(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        search(**given)
-    assert message == caught.value.message

@@ -1,5 +1,3 @@
-"""The decoder layer, against numpy, in all its layouts; its parameters and routings."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -11,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import ConfigurationError, Hardware, Report, hardware_scope, simulate
+from fabric import Hardware, Report, hardware_scope, simulate
 from fabric.extend import TileDescription
 from tests.profiles import examples, spread
 from tests.programs.loading import DATA, program
@@ -75,66 +73,69 @@ def lengths(tmp_path: Path) -> Path:
     return kv(tmp_path, LENGTHS)
 
 
-class TestDecoder:
-    @pytest.mark.parametrize("setting", spread(SETTINGS, 3))
-    def test_is_verified(self, lengths: Path, setting: str) -> None:
-        functional = run(lengths, **SETTINGS[setting])
-        timing = run(lengths, "timing", **SETTINGS[setting])
+@pytest.mark.parametrize("setting", spread(SETTINGS, 3))
+def test_decoder_is_verified_in_the_cycles_of_timing_mode(lengths: Path, setting: str) -> None:
+    functional = run(lengths, **SETTINGS[setting])
+    timing = run(lengths, "timing", **SETTINGS[setting])
 
-        assert ("completed", True, ()) == (
-            functional.status,
-            functional.verified,
-            functional.warnings,
-        )
-        assert (timing.cycles, timing.units) == (functional.cycles, functional.units)
-        assert timing.channels_counters == functional.channels_counters
-
-    @pytest.mark.parametrize("seed", spread(range(3), 1))
-    def test_is_verified_in_bfloat16(self, lengths: Path, seed: int) -> None:
-        report = run(lengths, hardware=Hardware(), layers=2, seed=seed)
-
-        assert report.verified is True
-        assert run(lengths, "timing", Hardware(), layers=2, seed=seed).cycles == report.cycles
-
-    @examples(quick=5, deep=100)
-    @given(
-        values=st.lists(st.integers(0, 70), min_size=1, max_size=6),
-        tiling=st.sampled_from(["static", "dynamic"]),
-        tile_n=st.integers(1, 8),
-        regions=st.sampled_from([1, 2, 4, 8]),
-        parallelisation=st.sampled_from(["coarse", "interleaved", "dynamic"]),
-        attention_regions=st.integers(1, 5),
-        layers=st.integers(1, 2),
-        seed=st.integers(0, 2**31 - 1),
+    assert ("completed", True, ()) == (
+        functional.status,
+        functional.verified,
+        functional.warnings,
     )
-    def test_any_small_size(
-        self, tmp_path: Path, values: list[int], tile_n: int, regions: int, **parameters: Any
-    ) -> None:
-        given = {"batch": len(values), "tile_n": tile_n, "regions": regions, **parameters}
-        report = run(kv(tmp_path, values), **given)
-
-        assert report.verified is True or (
-            (report.status, parameters["tiling"]) == ("deadlock", "static") and regions < 8
-        )
-
-    @pytest.mark.parametrize("name", SCHEDULES)
-    def test_any_schedule(self, lengths: Path, name: str | int) -> None:
-        with schedule(name):
-            report = run(lengths, "timing", regions=2)
-
-        expected = run(lengths, "timing", regions=2)
-        assert replace(expected, wall_seconds=report.wall_seconds) == report
-
-    def test_layers_take_as_long_one_by_one(self, lengths: Path) -> None:
-        both = run(lengths, "timing", layers=2)
-        alone = [run(lengths, "timing", first_layer=layer) for layer in range(2)]
-        # A row of the hidden state is 256 bytes: 4 requests, and 18 cycles on the way.
-        saved = sum(each.cycles or 0 for each in alone) - (both.cycles or 0)
-
-        assert 0 <= saved <= 2 * len(LENGTHS) * (4 + 18)
+    assert (timing.cycles, timing.units) == (functional.cycles, functional.units)
+    assert timing.channels_counters == functional.channels_counters
 
 
-def test_the_record_of_a_layer_stands_for_all() -> None:
+@pytest.mark.parametrize("seed", spread(range(3), 1))
+def test_decoder_in_bfloat16_is_verified(lengths: Path, seed: int) -> None:
+    report = run(lengths, hardware=Hardware(), layers=2, seed=seed)
+
+    assert report.verified is True
+    assert run(lengths, "timing", Hardware(), layers=2, seed=seed).cycles == report.cycles
+
+
+@examples(quick=5, deep=100)
+@given(
+    values=st.lists(st.integers(0, 70), min_size=1, max_size=6),
+    tiling=st.sampled_from(["static", "dynamic"]),
+    tile_n=st.integers(1, 8),
+    regions=st.sampled_from([1, 2, 4, 8]),
+    parallelisation=st.sampled_from(["coarse", "interleaved", "dynamic"]),
+    attention_regions=st.integers(1, 5),
+    layers=st.integers(1, 2),
+    seed=st.integers(0, 2**31 - 1),
+)
+def test_decoder_of_any_small_size_is_verified_or_deadlocks(
+    tmp_path: Path, values: list[int], tile_n: int, regions: int, **parameters: Any
+) -> None:
+    given = {"batch": len(values), "tile_n": tile_n, "regions": regions, **parameters}
+    report = run(kv(tmp_path, values), **given)
+
+    assert report.verified is True or (
+        (report.status, parameters["tiling"]) == ("deadlock", "static") and regions < 8
+    )
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_decoder_report_is_the_same_for_any_order_of_tasks(lengths: Path, name: str | int) -> None:
+    with schedule(name):
+        report = run(lengths, "timing", regions=2)
+
+    expected = run(lengths, "timing", regions=2)
+    assert replace(expected, wall_seconds=report.wall_seconds) == report
+
+
+def test_layers_one_by_one_take_as_many_cycles(lengths: Path) -> None:
+    both = run(lengths, "timing", layers=2)
+    alone = [run(lengths, "timing", first_layer=layer) for layer in range(2)]
+    # A row of the hidden state is 256 bytes: 4 requests, and 18 cycles on the way.
+    saved = sum(each.cycles or 0 for each in alone) - (both.cycles or 0)
+
+    assert 0 <= saved <= 2 * len(LENGTHS) * (4 + 18)
+
+
+def test_routing_of_further_layers_permutes_the_record() -> None:
     from layers.layer_routing import layer_routing
     from layers.models import MODELS
 
@@ -151,7 +152,7 @@ def test_the_record_of_a_layer_stands_for_all() -> None:
 
 @pytest.mark.parametrize("regions", [8, 2])
 @pytest.mark.parametrize("tiling", ["static", "dynamic"])
-def test_what_idle_experts_take(tmp_path: Path, tiling: str, regions: int) -> None:
+def test_idle_experts_bytes_equal_those_of_moe(tmp_path: Path, tiling: str, regions: int) -> None:
     file = tmp_path / "routing.npz"
     np.savez(file, data=np.tile([0, 3], (6, 1)))
     given: dict[str, Any] = {
@@ -172,26 +173,3 @@ def test_what_idle_experts_take(tmp_path: Path, tiling: str, regions: int) -> No
         idle = layer.on_chip_requirement_artifact_bytes - active
 
     assert idle == decoder.extra["on_chip_requirement_artifact_idle_bytes"]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"batch": 0}, "batch is 0: expected 1 to 2,147,483,647"),
-        ({"tile_n": 0}, "tile_n is 0: expected 1 to 2,147,483,647"),
-        ({"layers": 0}, "layers is 0: expected 1 to 2,147,483,647"),
-        ({"first_layer": -1}, "first_layer is -1: expected 0 to 2,147,483,647"),
-        ({"seed": -1}, "seed is -1: expected 0 to 2,147,483,647"),
-        ({"attention_regions": 0}, "attention_regions is 0: expected 1 to 2,147,483,647"),
-        ({"tile_f": 48}, "tile_f is 48: expected a divisor of the inner dimension, 128"),
-        ({"tile_p": 12}, "tile_p is 12: expected a divisor of the columns of a head, 16"),
-        ({"regions": 3}, "regions is 3: expected a divisor of the number of experts, 8"),
-        ({"heads": 5}, "heads is 5: expected a multiple of key_heads, 2"),
-        ({"head_dim": 5}, "head_dim is 5: expected an even number, for the rotary embedding"),
-        ({"key_heads": 0}, "key_heads is 0: expected 1 to 2,147,483,647"),
-    ],
-)
-def test_values_that_cannot_be(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        program("decoder", model="tiny", **given)
-    assert message == caught.value.message

@@ -1,5 +1,3 @@
-"""What the studies of whole decoders compute of their points."""
-
 from __future__ import annotations
 
 import inspect
@@ -16,7 +14,6 @@ from hypothesis import strategies as st
 from fabric import Outcome, Study, Verdict
 from fabric.explore.study.opening import Asked, open_study
 from fabric.explore.study.result import StudyResult
-from fabric.explore.study.written.pictures import drawn
 from fabric.graph.loading.program_file import executed
 from tests.programs.loading import PROGRAMS
 
@@ -68,122 +65,82 @@ def test_points_name_parameters_of_the_program(name: str) -> None:
         assert file is None or Path(str(file)).is_file()
 
 
-class TestFigure17:
-    def test_static_tiles_are_matched(self) -> None:
-        from decoders.matching import ARTIFACT, PAPER, compared
-        from decoders.points import DECODERS
+def test_static_designs_are_matched_by_memory_and_cycles() -> None:
+    from decoders.matching import ARTIFACT, PAPER, compared
+    from decoders.points import DECODERS
 
-        mixtral, qwen = (compared(ended(opened("figure_17")), each) for each in DECODERS)
-        assert mixtral is not None
-        assert qwen is not None
+    mixtral, qwen = (compared(ended(opened("figure_17")), each) for each in DECODERS)
+    assert mixtral is not None
+    assert qwen is not None
 
-        assert 16 == mixtral.memory_matched.setting["tile_n"]
-        assert 32 == mixtral.performance_matched.setting["tile_n"]
-        assert 1.5 == mixtral.speedup(mixtral.memory_matched)
-        assert 1.05 == mixtral.speedup(mixtral.performance_matched)
-        assert 8 == qwen.memory_matched.setting["tile_n"]
-        assert 64 == qwen.performance_matched.setting["tile_n"]
-        assert 1.1 == qwen.speedup(qwen.performance_matched)
-        ours, theirs = 3200 + 9000, 12800 + 8000
-        assert 1 - ours / theirs == qwen.saved_bytes(qwen.memory_matched, PAPER)
-        assert 1 - ours / theirs == qwen.saved_bytes(qwen.memory_matched, ARTIFACT)
-        unequal = qwen.saved_bytes_unequally(qwen.memory_matched)
-        assert 1 - (2 * ours - ours // 5) / (2 * theirs) == unequal
-        assert 0.75 == qwen.saved_compute(qwen.memory_matched)
-
-    def test_claims(self) -> None:
-        study = opened("figure_17")
-        found = [claim.judge(ended(study)) for claim in study.claims]
-        inconsistent = [
-            claim.published
-            for claim, each in zip(study.claims, found, strict=True)
-            if each.verdict is Verdict.INCONSISTENT
-        ]
-
-        assert {Verdict.RECOMPUTED, Verdict.INCONSISTENT} == {each.verdict for each in found}
-        assert ["1.15", "69%"] == inconsistent
-        assert [
-            *("1.5000", "1.5000", "41.35 %", "75.00 %"),
-            *("70.12 %", "84.11 %", "1.0500", "1.1000"),
-        ] == [each.found for each in found]
-        assert (
-            "Mixtral-8x7B, against tile 16. Against all tiles: 8 2.00, 16 1.50, 32 1.05, 64 0.95. "
-            "The graph behind the bars and its traces are not public. The published points give "
-            "1.2709."
-        ) == found[0].note
-
-    def test_a_run_is_missing(self) -> None:
-        study = opened("figure_17")
-        qwen = {name: each for name, each in CYCLES["qwen3-30b-a3b"].items() if name != "64"}
-        result = ended(study, {**CYCLES, "qwen3-30b-a3b": qwen})
-
-        assert {"", "a run of Qwen3-30B-A3B did not complete"} == {
-            each.trouble for each in result.judged_claims
-        }
-        assert ["1.5000", None, None, None, "70.12 %", None, "1.0500", None] == [
-            each.judgement and each.judgement.found for each in result.judged_claims
-        ]
-
-    def test_layers_count_on_the_average(self) -> None:
-        from decoders.matching import compared
-        from decoders.points import DECODERS
-
-        study = opened("long/whole_models")
-        result = ended(study)
-        last = next(each for each in result.outcomes if each.setting["first_layer"] == 47)
-        last.numbers["cycles"] = 900 + 480  # ten cycles a layer more
-        qwen = compared(result, DECODERS[1])
-
-        assert qwen is not None
-        assert 910 == qwen.static[0].cycles
-        assert {48, 1} == {
-            len(result.matching(**DECODERS[1].named, **layout)) for layout in DECODERS[1].layouts
-        }
+    assert 16 == mixtral.memory_matched.setting["tile_n"]
+    assert 32 == mixtral.performance_matched.setting["tile_n"]
+    assert 1.5 == mixtral.speedup(mixtral.memory_matched)
+    assert 1.05 == mixtral.speedup(mixtral.performance_matched)
+    assert 8 == qwen.memory_matched.setting["tile_n"]
+    assert 64 == qwen.performance_matched.setting["tile_n"]
+    assert 1.1 == qwen.speedup(qwen.performance_matched)
+    ours, theirs = 3200 + 9000, 12800 + 8000
+    assert 1 - ours / theirs == qwen.saved_bytes(qwen.memory_matched, PAPER)
+    assert 1 - ours / theirs == qwen.saved_bytes(qwen.memory_matched, ARTIFACT)
+    unequal = qwen.saved_bytes_unequally(qwen.memory_matched)
+    assert 1 - (2 * ours - ours // 5) / (2 * theirs) == unequal
+    assert 0.75 == qwen.saved_compute(qwen.memory_matched)
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("cycles", [CYCLES, {model: {} for model in CYCLES}])
-def test_pictures_are_drawn(name: str, cycles: Mapping[str, Mapping[str, int]]) -> None:
-    from matplotlib.figure import Figure
+def test_claims_of_made_up_points() -> None:
+    study = opened("figure_17")
+    found = [claim.judge(ended(study)) for claim in study.claims]
+    inconsistent = [
+        claim.published
+        for claim, each in zip(study.claims, found, strict=True)
+        if each.verdict is Verdict.INCONSISTENT
+    ]
 
-    study = opened(name)
-    for picture in study.pictures:
-        figure = Figure()
-        picture.draw(ended(study, cycles), figure)
+    assert {Verdict.RECOMPUTED, Verdict.INCONSISTENT} == {each.verdict for each in found}
+    assert ["1.15", "69%"] == inconsistent
+    assert [
+        *("1.5000", "1.5000", "41.35 %", "75.00 %"),
+        *("70.12 %", "84.11 %", "1.0500", "1.1000"),
+    ] == [each.found for each in found]
+    assert (
+        "Mixtral-8x7B, against tile 16. Against all tiles: 8 2.00, 16 1.50, 32 1.05, 64 0.95. "
+        "The graph behind the bars and its traces are not public. The published points give "
+        "1.2709."
+    ) == found[0].note
 
-        assert figure.axes
+
+def test_claims_without_a_run_have_no_value() -> None:
+    study = opened("figure_17")
+    qwen = {name: each for name, each in CYCLES["qwen3-30b-a3b"].items() if name != "64"}
+    result = ended(study, {**CYCLES, "qwen3-30b-a3b": qwen})
+
+    assert {"", "a run of Qwen3-30B-A3B did not complete"} == {
+        each.trouble for each in result.judged_claims
+    }
+    assert ["1.5000", None, None, None, "70.12 %", None, "1.0500", None] == [
+        each.judgement and each.judgement.found for each in result.judged_claims
+    ]
 
 
-def test_pages_have_all_pictures() -> None:
-    assert () == drawn(ended(opened("long/optimisations"))).troubles
+@given(st.lists(st.floats(0.1, 10), min_size=8, max_size=8))
+def test_effects_equal_their_definition(values: list[float]) -> None:
+    from decoders.factorial import effects
 
+    combinations = list(itertools.product((False, True), repeat=3))
+    of = dict(zip(combinations, values, strict=True))
+    found = effects(of)
+    first = math.prod(of[True, b, c] / of[False, b, c] for b, c in combinations_of(2)) ** 0.25
+    both = [
+        of[True, True, c] * of[False, False, c] / of[True, False, c] / of[False, True, c]
+        for c in (False, True)
+    ]
+    all_three = both[1] / both[0]
 
-class TestEffects:
-    @given(st.lists(st.floats(0.1, 10), min_size=8, max_size=8))
-    def test_of_three_options(self, values: list[float]) -> None:
-        from decoders.factorial import effects
-
-        combinations = list(itertools.product((False, True), repeat=3))
-        of = dict(zip(combinations, values, strict=True))
-        found = effects(of)
-        first = math.prod(of[True, b, c] / of[False, b, c] for b, c in combinations_of(2)) ** 0.25
-        both = [
-            of[True, True, c] * of[False, False, c] / of[True, False, c] / of[False, True, c]
-            for c in (False, True)
-        ]
-        all_three = both[1] / both[0]
-
-        assert [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)] == list(found)
-        assert found[0,] == pytest.approx(first)
-        assert found[0, 1] == pytest.approx(math.sqrt(math.prod(both)))
-        assert found[0, 1, 2] == pytest.approx(all_three)
-
-    def test_of_options_that_multiply(self) -> None:
-        from decoders.factorial import effects
-
-        found = effects({(a, b): 7 * 0.5**a * 3**b for a, b in combinations_of(2)})
-
-        assert found == pytest.approx({(0,): 0.5, (1,): 3, (0, 1): 1})
+    assert [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)] == list(found)
+    assert found[0,] == pytest.approx(first)
+    assert found[0, 1] == pytest.approx(math.sqrt(math.prod(both)))
+    assert found[0, 1, 2] == pytest.approx(all_three)
 
 
 def combinations_of(count: int) -> list[tuple[bool, ...]]:

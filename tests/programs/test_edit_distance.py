@@ -1,5 +1,3 @@
-"""The edit distance, against its definition; and what padded sequences cost."""
-
 from __future__ import annotations
 
 from functools import cache
@@ -8,14 +6,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import ConfigurationError, Program, Report, simulate
+from fabric import Report, simulate
 from tests.profiles import examples
 from tests.programs.loading import program
-from tests.schedules import SCHEDULES, schedule
 
 Pairs = list[tuple[str, str]]
 
@@ -50,14 +46,16 @@ words = st.text("abc", max_size=9)
     lanes=st.integers(1, 7),
     piece=st.integers(1, 5),
 )
-def test_is_as_defined(pairs: Pairs, sequences: str, lanes: int, piece: int) -> None:
+def test_edit_distance_equals_its_definition(
+    pairs: Pairs, sequences: str, lanes: int, piece: int
+) -> None:
     found, report = distances(pairs, sequences=sequences, lanes=lanes, piece=piece)
 
     assert [defined(*pair) for pair in pairs] == found
     assert not [each for each in report.warnings if "FAB" in each]
 
 
-def test_known_pairs() -> None:
+def test_edit_distance_of_known_pairs() -> None:
     found, _ = distances(
         [("kitten", "sitting"), ("saturday", "sunday"), ("intention", "execution"), ("a", "a")]
     )
@@ -65,7 +63,7 @@ def test_known_pairs() -> None:
     assert [3, 3, 5, 0] == found
 
 
-def test_costs() -> None:
+def test_edit_distance_flops_follow_the_widths() -> None:
     pairs = [("kitten", "sitting"), ("", "ab"), ("intention", "execution")]
     room = {"ragged": [(8, 13), (0, 2), (12, 18)], "padded": [(12, 18)] * 3}
     for sequences, widths in room.items():
@@ -74,7 +72,7 @@ def test_costs() -> None:
         assert sum(5 * (width + 1) * laps for width, laps in widths) == report.flops
 
 
-def test_lanes_fill_each_other_s_waits() -> None:
+def test_edit_distance_is_faster_with_more_lanes() -> None:
     pairs = [("abcabc", "bcabca")] * 6
     cycles = [distances(pairs, lanes=lanes)[1].cycles or 0 for lanes in (1, 2, 4)]
 
@@ -82,54 +80,10 @@ def test_lanes_fill_each_other_s_waits() -> None:
     assert cycles[0] > 2 * cycles[2]
 
 
-def test_a_peak_of_ragged_tiles_is_no_fault() -> None:
+def test_edit_distance_warns_of_ragged_peaks_only() -> None:
     pairs = [("a", "b")] * 9 + [("a" * 30, "b" * 30)]
     _, report = distances(pairs)
 
     (warning,) = report.warnings
     assert warning.startswith("on-chip bytes at the peak")
     assert warning.endswith("it counts ragged sizes with their mean")
-
-
-@pytest.mark.parametrize("name", SCHEDULES)
-def test_any_schedule(name: str | int) -> None:
-    with schedule(name):
-        report = simulate(small())
-
-    assert simulate(small()).cycles == report.cycles
-    assert report.verified is True
-
-
-def small() -> Program:
-    return program("edit_distance", pairs=5, longest=6, lanes=2)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "least"),
-    [("pairs", 0, 1), ("longest", -1, 0), ("lanes", 0, 1), ("piece", 0, 1), ("seed", -1, 0)],
-)
-def test_values_that_cannot_be(name: str, value: int, least: int) -> None:
-    given: dict[str, Any] = {name: value}
-    with pytest.raises(ConfigurationError) as caught:
-        program("edit_distance", **given)
-    assert f"{name} is {value}: expected at least {least}" == caught.value.message
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        (b"", "is empty"),
-        (b"ab,c\nab\n", "line 2 is 'ab'"),
-        (b"a,b,c\n", "line 1 is 'a,b,c'"),
-        (b"\xff", "cannot be read (is no text)"),
-        (None, "cannot be read (No such file or directory)"),
-    ],
-)
-def test_files_that_are_none(tmp_path: Path, text: bytes | None, found: str) -> None:
-    file = tmp_path / "pairs.txt"
-    if text is not None:
-        file.write_bytes(text)
-    with pytest.raises(ConfigurationError) as caught:
-        program("edit_distance", file=file)
-    expected = "expected two words with a comma between them on every line"
-    assert f"file of pairs {file}: {found}: {expected}" == caught.value.message

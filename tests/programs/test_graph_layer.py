@@ -1,5 +1,3 @@
-"""The layer of a graph neural network, against scipy's sparse product; and what tiles cost."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -26,7 +24,9 @@ TILINGS = ["dynamic", "static", "padded"]
     rows=st.integers(1, 6),
     seed=st.integers(0, 99),
 )
-def test_is_a_sparse_product(name: str, side: int, tiling: str, rows: int, seed: int) -> None:
+def test_graph_layer_equals_a_sparse_product(
+    name: str, side: int, tiling: str, rows: int, seed: int
+) -> None:
     near = adjacency(name, side, seed)
     random = np.random.default_rng(seed)
     x = random.standard_normal((near.shape[0], 32))
@@ -43,13 +43,13 @@ def test_is_a_sparse_product(name: str, side: int, tiling: str, rows: int, seed:
 
 @pytest.mark.parametrize("vertices", [0, 1, 6])
 @pytest.mark.parametrize("tiling", TILINGS)
-def test_vertices_without_neighbours(vertices: int, tiling: str) -> None:
+def test_graph_layer_of_few_vertices_is_verified(vertices: int, tiling: str) -> None:
     report = simulate(program("graph_layer", vertices=vertices, tiling=tiling))
 
     assert ("completed", True, ()) == (report.status, report.verified, report.warnings)
 
 
-def test_costs() -> None:
+def test_graph_layer_costs_follow_the_degrees() -> None:
     degrees = np.diff(adjacency("power-law", 8, 0).indptr)
     padded = np.full(len(degrees), degrees.max())
     multiplied = {

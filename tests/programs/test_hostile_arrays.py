@@ -1,5 +1,3 @@
-"""Files of arrays that were made to hurt, or came to harm: read as they were, or refused."""
-
 from __future__ import annotations
 
 import io
@@ -53,9 +51,9 @@ def _head(form: str, shape: tuple[int, ...]) -> bytes:
 HOSTILE: Final = {
     "empty": b"",
     "more than is there": _head("<i8", (1 << 40,)),
-    "one less than is said": _head("<i8", (4, 2)) + bytes(56),
+    "one less than the header states": _head("<i8", (4, 2)) + bytes(56),
     "nothing, often": _head("<i8", (1 << 40, 0)),
-    "letters, none of them": _head("<U0", (1 << 40,)),
+    "strings without characters": _head("<U0", (1 << 40,)),
     "a length below 0": _head("<i8", (-4,)) + bytes(64),
     "a length that is too large": _head("<i8", (1 << 70,)),
     "pickled": _head("|O", (1,)) + b"\x80\x04N.",
@@ -66,11 +64,10 @@ HOSTILE: Final = {
     "times": _head("<m8[s]", (4,)) + bytes(32),
     "texts": _head("<U1", (4, 2)) + bytes(32),
 }
-"""What stands for an array."""
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile(name: str, tmp_path: Path) -> None:
+def test_hostile_array_file_is_refused(name: str, tmp_path: Path) -> None:
     lone, archive = tmp_path / "it.npy", tmp_path / "it.npz"
     lone.write_bytes(HOSTILE[name])
     with zipfile.ZipFile(archive, "w") as file:
@@ -82,7 +79,7 @@ def test_hostile(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_bomb(how: int, tmp_path: Path) -> None:
+def test_compressed_bomb_is_refused_in_little_memory(how: int, tmp_path: Path) -> None:
     path = tmp_path / "it.npz"
     with zipfile.ZipFile(path, "w", how, compresslevel=1) as file, file.open("data.npy", "w") as it:
         it.write(_head("<i8", (1 << 27, 2)))
@@ -113,7 +110,6 @@ FILES: Final[list[tuple[bytes, Callable[[Path], NDArray[Any]], NDArray[Any] | No
     (_archive(zipfile.ZIP_DEFLATED), _routing, ROUTING),
     (_saved(LENGTHS), _lengths, None),
 ]
-"""What is in a file, who reads it, and what comes of it where the file has a checksum."""
 
 
 @examples(quick=150)
@@ -122,7 +118,7 @@ FILES: Final[list[tuple[bytes, Callable[[Path], NDArray[Any]], NDArray[Any] | No
     st.lists(st.tuples(st.integers(0, 1 << 12), st.binary(max_size=6)), min_size=1, max_size=3),
     st.booleans(),
 )
-def test_damaged(
+def test_damaged_array_file_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory,
     file: tuple[bytes, Callable[[Path], NDArray[Any]], NDArray[Any] | None],
     damage: list[tuple[int, bytes]],

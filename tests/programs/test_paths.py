@@ -1,5 +1,3 @@
-"""Paths as text or pathlib.Path, and hardware files by name, wherever Python takes a path."""
-
 from __future__ import annotations
 
 import ast

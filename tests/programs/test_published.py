@@ -1,5 +1,3 @@
-"""The published design points: cycles, bytes and operations."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -49,24 +47,24 @@ def check(point: Point) -> None:
 
 
 @pytest.mark.parametrize("number", spread(QUICK, 4))
-def test_attention(number: int) -> None:
+def test_published_attention(number: int) -> None:
     check(points(attention_points)[number])
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", sorted(set(range(54)) - set(QUICK)))
-def test_attention_exhaustively(number: int) -> None:
+def test_published_attention_exhaustively(number: int) -> None:
     check(points(attention_points)[number])
 
 
 @pytest.mark.parametrize("number", spread(FAST, 3))
-def test_moe(number: int) -> None:
+def test_published_moe(number: int) -> None:
     check(points(moe_points)[number])
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", sorted(set(range(21)) - set(FAST)))
-def test_moe_exhaustively(number: int) -> None:
+def test_published_moe_exhaustively(number: int) -> None:
     check(points(moe_points)[number])
 
 
@@ -93,5 +91,5 @@ def test_all_printed_points_run() -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", range(26))
-def test_closed_forms(number: int) -> None:
+def test_published_closed_forms(number: int) -> None:
     check(points(closed_form_points)[number])

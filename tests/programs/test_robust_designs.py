@@ -1,5 +1,3 @@
-"""The questions about recorded batches: which batches these are, and what their tables say."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -21,7 +19,7 @@ def opened(name: str) -> Study:
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_every_recorded_batch_of_64_is_an_input(name: str) -> None:
+def test_recorded_batches_of_64_are_all_inputs(name: str) -> None:
     study = opened(name)
     model = "mixtral" if "mixtral" in name else "qwen"
     found = [
@@ -38,7 +36,7 @@ def test_every_recorded_batch_of_64_is_an_input(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["robust_design", "robust_design_mixtral"])
-def test_designs(name: str) -> None:
+def test_designs_can_run_on_the_first_and_last_batch(name: str) -> None:
     study = opened(name)
     for index in (0, len(study.runs) - 1):
         before = known_before(Job.of(study, study.point(index)))
@@ -88,7 +86,7 @@ def _made() -> StudyResult:
     return StudyResult(study, tuple(designs), runs=tuple(runs))
 
 
-def test_chosen_on_one_batch() -> None:
+def test_tables_of_made_up_batches() -> None:
     result = _made()
     chosen, gains = result.filled_tables
     assert not chosen.trouble
@@ -107,15 +105,6 @@ def test_chosen_on_one_batch() -> None:
     )
 
 
-def test_choices_that_do_not_fit() -> None:
-    result = _made()
-    module = opened("one_batch").tables[0].rows.__globals__
-    rows = list(module["chosen_on_one"](result, (2, 1)))
-    assert rows[0] == ("static", 2, 1, "tile_n=8, regions=4", 3, 0.0, 0.0, 0)
-    assert rows[3] == ("dynamic", 1, 0, "none fits", 0, "", "", 0)
-    assert [row[0] for row in module["gains"](result, (2, 1))] == [2]
-
-
 @pytest.mark.parametrize(
     ("first", "told"),
     [
@@ -123,7 +112,7 @@ def test_choices_that_do_not_fit() -> None:
         (-1, "first_token is -1: expected at least 0"),
     ],
 )
-def test_tokens_that_were_not_recorded(first: int, told: str) -> None:
+def test_unrecorded_tokens_are_refused(first: int, told: str) -> None:
     study = opened("robust_design")
     point = study.point(len(study.over) - 1)
     job = Job.of(study, point)
@@ -133,7 +122,7 @@ def test_tokens_that_were_not_recorded(first: int, told: str) -> None:
     assert told in (refused.reason or "")
 
 
-def test_first_token_needs_a_file() -> None:
+def test_first_token_without_a_file_is_refused() -> None:
     study = Study(program=PROGRAMS / "moe.py", space=Space(((),)), fixed={"first_token": 3})
     refused = known_before(Job.of(study, study.point(0))).refused
     assert refused is not None

@@ -26,7 +26,9 @@ DYNAMIC = (4, 9, 21, 22)
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", DYNAMIC)
-def test_ends_seen_later(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printed_cycles_are_within_the_scatter_of_ends_seen_later(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     point = list(printed_moe_points())[number]
     (printed,) = (each.value for each in point.bounds if each.field == "cycles")
     see_end = Channel.see_end

@@ -21,7 +21,6 @@ STUDIES = tuple(
         if path.stem.startswith("figure_") or path.stem == "equal_resources"
     )
 )
-"""Those of the paper."""
 
 
 @cache

@@ -1,5 +1,3 @@
-"""Numbers as papers print them."""
-
 from __future__ import annotations
 
 import pytest
@@ -23,7 +21,9 @@ from paper.printed import Printed
         ("1.14-1.26", [[1.145, 1.2, 1.2555]], [[1.145, 1.2], [1.1, 1.26], [1.2, 1.28, 1.145]]),
     ],
 )
-def test_holds(text: str, within: list[list[float]], without: list[list[float]]) -> None:
+def test_printed_number_holds_what_rounds_to_it(
+    text: str, within: list[list[float]], without: list[list[float]]
+) -> None:
     printed = Printed.parse(text)
 
     assert [] == [values for values in within if not printed.holds(values)]
@@ -31,25 +31,12 @@ def test_holds(text: str, within: list[list[float]], without: list[list[float]])
 
 
 @given(st.decimals(min_value="0.01", max_value="99", places=4))
-def test_rounded_and_truncated(exact: object) -> None:
+def test_rounded_and_truncated_numbers_hold(exact: object) -> None:
     value = float(str(exact))
     rounded, truncated = f"{value:.2f}", str(exact)[:-2]
 
     assert Printed.parse(rounded).holds([value])
     assert Printed.parse(truncated).holds([value])
-
-
-@given(st.decimals(min_value="0.02", max_value="99", places=4))
-def test_nothing_else_holds(exact: object) -> None:
-    value = float(str(exact))
-    truncated = float(str(exact)[:-2])
-    texts = {f"{truncated + step * 0.01:.2f}" for step in range(-1, 4)}
-    theirs = {f"{value:.2f}", f"{truncated:.2f}"}
-
-    assert [] == [text for text in texts - theirs if Printed.parse(text).off([value]) == 0]
-    for text in texts:
-        near = abs(float(text) - value) < 0.01 - 1e-9
-        assert Printed.parse(f"about {text}").holds([value]) or not near
 
 
 @pytest.mark.parametrize(
@@ -62,25 +49,11 @@ def test_nothing_else_holds(exact: object) -> None:
         ("+0.26%", -0.23, 0.485 / 100.26),
     ],
 )
-def test_off(text: str, value: float, off: float) -> None:
+def test_off_is_the_relative_distance(text: str, value: float, off: float) -> None:
     assert off == pytest.approx(Printed.parse(text).off([value]))
 
 
-@pytest.mark.parametrize(
-    ("text", "values", "told"),
-    [
-        ("1.65", [1.65357], "1.6536"),
-        ("62%", [62.419], "62.42 %"),
-        ("+0.26%", [-0.23056], "-0.2306 %"),
-        ("1.45x", [1.4], "1.4000x"),
-        ("1.14-1.26", [1.2, 1.14, 1.25], "1.1400 to 1.2500"),
-    ],
-)
-def test_told(text: str, values: list[float], told: str) -> None:
-    assert told == Printed.parse(text).told(values)
-
-
 @pytest.mark.parametrize("text", ["", "fast", "1.2.3", "24.5 h (A.2) vs about 7 h (A.6)"])
-def test_no_number(text: str) -> None:
+def test_text_without_a_number_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not printed as a number"):
         Printed.parse(text)

@@ -1,5 +1,3 @@
-"""The paper's figures on the memory with banks: which points, and what is said of their numbers."""
-
 from __future__ import annotations
 
 import inspect
@@ -7,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
 from paper.memories import BANKED, FLAT, LAYERS, VARIATIONS, VARIED, View
 from paper.memory_ratios import RATIOS, became, rows
 from paper.memory_tables import lost
@@ -57,7 +54,7 @@ def _varied() -> int:
     return 2 * (len(VARIED) + sum(len(each.layers) for each in VARIATIONS))
 
 
-def test_points(study: Study) -> None:
+def test_points_are_of_both_memories(study: Study) -> None:
     points = [study.whole(setting) for setting in study.space]
     flat = {rest(each) for each in points if each[MODEL] == "flat"}
     banked = {rest(each) for each in points if each[MODEL] == "banked"}
@@ -69,7 +66,7 @@ def test_points(study: Study) -> None:
     assert names <= set(inspect.signature(executed(study.program).build).parameters)
 
 
-def test_same_peak(study: Study) -> None:
+def test_varied_memories_have_the_same_peak(study: Study) -> None:
     seen: dict[object, int] = {}
     for index, setting in enumerate(study.space):
         keys = tuple((name, each) for name, each in setting.items() if name.startswith("hardware"))
@@ -87,7 +84,7 @@ def test_same_peak(study: Study) -> None:
 
 
 @pytest.mark.parametrize("slower", [2, 4])
-def test_ratios(study: Study, slower: float) -> None:
+def test_ratios_of_made_up_points_hold_if_equally_slower(study: Study, slower: float) -> None:
     result = made(study, lambda setting: numbers(setting, slower))
     found = {str(row[1]): row for row in rows(result)}
 
@@ -124,11 +121,13 @@ def test_ratios(study: Study, slower: float) -> None:
         ([1.1, 1.5], [1.5, 1.1], False, "holds"),
     ],
 )
-def test_became(flat: list[float], banked: list[float], in_percent: bool, told: str) -> None:
+def test_change_of_a_ratio_is_named(
+    flat: list[float], banked: list[float], in_percent: bool, told: str
+) -> None:
     assert told == became(flat, banked, in_percent=in_percent)
 
 
-def test_tables_and_pictures(study: Study) -> None:
+def test_tables_of_made_up_points(study: Study) -> None:
     result = made(study, lambda setting: numbers(setting, 3))
     filled = result.filled_tables
 
@@ -137,23 +136,9 @@ def test_tables_and_pictures(study: Study) -> None:
     row = filled[1].rows[1]
     assert ("dynamic", 1000, 3000, "3.00", "50", "30") == row[1:7]
     assert "full windows 30 %, refresh 10 %, no requests 5 %" == row[7]
-    for picture in study.pictures:
-        figure = Figure(layout="constrained")
-        picture.draw(result, figure)
-        figure.draw_without_rendering()
-        assert all(axes.has_data() for axes in figure.axes)
 
 
-def test_a_point_that_did_not_complete(study: Study) -> None:
-    result = made(
-        study,
-        lambda setting: None if setting.get("kv") else numbers(setting, 2),
-    )
-
-    assert "did not complete" in result.filled_tables[0].trouble
-
-
-def test_small_run(study: Study) -> None:
+def test_lost_bus_cycles_of_a_run_add_up(study: Study) -> None:
     wanted = {"strategy": "dynamic", "requests": 16}
     outcomes: dict[str, Outcome] = {}
     for index, setting in enumerate(study.space):
@@ -184,7 +169,9 @@ def test_small_run(study: Study) -> None:
         ("attention", {"strategy": "coarse", "requests": 3, "regions": 2, "channel_depth": 2}),
     ],
 )
-def test_same_programs(study: Study, part: str, parameters: Mapping[str, Any]) -> None:
+def test_program_of_the_study_equals_its_parts(
+    study: Study, part: str, parameters: Mapping[str, Any]
+) -> None:
     both = executed(study.program).build(part=part, **parameters)
     alone = executed(PROGRAMS / f"{part}.py").build(**parameters)
 

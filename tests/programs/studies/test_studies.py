@@ -1,5 +1,3 @@
-"""The studies of the paper's figures: they load, know what is published, and draw."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -11,11 +9,8 @@ from paper import camera_ready
 from paper.published import attention, closed_forms, hdl, multiplexing, swiglu, tiling
 from paper.workloads import cache_traces
 
-from fabric.explore.study.result import StudyResult
-from tests.profiles import spread
-from tests.programs.studies.made import STUDIES, made, opened
+from tests.programs.studies.made import made, opened
 
-FIGURES = (8, 9, 10, 12, 13, 14, 15, 19, 20, 21)
 POINTS = {
     "equal_resources": 30,
     "figure_08": 15,
@@ -31,12 +26,8 @@ POINTS = {
 }
 
 
-def test_files() -> None:
-    assert {"equal_resources", *(f"figure_{each:02}" for each in FIGURES)} <= set(STUDIES)
-
-
 @pytest.mark.parametrize("name", POINTS)
-def test_points(name: str) -> None:
+def test_points_are_different_and_have_their_published_values(name: str) -> None:
     study = opened(name)
     points = [study.whole(setting) for setting in study.space]
 
@@ -49,7 +40,7 @@ def test_points(name: str) -> None:
     assert study.pictures
 
 
-def test_all_published_values_are_known() -> None:
+def test_published_values_are_all_known() -> None:
     known: set[object] = {
         (name, tuple(each.setting.items()), each.metric, each.value)
         for name in POINTS
@@ -72,7 +63,7 @@ def test_all_published_values_are_known() -> None:
         assert listed <= known
 
 
-def test_printed_points() -> None:
+def test_printed_points_are_complete() -> None:
     tables = {
         "figure_08": [*camera_ready.swiglu(), *camera_ready.hdl()],
         "figures 9 and 19": list(camera_ready.tiling(64)),
@@ -94,7 +85,9 @@ def test_printed_points() -> None:
         ("figure_20", 1024, ["1.37x", "2.21x", "12.5x"]),
     ],
 )
-def test_annotations(name: str, batch: int, told: list[str]) -> None:
+def test_printed_annotations_follow_from_the_equations(
+    name: str, batch: int, told: list[str]
+) -> None:
     study = opened(name)
     equations = list(closed_forms(batch))
 
@@ -111,38 +104,8 @@ def test_annotations(name: str, batch: int, told: list[str]) -> None:
     assert {"off-chip traffic (GB)"} == {axes.get_ylabel() for axes in figure.axes}
 
 
-def test_cache_traces() -> None:
+def test_cache_traces_have_three_of_each_class() -> None:
     for batch in (16, 64, 80):
         classes = [each.kv_class for each in cache_traces(batch)]
         assert ["low"] * 3 + ["med"] * 3 + ["high"] * 3 == classes
         assert {batch} == {each.batch for each in cache_traces(batch)}
-
-
-@pytest.mark.parametrize("completed", ["all", "some", "none"])
-@pytest.mark.parametrize("name", spread(POINTS, 4))
-def test_pictures(name: str, completed: str) -> None:
-    study = opened(name)
-    metrics = {
-        "cycles",
-        "allocated_flops_per_cycle",
-        "off_chip_bandwidth_utilization",
-        "off_chip_traffic_artifact_bytes",
-        "on_chip_requirement_artifact_bytes",
-        "extra.flops_artifact",
-        "extra.on_chip_requirement_artifact_active_bytes",
-    }
-    count = 0
-
-    def numbers(_: object) -> dict[str, float] | None:
-        nonlocal count
-        count += 1
-        missing = completed == "none" or (completed == "some" and count % 3 == 0)
-        return None if missing else dict.fromkeys(metrics, 1e6 + 1e5 * count)
-
-    result: StudyResult = made(study, numbers)
-    for picture in study.pictures:
-        figure = Figure(layout="constrained")
-        picture.draw(result, figure)
-        figure.draw_without_rendering()
-        assert figure.axes[0].get_ylabel()
-        assert all(axes.has_data() for axes in figure.axes)

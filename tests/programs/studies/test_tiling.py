@@ -1,5 +1,3 @@
-"""Fronts of designs and the Pareto improvement distance, by their definitions."""
-
 from __future__ import annotations
 
 from hypothesis import given
@@ -16,7 +14,7 @@ def dominates(one: Design, other: Design) -> bool:
 
 
 @given(st.lists(DESIGNS, min_size=1))
-def test_front(designs: list[Design]) -> None:
+def test_front_equals_its_definition(designs: list[Design]) -> None:
     alone = [each for each in designs if not any(dominates(other, each) for other in designs)]
 
     assert {(each.cycles, each.on_chip_bytes) for each in alone} == {
@@ -26,7 +24,7 @@ def test_front(designs: list[Design]) -> None:
 
 
 @given(st.lists(DESIGNS, min_size=1), DESIGNS)
-def test_improvement(designs: list[Design], ours: Design) -> None:
+def test_improvement_equals_its_definition(designs: list[Design], ours: Design) -> None:
     distance = improvement(QWEN_64).measure(dict(enumerate(designs)), ours)
     as_good = [
         each

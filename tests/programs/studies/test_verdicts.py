@@ -1,5 +1,3 @@
-"""What comes of every claim and every published value when the points really run."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -29,13 +27,12 @@ LONG = (
 
 
 RAN: dict[str, Outcome] = {}
-"""Outcomes by the identity of their points."""
 
 
 @pytest.mark.parametrize(
     "name", [*QUICK, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in LONG)]
 )
-def test_verdicts(name: str, golden: Callable[[str, str], None]) -> None:
+def test_verdicts_of_runs_are_as_before(name: str, golden: Callable[[str, str], None]) -> None:
     study = opened(name)
     result = StudyResult(study, tuple(map(partial(ran, study), range(len(study.space)))))
 

@@ -1,5 +1,3 @@
-"""Studies of whole language models: their points, and what their parts add up to."""
-
 from __future__ import annotations
 
 import inspect
@@ -27,7 +25,7 @@ def seconds(setting: Mapping[str, Any]) -> Mapping[str, float]:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_points(name: str) -> None:
+def test_points_are_different_and_name_parameters(name: str) -> None:
     study = opened(name)
     known = inspect.signature(executed(study.program).build).parameters
     points = [study.whole(setting) for setting in study.space]
@@ -39,7 +37,7 @@ def test_points(name: str) -> None:
         assert file is None or Path(str(file)).is_file()
 
 
-def test_parts_are_all_layers() -> None:
+def test_parts_cover_all_layers() -> None:
     executed(PROGRAMS / "torch_model.py")  # its folder is searched from here on
     from layers.torch_sizes import FULL, alike, layers_of
 
@@ -51,29 +49,29 @@ def test_parts_are_all_layers() -> None:
         assert list(parts.values()) == [len(alike(FULL[model], first)) for first in parts]
 
 
-class TestStreamTensor:
-    def test_what_parts_add_up_to(self) -> None:
-        result = made(opened("streamtensor_gpt2"), seconds)
+def test_claims_add_up_parts() -> None:
+    result = made(opened("streamtensor_gpt2"), seconds)
 
-        first, speed, latency = (each.judge(result) for each in result.study.claims[:3])
+    first, speed, latency = (each.judge(result) for each in result.study.claims[:3])
 
-        assert "34 to 3.4 ms" == first.found
-        assert "29.41 to 294.1 tokens/s" == speed.found
-        assert "1122 to 112.2 ms" == latency.found
-        assert "0.196 and 1.96 tokens per joule" in speed.note
-        assert Verdict.UNPUBLISHED == speed.verdict
-        assert "199.51 tokens/s" == result.study.claims[1].published
-
-    def test_a_run_that_failed(self) -> None:
-        result = made(
-            opened("streamtensor_gpt2"),
-            lambda setting: None if setting["part"] == "layers" else seconds(setting),
-        )
-
-        assert {""} == {each.judge(result).found for each in result.study.claims}
+    assert "34 to 3.4 ms" == first.found
+    assert "29.41 to 294.1 tokens/s" == speed.found
+    assert "1122 to 112.2 ms" == latency.found
+    assert "0.196 and 1.96 tokens per joule" in speed.note
+    assert Verdict.UNPUBLISHED == speed.verdict
+    assert "199.51 tokens/s" == result.study.claims[1].published
 
 
-def test_rates_of_models() -> None:
+def test_claims_without_a_run_have_no_value() -> None:
+    result = made(
+        opened("streamtensor_gpt2"),
+        lambda setting: None if setting["part"] == "layers" else seconds(setting),
+    )
+
+    assert {""} == {each.judge(result).found for each in result.study.claims}
+
+
+def test_rates_of_models_add_up_parts() -> None:
     study = opened("torch_models")
     rates = executed(PROGRAMS / "studies/torch_models.py").rates
     priced = made(study, seconds)
