@@ -1,4 +1,4 @@
-"""Tests of what needs the extra torch: skipped, and reported so, where it is not installed."""
+"""All tests of this folder are skipped if the extra torch is not installed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Results of imported modules that are small beside the numbers that they are computed from."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

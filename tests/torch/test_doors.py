@@ -1,5 +1,3 @@
-"""Whatever a user's importer, module or file raises: an error that says who and where."""
-
 from __future__ import annotations
 
 import sys
@@ -37,7 +35,7 @@ class _Module(torch.nn.Module):  # type: ignore[name-defined, misc, unused-ignor
 
 
 @pytest.mark.parametrize("raised", _RAISED)
-def test_importer(raised: str) -> None:
+def test_error_of_an_importer_names_its_line(raised: str) -> None:
     @imports("aten.special_i1.default")
     def fails(_importing: Importing, _call: Call) -> Any:
         raise _RAISED[raised]
@@ -50,7 +48,7 @@ def test_importer(raised: str) -> None:
 
 
 @pytest.mark.parametrize("raised", _RAISED)
-def test_module(raised: str) -> None:
+def test_error_of_a_module_is_reported(raised: str) -> None:
     with pytest.raises(FabricError) as caught:
         from_torch(_Module(raised), (torch.ones(4, 8),))
     # torch asks for the text itself.
@@ -59,7 +57,7 @@ def test_module(raised: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["file", "model"])
-def test_command(
+def test_exit_of_a_users_file_is_an_error(
     where: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

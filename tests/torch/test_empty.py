@@ -1,8 +1,5 @@
-"""Modules in which nothing is left to repeat, to sum or to put: one step, empty slices and bags."""
-
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,20 +9,12 @@ from torch.nn import functional
 
 from fabric import ProgramError, simulate
 from operators.torch import from_torch
+from tests.torch.test_capture import Computing
 
 X = torch.randn(5, 6, generator=torch.Generator().manual_seed(0))
 NONE = torch.zeros(5, dtype=torch.bool)
 MASK = torch.tensor([True, False, True, True, False])
 IDS = torch.tensor([1, 2, 3, 2])
-
-
-class Computing(nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: torch.Tensor) -> Any:
-        return self.function(*args)
 
 
 class Routed(nn.Module):

@@ -1,5 +1,3 @@
-"""Tensors of PyTorch as what a program expects."""
-
 from __future__ import annotations
 
 from typing import Final

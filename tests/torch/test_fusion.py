@@ -1,5 +1,3 @@
-"""Modules under budgets and worked-out schedules compute what PyTorch does."""
-
 from __future__ import annotations
 
 import pytest
@@ -37,7 +35,7 @@ def ran(schedule: Schedule) -> Report:
 
 
 @pytest.mark.parametrize("order", ["weight", "row", "output"])
-def test_budgets_say_what_is_spilled(order: str) -> None:
+def test_smaller_budget_spills_more(order: str) -> None:
     tiles = dict.fromkeys(("tile_rows", "tile_cols", "tile_inner"), 8)
     whole = ran(Schedule(order=order, **tiles))  # type: ignore[arg-type]
     moved = whole.off_chip_traffic_bytes
@@ -58,7 +56,7 @@ def test_budgets_say_what_is_spilled(order: str) -> None:
     assert traffic == sorted(traffic)
 
 
-def test_a_schedule_that_is_worked_out_is_no_longer_than_the_default_one() -> None:
+def test_automatic_schedule_is_no_slower_than_the_default() -> None:
     default = ran(Schedule())
 
     found = ran(Schedule.auto(flops_per_cycle=default.allocated_flops_per_cycle))
@@ -68,6 +66,6 @@ def test_a_schedule_that_is_worked_out_is_no_longer_than_the_default_one() -> No
     assert "channels sized" in found.extra["schedule"]
 
 
-def test_what_never_fits_is_said_of_the_call() -> None:
+def test_budget_that_never_fits_is_refused_with_the_call() -> None:
     with pytest.raises(CapacityError, match=r"test_fusion\.py:\d+: .* needs buffers of [\d,]+ b"):
         ran(Schedule(order="output", tile_rows=8, tile_cols=8, tile_inner=8, on_chip_bytes=1))

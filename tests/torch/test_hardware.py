@@ -1,5 +1,3 @@
-"""Hardware of imported models is in every transfer what the fabric says."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -23,7 +21,7 @@ EQUAL: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_a_module() -> None:
+def test_imported_module_has_a_pipeline_for_each_chain() -> None:
     from operators.rtl.hardware import design
 
     units = design(program("own_module", "wires.toml", tokens=4, width=16)).netlist.units
@@ -38,7 +36,7 @@ def test_a_module() -> None:
 
 
 @pytest.mark.deep
-def test_every_transfer(tmp_path: Path) -> None:
+def test_hardware_of_imported_models_equals_their_runs(tmp_path: Path) -> None:
     from operators.rtl.hardware import beside, design, run, write
 
     both = beside([design(program(name, "wires.toml", **given)) for name, given in EQUAL])

@@ -1,5 +1,3 @@
-"""Kept traces of many kinds of module, compared with imports of their own."""
-
 # mypy: disallow-subclassing-any=False
 
 from __future__ import annotations

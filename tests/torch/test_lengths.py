@@ -1,5 +1,3 @@
-"""Lengths that stay symbols: one trace, and a program for every length that is asked for."""
-
 # mypy: disallow-subclassing-any=False
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from torch.export import Dim
 
 from fabric import ProgramError, simulate
 from operators.torch import from_torch
-from operators.torch.lengths import at_lengths, kept_trace
+from operators.torch.lengths import kept_trace
 
 
 class Decoding(nn.Module):
@@ -52,7 +50,7 @@ def _traces(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 SYMBOLS = {"x": {1: Dim("tokens")}, "cache": {2: Dim("context")}}
 
 
-def test_one_trace(traces: list[None]) -> None:
+def test_one_trace_serves_all_lengths(traces: list[None]) -> None:
     torch.manual_seed(0)
     module = Decoding().eval()
     for tokens, context in ((5, 7), (3, 40), (16, 2), (2, 3)):
@@ -70,7 +68,7 @@ def test_one_trace(traces: list[None]) -> None:
         del traces[1:]
 
 
-def test_a_length_of_one(traces: list[None]) -> None:
+def test_length_of_one_is_traced_without_symbols(traces: list[None]) -> None:
     module = Decoding().eval()
     given = [(torch.randn(1, tokens, 16), torch.randn(2, 1, 4, 16)) for tokens in (3, 1, 6)]
 
@@ -80,7 +78,7 @@ def test_a_length_of_one(traces: list[None]) -> None:
     assert len(traces) == 3  # the second one twice: with a symbol, and without
 
 
-def test_what_depends_on_the_length(traces: list[None]) -> None:
+def test_branches_on_a_length_are_traced_once_each(traces: list[None]) -> None:
     module = Conditional()
     tokens = {"x": {0: Dim.AUTO}}
     for length in (3, 5, 9, 12):
@@ -89,7 +87,7 @@ def test_what_depends_on_the_length(traces: list[None]) -> None:
     assert len(traces) == 2
 
 
-def test_other_weights(traces: list[None]) -> None:
+def test_changed_weights_share_a_trace_and_new_ones_do_not(traces: list[None]) -> None:
     module = nn.Linear(4, 4)
 
     def is_right() -> bool:
@@ -158,7 +156,9 @@ class Scaled(nn.Module):
     ],
     ids=lambda each: " ".join(each) if isinstance(each, dict) else str(each),
 )
-def test_what_a_trace_serves(changed: dict[str, Any], again: bool) -> None:
+def test_kept_trace_is_reused_only_for_equal_types_and_constants(
+    changed: dict[str, Any], again: bool
+) -> None:
     its = {"x": torch.randn(5, 4), "number": 2, "y": torch.randn(3, 4), "training": False}
     its["dynamic_shapes"] = {"x": {0: Dim("rows")}, "number": None, "y": None}
     module = Scaled()
@@ -173,63 +173,16 @@ def test_what_a_trace_serves(changed: dict[str, Any], again: bool) -> None:
             given = x, 2 if number is None else number, y
             return torch.export.export(module, given, dynamic_shapes=dynamic_shapes, strict=False)
 
-        return kept_trace(module, leaves, structure, dynamic_shapes, trace), leaves
+        return kept_trace(module, leaves, structure, dynamic_shapes, trace)
 
-    first, _ = kept(**its)
+    first = kept(**its)
     its |= changed
-    found, leaves = kept(**its)
+    found = kept(**its)
     assert (found is not first) == again
     assert len(made) == 1 + again
-    if its["number"] is not None:
-        graph = at_lengths(found, leaves)
-        (output,) = (node for node in graph.nodes if node.op == "output")
-        assert output.args[0][0].meta["val"].shape == its["x"].shape
-        names = [each.name for each in graph.nodes]
-        assert not any(name.startswith("sym_size") for name in names)
 
 
-def test_a_trace_without_symbols_is_not_kept() -> None:
-    module = nn.Linear(4, 4)
-    x = torch.randn(3, 4)
-
-    def trace() -> Any:
-        return torch.export.export(module, (x,), strict=False)
-
-    for _ in range(2):
-        assert kept_trace(module, [x], None, None, trace) is None
-
-
-def test_a_trace_at_other_lengths() -> None:
-    class Long(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("rows", torch.ones(4, 4))
-
-        def forward(self, x: Any) -> Any:
-            y = torch.cat([x, self.rows])
-            return y.reshape(-1) + torch.arange(y.shape[0] * 4, device=y.device), x.shape[0]
-
-    module = Long().to("meta")
-    shapes = ({0: Dim("rows")},)
-    x = torch.randn(5, 4, device="meta")
-    exported = torch.export.export(module, (x,), dynamic_shapes=shapes, strict=False)
-    graph = at_lengths(exported, [torch.randn(7, 4)])
-
-    its = {node.name: node for node in graph.nodes if node.op == "call_function"}
-    assert {name: tuple(node.meta["val"].shape) for name, node in its.items()} == {
-        "cat": (11, 4),
-        "reshape": (44,),
-        "arange": (44,),
-        "add_1" if "add_1" in its else "add": (44,),
-    }
-    assert its["arange"].args[0] == 44
-    assert its["cat"].meta["val"].device.type == "meta"
-    (output,) = (node for node in graph.nodes if node.op == "output")
-    assert output.args[0][1] == 7
-    assert [node.name for node in graph.nodes if node.op == "placeholder"] == ["b_rows", "x"]
-
-
-def test_weights_without_numbers(traces: list[None]) -> None:
+def test_meta_weights_share_a_trace(traces: list[None]) -> None:
     module = nn.Linear(4, 4, device="meta")
     for rows in (3, 5):
         program = from_torch(module, (torch.randn(rows, 4),), dynamic_shapes=({0: Dim("rows")},))

@@ -1,14 +1,9 @@
-"""What cannot be imported is said, all at once: in Python, by the command, and by from_torch."""
-
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,8 +11,8 @@ from torch import nn
 
 from fabric import ProgramError
 from operators.torch import from_torch, unsupported_calls
-from operators.torch.__main__ import folded, main
-from operators.torch.registry import Unsupported
+from operators.torch.__main__ import main
+from tests.torch.test_capture import Computing
 
 FILE = """
 import torch
@@ -51,21 +46,6 @@ class Unknown(nn.Module):
         return torch.relu(torch.digamma(x))
 
 
-class Complex(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.fft.fft(x).real
-
-
-class Nothing(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.exp(x)[:0]
-
-
-class Choosing(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.relu(x[x > 0]) + 1
-
-
 class Counting(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -81,17 +61,11 @@ class Overwriting(nn.Module):
         return x.add_(1)
 
 
-def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    called = [sys.executable, "-m", "operators.torch", *arguments]
-    piped = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    return subprocess.run(called, capture_output=True, text=True, cwd=cwd, check=False, env=piped)
-
-
-def test_from_torch_says_the_first() -> None:
+def test_from_torch_unknown_call_is_refused_with_its_line() -> None:
     with pytest.raises(ProgramError) as caught:
         from_torch(Unknown(), GIVEN)
 
-    line = Unknown.forward.__code__.co_firstlineno + 2
+    line = Unknown.forward.__code__.co_firstlineno + 1
     assert str(caught.value) == (
         f"{__file__}:{line}: from_torch cannot import digamma (aten.digamma.default): "
         "expected a call that an importer is registered for; operators.torch.imports registers "
@@ -99,7 +73,7 @@ def test_from_torch_says_the_first() -> None:
     )
 
 
-def test_all_of_them() -> None:
+def test_unsupported_calls_lists_all_with_their_modules() -> None:
     names: dict[str, object] = {}
     exec(FILE, names)
     found = unsupported_calls(*names["model"]())  # type: ignore[operator]
@@ -115,7 +89,9 @@ def test_all_of_them() -> None:
 
 
 @pytest.mark.parametrize(("module", "written"), [(Counting(), "seen"), (Overwriting(), "x")])
-def test_modules_that_write(module: nn.Module, written: str) -> None:
+def test_module_that_writes_to_buffers_or_arguments_is_refused(
+    module: nn.Module, written: str
+) -> None:
     with pytest.raises(ProgramError) as caught:
         from_torch(module, (torch.randn(4, 8),))
 
@@ -125,10 +101,10 @@ def test_modules_that_write(module: nn.Module, written: str) -> None:
     )
 
 
-def test_what_would_be_needed() -> None:
-    (first, *_) = unsupported_calls(Complex(), GIVEN)
-    (empty,) = unsupported_calls(Nothing(), GIVEN)
-    (open_ended,) = unsupported_calls(Choosing(), GIVEN)
+def test_unsupported_calls_state_what_is_needed() -> None:
+    (first, *_) = unsupported_calls(Computing(lambda x: torch.fft.fft(x).real), GIVEN)
+    (empty,) = unsupported_calls(Computing(lambda x: torch.exp(x)[:0]), GIVEN)
+    (open_ended,) = unsupported_calls(Computing(lambda x: torch.relu(x[x > 0]) + 1), GIVEN)
 
     assert first.needed == (
         "expected a call that an importer is registered for; operators.torch.imports registers "
@@ -138,91 +114,24 @@ def test_what_would_be_needed() -> None:
         empty.needed
         == "what it gives is stored: it gives a tensor [0, 8]: expected one with elements"
     )
+    # An inverse checks its success, which is not a side effect of the module.
+    (inverse,) = unsupported_calls(Computing(torch.linalg.inv), (torch.randn(4, 4),))
+    assert inverse.call == "aten.linalg_inv_ex.default"
     assert open_ended.needed == (
         "data decide the size of its result, [u0], which the module returns: expected a known one"
     )
 
 
-def test_nothing_is_missing() -> None:
-    assert unsupported_calls(nn.Sequential(nn.LayerNorm(8), nn.GELU()), GIVEN) == ()
-
-
-def test_the_command(tmp_path: Path) -> None:
-    hard, easy = tmp_path / "hard.py", tmp_path / "easy.py"
-    hard.write_text(FILE)
-    easy.write_text(FILE.replace("return Outer()", "return Easy()"))
-
-    said = command("hard.py", cwd=tmp_path)
-    assert said.returncode == 1
-    assert re.search(r"1 +digamma +aten\.digamma\.default +inner +hard\.py:7 ", said.stdout)
-    assert said.stdout.endswith("calls that cannot be imported: 4 of 8\n")
-
-    said = command("easy.py", cwd=tmp_path)
-    assert (said.returncode, said.stdout) == (
-        0,
-        "every call that depends on data can be imported, 2 in all\n",
-    )
-
-
-def test_equal_calls_are_one_row() -> None:
-    calls = [
-        Unsupported("sort", "aten.sort.default", module, "m.py", line, "an importer")
-        for module, line in [("layers.0.mlp", 3), ("", 9), ("layers.10.mlp", 3), ("head2", 3)]
-    ]
-    assert folded(calls) == [
-        (2, replace(calls[0], module="layers.i.mlp")),
-        (1, calls[1]),
-        (1, calls[3]),
-    ]
-
-
-def test_the_command_lists_calls(tmp_path: Path) -> None:
-    said = command("--list", cwd=tmp_path)
-
-    assert said.returncode == 0
-    assert re.search(
-        r"^elementwise:\n(  aten\..*\n)*  aten\.gelu\.default\n", said.stdout, re.MULTILINE
-    )
-
-
 @pytest.mark.parametrize(
-    ("arguments", "text", "message"),
+    ("columns", "row"),
     [
-        ([], None, "error: expected a FILE, or --list for the calls there are\n"),
-        (
-            ["own.py"],
-            "",
-            "error: own.py defines no model(): expected one that returns (module, args)\n",
-        ),
-        (
-            ["own.py"],
-            "def model(): return 1",
-            "error: own.py: model() returns int: expected (module, args), where args is a tuple\n",
-        ),
-        *(
-            (
-                ["own.py"],
-                f"def model(): return {returned}",
-                "error: own.py: model() returns tuple: expected (module, args), where args is a "
-                "tuple\n",
-            )
-            for returned in ("1, (), {}", "1, [2]")
-        ),
+        ("", r"1 +digamma +aten\.digamma\.default +inner +hard\.py:7 +expected a call that an "),
+        ("60", r"1 +digamma +aten\.\w+ "),
     ],
 )
-def test_the_command_is_wrongly_used(
-    arguments: list[str], text: str | None, message: str, tmp_path: Path
-) -> None:
-    if text is not None:
-        (tmp_path / "own.py").write_text(text)
-    said = command(*arguments, cwd=tmp_path)
-
-    assert (said.returncode, said.stdout, said.stderr) == (2, "", message)
-
-
-@pytest.mark.parametrize("columns", ["", "60"])
-def test_the_table_is_as_wide_as_asked(
+def test_command_lists_unsupported_calls_as_wide_as_the_terminal(
     columns: str,
+    row: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -230,14 +139,55 @@ def test_the_table_is_as_wide_as_asked(
     monkeypatch.delenv("COLUMNS", raising=False)
     if columns:
         monkeypatch.setenv("COLUMNS", columns)
-    (tmp_path / "own.py").write_text(FILE)
-    with pytest.raises(SystemExit):
-        main([str(tmp_path / "own.py")], standalone_mode=False)
-    lines = capsys.readouterr().out.splitlines()
-    assert (max(map(len, lines)) > 100) == (not columns)
+    file = tmp_path / "hard.py"
+    for text, status, last in (
+        (FILE, 1, "calls that cannot be imported: 4 of 8\n"),
+        (
+            FILE.replace("return Outer()", "return Easy()"),
+            0,
+            "every call that depends on data can be imported, 2 in all\n",
+        ),
+    ):
+        file.write_text(text)
+        with pytest.raises(SystemExit) as caught:
+            main([str(file)])
+        said = capsys.readouterr().out
+        assert caught.value.code == status
+        assert said.endswith(last)
+        if status:
+            assert re.search(row, said)
+            assert (max(map(len, said.splitlines())) > 60) == (not columns)
 
 
-def test_without_torch(tmp_path: Path) -> None:
+def test_command_list_shows_importable_calls_by_family(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--list"], standalone_mode=False)
+    listed = capsys.readouterr().out
+    assert re.search(r"^elementwise:\n(  aten\..*\n)*  aten\.gelu\.default\n", listed, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "expected a FILE, or --list for the calls there are"),
+        ("", "own.py defines no model(): expected one that returns (module, args)"),
+        ("def model(): return 1", "returns int: expected (module, args), where args is a tuple"),
+        ("def model(): return 1, [2]", "returns tuple: expected (module, args), where args is a"),
+    ],
+)
+def test_command_wrong_use_is_one_sentence(
+    text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(text or "")
+    with pytest.raises(SystemExit) as caught:
+        main([] if text is None else [str(file)])
+    said = capsys.readouterr()
+    assert (caught.value.code, said.out) == (2, "")
+    assert said.err.startswith("error: ")
+    assert message in said.err
+
+
+def test_import_and_command_without_torch_name_the_extra(tmp_path: Path) -> None:
     hidden = "import sys, importlib.util as u; real = u.find_spec\n"
     hidden += "u.find_spec = lambda name, *a: None if name == 'torch' else real(name, *a)\n"
     sentence = (
@@ -256,19 +206,3 @@ def test_without_torch(tmp_path: Path) -> None:
         [sys.executable, str(script)], capture_output=True, text=True, check=False
     )
     assert (said.returncode, said.stdout, said.stderr) == (2, "", f"error: {sentence}\n")
-
-
-def test_calls_that_check_themselves() -> None:
-    class Inverse(nn.Module):
-        def forward(self, x: Any) -> Any:
-            return torch.linalg.inv(x)
-
-    (found,) = unsupported_calls(Inverse(), (torch.randn(4, 4),))
-
-    line = Inverse.forward.__code__.co_firstlineno + 1
-    assert (found.call, found.file, found.line) == (
-        "aten.linalg_inv_ex.default",
-        __file__,
-        line,
-    )
-    assert found.needed.startswith("expected a call that an importer is registered for")

@@ -1,5 +1,3 @@
-"""What passes off-chip memory more than once: it is counted by hand, and the report says why."""
-
 # mypy: disallow-subclassing-any=False
 
 from __future__ import annotations
@@ -73,14 +71,14 @@ ROTARY: Final = torch.randn(2, 8, 16), torch.randn(8, 16), torch.randn(8, 16)
         (_Rotated(), ROTARY),
     ],
 )
-def test_once(module: nn.Module, args: tuple[Any, ...]) -> None:
+def test_traffic_passes_memory_once(module: nn.Module, args: tuple[Any, ...]) -> None:
     report, once = _report(module, *args)
 
     assert report.off_chip_traffic_bytes == once
     assert (report.extra["moved_again_bytes"], report.extra["moved_again"]) == (0, [])
 
 
-def test_several_readers() -> None:
+def test_residual_input_is_loaded_twice() -> None:
     report, once = _report(_Residual(), torch.randn(2, 4, 6, 6))
 
     assert report.extra["moved_again_bytes"] == 4 * 2 * 4 * 6 * 6
@@ -88,7 +86,7 @@ def test_several_readers() -> None:
     assert report.extra["moved_again"] == ["x (bytes: 1,152): loaded 2 times, by itself for add"]
 
 
-def test_halves() -> None:
+def test_rotary_halves_are_loaded_again() -> None:
     report, once = _report(_Rotary(), *ROTARY)
 
     assert report.extra["moved_again_bytes"] == 4 * 2 * 8 * 16
@@ -113,7 +111,9 @@ def test_halves() -> None:
         ),
     ],
 )
-def test_schedules(schedule: dict[str, Any], again: int, why: str) -> None:
+def test_operands_are_read_again_for_the_order(
+    schedule: dict[str, Any], again: int, why: str
+) -> None:
     report, once = _report(nn.Linear(64, 96), torch.randn(64, 64), **schedule)
 
     assert report.extra["moved_again_bytes"] == again
@@ -121,7 +121,7 @@ def test_schedules(schedule: dict[str, Any], again: int, why: str) -> None:
     assert why in str(report.extra["moved_again"])
 
 
-def test_tiles_that_are_named() -> None:
+def test_keys_are_read_again_for_each_tile_of_queries() -> None:
     report, once = _report(_Seen(), *(torch.randn(1, 2, 32, 8) for _ in range(3)))
 
     assert report.extra["moved_again_bytes"] == 2 * 4 * 2 * 32 * 8
@@ -131,7 +131,7 @@ def test_tiles_that_are_named() -> None:
     )
 
 
-def test_through_memory() -> None:
+def test_spilled_tensors_pass_memory_again() -> None:
     report, once = _report(_Attention(), torch.randn(2, 32, 64), on_chip_bytes=60_000)
 
     assert report.extra["edges_through_memory"] == 4

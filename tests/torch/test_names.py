@@ -1,5 +1,3 @@
-"""Names that kernels make of their own beside those of a module's calls."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""What is expected of calls whose own result in PyTorch is no measure."""
-
 # mypy: disallow-subclassing-any=False
 
 from __future__ import annotations
@@ -63,7 +61,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], list[Any]]] =
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_in_16_bits(name: str) -> None:
+def test_16_bit_reference_rounds_once(name: str) -> None:
     function, defined, inputs = CASES[name]
     for x in inputs:
         with Reference():
@@ -75,7 +73,7 @@ def test_in_16_bits(name: str) -> None:
         assert report.verified, report.verification
 
 
-def test_places_of_equal_numbers() -> None:
+def test_reference_names_the_first_of_equal_numbers() -> None:
     x = torch.randint(0, 3, (4, 9), generator=torch.Generator().manual_seed(0)).float()
     with Reference():
         values, places = x.kthvalue(3, 1)
@@ -97,7 +95,7 @@ def test_places_of_equal_numbers() -> None:
     assert simulate(program, mode="functional").verified
 
 
-def test_other_calls_are_pytorchs() -> None:
+def test_reference_leaves_other_calls_to_pytorch() -> None:
     x = drawn(3, 16)
     cases: list[tuple[Any, Callable[[Any], Any]]] = [
         (x, lambda y: y.softmax(-1)),

@@ -1,5 +1,3 @@
-"""Calls that return several results: each is computed, or refused by name."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

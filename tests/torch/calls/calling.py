@@ -1,4 +1,4 @@
-"""Programs of a single call, without a capture: what PyTorch computes is what they expect."""
+"""Programs of a single call, without a capture, which expect the result of PyTorch."""
 
 from __future__ import annotations
 

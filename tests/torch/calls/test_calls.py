@@ -1,5 +1,3 @@
-"""Calls on tiles: each against PyTorch, on shapes, element types and schedules drawn at random."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.graph.values.fit import unit_of
-from operators.functions.steps import Pointwise
-from operators.kernels.row_local import RowLocal
 from operators.kernels.schedule import Schedule
 from operators.torch.call import UnsupportedError
 from operators.torch.capture import array_of
@@ -24,10 +20,8 @@ from tests.torch.calls.evaluating import evaluated
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 Draw: TypeAlias = Callable[[st.DrawFn, Any], Arguments]
-"""Arguments of a call whose first tensor is given."""
 
 POSITIVE: Final = {"lgamma", "log", "log10", "log1p", "log2", "rsqrt", "sqrt"}
-"""Functions that are drawn positive numbers."""
 
 
 def _other(draw: st.DrawFn, x: Any) -> Any:
@@ -366,7 +360,6 @@ CASES: Final[dict[str, Draw]] = {
     "aten.where.ScalarSelf": lambda draw, x: ((_mask(draw, x), 1.0, x), {}),
     "aten.where.self": lambda draw, x: ((_mask(draw, x), x, _other(draw, x)), {}),
 }
-"""For each call that is imported here, how its arguments are drawn."""
 
 TARGETS: Final = sorted(target for target, draw in CASES.items() if draw is not _skip)
 
@@ -402,7 +395,6 @@ def _functions() -> dict[str, list[str]]:
 
 
 FUNCTIONS: Final = of_profile(quick=_functions(), deep={target: [target] for target in TARGETS})
-"""What is drawn together: each spelling has draws of its own in the deep profile."""
 
 
 @st.composite
@@ -421,7 +413,7 @@ def calls(draw: st.DrawFn, targets: list[str]) -> tuple[str, tuple[Any, ...], di
 @pytest.mark.parametrize("name", FUNCTIONS)
 @examples(quick=50, deep=200)
 @given(st.data())
-def test_numbers(name: str, data: st.DataObject) -> None:
+def test_kernel_numbers_equal_pytorch(name: str, data: st.DataObject) -> None:
     target, args, kwargs = data.draw(calls(FUNCTIONS[name]))
     single = Single(data.draw(SCHEDULES), data.draw)
     views, expected = single.views(target, args, kwargs)
@@ -447,7 +439,7 @@ def test_numbers(name: str, data: st.DataObject) -> None:
 
 @examples(quick=25, deep=100)
 @given(st.data())
-def test_programs(data: st.DataObject) -> None:
+def test_program_of_a_call_equals_pytorch(data: st.DataObject) -> None:
     target, args, kwargs = data.draw(calls(TARGETS))
     check(Single(data.draw(SCHEDULES), data.draw).program(target, args, kwargs))
 
@@ -456,7 +448,7 @@ def test_programs(data: st.DataObject) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 @examples(quick=50, deep=200)
 @given(st.data())
-def test_all_programs(target: str, data: st.DataObject) -> None:
+def test_program_of_every_call_equals_pytorch(target: str, data: st.DataObject) -> None:
     _, args, kwargs = data.draw(calls([target]))
     check(Single(data.draw(SCHEDULES), data.draw).program(target, args, kwargs))
 
@@ -470,111 +462,69 @@ WHOLE: Final = torch.tensor([[-3, 0, 1], [2, 5, -1]])
 HALVES: Final = torch.tensor([[255.0, -255.0], [3.0, 0.5]], dtype=torch.bfloat16)
 FACTORS: Final = torch.tensor([2.0, -1.0, 0.5, 3.0])
 
-EXACTLY: Final[list[tuple[Any, ...]]] = [
-    ("aten.elu.default", NEGATIVE),
-    ("aten.elu.default", NEGATIVE, 0.5),
+GIVEN: Final[list[tuple[Any, ...]]] = [
     ("aten.elu.default", NEGATIVE, 0.5, 2.0),
-    ("aten.elu.default", NEGATIVE, 0.5, 1.0),
     ("aten.elu.default", NEGATIVE.bfloat16(), 1.67, 1.05),
-    ("aten.leaky_relu.default", NEGATIVE),
     ("aten.leaky_relu.default", NEGATIVE, 0.3),
     ("aten.softplus.default", NEGATIVE, 2.0, 1.0),
-    ("aten.softplus.default", NEGATIVE, 0.5),
     ("aten.gelu.default", NEGATIVE),
     ("aten.relu6.default", NEGATIVE * 4),
-    ("aten.hardtanh.default", NEGATIVE),
     ("aten.hardtanh.default", NEGATIVE, -2, 1.5),
     ("aten.clamp.default", NEGATIVE, {"max": 0.5}),
-    ("aten.clamp.default", NEGATIVE, {"min": -0.75}),
-    ("aten.clamp_min.default", NEGATIVE, -0.75),
-    ("aten.clamp_max.default", NEGATIVE, 0.5),
     *((f"aten.{name}.Scalar", NEGATIVE, 0.5, 3) for name in ("add", "sub")),
     *((f"aten.{name}.Tensor", NEGATIVE, NEGATIVE + 1, {"alpha": -2}) for name in ("add", "sub")),
     ("aten.add.Tensor", NEGATIVE, torch.tensor(2)),
     ("aten.sub.Tensor", torch.tensor(2.0), NEGATIVE),
-    ("aten.rsub.Scalar", NEGATIVE, 0.5),
     ("aten.rsub.Tensor", NEGATIVE, NEGATIVE + 3, {"alpha": 1}),
     *(
         ("aten.div.Tensor_mode", HALVES, torch.full((2, 1), 1.2578125).bfloat16(), given)
         for given in ({"rounding_mode": name} for name in (None, "floor", "trunc"))
     ),
-    *(
-        ("aten.div.Scalar_mode", HALVES, 1.2578125, {"rounding_mode": name})
-        for name in (None, "floor", "trunc")
-    ),
-    *((f"aten.{name}.Scalar", WHOLE, 0.5) for name in ("gt", "ge", "lt", "eq")),
-    *((f"aten.{name}.Scalar", NEGATIVE.bfloat16() / 5, 0.4) for name in ("eq", "ge", "gt")),
+    *((f"aten.{name}.Scalar", WHOLE, 0.5) for name in ("gt", "lt", "eq")),
+    *((f"aten.{name}.Scalar", NEGATIVE.bfloat16() / 5, 0.4) for name in ("eq", "gt")),
     ("aten.le.Scalar", NEGATIVE.half(), 1e6),
     ("aten.eq.Tensor", torch.tensor(0.4), NEGATIVE.bfloat16() / 5),
-    ("aten.eq.Tensor", NEGATIVE.bfloat16() / 5, torch.tensor(0.4)),
     ("aten.eq.Tensor", torch.tensor([0.4]), NEGATIVE.bfloat16() / 5),
     ("aten.eq.Tensor", torch.tensor(0.4), torch.tensor(0.4).bfloat16()),
     ("aten.lt.Tensor", NEGATIVE, torch.tensor(0)),
-    ("aten.to.dtype", NEGATIVE, torch.bool),
-    ("aten.to.dtype", WHOLE, torch.bool),
-    ("aten.to.dtype", WHOLE, torch.float32),
-    ("aten.to.dtype", WHOLE, torch.int32),
+    *(("aten.to.dtype", x, torch.bool) for x in (NEGATIVE, WHOLE)),
+    *(("aten.to.dtype", WHOLE, dtype) for dtype in (torch.float32, torch.int32)),
     ("aten.masked_fill.Scalar", NEGATIVE, NEGATIVE[:1] > 0, 7.0),
-    ("aten.mT.default", NEGATIVE.reshape(2, 2, 2)),
     ("aten.mT.default", CUBE),
-    ("aten.transpose.int", NEGATIVE.reshape(2, 2, 2), 0, -1),
     ("aten.transpose.int", CUBE, -1, 0),
     ("aten.movedim.int", CUBE, 0, -1),
-    ("aten.movedim.int", CUBE, -1, 0),
     ("aten.movedim.intlist", CUBE, [0, -1], [1, 0]),
     ("aten.cat.default", [CUBE, CUBE[:1]]),
     ("aten.stack.default", [CUBE, CUBE + 1]),
-    ("aten.split.Tensor", CUBE, 1),
-    ("aten.split.sizes", CUBE, [1, 1]),
-    ("aten.chunk.default", CUBE, 2),
-    ("aten.unbind.int", CUBE),
     ("aten.unbind.int", CUBE, -2),
-    ("aten.select.int", CUBE, -2, -1),
     ("aten.slice.Tensor", CUBE),
     ("aten.slice.Tensor", CUBE, -1, -3, -1),
     ("aten.slice.Tensor", CUBE, 1, -9, 2),
-    ("aten.slice.Tensor", CUBE, 2, 1, 4, 2),
     ("aten.slice.Tensor", CUBE, 2, None, None, 3),
     ("aten.narrow.default", CUBE, 2, -3, 2),
-    ("aten.constant_pad_nd.default", CUBE, [1, 2]),
     ("aten.constant_pad_nd.default", CUBE, [0, 1, -1, 2, 1, -1], 1.5),
-    ("aten.constant_pad_nd.default", CUBE, [-1, -1, 2, 0], 2),
     *((f"aten.{name}.default", torch.tensor(-2.0)) for name in ("sum", "mean", "amax", "min")),
     ("aten.mean.dim", torch.tensor(-2.0), [0]),
     ("aten.mean.dim", CUBE, None),
     ("aten.sum.dim_IntList", CUBE, [], True),
-    ("aten.sum.dim_IntList", CUBE, [-1, -3]),
-    ("aten.sum.dim_IntList", CUBE, [-1, -2], True),
-    ("aten.prod.dim_int", CUBE, 0),
     ("aten.prod.dim_int", CUBE, -1, True),
-    ("aten.amin.default", CUBE),
-    ("aten.amax.default", CUBE, [1]),
     ("aten.any.dim", CUBE > 4, 0, True),
     ("aten.all.dim", CUBE > -5, -1),
     *((f"aten.{name}.default", NEGATIVE, False) for name in ("std", "var")),
-    *((f"aten.{name}.default", NEGATIVE) for name in ("std", "var")),
     *((f"aten.{name}.dim", CUBE, [-1], False, True) for name in ("std", "var")),
-    *((f"aten.{name}.dim", CUBE, [0]) for name in ("std", "var")),
     *(
         (f"aten.{name}.correction", CUBE, [1, 2], given)
         for name in ("std", "var")
-        for given in ({}, {"correction": None}, {"correction": 0}, {"correction": 3})
+        for given in ({}, {"correction": None}, {"correction": 3})
     ),
     ("aten.var.correction", CUBE),
     ("aten.softmax.int", torch.tensor(-2.0), 0),
-    ("aten.log_softmax.int", CUBE, 0),
     ("aten._softmax.default", CUBE, -2, False),
-    ("aten.rms_norm.default", TINY, [4]),
     ("aten.rms_norm.default", TINY.bfloat16(), [4]),
-    ("aten.rms_norm.default", TINY, [4], FACTORS),
     ("aten.rms_norm.default", TINY, [2, 4], None, 1e-4),
-    ("aten.layer_norm.default", TINY, [4]),
-    ("aten.layer_norm.default", TINY, [4], FACTORS),
     ("aten.layer_norm.default", TINY, [4], None, FACTORS),
-    ("aten.layer_norm.default", TINY, [4], FACTORS, FACTORS + 1, 1e-6),
     ("aten.native_layer_norm.default", TINY, [2, 4], None, None, 1e-4),
 ]
-"""Calls with arguments that draws leave out, and of which more than a default depends."""
 
 
 def _parted(call: Any) -> tuple[str, list[Any], dict[str, Any]]:
@@ -582,35 +532,23 @@ def _parted(call: Any) -> tuple[str, list[Any], dict[str, Any]]:
     return target, args, args.pop() if isinstance(args[-1], dict) else {}
 
 
-@pytest.mark.parametrize("call", EXACTLY, ids=lambda call: str(call[0]))
-def test_what_is_said_exactly(call: tuple[Any, ...]) -> None:
+@pytest.mark.parametrize("call", GIVEN, ids=lambda call: str(call[0]))
+def test_call_with_given_arguments_equals_pytorch(call: tuple[Any, ...]) -> None:
     check(Single(Schedule(tile_rows=2, tile_cols=4), lambda _: False).program(*_parted(call)))
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            ("aten.elu.default", NEGATIVE, 1, 1, 2),
-            "expected ELU whose argument is not scaled",
-        ),
+        (("aten.elu.default", NEGATIVE, 1, 1, 2), "expected ELU whose argument is not scaled"),
         (
             ("aten.bitwise_and.Tensor", WHOLE, WHOLE),
             "expected booleans: the bits of int64 are not followed",
         ),
         (
-            ("aten.bitwise_not.default", WHOLE.int()),
-            "expected booleans: the bits of int32 are not followed",
-        ),
-        (
             ("aten.div.Tensor_mode", WHOLE, WHOLE * 2 + 1, {"rounding_mode": "trunc"}),
             "expected floating-point numbers to be divided towards zero",
         ),
-        (
-            ("aten.div.Tensor_mode", NEGATIVE[:, :3], WHOLE * 2 + 1, {"rounding_mode": "trunc"}),
-            "expected floating-point numbers to be divided towards zero",
-        ),
-        (("aten.rsub.Tensor", CUBE, CUBE, {"alpha": 2}), "expected rsub without alpha"),
         (("aten.rsub.Scalar", CUBE, 0.5, 0), "expected rsub without alpha"),
         (
             ("aten.to.dtype", NEGATIVE, torch.int32),
@@ -618,58 +556,14 @@ def test_what_is_said_exactly(call: tuple[Any, ...]) -> None:
         ),
     ],
 )
-def test_what_is_refused(call: tuple[Any, ...], message: str) -> None:
+def test_unsupported_arguments_are_refused(call: tuple[Any, ...], message: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         Single(Schedule(), lambda _: False).program(*_parted(call))
 
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
-    ("call", "kinds"),
-    [
-        (("aten.to.dtype", NEGATIVE, torch.float32), []),
-        (("aten.to.dtype", NEGATIVE, torch.bfloat16), ["copy of 1"]),
-        (("aten.elu.default", NEGATIVE, 2, 1), ["elu of 1"]),
-        (("aten.elu.default", NEGATIVE, 1, 2), ["elu, mul of 1"]),
-        (("aten.add.Tensor", NEGATIVE, NEGATIVE), ["add of 2"]),
-        (("aten.sub.Scalar", NEGATIVE, 2, 1), ["sub of 1"]),
-        (("aten.sub.Scalar", NEGATIVE, 2, 0), ["sub_scaled of 1"]),
-        (("aten.add.Scalar", NEGATIVE, 2, 2), ["add_scaled of 1"]),
-        (("aten.add.Tensor", NEGATIVE, torch.tensor(2)), ["add of 1"]),
-        (("aten.add.Tensor", NEGATIVE, torch.tensor([2])), ["add of 2"]),
-        (("aten.add.Tensor", NEGATIVE, torch.tensor(2.0)), ["add of 2"]),
-        (("aten.clamp.default", NEGATIVE, -1), ["maximum of 1"]),
-        (("aten.sum.dim_IntList", CUBE, [1, -1]), ["Reduced of 1"]),
-        (("aten.sum.dim_IntList", CUBE, [0]), ["Reduced along (0,) of 1"]),
-        (("aten.var.dim", CUBE, [-2]), ["Variance along (1,) of 1"]),
-        (("aten.amax.default", CUBE, []), ["Reduced of 1"]),
-        (("aten.layer_norm.default", NEGATIVE, [4], FACTORS), ["LayerNorm of 2"]),
-        (("aten.slice.Tensor", CUBE, 2, 0, 4, 2), []),
-        (("aten.cat.default", [CUBE]), []),
-        (("aten.cat.default", [CUBE, CUBE[:, :, :1]], 2), ["Joined of 2"]),
-        (("aten.stack.default", [CUBE, CUBE], -1), ["Joined of 2"]),
-        (("aten.constant_pad_nd.default", CUBE, [-1, 0, 0, -1]), []),
-        (("aten.constant_pad_nd.default", CUBE, [2, 0]), ["Joined of 2"]),
-    ],
-)
-def test_how_many_steps(call: tuple[Any, ...], kinds: list[str]) -> None:
-    single = Single(Schedule(), lambda _: False)
-    single.views(*_parted(call))
-    found = []
-    for kernel in single.importing.model.kernels:
-        assert isinstance(kernel, RowLocal)
-        steps = []
-        for step in kernel.chain.steps:
-            axes = getattr(step, "axes", ())
-            name = step.name if isinstance(step, Pointwise) else type(step).__name__
-            steps.append(name + (f" along {axes}" if axes else ""))
-        found.append(f"{', '.join(steps)} of {len(kernel.operands)}")
-
-    assert found == kinds
-
-
-def test_every_call() -> None:
+def test_all_importers_are_drawn() -> None:
     families = {"elementwise", "reductions", "views"}
     importers = {target: importer_of(target) for target in supported()}
     imported = {

@@ -91,7 +91,6 @@ CASES: Final[dict[str, Callable[[st.DrawFn], Arguments]]] = {
         for target, case in table.items()
     },
 }
-"""How arguments of a call are drawn."""
 
 
 def _changed(args: Any, to: Callable[[Any], Any]) -> Any:

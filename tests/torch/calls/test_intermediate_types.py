@@ -1,5 +1,3 @@
-"""Steps of 16-bit numbers, and modules whose numbers are at the edge, against PyTorch."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,7 +9,7 @@ import torch
 
 from fabric import ProgramError, simulate
 from operators.torch import from_torch
-from tests.torch.calls.test_norms_and_pads import Called
+from tests.torch.test_capture import Computing
 
 functional = torch.nn.functional
 
@@ -45,7 +43,7 @@ def test_steps_of_16_bit_numbers_are_exactly_those_of_pytorch(name: str) -> None
     for dtype in (torch.bfloat16, torch.float16):
         x = (torch.randn(16, 64, generator=generator) * 10).to(dtype)
 
-        report = simulate(from_torch(Called(STEPS[name]), (x,)), mode="functional")
+        report = simulate(from_torch(Computing(STEPS[name]), (x,)), mode="functional")
 
         found = np.asarray(report.outputs["output"]).astype(np.float64)
         np.testing.assert_array_equal(found, STEPS[name](x).double().numpy())
@@ -82,7 +80,7 @@ EDGES: Final[dict[str, tuple[Callable[[Any], Any], Any]]] = {
 def test_a_module_at_the_edge_gives_what_pytorch_gives(name: str) -> None:
     function, x = EDGES[name]
 
-    report = simulate(from_torch(Called(function), (x,)), mode="functional")
+    report = simulate(from_torch(Computing(function), (x,)), mode="functional")
 
     assert report.verified
     wanted = torch.utils._pytree.tree_leaves(function(x))
@@ -103,4 +101,4 @@ def test_complex_and_empty_tensors_are_refused_by_name(
     function: Callable[[Any], Any], x: Any, message: str
 ) -> None:
     with pytest.raises(ProgramError, match=message):
-        from_torch(Called(function), (x,))
+        from_torch(Computing(function), (x,))

@@ -1,5 +1,3 @@
-"""Calls that PyTorch takes apart before they are imported: whole modules, drawn at random."""
-
 # mypy: disallow-subclassing-any=False
 
 from __future__ import annotations
@@ -19,20 +17,11 @@ from operators.torch import Schedule, from_torch
 from operators.torch.decompositions import decompositions
 from tests.profiles import examples
 from tests.torch.calls.calling import DTYPES
+from tests.torch.test_capture import Computing
 
 Drawn: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
-"""A function, and what it is called with."""
 
 functional = torch.nn.functional
-
-
-class Called(torch.nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Any) -> Any:
-        return self.function(*args)
 
 
 class _Drawing:
@@ -138,9 +127,9 @@ SCHEDULES: Final = st.builds(
 @pytest.mark.parametrize("name", CASES)
 @given(data=st.data())
 @examples(quick=1, deep=200)
-def test_against_pytorch(name: str, data: st.DataObject) -> None:
+def test_module_equals_pytorch(name: str, data: st.DataObject) -> None:
     function, args = CASES[name](_Drawing(data.draw))  # type: ignore[arg-type]
-    program = from_torch(Called(function).eval(), args, schedule=data.draw(SCHEDULES))
+    program = from_torch(Computing(function).eval(), args, schedule=data.draw(SCHEDULES))
 
     report = simulate(program, mode="functional")
 
@@ -152,7 +141,7 @@ def test_against_pytorch(name: str, data: st.DataObject) -> None:
 @pytest.mark.timeout(0)
 @given(data=st.data())
 @examples(quick=2, deep=200)
-def test_work_and_bytes_of_convolutions(data: st.DataObject) -> None:
+def test_convolution_flops_and_bytes_equal_pytorchs(data: st.DataObject) -> None:
     draw = data.draw
     rank, groups = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     numbers = st.integers(1, 3)
@@ -214,7 +203,7 @@ DIVIDED: Final[list[tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize("call", DIVIDED, ids=lambda call: str(call[0]))
-def test_what_is_made_of_a_call(call: tuple[Any, ...]) -> None:
+def test_decomposition_equals_its_call(call: tuple[Any, ...]) -> None:
     target, *args = call
     keywords = {}
     if isinstance(args[-1], torch.dtype):
@@ -230,24 +219,7 @@ def test_what_is_made_of_a_call(call: tuple[Any, ...]) -> None:
     torch.testing.assert_close(found, expected)
 
 
-def test_variances() -> None:
-    for correction in (0, 1, 2):
-        given = {"correction": correction, "keepdim": correction > 0}
-        found = MADE[aten.var_mean.correction](X, [1], **given)
-        torch.testing.assert_close(found, aten.var_mean.correction(X, [1], **given))
-
-
-def test_buckets() -> None:
-    x, boundaries = torch.tensor([[0.5, 1.0], [2.0, 4.0]]), torch.tensor([1.0, 2.0, 3.0])
-    made = MADE[aten.bucketize.Tensor]
-
-    assert made(x, boundaries).tolist() == [[0, 0], [1, 3]]
-    assert made(x, boundaries, right=True).tolist() == [[0, 1], [2, 3]]
-    assert made(x, boundaries).dtype == torch.int64
-    assert made(x, boundaries, out_int32=True).dtype == torch.int32
-
-
-def test_slopes() -> None:
+def test_rrelu_in_evaluation_takes_the_middle_slope() -> None:
     made = MADE[aten.rrelu_with_noise_functional.default]
     x, noise = torch.tensor([-8.0, 0.0, 3.0]), torch.zeros(3)
 
@@ -255,14 +227,3 @@ def test_slopes() -> None:
     torch.testing.assert_close(made(x, noise)[0], functional.rrelu(x))
     assert made(x, noise)[1] is noise
     assert made(x, noise, training=True) is NotImplemented
-
-
-def test_instances() -> None:
-    weight, bias, *_ = STATISTICS
-    rows = IMAGE.transpose(0, 1).reshape(6, 24)
-    expected = (rows - rows.mean(1, True)) / (rows.var(1, correction=0, keepdim=True) + 0.3).sqrt()
-    for factor, term in ((None, None), (weight, bias)):
-        scaled = expected if factor is None else expected * weight[:, None] + bias[:, None]
-        scaled = scaled.reshape(6, 2, 3, 4).transpose(0, 1)
-        made = MADE[aten._native_batch_norm_legit.no_stats]
-        torch.testing.assert_close(made(IMAGE, factor, term, True, 0.1, 0.3)[0], scaled)

@@ -1,5 +1,3 @@
-"""Complex numbers, which are pairs of real ones on the fabric."""
-
 # mypy: disallow-subclassing-any=False
 
 from __future__ import annotations
@@ -34,7 +32,9 @@ class Rotated(nn.Module):
 @pytest.mark.parametrize("heads_first", [False, True])
 @pytest.mark.parametrize("from_kernel", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_rotary(heads_first: bool, from_kernel: bool, dtype: torch.dtype) -> None:
+def test_rotary_embedding_is_verified(
+    heads_first: bool, from_kernel: bool, dtype: torch.dtype
+) -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 5, 3, 8).to(dtype)
     for schedule in (Schedule(), Schedule(tile_rows=2, tile_cols=4)):
@@ -46,7 +46,7 @@ def test_rotary(heads_first: bool, from_kernel: bool, dtype: torch.dtype) -> Non
         assert simulate(program, mode="timing").cycles == report.cycles
 
 
-def test_products_of_data() -> None:
+def test_complex_product_takes_six_flops() -> None:
     class Times(nn.Module):
         def forward(self, x: Any, y: Any) -> Any:
             return torch.view_as_real(torch.view_as_complex(x) * torch.view_as_complex(y))
@@ -59,7 +59,7 @@ def test_products_of_data() -> None:
     assert report.flops == 6 * 3 * 4
 
 
-def test_other_dimensions() -> None:
+def test_expanded_complex_numbers_are_verified() -> None:
     class Repeated(nn.Module):
         def forward(self, x: Any) -> Any:
             pairs = torch.view_as_complex(x).unsqueeze(1).expand(3, 2, 4)
@@ -70,7 +70,7 @@ def test_other_dimensions() -> None:
     assert report.verified
 
 
-def test_turned_dimensions() -> None:
+def test_permuted_complex_numbers_are_verified() -> None:
     class Turned(nn.Module):
         def forward(self, x: Any) -> Any:
             z = torch.view_as_complex(x)
@@ -99,7 +99,7 @@ def test_turned_dimensions() -> None:
         (lambda z: z, r"what it gives is stored: it is given complex numbers"),
     ],
 )
-def test_refused(function: Any, message: str) -> None:
+def test_unsupported_complex_calls_are_refused(function: Any, message: str) -> None:
     class Calling(nn.Module):
         def forward(self, x: Any) -> Any:
             return function(torch.view_as_complex(x * 2))

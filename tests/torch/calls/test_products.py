@@ -1,5 +1,3 @@
-"""Products, convolutions and tables: each call against PyTorch, in shapes drawn at random."""
-
 from __future__ import annotations
 
 import functools
@@ -11,7 +9,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.kernels.product import Product
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Stored, View
 from operators.torch import from_torch
@@ -19,7 +16,7 @@ from operators.torch.capture import array_of
 from operators.torch.registry import importer_of, supported
 from tests.profiles import examples
 from tests.torch.calls.calling import DTYPES, Single, check, maybe_repeated
-from tests.torch.experts.playing import Player
+from tests.torch.test_capture import Computing
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -31,7 +28,6 @@ SCHEDULES: Final = st.builds(
     order=st.sampled_from(["row", "weight", "output"]),
 )
 SIZES: Final = st.sampled_from([1, 2, 3, 4, 5, 6, 8, 11])
-"""Odd ones and prime ones among them."""
 
 
 class _Drawing:
@@ -198,7 +194,6 @@ TABLES: Final[dict[str, Callable[[_Drawing], Arguments]]] = {
     "aten.index.Tensor": _index,
     "aten.index_select.default": _index_select,
 }
-"""Of tensors in memory."""
 
 INDEXING: Final = ("aten.index.Tensor", "aten.index_select.default")
 
@@ -210,7 +205,6 @@ PLACES: Final = {
     "aten.conv_transpose3d.input",
     "aten.convolution.default",
 }
-"""Drawn with the calls on places."""
 
 
 class _FromMemory(Single):
@@ -224,7 +218,7 @@ class _FromMemory(Single):
 @pytest.mark.parametrize("target", sorted(CALLS))
 @given(data=st.data())
 @examples(quick=50, deep=200)
-def test_products(target: str, data: st.DataObject) -> None:
+def test_product_equals_pytorch(target: str, data: st.DataObject) -> None:
     given = _Drawing(cast("st.DrawFn", data.draw))
     args, kwargs = CALLS[target](given)
 
@@ -234,7 +228,7 @@ def test_products(target: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("target", sorted(TABLES))
 @given(data=st.data())
 @examples(quick=50, deep=200)
-def test_from_memory(target: str, data: st.DataObject) -> None:
+def test_table_in_memory_equals_pytorch(target: str, data: st.DataObject) -> None:
     given = _Drawing(cast("st.DrawFn", data.draw))
     args, kwargs = TABLES[target](given)
 
@@ -245,7 +239,7 @@ def test_from_memory(target: str, data: st.DataObject) -> None:
     )
 
 
-def test_every_call() -> None:
+def test_all_product_importers_are_drawn() -> None:
     families = {"products", "tables"}
     imported = {
         target
@@ -259,61 +253,15 @@ def test_every_call() -> None:
     assert {*INDEXING} <= set(supported())
 
 
-def test_a_table_that_is_computed() -> None:
+def test_indexed_computed_table_equals_pytorch() -> None:
     torch.manual_seed(0)
 
-    check(from_torch(torch.nn.Sequential(torch.nn.SiLU(), _Rows()), (torch.randn(3, 4),)))
-
-
-class _Product(torch.nn.Module):
-    def forward(self, x: Any, y: Any) -> Any:
-        return x @ torch.nn.functional.silu(y)
-
-
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        ((1, 2, 3), (3, 2)),
-        ((1, 2, 2, 3), (2, 3, 4)),
-        ((2, 3), (1, 3, 2)),
-        ((2, 1, 2, 3), (4, 3, 1)),
-    ],
-)
-def test_batches_of_one_operand(left: tuple[int, ...], right: tuple[int, ...]) -> None:
-    check(from_torch(_Product(), (torch.randn(left), torch.randn(right))))
-
-
-@pytest.mark.parametrize(
-    ("target", "left", "right", "stored", "computed"),
-    [
-        ("mm", (3, 4), (4, 2), [(3, 4), (2, 4)], [(3, 4), (4, 2)]),
-        ("matmul", (2, 3, 4), (4, 2), [(2, 3, 4), (2, 4)], [(2, 3, 4), (4, 2)]),
-        ("matmul", (4,), (4, 2), [(1, 4), (2, 4)], [(1, 4), (4, 2)]),
-        ("matmul", (3, 4), (4,), *[[(3, 4), (1, 4)]] * 2),
-        ("matmul", (3, 4), (2, 4, 5), *[[(2, 3, 4), (2, 4, 5)]] * 2),
-        ("linear", (2, 3, 4), (2, 4), *[[(2, 3, 4), (2, 4)]] * 2),
-        ("outer", (3,), (4,), [(3, 1), (4, 1)], [(3, 1), (1, 4)]),
-        ("inner", (2, 3, 4), (5, 4), *[[(6, 4), (5, 4)]] * 2),
-    ],
-)
-def test_how_operands_are_read(
-    target: str, left: Any, right: Any, stored: list[Any], computed: list[Any]
-) -> None:
-    for from_kernel, expected in ((False, stored), (True, computed)):
-        player = Player(Schedule())
-        x, y = (player.given(torch.ones(each)) for each in (left, right))
-        if from_kernel:
-            y = player.play("aten.neg.default", y)
-        player.play(f"aten.{target}.default", x, y)
-
-        kernel = player.importing.model.kernels[-1]
-        assert isinstance(kernel, Product)
-        assert [each.view.shape for each in kernel.operands] == expected
-
-
-class _Rows(torch.nn.Module):
-    def forward(self, x: Any) -> Any:
-        return x[torch.tensor([2, 0])]
+    check(
+        from_torch(
+            torch.nn.Sequential(torch.nn.SiLU(), Computing(lambda x: x[torch.tensor([2, 0])])),
+            (torch.randn(3, 4),),
+        )
+    )
 
 
 class _Embedded(torch.nn.Module):
@@ -328,7 +276,7 @@ class _Embedded(torch.nn.Module):
 
 
 @pytest.mark.parametrize("order", ["row", "weight", "output"])
-def test_captured(order: Any) -> None:
+def test_embedding_model_equals_pytorch(order: Any) -> None:
     torch.manual_seed(0)
     ids = torch.randint(0, 97, (2, 6))
 
@@ -336,19 +284,10 @@ def test_captured(order: Any) -> None:
 
 
 @pytest.mark.parametrize("equation", ["bij,bjk->bik", "bij,kj->bik", "bi...,bi->b..."])
-def test_taken_apart(equation: str) -> None:
+def test_einsum_equals_pytorch(equation: str) -> None:
     generator = torch.Generator().manual_seed(0)
     shapes = {"bij,bjk->bik": (2, 4, 3), "bij,kj->bik": (5, 4), "bi...,bi->b...": (2, 3)}
     a = torch.randn(2, 3, 4, generator=generator)
     b = torch.randn(*shapes[equation], generator=generator)
 
-    check(from_torch(_Einsum(equation), (a, b)))
-
-
-class _Einsum(torch.nn.Module):
-    def __init__(self, equation: str) -> None:
-        super().__init__()
-        self.equation = equation
-
-    def forward(self, a: Any, b: Any) -> Any:
-        return torch.einsum(self.equation, a, b)
+    check(from_torch(Computing(lambda a, b: torch.einsum(equation, a, b)), (a, b)))

@@ -1,4 +1,4 @@
-"""What programs share is imported as it is when one of them is executed."""
+"""Modules of `programs` can be imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls one after the other, without a capture: PyTorch does each at once, and it is imported."""
+"""Imports calls one by one, without a capture, and runs each in PyTorch."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Weights in block-scaled types: GPT-OSS's experts as its checkpoints have them."""
-
 # mypy: disallow-subclassing-any=False
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ def run(layer: Any, schedule: Schedule, tokens: int = 24) -> Report:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_gpt_oss(layer: Any, form: str) -> None:
+def test_gpt_oss_experts_in_mxfp4_read_17_bytes_for_32_weights(layer: Any, form: str) -> None:
     narrow = FORMS[form]
     wide = Schedule(**{**vars(narrow), "weight_dtypes": {}})
 
@@ -77,14 +75,14 @@ def test_gpt_oss(layer: Any, form: str) -> None:
     assert report.flops == before.flops
 
 
-def test_weights_that_do_not_fit(layer: Any) -> None:
+def test_weights_that_mxfp4_rounds_are_refused(layer: Any) -> None:
     with pytest.raises(FabricError, match=r"which is -?[\d.e-]+ as mxfp4: expected values"):
         run(layer, Schedule(weight_dtype="mxfp4")).raise_for_status()
 
 
 @pytest.mark.parametrize("order", ["weight", "row", "output"])
 @pytest.mark.parametrize("units", [1, 2])
-def test_linear(order: Any, units: int) -> None:
+def test_linear_in_mxfp8_is_verified_for_every_order(order: Any, units: int) -> None:
     torch.manual_seed(2)
     layer = torch.nn.Linear(96, 48)
     with torch.no_grad():

@@ -1,5 +1,3 @@
-"""Layers of transformers: captured, imported and run."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +21,7 @@ SCHEDULES = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("made", [qwen, mixtral])
-def test_router_and_experts(made: object, schedule: str, dtype: torch.dtype) -> None:
+def test_sparse_moe_layer_is_verified(made: object, schedule: str, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     module = filled(made(32, 16, 4, 2), dtype)  # type: ignore[operator]
     x = torch.randn(2, 5, 32, dtype=dtype)
@@ -36,83 +34,85 @@ def test_router_and_experts(made: object, schedule: str, dtype: torch.dtype) -> 
     assert timing.cycles == functional.cycles
 
 
-class TestChoices:
-    def test_stated(self) -> None:
-        torch.manual_seed(1)
-        module = filled(qwen(32, 16, 4, 2), torch.float32)
-        x = torch.randn(6, 32)
-        choice = module.gate(x)[-1]
-        with torch.device("meta"):
-            empty = qwen(32, 16, 4, 2)
+def test_stated_routing_takes_the_cycles_of_the_data() -> None:
+    torch.manual_seed(1)
+    module = filled(qwen(32, 16, 4, 2), torch.float32)
+    x = torch.randn(6, 32)
+    choice = module.gate(x)[-1]
+    with torch.device("meta"):
+        empty = qwen(32, 16, 4, 2)
 
-        told = simulate(
-            from_torch(empty, (x[None].to("meta"),), routing=[choice.numpy()]), mode="timing"
-        )
-        chosen = simulate(from_torch(module, (x[None],)), mode="functional")
-
-        assert told.cycles == chosen.cycles
-        assert told.off_chip_traffic_bytes == chosen.off_chip_traffic_bytes
-
-    def test_drawn(self) -> None:
-        with torch.device("meta"):
-            module, x = qwen(32, 16, 8, 2), torch.empty(1, 12, 32)
-
-        first, second = (simulate(from_torch(module, (x,)), mode="timing") for _ in range(2))
-
-        assert first.status == "completed"
-        assert first.cycles == second.cycles
-
-    @pytest.mark.parametrize(
-        ("choice", "message"),
-        [
-            (
-                np.zeros((3, 2), int),
-                r"^routing\[0\] names expert 0 twice for token 0: expected different experts$",
-            ),
-            (
-                np.array([[0, 4]] * 3),
-                r"^routing\[0\] names experts 0 to 4: expected 0 to 3$",
-            ),
-            (
-                np.array([[0, 1]]),
-                r"^routing\[0\] is an array \[1, 2\] of int64: expected integers \[3, 2\], "
-                "the experts of each token$",
-            ),
-        ],
+    told = simulate(
+        from_torch(empty, (x[None].to("meta"),), routing=[choice.numpy()]), mode="timing"
     )
-    def test_no_choice(self, choice: np.ndarray, message: str) -> None:
-        with torch.device("meta"):
-            module, x = qwen(32, 16, 4, 2), torch.empty(1, 3, 32)
+    chosen = simulate(from_torch(module, (x[None],)), mode="functional")
 
-        with pytest.raises(ProgramError, match=message):
-            from_torch(module, (x,), routing=[choice])
+    assert told.cycles == chosen.cycles
+    assert told.off_chip_traffic_bytes == chosen.off_chip_traffic_bytes
 
-    def test_routing_of_iterators(self) -> None:
-        with torch.device("meta"):
-            module, x = qwen(32, 16, 4, 2), torch.empty(1, 3, 32)
-        choice = [[0, 1], [2, 1], [0, 3]]
-        alike: list[Any] = [[np.array(choice)], iter([iter(choice)])]
-        masked: Any = np.ma.array(choice, mask=np.eye(3, 2, dtype=bool))
 
-        cycles = {
-            simulate(from_torch(module, (x,), routing=given), mode="timing").cycles
-            for given in alike
-        }
+def test_drawn_routing_is_the_same_again() -> None:
+    with torch.device("meta"):
+        module, x = qwen(32, 16, 8, 2), torch.empty(1, 12, 32)
 
-        assert len(cycles) == 1
-        with pytest.raises(ProgramError, match=r"routing: layers is a list of MaskedArrays: "):
-            from_torch(module, (x,), routing=[masked])
+    first, second = (simulate(from_torch(module, (x,)), mode="timing") for _ in range(2))
 
-    def test_regions(self) -> None:
-        with torch.device("meta"):
-            module, x = qwen(32, 16, 4, 2), torch.empty(1, 3, 32)
+    assert first.status == "completed"
+    assert first.cycles == second.cycles
 
-        with pytest.raises(
-            ConfigurationError,
-            match=r"^regions is 3 for ragged layer 0: expected a divisor of the number of groups, "
-            "4$",
-        ):
-            from_torch(module, (x,), schedule=Schedule(regions=3))
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (
+            np.zeros((3, 2), int),
+            r"^routing\[0\] names expert 0 twice for token 0: expected different experts$",
+        ),
+        (
+            np.array([[0, 4]] * 3),
+            r"^routing\[0\] names experts 0 to 4: expected 0 to 3$",
+        ),
+        (
+            np.array([[0, 1]]),
+            r"^routing\[0\] is an array \[1, 2\] of int64: expected integers \[3, 2\], "
+            "the experts of each token$",
+        ),
+    ],
+)
+def test_wrong_routing_is_refused(choice: np.ndarray, message: str) -> None:
+    with torch.device("meta"):
+        module, x = qwen(32, 16, 4, 2), torch.empty(1, 3, 32)
+
+    with pytest.raises(ProgramError, match=message):
+        from_torch(module, (x,), routing=[choice])
+
+
+def test_routing_may_be_iterators_and_not_masked() -> None:
+    with torch.device("meta"):
+        module, x = qwen(32, 16, 4, 2), torch.empty(1, 3, 32)
+    choice = [[0, 1], [2, 1], [0, 3]]
+    alike: list[Any] = [[np.array(choice)], iter([iter(choice)])]
+    masked: Any = np.ma.array(choice, mask=np.eye(3, 2, dtype=bool))
+
+    cycles = {
+        simulate(from_torch(module, (x,), routing=given), mode="timing").cycles for given in alike
+    }
+
+    assert len(cycles) == 1
+    with pytest.raises(ProgramError, match=r"routing: layers is a list of MaskedArrays: "):
+        from_torch(module, (x,), routing=[masked])
+
+
+def test_regions_that_do_not_divide_the_experts_are_refused() -> None:
+    with torch.device("meta"):
+        module, x = qwen(32, 16, 4, 2), torch.empty(1, 3, 32)
+
+    with pytest.raises(
+        ConfigurationError,
+        match=r"^regions is 3 for ragged layer 0: expected a divisor of the number of groups, "
+        "4$",
+    ):
+        from_torch(module, (x,), schedule=Schedule(regions=3))
 
 
 class AddedToTokens(torch.nn.Module):
@@ -148,7 +148,7 @@ class ByData(torch.nn.Module):
 
 @pytest.mark.parametrize("ragged", ["static", "dynamic"])
 @pytest.mark.parametrize("module", [AddedToTokens(), Groups([3, 0, 2]), Groups([5])])
-def test_other_spellings(module: torch.nn.Module, ragged: str) -> None:
+def test_grouped_products_are_verified(module: torch.nn.Module, ragged: str) -> None:
     schedule = Schedule(ragged=ragged, tile_rows=2, tile_cols=4)  # type: ignore[arg-type]
     x = torch.randn(5, 8).bfloat16()
     program = from_torch(module.eval().bfloat16(), (x,), schedule=schedule)
@@ -158,13 +158,13 @@ def test_other_spellings(module: torch.nn.Module, ragged: str) -> None:
     assert report.verified, report.verification
 
 
-def test_order_by_data() -> None:
+def test_rows_sorted_by_data_are_verified() -> None:
     report = simulate(from_torch(ByData(), (torch.randn(4, 3),)), mode="functional")
 
     assert report.verified, report.verification
 
 
-def test_known_choice() -> None:
+def test_experts_of_a_known_choice_are_verified() -> None:
     torch.manual_seed(2)
     module = filled(qwen_experts(32, 16, 4, 2), torch.bfloat16)
     choice = torch.rand(7, 4).topk(2)[1]

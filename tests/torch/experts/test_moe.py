@@ -56,7 +56,9 @@ def compare(ours: Report, theirs: Report) -> None:
 
 @pytest.mark.parametrize("regions", [None, 4, 1])
 @pytest.mark.parametrize("tiling", ["static", "dynamic"])
-def test_small(tiling: str, regions: int | None, tmp_path: Path) -> None:
+def test_imported_experts_equal_the_moe_program(
+    tiling: str, regions: int | None, tmp_path: Path
+) -> None:
     random = np.random.default_rng(0)
     choice = random.random((40, 8)).argsort(axis=1)[:, :2]
     file = tmp_path / "routing.npz"
@@ -80,7 +82,7 @@ def test_small(tiling: str, regions: int | None, tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("regions", [None, 32])
 @pytest.mark.parametrize("tiling", ["static", "dynamic"])
-def test_full(tiling: str, regions: int | None) -> None:
+def test_imported_qwen_experts_equal_the_moe_program(tiling: str, regions: int | None) -> None:
     with np.load(ROUTING) as archive:
         choice = archive["data"][:64].astype(np.int64)
     theirs = program("moe", tiling=tiling, regions=regions, routing=ROUTING)

@@ -1,19 +1,15 @@
-"""Attention as a kernel: what PyTorch computes, and what is read for it."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fabric import Layout, Program, simulate
-from fabric.graph.wiring.elaborate import elaborate
 from operators.kernels.attention import Attention, plan_attention
 from operators.kernels.attention_keys import Mask
 from operators.kernels.schedule import Schedule
@@ -170,49 +166,51 @@ def attentions(draw: st.DrawFn) -> Attended:
     )
 
 
-class TestValue:
-    @examples(quick=50, deep=200)
-    @given(attentions())
-    def test_equals_pytorch(self, drawn: Attended) -> None:
-        report = simulate(drawn.program(), mode="functional")
+@examples(quick=50, deep=200)
+@given(attentions())
+def test_attention_equals_pytorch(drawn: Attended) -> None:
+    report = simulate(drawn.program(), mode="functional")
 
-        assert report.verified, report.verification
+    assert report.verified, report.verification
 
-    @examples(quick=10, deep=40)
-    @given(attentions())
-    def test_modes_agree(self, drawn: Attended) -> None:
-        program = drawn.program()
 
-        functional, timing = (simulate(program, mode=mode) for mode in ("functional", "timing"))
+@examples(quick=10, deep=40)
+@given(attentions())
+def test_attention_takes_the_same_cycles_without_data(drawn: Attended) -> None:
+    program = drawn.program()
 
-        assert functional.cycles == timing.cycles
-        assert functional.off_chip_traffic_bytes == timing.off_chip_traffic_bytes
-        assert functional.flops == timing.flops
+    functional, timing = (simulate(program, mode=mode) for mode in ("functional", "timing"))
 
-    def test_rows_that_see_nothing(self) -> None:
-        mask = np.ones((1, 1, 4, 6), np.bool_)
-        mask[..., 1:3, :] = False
-        drawn = attended(*_operands(1, 2, 2, 4, 6), mask, schedule=Schedule(tile_rows=2))
+    assert functional.cycles == timing.cycles
+    assert functional.off_chip_traffic_bytes == timing.off_chip_traffic_bytes
+    assert functional.flops == timing.flops
 
-        report = simulate(drawn.program(), mode="functional")
 
-        assert not drawn.wanted[:, :, 1:3].any()
-        assert report.verified, report.verification
+def test_rows_that_see_nothing_are_zero() -> None:
+    mask = np.ones((1, 1, 4, 6), np.bool_)
+    mask[..., 1:3, :] = False
+    drawn = attended(*_operands(1, 2, 2, 4, 6), mask, schedule=Schedule(tile_rows=2))
 
-    def test_bias_that_is_not_known(self) -> None:
-        operands = _operands(2, 4, 2, 4, 6)
-        bias = numbers(3, 1, 4, 4, 6)
-        bias[..., 3:] = -np.inf
-        schedule = Schedule(tile_rows=2, tile_keys=3)
-        known = attended(*operands, bias, schedule=schedule)
-        unknown = attended(*operands, bias, schedule=schedule, known=False)
+    report = simulate(drawn.program(), mode="functional")
 
-        reports = [simulate(each.program(), mode="functional") for each in (known, unknown)]
+    assert not drawn.wanted[:, :, 1:3].any()
+    assert report.verified, report.verification
 
-        assert all(each.verified for each in reports)
-        tasks, key_tile, bias_tile = 2 * 2 * 2, 3 * 2 * 8 * F32.itemsize, 4 * 3 * F32.itemsize
-        known_bytes, all_bytes = (each.off_chip_traffic_bytes or 0 for each in reports)
-        assert tasks * (key_tile + bias_tile) == all_bytes - known_bytes
+
+def test_unknown_bias_reads_all_tiles() -> None:
+    operands = _operands(2, 4, 2, 4, 6)
+    bias = numbers(3, 1, 4, 4, 6)
+    bias[..., 3:] = -np.inf
+    schedule = Schedule(tile_rows=2, tile_keys=3)
+    known = attended(*operands, bias, schedule=schedule)
+    unknown = attended(*operands, bias, schedule=schedule, known=False)
+
+    reports = [simulate(each.program(), mode="functional") for each in (known, unknown)]
+
+    assert all(each.verified for each in reports)
+    tasks, key_tile, bias_tile = 2 * 2 * 2, 3 * 2 * 8 * F32.itemsize, 4 * 3 * F32.itemsize
+    known_bytes, all_bytes = (each.off_chip_traffic_bytes or 0 for each in reports)
+    assert tasks * (key_tile + bias_tile) == all_bytes - known_bytes
 
 
 @dataclass(frozen=True)
@@ -250,113 +248,87 @@ def _operands(
     )
 
 
-@pytest.mark.parametrize("key_heads", [1, 2])
-def test_heads_that_share_keys_are_taken_apart(key_heads: int) -> None:
-    plan = elaborate(attended(*_operands(1, 2, key_heads, 4, 4)).program())
-    assert (key_heads == 1) == ("attention_heads" in {node.name for node in plan.nodes})
+@examples(quick=10, deep=40)
+@given(st.data())
+def test_traffic_follows_the_mask(data: st.DataObject) -> None:
+    batch, key_heads, group = data.draw(SIZES), data.draw(SIZES), data.draw(SIZES)
+    tile_rows, tile_keys = data.draw(SIZES), data.draw(st.integers(2, 3))
+    rows, keys = tile_rows * data.draw(SIZES), tile_keys * data.draw(SIZES)
+    heads = key_heads * group
+    mask = np.random.default_rng(data.draw(st.integers(0, 99))).random(
+        (batch, data.draw(st.sampled_from([1, heads])), rows, keys)
+    ) < data.draw(st.sampled_from([0.1, 0.3, 0.8]))
+    operands = _operands(batch, heads, key_heads, rows, keys)
+    schedule = Schedule(tile_rows=tile_rows, tile_keys=tile_keys)
+    drawn = attended(*operands, mask, schedule=schedule)
+    tiles = drawn.kernel.heads
+    count = counted(mask, heads, key_heads, tiles.rows, tiles.columns)
+
+    report = simulate(drawn.program(), mode="timing")
+
+    streamed = 2 * operands[0].nbytes  # queries and results
+    mask_rows = tiles.rows * (1 if mask.shape[1] == 1 else group)
+    read = count.visits * tiles.columns * 16 * F32.itemsize
+    read += count.masked * mask_rows * tiles.columns
+    assert streamed + read == report.off_chip_traffic_bytes
 
 
-class TestTraffic:
-    @examples(quick=10, deep=40)
-    @given(st.data())
-    def test_follows_the_mask(self, data: st.DataObject) -> None:
-        batch, key_heads, group = data.draw(SIZES), data.draw(SIZES), data.draw(SIZES)
-        tile_rows, tile_keys = data.draw(SIZES), data.draw(st.integers(2, 3))
-        rows, keys = tile_rows * data.draw(SIZES), tile_keys * data.draw(SIZES)
-        heads = key_heads * group
-        mask = np.random.default_rng(data.draw(st.integers(0, 99))).random(
-            (batch, data.draw(st.sampled_from([1, heads])), rows, keys)
-        ) < data.draw(st.sampled_from([0.1, 0.3, 0.8]))
-        operands = _operands(batch, heads, key_heads, rows, keys)
-        schedule = Schedule(tile_rows=tile_rows, tile_keys=tile_keys)
-        drawn = attended(*operands, mask, schedule=schedule)
-        tiles = drawn.kernel.heads
-        count = counted(mask, heads, key_heads, tiles.rows, tiles.columns)
+def test_traffic_follows_lengths() -> None:
+    lengths = np.array([3, 17, 8])
+    tiles = (lengths + 3) // 4
+    found = []
+    for room in (20, 40):
+        mask = (np.arange(room) < lengths[:, None])[:, None, None]
+        operands = _operands(3, 4, 2, 1, room)
+        drawn = attended(*operands, mask, schedule=Schedule(tile_keys=4))
+        found.append(simulate(drawn.program(), mode="timing").off_chip_traffic_bytes)
 
-        report = simulate(drawn.program(), mode="timing")
-
-        streamed = 2 * operands[0].nbytes  # queries and results
-        mask_rows = tiles.rows * (1 if mask.shape[1] == 1 else group)
-        read = count.visits * tiles.columns * 16 * F32.itemsize
-        read += count.masked * mask_rows * tiles.columns
-        assert streamed + read == report.off_chip_traffic_bytes
-
-    def test_causal(self) -> None:
-        queries, keys, values = _operands(1, 1, 1, 32, 32)
-        mask = np.tri(32, dtype=np.bool_)[None, None]
-        schedule = Schedule(tile_rows=4, tile_keys=4)
-
-        report = simulate(attended(queries, keys, values, mask, schedule=schedule).program())
-
-        read = 36 * 4 * 16 * F32.itemsize + 8 * 4 * 4
-        assert 2 * queries.nbytes + read == report.off_chip_traffic_bytes
-
-    def test_follows_lengths(self) -> None:
-        lengths = np.array([3, 17, 8])
-        tiles = (lengths + 3) // 4
-        found = []
-        for room in (20, 40):
-            mask = (np.arange(room) < lengths[:, None])[:, None, None]
-            operands = _operands(3, 4, 2, 1, room)
-            drawn = attended(*operands, mask, schedule=Schedule(tile_keys=4))
-            found.append(simulate(drawn.program(), mode="timing").off_chip_traffic_bytes)
-
-        keys_and_values = 2 * tiles.sum() * 4 * 16 * F32.itemsize
-        masks = 2 * 2 * 4  # of two key heads, for the two requests whose last tile is not full
-        assert [2 * 3 * 4 * 8 * F32.itemsize + keys_and_values + masks] * 2 == found
-
-    def test_new_keys_are_not_read(self) -> None:
-        room, lengths = 8, np.array([2, 5])
-        mask = np.concatenate([np.arange(room) < lengths[:, None], np.ones((2, 1), np.bool_)], 1)
-        queries, keys, values = _operands(2, 4, 2, 1, room + 1)
-        drawn = attended(
-            queries,
-            keys,
-            values,
-            mask[:, None, None],
-            stored=(True, False),
-            cuts=(room,),
-            schedule=Schedule(tile_keys=4),
-        )
-
-        report = simulate(drawn.program(), mode="functional")
-
-        assert report.verified, report.verification
-        cache = 2 * (1 + 2) * 4 * 16 * F32.itemsize
-        new = 2 * 2 * 16 * F32.itemsize
-        masks = 2 * 2 * 4
-        assert 2 * queries.nbytes + cache + new + masks == report.off_chip_traffic_bytes
+    keys_and_values = 2 * tiles.sum() * 4 * 16 * F32.itemsize
+    masks = 2 * 2 * 4  # of two key heads, for the two requests whose last tile is not full
+    assert [2 * 3 * 4 * 8 * F32.itemsize + keys_and_values + masks] * 2 == found
 
 
-class TestHeads:
-    def test_expanded_heads_are_found(self) -> None:
-        queries, keys, values = _operands(2, 6, 2, 4, 8)
-        spelled = [attended(queries, keys, values, expanded=each) for each in (False, True)]
+def test_new_keys_are_not_read_from_memory() -> None:
+    room, lengths = 8, np.array([2, 5])
+    mask = np.concatenate([np.arange(room) < lengths[:, None], np.ones((2, 1), np.bool_)], 1)
+    queries, keys, values = _operands(2, 4, 2, 1, room + 1)
+    drawn = attended(
+        queries,
+        keys,
+        values,
+        mask[:, None, None],
+        stored=(True, False),
+        cuts=(room,),
+        schedule=Schedule(tile_keys=4),
+    )
 
-        reports = [simulate(each.program(), mode="functional") for each in spelled]
+    report = simulate(drawn.program(), mode="functional")
 
-        assert all(each.verified for each in reports)
-        assert reports[0].cycles == reports[1].cycles
-        assert reports[0].off_chip_traffic_bytes == reports[1].off_chip_traffic_bytes
-        assert [3, 3] == [each.kernel.heads.group for each in spelled]
-
-
-class TestTiles:
-    def test_of_queries(self) -> None:
-        operands = _operands(1, 2, 2, 16, 4)
-
-        found = [attended(*operands, given_rows=rows).kernel.heads.rows for rows in (0, 4)]
-
-        assert [16, 4] == found
+    assert report.verified, report.verification
+    cache = 2 * (1 + 2) * 4 * 16 * F32.itemsize
+    new = 2 * 2 * 16 * F32.itemsize
+    masks = 2 * 2 * 4
+    assert 2 * queries.nbytes + cache + new + masks == report.off_chip_traffic_bytes
 
 
-class TestRegions:
-    def test_are_quicker(self) -> None:
-        operands = _operands(4, 2, 2, 8, 16)
-        cycles = []
-        for regions in (1, 4):
-            schedule = Schedule(tile_rows=8, tile_keys=8, attention_regions=regions)
-            program = attended(*operands, schedule=schedule).program(flops_per_cycle=4)
-            cycles.append(simulate(program, mode="timing").cycles or 0)
+def test_expanded_heads_cost_as_much_as_shared_ones() -> None:
+    queries, keys, values = _operands(2, 6, 2, 4, 8)
+    spelled = [attended(queries, keys, values, expanded=each) for each in (False, True)]
 
-        assert 0 < 2 * cycles[1] < cycles[0]
+    reports = [simulate(each.program(), mode="functional") for each in spelled]
+
+    assert all(each.verified for each in reports)
+    assert reports[0].cycles == reports[1].cycles
+    assert reports[0].off_chip_traffic_bytes == reports[1].off_chip_traffic_bytes
+    assert [3, 3] == [each.kernel.heads.group for each in spelled]
+
+
+def test_regions_are_quicker() -> None:
+    operands = _operands(4, 2, 2, 8, 16)
+    cycles = []
+    for regions in (1, 4):
+        schedule = Schedule(tile_rows=8, tile_keys=8, attention_regions=regions)
+        program = attended(*operands, schedule=schedule).program(flops_per_cycle=4)
+        cycles.append(simulate(program, mode="timing").cycles or 0)
+
+    assert 0 < 2 * cycles[1] < cycles[0]

@@ -1,4 +1,4 @@
-"""Loops whose states are worked out round by round."""
+"""The fixture that iterates loop states to their fixed point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies that go round, worked out by PyTorch alone: each round makes one more step right."""
+"""Loop bodies evaluated by PyTorch alone: each round makes one more step right."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Recurrent layers: one body with a Feedback, whatever the number of steps."""
-
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
@@ -45,7 +42,7 @@ def assert_right(program: Program) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("cell", CELLS)
-def test_what_is_stored(cell: str, form: str) -> None:
+def test_recurrent_layer_is_verified(cell: str, form: str) -> None:
     torch.manual_seed(1)
     options = FORMS[form]
     layer = CELLS[cell](8, 12, **options)
@@ -55,7 +52,7 @@ def test_what_is_stored(cell: str, form: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # PyTorch's own, of projections
-def test_given_states_and_a_projection() -> None:
+def test_projected_lstm_with_states_is_verified() -> None:
     torch.manual_seed(2)
     layer = nn.LSTM(8, 12, proj_size=4)
     first = torch.randn(1, 3, 4), torch.randn(1, 3, 12)
@@ -63,7 +60,7 @@ def test_given_states_and_a_projection() -> None:
     assert_right(imported(layer, torch.randn(4, 3, 8), first))
 
 
-def test_without_batches_and_rectified() -> None:
+def test_relu_rnn_without_batches_is_verified() -> None:
     torch.manual_seed(3)
 
     assert_right(imported(nn.RNN(8, 12, nonlinearity="relu"), torch.randn(6, 8)))
@@ -78,14 +75,14 @@ def test_without_batches_and_rectified() -> None:
     ],
     ids=["sums stay", "rows stay", "little on chip"],
 )
-def test_schedules(schedule: Schedule) -> None:
+def test_lstm_is_verified_for_every_schedule(schedule: Schedule) -> None:
     torch.manual_seed(4)
 
     assert_right(imported(nn.LSTM(8, 16, num_layers=2), torch.randn(4, 6, 8), schedule=schedule))
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_units_do_not_grow(cell: str) -> None:
+def test_recurrent_layer_has_the_same_units_for_more_steps(cell: str) -> None:
     torch.manual_seed(5)
     layer = CELLS[cell](8, 16)
     few, many = (imported(layer, torch.randn(steps, 4, 8)) for steps in (16, 128))
@@ -101,7 +98,7 @@ class Sums(nn.Module):
         return behind(after, 10**6, 0)
 
 
-def test_a_step_that_waits_for_a_later_one() -> None:
+def test_step_that_reads_a_later_one_is_refused() -> None:
     with pytest.raises(ProgramError, match="does not take them one after the other") as caught:
         from_torch(Sums().eval(), (torch.randn(3, 8),))
     assert caught.value.file == __file__
@@ -121,7 +118,7 @@ FUNCTIONS: dict[str, Any] = {
     ("layers", "both", "batch_first"), [(1, False, False), (2, True, True), (3, False, True)]
 )
 @pytest.mark.parametrize("cell", FUNCTIONS)
-def test_what_cells_are(
+def test_cells_equal_pytorch(
     cell: str,
     layers: int,
     both: bool,
@@ -153,17 +150,3 @@ def test_what_cells_are(
     gates = {"lstm": 12, "gru": 9}.get(cell, 3)
     assert set(map(tuple, rounds.entered.values())) == {((5, 2 if batched else 1, gates),)}
     assert len(rounds.entered) == len(rounds.loops)
-
-
-def test_a_projected_state(rounds: Rounds) -> None:
-    torch.manual_seed(7)
-    for biases in (True, False):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            module = nn.LSTM(4, 6, proj_size=3, bias=biases)
-        x, first = torch.randn(5, 2, 4), (torch.randn(1, 2, 3), torch.randn(1, 2, 6))
-        its = x, list(first), module._flat_weights, biases, 1, 0.0, False, False, False
-        with torch.no_grad():
-            expected = torch.utils._pytree.tree_leaves(module(x, first))
-            found = rounds.settled(lambda its=its: loop_cells()[FUNCTIONS["lstm"]](*its))  # type: ignore[misc]
-        torch.testing.assert_close(list(found), expected)

@@ -1,4 +1,4 @@
-"""What programs share is imported as where one is executed; modules are traced once."""
+"""Modules of `programs` can be imported, and modules are traced once."""
 
 from __future__ import annotations
 

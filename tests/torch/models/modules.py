@@ -11,18 +11,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-__all__ = ["MODULES"]
-
-
-class Autoencoder(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.down = nn.Sequential(nn.Linear(24, 12), nn.ReLU(), nn.Linear(12, 3))
-        self.up = nn.Sequential(nn.Linear(3, 12), nn.ReLU(), nn.Linear(12, 24), nn.Sigmoid())
-
-    def forward(self, x: Any) -> Any:
-        return self.up(self.down(x))
-
 
 class Mixer(nn.Module):
     def __init__(self) -> None:
@@ -59,39 +47,6 @@ class TiedWeights(nn.Module):
         return hidden @ self.weight
 
 
-class ResidualTowers(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.high = nn.ModuleList([nn.Linear(16, 16) for _ in range(3)])
-        self.low = nn.Linear(16, 16)
-
-    def forward(self, x: Any) -> Any:
-        high = x
-        for floor in self.high:
-            high = high + functional.silu(floor(high))
-        return high - self.low(x)
-
-
-class TwoOutputs(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.trunk = nn.Linear(16, 8)
-        self.mean, self.log_deviation = nn.Linear(8, 4), nn.Linear(8, 4)
-
-    def forward(self, x: Any) -> tuple[Any, Any]:
-        hidden = functional.leaky_relu(self.trunk(x), 0.1)
-        return self.mean(hidden), torch.exp(0.5 * self.log_deviation(hidden))
-
-
-class UsedTwice(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.step = nn.Sequential(nn.Linear(12, 12), nn.Tanh())
-
-    def forward(self, x: Any) -> Any:
-        return self.step(self.step(x)) + x
-
-
 class BroadcastBias(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -122,26 +77,11 @@ class UnusedInput(nn.Module):
         return self.head(x)
 
 
-class Classifier(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm, self.head = nn.RMSNorm(16), nn.Linear(16, 7)
-
-    def forward(self, x: Any) -> Any:
-        return functional.log_softmax(self.head(self.norm(x.mean(dim=1))), dim=-1)
-
-
 MODULES: Final[dict[str, tuple[Callable[[], nn.Module], tuple[tuple[int, ...], ...]]]] = {
-    "autoencoder": (Autoencoder, ((7, 24),)),
     "mixer": (Mixer, ((2, 8, 12),)),
     "gated convolution": (GatedConvolution, ((2, 6, 8),)),
     "tied weights": (TiedWeights, ((5, 16),)),
-    "residual towers": (ResidualTowers, ((2, 3, 16),)),
-    "two outputs": (TwoOutputs, ((6, 16),)),
-    "a module used twice": (UsedTwice, ((9, 12),)),
     "a broadcast bias": (BroadcastBias, ((3, 4, 5, 8),)),
     "a scalar buffer": (ScalarBuffer, ((4, 16),)),
     "an unused input": (UnusedInput, ((4, 16), (3,))),
-    "a classifier": (Classifier, ((3, 5, 16),)),
 }
-"""What makes a module, and the shapes of what it is called with."""

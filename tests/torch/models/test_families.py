@@ -1,5 +1,3 @@
-"""Families of transformers, tiny and whole: with a cache both phases, and experts alone."""
-
 # mypy: disallow-subclassing-any=False
 
 from __future__ import annotations
@@ -69,7 +67,6 @@ CACHED: Final[dict[str, dict[str, Any]]] = {
     "phimoe": {**_GROUPED, **_EXPERTS},
     "gpt_neox": _SIZES,
 }
-"""Language models with keys and values of tokens that were read before."""
 
 MAMBA: Final = {
     "hidden_size": 32,
@@ -140,7 +137,7 @@ def _step(model: Any, ids: Any, positions: Any, *past: Any) -> tuple[Any, ...]:
     ("name", "phase"),
     spread([(name, phase) for name in CACHED for phase in ("prefill", "decode")], 2),
 )
-def test_with_a_cache(name: str, phase: str) -> None:
+def test_cached_language_model_is_verified(name: str, phase: str) -> None:
     torch.manual_seed(0)
     config = AutoConfig.for_model(name, **CACHED[name])
     model = _drawn(AutoModelForCausalLM.from_config(config))
@@ -157,7 +154,7 @@ def _is_right(model: Any, phase: str) -> bool:
 
 
 @pytest.mark.deep
-def test_mamba() -> None:
+def test_mamba_is_verified() -> None:
     torch.manual_seed(0)
     model = _drawn(AutoModelForCausalLM.from_config(AutoConfig.for_model("mamba2", **MAMBA)))
     ids = torch.randint(3, 90, (2, 7))
@@ -201,7 +198,7 @@ class _LowRank(torch.nn.Module):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
-def test_adapters(phase: str) -> None:
+def test_low_rank_adapters_are_verified(phase: str) -> None:
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model("llama", **_GROUPED))
     for layer in model.model.layers:
@@ -212,7 +209,7 @@ def test_adapters(phase: str) -> None:
 
 
 @pytest.mark.deep
-def test_whisper() -> None:
+def test_whisper_is_verified() -> None:
     torch.manual_seed(0)
     heads = {f"{part}_attention_heads": 4 for part in ("encoder", "decoder")}
     layers = {f"{part}_layers": 1 for part in ("encoder", "decoder")}
@@ -264,7 +261,7 @@ def test_whisper() -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", SEEING)
-def test_images(name: str) -> None:
+def test_vision_model_is_verified(name: str) -> None:
     torch.manual_seed(0)
     config = AutoConfig.for_model(name, **SEEING[name])
     size = SEEING[name]["image_size"]
@@ -285,7 +282,7 @@ MIXTURES: Final = {
 
 
 @pytest.mark.parametrize("name", spread(MIXTURES, 1))
-def test_experts_alone(name: str) -> None:
+def test_expert_block_is_verified(name: str) -> None:
     torch.manual_seed(0)
     sizes = _LATENT if name == "deepseek_v3" else {**_GROUPED, **_EXPERTS}
     config = AutoConfig.for_model(name, **sizes)

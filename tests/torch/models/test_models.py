@@ -1,5 +1,3 @@
-"""Tiny models of six families, embedding to logits, against PyTorch."""
-
 from __future__ import annotations
 
 from functools import cache
@@ -32,7 +30,7 @@ SCHEDULES = {
         on_chip_bytes=2048,
     ),
 }
-"""Tiles that hold the whole of a tiny model, that divide it, and that divide nothing of it."""
+"""Tiles that hold a whole tiny model, tiles that divide it, and tiles that do not."""
 
 
 @cache
@@ -54,7 +52,7 @@ def run(name: ModelName, phase: Phase, dtype: str, schedule: str, mode: str) -> 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_logits_and_cache(name: ModelName, phase: Phase, schedule: str) -> None:
+def test_tiny_model_is_verified(name: ModelName, phase: Phase, schedule: str) -> None:
     report = run(name, phase, "float32", schedule, "functional")
 
     assert report.verified, report.verification
@@ -63,7 +61,7 @@ def test_logits_and_cache(name: ModelName, phase: Phase, schedule: str) -> None:
 @pytest.mark.parametrize(
     ("name", "phase"), [*zip(FAMILIES, 3 * ("decode", "prefill"), strict=True)]
 )
-def test_bfloat16(name: ModelName, phase: Phase) -> None:
+def test_tiny_model_in_bfloat16_is_verified(name: ModelName, phase: Phase) -> None:
     report = run(name, phase, "bfloat16", "default", "functional")
 
     assert report.verified, report.verification

@@ -1,5 +1,3 @@
-"""Modules as people write them: what they store is what PyTorch computes."""
-
 from __future__ import annotations
 
 from functools import cache
@@ -30,7 +28,7 @@ def called(name: str) -> tuple[Any, tuple[Any, ...]]:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", MODULES)
-def test_what_is_stored(name: str, schedule: str) -> None:
+def test_small_module_is_verified_for_every_schedule(name: str, schedule: str) -> None:
     module, args = called(name)
 
     report = simulate(from_torch(module, args, schedule=SCHEDULES[schedule]), mode="functional")

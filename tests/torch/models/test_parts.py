@@ -1,5 +1,3 @@
-"""Parts of models against the models themselves, in PyTorch alone."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -25,7 +23,7 @@ def tiny(name: ModelName, layers: range = range(2), **changed: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_prefill_gives_the_last_logits(name: ModelName) -> None:
+def test_prefill_equals_the_model(name: ModelName) -> None:
     model = tiny(name)
     called = prefilling(model, "model", 2, 7, seed=3)
 
@@ -38,7 +36,7 @@ def test_prefill_gives_the_last_logits(name: ModelName) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_decode_goes_on_where_prefill_stopped(name: ModelName) -> None:
+def test_decode_continues_prefill(name: ModelName) -> None:
     model = tiny(name)
     lengths = np.array([5, 2, 7])
     called = decoding(model, "model", lengths, seed=0)
@@ -60,7 +58,7 @@ def test_decode_goes_on_where_prefill_stopped(name: ModelName) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_parts_make_the_model(name: ModelName, tmp_path: Path) -> None:
+def test_parts_equal_the_whole_model(name: ModelName, tmp_path: Path) -> None:
     model = tiny(name)
     file = tmp_path / "weights.safetensors"
     save_model(model, file)
@@ -83,54 +81,40 @@ def test_parts_make_the_model(name: ModelName, tmp_path: Path) -> None:
     torch.testing.assert_close(logits, expected)
 
 
-class TestWeights:
-    @pytest.mark.parametrize("name", NAMES)
-    def test_written_and_read_back(self, name: ModelName, tmp_path: Path) -> None:
-        model = tiny(name)
-        file = tmp_path / "weights.safetensors"
-        save_model(model, file)
-        ids = torch.arange(6)[None]
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_are_mapped_from_their_file(name: ModelName, tmp_path: Path) -> None:
+    model = tiny(name)
+    file = tmp_path / "weights.safetensors"
+    save_model(model, file)
+    ids = torch.arange(6)[None]
 
-        read = tiny(name, weights=file, seed=None)
+    read = tiny(name, weights=file, seed=None)
 
-        with torch.no_grad():
-            torch.testing.assert_close(read(ids).logits, model(ids).logits)
-        for one, other in zip(read.parameters(), model.parameters(), strict=True):
-            assert torch.equal(one, other)
-        for parameter in read.parameters():
-            assert file.name in _mapping_of(parameter.data_ptr())
+    with torch.no_grad():
+        torch.testing.assert_close(read(ids).logits, model(ids).logits)
+    for one, other in zip(read.parameters(), model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    for parameter in read.parameters():
+        assert file.name in _mapping_of(parameter.data_ptr())
 
-    def test_in_several_files(self, tmp_path: Path) -> None:
-        model = tiny("gpt2")
-        held = model.base_model.state_dict()
-        names = sorted(held)
-        save_file({name: held[name] for name in names[:9]}, tmp_path / "one.safetensors")
-        save_file({name: held[name] for name in names[9:]}, tmp_path / "two.safetensors")
-        ids = torch.arange(6)[None]
 
-        read = tiny("gpt2", weights=tmp_path, seed=None)
+def test_missing_weights_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "some.safetensors"
+    held = tiny("llama").state_dict()
+    del held["model.norm.weight"]
+    save_file(held, file)
 
-        with torch.no_grad():
-            torch.testing.assert_close(read(ids).logits, model(ids).logits, rtol=0, atol=0)
+    with pytest.raises(ConfigurationError) as refused:
+        tiny("llama", weights=file)
 
-    def test_missing(self, tmp_path: Path) -> None:
-        file = tmp_path / "some.safetensors"
-        held = tiny("llama").state_dict()
-        del held["model.norm.weight"]
-        save_file(held, file)
+    assert f"{file} has no model.norm.weight: expected all of them" == str(refused.value)
 
-        with pytest.raises(ConfigurationError) as refused:
-            tiny("llama", weights=file)
 
-        assert f"{file} has no model.norm.weight: expected all of them" == str(refused.value)
-
-    def test_no_such_file(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigurationError, match=r"nowhere.safetensors: No such file"):
-            tiny("llama", weights=tmp_path / "nowhere.safetensors")
-        with pytest.raises(
-            ConfigurationError, match=r"has no .* more of its weights: expected all"
-        ):
-            tiny("llama", weights=tmp_path)
+def test_missing_weight_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"nowhere.safetensors: No such file"):
+        tiny("llama", weights=tmp_path / "nowhere.safetensors")
+    with pytest.raises(ConfigurationError, match=r"has no .* more of its weights: expected all"):
+        tiny("llama", weights=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +128,9 @@ class TestWeights:
         ("mixtral", 46.703),
     ],
 )
-def test_published_parameters(name: ModelName, billions: float) -> None:
+def test_full_model_has_its_published_number_of_parameters(
+    name: ModelName, billions: float
+) -> None:
     sizes = FULL[name]
     every = range(layers_of(sizes))
     model = model_of(FAMILIES[name], sizes, every, "bfloat16", weights=None, seed=None)

@@ -1,5 +1,3 @@
-"""``programs/torch_model.py``: its parts, parameters and sizes."""
-
 from __future__ import annotations
 
 import sys
@@ -41,14 +39,14 @@ def traffic(report: Report) -> int:
     ],
     ids=str,
 )
-def test_parts(parameters: dict[str, Any]) -> None:
+def test_torch_model_part_is_verified(parameters: dict[str, Any]) -> None:
     computed, timed = run("functional", **parameters), run("timing", **parameters)
 
     assert computed.verified, computed.verification
     assert computed.cycles == timed.cycles
 
 
-def test_lengths_of_caches(tmp_path: Path) -> None:
+def test_torch_model_reads_caches_up_to_their_lengths(tmp_path: Path) -> None:
     lengths = np.array([1, 30, 7, 64])
     file = tmp_path / "lengths.npy"
     np.save(file, lengths)
@@ -67,7 +65,7 @@ def test_lengths_of_caches(tmp_path: Path) -> None:
     assert unread * 2 * 8 * 2 * 4 - masks * 2 == saved
 
 
-def test_weights_of_a_file(tmp_path: Path) -> None:
+def test_torch_model_with_a_weight_file_is_verified(tmp_path: Path) -> None:
     file = tmp_path / "weights.safetensors"
     model = model_of("llama", TINY["llama"], range(2), "bfloat16", weights=None, seed=5)
     save_model(model, file)
@@ -77,41 +75,37 @@ def test_weights_of_a_file(tmp_path: Path) -> None:
     assert report.verified
 
 
-class TestRouting:
-    def test_all_to_the_same(self, tmp_path: Path) -> None:
-        file = tmp_path / "routing.npz"
-        np.savez(file, data=np.tile([3, 0], (6, 1)))
-        given: dict[str, Any] = {"model": "mixtral", "part": "layers", "batch": 6, "context": 1}
+def test_torch_model_routing_decides_which_experts_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "routing.npz"
+    np.savez(file, data=np.tile([3, 0], (6, 1)))
+    given: dict[str, Any] = {"model": "mixtral", "part": "layers", "batch": 6, "context": 1}
 
-        two = run("timing", **given, routing=file)
-        np.savez(file, data=[[3, 0], [0, 1], [1, 2], [2, 3], [3, 1], [0, 2]])
-        four = run("timing", **given, routing=file)
+    two = run("timing", **given, routing=file)
+    np.savez(file, data=[[3, 0], [0, 1], [1, 2], [2, 3], [3, 1], [0, 2]])
+    four = run("timing", **given, routing=file)
 
-        # Three matrices of 32 x 48 of two bytes for each of the two idle experts.
-        assert 2 * 3 * 32 * 48 * 2 == traffic(four) - traffic(two)
-
-    def test_of_a_trace(self) -> None:
-        report = run(
-            "timing",
-            model="mixtral",
-            size="full",
-            part="layers",
-            phase="decode",
-            batch=64,
-            context=64,
-            routing=TRACES / "expert_routing/mixtral_b64/008_010.npz",
-        )
-
-        assert "completed" == report.status
-        assert 32 == report.stands_for_runs
-        assert 64 == report.tokens
-
-    def test_without_experts(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigurationError, match="expected none for a model without experts"):
-            program("torch_model", model="llama", routing=tmp_path / "routing.npz")
+    # Three matrices of 32 x 48 of two bytes for each of the two idle experts.
+    assert 2 * 3 * 32 * 48 * 2 == traffic(four) - traffic(two)
 
 
-def test_a_whole_model() -> None:
+def test_torch_model_with_a_recorded_routing_completes() -> None:
+    report = run(
+        "timing",
+        model="mixtral",
+        size="full",
+        part="layers",
+        phase="decode",
+        batch=64,
+        context=64,
+        routing=TRACES / "expert_routing/mixtral_b64/008_010.npz",
+    )
+
+    assert "completed" == report.status
+    assert 32 == report.stands_for_runs
+    assert 64 == report.tokens
+
+
+def test_cost_of_a_whole_model_reads_all_weights_once() -> None:
     given: dict[str, Any] = {"model": "qwen3", "size": "full", "phase": "decode", "batch": 1}
 
     cost = Cost.of(*(run("timing", part=part, context=1, **given) for part in ("ends", "layers")))
@@ -125,7 +119,7 @@ def test_a_whole_model() -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_layers_that_are_alike(name: ModelName) -> None:
+def test_alike_layers_have_one_type(name: ModelName) -> None:
     every = range(layers_of(FULL[name]))
     whole = model_of(FAMILIES[name], FULL[name], every, "bfloat16", weights=None, seed=None)
     types = getattr(whole.config, "layer_types", None) or ["full"] * layers_of(FULL[name])
@@ -135,41 +129,41 @@ def test_layers_that_are_alike(name: ModelName) -> None:
         assert same == alike(FULL[name], layer)
 
 
-class TestMistakes:
-    @pytest.mark.parametrize(
-        ("parameters", "message"),
-        [
-            ({"batch": 0}, "batch is 0: expected 1 to 2,147,483,647"),
-            (
-                {"context": 257},
-                "a request takes 257: expected at most 256, the positions of gpt2",
-            ),
-            (
-                {"context": 256, "phase": "decode"},
-                "a request takes 257: expected at most 256, the positions of gpt2",
-            ),
-            ({"part": "ends", "layers": 1}, "layers is 1: expected none with part=ends"),
-            (
-                {"part": "layers", "first_layer": 2},
-                "first_layer is 2 and layers is 1: expected layers of 2",
-            ),
-            (
-                {"dtype": "float8_e4m3fn"},
-                "dtype is float8_e4m3fn, in which PyTorch does not compute: expected a model "
-                "without weights",
-            ),
-        ],
-    )
-    def test_parameters(self, parameters: dict[str, Any], message: str) -> None:
-        with pytest.raises(ConfigurationError) as refused:
-            program("torch_model", **parameters)
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"batch": 0}, "batch is 0: expected 1 to 2,147,483,647"),
+        (
+            {"context": 257},
+            "a request takes 257: expected at most 256, the positions of gpt2",
+        ),
+        (
+            {"context": 256, "phase": "decode"},
+            "a request takes 257: expected at most 256, the positions of gpt2",
+        ),
+        ({"part": "ends", "layers": 1}, "layers is 1: expected none with part=ends"),
+        (
+            {"part": "layers", "first_layer": 2},
+            "first_layer is 2 and layers is 1: expected layers of 2",
+        ),
+        (
+            {"dtype": "float8_e4m3fn"},
+            "dtype is float8_e4m3fn, in which PyTorch does not compute: expected a model "
+            "without weights",
+        ),
+    ],
+)
+def test_torch_model_refuses_wrong_parameters(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        program("torch_model", **parameters)
 
-        assert message in str(refused.value)
+    assert message in str(refused.value)
 
-    def test_without_torch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delattr("layers.torch_parts")
-        monkeypatch.delitem(sys.modules, "layers.torch_parts")
-        monkeypatch.setitem(sys.modules, "transformers.cache_utils", None)
 
-        with pytest.raises(ConfigurationError, match=r"which is not installed: expected the extra"):
-            program("torch_model")
+def test_torch_model_without_transformers_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("layers.torch_parts")
+    monkeypatch.delitem(sys.modules, "layers.torch_parts")
+    monkeypatch.setitem(sys.modules, "transformers.cache_utils", None)
+
+    with pytest.raises(ConfigurationError, match=r"which is not installed: expected the extra"):
+        program("torch_model")
