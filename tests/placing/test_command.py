@@ -202,11 +202,3 @@ def test_data_dependent_sizes_count_as_unknown_channels() -> None:
     more = netlist_of(elaborate(program), {"D_route[0]": 50})
     assert more.unknown_channels == 2
     assert sum(net.size_bytes for net in more.nets) > sum(net.size_bytes for net in netlist.nets)
-
-
-def test_known_lists_decide_net_sizes() -> None:
-    netlist = netlist_of(elaborate(join()))
-    assert netlist.unknown_channels == 0
-    given = dict.fromkeys(("D_ragged_integers_1~", "D_ragged_integers_2~"), 50)
-    more = netlist_of(elaborate(join()), given)
-    assert sum(net.size_bytes for net in more.nets) > sum(net.size_bytes for net in netlist.nets)

@@ -141,32 +141,6 @@ def test_lockstep_replicas_take_the_slowest_step() -> None:
     assert len(alone.steps) == 2
 
 
-def test_full_cache_preempts_the_last_admitted_request() -> None:
-    # Four blocks of one token: the second request has to go when the first one needs its third.
-    rows = [(0.0, 2, 3), (0.0, 2, 2)]
-    costs = Costs()
-    found = served(Case(rows, Server(block_size=1, num_blocks=4)), costs)
-    assert found.preemptions == 1
-    steps = [(each.prefills, each.decodes) for each in costs.batches]
-    assert steps == [
-        ([(2, 0), (2, 0)], []),
-        ([], [2]),
-        ([], [3]),
-        ([(3, 0)], []),
-    ]
-
-
-def test_async_scheduling_delays_a_request_by_one_step() -> None:
-    rows = [(0.0, 8, 4), (0.5, 8, 1)]
-    waits = served(Case(rows, Server()))
-    overlaps = served(Case(rows, Server(async_scheduling=True)))
-    step, mixed = seconds(8, 0), seconds(8, 1)
-    assert waits.first_seconds[1] == step + mixed
-    # Behind the step under way, and one that was put together with it.
-    assert overlaps.first_seconds[1] == step + seconds(0, 1) + mixed
-    assert overlaps.taken_seconds[1] == step
-
-
 def test_request_longer_than_the_cache_is_refused() -> None:
     case = Case([(0.0, 1, 1), (0.0, 10, 8)], Server(block_size=4, num_blocks=4))
     with pytest.raises(ConfigurationError) as raised:
