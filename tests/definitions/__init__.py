@@ -1,7 +1,7 @@
-"""What every operator does, said once more: functions over nested lists, without streams or time.
+"""Definitions of the operators: functions over nested lists, without streams or time.
 
-A tensor of d dimensions is a list of tensors of d - 1 dimensions; of 0 dimensions, a value. Since
-an empty list does not tell how deep it would be, functions are told the number of dimensions.
+A tensor of d dimensions is a list of tensors of d - 1 dimensions; of 0 dimensions, a value. An
+empty list has no depth, so functions take the number of dimensions.
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, Tables 3 to 7.
 """
 

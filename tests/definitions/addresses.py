@@ -6,8 +6,6 @@ from typing import Any
 
 from tests.definitions.tensors import at_depth
 
-__all__ = ["cache_read_addresses", "expert_addresses", "filter_last_tile"]
-
 
 def expert_addresses(tiles: int, dims: int, experts: Any) -> Any:
     """Return the addresses of all tiles of each expert, one to a group."""

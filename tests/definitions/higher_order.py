@@ -9,8 +9,6 @@ from typing import Any
 
 from tests.definitions.tensors import at_depth, leaves
 
-__all__ = ["accum", "flat_map", "map_values", "scan", "zip_values"]
-
 
 def map_values(function: Callable[..., Any], dims: int, *tensors: Any) -> Any:
     """Apply ``function`` to the values at each place."""

@@ -1,6 +1,6 @@
 """Loads, stores, Bufferize and Streamify (Tables 3 and 4), over tiles as lists of rows.
 
-Bufferize has no definition of its own: a buffer is the nested list it was made of.
+Bufferize has no definition: a buffer is the nested list of its tiles.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from itertools import chain
 from typing import Any
 
 from tests.definitions.tensors import at_depth, leaves
-
-__all__ = ["affine", "cut", "per_reference", "stacked", "streamify"]
 
 
 def cut(matrix: list[list[Any]], rows: int, cols: int) -> list[list[list[Any]]]:
@@ -58,18 +56,7 @@ def streamify(
     reference: Any = None,
     extra: int = 0,
 ) -> Any:
-    """Read buffers again and again.
-
-    Args:
-        buffers: tensors of ``dims`` dimensions whose values are buffers.
-        dims: see above.
-        rank: dimensions of a buffer.
-        repeats: how often each is read where there is no reference.
-        pattern: shape, strides and first item of a reading; the buffer as it is where None.
-        reference: read once for each of its values, which have ``extra`` dimensions more.
-        extra: see above.
-    """
-
+    # A reading follows ``repeats``, or ``reference`` with ``extra`` more dimensions.
     def reading(buffer: Any) -> Any:
         return buffer if pattern is None else affine(leaves(buffer, rank), *pattern)
 

@@ -7,18 +7,9 @@ from typing import Any
 
 from tests.definitions.tensors import at_depth, leaves
 
-__all__ = ["merged", "parallelize", "partition", "reassemble"]
-
 
 def partition(consumers: int, dims: int, tensor: Any, selectors: Any) -> list[list[Any]]:
-    """Return, for each consumer, the sub-tensors whose selector (a set) names it.
-
-    Args:
-        consumers: how many.
-        dims: of the selectors; what is inside of them is one sub-tensor.
-        tensor: what is routed.
-        selectors: as many as there are sub-tensors.
-    """
+    """Return, for each consumer, the sub-tensors with a selector (a set) that names it."""
     parts = list(zip(leaves(tensor, dims), leaves(selectors, dims), strict=True))
     return [[part for part, hits in parts if each in hits] for each in range(consumers)]
 

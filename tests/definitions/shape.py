@@ -6,8 +6,6 @@ from typing import Any
 
 from tests.definitions.tensors import at_depth, leaves
 
-__all__ = ["expand", "flatten", "initial", "promote", "repeat", "reshape"]
-
 
 def flatten(inner: int, outer: int, dims: int, tensor: Any) -> Any:
     """Make one dimension of ``inner`` to ``outer``, counted from the innermost."""
@@ -46,10 +44,7 @@ def expand(rank: int, dims: int, tensor: Any, reference: Any) -> Any:
 
 
 def initial(value: Any, count: int, inner: list[int], tensor: Any, *, keep: bool) -> Any:
-    """Put ``count`` tensors of the size ``inner`` in front, filled with ``value``.
-
-    Where the length is to ``keep``, as many at the end are dropped.
-    """
+    """Put ``count`` tensors of the size ``inner`` in front, and drop the last ones to ``keep``."""
     front = value
     for size in reversed(inner):
         front = [front] * size

@@ -8,8 +8,6 @@ from typing import Any
 
 from tests.definitions.tensors import at_depth, leaves
 
-__all__ = ["intersect", "scatter", "union"]
-
 Pairs = list[tuple[int, Any]]
 
 _COMBINE: dict[str, Callable[[float, float], float]] = {"add": operator.add, "max": max, "min": min}

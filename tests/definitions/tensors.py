@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["at_depth", "leaves"]
-
 
 def at_depth(function: Callable[..., Any], depth: int, *tensors: Any) -> Any:
     """Apply ``function`` to the parts that ``tensors`` have ``depth`` lists down."""

@@ -29,8 +29,6 @@ class _Cached(FlatDescription):
 
 
 class _Cache(StandIn):
-    """Looks bursts up in the order of cycles and ports; the line used longest ago goes first."""
-
     def __init__(self, hbm: _Cached, readers: list[Unit], writers: list[Unit]) -> None:
         flat = FlatDescription(
             **{each.name: getattr(hbm, each.name) for each in fields(FlatDescription)}
@@ -82,7 +80,6 @@ register_memory(_Cached, _Cache)
 
 
 def _program(hbm: _Cached) -> Program:
-    """Read the four tiles of a tensor of 64 lines three times, one tile after the other."""
     with hardware_scope(Hardware(hbm=hbm)), Program("thrice") as program:
         tiles = Tensor((32, 64))
         Consumer()(LinearOffChipLoad(tiles, (8, 64), shape=(3, 4), strides=(0, 1))())
@@ -91,15 +88,13 @@ def _program(hbm: _Cached) -> Program:
 
 @pytest.mark.parametrize("order", SCHEDULES)
 @pytest.mark.parametrize(("lines", "times"), [(64, 1), (63, 3), (16, 3)])
-def test_bytes(lines: int, times: int, order: str | int) -> None:
-    """With room for the tensor it is moved once; with a line less, none of it is there again."""
+def test_cache_with_room_moves_the_tensor_once(lines: int, times: int, order: str | int) -> None:
     with schedule(order):
         report = simulate(_program(_Cached(lines=lines)))
     assert ("completed", times * 64 * 64) == (report.status, report.hbm_bytes_moved)
 
 
-def test_cycles() -> None:
-    """A hit takes its cycles, whatever the memory takes: eight of twelve tiles are hits."""
+def test_cache_hit_takes_its_own_cycles() -> None:
     quick, slow = (simulate(_program(_Cached(hit_cycles=cycles))).cycles for cycles in (4, 11))
     assert quick is not None
     assert 8 * (11 - 4) == (slow or 0) - quick

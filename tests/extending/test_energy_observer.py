@@ -21,8 +21,6 @@ TILES, TILE_BYTES = 24, 4 * 32 * 2
 
 @dataclass
 class Energy(Observer):
-    """Energy in picojoules: a hop, a burst and room on chip each have a price a byte."""
-
     request_bytes: int
     spent: int = 0
 
@@ -44,8 +42,7 @@ class Energy(Observer):
 
 
 @pytest.mark.parametrize("order", SCHEDULES)
-def test_energy(order: str | int, tmp_path: Path) -> None:
-    """What two observers count beside a trace is what the report's totals cost."""
+def test_energy_of_observers_is_that_of_the_report(order: str | int, tmp_path: Path) -> None:
     with Program("silu") as program:
         rows = LinearOffChipLoad(np.ones((TILES * 4, 32), np.float32), tile=(4, 32))()
         LinearOffChipStore("y")(Map(SiLU())(rows))
@@ -54,7 +51,7 @@ def test_energy(order: str | int, tmp_path: Path) -> None:
     with schedule(order):
         report = simulate(program, observers=both, trace="events", log_dir=tmp_path)
     assert (2 * TILES, 2 * TILES * TILE_BYTES) == (report.elements, report.hbm_bytes_moved)
-    # Every tile goes two hops and has room twice, where it is loaded and where it is stored.
+    # Every tile takes two hops and has room twice: in the load and in the store.
     priced = (PICOJOULES[what] * 2 * TILES * TILE_BYTES for what in ("hop", "burst", "room"))
     hops, bursts, room = priced
     assert [hops + bursts + room, hops + 2 * bursts + room] == [each.spent for each in both]

@@ -1,4 +1,4 @@
-"""A call that nobody imports, imported by its user: one registered function."""
+"""A call of PyTorch without an importer, imported by one registered function."""
 
 from __future__ import annotations
 
@@ -17,40 +17,28 @@ from operators.torch import Call, Importing, from_torch, imports, unsupported_ca
 
 
 class OfBessel(torch.nn.Module):  # type: ignore[name-defined]
-    """A call that is not among those that are imported."""
-
     def forward(self, x: Any) -> Any:
-        """Call it, and another one behind it."""
         return torch.special.i0(x) * 2
 
 
 class OfAnother(torch.nn.Module):  # type: ignore[name-defined]
-    """Another call that is not among them."""
-
     def forward(self, x: Any) -> Any:
-        """Call it."""
         return torch.special.i1(x)
 
 
 class Bessel(Step):
-    """The modified Bessel function of order 0, by numpy."""
-
     def shape(self, *shapes: Shape) -> Shape:
-        """Return that of x."""
         return shapes[0]
 
     def flops(self, *shapes: Shape) -> Dim:
-        """Return twenty for each number."""
         ((rows, cols),) = shapes
         return 20 * rows * cols
 
     def compute(self, *values: Array) -> Array:
-        """Return the numbers."""
         return np.asarray(np.i0(values[0]))
 
 
 def test_a_users_own_call() -> None:
-    """It is named while nobody imports it; then it is a step like any other."""
     given = (torch.randn(4, 8, generator=torch.Generator().manual_seed(0)),)
     (missing,) = unsupported_calls(OfBessel(), given)
     assert missing.call == "aten.i0.default"
@@ -67,7 +55,6 @@ def test_a_users_own_call() -> None:
 
 @pytest.mark.parametrize(("columns", "dtype"), [(4, "float32"), (8, "float16")])
 def test_another_result_than_pytorchs(columns: int, dtype: str) -> None:
-    """An importer that gives another shape or element type than the call has is told of."""
     given = (torch.ones(4, 8),)
 
     @imports("aten.special_i1.default")

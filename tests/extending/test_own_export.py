@@ -13,7 +13,6 @@ from tests.fabric.trace.chains import chain
 
 @export_form("folded")
 def folded(trace: Trace, output: Path) -> int:
-    """Write a line for what each unit waited for: unit, cause, channel and cycles."""
     rows = trace.rows(
         "SELECT u.name, cause, coalesce(c.name, 'memory'), sum(w.cycles)::BIGINT FROM waits w "
         "JOIN units u USING (unit) LEFT JOIN channels c USING (channel) GROUP BY ALL ORDER BY ALL"
@@ -24,8 +23,7 @@ def folded(trace: Trace, output: Path) -> int:
     return len(rows)
 
 
-def test_own_form(tmp_path: Path) -> None:
-    """It is written like those that come with the fabric; every waited cycle is in it."""
+def test_users_export_form_has_every_waited_cycle(tmp_path: Path) -> None:
     wired = chain(("s0",), ("r0", "s0"), ("r0", "c10"), elements=5)
     report = simulate(wired, trace="events", log_dir=tmp_path)
     assert report.log_dir is not None
@@ -44,8 +42,7 @@ def test_own_form(tmp_path: Path) -> None:
     }
 
 
-def test_refused(tmp_path: Path) -> None:
-    """A form has one writer, and has to be there."""
+def test_export_form_has_one_writer(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"form 'csv': there is one already: expected"):
         export_form("csv")
     wired = chain(("s0",), ("r0",), elements=1)

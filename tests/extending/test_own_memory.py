@@ -61,17 +61,15 @@ register_memory(_Streams, _StreamsMemory)
 
 
 def build(columns: int = 64) -> Program:
-    """Copy tiles, which lie behind each other where they are as wide as the tensor."""
     with Program("copy") as program:
         LinearOffChipStore("y", name="store")(LinearOffChipLoad(Tensor((8, columns)), (2, 64))())
     return program
 
 
 @pytest.mark.parametrize(("columns", "tiles"), [(64, 4), (128, 8)])
-def test_cycles(
+def test_users_memory_answers_in_its_cycles(
     columns: int, tiles: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Stores follow a cycle and a burst behind; the first tile of each two rows goes on."""
     hardware, logs = tmp_path / "streams.toml", str(tmp_path / "logs")
     hardware.write_text('[hbm]\nmodel = "streams"\nfirst_cycles = 40', encoding="utf-8")
     parameters = ["-p", f"columns={columns}"]

@@ -1,4 +1,4 @@
-"""Calls of functions whose arguments are checked: those fit that Python lets through."""
+"""Calls with checked arguments bind as Python binds them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ def _all(a: int, b: int = 2, /, c: int = 3, *d: int, e: int, **f: int) -> Any:
 
 
 @pytest.mark.parametrize("function", [_plain, _by_place, _by_name, _rest, _named, _all])
-def test_fits(function: Callable[..., Any]) -> None:
-    """With any number of arguments by place and any of the names; what is passed on is the same."""
+def test_checked_call_binds_arguments_as_python_does(function: Callable[..., Any]) -> None:
     call = checked(function)
     for count in range(5):
         for names in (n for size in range(4) for n in combinations("abcdefg", size)):

@@ -53,7 +53,6 @@ WRAPS: dict[str, Wrap] = {
 
 
 def expected(wanted: Any, data: Any = ((1.0, 2.0),)) -> Report:
-    """Run a program that copies ``data`` and expects ``wanted``."""
     with Program("copies", mode="functional") as program:
         LinearOffChipStore("y")(LinearOffChipLoad(Tensor((1, 2), lambda: data), tile=(1, 2))())
     program.expect(y=lambda: wanted)
@@ -80,7 +79,6 @@ TAKERS: dict[str, Callable[[Wrap], Any]] = {
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("taker", TAKERS)
 def test_iterables_are_lists(taker: str, wrap: str) -> None:
-    """Each kind of iterable gives what a list gives."""
     assert TAKERS[taker](WRAPS[wrap]) == TAKERS[taker](list)
 
 
@@ -89,37 +87,29 @@ MASKED = np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
 
 @dataclass(frozen=True)
 class Hides(Function):
-    """Returns a tile with masked elements."""
-
     def infer(self, x: TileType) -> TileType:
-        """Return the same type."""
         return x
 
     def flops(self, x: Tile) -> int:
-        """Return one for each element."""
         return x.rows * x.cols
 
     def apply(self, x: Tile) -> Tile:
-        """Mask numbers above 0."""
         assert x.data is not None
         return Tile(x.rows, x.cols, x.dtype, np.ma.array(x.data, mask=x.data > 0))
 
 
 def masked_lists(lists: Any) -> None:
-    """Wire lists of integers."""
     with Program("lists"):
         Consumer()(RaggedIntegers(lists)())
 
 
 def masked_by_a_function() -> Report:
-    """Run a program with a function that masks an element."""
     with Program("hides", mode="functional") as program:
         LinearOffChipStore("y")(Map(Hides())(LinearOffChipLoad([[0.0, 2.0]], tile=(1, 2))()))
     return simulate(program)
 
 
 def masked_at_first() -> None:
-    """Wire a loop that begins with a masked element."""
     with Program("first"):
         again = Feedback(StreamType((3,), TileType(1, 2, dtype_named("uint64"))))
         Consumer()(Initial(MASKED[:1], 1)(again))
@@ -149,6 +139,5 @@ def masked_at_first() -> None:
     ],
 )
 def test_masked_elements_are_refused(take: Callable[[], object]) -> None:
-    """No data under a mask is used, wherever it is given."""
     with pytest.raises(FabricError, match=r"(?s)[Mm]ask.*: expected"):
         take()

@@ -1,7 +1,7 @@
 """Mistakes are refused in the fabric's words, at the user's line.
 
-``table.txt`` has the statement, ``=>``, and the answer. A statement of one line stands inside of a
-program with a few streams. A statement of several lines stands behind that program. Errors of a
+``table.txt`` has the statement, ``=>``, and the answer. A statement of one line is inside of a
+program with a few streams. A statement of several lines follows that program. Errors of a
 check before the run begin with ``(checked)``, errors of a run with ``(run)``. The answer names the
 last line, the line that ends in ``# here``, or one of ``users.py`` that ends so. Streams at the
 limit of a refusal are accepted: their answer is ``(type)`` and the stream's type.
@@ -48,17 +48,17 @@ UNCALLED: Final = {
         "Unit",
     ),
     *("Unit", "Wait", "Watched", "Wiring"),
-    # answers of a study, and what one hands out
+    # results of a study
     *("DesignOutcome", "Findings", "Outcome", "Point", "Space", "StudySession", "run_point"),
-    # what a run and its parts cost, in a report and in a sum of reports
+    # costs in a report
     *("CostPart", "Spending"),
     # errors of numbers, for the operators and functions of the package
     *("TrackedArray", "carried", "one_step", "tracks_errors"),
     # the answer of sizing
     "Sizing",
-    # answers of a memory: what is wrong in a user's is the memory's
+    # results of a memory
     *("BusCycles", "ChannelTraffic", "ClientTraffic", "MemoryCounters"),
-    # extended by a user's memory, whose mistakes it makes
+    # extended by users' memories
     "StandIn",
     # answers of a trace
     *("CriticalPath", "Moment", "Stalls", "TraceDiff", "TraceSummary"),
@@ -66,10 +66,8 @@ UNCALLED: Final = {
     *("Conversion", "ConvertBytes", "Loop", "Matrix", "Viewed"),
     # made by Tensor.elements
     "Elements",
-    # sent or applied while a program runs: what is wrong there is the operator's, or its function's
+    # used while a program runs
     *(
-        "Empty",
-        "Selector",
         "Tile",
         "check_converts",
         "converted",
@@ -83,13 +81,13 @@ UNCALLED: Final = {
     ),
     # true or false of anything
     *("holds_buffers", "holds_integers", "is_constant", "is_ragged", "is_static"),
-    # about types: their least and largest number, without sizes that data decide, and blocks
+    # about types
     *("limits", "without_ragged", "block_format", "filled", "numbers_of"),
-    # answers about floors: where units are, and what a fabric takes of a die
+    # results about floor plans
     *("Area", "FloorPlan", "Site"),
-    # caught by who converts numbers
+    # caught in conversions
     "ValueChangedError",
-    # what all of this is made with
+    # tools of the classes above
     *("Bounds", "Described", "checked", "refuse"),
 }
 """Public names that no statement of a program calls."""
@@ -118,8 +116,9 @@ def _rows() -> list[tuple[str, str]]:
     for line in (HERE / "table.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
-        text, arrow, answer = line.partition(" => ")
-        lines.append(text)
+        text, arrow, answer = line.partition("=> ")
+        if text:
+            lines.append(text.removesuffix(" ") if arrow else text)
         if arrow:
             rows.append(("\n".join(lines), answer))
             lines = []

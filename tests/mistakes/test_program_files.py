@@ -63,7 +63,7 @@ MISTAKES: Final = [
 
 
 @pytest.mark.parametrize(("text", "options", "expected"), MISTAKES)
-def test_mistake(
+def test_mistake_in_a_program_file_is_one_line_on_stderr(
     text: str,
     options: list[str],
     expected: str,
@@ -71,7 +71,6 @@ def test_mistake(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """One line on stderr, with the file and the line where there is one; the status of usage."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     Path("user.py").write_text(HEAD + text, encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from fabric import (
     SelectorType,
     Stream,
     StreamType,
+    Tile,
     TileType,
     TupleType,
     hardware_scope,
@@ -33,6 +34,7 @@ from fabric.extend import (
     ceil_div,
 )
 from operators import Function
+from tests.bases import Source
 from tests.operators.driving import NUMBER, Emit, ragged, tile  # noqa: F401 - for the table
 from tests.operators.writing import read
 
@@ -76,6 +78,29 @@ def line(count: int, size: tuple[int, int] = (1, 1)) -> Stream:
     return op.Flatten(0, 1)(op.LinearOffChipLoad(stored, size, (count,), (1,))())
 
 
+PAIR = TileType(1, 2, F32)
+
+
+def pair(rows: Any = 1, cols: Any = 2, dtype: Any = F32, data: Any = 0, **more: Any) -> Tile:
+    return Tile(rows, cols, dtype, np.zeros((1, 2), F32) if isinstance(data, int) else data, **more)
+
+
+@dataclass(frozen=True)
+class Sends(Source):
+    elements: Any
+    value: ValueType = field(default_factory=BoolType)
+    shape: tuple[int, ...] = (3,)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+        return (StreamType(self.shape, self.value),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for element in self.elements:
+            await ports.sink.send(element)
+
+
 def parted() -> tuple[Stream, ...]:
     selectors = op.Selectors(np.array([[0], [1], [1]]), 2)()
     return op.Partition(2)(line(3), op.Flatten(0, 1)(selectors))
@@ -113,8 +138,6 @@ class Copy(Operator):
 
 
 class Half(Operator):
-    """Without a mistake: every second element of a stream of rank 0."""
-
     def __call__(self, source: Stream) -> Stream:
         return self.wire(source)[0]
 
@@ -201,8 +224,6 @@ class NoApply(Function):
 
 @dataclass(frozen=True)
 class Infers(Half):
-    """Infers whatever ``types`` returns for a stream."""
-
     types: Any
 
     @override  # here
@@ -213,15 +234,11 @@ class Infers(Half):
 
 @dataclass(frozen=True)
 class Bounded(Half):
-    """A user's own operator with a field of its own."""
-
     limit: int | None = None
 
 
 @dataclass(frozen=True)
 class Costly(Half):
-    """Costs whatever ``amounts`` returns."""
-
     amounts: Any
 
     @override
@@ -236,8 +253,6 @@ class Costly(Half):
 
 @dataclass(frozen=True)
 class Paced(Half):
-    """Does at least what ``least`` returns."""
-
     least: Any
 
     @override  # here

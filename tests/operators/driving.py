@@ -33,24 +33,6 @@ from tests.bases import Sink, Source
 from tests.definitions import at_depth
 from tests.own import Anything
 
-__all__ = [
-    "FLOAT",
-    "NUMBER",
-    "Case",
-    "Choices",
-    "Collect",
-    "Drawn",
-    "Emit",
-    "decode",
-    "draw",
-    "encode",
-    "number_in",
-    "ragged",
-    "run_cases",
-    "selector",
-    "tile",
-]
-
 T = TypeVar("T")
 
 NUMBER = Anything()
@@ -63,13 +45,6 @@ FLOAT = TileType(1, 1, np.dtype(np.float32))
 
 
 def encode(tensor: Any, dims: int, late: Callable[[], bool] = lambda: False) -> list[Element]:
-    """Return the stream of a tensor of ``dims`` dimensions.
-
-    Args:
-        tensor: nested lists.
-        dims: at least 1.
-        late: asked for every part that is not empty whether a bare stop of its own closes it.
-    """
     elements: list[Element] = []
     for part in tensor:
         elements += _closed(part, dims - 1, late)
@@ -87,7 +62,6 @@ def _closed(part: Any, dims: int, late: Callable[[], bool]) -> list[Element]:
 
 
 def decode(elements: Sequence[Element], dims: int) -> Any:
-    """Return the tensor of ``dims`` dimensions that a stream carries; the stream is well formed."""
     parts: list[list[Any]] = [[] for _ in range(dims)]
     for value, stop in elements:
         first = 0
@@ -106,41 +80,31 @@ def decode(elements: Sequence[Element], dims: int) -> Any:
 
 
 class Choices:
-    """Decisions taken from bytes; once they are used up, the simplest."""
-
     def __init__(self, data: bytes) -> None:
-        """Take decisions from ``data``."""
         self._left = iter(data)
 
     def below(self, bound: int) -> int:
-        """Return a number from 0 to ``bound`` - 1."""
         return next(self._left, 0) % bound
 
     def pick(self, options: Sequence[T]) -> T:
-        """Return one of ``options``, the first being the simplest."""
         return options[self.below(len(options))]
 
     def maybe(self) -> bool:
-        """Return whether; a third of the time."""
         return self.below(3) == 2
 
 
 @dataclass
 class Drawn:
-    """A tensor that was drawn, and what is known of its shape."""
-
     tensor: Any
     shape: tuple[Dim, ...]
 
     @property
     def dims(self) -> int:
-        """How many dimensions it has."""
         return len(self.shape)
 
 
 @cache
 def ragged(number: int) -> Dim:
-    """Return a symbol for a ragged dimension."""
     return symbol(f"R{number}", ragged=True)
 
 
@@ -152,15 +116,6 @@ def draw(
     fixed: Sequence[int | None] = (),
     first: int = 0,
 ) -> Drawn:
-    """Draw a tensor, some dimensions of size 0 and some ragged.
-
-    Args:
-        choices: what to draw from.
-        dims: how many dimensions.
-        value: from the number of a value to the value.
-        fixed: sizes of the innermost dimensions, None where they are drawn.
-        first: number of the first ragged symbol; tensors that share symbols share sizes.
-    """
     given = [None] * (dims - len(fixed)) + list(fixed)
     sizes: list[int | None] = []
     for size in given:
@@ -180,8 +135,6 @@ def draw(
 
 @dataclass(frozen=True)
 class Emit(Source):
-    """Send elements, charging ``gaps`` in turn before each."""
-
     type: StreamType
     elements: Sequence[Element]
     gaps: Sequence[int] = (0,)
@@ -202,7 +155,6 @@ class Emit(Source):
 
 
 def _without_data(value: Any) -> Any:
-    """Return what stands for ``value`` in timing mode, where only integers have data."""
     if isinstance(value, Tile) and value.dtype.kind not in "biu":
         value = copy(value)
         value.data = None
@@ -212,8 +164,6 @@ def _without_data(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Collect(Sink):
-    """Keep the elements of a stream in ``seen``, charging ``gaps`` in turn after each."""
-
     seen: list[Any]
     gaps: Sequence[int] = (1,)
 
@@ -227,19 +177,6 @@ class Collect(Sink):
 
 @dataclass
 class Case:
-    """Operators on drawn streams.
-
-    Attributes:
-        choices: what further decisions are taken from: latencies, depths, late closings.
-        inputs: the tensors and the types of their values.
-        wire: from the input streams to the outputs.
-        expected: the tensors of the outputs, by the definition.
-        plain: from a value of an output to what ``expected`` has in its place.
-        normal: applied to both tensors of each output before they are compared.
-        shallow: channels may be; else they hold everything.
-        stores: what is stored in the end, by name.
-    """
-
     choices: Choices
     inputs: Sequence[tuple[Drawn, ValueType]]
     wire: Callable[..., Stream | Sequence[Stream]]
@@ -251,7 +188,6 @@ class Case:
 
 
 def run_cases(cases: Sequence[Case], mode: str = "functional") -> Report:
-    """Run all cases in one program and compare each output with its definition."""
     depths: dict[str, int] = {}
     seen: list[list[tuple[int, list[Element]]]] = []
     with Program("cases", mode=mode) as program:
@@ -302,16 +238,13 @@ def _compare(case: Case, outputs: Sequence[tuple[int, list[Element]]]) -> None:
 
 
 def tile(number: int) -> Tile:
-    """Return the 1x1 tile that carries ``number``."""
     return Tile(1, 1, FLOAT.dtype, np.array([[number]], FLOAT.dtype))
 
 
 def number_in(value: Tile) -> Any:
-    """Return the number a 1x1 tile carries; None for padding."""
     assert value.data is not None
     return value.data[0, 0].item() if value.valid_rows else None
 
 
 def selector(width: int) -> Callable[[Any], Selector]:
-    """Return what makes selectors of ``width`` out of sets."""
     return lambda hits: Selector(tuple(sorted(hits)), width)

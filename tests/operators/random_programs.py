@@ -41,8 +41,6 @@ from operators import (
 from tests import definitions
 from tests.operators.driving import Choices, Collect, Emit, draw, encode, ragged, selector
 
-__all__ = ["Random", "twice"]
-
 VALUE = TileType(1, 1, np.dtype(np.float64))
 
 _LARGE = 150
@@ -51,33 +49,20 @@ _LARGE = 150
 
 @dataclass
 class Meant:
-    """A stream and the tensor it carries."""
-
     stream: Stream
     tensor: Any
 
     @property
     def dims(self) -> int:
-        """How many dimensions it has."""
         return len(self.stream.shape)
 
     @property
     def size(self) -> int:
-        """How many values it carries."""
         return len(definitions.leaves(self.tensor, self.dims))
 
 
 class Random:
-    """A program of at most ``operators`` operators besides its sources and ends.
-
-    Attributes:
-        program: wired.
-        ends: for each stream that is read by no operator, its elements once the program has run,
-            its dimensions and what it carries.
-    """
-
     def __init__(self, choices: Choices, *, functional: bool, operators: int = 30) -> None:
-        """Wire the program, whose tiles have data where it is ``functional``."""
         self._choices = choices
         self._functional = functional
         self._live: list[Meant] = []
@@ -162,7 +147,6 @@ class Random:
         yield Meant(Repeat(count)(of.stream), definitions.repeat(count, of.dims, of.tensor))
 
     def _double(self, of: Meant) -> Iterator[Meant]:
-        """Read a stream twice, side by side or in tuples."""
         if self._choices.maybe():
             joined = Map(Add())(Zip()(of.stream, Map(Maximum())(of.stream, of.stream)))
         else:
@@ -170,7 +154,6 @@ class Random:
         yield Meant(joined, definitions.map_values(lambda value: value + value, of.dims, of.tensor))
 
     def _accumulate_and_expand(self, of: Meant) -> Iterator[Meant]:
-        """Add the sum of its group to every value, or go on with the sums."""
         if of.dims < 2:
             yield of
             return
@@ -198,7 +181,6 @@ class Random:
         yield Meant(Scan(Sum(), rank)(of.stream), tensor)
 
     def _route(self, of: Meant) -> Iterator[Meant]:
-        """Partition, work on every part, and put together again."""
         choices = self._choices
         rank = choices.below(of.dims)
         width = 1 + choices.below(3)
@@ -229,7 +211,6 @@ class Random:
             yield Meant(stream, tensor)
 
     def _buffer(self, of: Meant) -> Iterator[Meant]:
-        """Bufferize, read the buffers in two places, and join what is read."""
         if not 2 <= of.dims <= 4 or of.size > _LARGE:
             yield of
             return
@@ -247,7 +228,6 @@ class Random:
         yield Meant(Map(Add())(left, right), total)
 
     def _nested_expand(self, of: Meant) -> Iterator[Meant]:
-        """Expand to a repeated reference, twice."""
         if of.dims > 3 or of.size > _LARGE // 4:
             yield of
             return
@@ -257,7 +237,6 @@ class Random:
         yield Meant(Expand(1)(Promote(0)(inner), guide), tensor)
 
     def _begin(self, of: Meant) -> Iterator[Meant]:
-        """Put something in front."""
         inner = [dim for dim in of.stream.shape[1:] if isinstance(dim, int) and dim > 0]
         if len(inner) + 1 < of.dims or of.size > _LARGE:
             yield of
@@ -267,7 +246,6 @@ class Random:
         yield Meant(Initial(5, count)(of.stream), tensor)
 
     def _split(self, of: Meant) -> Iterator[Meant]:
-        """Pad the innermost dimension, and drop the padding again."""
         chunk = 1 + self._choices.below(3)
         # What another Reshape has padded would be dropped, too.
         if of.dims > 4 or self._has_padding:
@@ -282,7 +260,6 @@ class Random:
             yield Meant(FlatMap(SplitRows(valid_only=True))(each.stream), valid)
 
     def _retile(self, of: Meant) -> Iterator[Meant]:
-        """Make a tile of each group, and rows again of the tiles."""
         if of.dims < 2:
             yield of
             return
@@ -295,7 +272,6 @@ class Random:
             yield Meant(FlatMap(SplitRows())(each.stream), rows)
 
     def _join(self, of: Meant) -> Iterator[Meant]:
-        """Number the values of each group, and keep those that another stream names, or add it."""
         choices, dims = self._choices, of.dims
         if dims < 2 or of.size > _LARGE:
             yield of
@@ -325,7 +301,6 @@ class Random:
             yield Meant(kept, definitions.intersect(dims, *pairs)[1])
 
     def _scatter(self, of: Meant) -> Iterator[Meant]:
-        """Add the values of each group up at three addresses."""
         choices, dims = self._choices, of.dims
         if dims < 2 or of.size > _LARGE:
             yield of
@@ -338,19 +313,16 @@ class Random:
         yield Meant(scatter(addresses, of.stream), tensor)
 
     def _integers(self, tensor: Any, shape: tuple[Any, ...]) -> Stream:
-        """Send numbers."""
         made = definitions.map_values(integer, len(shape), tensor)
         elements = encode(made, len(shape), self._choices.maybe)
         return Emit(StreamType(shape, INTEGER), elements)()
 
     def _moved(self, of: Meant) -> Iterator[Meant]:
-        """Change the order and the number of elements, whatever they are."""
         steps = (lambda each: iter((each,)), self._flatten, self._promote, self._repeat,
                  self._route, self._deal, self._expand)  # fmt: skip
         yield from self._choices.pick(steps)(of)
 
     def _expand(self, of: Meant) -> Iterator[Meant]:
-        """Repeat every element as often as another stream says."""
         choices = self._choices
         if of.dims > 4 or of.size > _LARGE // 4:
             yield of
@@ -365,7 +337,6 @@ class Random:
 
 
 def twice(value: Any) -> Any:
-    """Return the sum of a tile with itself: of a number, of a list of rows, or of padding."""
     if isinstance(value, list):
         return list(map(twice, value))
     return None if value is None else value + value

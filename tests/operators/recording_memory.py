@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from fabric import Hardware, hardware_scope
 from fabric.extend import Burst, OffChipDescription, Unit, register_memory
 
-__all__ = ["RECORDING", "Bursts", "bytes_of", "recorded"]
-
 Bursts = dict[str, list[Burst]]
 """By operator, in the order in which it handed them over."""
 
@@ -65,12 +63,10 @@ RECORDING = Hardware(hbm=_Recording())
 
 @contextmanager
 def recorded() -> Iterator[Bursts]:
-    """Give programs made inside such a memory; the bursts of the latest run are what is given."""
     with hardware_scope(RECORDING):
         yield _bursts
 
 
 def bytes_of(burst: Burst) -> NDArray[np.int64]:
-    """Return the addresses of all bytes of ``burst``, one row a row."""
     rows = burst.address + burst.pitch_bytes * np.arange(burst.rows, dtype=np.int64)
     return rows[:, None] + np.arange(burst.row_bytes, dtype=np.int64)

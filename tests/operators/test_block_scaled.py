@@ -19,7 +19,6 @@ from fabric import Hardware, Program, Report, ShapeError, hardware_scope, simula
 from fabric.extend import FlatDescription
 from operators import (
     Accum,
-    Add,
     AsType,
     Flatten,
     LinearOffChipLoad,
@@ -37,8 +36,6 @@ BYTEWISE = Hardware(hbm=FlatDescription(request_bytes=1))
 
 
 class Format(NamedTuple):
-    """A row of the specification's tables: bits, and the exponent of the largest number."""
-
     exponent_bits: int
     mantissa_bits: int
     bias: int
@@ -47,11 +44,9 @@ class Format(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """Of an element, with its sign."""
         return 1 + self.exponent_bits + self.mantissa_bits
 
     def elements(self) -> list[float]:
-        """Every magnitude, in the order of its bits: even ones have a 0 as their last bit."""
         codes = product(range(2**self.exponent_bits), range(2**self.mantissa_bits))
         found = [
             2.0 ** (max(e, 1) - self.bias) * ((e > 0) + m / 2**self.mantissa_bits) for e, m in codes
@@ -69,14 +64,12 @@ FORMATS = {
 
 
 def rounded(number: float, form: Format) -> float:
-    """Return the nearest element, the even one of two; the largest one where it is beyond it."""
     elements = form.elements()
     found = min(range(len(elements)), key=lambda at: (abs(elements[at] - abs(number)), at % 2))
     return math.copysign(elements[found], number)
 
 
 def blocks(rows: Any, form: Format) -> list[list[tuple[float, list[float]]]]:
-    """Return scales and elements of the blocks of each row."""
     found = []
     for row in rows.tolist():
         its = []
@@ -91,14 +84,12 @@ def blocks(rows: Any, form: Format) -> list[list[tuple[float, list[float]]]]:
 
 
 def numbers(rows: Any, form: Format) -> Any:
-    """Return what the blocks stand for."""
     return np.array(
         [[scale * each for scale, its in row for each in its] for row in blocks(rows, form)]
     )
 
 
 def dot(left: list[tuple[float, list[float]]], right: list[tuple[float, list[float]]]) -> float:
-    """Return the product of two rows: of each pair of blocks the scales times a sum."""
     return sum(
         x * y * sum(p * q for p, q in zip(ps, qs, strict=True))
         for (x, ps), (y, qs) in zip(left, right, strict=True)
@@ -106,7 +97,6 @@ def dot(left: list[tuple[float, list[float]]], right: list[tuple[float, list[flo
 
 
 def drawn(random: Any, rows: int, cols: int) -> Any:
-    """Return float32 numbers of many magnitudes, with zeros and halves between elements."""
     found = random.standard_normal((rows, cols)) * 2.0 ** random.integers(-9, 9, (rows, 1))
     found[random.random(found.shape) < 0.1] = 0
     ties = random.random(found.shape) < 0.2
@@ -114,7 +104,6 @@ def drawn(random: Any, rows: int, cols: int) -> Any:
 
 
 def copied(x: Any, dtype: str) -> Report:
-    """Load numbers in a block-scaled type and store them."""
     with hardware_scope(BYTEWISE), Program("copy", mode="functional") as program:
         tensor = Tensor(x.shape, lambda: x, dtype=dtype)
         LinearOffChipStore("y")(LinearOffChipLoad(tensor, tile=(1, x.shape[1]))())
@@ -129,8 +118,9 @@ def copied(x: Any, dtype: str) -> Report:
     rows=st.integers(1, 3),
     cols=st.sampled_from([1, 5, 31, 32, 33, 64, 70]),
 )
-def test_numbers_and_bytes(dtype: str, seed: int, rows: int, cols: int) -> None:
-    """What is loaded are the specification's numbers, to the bit; a row has its own bytes."""
+def test_loaded_blocks_have_the_numbers_of_the_specification(
+    dtype: str, seed: int, rows: int, cols: int
+) -> None:
     x = drawn(np.random.default_rng(seed), rows, cols)
 
     report = copied(x, dtype)
@@ -142,8 +132,7 @@ def test_numbers_and_bytes(dtype: str, seed: int, rows: int, cols: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", FORMATS)
-def test_every_element(dtype: str) -> None:
-    """All elements stay what they are, and so do halves between two, which become even."""
+def test_every_element_of_a_block_format_is_kept(dtype: str) -> None:
     form = FORMATS[dtype]
     elements = np.array(form.elements())
     between = (elements[1:] + elements[:-1]) / 2
@@ -155,8 +144,7 @@ def test_every_element(dtype: str) -> None:
     np.testing.assert_array_equal(copied(rows, dtype).outputs["y"], numbers(rows, form))
 
 
-def test_ends_of_scales() -> None:
-    """Scales end where 8 bits do; float32 has what is below."""
+def test_scale_of_a_block_is_limited_to_eight_bits() -> None:
     x = np.array([[2.0**-140, 2.0**-127], [3.4e38, -1e38], [0.0, 0.0]], np.float32)
 
     for dtype, form in FORMATS.items():
@@ -170,8 +158,9 @@ def test_ends_of_scales() -> None:
     seed=st.integers(0, 999),
     summed=st.booleans(),
 )
-def test_products(left: str, right: str, seed: int, summed: bool) -> None:
-    """Of each pair of blocks the scales times the sum of products, added up in float32."""
+def test_product_of_blocks_is_that_of_the_specification(
+    left: str, right: str, seed: int, summed: bool
+) -> None:
     random = np.random.default_rng(seed)
     a: Any
     a, w = (random.standard_normal((rows, 96)).astype(np.float32) for rows in (4, 6))
@@ -212,7 +201,6 @@ def test_products(left: str, right: str, seed: int, summed: bool) -> None:
 
 
 def test_both_engines_and_other_operators() -> None:
-    """Padding, random stores and copies of tiles keep elements and scales together."""
     x = drawn(np.random.default_rng(1), 6, 64)
     with Program("moved", mode="functional") as program:
         tiles = LinearOffChipLoad(Tensor(x.shape, lambda: x, dtype="mxfp4"), tile=(1, 64))()
@@ -229,36 +217,7 @@ def test_both_engines_and_other_operators() -> None:
     assert compiled == tasks
 
 
-@pytest.mark.parametrize(
-    ("wire", "message"),
-    [
-        (lambda w, _: Map(Add())(w, w), r"whose numbers share scales: expected others, as Map\("),
-        (lambda w, x: Map(Matmul())(x, w), r"expected the second one transposed"),
-        (Map(Matmul(transposed=True)).__call__, r"expected one element type"),
-        (lambda _, x: Map(AsType("int8"))(x), r"expected the name of a floating-point type"),
-        (
-            lambda *_: LinearOffChipLoad(Tensor((32, 64), dtype="mxfp4"), tile=(32, 16))(),
-            r"cuts a tensor \[32, 64\] of mxfp4 into tiles 16 wide: expected whole rows, or a "
-            r"multiple of the 32 numbers that share a scale",
-        ),
-        # Nor where a row, too, ends within a block.
-        (
-            lambda *_: LinearOffChipLoad(Tensor((32, 48), dtype="mxfp4"), tile=(32, 16))(),
-            r"cuts a tensor \[32, 48\] of mxfp4 into tiles 16 wide: expected whole rows, or a ",
-        ),
-    ],
-)
-def test_refused(wire: Any, message: str) -> None:
-    """Who computes with single numbers is told what makes such; blocks are not cut."""
-    with Program("wrong"):
-        w = LinearOffChipLoad(Tensor((32, 32), dtype="mxfp4"), tile=(32, 32))()
-        x = LinearOffChipLoad(Tensor((32, 32), dtype="float32"), tile=(32, 32))()
-        with pytest.raises(ShapeError, match=message):
-            wire(w, x)
-
-
 def test_what_no_block_holds() -> None:
-    """An infinity has no scale: it is refused with its place."""
     x = np.array([[1.0, np.inf]], np.float32)
 
     wrong = r"inf at \[0, 1\], which no block of mxfp4 holds"

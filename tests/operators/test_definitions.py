@@ -15,7 +15,7 @@ from tests.operators.driving import Case, Choices, run_cases
 from tests.profiles import of_profile, spread
 
 _BATCH = 25
-"""Cases in one program: a run of trio and a report are paid once for all of them."""
+"""Cases in one program, which cost one run and one report."""
 
 _BYTES = 48
 """Decisions drawn for a case; those beyond are the simplest. One string for all cases of a program:
@@ -23,7 +23,7 @@ lists of strings would hold a few of them again and again."""
 
 
 _COLLECT = 50
-"""Programs after which what they leave behind is collected: they are full of cycles."""
+"""Programs between two collections of garbage."""
 
 
 def _check(build: Callable[[Choices], Case], batches: int) -> None:
@@ -42,12 +42,10 @@ def _check(build: Callable[[Choices], Case], batches: int) -> None:
 
 @pytest.mark.parametrize("operator", spread(CASES, 4))
 def test_operator_is_as_defined(operator: str) -> None:
-    """150 drawn cases, in the deep profile 2,000, give what the definition gives."""
     _check(CASES[operator], of_profile(quick=150, deep=2_000) // _BATCH)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("operator", CASES)
 def test_operator_is_as_defined_exhaustively(operator: str) -> None:
-    """100,000 drawn cases give what the definition gives."""
     _check(CASES[operator], 105_000 // _BATCH)

@@ -14,7 +14,6 @@ from fabric import (
     Program,
     ProgramError,
     Report,
-    ShapeError,
     Stream,
     StreamType,
     simulate,
@@ -29,8 +28,6 @@ from tests.schedules import SCHEDULES, schedule
 
 @dataclass(frozen=True)
 class Script(Source):
-    """Send (cycle, value, stop): at that cycle, a value, or a bare stop of an empty dimension."""
-
     conducted: ClassVar[bool] = True
 
     steps: tuple[tuple[int, Any, int], ...]
@@ -52,8 +49,6 @@ class Script(Source):
 
 @dataclass(frozen=True)
 class Seen(Sink):
-    """Keep what arrives, and when, under a name."""
-
     output: str
 
     @override
@@ -66,8 +61,6 @@ class Seen(Sink):
 
 @dataclass(frozen=True)
 class Fails(Source):
-    """Fail once nothing before ``cycle`` can happen any more."""
-
     cycle: int
 
     @override
@@ -84,7 +77,6 @@ SEEN: dict[str, list[Any]] = {}
 
 
 def merged(*scripts: tuple[tuple[int, Any, int], ...], rank: int = 0) -> Report:
-    """Run an EagerMerge of these inputs; what came out is in ``SEEN``."""
     SEEN.update(data=[], selectors=[])
     inner = (2,) * rank
     with Program("merge") as program:
@@ -95,15 +87,11 @@ def merged(*scripts: tuple[tuple[int, Any, int], ...], rank: int = 0) -> Report:
 
 
 def chosen() -> list[int]:
-    """Which inputs the selectors named, in order."""
     return [selector.hits[0] for _, selector, _ in SEEN["selectors"]]
 
 
 def test_order_of_arrival_and_the_selector_at_the_winners_cycle() -> None:
-    """Conformance E1 at rank 0: an element visible at v leaves at v, and is seen a cycle later.
-
-    When the other input has ended, the selector need not wait until the element is visible.
-    """
+    # When the other input has ended, the selector need not wait until the element is visible.
     merged(((11, "a", 0), (23, "b", 0), (35, "c", 0)), ((13, "x", 0),))
     assert [(13, "a", 0), (15, "x", 0), (25, "b", 0), (37, "c", 0)] == SEEN["data"]
     assert [0, 1, 0, 0] == chosen()
@@ -111,34 +99,29 @@ def test_order_of_arrival_and_the_selector_at_the_winners_cycle() -> None:
 
 
 def test_ties_go_to_the_lowest_input() -> None:
-    """Elements visible in one cycle leave in it, in input order; the third waits for a slot."""
     merged(((4, "a", 0),), ((4, "b", 0),), ((4, "c", 0),))
     assert [(6, "a", 0), (6, "b", 0), (8, "c", 0)] == SEEN["data"]
     assert [0, 1, 2] == chosen()
 
 
 def test_selectors_overtake_data_when_every_input_is_known() -> None:
-    """All heads are on their way at 4 and visible at 5: the first selector leaves at 4."""
     merged(((4, "a", 0),), ((4, "b", 0),), ())
     assert [(5, 0), (6, 1)] == [(cycle, choice.hits[0]) for cycle, choice, _ in SEEN["selectors"]]
     assert [(6, "a", 0), (6, "b", 0)] == SEEN["data"]
 
 
 def test_selectors_wait_for_an_input_that_may_still_be_earlier() -> None:
-    """One input shows nothing before 6: the other's element leaves when it is visible, at 5."""
     merged(((4, "a", 0),), ((6, "b", 0),))
     assert [(6, 0), (7, 1)] == [(cycle, choice.hits[0]) for cycle, choice, _ in SEEN["selectors"]]
 
 
 def test_an_element_that_is_sent_later_but_visible_earlier_wins() -> None:
-    """The merge waits for an empty input that may still show an earlier element."""
     merged(((9, "late", 0),), ((2, "early", 0), (8, "second", 0)))
     assert ["early", "second", "late"] == [value for _, value, _ in SEEN["data"]]
 
 
 @pytest.mark.parametrize("order", SCHEDULES)
 def test_one_empty_input_is_enough_to_go_on(order: str | int, tmp_path: Path) -> None:
-    """Cut short while it waits for its turn, a merge needs an element of either empty input."""
     SEEN.update(data=[])
     with Program("cut short") as program:
         data, _ = EagerMerge()([Script(((8, "a", 0),), (1,))(), Fails(2)(), Fails(3)()])
@@ -153,80 +136,14 @@ def test_one_empty_input_is_enough_to_go_on(order: str | int, tmp_path: Path) ->
 
 
 def test_sub_tensors_are_not_interleaved_and_keep_their_stops() -> None:
-    """One cycle between the elements of a sub-tensor, none after its last.
-
-    The last element waits for a slot, which "b" leaves at 11.
-    """
+    # The last element waits for a slot, which "b" leaves at 11.
     merged(((1, "a", 0), (9, "b", 1)), ((2, "x", 0), (2, "y", 1)), rank=1)
     expected = [(3, "a", 0), (11, "b", 1), (11, "x", 0), (13, "y", 1)]
     assert expected == SEEN["data"]
     assert [0, 1] == chosen()
 
 
-def test_empty_sub_tensors_are_sub_tensors() -> None:
-    """A bare stop is passed on with a selector of its own and costs no cycle."""
-    bare = Empty(0)
-    merged(((1, bare, 1), (1, "a", 1)), ((5, bare, 1),), rank=1)
-    assert [(3, bare, 1), (3, "a", 1), (7, bare, 1)] == SEEN["data"]
-    assert [0, 0, 1] == chosen()
-
-
-def test_a_bare_stop_inside_of_a_sub_tensor_costs_no_cycle() -> None:
-    """What follows it leaves in the same cycle."""
-    bare = Empty(0)
-    merged(((1, bare, 1), (1, "a", 2)), rank=2)
-    assert [(3, bare, 1), (3, "a", 2)] == SEEN["data"]
-
-
-def test_inputs_that_are_empty_end_the_merge_at_their_clock() -> None:
-    """An input without elements is ignored; the merge ends when all have ended."""
-    report = merged((), ((3, "a", 0),))
-    assert ["a"] == [value for _, value, _ in SEEN["data"]]
-    assert "completed" == report.status
-
-
-def test_shapes_add_up() -> None:
-    """The outermost dimension is the sum; the selector says one of n."""
-    with Program("shapes"):
-        data, selectors = EagerMerge(1)([Script((), (3, 4))(), Script((), (5, 4))()])
-    assert "[8, 4] of bool" == str(data.type)
-    assert "[8] of selector of 2" == str(selectors.type)
-    value: Any = selectors.value
-    assert value.hits == 1
-
-
-def test_wrong_ranks_are_refused() -> None:
-    """The message names the stream and the rank."""
-    with Program("ranks"), pytest.raises(ShapeError) as caught:
-        EagerMerge(1)([Script((), (3,))()])
-    assert (
-        caught.value.message
-        == "EagerMerge(rank=1) is given script_1.0 [3] of bool: expected rank 1"
-    )
-
-
-def test_inner_dimensions_that_differ_are_refused() -> None:
-    """Sub-tensors of different sizes make no regular stream."""
-    with Program("inner"), pytest.raises(ShapeError) as caught:
-        EagerMerge(1)([Script((), (3, 2))(), Script((), (3, 4))()])
-    assert caught.value.message == (
-        "EagerMerge(rank=1) merges script_1.0 [3, 2] of bool and script_2.0 [3, 4] of bool: "
-        "expected equal inner dimensions"
-    )
-
-
-def test_an_input_that_ends_inside_a_sub_tensor_is_an_error() -> None:
-    """The message says what was missing."""
-    report = merged(((1, "a", 0),), rank=1)
-    assert report.error is not None
-    assert report.error["message"] == (
-        "eager_merge_1: script_1 has ended: expected the rest of a rank-1 sub-tensor, "
-        "at cycle 3, element 1"
-    )
-
-
 def test_one_output_is_enough_and_none_is_refused() -> None:
-    """The selectors alone steer a partition; a merge that nobody reads is a mistake."""
     SEEN.update(a=[], b=[])
     with Program("one") as program:
         inputs = [Script(((1, "a", 0),), (1,))(), Script(((5, "b", 0),), (1,))()]

@@ -1,4 +1,4 @@
-"""int4: weights of four bits, two of them in a byte, wherever bytes are counted."""
+"""int4: weights of four bits, two in a byte."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from fabric import (
     Hardware,
     Program,
     Report,
-    ShapeError,
     Tile,
     hardware_scope,
     simulate,
@@ -40,7 +39,6 @@ BYTEWISE = Hardware(hbm=FlatDescription(request_bytes=1))
 
 
 def copied(rows: int, cols: int, dtype: str) -> Report:
-    """Return the report of a program that loads tiles and stores them."""
     values = np.arange(rows * cols).reshape(rows, cols) % 8
     with hardware_scope(BYTEWISE), Program("copy", mode="functional") as program:
         tensor = Tensor((rows, cols), lambda: values, dtype=dtype)
@@ -52,145 +50,108 @@ def copied(rows: int, cols: int, dtype: str) -> Report:
     return report
 
 
-class TestBytes:
-    """What is counted before the run, in it, and moved by requests of one byte."""
+@examples(quick=10, deep=20)
+@given(rows=st.integers(1, 4), cols=st.integers(1, 33))
+def test_row_of_int4_takes_half_a_byte_a_column(rows: int, cols: int) -> None:
+    report = copied(rows, cols, "int4")
 
-    @examples(quick=10, deep=20)
-    @given(rows=st.integers(1, 4), cols=st.integers(1, 33))
-    def test_rows_of_bytes(self, rows: int, cols: int) -> None:
-        """A row takes half as many bytes as it has columns, and one more where these are odd."""
-        report = copied(rows, cols, "int4")
-
-        moved_bytes = 2 * rows * len(np.packbits(np.zeros(4 * cols, bool)))
-        assert moved_bytes == report.off_chip_traffic_bytes == report.hbm_bytes_moved
-
-    def test_half_of_int8(self) -> None:
-        """An even number of columns is half of what int8 takes, on chip too."""
-        packed, whole = copied(4, 32, "int4"), copied(4, 32, "int8")
-
-        assert packed.off_chip_traffic_bytes is not None
-        assert packed.on_chip_requirement_bytes is not None
-        assert whole.off_chip_traffic_bytes == 2 * packed.off_chip_traffic_bytes
-        assert whole.on_chip_requirement_bytes == 2 * packed.on_chip_requirement_bytes
-        assert whole.cycles is not None
-        assert packed.cycles is not None
-        assert whole.cycles > packed.cycles
-
-    def test_places(self) -> None:
-        """Tiles of a tensor lie in its bytes: a row of 8 columns is 4 bytes."""
-        with Program("places") as program:
-            Consumer()(LinearOffChipLoad(Tensor((4, 8), dtype="int4"), (2, 4))())
-        plan = elaborate(program)
-        region = plan.memory_map.region(plan.nodes[0])
-
-        assert region is not None
-        bursts = [region.burst(2, 2, number) for number in range(4)]
-        assert [(0, 4), (2, 4), (8, 4), (10, 4)] == [
-            (each.address, each.pitch_bytes) for each in bursts
-        ]
-        assert [6, 10] == [Tile(2, cols, INT4).size_bytes for cols in (5, 10)]
-
-    def test_middle_of_a_byte(self) -> None:
-        """A tile beside another one begins with a whole byte."""
-        with (
-            Program("odd"),
-            pytest.raises(
-                ShapeError,
-                match=r"LinearOffChipLoad cuts rows of int4 into tiles 3 wide: expected an "
-                r"even number, so that a tile begins with a whole byte$",
-            ),
-        ):
-            LinearOffChipLoad(Tensor((2, 6), dtype="int4"), tile=(2, 3))()
-
-    @pytest.mark.parametrize("dtype", ["int4", "int8"])
-    def test_both_engines(self, dtype: str) -> None:
-        """Compiled loops move what tasks do, in the same cycles."""
-        reports = []
-        for engine in ("compiled", "tasks"):
-            with Program("layer") as program:
-                x = LinearOffChipLoad(Tensor((16, 64), dtype="int8"), tile=(16, 16))()
-                w = LinearOffChipLoad(Tensor((64, 32), dtype=dtype), tile=(16, 32))()
-                parts = Accum(MatmulSum())(Flatten(0, 1)(x), Flatten(0, 1)(w))
-                LinearOffChipStore("y")(Promote(0)(parts))
-            reports.append(simulate(program, engine=engine))
-
-        assert reports[0] == reports[1]
-        weights_bytes = 64 * 32 // (2 if dtype == "int4" else 1)
-        assert 16 * 64 + weights_bytes + 16 * 32 == reports[0].off_chip_traffic_bytes
+    moved_bytes = 2 * rows * len(np.packbits(np.zeros(4 * cols, bool)))
+    assert moved_bytes == report.off_chip_traffic_bytes == report.hbm_bytes_moved
 
 
-class TestProducts:
-    """Activations times weights of four bits."""
+def test_int4_takes_half_of_int8() -> None:
+    packed, whole = copied(4, 32, "int4"), copied(4, 32, "int8")
 
-    @examples(quick=10, deep=20)
-    @given(
-        seed=st.integers(0, 999),
-        activations=st.sampled_from(["int8", "int16", "int32", "float32", "bfloat16"]),
-        transposed=st.booleans(),
-    )
-    def test_numpy(self, seed: int, activations: str, transposed: bool) -> None:
-        """The product has the type of the activations, and numpy's numbers."""
-        random = np.random.default_rng(seed)
-        a, w = random.integers(-2, 3, (4, 6)), random.integers(-8, 8, (6, 10))
-        w_stored = w.T if transposed else w
-        with Program("product", mode="functional") as program:
-            x = LinearOffChipLoad(Tensor(a.shape, lambda: a, dtype=activations), tile=a.shape)()
-            weights = Tensor(w_stored.shape, lambda: w_stored, dtype="int4")
-            y = Map(Matmul(transposed=transposed))(
-                x, LinearOffChipLoad(weights, tile=w_stored.shape)()
-            )
-            LinearOffChipStore("y")(y)
-        program.expect(y=lambda: a @ w)
-
-        report = simulate(program)
-
-        assert report.verified
-        assert activations == str(report.outputs["y"].dtype)
-
-    @pytest.mark.parametrize(
-        ("a", "b"), [("int4", "int8"), ("int8", "int16"), ("bfloat16", "float8_e4m3")]
-    )
-    def test_refused(self, a: str, b: str) -> None:
-        """Only integers of fewer bits are weights; other types have to be equal."""
-        with Program("wrong"):
-            x = LinearOffChipLoad(Tensor((4, 4), dtype=a), tile=(4, 4))()
-            w = LinearOffChipLoad(Tensor((4, 4), dtype=b), tile=(4, 4))()
-            with pytest.raises(ShapeError, match=r"expected one element type$"):
-                Map(Matmul())(x, w)
-
-    def test_own_arithmetic(self) -> None:
-        """Other functions take int4 as they take other integers."""
-        values = np.array([[-8, -5, -3, -8]])
-        with Program("largest", mode="functional") as program:
-            tiles = LinearOffChipLoad(values.astype(INT4), tile=(1, 4))()
-            LinearOffChipStore("y")(Map(RowMaximum())(tiles))
-        program.expect(y=lambda: [[-3]])
-
-        report = simulate(program)
-
-        assert report.verified
-        assert str(report.outputs["y"].dtype) == "int4"
+    assert packed.off_chip_traffic_bytes is not None
+    assert packed.on_chip_requirement_bytes is not None
+    assert whole.off_chip_traffic_bytes == 2 * packed.off_chip_traffic_bytes
+    assert whole.on_chip_requirement_bytes == 2 * packed.on_chip_requirement_bytes
+    assert whole.cycles is not None
+    assert packed.cycles is not None
+    assert whole.cycles > packed.cycles
 
 
-class TestValues:
-    """What four bits hold, and what would be another number in them."""
+def test_tiles_of_int4_begin_at_whole_bytes() -> None:
+    with Program("places") as program:
+        Consumer()(LinearOffChipLoad(Tensor((4, 8), dtype="int4"), (2, 4))())
+    plan = elaborate(program)
+    region = plan.memory_map.region(plan.nodes[0])
 
-    @given(
-        number=st.integers(-20, 20) | st.sampled_from([0.5, -8.5, 1e30, float("nan")]),
-        dtype=st.sampled_from(["float32", "float64", "int64"]),
-    )
-    @examples(quick=25, deep=100)
-    def test_holds(self, number: float, dtype: str) -> None:
-        """Integers from -8 to 7 stay what they are; all else is refused."""
-        if dtype == "int64" and not isinstance(number, int):
-            number = 99
-        array = np.array([[number]], dtype)
+    assert region is not None
+    bursts = [region.burst(2, 2, number) for number in range(4)]
+    assert [(0, 4), (2, 4), (8, 4), (10, 4)] == [
+        (each.address, each.pitch_bytes) for each in bursts
+    ]
+    assert [6, 10] == [Tile(2, cols, INT4).size_bytes for cols in (5, 10)]
 
-        if isinstance(number, int) and -8 <= number <= 7:
-            result = converted(array, INT4)
-            assert INT4 == result.dtype
-            assert number == int(result[0, 0])
-            assert number == int(converted(result, np.dtype(np.int8))[0, 0])
-        else:
-            with pytest.raises(ValueChangedError, match=r"at \[0, 0\], which is -?\d as int4$"):
-                converted(array, INT4)
+
+@pytest.mark.parametrize("dtype", ["int4", "int8"])
+def test_int4_takes_equal_cycles_in_both_engines(dtype: str) -> None:
+    reports = []
+    for engine in ("compiled", "tasks"):
+        with Program("layer") as program:
+            x = LinearOffChipLoad(Tensor((16, 64), dtype="int8"), tile=(16, 16))()
+            w = LinearOffChipLoad(Tensor((64, 32), dtype=dtype), tile=(16, 32))()
+            parts = Accum(MatmulSum())(Flatten(0, 1)(x), Flatten(0, 1)(w))
+            LinearOffChipStore("y")(Promote(0)(parts))
+        reports.append(simulate(program, engine=engine))
+
+    assert reports[0] == reports[1]
+    weights_bytes = 64 * 32 // (2 if dtype == "int4" else 1)
+    assert 16 * 64 + weights_bytes + 16 * 32 == reports[0].off_chip_traffic_bytes
+
+
+@examples(quick=10, deep=20)
+@given(
+    seed=st.integers(0, 999),
+    activations=st.sampled_from(["int8", "int16", "int32", "float32", "bfloat16"]),
+    transposed=st.booleans(),
+)
+def test_product_with_int4_weights_is_numpys(seed: int, activations: str, transposed: bool) -> None:
+    random = np.random.default_rng(seed)
+    a, w = random.integers(-2, 3, (4, 6)), random.integers(-8, 8, (6, 10))
+    w_stored = w.T if transposed else w
+    with Program("product", mode="functional") as program:
+        x = LinearOffChipLoad(Tensor(a.shape, lambda: a, dtype=activations), tile=a.shape)()
+        weights = Tensor(w_stored.shape, lambda: w_stored, dtype="int4")
+        y = Map(Matmul(transposed=transposed))(x, LinearOffChipLoad(weights, tile=w_stored.shape)())
+        LinearOffChipStore("y")(y)
+    program.expect(y=lambda: a @ w)
+
+    report = simulate(program)
+
+    assert report.verified
+    assert activations == str(report.outputs["y"].dtype)
+
+
+def test_functions_take_int4_as_other_integers() -> None:
+    values = np.array([[-8, -5, -3, -8]])
+    with Program("largest", mode="functional") as program:
+        tiles = LinearOffChipLoad(values.astype(INT4), tile=(1, 4))()
+        LinearOffChipStore("y")(Map(RowMaximum())(tiles))
+    program.expect(y=lambda: [[-3]])
+
+    report = simulate(program)
+
+    assert report.verified
+    assert str(report.outputs["y"].dtype) == "int4"
+
+
+@given(
+    number=st.integers(-20, 20) | st.sampled_from([0.5, -8.5, 1e30, float("nan")]),
+    dtype=st.sampled_from(["float32", "float64", "int64"]),
+)
+@examples(quick=25, deep=100)
+def test_int4_holds_integers_from_minus_8_to_7(number: float, dtype: str) -> None:
+    if dtype == "int64" and not isinstance(number, int):
+        number = 99
+    array = np.array([[number]], dtype)
+
+    if isinstance(number, int) and -8 <= number <= 7:
+        result = converted(array, INT4)
+        assert INT4 == result.dtype
+        assert number == int(result[0, 0])
+        assert number == int(converted(result, np.dtype(np.int8))[0, 0])
+    else:
+        with pytest.raises(ValueChangedError, match=r"at \[0, 0\], which is -?\d as int4$"):
+            converted(array, INT4)

@@ -48,13 +48,12 @@ def _run(data: bytes, mode: str) -> tuple[Report, Random]:
     made = Random(Choices(data), functional=mode == "functional")
     report = simulate(made.program, mode=mode, depths=_deep(made.program))
     assert (report.status, report.error) == ("completed", None)
-    # Every channel's elements are what was known before the run; so are traffic and FLOPs.
+    # Elements of channels, traffic and FLOPs equal the figures before the run.
     assert [] == [text for text in report.comparison.warnings if "fault" in text]
     return report, made
 
 
 def _deep(program: Program) -> dict[str, int]:
-    """Return depths that hold everything."""
     return {
         f"{node.name}.{port}": 100_000 for node in program.nodes for port in range(len(node.inputs))
     }
@@ -82,18 +81,15 @@ def _check(examples: int) -> None:
 
 
 def test_random_programs_are_as_composed() -> None:
-    """60 programs (deep: 200): as composed; cycles under another schedule and mode the same."""
     _check(of_profile(quick=60, deep=200))
 
 
 @pytest.mark.exhaustive
 def test_random_programs_are_as_composed_exhaustively() -> None:
-    """10,000 programs: outputs as composed, cycles under another schedule and mode the same."""
     _check(10_000)
 
 
 def test_sizes_that_are_guessed_blame_nobody() -> None:
-    """Two sizes of which only the product shows are guessed; what follows from them is no fault."""
     one = TileType(1, 1, np.dtype(np.float32))
     narrow, wide = SelectorType(1), SelectorType(2)
     once = [(Selector(hits, 1), 0) for hits in ((), (0,), ())]
@@ -115,14 +111,11 @@ def test_sizes_that_are_guessed_blame_nobody() -> None:
 
 
 class Stated(Bounded):
-    """Programs whose functions do the operations that they state."""
-
     def _compute(self, of: Meant) -> Iterator[Meant]:
         yield Meant(Map(RowSum(), flops_per_cycle=1)(of.stream), of.tensor)
 
 
 def _true_types(kind: type[Random], data: bytes, operators: int) -> None:
-    """Compare what is known of a program, with the sizes of its symbols, with its runs."""
     # The tensors of the second kind have no numbers.
     for mode in ("functional", "timing") if kind is Random else ("timing",):
         made = kind(Choices(data), functional=mode == "functional", operators=operators)
@@ -144,8 +137,6 @@ def _true_types(kind: type[Random], data: bytes, operators: int) -> None:
 
 @pytest.mark.parametrize("kind", [Random, Stated])
 def test_types_are_true(kind: type[Random]) -> None:
-    """What types say of sizes is so; with them, what was known before a run is what it did."""
-
     @examples(quick=30, deep=600)
     @given(st.binary(min_size=_BYTES, max_size=_BYTES), st.sampled_from((8, 14, 30)))
     def check_types(data: bytes, operators: int) -> None:

@@ -48,20 +48,13 @@ _views = st.lists(st.tuples(st.integers(0, 4), st.integers(-3, 13)), max_size=3)
 
 
 def read_by(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
-    """Return the items of a view, by numpy's indices."""
     places = np.indices(shape).reshape(len(shape), prod(shape))
     items: list[int] = (np.array(strides, np.int64) @ places).tolist() if shape else [0]
     return items
 
 
-def numbered(values: Any) -> Stream:
-    """Return a rank-0 stream of integers."""
-    return Flatten(0, 1)(Metadata(np.asarray(values))())
-
-
 @given(_views)
 def test_a_load_reads_a_view_or_refuses_it(view: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-    """Against numpy: all tiles of the view exist and are read, or it is refused while wiring."""
     wanted = read_by(*view)
     tiles = TENSOR.reshape(3, 2, 4, 4).swapaxes(1, 2).reshape(12, 2, 4)
     if any(not 0 <= item < 12 for item in wanted):
@@ -83,7 +76,6 @@ def test_a_load_reads_a_view_or_refuses_it(view: tuple[tuple[int, ...], tuple[in
 def test_a_buffer_is_read_along_a_view_or_refused(
     view: tuple[tuple[int, ...], tuple[int, ...]],
 ) -> None:
-    """Against numpy: the same for the twelve tiles of a buffer."""
     wanted = read_by(*view)
     with Program("view") as program:
         buffers = Bufferize(2)(LinearOffChipLoad(TENSOR, (2, 4))())
@@ -100,7 +92,6 @@ def test_a_buffer_is_read_along_a_view_or_refused(
 
 
 def loaded(values: Any, dtype: Any = np.int32) -> Stream:
-    """Return a rank-0 stream of integers that are loaded from off-chip memory."""
     array = np.asarray(values, dtype)[:, np.newaxis]
     return Flatten(0, 2)(LinearOffChipLoad(array, (1, 1))())
 
@@ -108,7 +99,6 @@ def loaded(values: Any, dtype: Any = np.int32) -> Stream:
 @pytest.mark.parametrize("mode", ["timing", "functional"])
 @pytest.mark.parametrize("dtype", [np.int32, np.uint64, np.uint8])
 def test_indices_in_memory(dtype: Any, mode: str) -> None:
-    """Arrays of integers of any type are addresses, in the same cycles in both modes."""
     with Program("indices", mode=mode) as program:
         tensor = Tensor(TENSOR.shape, TENSOR, dtype="float32")
         tiles = RandomOffChipLoad(tensor, (2, 4))(loaded([7, 0, 7], dtype))
@@ -123,7 +113,6 @@ def test_indices_in_memory(dtype: Any, mode: str) -> None:
 
 
 def test_integers_without_data() -> None:
-    """Timing mode needs none, unless they are addresses."""
     for addressed in (False, True):
         with Program("none", mode="timing") as program:
             numbers = Flatten(0, 2)(LinearOffChipLoad(Tensor((3, 1), dtype="int32"), (1, 1))())
@@ -139,7 +128,6 @@ def test_integers_without_data() -> None:
 
 
 def test_no_number_to_go_by() -> None:
-    """What only data decide cannot be an address in timing mode; the message says what can."""
     with Program("unknown", mode="timing") as program:
         addresses = Emit(StreamType((1,), INTEGER), [(Tile(1, 1, INTEGER.dtype), 0)])()
         Consumer()(RandomOffChipLoad(TENSOR, (2, 4), name="load")(addresses))
@@ -154,8 +142,6 @@ def test_no_number_to_go_by() -> None:
 
 @dataclass(frozen=True)
 class Few(Sink):
-    """Fail after three elements."""
-
     @override
     async def run(self, ports: Ports) -> None:
         for _ in range(3):
@@ -178,7 +164,6 @@ class Few(Sink):
     ],
 )
 def test_long_views_are_walked_not_listed(wire: Wire) -> None:
-    """A view of three times 2**40 tiles begins at once and takes no memory."""
     with Program("long") as program:
         Few(name="few")(wire())
     error = simulate(program).error

@@ -15,17 +15,12 @@ from tests.schedules import SCHEDULES, schedule
 
 
 def _report(operator: str, mode: str) -> dict[str, Any]:
-    """Run 40 cases of ``operator``, always the same, and return all that was counted."""
     source = random.Random(operator)
     cases = [CASES[operator](Choices(source.randbytes(48))) for _ in range(40)]
     return counted(run_cases(cases, mode))
 
 
 def counted(report: Report) -> dict[str, Any]:
-    """Return the fields of a report that no clock of the host and no file name decides.
-
-    The names of outputs are numbered on from run to run, and only data can be verified.
-    """
     fields = report.as_json()
     for name in ("wall_seconds", "mode", "verified", "verification"):
         del fields[name]
@@ -34,7 +29,6 @@ def counted(report: Report) -> dict[str, Any]:
 
 @pytest.mark.parametrize("operator", spread(CASES, 4))
 def test_report_is_the_same_under_every_schedule(operator: str) -> None:
-    """Whatever ready task trio runs first, every counter and every output is the same."""
     reports = []
     for name in SCHEDULES:
         with schedule(name):
@@ -44,5 +38,4 @@ def test_report_is_the_same_under_every_schedule(operator: str) -> None:
 
 @pytest.mark.parametrize("operator", spread(CASES, 4))
 def test_cycles_do_not_depend_on_the_mode(operator: str) -> None:
-    """Timing mode and functional mode count the same cycles, stalls and elements."""
     assert _report(operator, "functional") == _report(operator, "timing")

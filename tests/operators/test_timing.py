@@ -1,4 +1,4 @@
-"""Cycles of the operators, worked out by hand from the rules each of them states."""
+"""Cycles of the operators, worked out by hand from their rules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from operators import (
     Partition,
     Promote,
     Reassemble,
-    Repeat,
     Reshape,
     Scan,
     Streamify,
@@ -63,13 +62,11 @@ def _buffers() -> Stream:
 
 
 def test_bufferize_charges_a_cycle_a_tile_but_for_the_last() -> None:
-    """Two buffers of three tiles: 2 + 2 cycles."""
     report = _run(lambda: Consumer()(_buffers()))
     assert _busy(report, "bufferize_1") == 4
 
 
 def test_streamify_charges_a_cycle_a_tile() -> None:
-    """Two buffers of three tiles, each read 2 * 2 times: 24 cycles; a pattern of four: 8."""
     report = _run(lambda: Consumer()(Streamify((2, 2))(_buffers())))
     assert _busy(report, "streamify_1") == 24
     report = _run(lambda: Consumer()(Streamify((), (2, 2), (0, 2))(_buffers())))
@@ -78,8 +75,6 @@ def test_streamify_charges_a_cycle_a_tile() -> None:
 
 @pytest.mark.parametrize("operator", [Zip(), Promote(0), Reshape(1)])
 def test_shape_operators_take_no_cycles(operator: Operator) -> None:
-    """Zip, Promote and Reshape: nothing is charged, each is one hop."""
-
     def wire() -> None:
         source = _emit(list(range(5)), 5)
         result: Any = operator
@@ -93,7 +88,6 @@ def test_shape_operators_take_no_cycles(operator: Operator) -> None:
 
 @pytest.mark.parametrize(("operator", "busy"), [(Accum, 4 + 16), (Scan, 16 + 16)])
 def test_a_scan_stores_every_element_and_an_accum_the_last(operator: Any, busy: int) -> None:
-    """16x16 float32: 256 FLOPs at 64 a cycle take 4, 1,024 bytes at 64 a cycle take 16."""
     block = Tile(16, 16, LARGE.dtype)
 
     def wire() -> None:
@@ -104,7 +98,6 @@ def test_a_scan_stores_every_element_and_an_accum_the_last(operator: Any, busy: 
 
 
 def test_operands_in_memory_are_loaded() -> None:
-    """A tile that is in a memory unit takes 16 cycles to load, longer than the 4 of adding it."""
     block = Tile(16, 16, LARGE.dtype, in_memory=True)
 
     def wire() -> None:
@@ -122,7 +115,6 @@ def test_operands_in_memory_are_loaded() -> None:
     ids=["Partition", "Reassemble"],
 )
 def test_what_is_loaded_to_be_routed_is_loaded_once(routed: Callable[..., Stream]) -> None:
-    """Who routes tiles of a memory unit loads them; who multiplies them behind does not."""
     block = Tile(16, 16, LARGE.dtype, in_memory=True)
 
     def wire() -> None:
@@ -134,7 +126,6 @@ def test_what_is_loaded_to_be_routed_is_loaded_once(routed: Callable[..., Stream
 
 
 def _seen(wire: Any) -> list[int]:
-    """Return the cycle at which each element was taken."""
     cycles: list[int] = []
 
     class Clocked(Collect):
@@ -148,15 +139,8 @@ def _seen(wire: Any) -> list[int]:
 
 
 def test_promote_of_the_outermost_dimension_looks_one_element_ahead() -> None:
-    """Sent at 0, 10 and 20: each leaves when the next is there, the last at the end."""
     assert [12, 22, 22] == _seen(lambda: Promote()(_emit([1, 2, 3], 3, gaps=(0, 10, 10))))
 
 
 def test_promote_of_an_inner_dimension_does_not_wait() -> None:
-    """Two hops after they were sent."""
     assert [2, 12, 22] == _seen(lambda: Promote(0)(_emit([1, 2, 3], 3, gaps=(0, 10, 10))))
-
-
-def test_repeat_sends_a_copy_a_cycle_the_second_with_the_first() -> None:
-    """Visible at t + 1, t + 1, t + 2, t + 3; the next element after four cycles."""
-    assert [2, 2, 3, 4, 6, 6, 7, 8] == _seen(lambda: Repeat(4)(_emit([1, 2], 2)))

@@ -56,7 +56,6 @@ def _wide(tile: Tile) -> Any:
 
 
 def _info(dtype: Any) -> tuple[float, float]:
-    """Return the unit in the last place of 1 and the least subnormal number."""
     finfo: Any = vars(ml_dtypes)["finfo"]  # it has no annotations
     info = finfo(dtype)
     return float(info.eps), float(info.smallest_subnormal)
@@ -65,7 +64,6 @@ def _info(dtype: Any) -> tuple[float, float]:
 @pytest.mark.parametrize("name", FLOATS)
 @pytest.mark.parametrize(("function", "exact"), _EXACT, ids=lambda each: type(each).__name__)
 def test_a_function_is_rounded_once(name: str, function: Function, exact: Any) -> None:
-    """Against float64 on the same operands: half a unit in the last place, and float32's error."""
     dtype = dtype_named(name)
     random = np.random.default_rng(0)
     operands = [
@@ -79,7 +77,6 @@ def test_a_function_is_rounded_once(name: str, function: Function, exact: Any) -
 
 @pytest.mark.parametrize("name", FLOATS)
 def test_a_matrix_product_is_summed_in_float32(name: str) -> None:
-    """Sums of 64 products, in one product or in four, are rounded to the type once, at the end."""
     dtype = dtype_named(name)
     random = np.random.default_rng(1)
     a = _tile(random.uniform(-0.5, 0.5, (3, 64)), dtype)
@@ -109,7 +106,6 @@ def _type(tile: Tile) -> Any:
 
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integers_are_summed_in_32_bits(name: str) -> None:
-    """What fits the type in the end is exact, whatever passes 8 bits on the way."""
     dtype = dtype_named(name)
     a = _tile([[100, 100, -100]], dtype)
     b = _tile([[2], [1], [2]], dtype)
@@ -120,7 +116,6 @@ def test_integers_are_summed_in_32_bits(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*FLOATS, *INTEGERS])
 def test_sizes_follow_the_type(name: str) -> None:
-    """A 4x96 tile: bytes, requests (a row is never merged with the next) and loading cycles."""
     size = dtype_named(name).itemsize
     x = np.arange(4 * 96).reshape(4, 96) % 7
     with Program("sizes", mode="functional") as program:
@@ -140,7 +135,6 @@ def test_sizes_follow_the_type(name: str) -> None:
 
 @pytest.mark.parametrize("name", FLOATS)
 def test_accumulators_are_rounded_when_they_are_emitted(name: str) -> None:
-    """256 times a number that vanishes beside their sum: in the type alone the sum would stick."""
     dtype = dtype_named(name)
     x = np.full((256, 1), 0.0625)
     with Program("sum", mode="functional") as program:

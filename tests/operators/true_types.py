@@ -1,9 +1,4 @@
-"""What the types of a program's streams say, beside what the streams carried.
-
-A size without a symbol is that of every group. A symbol has one size in a program; a ragged one has
-a size of its own for every group, and one mean over the groups wherever it stands. What carries
-elements tells: nothing here asks the fabric how it works sizes out.
-"""
+"""Types of a program's streams compared with the elements that a run carried."""
 
 from __future__ import annotations
 
@@ -21,16 +16,11 @@ from fabric.graph.values.stream_type import ValueType
 from tests import definitions
 from tests.operators.driving import Collect, decode
 
-__all__ = ["Watched"]
-
 Sizes = dict[Symbol, "int | Fraction"]
 
 
 class Watched:
-    """A program of which every stream is read by one reader more."""
-
     def __init__(self, program: Program) -> None:
-        """Add the readers; the program has not been run."""
         self._seen: list[tuple[str, tuple[Dim, ...], ValueType, list[Element]]] = []
         with program:
             for node in tuple(program.nodes):
@@ -40,10 +30,6 @@ class Watched:
                     self._seen.append((stream.name, stream.shape, stream.value, elements))
 
     def sizes(self) -> Sizes:
-        """Return the size of each symbol in the run that was, the mean of a ragged one.
-
-        Of a symbol that stands for no group there is none.
-        """
         found: defaultdict[Dim, dict[str, list[int]]] = defaultdict(dict)
         for name, dim, sizes in self._dims():
             if sizes:
@@ -61,7 +47,6 @@ class Watched:
         return known
 
     def _dims(self) -> Iterator[tuple[str, Dim, list[int]]]:
-        """Yield each dimension of each stream, with the sizes of its groups."""
         for name, shape, value, elements in self._seen:
             tensor = decode(elements, len(shape))
             yield from _groups(name, shape, [tensor])
@@ -95,7 +80,6 @@ def _buffer(buffer: BufferReference) -> Any:
 
 
 def _size(dim: Dim, places: dict[str, list[int]]) -> int | Fraction:
-    """Return the size that all ``places`` of ``dim`` agree on."""
     if is_ragged(dim):
         means = {name: Fraction(sum(sizes), len(sizes)) for name, sizes in places.items()}
     else:

@@ -1,4 +1,4 @@
-"""Streams as text: ``0 1|S1 2|S2``, where a value carries the stop behind it.
+"""Streams as text: ``0 1|S1 2|S2``. A value carries the stop that follows.
 
 ``-1|S2`` is a bare stop of level 2 for an empty dimension 1.
 """
@@ -12,14 +12,11 @@ from fabric import Program, Report, Stream, StreamType, simulate
 from fabric.extend import Element, Empty, ValueType
 from tests.operators.driving import NUMBER, Collect, Emit
 
-__all__ = ["read", "run", "wired", "write"]
-
 Input = tuple[str, Sequence[int]] | tuple[str, Sequence[int], ValueType, Callable[[str], Any]]
-"""A stream as text and its shape; for values that are no numbers their type and how to make one."""
+"""A stream as text and its shape; for other values than numbers also their type and maker."""
 
 
 def read(text: str, make: Callable[[str], Any] = int) -> list[Element]:
-    """Return the elements that ``text`` stands for."""
     elements: list[Element] = []
     for word in text.split():
         value, _, stop = word.partition("|S")
@@ -32,7 +29,6 @@ def read(text: str, make: Callable[[str], Any] = int) -> list[Element]:
 
 
 def write(elements: Sequence[Element], show: Callable[[Any], str] = str) -> str:
-    """Return the text for ``elements``."""
     return " ".join(
         (f"-{value.dimension}" if isinstance(value, Empty) else show(value))
         + (f"|S{stop}" if stop else "")
@@ -46,7 +42,6 @@ def run(
     show: Callable[[Any], str] = str,
     mode: str = "functional",
 ) -> tuple[Report, list[str]]:
-    """Run ``wire`` on streams given as text; return the report and the outputs as text."""
     program, ends = wired(wire, *inputs)
     report = simulate(program, mode=mode)
     return report, [write(elements, show) for elements in ends]
@@ -55,7 +50,6 @@ def run(
 def wired(
     wire: Callable[..., Stream | Sequence[Stream]], *inputs: Input
 ) -> tuple[Program, list[list[Element]]]:
-    """Return a program of ``wire`` on streams given as text, and what its outputs will be."""
     ends: list[list[Element]] = []
     with Program("text", channel_depth=1000) as program:
         streams = []

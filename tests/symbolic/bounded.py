@@ -1,4 +1,4 @@
-"""Random programs without a user's sources, of which much is known before they run."""
+"""Random programs without a user's sources, with many sizes known before a run."""
 
 from __future__ import annotations
 
@@ -50,25 +50,11 @@ from operators import (
 from tests import definitions
 from tests.operators.random_programs import Meant, Random
 
-__all__ = [
-    "MEMORIES",
-    "Bounded",
-    "Idle",
-    "beaten",
-    "compared",
-    "cycles",
-    "drawn_hardware",
-    "drawn_options",
-    "load",
-]
-
 _DTYPE = "float32"
 
 
 @dataclass(frozen=True)
 class Idle(RowSum):
-    """A function that states operations and does none."""
-
     @override
     def cycles(self, unit: ComputeUnit, *inputs: Any) -> int:
         return 0
@@ -86,7 +72,6 @@ _AREA = AreaDescription(
 
 
 def drawn_hardware(choices: Any, memory: Memory | None = None) -> Hardware:
-    """Return hardware on which any of the bounds may be the largest."""
     drawn = choices.pick((_flat, *MEMORIES))
     return Hardware(
         hbm=(memory or drawn)(choices),
@@ -160,7 +145,6 @@ MEMORIES: tuple[Memory, ...] = (_flat, _banked, _fixed, _arbitrated, _arbitrated
 
 
 def drawn_options(built: Program, source: random.Random) -> dict[str, Any]:
-    """Return depths, hops and an engine; mostly what lets a run be as short as it can."""
     keys = [edge.key for edge in elaborate(built).edges]
     some = source.choice([(1000,), (1000,), (1, 2, 5, 1000)])
     longest = source.choice((1, 1, 3))
@@ -172,11 +156,6 @@ def drawn_options(built: Program, source: random.Random) -> dict[str, Any]:
 
 
 class Bounded(Random):
-    """A random program of the operators of the library, with loads, stores and routing of its own.
-
-    What it means is known as far as its tensors have shapes; their numbers are not looked at.
-    """
-
     @override
     def _source(self) -> None:
         choices = self._choices
@@ -200,7 +179,6 @@ class Bounded(Random):
 
     @override
     def _route(self, of: Meant) -> Iterator[Meant]:
-        """Partition by selectors of the library, bind the sizes, and put together again."""
         choices, program = self._choices, self.program
         rank = choices.below(of.dims)
         outer = of.stream.shape[: of.dims - rank]
@@ -237,7 +215,6 @@ class Bounded(Random):
         yield Meant(Reassemble(rank, choices.below(3))(doubled, selectors), tensor)
 
     def _store(self, of: Meant) -> Iterator[Meant]:
-        """Store the stream, or tiles at random, besides."""
         name = f"y{len(self.program.nodes)}"
         if self._choices.maybe() and all(isinstance(dim, int) for dim in of.stream.shape):
             places = Metadata(np.zeros(of.stream.shape, np.int64))()
@@ -251,7 +228,6 @@ class Bounded(Random):
         yield of
 
     def _refer(self, of: Meant) -> Iterator[Meant]:
-        """Load a view for every element."""
         if of.dims > 4 or of.size > 100:
             yield of
             return
@@ -260,7 +236,6 @@ class Bounded(Random):
         yield Meant(loaded, definitions.repeat(count, of.dims, of.tensor))
 
     def _merge(self, of: Meant) -> Iterator[Meant]:
-        """Merge the stream with what is computed of it."""
         other = Map(Add(), flops_per_cycle=1)(of.stream, of.stream)
         merged, source = EagerMerge(of.dims - 1)([of.stream, other])
         if self._choices.maybe():
@@ -268,13 +243,11 @@ class Bounded(Random):
         yield Meant(merged, [*of.tensor, *of.tensor])
 
     def _compute(self, of: Meant) -> Iterator[Meant]:
-        """Compute, slowly, to a memory or by a user's function."""
         function = self._choices.pick((RowSum(), Idle()))
         into = self._choices.maybe()
         yield Meant(Map(function, into, flops_per_cycle=1)(of.stream), of.tensor)
 
     def _reread(self, of: Meant) -> Iterator[Meant]:
-        """Read buffers as a reference says."""
         if not 2 <= of.dims <= 3 or of.size > 50:
             yield of
             return
@@ -283,7 +256,6 @@ class Bounded(Random):
         yield Meant(read, of.tensor)
 
     def _look_up(self, of: Meant) -> Iterator[Meant]:
-        """Another source: tiles at random."""
         count = 1 + self._choices.below(6)
         numbers: Stream = Metadata(np.arange(count))()
         tensor = Tensor((2, 3), dtype=_DTYPE)
@@ -294,7 +266,6 @@ class Bounded(Random):
 
 
 def compared(built: Program, **options: Any) -> tuple[KnownBefore, Report]:
-    """Return what was known of a program and what a run of it says, which agree."""
     known = lower_bounds(built, options.get("depths") or {})
     report = simulate(built, **{"mode": "timing", **options})
     assert [] == list(beaten(known, report))
@@ -302,7 +273,6 @@ def compared(built: Program, **options: Any) -> tuple[KnownBefore, Report]:
 
 
 def beaten(known: KnownBefore, report: Report) -> Iterator[str]:
-    """Yield what a run that completed says otherwise than was known before."""
     if report.status != "completed":
         return
     said = report.as_json()
@@ -317,10 +287,8 @@ def beaten(known: KnownBefore, report: Report) -> Iterator[str]:
 
 
 def load(rows: int = 4, cols: int = 32, tile: tuple[int, int] = (1, 32)) -> Stream:
-    """[1, rows / tile rows, cols / tile cols]."""
     return LinearOffChipLoad(Tensor((rows, cols), dtype="float32"), tile)()
 
 
 def cycles(known: KnownBefore) -> dict[str, int]:
-    """The bounds of the cycles by kind."""
     return {kind: bound.cycles for kind, bound in known.cycles.items()}

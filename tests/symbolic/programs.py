@@ -12,23 +12,18 @@ from fabric.graph.hardware.file import load_hardware
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 
-__all__ = ["PROGRAMS", "data_metrics", "symbolic_metrics", "wired"]
-
 PROGRAMS = Path(__file__).parents[2] / "programs"
 
 
 def wired(program: str, hardware: str = "paper", **parameters: Any) -> Program:
-    """Wire ``programs/PROGRAM.py`` for ``programs/hardware/HARDWARE.toml``."""
     described = load_hardware(PROGRAMS / "hardware" / f"{hardware}.toml")
     given = [f"{name}={value}" for name, value in parameters.items()]
     return load_program(PROGRAMS / f"{program}.py", given, described).program
 
 
 def symbolic_metrics(program: Program) -> Metrics:
-    """Return the metrics with symbols."""
     return metrics_of(elaborate(program), Substitution({}))
 
 
 def data_metrics(program: Program) -> Metrics:
-    """Return the metrics for the sizes that the program's data decide."""
     return metrics_of(elaborate(program), Substitution(followed(program.sizes, program)))

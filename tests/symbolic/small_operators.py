@@ -9,17 +9,12 @@ from typing_extensions import override
 from fabric import Selector, SelectorType, Stream, StreamType
 from fabric.extend import Costs, Operator, Ports, Wiring
 
-__all__ = ["HitList"]
-
 
 @dataclass(frozen=True)
 class HitList(Operator):
-    """Send selectors over two streams that name any number of them."""
-
     hits: tuple[tuple[int, ...], ...]
 
     def __call__(self) -> Stream:
-        """Return the selectors, [1, len(hits)]."""
         return self.wire()[0]
 
     @override

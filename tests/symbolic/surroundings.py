@@ -1,4 +1,4 @@
-"""Every operator with drawn parameters, and what may be in front of it, behind it and beside it."""
+"""Every operator with drawn parameters and drawn neighbours."""
 
 from __future__ import annotations
 
@@ -55,51 +55,35 @@ from operators import (
 from tests.operators.driving import Choices
 from tests.symbolic.bounded import Idle
 
-__all__ = ["CASES", "Surroundings"]
-
 _DTYPE = "float32"
 _CYCLES = (1, 0, 2, 3, 9, 60)
 
 
 class Surroundings:
-    """Draws what is in front of an operator, and reads what comes out of it.
-
-    Attributes:
-        choices: what is drawn from.
-        program: that is wired.
-    """
-
     def __init__(self, choices: Choices, program: Program) -> None:
-        """Draw from ``choices``."""
         self.choices = choices
         self.program = program
 
     def number(self, least: int = 1, count: int = 4) -> int:
-        """Return a small number."""
         return least + self.choices.below(count)
 
     def cycles(self) -> int:
-        """Return a latency."""
         return self.choices.pick(_CYCLES)
 
     def outer(self, dims: int) -> tuple[int, ...]:
-        """Return the shape of a stream, now and then with nothing in it."""
         return tuple(self.choices.pick((2, 1, 3, 4, 2, 3, 0)) for _ in range(dims))
 
     def zeros(self, shape: tuple[int, ...]) -> Stream:
-        """A stream of zeros of ``shape``."""
         made = Metadata(np.zeros(shape, np.int64))()
         return Flatten(len(shape) - 1, len(shape))(made)
 
     def numbers(self, dims: int, below: int = 4) -> Stream:
-        """A stream of integers."""
         shape = self.outer(dims)
         count = int(np.prod(shape))
         values = np.array([self.choices.below(below) for _ in range(count)], np.int64)
         return Flatten(dims - 1, dims)(Metadata(values.reshape(shape))())
 
     def selectors(self, shape: Sequence[Any], width: int, hits: int) -> tuple[Stream, list[int]]:
-        """A stream of selectors of ``hits`` of ``width``, and how often each is chosen."""
         chosen = [
             sorted({(self.choices.below(width) + each) % width for each in range(hits)})
             for _ in range(int(np.prod(shape)))
@@ -112,7 +96,6 @@ class Surroundings:
     def parted(
         self, tiles: Stream, rank: int, width: int, hits: int
     ) -> tuple[list[Stream], Stream]:
-        """Sub-tensors chosen by selectors, and these; the program binds some of the sizes."""
         shape = tiles.shape[: len(tiles.shape) - rank]
         selectors, counts = self.selectors(shape, width, hits)
         parts = Partition(width, rank, self.cycles())(tiles, selectors)
@@ -124,13 +107,12 @@ class Surroundings:
         return list(parts), selectors
 
     def tiles(self, dims: int | None = None, tile: tuple[int, int] | None = None) -> Stream:
-        """A stream of tiles of as many dimensions, by one way or another."""
         choices = self.choices
         dims = self.number(1, 3) if dims is None else dims
         rows, cols = tile or (choices.pick((1, 2, 9)), choices.pick((8, 1, 40)))
         shape = self.outer(dims)
         if 0 in shape or choices.maybe():
-            # A view for each of some numbers, where the view or these may be none.
+            # A view for each number. The view or the numbers may be empty.
             view = shape[-1:]
             whole = Tensor((rows * max(view[0], 1), cols), dtype=_DTYPE)
             load = LinearOffChipLoad(whole, (rows, cols), view, (1,))
@@ -145,7 +127,6 @@ class Surroundings:
         return self.slowed(made, keeps=tile is not None)
 
     def slowed(self, tiles: Stream, *, keeps: bool) -> Stream:
-        """The same tiles or sums of their rows, late or in a memory or dealt out and merged."""
         kind = self.choices.below(6)
         if kind == 1 and not keeps:
             return Map(Idle(), self.choices.maybe(), flops_per_cycle=1)(tiles)
@@ -164,13 +145,11 @@ class Surroundings:
         return tiles
 
     def slowed_alike(self, tiles: Stream) -> Stream:
-        """Tiles of the same shape, later."""
         if self.choices.maybe():
             return tiles
         return Map(Add(), self.choices.maybe(), flops_per_cycle=self.number())(tiles, tiles)
 
     def end(self, stream: Stream) -> None:
-        """Read a stream, by who takes long or by who does not."""
         kind = self.choices.below(7)
         is_tile = isinstance(stream.value, TileType)
         if kind == 1 and is_tile:
@@ -193,7 +172,6 @@ class Surroundings:
             Consumer()(stream)
 
     def beside(self) -> None:
-        """Other readers and writers of the memory, or none."""
         for _ in range(self.choices.pick((0, 0, 1, 2))):
             tensor = Tensor((self.number(), 40), dtype=_DTYPE)
             others = LinearOffChipLoad(tensor, (1, 40))()
@@ -408,7 +386,6 @@ def _initial(around: Surroundings) -> Wired:
 
 
 def _fibers(around: Surroundings, groups: int) -> Stream:
-    """[1, groups, n] of coordinates that ascend, n the same for all or not."""
     lists = [
         sorted({around.choices.below(9) for _ in range(around.choices.below(5))})
         for _ in range(groups)
@@ -472,4 +449,3 @@ CASES: dict[type[Operator], Callable[[Surroundings], Wired]] = {
     Union: _union,
     Zip: _zip,
 }
-"""What wires each operator with drawn parameters on drawn streams, and returns what comes out."""

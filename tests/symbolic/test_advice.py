@@ -1,13 +1,12 @@
-"""Advice: what looks wrong or wasteful, each in one sentence, and silence where nothing does."""
+"""Advice: warnings about wasteful programs."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from fabric import Hardware, Program, Stream, hardware_scope
+from fabric import Program, Stream
 from fabric.analysis.symbolic.check import check
-from fabric.graph.hardware.memory_models import ArbitratedDescription
 from operators import (
     Accum,
     Consumer,
@@ -18,11 +17,9 @@ from operators import (
     Matmul,
     Metadata,
     Partition,
-    Promote,
     RandomOffChipLoad,
     RandomOffChipStore,
     Reshape,
-    RetileCol,
     RetileRow,
     Selectors,
     SiLU,
@@ -32,25 +29,21 @@ from tests.symbolic.programs import wired
 
 
 def load(rows: int = 4, cols: int = 32, tile: tuple[int, int] = (1, 32)) -> Stream:
-    """[1, rows, cols / tile cols]."""
     return LinearOffChipLoad(np.zeros((rows, cols), np.float32), tile, name="x")()
 
 
 def told(program: Program) -> list[str]:
-    """The warnings, without the file and the line in front."""
     return [text.split(": ", 1)[1] for text in check(program, {}, data=False).warnings]
 
 
-def test_nothing_to_say() -> None:
-    """A program that is as it should be."""
+def test_sound_program_needs_no_advice() -> None:
     with Program("p") as program:
         LinearOffChipStore("y")(Map(SiLU())(load()))
 
     assert [] == told(program)
 
 
-def test_wasted_requests() -> None:
-    """Rows of 96 bytes take two requests each, loaded and stored."""
+def test_requests_wider_than_rows_are_reported() -> None:
     with Program("p") as program:
         LinearOffChipStore("y", name="y")(load(4, 48, (1, 48)))
     rest = (
@@ -61,29 +54,7 @@ def test_wasted_requests() -> None:
     assert [f"x: {rest}", f"y: {rest}"] == told(program)
 
 
-def test_requests_that_join_rows_waste_nothing() -> None:
-    """A port moves a burst as one, whatever its rows are."""
-    with (
-        hardware_scope(Hardware(hbm=ArbitratedDescription(request_bytes=64))),
-        Program("p") as program,
-    ):
-        LinearOffChipStore("y")(load(4, 48, (1, 48)))
-
-    assert [] == told(program)
-
-
-def test_rows_that_data_decide_are_not_counted() -> None:
-    """Of the rows of a tile that is as wide as data decide nothing is said."""
-    with Program("p") as program:
-        route = Selectors(np.array([[0], [1], [0]]), 2)()
-        for number, part in enumerate(Partition(2)(Flatten(0, 1)(load(3)), route)):
-            LinearOffChipStore(f"y{number}")(Accum(RetileCol())(Promote()(part)))
-
-    assert [] == told(program)
-
-
 def test_wasted_requests_of_random_stores() -> None:
-    """Rows are meant, and not the addresses that come before them."""
     with Program("p") as program:
         rows = Flatten(0, 1)(load(4, 48, (1, 48)))
         addresses = Metadata(np.arange(4))()
@@ -97,7 +68,6 @@ def test_wasted_requests_of_random_stores() -> None:
 
 
 def test_read_per_row() -> None:
-    """A weight that is read for every row, not for every tile of rows."""
     weight = np.zeros((32, 64), np.float32)
     with Program("p") as program:
         rows = Flatten(0, 1)(load())
@@ -111,10 +81,7 @@ def test_read_per_row() -> None:
 
 
 def test_read_per_tile_or_address() -> None:
-    """A tile of several rows as the reference is well, and so are an address and a selector.
-
-    A row for each row is what was asked for.
-    """
+    # A row for each row is what was asked for.
     weight = np.zeros((32, 64), np.float32)
     with Program("p") as program:
         rows = load()
@@ -129,8 +96,7 @@ def test_read_per_tile_or_address() -> None:
     assert [] == told(program)
 
 
-def test_useless() -> None:
-    """What no store needs; what comes after a store is not meant."""
+def test_operator_without_a_store_is_reported() -> None:
     with Program("p") as program:
         rows = load()
         LinearOffChipStore("y")(rows)
@@ -145,8 +111,7 @@ def test_useless() -> None:
     ] == told(program)
 
 
-def test_shallow_channels() -> None:
-    """Depth 1 halves the rate."""
+def test_channel_of_depth_1_is_reported() -> None:
     with Program("p", channel_depth=1) as program:
         LinearOffChipStore("y")(load())
 
@@ -156,8 +121,7 @@ def test_shallow_channels() -> None:
     ] == told(program)
 
 
-def test_undecided() -> None:
-    """Dimensions that nobody can tell to be equal, both of them."""
+def test_undecided_dimensions_are_reported() -> None:
     choice = np.array([[0], [1]])
     with Program("p") as program:
         rows = Flatten(0, 1)(load(2))
@@ -173,7 +137,6 @@ def test_undecided() -> None:
 
 
 def test_repeated_operators_are_told_once() -> None:
-    """A finding about many operators alike is one sentence."""
     with Program("p") as program:
         routed = Partition(8)(
             Flatten(0, 1)(load(8, 48, (1, 48))),
@@ -189,7 +152,6 @@ def test_repeated_operators_are_told_once() -> None:
     ("rounds", "beside", "is_told"), [(200, 0, False), (200, 1, False), (201, 0, True)]
 )
 def test_a_recurrence_round_by_round(rounds: int, beside: int, is_told: bool) -> None:
-    """More than 200 units one behind the other could be one in a loop, not others beside it."""
     with Program("p") as program:
         first = stream = Flatten(0, 1)(load(2))
         for number in range(beside + rounds):
@@ -198,7 +160,7 @@ def test_a_recurrence_round_by_round(rounds: int, beside: int, is_told: bool) ->
                 LinearOffChipStore(f"x{number}")(made)
             stream = first if number < beside else made
         LinearOffChipStore("y")(stream)
-        # As many side by side are none.
+        # 201 stores side by side are not reported.
         for number in range(201):
             LinearOffChipStore(f"z{number}")(stream)
     found = [text for text in told(program) if "one behind the other" in text]
@@ -208,6 +170,5 @@ def test_a_recurrence_round_by_round(rounds: int, beside: int, is_told: bool) ->
 
 
 @pytest.mark.parametrize("program", ["simplified_moe", "swiglu"])
-def test_programs(program: str) -> None:
-    """The examples need no advice, but for tiles of swiglu that are narrow on purpose."""
+def test_shipped_programs_need_no_advice(program: str) -> None:
     assert all("wasted" in text for text in told(wired(program)))

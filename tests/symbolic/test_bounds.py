@@ -1,4 +1,4 @@
-"""What is known before a run is what the run says, and no run is shorter than its lower bounds."""
+"""Bounds before a run hold in the run."""
 
 from __future__ import annotations
 
@@ -55,47 +55,50 @@ SHIPPED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-class TestPrograms:
-    @pytest.mark.parametrize("engine", ["compiled", "tasks"])
-    @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 4))
-    def test_shipped(self, name: str, parameters: dict[str, Any], engine: Engine) -> None:
-        """Every shipped program, as it is."""
-        _, report = compared(program(name, **parameters), engine=engine)
-        assert "completed" == report.status
+@pytest.mark.parametrize("engine", ["compiled", "tasks"])
+@pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 4))
+def test_shipped_program_is_within_its_bounds(
+    name: str, parameters: dict[str, Any], engine: Engine
+) -> None:
+    _, report = compared(program(name, **parameters), engine=engine)
+    assert "completed" == report.status
 
-    @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 4))
-    def test_elsewhere(self, name: str, parameters: dict[str, Any]) -> None:
-        """On other hardware, with other depths and hops."""
-        for number in range(2):
-            source = random.Random(f"{name} {parameters} {number}")
-            given = [f"{key}={value}" for key, value in parameters.items()]
-            hardware = drawn_hardware(Choices(source.randbytes(20)))
-            built = load_program(PROGRAMS / f"{name}.py", given, hardware).program
-            compared(built, **drawn_options(built, source))
 
-    @pytest.mark.parametrize("rows", [16, 64])
-    @pytest.mark.parametrize("cols", [16, 32, 128, 256])
-    def test_swiglu(self, rows: int, cols: int) -> None:
-        """Published tilings of SwiGLU: within a fifth of the cycles."""
-        built = program("swiglu", "hdl_validation.toml", tile_batch=rows, tile_inter=cols)
-        known, report = compared(built)
-        assert report.cycles is not None
-        assert known.at_least["cycles"] > Fraction(4, 5) * report.cycles
+@pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 4))
+def test_shipped_program_on_drawn_hardware_is_within_its_bounds(
+    name: str, parameters: dict[str, Any]
+) -> None:
+    for number in range(2):
+        source = random.Random(f"{name} {parameters} {number}")
+        given = [f"{key}={value}" for key, value in parameters.items()]
+        hardware = drawn_hardware(Choices(source.randbytes(20)))
+        built = load_program(PROGRAMS / f"{name}.py", given, hardware).program
+        compared(built, **drawn_options(built, source))
 
-    @pytest.mark.parametrize("model", ["qwen3-30b-a3b", "mixtral-8x7b"])
-    @pytest.mark.parametrize("tiling", [{"tile_n": 4}, {"tiling": "dynamic"}])
-    def test_moe(self, model: str, tiling: dict[str, Any]) -> None:
-        """The published layers at a small batch: all but the cycles is known exactly."""
-        known, report = compared(program("moe", "paper.toml", model=model, batch=2, **tiling))
-        assert report.cycles is not None
-        assert known.at_least["cycles"] > Fraction(9, 10) * report.cycles
-        assert ["cycles"] == list(known.at_least)
-        assert known.sized["channel_bytes"] == report.channel_bytes
+
+@pytest.mark.parametrize("rows", [16, 64])
+@pytest.mark.parametrize("cols", [16, 32, 128, 256])
+def test_bound_of_published_swiglu_is_within_a_fifth_of_the_cycles(rows: int, cols: int) -> None:
+    built = program("swiglu", "hdl_validation.toml", tile_batch=rows, tile_inter=cols)
+    known, report = compared(built)
+    assert report.cycles is not None
+    assert known.at_least["cycles"] > Fraction(4, 5) * report.cycles
+
+
+@pytest.mark.parametrize("model", ["qwen3-30b-a3b", "mixtral-8x7b"])
+@pytest.mark.parametrize("tiling", [{"tile_n": 4}, {"tiling": "dynamic"}])
+def test_all_figures_of_published_moe_but_cycles_are_exact(
+    model: str, tiling: dict[str, Any]
+) -> None:
+    known, report = compared(program("moe", "paper.toml", model=model, batch=2, **tiling))
+    assert report.cycles is not None
+    assert known.at_least["cycles"] > Fraction(9, 10) * report.cycles
+    assert ["cycles"] == list(known.at_least)
+    assert known.sized["channel_bytes"] == report.channel_bytes
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_bytes_that_spilling_changes_are_bounded(memory: Memory) -> None:
-    """A study does not prune the point by a condition that its run keeps."""
     on_chip = OnChipDescription(page_bytes=256, capacity_bytes=6_000, spill=True)
     hardware = replace(drawn_hardware(Choices(b""), memory), on_chip=on_chip)
     known, report = compared(load_program(PROGRAMS / "buffer_twice.py", [], hardware).program)
@@ -106,7 +109,6 @@ def test_bytes_that_spilling_changes_are_bounded(memory: Memory) -> None:
 
 
 def check_random(data: bytes) -> None:
-    """Compare a random program under drawn hardware, depths, hops and engine."""
     source = random.Random(data)
     with hardware_scope(drawn_hardware(Choices(source.randbytes(20)))):
         built = Bounded(Choices(data), functional=False, operators=16).program
@@ -115,20 +117,17 @@ def check_random(data: bytes) -> None:
 
 @examples(quick=25, deep=100)
 @given(st.binary(min_size=120, max_size=120))
-def test_random_programs(data: bytes) -> None:
-    """No random program beats its bounds."""
+def test_random_program_is_within_its_bounds(data: bytes) -> None:
     check_random(data)
 
 
 @pytest.mark.exhaustive
 @settings(max_examples=20_000)
 @given(st.binary(min_size=120, max_size=120))
-def test_random_programs_at_length(data: bytes) -> None:
-    """The same for an hour."""
+def test_many_random_programs_are_within_their_bounds(data: bytes) -> None:
     check_random(data)
 
 
-def test_deterministic() -> None:
-    """The same program gives the same, in the same order."""
+def test_bounds_of_one_program_are_equal_in_order() -> None:
     found = [lower_bounds(program("simplified_moe")) for _ in range(2)]
     assert repr(found[0]) == repr(found[1])

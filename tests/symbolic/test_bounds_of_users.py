@@ -46,8 +46,6 @@ from tests.symbolic.bounded import Idle, compared, cycles, load
 
 @dataclass(frozen=True)
 class Halving(Passing):
-    """Send every second element of as many as it says."""
-
     @override
     async def run(self, ports: Ports) -> None:
         while (element := await ports.source.receive()) is not None:
@@ -57,8 +55,6 @@ class Halving(Passing):
 
 @dataclass(frozen=True)
 class Dropping(Split):
-    """Say that each tile has one part, where it has none."""
-
     @override
     def infer(self, wiring: Wiring, count: Any, tile: Any) -> tuple[tuple[Any, ...], Any]:
         return (count,), tile
@@ -70,8 +66,6 @@ class Dropping(Split):
 
 @dataclass(frozen=True)
 class Fewer(Flatten):
-    """A Flatten that says ten times as many come out."""
-
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         (flat,) = super().infer(wiring, *inputs)
@@ -80,8 +74,6 @@ class Fewer(Flatten):
 
 @dataclass(frozen=True)
 class Lazy(Consumer):
-    """A Consumer that takes no time."""
-
     @override
     async def run(self, ports: Ports) -> None:
         while await ports.source.receive() is not None:
@@ -90,8 +82,6 @@ class Lazy(Consumer):
 
 @dataclass(frozen=True)
 class Slow(Passing):
-    """Take a hundred cycles for each element, and say so."""
-
     @override
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
@@ -107,8 +97,6 @@ class Slow(Passing):
 
 @dataclass(frozen=True)
 class SlowByName(Slow):
-    """The same without the cycles, which it does not say."""
-
     @override
     async def run(self, ports: Ports) -> None:
         while (element := await ports.source.receive()) is not None:
@@ -117,16 +105,12 @@ class SlowByName(Slow):
 
 @dataclass(frozen=True, kw_only=True)
 class AtOnce(OffChipDescription):
-    """A memory that answers in the next cycle."""
-
     model = "at once"
     request_bytes: Annotated[int, Bounds(1)] = 64
     peak_bytes_per_cycle: Annotated[int, Bounds(1)] = 1 << 20
 
 
 class AtOnceMemory:
-    """It does not even say what it moved."""
-
     final_cycle = None
     bytes_moved = 0
 
@@ -135,19 +119,15 @@ class AtOnceMemory:
 
     @property
     def pending(self) -> bool:
-        """See ``OffChip``, as all others."""
         return bool(self._asked)
 
     def submit(self, unit: Unit, _burst: Burst) -> None:
-        """Remember who asks."""
         self._asked.append(unit)
 
     def served(self, _unit: Unit) -> int:
-        """Nothing."""
         return 0
 
     def advance(self, _horizon_cycle: int) -> list[Unit]:
-        """Answer everybody."""
         done, self._asked = self._asked, []
         for unit in done:
             unit.answered(unit.now + 1)
@@ -157,67 +137,63 @@ class AtOnceMemory:
 register_memory(AtOnce, AtOnceMemory)
 
 
-class TestUsers:
-    """What users say or do otherwise is not believed where a proof would rest on it."""
+def test_operations_of_a_users_function_may_take_no_time() -> None:
+    with Program("p") as built:
+        Consumer()(Map(Idle(), flops_per_cycle=1)(load(4, 32, (4, 32))))
+    known, report = compared(built)
 
-    def test_functions(self) -> None:
-        """Operations of a user's function may take no time, and be none."""
+    assert "flops" not in known.exact
+    assert report.cycles is not None
+    assert report.cycles < 4 * 32
+
+
+@pytest.mark.parametrize(
+    "fewer",
+    [
+        lambda rows: Halving()(Flatten(0, 2)(rows)),
+        FlatMap(Dropping()),
+        Fewer(1, 2),
+    ],
+    ids=["operator", "split", "types"],
+)
+def test_count_of_a_users_operator_is_not_trusted(fewer: Callable[[Stream], Stream]) -> None:
+    with Program("p") as built:
+        Consumer()(LinearOffChipLoad(Tensor((4, 64)), (4, 16))(fewer(load())))
+    known, report = compared(built)
+
+    assert "completed" == report.status
+    assert "hbm_bytes_moved" not in known.exact
+    # The load in front is known all the same.
+    assert 4 * 2 * 64 == known.at_least["hbm_bytes_moved"]
+
+
+def test_inherited_work_is_not_trusted_if_run_is_overridden() -> None:
+    with Program("p") as built:
+        Lazy()(Repeat(100)(load(1, 16, (1, 16))))
+    known, _ = compared(built)
+    with Program("p") as told:
+        Consumer()(Repeat(100)(load(1, 16, (1, 16))))
+
+    assert cycles(known)["routing"] < cycles(lower_bounds(told))["routing"]
+
+
+def test_work_of_a_users_operator_is_trusted_for_its_own_class() -> None:
+    found = []
+    for kind in (Slow, SlowByName):
         with Program("p") as built:
-            Consumer()(Map(Idle(), flops_per_cycle=1)(load(4, 32, (4, 32))))
+            Consumer()(kind()(load()))
         known, report = compared(built)
+        found.append((known.at_least["cycles"], report.cycles))
 
-        assert "flops" not in known.exact
-        assert report.cycles is not None
-        assert report.cycles < 4 * 32
+    assert [(21 + 4 * 100 + 1 + 1,) * 2, (4 * 20 + 3,) * 2] == found
 
-    @pytest.mark.parametrize(
-        "fewer",
-        [
-            lambda rows: Halving()(Flatten(0, 2)(rows)),
-            FlatMap(Dropping()),
-            Fewer(1, 2),
-        ],
-        ids=["operator", "split", "types"],
-    )
-    def test_shapes(self, fewer: Callable[[Stream], Stream]) -> None:
-        """Fewer elements than a user's operator, split or types say; each would read 4 tiles."""
-        with Program("p") as built:
-            Consumer()(LinearOffChipLoad(Tensor((4, 64)), (4, 16))(fewer(load())))
-        known, report = compared(built)
 
-        assert "completed" == report.status
-        assert "hbm_bytes_moved" not in known.exact
-        # The load in front is known all the same.
-        assert 4 * 2 * 64 == known.at_least["hbm_bytes_moved"]
+def test_users_memory_bounds_no_cycles() -> None:
+    with hardware_scope(Hardware(hbm=AtOnce())), Program("p") as built:
+        LinearOffChipStore("y")(Map(RowSum(), flops_per_cycle=1)(load()))
+    known, report = compared(built)
 
-    def test_behaviour(self) -> None:
-        """What a class inherits is not said of what it does otherwise."""
-        with Program("p") as built:
-            Lazy()(Repeat(100)(load(1, 16, (1, 16))))
-        known, _ = compared(built)
-        with Program("p") as told:
-            Consumer()(Repeat(100)(load(1, 16, (1, 16))))
-
-        assert cycles(known)["routing"] < cycles(lower_bounds(told))["routing"]
-
-    def test_work(self) -> None:
-        """A user's operator may say what it does, for itself and for nobody who changes it."""
-        found = []
-        for kind in (Slow, SlowByName):
-            with Program("p") as built:
-                Consumer()(kind()(load()))
-            known, report = compared(built)
-            found.append((known.at_least["cycles"], report.cycles))
-
-        assert [(21 + 4 * 100 + 1 + 1,) * 2, (4 * 20 + 3,) * 2] == found
-
-    def test_memory(self) -> None:
-        """Of a user's memory nothing is known."""
-        with hardware_scope(Hardware(hbm=AtOnce())), Program("p") as built:
-            LinearOffChipStore("y")(Map(RowSum(), flops_per_cycle=1)(load()))
-        known, report = compared(built)
-
-        assert {"compute", "memory"} == set(known.cycles)
-        assert "hbm_bytes_moved" not in known.exact
-        assert 4 * 32 <= known.at_least["cycles"]
-        assert "completed" == report.status
+    assert {"compute", "memory"} == set(known.cycles)
+    assert "hbm_bytes_moved" not in known.exact
+    assert 4 * 32 <= known.at_least["cycles"]
+    assert "completed" == report.status

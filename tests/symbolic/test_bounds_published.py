@@ -51,14 +51,11 @@ LAYERS: dict[str, tuple[str, Points]] = {
     "decoder of Qwen, static": ("decoder", _decoder(1, "interleaved")),
     "decoder of Qwen, dynamic": ("decoder", _decoder(1, "dynamic")),
 }
-"""What the rows of the table are, each with its program and its published points."""
 
 QUICK = {"Mixtral, batch 64": 5, "Qwen, batch 64": 5, "decoder of Mixtral, dynamic": 0}
-"""Of some rows one point."""
 
 
 def measured(layer: str, number: int) -> int:
-    """Return the bound in per cent of the cycles, rounded down."""
     program, points = LAYERS[layer]
     given = [f"{key}={value}" for key, value in points[number].items()]
     hardware = Hardware(hbm=FlatDescription())
@@ -68,21 +65,18 @@ def measured(layer: str, number: int) -> int:
 
 
 def stated() -> dict[str, tuple[int, int, int]]:
-    """Return what the table says: points, and the least and the most per cent."""
     row = re.compile(r"^\| (.+?) \| (\d+) \| (\d+) to (\d+) % \|$", re.MULTILINE)
     found = row.findall(PAGE.read_text(encoding="utf-8"))
     return {name: (int(points), int(least), int(most)) for name, points, least, most in found}
 
 
-def test_rows() -> None:
-    """All layers are in the table."""
+def test_table_has_all_published_layers() -> None:
     assert {name: len(points) for name, (_, points) in LAYERS.items()} == {
         name: points for name, (points, _, _) in stated().items()
     }
 
 
-def test_readme() -> None:
-    """The README has the least and the most of both programs."""
+def test_readme_has_the_range_of_both_programs() -> None:
     text = (PAGE.parents[3] / "README.md").read_text(encoding="utf-8")
     for kind in ("moe", "decoder"):
         rows = [stated()[name] for name, (program, _) in LAYERS.items() if program == kind]
@@ -91,8 +85,7 @@ def test_readme() -> None:
 
 
 @pytest.mark.parametrize("layer", QUICK)
-def test_one(layer: str) -> None:
-    """A point of a row is in its range."""
+def test_bound_of_one_point_is_in_its_range(layer: str) -> None:
     _, least, most = stated()[layer]
     assert least <= measured(layer, QUICK[layer]) <= most
 
@@ -102,13 +95,12 @@ def test_one(layer: str) -> None:
     ("layer", "number", "per_cent"),
     [("Mixtral, batch 1024", 1, 103), ("Mixtral, batch 1024", 2, 103), ("Qwen, batch 1024", 5, 96)],
 )
-def test_quicker_elsewhere(layer: str, number: int, per_cent: int) -> None:
-    """The same layer takes less than 85 % of its cycles where some of its channels are slower.
-
-    No bound that holds for all depths and hops can be higher than that. Experts with fewer tiles
-    than others get theirs so late that all are done together, and not all at once: then the expert
-    that has the most to do is not held up.
-    """
+def test_layer_with_slower_channels_takes_fewer_cycles(
+    layer: str, number: int, per_cent: int
+) -> None:
+    # No bound that holds for all depths and hops can be higher than that. Experts with fewer
+    # tiles than others get theirs so late that all are done together, one after the other: then
+    # the expert that has the most to do is not held up.
     program, points = LAYERS[layer]
     given = [f"{key}={value}" for key, value in points[number].items()]
     built = load_program(PROGRAMS / f"{program}.py", given, Hardware(hbm=FlatDescription())).program
@@ -139,7 +131,6 @@ def test_quicker_elsewhere(layer: str, number: int, per_cent: int) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("layer", LAYERS)
-def test_all(layer: str) -> None:
-    """The range is that of all points of a row."""
+def test_range_is_that_of_all_points(layer: str) -> None:
     found = [measured(layer, number) for number in range(len(LAYERS[layer][1]))]
     assert (len(found), min(found), max(found)) == stated()[layer]

@@ -50,42 +50,35 @@ Wire = Callable[[Program], object]
 
 
 def route(*hits: int) -> Stream:
-    """[len(hits)] of one-hot selectors of two streams."""
     return Flatten(0, 1)(Selectors(np.array(hits)[:, np.newaxis], 2)())
 
 
 def slow(rows: Stream) -> Stream:
-    """32 cycles for each row."""
     return Map(RowSum(), flops_per_cycle=1)(rows)
 
 
 def late() -> Stream:
-    """[1, 1, 1] of 1x32, after a slow load."""
     return LinearOffChipLoad(Tensor((1, 32), dtype="float32"), (1, 32))(
         Flatten(0, 2)(load(64, 32, (64, 32)))
     )
 
 
 def nowhere(count: int) -> Stream:
-    """[count] of selectors that name none of two streams."""
     return Flatten(0, 1)(Selectors(np.zeros((count, 0), int), 2)())
 
 
 def bound(built: Program, axis: int, size: int | Fraction, *streams: Stream) -> tuple[Stream, ...]:
-    """Bind dimension ``axis`` of streams to ``size``."""
     for stream in streams:
         built.bind(stream.shape[axis], size)
     return streams
 
 
 def last(*streams: Stream) -> None:
-    """Take long after the last one of each stream."""
     for rows in streams:
         Consumer()(Repeat(100)(rows))
 
 
 def one_is_late() -> Stream:
-    """[20, 1], the last of them after a slow load."""
     quick = Flatten(0, 2)(load(19, 1, (1, 1)))
     weight = Tensor((1, 1), dtype="float32")
     other = Flatten(0, 2)(LinearOffChipLoad(weight, (1, 1))(Flatten(0, 2)(load(64, 32, (64, 32)))))
@@ -93,13 +86,11 @@ def one_is_late() -> Stream:
 
 
 def unlike(quick: Stream, other: Stream) -> None:
-    """Take long after the last one of another stream."""
     Consumer()(quick)
     last(other)
 
 
 def stored_and_read(quick: Stream, other: Stream) -> None:
-    """Store what may have nothing in it."""
     Consumer()(quick)
     LinearOffChipStore("y")(other)
 
@@ -198,7 +189,7 @@ TIGHT: dict[str, Wire] = {
     "bufferize at once": lambda _: Consumer()(
         Streamify()(Bufferize()(FlatMap(SplitRows())(load(40, 32, (40, 32)))))
     ),
-    "streamify what is late": lambda _: Consumer()(
+    "streamify late tiles": lambda _: Consumer()(
         Streamify((5,))(Bufferize()(Promote(0)(Flatten(0, 2)(load(2)))))
     ),
     "streamify": lambda _: Consumer()(
@@ -218,7 +209,6 @@ TIGHT: dict[str, Wire] = {
         )
     ),
 }
-"""What takes as long as it has to; the operator it is named after is on the way."""
 
 
 LATER = {
@@ -238,8 +228,7 @@ LATER = {
 
 
 @pytest.mark.parametrize("name", TIGHT)
-def test_tight(name: str) -> None:
-    """The bound is the run's cycles, or a few less."""
+def test_bound_is_nearly_the_cycles_of_the_run(name: str) -> None:
     with (
         hardware_scope(Hardware(on_chip=OnChipDescription(bytes_per_cycle=1))),
         Program("p", channel_depth=1000) as built,

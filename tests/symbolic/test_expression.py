@@ -30,7 +30,6 @@ _trees = st.recursive(
 
 
 def _built(tree: Any, at: dict[Any, Any] | None = None) -> Any:
-    """The tree as an expression; with sizes in ``at`` as a number."""
     if not isinstance(tree, tuple):
         return tree if at is None else at.get(tree, tree)
     kind, *parts = tree
@@ -51,84 +50,67 @@ def _divided(left: Any, right: Any) -> Any:
     return Fraction(left) / right
 
 
-class TestExpressions:
-    @given(_trees, st.integers(0, 30), st.integers(0, 30))
-    def test_value(self, tree: Any, d: int, e: int) -> None:
-        """What is put together and pulled out of roundings changes no value."""
-        at = {D: d, E: e}
-        found = _built(tree)
-        if hasattr(found, "with_sizes"):
-            found = found.with_sizes(at)
+@given(_trees, st.integers(0, 30), st.integers(0, 30))
+def test_expression_has_the_value_of_plain_arithmetic(tree: Any, d: int, e: int) -> None:
+    at = {D: d, E: e}
+    found = _built(tree)
+    if hasattr(found, "with_sizes"):
+        found = found.with_sizes(at)
 
-        assert _built(tree, at) == found
-
-    @given(_trees, st.integers(0, 30))
-    def test_part_of_the_sizes(self, tree: Any, d: int) -> None:
-        """Sizes may come one after the other."""
-        found = _built(tree)
-        if hasattr(found, "with_sizes"):
-            both = found.with_sizes({D: d, E: 7})
-            one = found.with_sizes({D: d})
-            assert both == (one.with_sizes({E: 7}) if hasattr(one, "with_sizes") else one)
-
-    @given(_trees)
-    def test_sympy_finds_nothing_to_put_together(self, tree: Any) -> None:
-        """What sympy does by itself is done: the parts stay as many, and the text is its own."""
-        found = sympy.sympify(_built(tree))
-        again = found.func(*found.args) if found.args else found
-
-        assert str(_built(tree)) == str(again)
-
-    @given(st.lists(_trees, max_size=4))
-    def test_order_is_no_matter(self, trees: list[Any]) -> None:
-        """Sums and products are equal in every order, and hash alike."""
-        parts = [_built(tree) for tree in trees]
-        for combined in (total, product):
-            here, there = combined(parts), combined(parts[::-1])
-            assert here == there
-            assert hash(here) == hash(there)
-
-    @pytest.mark.parametrize("powers", [(1, 1), (1, 2), (2, 1)])
-    def test_flag_that_follows_from_another(self, powers: tuple[int, int]) -> None:
-        """It is left out, whatever the powers of both are."""
-        here, both = at_least_one(D), at_least_one(D * E)
-        parts = [here] * powers[0] + [both] * powers[1]
-
-        assert both == product(parts) == product(parts[::-1])
-        assert D**2 == product([here, D, D])
-
-    def test_operands(self) -> None:
-        """Whatever is a finite number is one: integers of numpy, floats for what they are."""
-        assert 4 * D == np.int64(4) * D == D * np.int64(4)
-        assert D / 2 == 0.5 * D
-        assert 0 == D - D == D + -D
-        assert 1 == D / D
-        assert {D: 1} == {symbol("D"): 1}
-        no_sizes: list[Any] = ["1", math.inf, math.nan]
-        for each in no_sizes:
-            with pytest.raises(TypeError, match="unsupported operand"):
-                D + each
-        with pytest.raises(ZeroDivisionError):
-            D / 0
-
-    def test_for_sympy(self) -> None:
-        """Sympy takes them for its own: symbols are integers from 0 on."""
-        assert sympy.Max(3, sympy.Symbol("D", integer=True, nonnegative=True) ** 2) == sympy.Max(
-            3, D**2
-        )
-        assert "2*D + 2*E" == str(sympy.expand(2 * (D + E)))
+    assert _built(tree, at) == found
 
 
-def test_signs_and_powers() -> None:
-    """What is negated is 0 together with itself; only integers are powers."""
-    for dim in (D, D + 2, 3 * D * E, ceil_div(D, 4), D**2):
-        assert 0 == dim + -dim
-        assert -dim == -1 * dim
-        assert -(-1 * dim) == dim
-    at: Any = D**3
-    assert at.with_sizes({D: 5}) == 125
-    at = D**-2
-    assert at.with_sizes({D: 2}) == Fraction(1, 4)
-    assert (D**0, D**1) == (1, D)
-    with pytest.raises(TypeError, match="unsupported operand"):
-        D**0.5  # type: ignore[operator]
+@given(_trees, st.integers(0, 30))
+def test_sizes_may_be_given_one_after_the_other(tree: Any, d: int) -> None:
+    found = _built(tree)
+    if hasattr(found, "with_sizes"):
+        both = found.with_sizes({D: d, E: 7})
+        one = found.with_sizes({D: d})
+        assert both == (one.with_sizes({E: 7}) if hasattr(one, "with_sizes") else one)
+
+
+@given(_trees)
+def test_sympy_simplifies_nothing_further(tree: Any) -> None:
+    found = sympy.sympify(_built(tree))
+    again = found.func(*found.args) if found.args else found
+
+    assert str(_built(tree)) == str(again)
+
+
+@given(st.lists(_trees, max_size=4))
+def test_sums_and_products_are_equal_in_every_order(trees: list[Any]) -> None:
+    parts = [_built(tree) for tree in trees]
+    for combined in (total, product):
+        here, there = combined(parts), combined(parts[::-1])
+        assert here == there
+        assert hash(here) == hash(there)
+
+
+@pytest.mark.parametrize("powers", [(1, 1), (1, 2), (2, 1)])
+def test_flag_that_follows_from_another_is_left_out(powers: tuple[int, int]) -> None:
+    here, both = at_least_one(D), at_least_one(D * E)
+    parts = [here] * powers[0] + [both] * powers[1]
+
+    assert both == product(parts) == product(parts[::-1])
+    assert D**2 == product([here, D, D])
+
+
+def test_every_finite_number_is_an_operand() -> None:
+    assert 4 * D == np.int64(4) * D == D * np.int64(4)
+    assert D / 2 == 0.5 * D
+    assert 0 == D - D == D + -D
+    assert 1 == D / D
+    assert {D: 1} == {symbol("D"): 1}
+    no_sizes: list[Any] = ["1", math.inf, math.nan]
+    for each in no_sizes:
+        with pytest.raises(TypeError, match="unsupported operand"):
+            D + each
+    with pytest.raises(ZeroDivisionError):
+        D / 0
+
+
+def test_sympy_takes_symbols_as_integers() -> None:
+    assert sympy.Max(3, sympy.Symbol("D", integer=True, nonnegative=True) ** 2) == sympy.Max(
+        3, D**2
+    )
+    assert "2*D + 2*E" == str(sympy.expand(2 * (D + E)))

@@ -19,7 +19,6 @@ from tests.profiles import examples
 
 
 def chain(length: int) -> Plan:
-    """Maps one behind the other, wired in a loop."""
     with Program("chain") as program:
         stream = Flatten(0, 1)(LinearOffChipLoad(np.zeros((64, 64)), tile=(16, 64))())
         for _ in range(length):
@@ -29,7 +28,6 @@ def chain(length: int) -> Plan:
 
 
 def wired(graph: Graph) -> Plan:
-    """Stages of two kinds, wired as drawn."""
     nodes, edges, count = graph
     with Program("graph") as program:
         made: dict[int, Stream] = {}
@@ -42,59 +40,44 @@ def wired(graph: Graph) -> Plan:
     return elaborate(program)
 
 
-class TestAlike:
-    @examples(quick=15, deep=60)
-    @given(graph=graphs())
-    def test_any_graph(self, graph: Graph) -> None:
-        """Operators are alike whose names differ in numbers only, of one kind, place and types."""
-        plan = wired(graph)
-        group_of = {node: number for number, group in enumerate(alike(plan)) for node in group}
-        told = [
-            (
-                re.sub(r"\d+", "#", node.name),
-                type(node.operator),
-                node.place,
-                {str(stream.shape) for stream in node.input_types},
-                {str(stream.shape) for stream in node.output_types},
-                len(node.outputs),
-            )
-            for node in plan.nodes
-        ]
+@examples(quick=15, deep=60)
+@given(graph=graphs())
+def test_operators_with_names_that_differ_in_numbers_are_alike(graph: Graph) -> None:
+    plan = wired(graph)
+    group_of = {node: number for number, group in enumerate(alike(plan)) for node in group}
+    told = [
+        (
+            re.sub(r"\d+", "#", node.name),
+            type(node.operator),
+            node.place,
+            {str(stream.shape) for stream in node.input_types},
+            {str(stream.shape) for stream in node.output_types},
+            len(node.outputs),
+        )
+        for node in plan.nodes
+    ]
 
-        for one, it in zip(plan.nodes, told, strict=True):
-            for other, same in zip(plan.nodes, told, strict=True):
-                assert (group_of[one] == group_of[other]) == (it == same)
-
-    def test_a_chain(self) -> None:
-        """Operators of a chain that was wired in a loop are alike."""
-        assert [1, 1, 5, 1] == [len(group) for group in alike(chain(5))]
+    for one, it in zip(plan.nodes, told, strict=True):
+        for other, same in zip(plan.nodes, told, strict=True):
+            assert (group_of[one] == group_of[other]) == (it == same)
 
 
-class TestFolded:
-    def test_no_more_than_needed(self) -> None:
-        """Where there are few groups, they stay as they are."""
-        plan = chain(20)
+def test_operators_of_many_lines_are_folded_by_kind() -> None:
+    lines = "\n".join(["stream = Map(SiLU())(stream)"] * 30)
+    load = LinearOffChipLoad(np.zeros((64, 64)), tile=(16, 64))
+    with Program("lines") as program:
+        names = {"Map": Map, "SiLU": SiLU, "stream": load(), "Store": LinearOffChipStore}
+        exec(compile(f"{lines}\nStore('y')(stream)", "lines.py", "exec"), names)
+    plan = elaborate(program)
 
-        assert alike(plan) == folded(plan, 4)
-        assert [1, 1, 20, 1] == [len(group) for group in folded(plan, 4)]
+    assert [1, 30, 1] == [len(group) for group in folded(plan, 10)]
+    assert 32 == len(folded(plan, 32))
 
-    def test_by_kind(self) -> None:
-        """Wired at many lines, operators are folded by their kind."""
-        lines = "\n".join(["stream = Map(SiLU())(stream)"] * 30)
-        load = LinearOffChipLoad(np.zeros((64, 64)), tile=(16, 64))
-        with Program("lines") as program:
-            names = {"Map": Map, "SiLU": SiLU, "stream": load(), "Store": LinearOffChipStore}
-            exec(compile(f"{lines}\nStore('y')(stream)", "lines.py", "exec"), names)
-        plan = elaborate(program)
 
-        assert [1, 30, 1] == [len(group) for group in folded(plan, 10)]
-        assert 32 == len(folded(plan, 32))
+def test_ten_thousand_operators_are_four_boxes() -> None:
+    plan = chain(10_000)
+    picture = picture_of(plan)
 
-    def test_ten_thousand(self) -> None:
-        """Ten thousand operators one behind the other are a picture of four boxes."""
-        plan = chain(10_000)
-        picture = picture_of(plan)
-
-        assert [1, 1, 10_000, 1] == [box.count for box in picture.boxes]
-        assert len(plan.edges) == sum(arrow.count for arrow in picture.arrows)
-        assert "silu_1..10000" in svg(picture)
+    assert [1, 1, 10_000, 1] == [box.count for box in picture.boxes]
+    assert len(plan.edges) == sum(arrow.count for arrow in picture.arrows)
+    assert "silu_1..10000" in svg(picture)

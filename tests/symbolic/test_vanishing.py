@@ -1,12 +1,11 @@
-"""``min(1, D)`` beside other factors: it goes where one of them is 0 with D."""
+"""Products with ``min(1, D)`` are simplified."""
 
 from __future__ import annotations
 
 from fabric.graph.values.dims import at_least_one, ceil_div, product, symbol
 
 
-def test_products() -> None:
-    """D times whether there is any D is D; E times that is not E."""
+def test_flag_beside_its_size_vanishes() -> None:
     d, e = symbol("D"), symbol("E")
 
     assert d == product((at_least_one(d), d))

@@ -3,8 +3,7 @@
 Python lets everybody raise everything: SystemExit, KeyboardInterrupt, a BaseException of one's own.
 Whoever calls a user's code does so inside of ``users_code``, or catches BaseException and makes
 ``raised`` of it: that says who raised what, and where. What users' values raise, ``users_values``
-says. ``tests/fabric/users/test_doors.py`` knows
-all the doors.
+says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operators that do not end, as a program: ``kind`` says how."""
+"""Operators that do not end, as a program whose parameter ``kind`` selects one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,9 @@ from fabric import Program, Stream, StreamType
 from fabric.extend import BoolType, Ports, Wiring
 from tests.bases import Source
 
-__all__ = ["LIVELOCKS", "SILENT", "STUBBORN", "build"]
-
 
 @dataclass(frozen=True)
 class Tick(Source):
-    """Send three elements."""
-
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (StreamType((3,), BoolType()),)
@@ -34,8 +30,6 @@ class Tick(Source):
 
 @dataclass(frozen=True)
 class Endless(Tick):
-    """Take an element and do what ``how`` says, for ever."""
-
     how: str = ""
 
     @override
@@ -127,10 +121,8 @@ SILENT: dict[str, Body] = {
     "after the end": _after_the_end,
     "peeks": _peeks,
 }
-"""What nobody but a watchdog can see."""
 
 STUBBORN: dict[str, Body] = {"swallows": _swallows}
-"""What lets nothing end it."""
 
 LIVELOCKS: dict[str, Body] = {
     "charges": _charges,
@@ -138,11 +130,9 @@ LIVELOCKS: dict[str, Body] = {
     "reaches": _reaches,
     "reaches one cycle": _reaches_one_cycle,
 }
-"""What is a verdict."""
 
 
 def build(kind: str) -> Program:
-    """Return the program."""
     with Program("endless") as program:
         Endless(kind, name="wrong")(Tick()())
     return program

@@ -1,7 +1,6 @@
-"""What users' operators do wrong, one row each: the operator and what it is told.
+"""Mistakes of users' operators in a run: the body of ``run`` and the message.
 
-A row is a coroutine function, the body of an operator between a source of three elements and a
-sink. The line that is blamed ends in ``# here``. To add a mistake, add a function and its message.
+The line in error ends in ``# here``.
 """
 
 from __future__ import annotations
@@ -17,19 +16,14 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    Selector,
-    SelectorType,
     Stream,
     StreamType,
     Tile,
     TileType,
-    TupleType,
 )
-from fabric.extend import BoolType, Empty, Ports, ValueType, Wiring
+from fabric.extend import BoolType, Ports, ValueType, Wiring
 from tests.bases import Costless
 from tests.fabric.users.raised import RAISED
-
-__all__ = ["ROWS", "Misuse", "Row", "blamed_line"]
 
 F32 = np.dtype(np.float32)
 TILE = TileType(1, 2, F32)
@@ -38,16 +32,6 @@ Body = Callable[[Any], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Row:
-    """A mistake.
-
-    Attributes:
-        body: what the operator does.
-        message: after its name; ``{stream}`` is its channel, ``{at}`` the line.
-        value: the type of the elements it promises.
-        shape: of the stream it promises.
-        functional: tiles have data.
-    """
-
     body: Body
     message: str
     value: ValueType = field(default_factory=BoolType)
@@ -57,12 +41,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Misuse(Costless):
-    """Do what a row says."""
-
     row: Row
 
     def __call__(self, source: Stream) -> Stream:
-        """Return the stream it promises."""
         return self.wire(source)[0]
 
     @override
@@ -75,7 +56,6 @@ class Misuse(Costless):
 
 
 def blamed_line(body: Body) -> int | None:
-    """Return the line of ``body`` that ends in ``# here``, if there is one."""
     lines, first = inspect.getsourcelines(body)
     return next(
         (first + n for n, line in enumerate(lines) if line.rstrip().endswith("# here")), None
@@ -97,53 +77,14 @@ def _sent(value: Any, found: str, kind: ValueType, *, functional: bool = True) -
     )  # fmt: skip
 
 
-def _stop(found: str, *elements: Any, shape: tuple[int, ...] = (3,), number: int = 0) -> Row:
-    message = f"element {number} of {{stream}} {found} ({{at}}), at cycle 0"
-    return Row(_sends(*elements), message, shape=shape)
-
-
 def _tile(rows: Any = 1, cols: Any = 2, dtype: Any = F32, data: Any = 0, **more: Any) -> Tile:
     if isinstance(data, int):
         data = np.zeros((1, 2), np.float32)
     return Tile(rows, cols, dtype, data, **more)
 
 
-TEXT = np.dtype("U3")
 OF_1X2 = "expected an array of 1x2 float32"
 VALUES = {
-    "no tile": _sent(True, "True: expected a Tile of 1x2 float32", TILE),
-    "an array": _sent(
-        np.zeros((1, 2)), "an array of 1x2 float64: expected a Tile of 1x2 float32", TILE
-    ),
-    "nothing": _sent(None, "None: expected a Tile of 1x2 float32", TILE),
-    "an object": _sent(
-        object(), "a value of type object: expected a Tile of 1x2 float32", TILE
-    ),
-    "more rows": _sent(_tile(2), "a Tile of 2x2: expected 1x2 float32", TILE),
-    "fewer columns": _sent(_tile(1, 1), "a Tile of 1x1: expected 1x2 float32", TILE),
-    "rows below 0": _sent(_tile(-1), "a Tile of -1x2: expected 1x2 float32", TILE),
-    "half a row": _sent(_tile(0.5), "a Tile whose rows are 0.5: expected an integer", TILE),
-    "another type": _sent(
-        _tile(dtype=np.dtype(np.int8)), "Tile(1x2 int8): expected 1x2 float32", TILE
-    ),
-    "text": _sent(_tile(dtype=TEXT), "Tile(1x2 str96): expected 1x2 float32", TILE),
-    "a class": _sent(
-        _tile(dtype=np.float32),
-        "a Tile whose dtype is a value of type type: expected the np.dtype of 1x2 float32",
-        TILE,
-    ),
-    "too many valid": _sent(
-        _tile(valid_rows=2), "a Tile with 2 valid rows: expected 0 to 1", TILE
-    ),
-    "fewer than none valid": _sent(
-        _tile(valid_cols=-1), "a Tile with -1 valid cols: expected 0 to 2", TILE
-    ),
-    "a place": _sent(
-        _tile(in_memory=1), "a Tile whose in_memory is 1: expected a bool", TILE
-    ),
-    "no data": _sent(
-        _tile(data=None), f"Tile(1x2 float32) without data: {OF_1X2}", TILE
-    ),
     "data of another shape": _sent(
         _tile(data=np.zeros((2, 1), np.float32)),
         f"Tile(1x2 float32) whose data are an array of 2x1 float32: {OF_1X2}",
@@ -163,75 +104,10 @@ VALUES = {
         _tile(), "Tile(1x2 float32) with data: expected None in timing mode", TILE,
         functional=False,
     ),
-    "a number": _sent(1, "1: expected a bool", BoolType()),
-    "a bool of numpy": _sent(np.True_, "a value of type bool: expected a bool", BoolType()),
-    "no selector": _sent((0, 1), "(0, 1): expected a Selector over 4", SelectorType(4)),
-    "a wide selector": _sent(
-        Selector((0,), 8), "a Selector over 8: expected over 4", SelectorType(4)
-    ),
-    "a hit beyond": _sent(
-        Selector((4,), 4),
-        "a Selector of (4): expected a tuple of different integers from 0 to 3, ascending",
-        SelectorType(4),
-    ),
-    "hits in disorder": _sent(
-        Selector((2, 1), 4),
-        "a Selector of (2, 1): expected a tuple of different integers from 0 to 3, ascending",
-        SelectorType(4),
-    ),
-    "hits in a list": _sent(
-        Selector([1], 4),  # type: ignore[arg-type]
-        "a Selector of a value of type list: expected a tuple of different integers from 0 to 3, "
-        "ascending",
-        SelectorType(4),
-    ),
-    "a hit too many": _sent(
-        Selector((1, 2), 4), "a Selector of 2 streams: expected 1", SelectorType(4, hits=1)
-    ),
-    "a pair of three": _sent(
-        (True, True, True), "(True, True, True): expected a tuple (bool, bool)",
-        TupleType((BoolType(), BoolType())),
-    ),
-    "a list for a tuple": _sent(
-        [True, True], "a value of type list: expected a tuple (bool, bool)",
-        TupleType((BoolType(), BoolType())),
-    ),
-    "a wrong item": _sent(
-        (True, None), "a tuple whose item 1 is None: expected a bool",
-        TupleType((BoolType(), BoolType())),
-    ),
 }  # fmt: skip
 
-PAIR = "expected a tuple (value, level of the stop)"
-ELEMENTS = {
-    "no element": _stop(f"is None: {PAIR}", None),
-    "a bare value": _stop(f"is True: {PAIR}", True),
-    "a list": _stop(f"is a value of type list: {PAIR}", [True, 0]),
-    "the second": _stop(f"is None: {PAIR}", (True, 0), None, number=1),
-    "three items": _stop(f"is (True, 0, 0): {PAIR}", (True, 0, 0)),
-}
 
 RANK_0 = "expected 0 to 0, the rank of [3] of bool"
-STOPS = {
-    "too high": _stop(f"has a stop of level 5: {RANK_0}", (True, 5)),
-    "below 0": _stop(f"has a stop of level -1: {RANK_0}", (True, -1)),
-    "a bool": _stop("has a stop of level True: expected an integer", (True, True)),
-    "a float": _stop("has a stop of level 0.0: expected an integer", (True, 0.0)),
-    "numpy's too high": _stop(f"has a stop of level 1: {RANK_0}", (True, np.int8(1))),
-    "a bare stop of rank 0": _stop(
-        f"has a stop of level 1: {RANK_0}", (Empty(0), 1)
-    ),
-    "nothing closed": _stop(
-        "is Empty(dimension=1) with a stop of level 1: expected a level above that of the empty "
-        "dimension",
-        (Empty(1), 1), shape=(1, 1, 3),
-    ),
-    "inside of an open dimension": _stop(
-        "is Empty(dimension=1) inside of dimension 0, which is still open: "
-        "expected an empty dimension of at most 0",
-        (True, 0), (Empty(1), 2), shape=(1, 1, 3), number=1,
-    ),
-}  # fmt: skip
 
 
 async def _ends_inside(ports: Any) -> None:
@@ -247,15 +123,6 @@ async def _puts_twice(ports: Any) -> None:
     await ports.sink.reserve()
     ports.sink.put((True, 0))
     ports.sink.put((True, 0))  # here
-
-
-async def _puts_wrong(ports: Any) -> None:
-    await ports.sink.reserve()
-    ports.sink.put(None)  # here
-
-
-async def _sends_wrong_later(ports: Any) -> None:
-    await ports.sink.send_at(None, 7)  # here
 
 
 async def _sends_at_no_cycle(ports: Any) -> None:
@@ -293,10 +160,6 @@ async def _keeps_send(ports: Any) -> None:
     assert kept
 
 
-async def _keeps_last_send(ports: Any) -> None:
-    _KEPT.append(ports.sink.send((True, 0)))  # here
-
-
 async def _forgets_receive(ports: Any) -> None:
     ports.source.receive()  # here
     await ports.sink.send((True, 0))
@@ -307,21 +170,8 @@ async def _loops_on_receive(ports: Any) -> None:
         ports.unit.charge(1)
 
 
-async def _forgets_peek(ports: Any) -> None:
-    ports.source.peek()  # here
-
-
-async def _forgets_reserve(ports: Any) -> None:
-    ports.sink.reserve()  # here
-    ports.sink.put((True, 0))
-
-
 async def _forgets_reach(ports: Any) -> None:
     ports.clock.reach(ports.unit, 5)  # here
-
-
-async def _forgets_burst(ports: Any) -> None:
-    ports.burst(1, 64)  # here
 
 
 async def _two_receives(ports: Any) -> None:
@@ -340,9 +190,6 @@ async def _awaits_twice(ports: Any) -> None:
 async def _sends_what_it_did_not_await(ports: Any) -> None:
     element = ports.source.receive()  # here
     await ports.sink.send(element)
-
-
-_KEPT: list[Any] = []
 
 
 async def _in_a_thread(ports: Any) -> None:
@@ -415,10 +262,6 @@ CALLS = {
         "element 1 of {stream} is put without a slot: expected `await reserve()` before ({at}), "
         "at cycle 0",
     ),
-    "put": Row(_puts_wrong, f"element 0 of {{stream}} is None: {PAIR} ({{at}}), at cycle 0"),
-    "send_at": Row(
-        _sends_wrong_later, f"element 0 of {{stream}} is None: {PAIR} ({{at}}), at cycle 0"
-    ),
     "at no cycle": Row(
         _sends_at_no_cycle,
         "element 0 of {stream} is asked for at cycle 1.5: expected an integer ({at}), at cycle 0",
@@ -444,13 +287,9 @@ CALLS = {
     ),
     "send forgotten": Row(_forgets_send, f"send() is not awaited: {_DONE} 1, element 1"),
     "send kept": Row(_keeps_send, f"send() is not awaited: {_DONE} 0, element 0"),
-    "last send kept": Row(_keeps_last_send, f"send() is not awaited: {_DONE} 0, element 0"),
     "receive forgotten": Row(_forgets_receive, f"receive() is not awaited: {_DONE} 0, element 0"),
     "receive in a loop": Row(_loops_on_receive, f"receive() is not awaited: {_DONE} 1, element 0"),
-    "peek forgotten": Row(_forgets_peek, f"peek() is not awaited: {_DONE} 0, element 0"),
-    "reserve forgotten": Row(_forgets_reserve, f"reserve() is not awaited: {_DONE} 0, element 0"),
     "reach forgotten": Row(_forgets_reach, f"reach() is not awaited: {_DONE} 0, element 0"),
-    "burst forgotten": Row(_forgets_burst, f"burst() is not awaited: {_DONE} 0, element 0"),
     "two at a time": Row(_two_receives, f"receive() is not awaited: {_DONE} 0, element 0"),
     "awaited twice": Row(
         _awaits_twice,
@@ -519,8 +358,6 @@ ROWS = {
     f"{table}: {name}": row
     for table, rows in (
         ("value", VALUES),
-        ("element", ELEMENTS),
-        ("stop", STOPS),
         ("call", CALLS),
         ("raise", RAISES),
     )

@@ -1,12 +1,10 @@
-"""What users' operators raise that resists being told, one row each: the body and the message."""
+"""Unusual errors that users' operators raise: the body and the message."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from typing_extensions import override
-
-__all__ = ["RAISED"]
 
 
 class _WordlessError(Exception):

@@ -1,17 +1,11 @@
-"""Whatever a user's code raises, wherever the fabric calls it: an error, who and where, one object.
-
-A table of the doors, times what may be raised, times the commands that go through the door; and of
-all methods of observers and memories, under both engines.
-"""
+"""Errors of any type, from every place that calls users' code, end in one error with a line."""
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
-import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -19,9 +13,6 @@ from typing import Any, ClassVar, Final, Literal
 
 import pytest
 
-import fabric
-import fabric.extend
-import operators
 from fabric import (
     FabricError,
     Mesh,
@@ -49,8 +40,6 @@ from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES
 from tests.profiles import crossed
 
-_ROOT: Final = Path(__file__).parents[3]
-
 _RAISED: Final = {
     "ValueError": 'ValueError("mine")',
     "SystemExit": "SystemExit(0)",
@@ -64,7 +53,6 @@ _RAISED: Final = {
     "BaseExceptionGroup": 'BaseExceptionGroup("two", [SystemExit(0), KeyboardInterrupt()])',
     "Untold": 'type("Untold", (Exception,), {"__str__": lambda _: 1 / 0})()',
 }
-"""What is raised, as it stands in the user's file."""
 
 _PROGRAM: Final = """
 from __future__ import annotations
@@ -205,7 +193,7 @@ _OPTIONS: Final = {
         [(door, each) for door, commands in _DOORS.items() for each in commands], [*_RAISED], 3
     ),
 )
-def test_commands(
+def test_error_in_users_code_ends_a_command_with_its_line(
     door: str,
     command: str,
     raised: str,
@@ -213,7 +201,6 @@ def test_commands(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """One object, a status that is not 0, and the line that raised."""
     monkeypatch.chdir(tmp_path)
     source = _PROGRAM.format(raised=_RAISED[raised], door=door)
     Path("doors.py").write_text(source, encoding="utf-8")
@@ -224,7 +211,7 @@ def test_commands(
 
     printed, told = capsys.readouterr()
     if raised == "KeyboardInterrupt" and door in ("hash", "attribute") and status == 130:
-        return  # where nothing runs nobody can tell it from Ctrl-C
+        return  # before a run it equals Ctrl-C
     assert status in (1, 2)
     assert "Traceback" not in told
     assert "fault of the fabric" not in told + printed
@@ -236,7 +223,6 @@ def test_commands(
 
 
 def _in_a_thread(act: Callable[[], Any]) -> Any:
-    """Return what ``act`` returns, or its error, in a thread, where no Ctrl-C comes."""
     found: list[Any] = []
 
     def run() -> None:
@@ -254,8 +240,7 @@ def _in_a_thread(act: Callable[[], Any]) -> Any:
 
 @pytest.mark.parametrize("raised", _RAISED)
 @pytest.mark.parametrize("door", ["work", "layouts"])
-def test_questions(door: str, raised: str, tmp_path: Path) -> None:
-    """What is asked of an operator besides."""
+def test_error_in_work_or_layouts_has_its_line(door: str, raised: str, tmp_path: Path) -> None:
     path = tmp_path / "doors.py"
     path.write_text(_PROGRAM.format(raised=_RAISED[raised], door=door), encoding="utf-8")
 
@@ -276,7 +261,6 @@ _METHODS: Final = tuple(
 
 
 def _observer(method: str, raised: str, *, needs: bool) -> Observer:
-    """Return an observer one of whose methods raises."""
     told: list[str] = []
 
     def fails(*_: object) -> Any:
@@ -297,10 +281,9 @@ def _observer(method: str, raised: str, *, needs: bool) -> Observer:
     ("method", "engine", "raised"),
     crossed([*product([*_METHODS, "transferred"], ["tasks", "compiled"])], [*_RAISED], 3),
 )
-def test_observers(
+def test_error_in_an_observer_ends_the_run(
     method: str, raised: str, engine: Literal["tasks", "compiled"], tmp_path: Path
 ) -> None:
-    """A run that a user's observer fails in ends with an error that names it, and does not hang."""
     path = tmp_path / "program.py"
     source = _PROGRAM.format(raised="ValueError()", door="none")
     path.write_text(source, encoding="utf-8")
@@ -324,8 +307,6 @@ def test_observers(
 
 
 class _Memory:
-    """A memory that answers at once, and one method of which raises."""
-
     def __init__(self, description: _Raising, *_: object) -> None:
         self._description = description
         self._under_way: list[Unit] = []
@@ -395,9 +376,9 @@ register_memory(_Raising, _Memory)
         3,
     ),
 )
-def test_memories(method: str, raised: str, engine: Literal["tasks", "compiled"]) -> None:
-    """A run that a user's memory fails in ends with an error: what was raised, and where."""
-
+def test_error_in_a_memory_ends_the_run(
+    method: str, raised: str, engine: Literal["tasks", "compiled"]
+) -> None:
     def run() -> Any:
         hardware = Hardware(hbm=_Raising(method=method, raised=raised))
         with hardware_scope(hardware), Program("memory") as program:
@@ -407,7 +388,7 @@ def test_memories(method: str, raised: str, engine: Literal["tasks", "compiled"]
     result = _in_a_thread(run)
 
     error = result if isinstance(result, FabricError) else result.error["message"]
-    # Of a group that an operator comes upon, the first is told.
+    # An operator reports the first error of a group.
     said = "SystemExit" if (method, raised) == ("submit", "BaseExceptionGroup") else raised
     assert f"raised {said}" in str(error) or f": {said}" in str(error)
     if not isinstance(result, FabricError):
@@ -416,8 +397,6 @@ def test_memories(method: str, raised: str, engine: Literal["tasks", "compiled"]
 
 
 def _fails(raised: str) -> Callable[..., Any]:
-    """Return what raises, whatever it is given."""
-
     def fails(*_: object) -> Any:
         names: dict[str, Any] = {}
         exec("import trio", names)
@@ -427,8 +406,6 @@ def _fails(raised: str) -> Callable[..., Any]:
 
 
 class _Shows:
-    """A progress that shows nothing and raises."""
-
     def __init__(self, raised: str) -> None:
         self._fails = _fails(raised)
 
@@ -446,9 +423,7 @@ def _copied() -> Program:
     ("door", "raised"),
     crossed(["notify", "size", "place", "progress", "form", "open_run"], [*_RAISED], 4),
 )
-def test_given(door: str, raised: str, tmp_path: Path) -> None:
-    """What functions of the fabric are given to call."""
-
+def test_error_in_a_given_function_is_named(door: str, raised: str, tmp_path: Path) -> None:
     def ask() -> Any:
         if door == "notify":
             return simulate(CASES["pack_rows"].build(), notify=_fails(raised))
@@ -472,142 +447,3 @@ def test_given(door: str, raised: str, tmp_path: Path) -> None:
     said = "SystemExit" if (door, raised) == ("progress", "BaseExceptionGroup") else raised
     assert f"{who.get(door, 'notify')} raised {said}" in str(error)
     assert Path(__file__).name in str(error)
-
-
-_CALLED: Final = {
-    "Claim.judge": "tests/fabric/study/test_judged.py",
-    "Picture.draw": "tests/fabric/study/written/test_pictures.py",
-    "Program.ask.question": "the fabric's own",
-    "Program.expect.outputs": "test_commands",
-    "Stream.expect.compute": "tests/fabric/verification/test_reported.py",
-    "StudyTable.rows": "tests/fabric/study/test_judged.py",
-    "Tensor.data": "test_commands",
-    "Tile.kept.make": "the fabric's own",
-    "assert_completes.log": "tests/fabric/test_options.py",
-    "assert_completes.notify": "tests/fabric/test_options.py",
-    "assert_completes.observers": "tests/fabric/test_options.py",
-    "assert_completes.progress": "tests/fabric/test_options.py",
-    "checked.function": "what it is put on",
-    "one_step.function": "what it is put on",
-    "export_form.return": "test_given",
-    "narrow.of": "the fabric's own",
-    "open_run.log": "tests/fabric/test_events.py",
-    "open_run.notify": "test_given",
-    "open_run.observers": "test_observers",
-    "open_run.progress": "tests/fabric/test_options.py",
-    "place.notify": "test_given",
-    "register_memory.make": "test_memories",
-    "simulate.log": "tests/fabric/test_events.py",
-    "simulate.notify": "test_given",
-    "simulate.observers": "test_observers",
-    "simulate.progress": "test_given",
-    "size.notify": "test_given",
-    "Trace.tell.log": "tests/fabric/test_events.py",
-}
-"""What users give that is called, as the annotations of public names say, and its test."""
-
-
-def _named() -> Iterator[tuple[str, Any]]:
-    """Yield the public functions, and the methods of public classes."""
-    for library in (fabric, fabric.extend, operators):
-        for name in library.__all__:
-            thing = getattr(library, name)
-            if not inspect.isclass(thing):
-                yield name, thing
-                continue
-            for method, function in vars(thing).items():
-                if method == "__init__" or not method.startswith("_"):
-                    given = "" if method == "__init__" else f".{method}"
-                    yield f"{name}{given}", getattr(function, "__func__", function)
-
-
-def _aliases() -> set[str]:
-    """Return the names of types that are called, as in ``Writer = Callable[...]``."""
-    found = {"Callable", "Progress", "Observer", "Log"}
-    for library in (fabric, operators):
-        for file in Path(library.__file__ or "").parent.rglob("*.py"):
-            for node in ast.parse(file.read_text(encoding="utf-8")).body:
-                if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(
-                    node.value, ast.Subscript
-                ):
-                    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-                    if ast.unparse(node.value).startswith("Callable["):
-                        found.add(ast.unparse(target))
-    return found - {"Call", "Loop"}  # classes of that name are public
-
-
-def test_all_given() -> None:
-    """Nothing public takes something to call that the table above does not know."""
-    called = re.compile(rf"\b({'|'.join(_aliases())})\b")
-    found = set()
-    for name, given in _named():
-        if not inspect.isfunction(inspect.unwrap(given)):
-            continue
-        signature = inspect.signature(given)
-        for parameter in signature.parameters.values():
-            if called.search(str(parameter.annotation)):
-                found.add(f"{name}.{parameter.name}")
-        if str(signature.return_annotation).startswith("Callable[["):
-            found.add(f"{name}.return")
-    ours = {each for each in found if each.startswith(("Observer.", "Ports.", "StudySession"))}
-    assert set(_CALLED) == found - ours
-    for test in _CALLED.values():
-        assert test in globals() or " " in test or (_ROOT / test).is_file(), test
-
-
-_OVERRIDDEN: Final = {
-    "Operator": "costs infer joins_elements layouts off_chip_tensor run wire work",
-    "Function": "apply check cycles fixed_cycles flops infer operand_bytes",
-    "Reduction": "check cycles finish fixed_cycles flops growth_bytes infer keeps_placement layout "
-    "operand_bytes start start_bytes update",
-    "OffChipDescription": "peak_bytes_per_cycle peak_for request_bytes",
-}
-"""What a user's class may define, and the fabric asks: all of it is met by ``users_values``."""
-
-
-@pytest.mark.parametrize("base", _OVERRIDDEN)
-def test_all_overridden(base: str) -> None:
-    """There is nothing else."""
-    found = {
-        name
-        for each in getattr(
-            fabric.extend if hasattr(fabric.extend, base) else operators, base
-        ).__mro__
-        if each is not object
-        for name, value in vars(each).items()
-        if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property))
-    }
-    assert set(_OVERRIDDEN[base].split()) == found
-
-
-_NOT_DOORS: Final = {
-    ("fabric/graph/arguments/described.py", "_evaluated"),
-    ("fabric/magic.py", "fabric"),
-    ("fabric/explore/sizing/checker.py", "check"),
-    ("fabric/explore/study/conducting.py", "look"),
-    ("fabric/explore/study/conducting.py", "_tell"),
-    ("operators/torch/capture.py", "_traced"),
-    ("operators/torch/capture.py", "_traced_for_numbers"),
-    ("operators/torch/capture.py", "_rolled"),
-}
-"""Who catches Exception around something else than a user's code."""
-
-
-def test_all_doors() -> None:
-    """Nobody else catches Exception only: what is no Exception would go by."""
-    root = Path(fabric.__file__).parent
-    found = set()
-    for file in (*root.rglob("*.py"), *(root.parent / "operators").rglob("*.py")):
-        for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                inner = (each for each in ast.walk(function) if isinstance(each, ast.ExceptHandler))
-                if any(isinstance(x.type, ast.Name) and x.type.id == "Exception" for x in inner):
-                    found.add((file.relative_to(root.parent).as_posix(), function.name))
-    assert (
-        _NOT_DOORS
-        | {
-            ("fabric/explore/study/conducting.py", "conduct"),
-            ("fabric/magic.py", "load"),
-        }
-        == found
-    )

@@ -1,4 +1,4 @@
-"""What users' operators hand over is looked at where they do it, and they are told."""
+"""Mistakes of users' operators in a run are errors with a line."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def _message(row: Row) -> str:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_told(name: str) -> None:
-    """Operator, line, cycle, element, what was found and what was expected; exit status 1."""
+def test_misuse_is_an_error_with_line_and_cycle(name: str) -> None:
     report = _report(ROWS[name])
 
     assert report.error is not None
@@ -42,16 +41,14 @@ def test_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("order", SCHEDULES)
-def test_under_any_schedule(order: str | int) -> None:
-    """Whatever runs first, the report is the same."""
+def test_misuse_is_the_same_error_under_every_schedule(order: str | int) -> None:
     with schedule(order):
         reports = {name: _report(row) for name, row in ROWS.items()}
 
     assert {name: _report(row) for name, row in ROWS.items()} == reports
 
 
-def test_traced(tmp_path: Path) -> None:
-    """Channels that record what happens are no less careful."""
+def test_misuse_in_a_traced_run_is_the_same_error(tmp_path: Path) -> None:
     for name in list(ROWS)[:: of_profile(quick=5, deep=1)]:
         row = ROWS[name]
         report = _report(row, trace=TraceOptions(), log_dir=tmp_path)
@@ -60,15 +57,13 @@ def test_traced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.functional])
-def test_without_data(name: str) -> None:
-    """What has nothing to do with data is told in timing mode, too."""
+def test_misuse_in_timing_mode_is_the_same_error(name: str) -> None:
     row = ROWS[name]
     if row.value != misuse.TILE:
         assert _report(row).error == _report(replace(row, functional=False)).error
 
 
-def test_beside_another_run() -> None:
-    """A run in another thread began where warnings are handled otherwise, and is not over."""
+def test_forgotten_await_beside_another_run_is_an_error() -> None:
     row = ROWS["call: reach forgotten"]
     shown = warnings.showwarning
     with Program("held") as program:

@@ -1,4 +1,4 @@
-"""A program that stores a given array, to see what becomes of what it expects."""
+"""Programs that store given arrays, and their verification."""
 
 from __future__ import annotations
 
@@ -18,15 +18,11 @@ from fabric.runs.verify import verify
 from tests.bases import Sink
 from tests.fabric.scripted import Ticks
 
-__all__ = ["Array", "Keep", "judged", "random_numbers", "storing"]
-
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Keep(Sink):
-    """Store arrays, whatever comes in."""
-
     arrays: dict[str, Any]
 
     @override
@@ -37,14 +33,12 @@ class Keep(Sink):
 
 
 def storing(*, mode: str = "functional", **arrays: Any) -> Program:
-    """Return a program that stores ``arrays`` and expects nothing yet."""
     with Program("keep", mode=mode) as program:
         Keep(arrays)(Ticks(1)())
     return program
 
 
 def judged(program: Program, stored: Mapping[str, Any]) -> Verification:
-    """Return what becomes of a program that has stored this."""
     verification = verify(elaborate(program), stored, {}, exact=False)
     assert verification is not None
     return verification
@@ -53,12 +47,6 @@ def judged(program: Program, stored: Mapping[str, Any]) -> Verification:
 def random_numbers(
     random: np.random.Generator, dtype: np.dtype[Any]
 ) -> Callable[[tuple[int, ...]], Array]:
-    """Return what draws float64 numbers of which ``dtype`` has the closest ones.
-
-    Normal numbers for floats, whole ones for integers (ten times as large they still fit), 0 and
-    1 for booleans.
-    """
-
     def draw(shape: tuple[int, ...]) -> Array:
         normal = random.standard_normal(shape)
         if dtype.kind == "b":

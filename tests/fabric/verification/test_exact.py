@@ -1,4 +1,4 @@
-"""Runs that keep floats in float64: wiring is told from rounding; streams that are expected."""
+"""Runs that keep floats in float64, and streams that are expected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from fabric import (
     ConfigurationError,
     Hardware,
     Program,
-    ProgramError,
     StreamType,
     Tile,
     TileType,
@@ -27,7 +26,6 @@ from fabric import (
 from fabric.extend import Ports
 from fabric.graph.hardware.description import TileDescription
 from fabric.graph.loading.program_file import load_program
-from fabric.runs.verify import noise_of
 from fabric.shell.cli import main
 from operators import (
     Add,
@@ -52,7 +50,6 @@ X = np.random.default_rng(0).standard_normal((8, 64))
 
 
 def squares(dtype: str = "bfloat16", wrong: float = 0.0) -> Program:
-    """Return a program that stores the squares of ``X``."""
     with (
         hardware_scope(Hardware(tile=TileDescription(dtype=dtype))),  # type: ignore[arg-type]
         Program("squares") as program,
@@ -65,7 +62,6 @@ def squares(dtype: str = "bfloat16", wrong: float = 0.0) -> Program:
 
 @pytest.mark.parametrize("name", spread(SHIPPED, 3))
 def test_shipped_programs_are_exact(name: str) -> None:
-    """To 1e-9, and with the cycles, bytes and counters of the types that they declare."""
     given = [f"{key}={value}" for key, value in SHIPPED[name].items()]
     wired = load_program(PROGRAMS / f"{name}.py", given, Hardware()).program
     exact, declared = simulate(wired, exact=True), simulate(wired, mode="functional")
@@ -82,8 +78,7 @@ def test_shipped_programs_are_exact(name: str) -> None:
     ("dtype", "bits"),
     [("float32", 24), ("float16", 11), ("bfloat16", 8), ("float8_e4m3", 4), ("float8_e5m2", 3)],
 )
-def test_what_types_cost(dtype: str, bits: int) -> None:
-    """Against numpy: each bit of the significand is worth six decibels."""
+def test_signal_to_noise_is_six_decibels_a_bit(dtype: str, bits: int) -> None:
     report = simulate(squares(dtype), exact=True)
     assert (True, True) == (report.verified, report.exact)
     kind = dtype_named(dtype)
@@ -95,36 +90,14 @@ def test_what_types_cost(dtype: str, bits: int) -> None:
     assert 6 * bits - 5 < ratio < 6 * bits + 8
 
 
-@pytest.mark.parametrize(
-    ("exact", "declared", "decibels"),
-    [
-        ([1.0, 2.0], [1.0, 2.0], None),
-        ([10.0, 0.0], [10.0, 1.0], 20.0),
-        ([0.0, 0.0], [0.0, 1.0], -np.inf),
-        ([np.nan, 3.0], [np.nan, 3.0], None),
-        ([np.inf, 3.0], [5.0, 3.0], -np.inf),
-        ([5.0, 3.0], [np.inf, 3.0], -np.inf),
-    ],
-)
-def test_how_far_below_errors_are(
-    exact: list[float], declared: list[float], decibels: float | None
-) -> None:
-    """By hand; of nothing, and where a number is lost, they are not below."""
-    outputs = np.array(exact), np.array(declared, np.float32)
-    assert noise_of({"y": outputs[0]}, {"y": outputs[1]}) == {"y": decibels}
-    assert noise_of({"y": outputs[0]}, {"y": outputs[1][:1]}) == {}
-
-
 def test_a_mistake_below_the_rounding_is_found() -> None:
-    """What the declared types hide, an exact run does not."""
     program = squares("float8_e5m2", wrong=1e-6)
     assert True is simulate(program, mode="functional").verified
     report = simulate(program, exact=True)
     assert (False, 1) == (report.verified, report.exit_status)
 
 
-def test_every_way_to_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """open_run and the command line take it, too; timing mode has nothing to be exact."""
+def test_exact_run_is_the_same_by_every_entry(capsys: pytest.CaptureFixture[str]) -> None:
     whole = simulate(squares(), exact=True)
     with open_run(squares(), exact=True) as run:
         assert whole == run.finish()
@@ -140,37 +113,19 @@ def test_every_way_to_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 @dataclass(frozen=True)
 class Doubled(Function):
-    """A user's function that rounds by itself."""
-
     def infer(self, *inputs: TileType) -> TileType:
-        """The same."""
         return inputs[0]
 
     def flops(self, *_: Any) -> int:
-        """None."""
         return 0
 
     def apply(self, *inputs: Tile) -> Tile:
-        """Twice as much."""
         (x,) = inputs
         data = None if x.data is None else (2 * x.data).astype(x.dtype)
         return Tile(x.rows, x.cols, x.dtype, data)
 
 
-@dataclass(frozen=True)
-class Picky(Doubled):
-    """A user's function that takes float64 only."""
-
-    @override
-    def apply(self, *inputs: Tile) -> Tile:
-        (x,) = inputs
-        if x.data is not None and x.data.dtype != np.float64:
-            raise ArithmeticError("too coarse")
-        return x
-
-
 def test_a_function_that_rounds_by_itself_is_refused() -> None:
-    """An exact run says who is not."""
     with Program("doubled") as program:
         LinearOffChipStore("y")(Map(Doubled())(LinearOffChipLoad(X, tile=(4, 16))()))
     assert "completed" == simulate(program, mode="functional").status
@@ -181,138 +136,105 @@ def test_a_function_that_rounds_by_itself_is_refused() -> None:
     )
 
 
-def test_the_declared_types_end_otherwise() -> None:
-    """What fails only in the declared types is said of a run that completes in float64."""
-    with Program("picky") as program:
-        LinearOffChipStore("y")(Map(Picky())(LinearOffChipLoad(X, tile=(4, 16))()))
-    report = simulate(program, exact=True)
-    assert "completed" == report.status
-    (said,) = (each for each in report.warnings if "types that it declares" in each)
-    assert said.startswith("in the types that it declares the program ends as error: ")
-    assert "ArithmeticError: too coarse" in said
-
-
 @dataclass(frozen=True)
 class First(Total):
-    """Read one element only."""
-
     @override
     async def run(self, ports: Ports) -> None:
         await ports.source.receive()
         ports.stored["total"] = np.array(0)
 
 
-class TestStreams:
-    @pytest.mark.parametrize("last", [2, 3])
-    def test_what_nobody_read_is_compared(self, last: int) -> None:
-        """An element that comes after its reader has ended was sent all the same."""
-        with Program("first", mode="functional") as program:
-            numbers = Count(3, 10)()
-            First("none")(numbers)
-        numbers.expect(lambda: [np.array([[each]]) for each in (0, 1, last)])
-        assert (last == 2) == simulate(program).verified
+@pytest.mark.parametrize("last", [2, 3])
+def test_expected_element_that_is_never_read_is_compared(last: int) -> None:
+    with Program("first", mode="functional") as program:
+        numbers = Count(3, 10)()
+        First("none")(numbers)
+    numbers.expect(lambda: [np.array([[each]]) for each in (0, 1, last)])
+    assert (last == 2) == simulate(program).verified
 
-    def test_the_first_wrong_stage_is_named(self) -> None:
-        """By tile and by place in the tile, in front of what follows from it."""
-        tiled = X.reshape(2, 4, 4, 16).transpose(0, 2, 1, 3)[np.newaxis]
-        with Program("stages", mode="functional") as program:
-            tiles = LinearOffChipLoad(X, tile=(4, 16))()
-            twice = Map(Add())(tiles, tiles)
-            fourfold = Map(Add())(twice, twice)
-            LinearOffChipStore("y")(fourfold)
-        wanted = 2 * tiled
-        wanted[0, 1, 2, 3, 5] += 1
-        fourfold.expect(lambda: 2 * wanted)
-        twice.expect(lambda: wanted)
-        tiles.expect(lambda: tiled)
-        program.expect(y=lambda: X)
-        report = simulate(program)
-        assert report.verification is not None
-        assert [True, False, False] == [each.agrees for each in report.verification.streams]
-        first, place, *_ = report.verification.lines()
-        assert first.startswith("stream add_1.0: 1 of 512 elements wrong, largest error 1")
-        assert place.startswith("  tile [0, 1, 2] at [3, 5] is ")
-        places = report.as_json()["verification"]["places"]
-        assert ("add_1.0", (0, 1, 2), (3, 5)) == tuple(
-            places[0][key] for key in ("stream", "tile", "index")
-        )
-        assert simulate(program, mode="timing").verified is None
 
-    @pytest.mark.parametrize("exact", [False, True])
-    def test_ragged_sizes_are_lists(self, exact: bool) -> None:
-        """A group without tiles is an empty list; padding need not be given."""
-        choice = np.array([0, 1, 1, 0, 1, 1, 1, 1])
-        with Program("ragged", mode="functional") as program:
-            rows = Flatten(0, 2)(LinearOffChipLoad(X, tile=(1, 64))())
-            parts = Partition(2)(rows, Flatten(0, 1)(Selectors(choice[:, np.newaxis], width=2)()))
-            for number, part in enumerate(parts):
-                part.expect(partial(list, X[choice == number][:, np.newaxis]))
-                LinearOffChipStore(f"y{number}")(Promote(0)(part))
-        assert simulate(program, exact=exact).verified is True
-
-    @pytest.mark.parametrize(
-        ("given", "sentence"),
-        [
-            (lambda: X.reshape(8, 1, 64)[:7], "stream flatten_1.0: has a tile [7]: expected none"),
-            (
-                lambda: [*X.reshape(8, 1, 64), X[:1]],
-                "stream flatten_1.0: has no tile [8]: expected",
-            ),
-            (lambda: X, "stream flatten_1.0: tile [0] is 1 x 64, 1 x 64 of it valid: expected 64"),
-            (
-                lambda: X.reshape(8, 1, 64).repeat(2, axis=1),
-                "stream flatten_1.0: tile [0] is 1 x 64, 1 x 64 of it valid: expected 2 x 64",
-            ),
-            (
-                lambda: X.reshape(8, 1, 64)[..., :63],
-                "stream flatten_1.0: tile [0] is 1 x 64, 1 x 64 of it valid: expected 1 x 63",
-            ),
-            (lambda: -X.reshape(8, 1, 64), "stream flatten_1.0: 512 of 512 elements wrong"),
-        ],
+def test_first_wrong_stage_is_named() -> None:
+    tiled = X.reshape(2, 4, 4, 16).transpose(0, 2, 1, 3)[np.newaxis]
+    with Program("stages", mode="functional") as program:
+        tiles = LinearOffChipLoad(X, tile=(4, 16))()
+        twice = Map(Add())(tiles, tiles)
+        fourfold = Map(Add())(twice, twice)
+        LinearOffChipStore("y")(fourfold)
+    wanted = 2 * tiled
+    wanted[0, 1, 2, 3, 5] += 1
+    fourfold.expect(lambda: 2 * wanted)
+    twice.expect(lambda: wanted)
+    tiles.expect(lambda: tiled)
+    program.expect(y=lambda: X)
+    report = simulate(program)
+    assert report.verification is not None
+    assert [True, False, False] == [each.agrees for each in report.verification.streams]
+    first, place, *_ = report.verification.lines()
+    assert first.startswith("stream add_1.0: 1 of 512 elements wrong, largest error 1")
+    assert place.startswith("  tile [0, 1, 2] at [3, 5] is ")
+    places = report.as_json()["verification"]["places"]
+    assert ("add_1.0", (0, 1, 2), (3, 5)) == tuple(
+        places[0][key] for key in ("stream", "tile", "index")
     )
-    def test_tiles_that_differ(self, given: Any, sentence: str) -> None:
-        """In number, size or numbers."""
-        with Program("rows", mode="functional") as program:
-            rows = Flatten(0, 2)(LinearOffChipLoad(X, tile=(1, 64))())
-            rows.expect(given)
-            LinearOffChipStore("y")(Promote(0)(rows))
+    assert simulate(program, mode="timing").verified is None
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_expected_ragged_groups_are_lists(exact: bool) -> None:
+    choice = np.array([0, 1, 1, 0, 1, 1, 1, 1])
+    with Program("ragged", mode="functional") as program:
+        rows = Flatten(0, 2)(LinearOffChipLoad(X, tile=(1, 64))())
+        parts = Partition(2)(rows, Flatten(0, 1)(Selectors(choice[:, np.newaxis], width=2)()))
+        for number, part in enumerate(parts):
+            part.expect(partial(list, X[choice == number][:, np.newaxis]))
+            LinearOffChipStore(f"y{number}")(Promote(0)(part))
+    assert simulate(program, exact=exact).verified is True
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (lambda: X.reshape(8, 1, 64)[:7], "stream flatten_1.0: has a tile [7]: expected none"),
+        (
+            lambda: [*X.reshape(8, 1, 64), X[:1]],
+            "stream flatten_1.0: has no tile [8]: expected",
+        ),
+        (lambda: X, "stream flatten_1.0: tile [0] is 1 x 64, 1 x 64 of it valid: expected 64"),
+        (
+            lambda: X.reshape(8, 1, 64).repeat(2, axis=1),
+            "stream flatten_1.0: tile [0] is 1 x 64, 1 x 64 of it valid: expected 2 x 64",
+        ),
+        (
+            lambda: X.reshape(8, 1, 64)[..., :63],
+            "stream flatten_1.0: tile [0] is 1 x 64, 1 x 64 of it valid: expected 1 x 63",
+        ),
+        (lambda: -X.reshape(8, 1, 64), "stream flatten_1.0: 512 of 512 elements wrong"),
+    ],
+)
+def test_expected_tiles_that_differ_are_reported(given: Any, sentence: str) -> None:
+    with Program("rows", mode="functional") as program:
+        rows = Flatten(0, 2)(LinearOffChipLoad(X, tile=(1, 64))())
+        rows.expect(given)
+        LinearOffChipStore("y")(Promote(0)(rows))
+    report = simulate(program)
+    assert report.verification is not None
+    assert report.verified is False
+    assert report.verification.lines()[0].startswith(sentence)
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (2, 3), (4, 5), (4, 3)])
+def test_expected_padding_may_be_left_out(shape: tuple[int, int]) -> None:
+    numbers = np.arange(20.0, dtype=np.float32).reshape(4, 5)
+    tile = Tile(4, 5, numbers.dtype, numbers, valid_rows=2, valid_cols=3)
+    wanted = numbers[: shape[0], : shape[1]]
+    for wrong in (0, 1):
+        with Program("padded", mode="functional") as program:
+            kind = StreamType((1,), TileType(4, 5, numbers.dtype))
+            tiles = Emit(kind, encode([tile], 1))()
+            tiles.expect(partial(list, [wanted + wrong]))
+            Consumer()(tiles)
         report = simulate(program)
         assert report.verification is not None
-        assert report.verified is False
-        assert report.verification.lines()[0].startswith(sentence)
-
-    @pytest.mark.parametrize("shape", [(2, 5), (2, 3), (4, 5), (4, 3)])
-    def test_what_is_padded_need_not_be_given(self, shape: tuple[int, int]) -> None:
-        """Tiles that are not valid everywhere: what is given has all places, or those."""
-        numbers = np.arange(20.0, dtype=np.float32).reshape(4, 5)
-        tile = Tile(4, 5, numbers.dtype, numbers, valid_rows=2, valid_cols=3)
-        wanted = numbers[: shape[0], : shape[1]]
-        for wrong in (0, 1):
-            with Program("padded", mode="functional") as program:
-                kind = StreamType((1,), TileType(4, 5, numbers.dtype))
-                tiles = Emit(kind, encode([tile], 1))()
-                tiles.expect(partial(list, [wanted + wrong]))
-                Consumer()(tiles)
-            report = simulate(program)
-            assert report.verification is not None
-            assert report.verified is not bool(wrong)
-            of_all = f"{wanted.size} of {wanted.size} elements wrong"
-            assert bool(wrong) == (of_all in "".join(report.verification.lines()))
-
-    def test_twice(self) -> None:
-        """A stream is expected once; a function is called for."""
-        with Program("twice"):
-            tiles = LinearOffChipLoad(X, tile=(4, 16))()
-            tiles.expect(lambda: X)
-            with pytest.raises(ProgramError, match=r"linear_off_chip_load_1.0 is expected at .*"):
-                tiles.expect(lambda: X)
-
-
-def test_an_output_that_nobody_stores_is_found_before_the_run() -> None:
-    """When the program is complete, at the line that expects it; `check` finds it as well."""
-    program = squares()
-    program.expect(z=lambda: X)
-    with pytest.raises(ProgramError) as caught:
-        simulate(program, mode="timing")
-    assert "program 'squares' expects an output 'z', but stores y" == caught.value.message
-    assert (caught.value.file, caught.value.line) == program.expected["z"].place
+        assert report.verified is not bool(wrong)
+        of_all = f"{wanted.size} of {wanted.size} elements wrong"
+        assert bool(wrong) == (of_all in "".join(report.verification.lines()))

@@ -24,15 +24,9 @@ from tests.operators.test_block_scaled import FORMATS, numbers
 from tests.profiles import spread
 
 WAYS = ("stored", "product", "chain")
-"""What is stored: blocks that a product was rounded to; a product with them; one with such blocks
-of a product with blocks."""
 
 
 def rounding(form: str, way: str, x: Any = None, w: Any = None, weights: Any = None) -> Program:
-    """Return a program that rounds twice ``x @ w.T`` to blocks on its way to ``y``, of 64 columns.
-
-    Without data that is 64 rows, too.
-    """
     with Program("rounding", mode="functional") as program:
 
         def loaded(data: Any) -> Any:
@@ -49,14 +43,12 @@ def rounding(form: str, way: str, x: Any = None, w: Any = None, weights: Any = N
 
 
 def in_blocks(numbers: Array, form: str) -> Array:
-    """Return what blocks of ``form`` hold of numbers; those that are not finite stay."""
     finite = np.isfinite(numbers)
     rounded = numbers_of(blocks_of(np.where(finite, numbers, 0), dtype_named(form)))
     return np.where(finite, rounded, numbers)
 
 
 def expected(form: str, way: str, x: Array, w: Array, weights: Array) -> Array:
-    """Return what ``rounding`` stores, of products in float64."""
     second = in_blocks(weights, form).astype(np.float64)
     product = 2 * (x.astype(np.float64) @ w.T.astype(np.float64))
     y = in_blocks(product, form)
@@ -76,8 +68,6 @@ TIES: dict[str, tuple[float, Callable[[float], float], float]] = {
     "a row of one number": (0, lambda step: 16 + 8 * step, 1e-9),
     "the scale of a block": (1, lambda _: 16.0, -1e-9),
 }
-"""What others in the row of a number are multiplied by, the number, and what float32 loses of it.
-Numbers are in the middle between two elements, or the least one with a larger scale."""
 
 
 AT = [(form, way, place) for form in FORMATS for way in WAYS for place in TIES]
@@ -85,7 +75,6 @@ AT = [(form, way, place) for form in FORMATS for way in WAYS for place in TIES]
 
 @pytest.mark.parametrize(("form", "way", "place"), spread(AT, 20))
 def test_ties_are_right_either_way(form: str, way: str, place: str) -> None:
-    """Float32 loses what float64 decides a tie by; the result is verified all the same."""
     random = np.random.default_rng(1)
     factor, number_of, lost = TIES[place]
     x, weights = random.standard_normal((2, 64, 64)).astype(np.float32)
@@ -106,7 +95,6 @@ def test_ties_are_right_either_way(form: str, way: str, place: str) -> None:
 
 
 def test_a_stream_of_blocks() -> None:
-    """Blocks are expected as their numbers."""
     x = np.random.default_rng(2).standard_normal((8, 64)).astype(np.float32)
     for wrong in (0, 1):
         with Program("stream", mode="functional") as program:

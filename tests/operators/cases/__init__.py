@@ -7,8 +7,6 @@ from collections.abc import Callable
 from tests.operators.cases import higher_order, memory, routing, shape, sparse
 from tests.operators.driving import Case, Choices
 
-__all__ = ["CASES"]
-
 CASES: dict[str, Callable[[Choices], Case]] = {
     **shape.CASES,
     **higher_order.CASES,
@@ -16,4 +14,3 @@ CASES: dict[str, Callable[[Choices], Case]] = {
     **memory.CASES,
     **sparse.CASES,
 }
-"""From the name of an operator to what builds a case of it."""

@@ -45,8 +45,6 @@ from tests.operators.driving import (
 )
 from tests.own import own
 
-__all__ = ["CASES"]
-
 _FUNCTIONS: tuple[tuple[Any, Any], ...] = (
     (Add(), lambda a, b: a + b),
     (Mul(), lambda a, b: a * b),
@@ -55,7 +53,6 @@ _FUNCTIONS: tuple[tuple[Any, Any], ...] = (
 
 
 def _alike(choices: Choices, drawn: Drawn) -> Drawn:
-    """Return a tensor of the same structure with values of its own."""
     return Drawn(
         definitions.map_values(lambda _: tile(choices.below(5)), drawn.dims, drawn.tensor),
         drawn.shape,
@@ -67,7 +64,6 @@ def _numbers(drawn: Drawn) -> Any:
 
 
 def map_two(choices: Choices) -> Case:
-    """Join two streams, or one of tuples, whose groups may be closed in different ways."""
     drawn = draw(choices, 1 + choices.below(3), tile)
     other = _alike(choices, drawn)
     function, meaning = choices.pick(_FUNCTIONS)
@@ -81,7 +77,6 @@ def map_two(choices: Choices) -> Case:
 
 
 def zip_three(choices: Choices) -> Case:
-    """Put two or three streams into tuples."""
     drawn = draw(choices, 1 + choices.below(3))
     count = 2 + choices.below(2)
     tensors = [
@@ -117,18 +112,14 @@ def _folding(choices: Choices, drawn: Drawn, *, scan: bool) -> Case:
 
 
 def accum(choices: Choices) -> Case:
-    """Fold groups of any rank, empty ones to the initial value."""
     return _folding(choices, draw(choices, 2 + choices.below(3), tile), scan=False)
 
 
 def scan(choices: Choices) -> Case:
-    """Show the accumulator at every element."""
     return _folding(choices, draw(choices, 2 + choices.below(2), tile), scan=True)
 
 
 def _grown(choices: Choices, *, rows: bool, cols: int = 2) -> tuple[Drawn, TileType]:
-    """Draw a stream of tiles whose rows (or columns) differ from one to the next."""
-
     def grown(number: int) -> Tile:
         size = 1 + choices.below(3)
         shape = (size, cols) if rows else (cols, size)
@@ -149,7 +140,6 @@ def _lines(value: Tile) -> tuple[list[list[float]], int]:
 
 
 def accum_rows(choices: Choices) -> Case:
-    """Put tiles of any number of rows below each other."""
     drawn, value = _grown(choices, rows=True)
     tiles = definitions.map_values(_lines, drawn.dims, drawn.tensor)
     expected = definitions.accum(
@@ -159,7 +149,6 @@ def accum_rows(choices: Choices) -> Case:
 
 
 def accum_cols(choices: Choices) -> Case:
-    """Put tiles of any number of columns beside each other; nothing gives rows of no columns."""
     drawn, value = _grown(choices, rows=False)
     tiles = definitions.map_values(_lines, drawn.dims, drawn.tensor)
 
@@ -172,7 +161,6 @@ def accum_cols(choices: Choices) -> Case:
 
 
 def flat_map(choices: Choices) -> Case:
-    """Take tiles apart by rows or columns, padding kept or not, or into smaller tiles."""
     drawn, value = _grown(choices, rows=True)
     valid_only = choices.maybe()
     kind = choices.below(3)
@@ -206,13 +194,10 @@ def _turned(value: Tile) -> tuple[list[list[float]], int]:
 @own
 @dataclass(frozen=True)
 class Deep(Split):
-    """A number n as a rank-2 stream of n parts, some of which are empty."""
-
     rank = 2
 
     @staticmethod
     def tensor(number: int) -> list[list[list[int]]]:
-        """Return the parts as a nested list."""
         return [
             [[first, second] if second else [] for second in range(first)]
             for first in range(number)
@@ -238,7 +223,6 @@ class Deep(Split):
 
 
 def flat_map_deep(choices: Choices) -> Case:
-    """Replace every element by a rank-2 stream."""
     drawn = draw(choices, 1 + choices.below(3), lambda _: integer(choices.below(4)))
     expected = definitions.flat_map(
         lambda value: Deep.tensor(int(number_in(value))), drawn.dims, drawn.tensor
@@ -248,8 +232,6 @@ def flat_map_deep(choices: Choices) -> Case:
 
 @dataclass(frozen=True)
 class Extremes(Reduction):
-    """The least and the greatest of pairs, as a tuple of two tiles."""
-
     operands = 2
 
     @override
@@ -279,7 +261,6 @@ class Extremes(Reduction):
 
 
 def tuples(choices: Choices) -> Case:
-    """Fold a stream of tuples into tuples, at the end of each group or at every element."""
     drawn = draw(choices, 2 + choices.below(2), tile)
     other = _alike(choices, drawn)
     pairs = definitions.zip_values(drawn.dims, _numbers(drawn), _numbers(other))

@@ -35,11 +35,8 @@ from tests.operators.driving import (
     tile,
 )
 
-__all__ = ["CASES"]
-
 
 def _buffers(choices: Choices, rank: int, *, static: bool) -> Drawn:
-    """Draw a stream whose innermost ``rank`` dimensions can be buffered."""
     outer = 1 + choices.below(3)
     inner: list[int | None] = [
         choices.pick((2, 1, 3) if static else (2, 1, 3, 0)) for _ in range(rank)
@@ -54,7 +51,6 @@ def _numbers(drawn: Drawn) -> Any:
 
 
 def streamify(choices: Choices) -> Case:
-    """Read buffers so many times, in order or along an affine pattern."""
     rank = 1 + choices.below(2)
     affine = choices.maybe()
     drawn = _buffers(choices, rank, static=affine)
@@ -75,7 +71,6 @@ def streamify(choices: Choices) -> Case:
 
 
 def streamify_referred(choices: Choices) -> Case:
-    """Read every buffer once for each element of its group in a reference."""
     rank, extra = 1 + choices.below(2), choices.below(3)
     drawn = _buffers(choices, rank, static=False)
     outer = drawn.dims - rank
@@ -96,7 +91,6 @@ def streamify_referred(choices: Choices) -> Case:
 
 
 def _matrix(choices: Choices) -> tuple[np.ndarray[Any, Any], tuple[int, int]]:
-    """Draw a matrix and the size of its tiles."""
     rows, cols = 1 + choices.below(2), 1 + choices.below(3)
     shape = (rows * (1 + choices.below(3)), cols * (1 + choices.below(3)))
     return np.arange(prod(shape), dtype=np.float32).reshape(shape), (rows, cols)
@@ -108,7 +102,6 @@ def _lines(value: Tile) -> Any:
 
 
 def _strides(choices: Choices, shape: tuple[int, ...], items: int) -> tuple[int, ...]:
-    """Draw strides with which a view of ``shape`` stays among ``items``."""
     last, strides = items - 1, []
     for size in shape:
         # A dimension of 1 and an empty view may have any stride.
@@ -119,14 +112,12 @@ def _strides(choices: Choices, shape: tuple[int, ...], items: int) -> tuple[int,
 
 
 def _reach(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """Return how far the last element of a view is from the first."""
     if 0 in shape:
         return 0
     return sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
 def load(choices: Choices) -> Case:
-    """Read a tensor affinely for each element of a reference."""
     matrix, size = _matrix(choices)
     items = definitions.cut(matrix.tolist(), *size)
     dims = choices.below(3)
@@ -142,7 +133,6 @@ def load(choices: Choices) -> Case:
 
 
 def random_load(choices: Choices) -> Case:
-    """Read the tiles that a stream of addresses names."""
     matrix, size = _matrix(choices)
     items = definitions.cut(matrix.tolist(), *size)
     drawn = draw(choices, 1 + choices.below(3), lambda _: choices.below(len(items)))
@@ -153,7 +143,6 @@ def random_load(choices: Choices) -> Case:
 
 
 def expert_addresses(choices: Choices) -> Case:
-    """Number the tiles of the experts that one-hot selectors name."""
     tiles = 1 + choices.below(3)
     drawn = draw(choices, 1 + choices.below(2), lambda _: choices.below(4))
     selectors = definitions.map_values(
@@ -169,7 +158,6 @@ def _integer_in(value: Tile) -> int:
 
 
 def cache_read_addresses(choices: Choices) -> Case:
-    """Number the tiles of requests' caches, some of them empty."""
     requests = draw(choices, 1 + choices.below(2), lambda _: choices.below(5))
     lengths = definitions.map_values(lambda _: choices.below(4), requests.dims, requests.tensor)
     expected = definitions.cache_read_addresses(4, requests.dims, requests.tensor, lengths)
@@ -181,7 +169,6 @@ def cache_read_addresses(choices: Choices) -> Case:
 
 
 def filter_last_tile(choices: Choices) -> Case:
-    """Tell the last tile of each request from the others."""
     lengths = draw(choices, 1 + choices.below(2), lambda _: choices.below(4))
     expected = definitions.filter_last_tile(lengths.dims, lengths.tensor)
     made = definitions.map_values(integer, lengths.dims, lengths.tensor)
@@ -198,7 +185,6 @@ _names = count()
 
 
 def store(choices: Choices) -> Case:
-    """Store a stream whose innermost groups are equally long, or empty."""
     drawn = draw(choices, 1 + choices.below(3), tile, fixed=[1 + choices.below(3)])
     expected = definitions.stacked(
         drawn.dims,
@@ -215,7 +201,6 @@ def store(choices: Choices) -> Case:
 
 
 def random_store(choices: Choices) -> Case:
-    """Overwrite the tiles that a stream of addresses names, the last one to come staying."""
     matrix, size = _matrix(choices)
     tiles = len(definitions.cut(matrix.tolist(), *size))
     across = matrix.shape[1] // size[1]

@@ -10,11 +10,8 @@ from operators import EagerMerge, Parallelize, Partition, Reassemble
 from tests import definitions
 from tests.operators.driving import NUMBER, Case, Choices, Drawn, draw, ragged, selector
 
-__all__ = ["CASES"]
-
 
 def _hits(choices: Choices, width: int) -> Callable[[int], set[int]]:
-    """Return what draws sets of streams, of any size down to none."""
     return lambda _: {each for each in range(width) if choices.below(2)}
 
 
@@ -24,7 +21,6 @@ def _selectors(sets: Drawn, width: int) -> tuple[Drawn, SelectorType]:
 
 
 def _filled(choices: Choices, sets: Drawn, rank: int) -> Drawn:
-    """Draw a sub-tensor of ``rank`` for each selector."""
     count = iter(range(1 << 20))
 
     def part(depth: int) -> Any:
@@ -37,7 +33,6 @@ def _filled(choices: Choices, sets: Drawn, rank: int) -> Drawn:
 
 
 def partition(choices: Choices) -> Case:
-    """Route sub-tensors of any rank to any number of consumers, or to none."""
     width = 1 + choices.below(3)
     sets = draw(choices, 1 + choices.below(2), _hits(choices, width))
     rank = choices.below(3)
@@ -49,8 +44,6 @@ def partition(choices: Choices) -> Case:
 
 
 def _parts(choices: Choices, rank: int, count: int, name: int) -> Drawn:
-    """Draw ``count`` sub-tensors of ``rank``, whose numbers tell the stream."""
-
     def part(depth: int) -> Any:
         if not depth:
             return name * 1000 + next(numbers)
@@ -61,7 +54,6 @@ def _parts(choices: Choices, rank: int, count: int, name: int) -> Drawn:
 
 
 def reassemble(choices: Choices) -> Case:
-    """Put sub-tensors together; within a selector their order is that of arrival."""
     width = 1 + choices.below(3)
     sets = draw(choices, 1 + choices.below(2), _hits(choices, width))
     rank = choices.below(3)
@@ -85,7 +77,6 @@ def reassemble(choices: Choices) -> Case:
 
 
 def route_and_return(choices: Choices) -> Case:
-    """Partition and Reassemble with the same selectors restore the sub-tensors (P then R)."""
     width = 1 + choices.below(3)
     sets = draw(choices, 1 + choices.below(2), _hits(choices, width))
     rank = choices.below(2)
@@ -107,7 +98,6 @@ def route_and_return(choices: Choices) -> Case:
 
 
 def eager_merge(choices: Choices) -> Case:
-    """Merge streams: the selectors tell the order, and parting by them restores each stream."""
     width = 1 + choices.below(3)
     rank = choices.below(3)
     streams = [_parts(choices, rank, choices.below(4), each) for each in range(width)]
@@ -126,7 +116,6 @@ def eager_merge(choices: Choices) -> Case:
 
 
 def parallelize(choices: Choices) -> Case:
-    """Deal sub-tensors out in turn."""
     consumers = 1 + choices.below(4)
     rank = choices.below(3)
     source = _parts(choices, rank, choices.below(7), 0)
@@ -135,7 +124,6 @@ def parallelize(choices: Choices) -> Case:
 
 
 def hits_of(value: Selector) -> set[int]:
-    """Return the streams a selector names."""
     return set(value.hits)
 
 

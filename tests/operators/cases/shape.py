@@ -7,11 +7,8 @@ from operators import Expand, Flatten, Initial, Promote, Repeat, Reshape
 from tests import definitions
 from tests.operators.driving import FLOAT, NUMBER, Case, Choices, Drawn, draw, number_in, tile
 
-__all__ = ["CASES"]
-
 
 def flatten(choices: Choices) -> Case:
-    """Merge any neighbouring dimensions."""
     dims = 2 + choices.below(3)
     drawn = draw(choices, dims)
     inner = choices.below(dims - 1)
@@ -21,7 +18,6 @@ def flatten(choices: Choices) -> Case:
 
 
 def reshape_innermost(choices: Choices) -> Case:
-    """Split the innermost dimension into chunks, padded."""
     drawn = draw(choices, 1 + choices.below(3), tile)
     chunk = 1 + choices.below(4)
     data, flags = (
@@ -44,7 +40,6 @@ def _number_or_flag(value: Tile | bool) -> object:
 
 
 def reshape_outer(choices: Choices) -> Case:
-    """Split an outer dimension that divides."""
     dims = 2 + choices.below(2)
     dimension = 1 + choices.below(dims - 1)
     chunk = 1 + choices.below(3)
@@ -56,7 +51,6 @@ def reshape_outer(choices: Choices) -> Case:
 
 
 def promote(choices: Choices) -> Case:
-    """Add a dimension anywhere, the outermost by default."""
     drawn = draw(choices, 1 + choices.below(3))
     inside = choices.below(drawn.dims + 1)
     expected = definitions.promote(inside, drawn.dims, drawn.tensor)
@@ -66,7 +60,6 @@ def promote(choices: Choices) -> Case:
 
 
 def repeat(choices: Choices) -> Case:
-    """Repeat every element a fixed number of times."""
     drawn = draw(choices, 1 + choices.below(3))
     count = 1 + choices.below(4)
     expected = definitions.repeat(count, drawn.dims, drawn.tensor)
@@ -74,7 +67,6 @@ def repeat(choices: Choices) -> Case:
 
 
 def expand(choices: Choices) -> Case:
-    """Repeat every element as a reference says, some of whose groups are empty."""
     reference = draw(choices, 1 + choices.below(3))
     rank = 1 + choices.below(reference.dims)
     outer = reference.dims - rank
@@ -94,7 +86,6 @@ def expand(choices: Choices) -> Case:
 
 
 def initial(choices: Choices) -> Case:
-    """Put sub-tensors in front."""
     inner = [1 + choices.below(3) for _ in range(choices.below(3))]
     drawn = draw(choices, 1 + len(inner), tile, fixed=inner)
     count = 1 + choices.below(3)

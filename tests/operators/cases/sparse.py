@@ -10,15 +10,12 @@ from operators import INTEGER, Intersect, Scatter, Union, integer
 from tests import definitions
 from tests.operators.driving import FLOAT, Case, Choices, Drawn, draw, ragged, tile
 
-__all__ = ["CASES"]
-
 Pairs = list[tuple[int, float]]
 
 _UPDATES: tuple[Literal["add", "max", "min"], ...] = ("add", "max", "min")
 
 
 def _fibers(choices: Choices, first: float) -> Callable[..., Pairs]:
-    """Return what draws a group of coordinates, each with a number of its own."""
     count = iter(range(1 << 20))
 
     def fiber(_: Any) -> Pairs:
@@ -29,7 +26,6 @@ def _fibers(choices: Choices, first: float) -> Callable[..., Pairs]:
 
 
 def _encoded(fibers: Drawn) -> Drawn:
-    """Make elements of pairs."""
     made = definitions.map_values(
         lambda pair: (integer(pair[0]), tile(int(pair[1]))), fibers.dims, fibers.tensor
     )
@@ -60,18 +56,15 @@ def _join(
 
 
 def intersect(choices: Choices) -> Case:
-    """What both sides have."""
     return _join(choices, Intersect(), definitions.intersect)
 
 
 def union(choices: Choices) -> Case:
-    """What either side has, with a filler for the other."""
     filler = choices.pick((0.0, -1.0))
     return _join(choices, Union(filler), lambda dims, a, b: definitions.union(filler, dims, a, b))
 
 
 def scatter(choices: Choices) -> Case:
-    """What is left at each address of a group."""
     words, rank = 1 + choices.below(5), 1 + choices.below(2)
     update = choices.pick(_UPDATES)
     initial = choices.pick((0.0, 3.0, -2.0))
