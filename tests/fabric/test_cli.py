@@ -226,16 +226,6 @@ class TestUnusable:
         error = {"message": output.object["error"]["message"], "file": None, "line": None}
         assert NOTHING_KNOWN | {"status": "error", "error": error} == output.object
 
-    @pytest.mark.parametrize("option", ["--trace-window", "--trace-nodes"])
-    def test_trace_options_without_a_trace_are_refused(
-        self, capsys: pytest.CaptureFixture[str], option: str
-    ) -> None:
-        output = Output(capsys, "run", PROGRAM, option, "0:5")
-
-        assert (2, "") == (output.status, output.out)
-        told = "Error: --trace-window and --trace-nodes need --trace events."
-        assert told == output.err.splitlines()[-1]
-
     def test_missing_program_is_reported_as_text_and_object(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fabric import extend, simulate
+from fabric import simulate
 from fabric.graph.hardware.description import (
     ChannelDescription,
     ClockDescription,
@@ -119,21 +119,6 @@ class TestFiles:
         report = simulate(program("own_operator", "u55c_like.toml"), mode="timing")
         assert report.seconds is not None
         assert pytest.approx(150 * report.seconds) == report.joules
-
-    def test_every_model_of_a_file_is_a_class(self, tmp_path: Path) -> None:
-        own = {name for name, kind in MODELS.items() if kind.__module__.startswith("fabric.")}
-        assert own == {"flat", "banked", "fixed", "arbitrated", "arbitrated banks"}
-        for model in own:
-            path = tmp_path / "memory.toml"
-            path.write_text(f'[hbm]\nmodel = "{model}"\n', encoding="utf-8")
-            kind = type(load_hardware(path).hbm)
-            assert getattr(extend, kind.__name__) is kind
-
-    def test_empty_file_is_the_default(self, tmp_path: Path) -> None:
-        path = tmp_path / "empty.toml"
-        path.touch()
-
-        assert Hardware() == load_hardware(path)
 
     @pytest.mark.parametrize(
         "hbm",
@@ -308,12 +293,6 @@ columns = 4
         found = refused(tmp_path, text)
         assert f"/fabric.toml:{stated[0] if stated else 1}: [hbm] {message}" == found
 
-    def test_refresh_interval_is_free_without_refresh(self, tmp_path: Path) -> None:
-        path = tmp_path / "fabric.toml"
-        path.write_text("[hbm]\nmodel = 'banked'\nrefreshes = false\nrefi_cycles = 1", "utf-8")
-        expected = BankedDescription(refreshes=False, refi_cycles=1)
-        assert expected == load_hardware(path).hbm
-
     @pytest.mark.parametrize(
         ("model", "hint"), [("'flatt'", " (did you mean flat?)"), ("3", ""), ("[]", "")]
     )
@@ -323,22 +302,3 @@ columns = 4
 
         found = refused(tmp_path, f"[hbm]\nmodel = {model}")
         assert f"/fabric.toml:2: {expected}" == found
-
-    def test_syntax_error_names_its_line(self, tmp_path: Path) -> None:
-        expected = "/fabric.toml:2: not a TOML file: Expected '=' after a key in a key/value pair"
-
-        assert expected == refused(tmp_path, "[hbm]\nchannels 3\n")
-
-    @pytest.mark.parametrize(
-        ("name", "reason"), [("missing.toml", "No such file or directory"), ("", "Is a directory")]
-    )
-    def test_file_that_cannot_be_read_is_refused(
-        self, tmp_path: Path, name: str, reason: str
-    ) -> None:
-        path = tmp_path / name
-
-        with pytest.raises(ConfigurationError) as raised:
-            load_hardware(path)
-
-        expected = f"{path}: cannot be read ({reason}): expected a hardware description in TOML"
-        assert expected == str(raised.value)

@@ -195,12 +195,6 @@ class TestSave:
         with pytest.raises(ConfigurationError, match=r"y\.npz is not written: the run has no outp"):
             Outputs({}).save(tmp_path / "y.npz")
 
-    def test_equal_files(self, tmp_path: Path) -> None:
-        for name in "ab":
-            simulate(copied(np.ones((1, 32)))).outputs.save(str(tmp_path / name))
-
-        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
 
 _READ = """
 import sys, numpy

@@ -16,9 +16,6 @@ from tests.fabric.small_program import build
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
-UP = "\x1b[1A"
-ERASE_LINE = "\x1b[2K"
-
 
 async def shown(snapshots: list[Snapshot], *, columns: int = 100) -> str:
     written = io.StringIO()
@@ -76,9 +73,3 @@ def test_progress_of_a_run_only_grows() -> None:
     assert going == sorted(going, reverse=True)
     assert 2 == going[0]
     assert (Snapshot(31, 3, 0, 0), 31) == (seen[-1], report.cycles)
-
-
-async def test_cancelled_progress_erases_its_line() -> None:
-    written = await shown([Snapshot(0, 0, 1, 0)])
-
-    assert written.endswith(f"\x1b[?25h\r{UP}{ERASE_LINE}")

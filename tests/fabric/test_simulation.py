@@ -19,11 +19,9 @@ from fabric import (
     Report,
     Stream,
     StreamType,
-    Tile,
     simulate,
     size,
 )
-from fabric.analysis.trace.selection import TraceOptions
 from fabric.extend import BoolType, Ports
 from tests.fabric.scripted import Charge, Relay, Stage, Ticks
 from tests.schedules import SCHEDULES, schedule
@@ -52,16 +50,6 @@ class _Works(Relay):
         while (element := await ports.source.receive()) is not None:
             await ports.sink.send(element)
             ports.unit.charge(self.cycles)
-
-
-@dataclass(frozen=True)
-class _Sends(Relay):
-    element: Any = None
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        while await ports.source.receive() is not None:
-            await ports.sink.send(self.element)
 
 
 @dataclass(frozen=True)
@@ -255,22 +243,6 @@ def _failed(operator: Relay, **settings: Any) -> str:
 
 
 class TestCharged:
-    @pytest.mark.parametrize(
-        ("cycles", "message"),
-        [
-            (1.5, "1.5 cycles are charged: expected an integer"),
-            (2.0, "2.0 cycles are charged: expected an integer"),
-            (None, "None cycles are charged: expected an integer"),
-            (-1, "-1 cycles are charged: expected at least 0"),
-            (np.int64(-1), "-1 cycles are charged: expected at least 0"),
-        ],
-    )
-    def test_charge_that_is_not_a_count_is_refused(self, cycles: Any, message: str) -> None:
-        line = _line_of("ports.unit.charge(self.cycles)")
-        assert (f"wrong: {message} ({__file__}:{line}), at cycle 1, element 1") == _failed(
-            _Works(name="wrong", cycles=cycles)
-        )
-
     def test_charge_takes_integers_of_numpy(self) -> None:
         reports = []
         for cycles in (100, np.int8(100), np.uint64(100)):
@@ -288,27 +260,6 @@ TUPLE = ": expected a tuple (value, level of the stop)"
 
 
 class TestSent:
-    @pytest.mark.parametrize(
-        ("element", "found"),
-        [
-            (None, "is None" + TUPLE),
-            (True, "is True" + TUPLE),
-            ((True, 0, 0), "is (True, 0, 0)" + TUPLE),
-            ((True, None), "has a stop of level None: expected an integer"),
-            (Tile(2, 3, np.dtype(np.int8)), "is Tile(2x3 int8)" + TUPLE),
-            (np.zeros(2), "is an array of 2 float64" + TUPLE),
-        ],
-    )
-    @pytest.mark.parametrize("traced", [False, True])
-    def test_wrong_element_blames_its_sender(
-        self, element: Any, found: str, traced: bool, tmp_path: Path
-    ) -> None:
-        settings = {"trace": TraceOptions(), "log_dir": tmp_path} if traced else {}
-        line = _line_of("await ports.sink.send(self.element)")
-        assert (
-            f"wrong: element 0 of wrong.0 -> relay_1.0 {found} ({__file__}:{line}), at cycle 1"
-        ) == _failed(_Sends(name="wrong", element=element), **settings)
-
     @pytest.mark.parametrize("name", SCHEDULES)
     def test_none_after_the_end(self, name: str | int) -> None:
         with schedule(name):

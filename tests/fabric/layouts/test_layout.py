@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,17 +28,6 @@ class TestFigure5:
 
     def test_tiled_layout_has_dimensions_in_the_order_asked(self) -> None:
         assert Layout.tiled((8, 8), (4, 2), order=(1, 0)) == BY_COLUMNS
-
-
-@pytest.mark.parametrize(
-    ("shape", "tile", "rows", "cols"),
-    [((8,), (4,), 1, 4), ((8, 8), (4, 2), 4, 2), ((3, 8, 8), (3, 2, 8), 6, 8), ((), (), 1, 1)],
-)
-def test_tile_has_last_dimension_in_columns(
-    shape: tuple[int, ...], tile: tuple[int, ...], rows: int, cols: int
-) -> None:
-    layout = Layout.tiled(shape, tile)
-    assert (layout.rows, layout.cols) == (rows, cols)
 
 
 def test_again_adds_a_loop_that_rereads() -> None:
@@ -119,10 +107,3 @@ def test_cut_nests_have_the_same_places(layout: Layout, inside: int) -> None:
 
 def _inner(layout: Layout) -> list[int]:
     return [math.prod(layout.trips[at + 1 :]) for at in range(len(layout.trips))]
-
-
-@given(layouts(most_rank=2, most_loops=3), layouts(most_rank=2, most_loops=3))
-@examples(quick=25, deep=100)
-def test_layouts_of_other_tensors_have_another_order(left: Layout, right: Layout) -> None:
-    if (left.shape, left.tile, left.start) != (right.shape, right.tile, right.start):
-        assert not left.same_order(right)
