@@ -394,7 +394,7 @@ def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
         result: Array = left @ right
     if left.dtype == np.float64 and limits(a.dtype) is not None:
         result = result.astype(np.int64)
-    seen = result if len(left) else right
+    seen = np.asarray(result if len(left) else right)
     if len(left) < a.rows and not (is_whole(result) or np.isfinite(seen).all()):
         # An infinity or a NaN of b is seen in every row, and makes a NaN of a row of zeros.
         assert a.data is not None
@@ -423,13 +423,16 @@ def _factor(tile: Tile) -> Array:
     assert tile.data is not None
     valid = tile.valid_rows
     data = tile.data
-    if 0 < valid < tile.rows and not wide(data[valid:]).any():
+    if 0 < valid < tile.rows and not wide(np.asarray(data[valid:])).any():
         data = data[:valid]
     bits = 8 * tile.dtype.itemsize
     if limits(tile.dtype) is not None and bits <= 16 and tile.cols << 2 * bits <= _EXACT:
         # numpy multiplies integers without BLAS, ten times as slowly.
         return data.astype(np.float64)
-    return wide(data)
+    factor = wide(data)
+    if factor.dtype != data.dtype:
+        factor.flags.writeable = False  # so that its errors are summed once, too
+    return factor
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -37,6 +37,9 @@ _GROUPS: Final = 64
 variances of products with more than 64 summands are estimates."""
 
 _FLOAT: Final = np.dtype(np.float32)
+
+_SQUARED: Final = 2.0**-50
+"""Squares of larger numbers have all their digits in float32."""
 
 _tracking: ContextVar[bool] = ContextVar("tracking", default=False)
 
@@ -95,11 +98,13 @@ class TrackedArray(np.ndarray):
         rounding: the element type that the numbers were rounded to last, or the absolute errors of
             that rounding; None if the rounding was exact.
         kin: the array that numpy made this one of in an unknown way; None otherwise.
+        rows: the array as a factor of products, if it is read-only and was one before.
     """
 
     error: Array | None = None
     rounding: Array | np.dtype | None = None
     kin: TrackedArray | None = None
+    rows: _Rows | None = None
     _is_open: bool = False
 
     @override
@@ -125,10 +130,7 @@ class TrackedArray(np.ndarray):
         if isinstance(rounding, np.dtype):
             unit, least = _half(rounding)
             rounding = unit * np.abs(_numbers(self)) + least
-        if self.error is None or rounding is None:
-            return rounding if self.error is None else self.error
-        found: Array = np.hypot(self.error, rounding)
-        return found
+        return _joined(self.error, rounding)
 
     def become(self, result: Array) -> Array:
         """Return ``result``, which has these numbers converted to another element type."""
@@ -272,7 +274,8 @@ class TrackedArray(np.ndarray):
         if method == "at":
             target, key, *more = inputs
             if isinstance(target, TrackedArray):
-                _put(target, _plain(key), more)
+                with np.errstate(all="ignore"):
+                    _put(target, _plain(key), more)
             return None
         if isinstance(found, tuple):
             return tuple(_unknown(each, inputs) for each in found)
@@ -490,7 +493,7 @@ _State: TypeAlias = "tuple[Array | None, Array | np.dtype | None]"
 
 
 def _errors_of(inputs: Sequence[Any]) -> list[Array | None]:
-    return [each.off() if isinstance(each, TrackedArray) else None for each in inputs]
+    return [each._off() if isinstance(each, TrackedArray) else None for each in inputs]
 
 
 def _is_copied(array: TrackedArray) -> bool:
@@ -513,8 +516,7 @@ def _called(ufunc: Any, inputs: Any, found: Array, _: Any) -> _State:
     if rounding is not None and ufunc not in _ROUNDED_ONCE:
         # Libraries are off by a unit or two.
         unit, least = _half(rounding)
-        more = 2 * unit * np.abs(_numbers(found)) + least
-        error = more if error is None else np.hypot(error, more)
+        error = _joined(error, 2 * unit * np.abs(_numbers(found)) + least)
     return error, rounding
 
 
@@ -525,11 +527,22 @@ def _computed(ufunc: Any, inputs: Any, off: _Errors) -> Array:
         return (_jumps if ufunc in _EXACT else _shifted)(ufunc, numbers, off)
     if inputs[0] is inputs[1] and ufunc in {np.add, np.multiply}:
         return np.asarray(2 * _zeroed(off[0]) * (1 if ufunc is np.add else np.abs(numbers[0])))
-    return rule(*numbers, *map(_zeroed, off))
+    return np.asarray(rule(*numbers, *off))
 
 
 def _zeroed(errors: Array | None) -> Any:
     return 0 if errors is None else errors
+
+
+def _joined(one: Array | None, other: Array | None) -> Any:
+    """Return independent errors together: the root of the sum of their squares."""
+    if one is None or other is None:
+        return other if one is None else one
+    if one.min(initial=1) > _SQUARED:
+        squares = one * one + other * other
+        if squares.max(initial=1) < math.inf:
+            return np.sqrt(squares)
+    return np.hypot(one, other)  # four times as slow
 
 
 def _signed(_: Any, inputs: Any, __: Array) -> _State:
@@ -554,26 +567,23 @@ def _compared(_: Any, inputs: Any, __: Array) -> _State:
     if all(each is None for each in off):
         return None, None
     x, y = map(_operand, inputs)
-    reach = REACH * np.hypot(*map(_zeroed, off))
+    reach = REACH * _joined(*off)
     return (np.abs(x - y) <= reach).astype(_FLOAT) / _FLOAT.type(_JUMP), None
 
 
-def _multiplied(x: Array, y: Array, ex: Any, ey: Any) -> Array:
-    found: Array = np.hypot(np.abs(y) * ex, np.abs(x) * ey)
-    return found
+def _multiplied(x: Array, y: Array, ex: Array | None, ey: Array | None) -> Any:
+    return _joined(_times(np.abs(y), ex), _times(np.abs(x), ey))
 
 
-def _quotient(x: Array, y: Array, ex: Any, ey: Any) -> Array:
-    found: Array = np.hypot(ex, np.abs(x / y) * ey) / np.abs(y)
-    return found
+def _quotient(x: Array, y: Array, ex: Array | None, ey: Array | None) -> Any:
+    return _joined(ex, _times(np.abs(x / y), ey)) / np.abs(y)
 
 
-def _added(x: Array, y: Array, ex: Any, ey: Any) -> Array:  # noqa: ARG001 - as other rules
-    found: Array = np.hypot(ex, ey)
-    return found
+def _added(x: Array, y: Array, ex: Array | None, ey: Array | None) -> Any:  # noqa: ARG001 - as other rules
+    return _joined(ex, ey)
 
 
-_RULES: Final[dict[Any, Callable[..., Array]]] = {
+_RULES: Final[dict[Any, Callable[..., Any]]] = {
     np.add: _added,
     np.subtract: _added,
     np.multiply: _multiplied,
@@ -594,23 +604,23 @@ def one_step(function: Callable[..., Array]) -> Callable[..., Array]:
     @wraps(function)
     def called(*arrays: Array) -> Array:
         found = function(*map(_plain, arrays))
-        off = _errors_of(arrays)
-        if all(each is None for each in off):
-            return found
         with np.errstate(all="ignore"):
+            off = _errors_of(arrays)
+            if all(each is None for each in off):
+                return found
             return _tracked(found, _jumps(function, [*map(_operand, arrays)], off), None)
 
     return called
 
 
-def _times(factor: float, errors: Array | None) -> Array | None:
+def _times(factor: Any, errors: Array | None) -> Array | None:
     return None if errors is None else factor * errors
 
 
 def _shifted(function: Callable[..., Array], numbers: Sequence[Array], off: _Errors) -> Array:
     """Return how far results change if operands change by their errors."""
     found = _numbers(function(*numbers))
-    result: Any = 0.0
+    result: Any = None
     for index, each in enumerate(off):
         if each is None:
             continue
@@ -620,8 +630,8 @@ def _shifted(function: Callable[..., Array], numbers: Sequence[Array], off: _Err
             moved[index] = (moved[index] + shift).astype(moved[index].dtype)
             changed = np.abs(_numbers(function(*moved)) - found)
             worst = np.fmax(worst, np.where(np.isfinite(changed), changed, 0))
-        result = np.hypot(result, worst)
-    return np.asarray(result)
+        result = _joined(result, worst)
+    return np.asarray(_zeroed(result))
 
 
 def _in_blocks(dtype: np.dtype) -> Callable[[Array], Array]:
@@ -633,6 +643,42 @@ def _in_blocks(dtype: np.dtype) -> Callable[[Array], Array]:
 
 def _grouped(squares: Array, axis: int, starts: Array) -> Array:
     return squares if len(starts) == squares.shape[axis] else np.add.reduceat(squares, starts, axis)
+
+
+class _Rows(NamedTuple):
+    """The rows of the first factor of a product, as sums over groups divided by their sizes.
+
+    Attributes:
+        largest: magnitude, by which the numbers are divided before.
+        squares: of the numbers.
+        errors: squares of their errors; None if all are 0.
+        shared: the part of all numbers of a row that each may be off by.
+    """
+
+    largest: Any
+    squares: Array
+    errors: Array | None
+    shared: Any
+
+
+def _rows_of(a: Any, x: Array, starts: Array) -> _Rows:
+    """Return the rows of ``a``, whose numbers are ``x``, made once if nobody can write to it."""
+    keeps = isinstance(a, TrackedArray) and not a.flags.writeable
+    if keeps and a.rows is not None:
+        return a.rows
+    largest = _largest(x)
+    sizes = np.diff(starts, append=x.shape[-1]).astype(x.dtype)
+    squares = _grouped(np.square(x / largest), -1, starts) / sizes
+    (off,) = _errors_of([a])
+    errors, shared = None, 0.0
+    if off is not None:
+        off = np.broadcast_to(off, x.shape)
+        errors = _grouped(np.square(off / largest), -1, starts) / sizes
+        shared = _ratio(off, x, -1)
+    found = _Rows(largest, squares, errors, shared)
+    if keeps:
+        a.rows = found
+    return found
 
 
 def _product(_: Any, inputs: Any, found: Array) -> _State:
@@ -649,25 +695,21 @@ def _product(_: Any, inputs: Any, found: Array) -> _State:
         return _alike(found, tracked), found.dtype
     size = -(-count // _GROUPS)
     starts = np.arange(0, count, size)
-    sizes = np.diff(np.append(starts, count)).astype(x.dtype)
-    left = _largest(x)
+    rows = _rows_of(a, x, starts)
     held, right = _factor_squares(y, size, starts)
     unit, least = _half(found.dtype) if unit_of(found.dtype) else (0.0, 0.0)
     summing = unit * math.sqrt(count) / 4
     share, wrong = _parts(b, y)
-    shares: Any = share + summing
-    squares = np.square(x / left)
-    weights = (share**2 + summing**2) * squares
-    (off,) = _errors_of([a])
-    if off is not None:
-        weights = weights + np.square(off / left)
-        shares = shares + _ratio(off, x, -1)
-    variance = (_grouped(weights, -1, starts) / sizes) @ held
+    weights = (share**2 + summing**2) * rows.squares
+    if rows.errors is not None:
+        weights = weights + rows.errors
+    variance = weights @ held
+    shares = rows.shared + (share + summing)
     if wrong is not None:
         errors = _grouped(np.square(wrong / right), -2, starts)
-        variance = variance + (_grouped(squares, -1, starts) / sizes) @ errors
+        variance = variance + rows.squares @ errors
         shares = shares + _ratio(wrong, y, -2)
-    error = np.hypot(np.sqrt(variance) * (left * right), shares * np.abs(_numbers(found)))
+    error = _joined(np.sqrt(variance) * (rows.largest * right), shares * np.abs(_numbers(found)))
     return error + least, found.dtype
 
 
@@ -675,7 +717,7 @@ def _factor_squares(y: Array, size: int, starts: Array) -> tuple[Array, Any]:
     """Return sums of squares of groups of rows, and what the numbers are divided by before."""
     if y.flags.c_contiguous and y.shape[-2] % size == 0:
         groups = y.reshape(*y.shape[:-2], -1, size, y.shape[-1])
-        held = np.einsum("...kn,...kn->...n", groups, groups)
+        held = np.square(y) if size == 1 else np.einsum("...kn,...kn->...n", groups, groups)
         most = held.max(initial=0)
         if math.isfinite(most) and most > np.finfo(y.dtype).tiny / np.finfo(y.dtype).eps:
             return held, y.dtype.type(1)
