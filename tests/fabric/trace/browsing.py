@@ -1,10 +1,8 @@
-"""Pages of runs in a browser that has no window: what is clicked, and what is read then."""
-
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
 
     from fabric.analysis.trace.opened import Trace
 
-__all__ = ["Shown", "browsing"]
 
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 _GUTTER: Final = 210
@@ -29,7 +26,6 @@ _LANE: Final = 17
 
 @contextmanager
 def browsing() -> Iterator[Browser]:
-    """Give a browser; skip the test where there is none."""
     driver = pytest.importorskip("playwright.sync_api", reason="no playwright")
     found = next(filter(None, map(shutil.which, _NAMES)), None)
     if found is None:
@@ -43,16 +39,7 @@ def browsing() -> Iterator[Browser]:
 
 
 class Shown:
-    """The page of a run, as a browser shows it.
-
-    Attributes:
-        page: of the browser.
-        data: what is inside, unpacked by the tests.
-        troubles: errors, warnings and requests: none are expected.
-    """
-
     def __init__(self, browser: Browser, trace: Trace, folder: Path, **settings: Any) -> None:
-        """Write the page of ``trace`` and open it."""
         file = folder / "run.html"
         write_page(trace, file)
         self.text: Final = file.read_text(encoding="utf-8")
@@ -73,17 +60,14 @@ class Shown:
             self.troubles.append(address)
 
     def settle(self) -> None:
-        """Wait until what was asked for is drawn."""
         self.page.evaluate(
             "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
 
     def read(self, selector: str) -> str:
-        """Return what an element says."""
         return self.page.locator(selector).inner_text()
 
     def rows(self, selector: str) -> list[list[str]]:
-        """Return the cells of a table's rows that are shown."""
         return [
             row.locator("td").all_inner_texts()
             for row in self.page.locator(f"{selector} tbody tr").all()
@@ -91,22 +75,18 @@ class Shown:
 
     @property
     def range(self) -> tuple[int, int]:
-        """The cycles that are shown."""
         found = re.search(r"cycles ([\d,]+) to ([\d,]+)", self.read("#range"))
         assert found is not None
         return _number(found[1]), _number(found[2])
 
     @property
     def units(self) -> list[str]:
-        """The units of the timeline, in order, when none is searched for."""
         return [self.data["units"]["name"][unit] for unit in self.data["units"]["ranked"]]
 
     def point(self, unit: str, cycle: float) -> tuple[float, float]:
-        """Return where ``unit`` is in ``cycle``, if the first rows of all units are shown."""
         return self.x("#lanes", cycle), self.top("#lanes") + _LANE * (self.units.index(unit) + 0.5)
 
     def x(self, place: str, cycle: float) -> float:
-        """Scroll to a canvas, and return where a cycle is in it."""
         self.page.eval_on_selector(place, "(it) => it.scrollIntoView({ block: 'center' })")
         left, width = self.page.eval_on_selector(
             place, "(it) => [it.getBoundingClientRect().left, it.clientWidth]"
@@ -115,24 +95,20 @@ class Shown:
         return float(left + _GUTTER + (width - _GUTTER - _RIGHT) * (cycle - first) / (last - first))
 
     def top(self, place: str) -> float:
-        """Return where an element begins."""
         return float(self.page.eval_on_selector(place, "(it) => it.getBoundingClientRect().top"))
 
     def hover(self, x: float, y: float) -> list[str]:
-        """Move the mouse there, and return the lines of the tip."""
         self.page.mouse.move(x - 1, y)
         self.page.mouse.move(x, y)
         self.settle()
         return self.read("#tip").splitlines() if self.page.locator("#tip").is_visible() else []
 
     def choose(self, unit: str) -> None:
-        """Search for ``unit``, and choose the first that is found."""
         self.page.fill("#search", unit)
         self.page.press("#search", "Enter")
         self.settle()
 
     def press(self, *keys: str) -> None:
-        """Press keys, outside of any field."""
         self.page.evaluate("document.activeElement.blur()")
         for key in keys:
             self.page.keyboard.press(key)
@@ -141,6 +117,3 @@ class Shown:
 
 def _number(text: str) -> int:
     return int(text.replace(",", ""))
-
-
-Opened = Callable[..., Shown]

@@ -1,14 +1,3 @@
-"""Kill runs: python -m tests.fabric.trace.killing FOLDER KILLS SEED PROGRAM [NAME=VALUE]...
-
-Each run is a fork of this process, which has imported and wired everything and has no threads.
-``FOLDER/whole`` gets a run that is not killed, ``FOLDER/0``, ``FOLDER/1``, ... those that are.
-
-The instants are drawn by progress, so that they are spread over the run on a slow machine too:
-after so many recorded operations; just before or just after so many files have been put in their
-places; and after so much processor time, which is anywhere, in the middle of a write too. The last
-is ended by SIGPROF, which nobody handles: as with SIGKILL, the process executes nothing more.
-"""
-
 from __future__ import annotations
 
 import os
@@ -33,8 +22,6 @@ _SECONDS: Final = 0.01
 
 
 class _Counter:
-    """Numbers from 0, and something that happens at one of them."""
-
     def __init__(self, at: int, happens: Callable[[], object]) -> None:
         self.number = -1
         self._at = at
@@ -64,7 +51,6 @@ def _run(program: Program, folder: Path) -> None:
 
 
 def _forked(run: Callable[[], object]) -> int:
-    """Call ``run`` in a fork and return how it ended, as ``waitpid`` says it."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -78,7 +64,6 @@ def _forked(run: Callable[[], object]) -> int:
 
 
 def _counting(steps: _Counter, files: _Counter, *, after: bool) -> None:
-    """Let ``steps`` count the operations that are recorded, ``files`` those put in their places."""
     setattr(observation, "count", lambda: steps)  # noqa: B010 - mypy knows better
     replace = Path.replace
 
@@ -94,7 +79,6 @@ def _counting(steps: _Counter, files: _Counter, *, after: bool) -> None:
 
 
 def _whole(program: Program, folder: Path) -> tuple[int, int, float]:
-    """Run to the end; return how many operations and files there were, and the processor time."""
     reader, writer = os.pipe()
 
     def run() -> None:
@@ -111,7 +95,6 @@ def _whole(program: Program, folder: Path) -> tuple[int, int, float]:
 
 
 def main(folder: Path, kills: int, seed: int, file: str, parameters: list[str]) -> None:
-    """Run once to the end, and then ``kills`` times not."""
     drawn = random.Random(f"{seed} {file}")
     program = load_program(file, parameters, Hardware()).program
     operations, files, seconds = _whole(program, folder / "whole")

@@ -1,5 +1,3 @@
-"""Runs with a trace, for tests."""
-
 from __future__ import annotations
 
 import itertools
@@ -15,8 +13,6 @@ from fabric.analysis.trace.selection import TraceOptions
 from fabric.graph.loading.program_file import load_program
 from tests.deadlock.cases import CASES
 
-__all__ = ["PROGRAMS", "pairs", "program", "record", "until_traced"]
-
 _ROOT: Final = Path(__file__).parents[3]
 
 PROGRAMS: Final[dict[str, tuple[str, ...]]] = {
@@ -28,11 +24,9 @@ PROGRAMS: Final[dict[str, tuple[str, ...]]] = {
     "moe dynamic": ("model=tiny", "batch=16", "tiling=dynamic"),
     "attention": ("requests=4", "regions=2"),
 }
-"""Programs of the repository, and parameters that make them small."""
 
 
 def program(name: str) -> Program:
-    """Wire a program of the repository, small if it is one of ``PROGRAMS``, or one of ``CASES``."""
     if name in CASES:
         return CASES[name].build()
     file = _ROOT / "programs" / f"{name.split(maxsplit=1)[0]}.py"
@@ -46,7 +40,6 @@ def record(
     depths: Mapping[str, int] | None = None,
     **settings: Any,
 ) -> tuple[Report, Trace]:
-    """Run ``wired`` with a trace in a new folder below ``folder``."""
     options = TraceOptions() if options is None else options
     report = simulate(wired, log_dir=folder, trace=options, depths=depths, **settings)
     assert report.log_dir is not None
@@ -54,12 +47,10 @@ def record(
 
 
 def pairs(found: list[Any]) -> list[tuple[Any, Any]]:
-    """Return neighbours."""
     return list(itertools.pairwise(found))
 
 
 def until_traced(run: subprocess.Popen[Any], folder: Path) -> None:
-    """Wait until the trace of a process in ``folder`` has what its units have done."""
     while not list(folder.glob("states-*.table")):
         assert run.poll() is None
         time.sleep(0.05)

@@ -1,5 +1,3 @@
-"""A run cycle by cycle, from what an observer of the test is told: the definition of its states."""
-
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -15,8 +13,6 @@ from fabric.graph.values.value import Empty
 from fabric.messages.telling.causes import Cause, Operation
 from fabric.timing.state.run_state import ChannelState, RunState, UnitState, WaitState
 
-__all__ = ["Heard", "replay"]
-
 _OPERATIONS = {
     Cause.EMPTY: Operation.RECEIVE,
     Cause.FULL: Operation.SEND,
@@ -26,8 +22,6 @@ _OPERATIONS = {
 
 
 class Waited(NamedTuple):
-    """A wait that came to its end in ``end``."""
-
     end: int
     cycles: int
     cause: Cause
@@ -36,8 +30,6 @@ class Waited(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """An element on its way; ``taken`` is None where nobody dequeued it."""
-
     sent: int
     requested: int
     taken: int | None
@@ -47,8 +39,6 @@ class Moved(NamedTuple):
 
 @dataclass
 class Heard(Observer):
-    """What is told: of units their waits, of channels their elements, of the HBM its bursts."""
-
     waits: defaultdict[int, list[Waited]] = field(default_factory=lambda: defaultdict(list))
     elements: defaultdict[int, list[Moved]] = field(default_factory=lambda: defaultdict(list))
     bursts: list[tuple[int, int]] = field(default_factory=list)
@@ -95,7 +85,6 @@ class Heard(Observer):
         self._waited(unit, stamp[1:], Cause.CAPACITY, wanted_bytes=size_bytes)
 
     def finish(self) -> None:
-        """Add what no transfer told: elements that are held, and slots kept for nothing."""
         for channel in self.channels:
             for element, sent, seen in channel.held:
                 self._moved(channel, element, sent, seen, None)
@@ -136,14 +125,6 @@ class Heard(Observer):
 def replay(
     heard: Heard, end: RunState, request_bytes: int, cycles: Collection[int]
 ) -> Iterator[tuple[int, RunState]]:
-    """Go from cycle to cycle and yield ``cycles``, in order, with the state in each.
-
-    Args:
-        heard: of the whole run.
-        end: the machine's last state: it knows what nobody was told.
-        request_bytes: moved by one request to the HBM.
-        cycles: which states are asked for.
-    """
     counted = [Counter[Cause]() for _ in end.units]
     by_channel = [Counter[Cause]() for _ in end.channels]
     waiting = [_by_cycle(heard, unit) for unit in end.units]
@@ -167,7 +148,6 @@ def replay(
 
 
 def _by_cycle(heard: Heard, unit: UnitState) -> dict[int, Waited]:
-    """Return the wait in each cycle in which ``unit`` waits; they never overlap."""
     waits: dict[int, Waited] = {}
     for wait in heard.waits[unit.number]:
         for cycle in range(wait.end - wait.cycles, wait.end):

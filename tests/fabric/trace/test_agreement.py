@@ -1,11 +1,3 @@
-"""For one run, all views agree on every figure they share: ``tests.fabric.trace.views`` reads them.
-
-So do the states at its end that the engine has and that the trace has.
-
-Every program of the repository, completed, stopped by a failure and by an interrupt, deadlocked
-where a depth can do that, and killed; and programs of the tests that stop in other ways.
-"""
-
 from __future__ import annotations
 
 import io
@@ -39,20 +31,11 @@ _ROOT: Final = Path(__file__).parents[3]
 
 
 class Run(NamedTuple):
-    """A run of a program.
-
-    Attributes:
-        program: a file of the repository, or a case of the deadlocks.
-        ends: how.
-        options: of the command line, or none.
-    """
-
     program: str
     ends: str
     options: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return what pytest calls it."""
         return " ".join((self.program, self.ends, *self.options[1::2]))
 
 
@@ -97,15 +80,6 @@ RUNS: Final = [
 
 
 class Told(NamedTuple):
-    """What is told of a run.
-
-    Attributes:
-        run: which.
-        seen: by the views.
-        at_end: the state of the machine.
-        recorded: the state that the trace has.
-    """
-
     run: Run
     seen: dict[str, Seen]
     at_end: RunState
@@ -116,7 +90,6 @@ class Told(NamedTuple):
 def told(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Told]:
-    """Run each once, and return what is told of it."""
     run: Run = request.param
     parent = tmp_path_factory.mktemp("run")
     (parent / "report.txt").write_text("", encoding="utf-8")
@@ -137,8 +110,7 @@ def told(
     shutil.rmtree(parent)
 
 
-def test_figures_agree(told: Told) -> None:
-    """Whatever two views both say is the same."""
+def test_figures_of_all_views_agree(told: Told) -> None:
     run, seen, *_ = told
     differences = []
     for figure in Seen._fields:
@@ -151,11 +123,8 @@ def test_figures_agree(told: Told) -> None:
     assert {run.ends} == {each.status for each in seen.values() if each.status is not None}
 
 
-def test_states_agree(told: Told) -> None:
-    """The state that a trace has is the machine's at the end, in all that is recorded.
-
-    Not recorded is when streams were ended that no unit waits for: there the state says None.
-    """
+def test_state_of_a_trace_is_that_of_the_machine(told: Told) -> None:
+    # Not recorded is when streams were ended that no unit waits for: there the state says None.
     run, _, at_end, recorded = told
     if run.ends == "killed":
         return
@@ -170,8 +139,7 @@ def test_states_agree(told: Told) -> None:
     assert hash(replace(at_end, channels=channels)) == hash(recorded)
 
 
-def test_units_account_for_all_cycles(told: Told) -> None:
-    """Every row sums to the run's cycles; who still waits is neither idle nor at its end."""
+def test_rows_of_units_sum_to_the_cycles_of_the_run(told: Told) -> None:
     run, seen, *_ = told
     query = seen["trace query"]
     assert query.columns is not None
@@ -189,8 +157,7 @@ def test_units_account_for_all_cycles(told: Told) -> None:
         assert query.still
 
 
-def test_nothing_bounds_what_did_not_complete(told: Told) -> None:
-    """The verdict of ``trace stalls`` is about a run that came to its end, or says that none is."""
+def test_verdict_of_a_stopped_run_names_no_bound(told: Told) -> None:
     run, seen, *_ = told
     verdict = seen["trace stalls"].verdict
     assert verdict is not None
@@ -202,12 +169,10 @@ def test_nothing_bounds_what_did_not_complete(told: Told) -> None:
 
 
 def _shared(figure: str, one: Any, other: Any) -> Any:
-    """Return what ``one`` says that ``other`` says too: some show the shares of a few units."""
     return {unit: one[unit] for unit in one if unit in other} if figure == "shares" else one
 
 
 def _states_at_end(patch: pytest.MonkeyPatch) -> list[RunState]:
-    """Return a list that gets the state of each machine whose run has ended."""
     execute = Execution.execute
     states: list[RunState] = []
 
@@ -221,7 +186,6 @@ def _states_at_end(patch: pytest.MonkeyPatch) -> list[RunState]:
 
 
 def _run_program(run: Run, parent: Path, patch: pytest.MonkeyPatch) -> None:
-    """Run a program of the repository by the command line; stop it as asked for."""
     arguments = [
         "run",
         str(_ROOT / "programs" / f"{run.program.split()[0]}.py"),
@@ -245,8 +209,6 @@ def _run_program(run: Run, parent: Path, patch: pytest.MonkeyPatch) -> None:
 
 
 def _fail(patch: pytest.MonkeyPatch) -> None:
-    """Let an operator raise an error when it hands over its burst."""
-
     def fail() -> None:
         raise RuntimeError("out of luck")
 
@@ -254,12 +216,10 @@ def _fail(patch: pytest.MonkeyPatch) -> None:
 
 
 def _interrupt(patch: pytest.MonkeyPatch) -> None:
-    """Send SIGINT, as Ctrl-C does."""
     _at_a_burst(patch, lambda: signal.raise_signal(signal.SIGINT))
 
 
 def _kill(patch: pytest.MonkeyPatch) -> None:
-    """Keep a state and the rows that were written a little later, and nothing after them."""
     recorders: list[Any] = []
     start = Recorder.start
 
@@ -274,7 +234,7 @@ def _kill(patch: pytest.MonkeyPatch) -> None:
         recorders[-1]._spool.attempt("rows", lambda: None)
 
     async def write_nothing(_: Recorder) -> None:
-        """Write nothing now and then: how far the run is then is the host's time's."""
+        pass
 
     patch.setattr(Recorder, "start", started)
     patch.setattr(Recorder, "run", write_nothing)
@@ -288,7 +248,6 @@ _STOPS: Final = {"error": _fail, "interrupted": _interrupt, "killed": _kill}
 
 
 def _at_a_burst(patch: pytest.MonkeyPatch, act: Callable[[], object], number: int = 3) -> None:
-    """Call ``act`` where the ``number``th burst of a machine is handed over, before it is."""
     submit = ObservedOffChip.submit
     counts: Counter[ObservedOffChip] = Counter()
 
@@ -302,7 +261,6 @@ def _at_a_burst(patch: pytest.MonkeyPatch, act: Callable[[], object], number: in
 
 
 def _told(*arguments: object) -> str:
-    """Return what a command prints; those that only look succeed."""
     with redirect_stdout(io.StringIO()) as printed, redirect_stderr(io.StringIO()) as told:
         status = main([str(each) for each in arguments])
     assert arguments[0] == "run" or not status, told.getvalue()
@@ -310,7 +268,6 @@ def _told(*arguments: object) -> str:
 
 
 def _whole(seen: Seen) -> Seen:
-    """Return ``seen`` with the waits that its columns tell."""
     if seen.columns is None:
         return seen
     waits: dict[str, dict[str, int]] = {

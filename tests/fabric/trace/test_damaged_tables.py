@@ -1,5 +1,3 @@
-"""Tables of a run's folder that somebody has damaged: every command answers, or says which file."""
-
 from __future__ import annotations
 
 import contextlib
@@ -7,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -18,11 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.analysis.trace.opened import Trace
-from fabric.analysis.trace.reading import reader
-from fabric.analysis.trace.reading.integrity import FORMS
 from fabric.analysis.trace.table_file import read_table, write_table
 from fabric.shell.cli import main
-from fabric.timing.retiming.deriving import logged
 from tests.fabric.trace.recording import program, record
 from tests.profiles import examples, of_profile, spread
 
@@ -45,7 +39,6 @@ _TEXTS: Final = ("", "x", "\x1b[31m", "9" * 50, "send", "hbm", "x:y", "*")
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the folders of a run that completes, one that is stuck, and two in the loop."""
     folder = tmp_path_factory.mktemp("runs")
     found: dict[str, Path] = {}
     given_: tuple[tuple[str, str | None, dict[str, int]], ...] = (
@@ -66,8 +59,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @contextlib.contextmanager
 def _not_for_ever() -> Iterator[None]:
-    """Fail where a file is waited for that nobody writes."""
-
     def late(*_: object) -> None:
         pytest.fail("it waits for ever")
 
@@ -83,7 +74,6 @@ def _not_for_ever() -> Iterator[None]:
 def _asked(
     command: tuple[str, ...], run: Path, other: Path, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, str]:
-    """Run a command on a damaged run; return its status and what it says on standard error."""
     arguments = [*command[1:], str(other)] if command[0] == "diff" else list(command[1:])
     with contextlib.chdir(run):
         status = main(["trace", command[0], str(run), *arguments])
@@ -108,7 +98,6 @@ def _bytes_damaged(data: st.DataObject, file: Path) -> None:
 
 
 def _cells(data: st.DataObject, column: np.ndarray) -> np.ndarray:
-    """Return a column one of whose values, or all, are others that fit its type."""
     values: Any = _NUMBERS if column.dtype.kind == "i" else _TEXTS
     values = (True, False) if column.dtype.kind == "b" else values
     given_, cells = data.draw(st.sampled_from(values)), column.tolist()
@@ -149,7 +138,6 @@ _HEADS: Final[tuple[dict[str, Any], ...]] = (
 
 
 def _head_damaged(data: st.DataObject, file: Path) -> None:
-    """Let the first line say something else; the rest stays."""
     line, _, content = file.read_bytes().partition(b"\n")
     head = json.loads(line) | data.draw(st.sampled_from(_HEADS))
     file.write_bytes(json.dumps(head).encode() + b"\n" + content)
@@ -157,10 +145,9 @@ def _head_damaged(data: st.DataObject, file: Path) -> None:
 
 @examples(quick=12)
 @given(st.data())
-def test_damaged(
+def test_damaged_table_is_refused_or_left_out(
     runs: dict[str, Path], capsys: pytest.CaptureFixture[str], data: st.DataObject
 ) -> None:
-    """Cut off, overwritten, of another table, with other columns, types or values."""
     name = data.draw(st.sampled_from(sorted(runs)))
     run = runs[name].parent.with_name("damaged")
     shutil.rmtree(run, ignore_errors=True)
@@ -186,7 +173,6 @@ _KINDS: Final = ("pipe", "folder", "itself", "zeros", "empty")
 
 
 def _become(file: Path, kind: str) -> None:
-    """Let ``file`` be something else."""
     file.unlink()
     match kind:
         case "pipe":
@@ -203,10 +189,9 @@ def _become(file: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("name", spread(["pack_rows", "simplified_moe3"], 1))
 @pytest.mark.parametrize("kind", _KINDS)
-def test_no_files(
+def test_file_of_another_kind_is_refused_or_left_out(
     kind: str, name: str, runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Pipes to which nobody writes, devices without end, folders, links to themselves."""
     source = runs[name]
     files = sorted(each.relative_to(source) for each in (source / "trace").iterdir())
     # Every kind in the place of some files, and every file: of another kind than its neighbours.
@@ -222,225 +207,10 @@ def test_no_files(
         assert status == (2 if static else 0), (file, told)
 
 
-def test_strange_names(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    """Files beside those that a run writes are nobody's."""
-    run = runs["pack_rows"].with_name("strange")
-    shutil.copytree(runs["pack_rows"], run)
-    for name in ("states-x", "short-zzz", "long-", "operations--1", "short-\u0664"):
-        (run / "trace" / f"{name}.table").write_bytes(b"x")
-    assert (0, "") == _asked(("summary",), run, run, capsys)
-
-
-def test_forms(runs: dict[str, Path]) -> None:
-    """Every table that a run writes has a form, with all its columns."""
-    written: dict[str, set[str]] = {}
-    for run in runs.values():
-        for file in (run / "trace").glob("*.table"):
-            table = written.setdefault(file.stem.partition("-")[0], set())
-            table.update(read_table(file))
-    assert written == {name: set(columns) for name, columns in FORMS.items()}
-
-
-@pytest.mark.parametrize(
-    ("steps", "kind"),
-    [
-        ((), "i1"), ((127, -128), "i1"), ((128,), "i2"), ((-129,), "i2"), ((32_767, -32_768), "i2"),
-        ((32_768,), "i4"), ((1, -32_769), "i4"), ((2**31 - 1, -(2**31)), "i4"), ((2**31,), "i8"),
-        ((-1, -(2**31) - 1), "i8"),
-    ],
-)  # fmt: skip
-def test_narrow(steps: tuple[int, ...], kind: str, tmp_path: Path) -> None:
-    """Steps from number to number are kept in the fewest bytes that have all of them."""
-    numbers = np.cumsum(np.array(steps, np.int64))
-    file = tmp_path / "a.table"
-    write_table(file, {"a": numbers, "b": numbers > 0})
-    head = json.loads(file.read_bytes().partition(b"\n")[0])
-    assert [["a", kind], ["b", "b1"]] == [each[:2] for each in head["columns"]]
-    found = read_table(file)
-    assert (numbers.tolist(), (numbers > 0).tolist()) == (found["a"].tolist(), found["b"].tolist())
-    assert np.int64 == found["a"].dtype
-
-
-_IS_TOO_LONG: Final = "a is of another length"
-
-
-@pytest.mark.parametrize(
-    ("rows", "kind", "plain", "refusal"),
-    [
-        (2, "i1", b"\x01\xff", ""), (2, "i1", b"\x01", _IS_TOO_LONG), (0, "i1", b"", ""),
-        (2, "i1", b"\x01\x01\x01", _IS_TOO_LONG), (1, "i2", b"\x00\x01", ""),
-        (2, "b1", b"\x00\x01", ""), (2, "b1", b"\x00\x02", "a is neither true nor false"),
-        (0, "b1", b"", ""), (1, "text", b'["x"]', ""), (2, "text", b'["x"]', _IS_TOO_LONG),
-        (0, "text", b"[]", ""), (0, "text", b"[1]", "a is no list of texts"),
-        (1, "text", b'["x"', "a is no list of texts"),
-        (1, "text", b"\xff", "a is no list of texts"),
-        (1, "f8", bytes(8), "a is of no kind that a table has"), (1, "i1", b"\x01 more", "a is"),
-    ],
-)  # fmt: skip
-def test_columns(rows: int, kind: str, plain: bytes, refusal: str, tmp_path: Path) -> None:
-    """A column has as many values as the first line says, all of its kind."""
-    file, content = tmp_path / "a.table", zlib.compress(plain)
-
-    def write(content: bytes, times: int = 1, more: int = 0) -> None:
-        checksum = zlib.crc32(content * times) + more
-        columns = [["a", kind, len(content)]] * times
-        head = {"rows": rows, "columns": columns, "checksum": checksum}
-        file.write_bytes(json.dumps(head).encode() + b"\n" + content * times)
-
-    write(content)
-    if not refusal:
-        values: dict[str, list[Any]] = {
-            "i1": [1, 0], "i2": [256], "b1": [False, True], "text": ["x"],
-        }  # fmt: skip
-        expected = values[kind][:rows]
-        assert {"a": expected} == {name: its.tolist() for name, its in read_table(file).items()}
-        whole = file.read_bytes()
-        file.write_bytes(whole + b"x")
-        with pytest.raises(
-            ValueError, match=f"^it has {len(whole) + 1} bytes: expected {len(whole)}$"
-        ):
-            read_table(file)
-        for told, its, *how in (
-            ("a is of another length", content + b"x"), ("a is of another length", content[:-1]),
-            ("a cannot be inflated", b"x" + content), ("it has a column twice", content, 2),
-            ("its content is not what was written", content, 1, 1),
-        ):  # fmt: skip
-            write(its, *how)
-            with pytest.raises(ValueError, match=f"^{told}$"):
-                read_table(file)
-    else:
-        with pytest.raises(ValueError, match=f"^{refusal}"):
-            read_table(file)
-
-
-Given = tuple[dict[str, dict[str, np.ndarray]], np.ndarray, np.ndarray, Any, Any]
-
-
-@pytest.fixture(scope="module")
-def given_log(runs: dict[str, Path]) -> Given:
-    """Return what the rows of a run that got stuck in the compiled loop are derived from."""
-    found: list[Any] = []
-
-    def told(*given: Any) -> Any:
-        found.append(given)
-        return logged(*given)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "logged", told)
-        assert Trace(runs["simplified_moe3"]).problems == []
-    (given,) = found
-    tables, transfers, operations, about, moment = given
-    assert (28, 31) == (len(about.units), len(about.channels))
-    assert (26, 70) == (len(tables["stages"]["taken"]), len(tables["templates"]["kind"]))
-    assert 2 == tables["stages"]["done"][23]
-    return tables, transfers, operations, about, moment
-
-
-_NONE: Final = "a number in it is none of a run"
-_PORTS: Final = "its ports are none of a run"
-_TEMPLATES: Final = "its templates are none of a run"
-_ABSENT: Final = "its templates are about ports that are not there"
-_STAGES: Final = "its stages are none of a run"
-_ROWS: Final = "rows of it are missing"
-_STUCK: Final = "what it says does not go on"
-_SAYS: Final = "what it says is none of a run"
-_BURSTS: Final = "bursts of it are missing"
-
-
-@pytest.mark.parametrize(
-    ("column", "row", "number", "refusal"),
-    [
-        ("ports.unit", -1, 28, _NONE), ("ports.unit", 0, -1, _NONE), ("ports.unit", 0, 2, _PORTS),
-        ("ports.output", 0, 2, _NONE), ("ports.output", 0, -1, _NONE),
-        ("ports.output", 0, 0, _ABSENT), ("ports.channel", 0, 31, _NONE),
-        ("ports.channel", 0, 30, _STUCK), ("ports.channel", 0, -2, _NONE),
-        ("ports.channel", 1, -1, _PORTS), ("ports.port", 0, 1, _PORTS),
-        ("ports.channel", 0, -1, _ABSENT), ("ports.channel", 61, -1, ""),
-        ("templates.kind", 22, 12, _SAYS), ("templates.kind", 36, 4, _SAYS),
-        ("ports.port", 6, 0, _PORTS),
-        ("templates.template", 0, -1, _NONE), ("templates.template", 0, 1, _TEMPLATES),
-        ("templates.template", -1, 99, ""), ("templates.template", -1, 100, _TEMPLATES),
-        ("templates.template", -1, 1 << 53, _NONE),
-        ("templates.kind", 0, -2, _NONE), ("templates.kind", 0, -1, _BURSTS),
-        ("templates.kind", 0, 13, _BURSTS), ("templates.kind", 0, 14, _NONE),
-        ("templates.kind", 0, 11, _TEMPLATES), ("templates.port", 0, -1, ""),
-        ("templates.port", 1, -1, _NONE), ("templates.port", 1, 1, _ABSENT),
-        ("templates.port", 1, 1 << 53, _NONE), ("templates.work", 0, -1, _NONE),
-        ("templates.work", 0, 1 << 53, _NONE), ("templates.amount", 0, 1 << 53, _NONE),
-        ("templates.amount", 0, -(1 << 53), _NONE), ("templates.code", 0, -1, ""),
-        ("templates.code", 0, -2, _NONE), ("templates.code", 0, (1 << 62) - 1, ""),
-        ("templates.code", 0, 1 << 62, _NONE), ("templates.stamp", 0, -2, _NONE),
-        ("templates.stamp", 0, 4, ""), ("templates.stamp", 0, 5, _NONE),
-        ("taken.stage", 0, -1, _NONE), ("taken.stage", 0, 26, _NONE),
-        ("taken.stage", 0, 25, _ROWS), ("taken.template", 0, 29, _NONE),
-        ("taken.template", 0, 50, _NONE), ("stages.taken", 1, 12, _ROWS),
-        ("stages.taken", 0, 1, _ROWS), ("stages.status", 0, -1, _NONE),
-        ("stages.status", 0, 3, _NONE), ("stages.status", 3, 2, _STUCK),
-        ("stages.done", 23, 99, _STAGES), ("stages.done", 23, -2, _STAGES),
-        ("stages.done", 23, 3, _STUCK), ("stages.done", 23, 1, ""),
-        ("stages.done", 23, 0, "its units are not where the run's were"),
-    ],
-)  # fmt: skip
-def test_log(column: str, row: int, number: int, refusal: str, given_log: Given) -> None:
-    """The log of the compiled loop is refused for a number that no run would have written."""
-    tables, transfers, operations, about, moment = given_log
-    table, _, name = column.partition(".")
-    assert number != tables[table][name][row]
-    damaged = {each: {key: its.copy() for key, its in of.items()} for each, of in tables.items()}
-    damaged[table][name][row] = number
-    if refusal:
-        with pytest.raises(ValueError, match=f"^{refusal}$"):
-            logged(damaged, transfers.copy(), operations.copy(), about, moment)
-    else:
-        logged(damaged, transfers.copy(), operations.copy(), about, moment)
-
-
-def test_rows_of_tasks(given_log: Given) -> None:
-    """Rows that tasks wrote fit those of the log: its units, its bursts and how far it was."""
-    tables, transfers, operations, about, moment = given_log
-    whole = logged(tables, transfers.copy(), operations.copy(), about, moment)
-
-    def refused(refusal: str, **other: Any) -> None:
-        its = {"transfers": transfers, "operations": operations, "moment": moment} | other
-        with pytest.raises(ValueError, match=f"^{refusal}$"):
-            logged(tables, its["transfers"].copy(), its["operations"].copy(), about, its["moment"])
-
-    assert {0, 8} == {*operations[:, 0].tolist()}
-    refused("there are other units", moment=moment._replace(cycles=moment.cycles[:-1]))
-    later = moment.cycles.copy()
-    later[1] += 1
-    refused("its units are not where the run's were", moment=moment._replace(cycles=later))
-    refused(_BURSTS, operations=operations[1:])
-    refused(_BURSTS, operations=np.concatenate([operations[:1], operations]))
-    # The last unit, which did nothing yet, may have no outputs.
-    fewer = {**tables, "ports": {name: its[:-2] for name, its in tables["ports"].items()}}
-    again = logged(fewer, transfers.copy(), operations.copy(), about, moment)
-    assert whole.operations.tolist() == again.operations.tolist()
-    # What task 2 stands at is its own to say.
-    later = moment.cycles.copy()
-    later[2] += 1
-    again = logged(
-        tables, transfers.copy(), operations.copy(), about, moment._replace(cycles=later)
-    )
-    assert whole.transfers.tolist() == again.transfers.tolist()
-    assert whole.operations.tolist() == again.operations.tolist()
-
-
-def test_held(runs: dict[str, Path]) -> None:
-    """Of an element that is held, and perhaps looked at, what has not happened is -1."""
-    (file,) = sorted((runs["pack_rows"] / "trace").glob("pending-*"))[-1:]
-    held = {name: its.tolist() for name, its in read_table(file).items()}
-    assert held["channel"]
-    assert {-1} == {*held["taken_order"], *held["taken_cycle"]}
-    seen = {*zip(held["seen_order"], held["seen_cycle"], held["receive_wait_cycles"], strict=True)}
-    assert (-1, -1, 0) in seen
-    assert all(min(each) >= 0 for each in seen - {(-1, -1, 0)})
-    assert min(held["sent_order"]) >= 0
-
-
 @pytest.mark.parametrize("how", ["whole", "no wait", "not its channel", "no channel"])
-def test_states_fit_what_is_waited_for(how: str, runs: dict[str, Path], tmp_path: Path) -> None:
-    """Who waits has a channel that it is an end of, and nobody else has: else both are left out."""
+def test_states_that_contradict_waits_are_left_out(
+    how: str, runs: dict[str, Path], tmp_path: Path
+) -> None:
     shutil.copytree(runs["pack_rows"], tmp_path / "run")
     folder = tmp_path / "run" / "trace"
     (number,) = (each.stem.partition("-")[2] for each in sorted(folder.glob("states-*"))[-1:])

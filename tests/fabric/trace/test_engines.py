@@ -1,9 +1,3 @@
-"""Traces of runs in the compiled loop are those of the same runs with all operators as tasks.
-
-The first are derived from what the loop has noted, the others from what tasks have told: nothing
-of the way to the one is on the way to the other.
-"""
-
 from __future__ import annotations
 
 import itertools
@@ -22,9 +16,7 @@ from typing_extensions import override
 
 from fabric import Program, Report, Stream, StreamType, simulate
 from fabric.analysis.trace import recorder
-from fabric.analysis.trace.export import export_trace
 from fabric.analysis.trace.opened import Trace
-from fabric.analysis.trace.reading.record_in import record_in
 from fabric.extend import Ports, Wiring
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.vocabulary import TABLES
@@ -50,12 +42,10 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for all runs of this module, of which none stays."""
     return tmp_path_factory.mktemp("runs")
 
 
 def traced(build: Build, engine: Engine, folder: Path, **settings: Any) -> tuple[Report, Trace]:
-    """Return the report and the trace of a run in timing mode, whose folder is gone."""
     parent = folder / str(next(_numbers))
     report = simulate(
         build(), mode="timing", engine=engine, trace="events", log_dir=parent, **settings
@@ -67,7 +57,6 @@ def traced(build: Build, engine: Engine, folder: Path, **settings: Any) -> tuple
 
 
 def check(build: Build, folder: Path, **settings: Any) -> Trace:
-    """Compare all tables of both engines, and return the trace of the compiled run."""
     report, tasks = traced(build, "tasks", folder, **settings)
     other, compiled = traced(build, "compiled", folder, **settings)
     assert (report.status, report.cycles) == (other.status, other.cycles)
@@ -82,8 +71,9 @@ def check(build: Build, folder: Path, **settings: Any) -> Trace:
 
 
 @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 5))
-def test_shipped(name: str, parameters: dict[str, Any], folder: Path) -> None:
-    """Every shipped program; a user's code runs in tasks."""
+def test_trace_of_a_program_is_equal_in_both_engines(
+    name: str, parameters: dict[str, Any], folder: Path
+) -> None:
     users = (
         "own_",
         "breadth_first",
@@ -99,23 +89,9 @@ def test_shipped(name: str, parameters: dict[str, Any], folder: Path) -> None:
         assert trace.logged is not None
 
 
-@pytest.mark.parametrize(("name", "parameters"), [("swiglu", {}), ("attention", {"requests": 6})])
-def test_exports(name: str, parameters: dict[str, Any], folder: Path) -> None:
-    """What is made of a trace is the same, byte for byte; what-if knows as much."""
-    _, tasks = traced(lambda: program(name, **parameters), "tasks", folder)
-    _, compiled = traced(lambda: program(name, **parameters), "compiled", folder)
-    assert compiled.logged is not None
-    for form in ("perfetto", "vcd", "jsonl", "csv"):
-        export_trace(tasks, form, folder / "a")
-        export_trace(compiled, form, folder / "b")
-        assert (folder / "a").read_bytes() == (folder / "b").read_bytes(), form
-    one, other = record_in(tasks), record_in(compiled)
-    assert one.events.tolist() == other.events.tolist()
-    assert (one.channels, one.arbitrated) == (other.channels, other.arbitrated)
-
-
-def test_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not matter in how many parts the loop's log was written, and after which steps."""
+def test_trace_is_equal_for_any_number_of_log_parts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(recorder, "_SNAPSHOT_SECONDS", 0.0)
     monkeypatch.setattr(recorder, "_SHARE", 0)
     monkeypatch.setattr(region, "_BUDGET", 40)
@@ -134,8 +110,9 @@ def test_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("build", spread(STAY, 3), ids=lambda build: build.__name__)
 @pytest.mark.parametrize("depth", spread([1, 3], 1))
-def test_odd(build: Build, depth: int, folder: Path) -> None:
-    """Programs at the edges of the compiled loop."""
+def test_trace_of_an_odd_program_is_equal_in_both_engines(
+    build: Build, depth: int, folder: Path
+) -> None:
     depths = {edge.key: depth for edge in elaborate(build()).edges}
     check(build, folder, depths=depths, on_deadlock="describe")
 
@@ -146,22 +123,18 @@ def test_odd(build: Build, depth: int, folder: Path) -> None:
     [build for build in FALL_BACK if "64 bits" not in build.__name__],
     ids=lambda build: build.__name__,
 )
-def test_begun_again(build: Build, folder: Path) -> None:
-    """A run that cannot stay in the loop is traced from its beginning, as one of tasks."""
+def test_trace_of_a_run_that_left_the_loop_is_one_of_tasks(build: Build, folder: Path) -> None:
     assert check(build, folder, on_deadlock="describe").logged is None
 
 
 @pytest.mark.parametrize("name", spread(CASES, 4))
-def test_deadlocks(name: str, folder: Path) -> None:
-    """Runs that stop where units wait in the middle of what they do."""
+def test_trace_of_a_deadlock_is_equal_in_both_engines(name: str, folder: Path) -> None:
     case = CASES[name]
     check(case.build, folder, depths=case.given, on_deadlock="describe", livelock_cycles=10_000)
 
 
 @dataclass(frozen=True)
 class Seven(Turning):
-    """Sends each value seven times: four in a repetition, three behind another without sends."""
-
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
 
@@ -189,9 +162,9 @@ class Seven(Turning):
 
 
 @pytest.mark.parametrize("depth", [1, 2, 6, 7])
-def test_in_a_repetition(depth: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs that stop in the middle of a repetition, or behind one, know what was done of it."""
-
+def test_trace_stopped_in_a_repetition_is_equal_in_both_engines(
+    depth: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def build() -> Program:
         with Program("seven", mode="timing") as program:
             seven = Seven(None, name="seven")(Metadata(np.array([3, 1, 4]))())
@@ -205,8 +178,6 @@ def test_in_a_repetition(depth: int, folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 class Later(Turning):
-    """Work, and send each number so that it is seen twelve cycles after a round began."""
-
     @override
     async def run(self, ports: Ports) -> None:
         source, sink, unit = ports.source, ports.sink, ports.unit
@@ -219,9 +190,9 @@ class Later(Turning):
             begin = ports.now
 
 
-def test_asked_for_later(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an element is asked for counts from the clock as its unit read it, at first of all."""
-
+def test_requested_cycle_counts_from_the_clock_of_its_unit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def build() -> Program:
         with Program("later", mode="timing") as program:
             Consumer()(Later(None, name="later")(Metadata(np.array([3, 1, 4]))()))
@@ -238,9 +209,7 @@ def test_asked_for_later(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @examples(quick=8, deep=150)
 @given(data=st.binary(min_size=300, max_size=300))
-def test_random_programs(folder: Path, data: bytes) -> None:
-    """Programs of up to 30 operators, with depths and hops."""
-
+def test_trace_of_random_programs_is_equal_in_both_engines(folder: Path, data: bytes) -> None:
     def build() -> Program:
         return Random(Choices(data), functional=False).program
 
@@ -249,6 +218,5 @@ def test_random_programs(folder: Path, data: bytes) -> None:
 
 @examples(quick=8, deep=150)
 @given(network=networks(merging=True))
-def test_random_networks(folder: Path, network: Network) -> None:
-    """Networks with feedback and merges."""
+def test_trace_of_random_networks_is_equal_in_both_engines(folder: Path, network: Network) -> None:
     check(lambda: network.program, folder, depths=network.depths, on_deadlock="describe")

@@ -1,5 +1,3 @@
-"""A signal while a trace is read or a picture is laid out ends the command."""
-
 from __future__ import annotations
 
 import os
@@ -28,7 +26,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @contextmanager
 def signal_in_call(number: int, library: str, name: str, nth: int) -> Iterator[Callable[[], bool]]:
-    """Send the signal at the nth call of a library's Python function ``name``."""
     left = nth
 
     def hook(frame: FrameType, event: str, _: object) -> None:

@@ -1,5 +1,3 @@
-"""Runs that are killed at any instant leave traces that can be read: beginnings of the whole."""
-
 from __future__ import annotations
 
 import re
@@ -33,7 +31,6 @@ _NOTHING: Final = re.compile(
     r"the run was killed (before it began to write|while it wrote its first tables), "
     r"there is nothing to show)"
 )
-"""What is said of a run that was killed before it had tables."""
 
 _STATIC: Final = ("units", "channels", '"columns"')
 
@@ -41,14 +38,11 @@ _SENT: Final = (
     "channel, element, stop, sent_cycle, send_wait_cycles, requested_cycle, reserved_cycle"
 )
 _TAKEN: Final = f"{_SENT}, taken_cycle, receive_wait_cycles, seen_cycle"
-"""Orders are left out: between units they differ from run to run."""
 
 _EVERY: Final = 10
-"""Of so many traces one is shown by commands, too."""
 
 
 def _sequences(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]]]:
-    """Return the rows by what stands first in them."""
     found = defaultdict(list)
     for first, *rest in rows:
         found[first].append(tuple(rest))
@@ -56,8 +50,6 @@ def _sequences(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...
 
 
 class _Whole:
-    """What a run that was not killed recorded."""
-
     def __init__(self, trace: Trace) -> None:
         self.static = {name: trace.rows(f"FROM {name}") for name in _STATIC}
         self.taken = self._recorded(trace, _TAKEN, "taken_cycle >= 0")
@@ -65,7 +57,6 @@ class _Whole:
         self.operations = self._operations(trace)
 
     def check(self, trace: Trace) -> int:
-        """Check that ``trace`` is a beginning of this one; return how many rows it has."""
         assert self.static == {name: trace.rows(f"FROM {name}") for name in _STATIC}
         taken = self._recorded(trace, _TAKEN, "taken_cycle >= 0")
         sent = self._recorded(trace, _SENT, "true")
@@ -94,7 +85,6 @@ class _Whole:
 
 
 def _killed(name: str, kills: int, folder: Path, seed: int) -> list[Path]:
-    """Kill runs of a program and return their folders."""
     program = _ROOT / "programs" / f"{name}.py"
     command = [sys.executable, "-m", "tests.fabric.trace.killing", str(folder), str(kills)]
     subprocess.run([*command, str(seed), str(program), *_PROGRAMS[name]], check=True, cwd=_ROOT)
@@ -102,7 +92,6 @@ def _killed(name: str, kills: int, folder: Path, seed: int) -> list[Path]:
 
 
 def _check(name: str, kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> int:
-    """Kill runs, check all that they leave, and return how many left rows."""
     killed = _killed(name, kills, tmp_path, seed=7)
     ((run),) = (tmp_path / "whole").iterdir()
     whole = _Whole(Trace(run))
@@ -130,23 +119,24 @@ def _check(name: str, kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("name", spread(_PROGRAMS, 1))
-def test_kills(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Kills of each program at moments that are drawn; some leave rows on the slowest machine."""
+def test_killed_runs_leave_beginnings_of_the_trace(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     kills = of_profile(quick=6, deep=25)
     assert _check(name, kills, tmp_path, capsys) >= kills // 6
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", _PROGRAMS)
-def test_many_kills(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """500 kills of each program; more than half leave rows."""
+def test_many_killed_runs_leave_beginnings_of_the_trace(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with_rows = _check(name, 500, tmp_path, capsys)
     print(f"{name}: {with_rows} of 500 killed runs left rows")  # noqa: T201
     assert with_rows > 250
 
 
-def test_nothing_behind_a_gap() -> None:
-    """Of a channel with an end in the loop, whose log was not written, rows are left before it."""
+def test_rows_after_a_gap_of_the_log_are_left_out() -> None:
     elsewhere = {0: (1, 2), 2: (1,)}
     with duckdb.connect() as database:
         columns = ", ".join(f'"{name}" BIGINT' for name in LONG_COLUMNS)

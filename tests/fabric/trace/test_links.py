@@ -1,8 +1,5 @@
-"""Runs on links with limits, timed again: against a model of the network, and against runs."""
-
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import (
-    ConfigurationError,
     Hardware,
     Program,
-    Trace,
     hardware_scope,
-    open_trace,
     simulate,
 )
 from fabric.graph.hardware.description import FlatDescription
@@ -37,19 +31,15 @@ MESH = Mesh(columns=4, rows=2, link_bytes_per_cycle=8, injection_bytes_per_cycle
 
 
 def shipped(name: str, mesh: Mesh) -> Program:
-    """Wire a program of the repository on a mesh."""
     file = programs() / f"{name.split(maxsplit=1)[0]}.py"
     return load_program(file, PROGRAMS[name], Hardware(network=mesh)).program
 
 
 def last_cycle(placed: Placed) -> int:
-    """Return the cycle in which the model's last unit ends."""
     return max(clock for clocks in expected_clocks(placed) for clock in clocks)
 
 
 def wider(mesh: Mesh, times: int | None) -> Mesh:
-    """Return a mesh all of whose limits are so many times as wide; without limits where None."""
-
     def limit(found: int | None) -> int | None:
         return None if found is None or times is None else found * times
 
@@ -63,8 +53,9 @@ def wider(mesh: Mesh, times: int | None) -> Mesh:
 
 @examples(quick=10, deep=1000)
 @given(placed_graphs(), st.integers(1, 9), st.sampled_from([1, 2, None]))
-def test_as_a_model_says(placed: Placed, depth: int, times: int | None) -> None:
-    """Other depths and wider links give the cycles of a model that steps through them."""
+def test_what_if_on_links_gives_the_cycles_of_the_model(
+    placed: Placed, depth: int, times: int | None
+) -> None:
     with TemporaryDirectory() as folder:
         settings: dict[str, Any] = {"trace": "events", "log_dir": folder}
         _, report = run_placed(placed, Path(folder), **settings)
@@ -80,9 +71,7 @@ def test_as_a_model_says(placed: Placed, depth: int, times: int | None) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
-def test_a_reader_that_has_gone(depth: int, tmp_path: Path) -> None:
-    """What comes to it over links goes as soon as it is visible, and holds up its producer."""
-
+def test_what_if_of_an_ended_reader_gives_the_cycles_of_a_run(depth: int, tmp_path: Path) -> None:
     def pair() -> Program:
         mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=8)
         with hardware_scope(Hardware(network=mesh)), Program("pair") as program:
@@ -102,11 +91,10 @@ def test_a_reader_that_has_gone(depth: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", spread(["simplified_moe", "moe dynamic", "attention"], 2))
-def test_programs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A record of tiles whose sizes data decide goes as the run did, and so it is not refused.
-
-    What units waited for links is what the report says.
-    """
+def test_unchanged_record_on_links_gives_the_cycles_of_the_run(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # What units waited for links is what the report says.
     report, trace = record(shipped(name, MESH), tmp_path)
     assert trace.shared_channels
     found = trace.what_if()
@@ -122,17 +110,15 @@ def test_programs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def without_memory(mesh: Mesh) -> Program:
-    """Wire SwiGLU with an HBM that is never waited for long: 1,024 channels for its few units."""
     hardware = Hardware(hbm=FlatDescription(channels=1024), network=mesh)
     file = programs() / "swiglu.py"
     return load_program(file, PROGRAMS["swiglu"], hardware).program
 
 
 @pytest.mark.parametrize(("times", "given"), [(None, "unlimited"), (2, "2x")])
-def test_wider_links(
+def test_wider_links_give_the_cycles_of_a_run(
     tmp_path: Path, times: int | None, given: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is printed and what stalls name as a gain is what a run on such links takes."""
     report, trace = record(without_memory(MESH), tmp_path)
     again = simulate(without_memory(wider(MESH, times)))
     assert report.cycles is not None
@@ -146,16 +132,14 @@ def test_wider_links(
     assert again.cycles == (gain.cycles if times is None else gain.half_cycles)
 
 
-def test_a_fraction_is_rounded(tmp_path: Path) -> None:
-    """Links carry whole bytes, which is said where it makes a difference."""
+def test_fraction_of_a_link_is_rounded_to_bytes(tmp_path: Path) -> None:
     trace = record(without_memory(MESH), tmp_path)[1]
     assert any("rounded to bytes" in reason for reason in trace.what_if(links=1.3).reasons)
     assert not any("rounded" in reason for reason in trace.what_if(links=1.5).reasons)
 
 
 @pytest.mark.parametrize("name", ["pack_rows", "unequal_branches"])
-def test_deadlocks(name: str, tmp_path: Path) -> None:
-    """Units go on with other depths if and only if a run gets further, over links as without."""
+def test_what_if_of_a_deadlock_on_links_is_that_of_a_run(name: str, tmp_path: Path) -> None:
     mesh = Mesh(columns=3, rows=3, link_bytes_per_cycle=2, injection_bytes_per_cycle=3)
     with hardware_scope(Hardware(network=mesh)):
         report, trace = record(CASES[name].build(), tmp_path, depths=CASES[name].given)
@@ -175,60 +159,11 @@ def test_deadlocks(name: str, tmp_path: Path) -> None:
     assert trace.what_if(depths).released
 
 
-class TestRefused:
-    @pytest.mark.parametrize("links", [0, -1, math.nan])
-    def test_factors(self, tmp_path: Path, links: float) -> None:
-        """Links carry something."""
-        trace = record(without_memory(MESH), tmp_path)[1]
-        with pytest.raises(ConfigurationError, match="expected how many times as much, above 0"):
-            trace.what_if(links=links)
-
-    def test_no_limits(self, tmp_path: Path) -> None:
-        """Where nothing limits links nothing can be said of other limits."""
-        trace = record(without_memory(wider(MESH, None)), tmp_path)[1]
-        with pytest.raises(ConfigurationError, match="links that have a limit"):
-            trace.what_if(links=2)
-
-    @pytest.mark.parametrize("given", ["0x", "2", "-1x", "infx", "any"])
-    def test_commands(self, given: str, capsys: pytest.CaptureFixture[str]) -> None:
-        """The command says what it expects."""
-        assert main(["trace", "what-if", "run", "--links", given]) == 2
-        assert (
-            "expected FACTORx|unlimited above 0 and below 1,000,000, as in"
-            in capsys.readouterr().err
-        )
-
-    @pytest.mark.parametrize(
-        "damage",
-        [
-            {"capacities": [0]},
-            {"capacities": []},
-            {"capacities": [4, 4], "flows": [{"links": [2], "channels": [0]}]},
-            {"flows": [{"links": [], "channels": [0]}]},
-            {"flows": [{"links": [0, 0], "channels": [0]}]},
-            {"flows": [{"links": [0], "channels": [0]}, {"links": [0], "channels": [0]}]},
-        ],
+@pytest.mark.parametrize("given", ["0x", "2", "-1x", "infx", "any"])
+def test_links_option_without_a_factor_is_refused(
+    given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["trace", "what-if", "run", "--links", given]) == 2
+    assert (
+        "expected FACTORx|unlimited above 0 and below 1,000,000, as in" in capsys.readouterr().err
     )
-    def test_damaged_heads(self, tmp_path: Path, damage: dict[str, Any]) -> None:
-        """Links that no run has are no links."""
-        trace = record(without_memory(MESH), tmp_path)[1]
-        self.damage(trace, damage)
-        with pytest.raises(ConfigurationError, match=r"meta\.json is damaged"):
-            open_trace(trace.folder)
-
-    @pytest.mark.parametrize("channel", [999, 0, None])
-    def test_other_channels(self, tmp_path: Path, channel: int | None) -> None:
-        """A trace with other flows than the run's, or one too many, does not go as the run did."""
-        trace = record(without_memory(MESH), tmp_path)[1]
-        if channel is None:
-            ((channel,),) = trace.rows("SELECT count(*) FROM channels")
-        self.damage(trace, {"flows": [{"links": [0], "channels": [channel]}]})
-        with pytest.raises(ConfigurationError, match="rows of its tables are missing"):
-            open_trace(trace.folder).what_if()
-
-    @staticmethod
-    def damage(trace: Trace, damage: dict[str, Any]) -> None:
-        """Change what the trace says of links."""
-        meta = json.loads((trace.folder / "meta.json").read_text("utf-8"))
-        meta["shared_links"] |= damage
-        (trace.folder / "meta.json").write_text(json.dumps(meta), "utf-8")

@@ -1,5 +1,3 @@
-"""The state of a recorded run in any cycle is what its definition, cycle by cycle, makes of it."""
-
 from __future__ import annotations
 
 import random
@@ -13,12 +11,9 @@ from hypothesis import given
 from typing_extensions import override
 
 from fabric import Hop, Program, Stream, StreamType
-from fabric.analysis.trace.analysis.moment import UnitMoment, state_in
-from fabric.analysis.trace.analysis.timeline import timelines
+from fabric.analysis.trace.analysis.moment import state_in
 from fabric.extend import BoolType, Ports, Wiring
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.messages.telling.causes import Cause
-from fabric.runs.counters import channel_counters, unit_counters
 from fabric.runs.execution import Execution
 from fabric.timing.machine.machine import state_of
 from fabric.timing.state.run_state import Ending, RunState
@@ -38,8 +33,7 @@ PROGRAMS = (
 
 
 @pytest.mark.parametrize("name", spread(PROGRAMS, 3))
-def test_programs(name: str, tmp_path: Path) -> None:
-    """Programs that complete and that deadlock, with channels of several cycles."""
+def test_state_of_a_program_is_that_of_the_replay(name: str, tmp_path: Path) -> None:
     wired = program(name)
     source = random.Random(name)
     hops = {
@@ -51,14 +45,12 @@ def test_programs(name: str, tmp_path: Path) -> None:
 
 @examples(quick=10, deep=12)
 @given(networks(merging=True))
-def test_random_networks(network: Network) -> None:
-    """Random networks, some of which get stuck."""
+def test_state_of_a_random_network_is_that_of_the_replay(network: Network) -> None:
     with tempfile.TemporaryDirectory() as folder:
         _check(network.program, Path(folder), random.Random(1), network.depths, cycles=3)
 
 
-def test_who_holds_room_is_known_at_the_end(tmp_path: Path) -> None:
-    """A limited memory is recorded as the run leaves it, from its last cycle on and not before."""
+def test_on_chip_holders_are_known_from_the_last_cycle(tmp_path: Path) -> None:
     _, trace = record(program("two_buffers"), tmp_path)
     before, last, after = (state_in(trace, trace.cycles + each).on_chip for each in (-1, 0, 1))
     assert before.held is None
@@ -66,16 +58,13 @@ def test_who_holds_room_is_known_at_the_end(tmp_path: Path) -> None:
     assert last.held == after.held == state_in(trace).on_chip.held
 
 
-def test_left_over(tmp_path: Path) -> None:
-    """Elements that come after the reader's end are dequeued on their own, later than the run."""
+def test_state_with_elements_left_over_is_that_of_the_replay(tmp_path: Path) -> None:
     wired = chain(("s0", "c3"), ("r0", "s0", "s0", "s0"), ("r0",), elements=5)
     _check(wired, tmp_path, random.Random(1), {}, cycles=6)
 
 
 @dataclass(frozen=True)
 class BareStops(Source):
-    """Nothing but bare stops: a stream of empty rows."""
-
     count: int
 
     @override
@@ -88,54 +77,11 @@ class BareStops(Source):
             await ports.sink.send_bare(1, 0)
 
 
-def test_bare_stops_left_over(tmp_path: Path) -> None:
-    """A bare stop that comes after the reader's end is no value there, either."""
+def test_state_with_bare_stops_left_over_is_that_of_the_replay(tmp_path: Path) -> None:
     with Program("bare") as wired:
         stream = BareStops(4, name="sends")()
         Script(("r0",), rounds=1, counts=(), name="reads")(stream)
     _check(wired, tmp_path, random.Random(1), {}, cycles=6)
-
-
-def test_accounts(tmp_path: Path) -> None:
-    """The accounts of a state reach up to its cycle: those of the timelines cut there."""
-    _, trace = record(program("simplified_moe"), tmp_path)
-    lines = timelines(trace)
-    for cycle in random.Random(1).sample(range(trace.cycles), 8):
-        state = state_in(trace, cycle)
-        until = replace(lines, last=cycle)
-        for unit, counters in enumerate(unit_counters(state)):
-            found = until.stalls(unit)
-            assert (found.busy, found.empty, found.full) == (
-                counters.busy_cycles,
-                counters.empty_cycles,
-                counters.full_cycles + counters.credit_cycles,
-            )
-            assert (found.hbm, found.capacity, found.idle) == (
-                counters.hbm_cycles,
-                counters.capacity_cycles,
-                counters.idle_cycles,
-            )
-        waited = sum(each.empty_cycles for each in channel_counters(state))
-        assert waited == sum(each.empty_cycles for each in unit_counters(state))
-
-
-@pytest.mark.parametrize(
-    ("cause", "awaits", "until", "ended", "doing"),
-    [
-        (None, None, None, None, "not traced"),
-        (Cause.IDLE, None, None, True, "idle, at its end"),
-        (Cause.IDLE, None, None, False, "idle, stopped with the run"),
-        (Cause.IDLE, None, None, None, "not recorded any more"),
-        (Cause.BUSY, None, 9, None, "busy"),
-        (Cause.FULL, "x", 9, None, "full, waits for x"),
-        (Cause.EMPTY, "x", None, None, "empty, waits for x, to the end of the run"),
-    ],
-)
-def test_words(
-    cause: Cause | None, awaits: str | None, until: int | None, ended: bool | None, doing: str
-) -> None:
-    """What a unit does, in a few words."""
-    assert doing == UnitMoment("u", "Map", "y.py", 3, cause, awaits, 5, until, ended).doing
 
 
 def _check(
@@ -146,7 +92,6 @@ def _check(
     cycles: int,
     hops: Mapping[str, Hop] | None = None,
 ) -> None:
-    """Record ``wired``; compare its state in some cycles, and after the last one."""
     heard = Heard()
     states: list[RunState] = []
     execute = Execution.execute

@@ -1,5 +1,3 @@
-"""Slices of a unit's timeline, cycle by cycle: what it did in each, and that none overlap."""
-
 from __future__ import annotations
 
 from itertools import pairwise
@@ -14,7 +12,6 @@ from tests.profiles import examples
 
 @st.composite
 def timelines_of_one(draw: st.DrawFn) -> Timelines:
-    """Draw waits of one unit, one after the other, the last of them perhaps open, and a window."""
     waits, cycle = [], 0
     for _ in range(draw(st.integers(0, 5))):
         start = cycle + draw(st.integers(0, 3))
@@ -35,8 +32,7 @@ def _wait(start: int, end: int, cause: Cause, *, is_open: bool) -> Interval:
 
 @examples(100, 2000)
 @given(timelines_of_one())
-def test_each_cycle(lines: Timelines) -> None:
-    """A cycle has the state of the wait that is on, else it is busy up to the unit's last one."""
+def test_slices_have_the_state_of_each_cycle(lines: Timelines) -> None:
     found = list(slices(lines, 0))
 
     states = {cycle: each.state for each in found for cycle in range(each.start, each.end)}
@@ -49,8 +45,7 @@ def test_each_cycle(lines: Timelines) -> None:
 
 @examples(100, 2000)
 @given(timelines_of_one())
-def test_in_order(lines: Timelines) -> None:
-    """They follow each other without gaps; only a wait that goes on may have no cycle yet."""
+def test_slices_follow_each_other_without_gaps(lines: Timelines) -> None:
     found = list(slices(lines, 0))
 
     for before, after in pairwise(found):

@@ -1,5 +1,3 @@
-"""``trace deadlock``: from the trace alone, what the run itself says about its deadlock."""
-
 from __future__ import annotations
 
 import os
@@ -14,15 +12,14 @@ import pytest
 from fabric.analysis.trace.analysis.moment import analysed
 from fabric.analysis.trace.opened import Trace
 from tests.deadlock.cases import CASES
-from tests.fabric.trace.recording import PROGRAMS, program, record, until_traced
+from tests.fabric.trace.recording import program, record, until_traced
 from tests.profiles import spread
 
 _ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("name", spread(CASES, 4))
-def test_as_the_run_says(name: str, tmp_path: Path) -> None:
-    """The report is the run's own; without what that wrote, it is the same but for the remedy."""
+def test_deadlock_of_a_trace_is_that_of_the_run(name: str, tmp_path: Path) -> None:
     report, trace = record(
         program(name), tmp_path, depths=CASES[name].given, livelock_cycles=10_000
     )
@@ -42,14 +39,7 @@ def test_as_the_run_says(name: str, tmp_path: Path) -> None:
     assert _but_for_the_remedy(report.deadlock) == _but_for_the_remedy(alone.as_json())
 
 
-@pytest.mark.parametrize("name", spread(PROGRAMS, 3))
-def test_completed(name: str, tmp_path: Path) -> None:
-    """A run that completed has no loops."""
-    assert analysed(record(program(name), tmp_path)[1]) is None
-
-
-def test_killed_with_a_loop(tmp_path: Path) -> None:
-    """A run that goes on beside a loop and is killed shows the loop, and nobody who can go on."""
+def test_killed_run_beside_a_loop_has_the_loop(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "fabric", "run", str(_ROOT / "tests/fabric/beside_a_loop.py")]
     command += ["--trace", "events", "--log-dir", str(tmp_path)]
     folder = tmp_path / "beside-1" / "trace"

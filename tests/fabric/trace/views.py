@@ -1,8 +1,3 @@
-"""What each view says of one run, read back from what a person or another tool is given.
-
-Nothing of ``fabric`` computes here: texts, tables, pages and files are parsed, and added up.
-"""
-
 from __future__ import annotations
 
 import csv
@@ -19,8 +14,6 @@ from vcdvcd import VCDVCD
 
 from tests.fabric.trace.page_data import page_data, transfers_of, waits_of
 
-__all__ = ["CAUSES", "VIEWS", "Seen", "Told"]
-
 CAUSES: Final[tuple[str, ...]] = ("empty", "full", "hbm", "capacity")
 _COLUMNS: Final = {
     "busy": "busy", "empty": "empty", "full": "full", "HBM": "hbm", "capacity": "capacity",
@@ -28,28 +21,9 @@ _COLUMNS: Final = {
 }  # fmt: skip
 
 Told = Callable[..., str]
-"""What ``python -m fabric`` prints, given its arguments."""
 
 
 class Seen(NamedTuple):
-    """What one view says; None where it does not say it.
-
-    Attributes:
-        status: of the run.
-        cycles: of the run.
-        columns: cycles of each unit by cause, without zeros; credits count as full.
-        waits: the same, work and idleness aside.
-        still: units that waited when the run stopped, with the cause.
-        since: the cycle in which each of them began to.
-        finished: units whose operators had ended.
-        elements: values dequeued from each channel.
-        held: elements in each channel when the run stopped, without zeros.
-        shares: percent of the run's cycles that each of some units worked, in tenths.
-        most: the first five shares, where the units with the largest come first.
-        moved_bytes: of the HBM.
-        verdict: the sentence about what bounds it.
-    """
-
     status: str | None = None
     cycles: int | None = None
     columns: dict[str, dict[str, int]] | None = None
@@ -66,7 +40,6 @@ class Seen(NamedTuple):
 
 
 def _report(folder: Path, _told: Told) -> Seen | None:
-    """What ``run --json`` prints, and the counters beside it."""
     if not (folder / "counters.json").exists():
         return None
     report = json.loads((folder / "report.json").read_text("utf-8"))
@@ -92,7 +65,6 @@ def _report(folder: Path, _told: Told) -> Seen | None:
 
 
 def _text(folder: Path, _told: Told) -> Seen | None:
-    """What ``run`` prints for a person: a table of the busiest units."""
     text = (folder.parent / "report.txt").read_text("utf-8")
     if "\nBusiest units" not in text:
         return None
@@ -136,7 +108,6 @@ def _stalls(folder: Path, told: Told) -> Seen:
 
 
 def _show(folder: Path, told: Told) -> Seen:
-    """What everyone does in the last cycle."""
     last = _cycles(folder, told)
     text = told("trace", "show", folder, "--at", last)
     units, channels = text.split("\n\n")[:2]
@@ -154,8 +125,6 @@ def _show(folder: Path, told: Told) -> Seen:
 
 
 def _query(folder: Path, told: Told) -> Seen:
-    """What the tables say, and the ready query about the busiest units."""
-
     def rows(sql: str) -> list[dict[str, str]]:
         return _table(told("trace", "query", folder, sql).splitlines())
 
@@ -203,7 +172,6 @@ def _query(folder: Path, told: Told) -> Seen:
 
 
 def _page(folder: Path, told: Told) -> Seen:
-    """What the page has inside; ``test_page_in_browser`` compares it with what is shown."""
     told("trace", "report", folder, "-o", folder / "run.html")
     data = page_data((folder / "run.html").read_text("utf-8"))
     units, run = data["units"], data["run"]
@@ -395,7 +363,6 @@ VIEWS: Final[dict[str, Callable[[Path, Told], Seen | None]]] = {
     "trace export --csv": _csv,
     "trace export --jsonl": _json_lines,
 }
-"""Readers of each view: given the run's folder, and what runs a command."""
 
 
 def _cycles(folder: Path, told: Told) -> int:
@@ -403,13 +370,11 @@ def _cycles(folder: Path, told: Told) -> int:
 
 
 def _readers(folder: Path, told: Told) -> dict[str, str]:
-    """Return the names of channels by the names of their readers' inputs."""
     rows = _table(told("trace", "query", folder, "SELECT reader, name FROM channels").splitlines())
     return {row["reader"]: row["name"] for row in rows}
 
 
 def _table(lines: list[str]) -> list[dict[str, str]]:
-    """Return the rows of a printed table; cells end where the head's columns do."""
     head = lines[0]
     titles = [
         (found.start(), found.end(), found[0]) for found in re.finditer(r"\S+(?: \S+)*", head)
