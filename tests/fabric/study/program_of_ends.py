@@ -1,5 +1,3 @@
-"""A program whose build ends its process, or does not end, in every way."""
-
 from __future__ import annotations
 
 import ctypes
@@ -16,7 +14,6 @@ from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 
 
 def build(act: str = "", number: int = 0, seconds: int = 0, once: str = "") -> Program:  # noqa: C901
-    """Do what is asked for, and return a program that loads and stores a tile."""
     match act:
         case "exits":
             sys.exit(3)

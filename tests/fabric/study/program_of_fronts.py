@@ -1,5 +1,3 @@
-"""A program whose points trade cycles for bytes and units, and end in several ways."""
-
 from __future__ import annotations
 
 from fabric import ConfigurationError, Feedback, Program, StreamType
@@ -11,7 +9,6 @@ ROWS = 96
 def build(
     rows: int = 16, flops_per_cycle: int = 64, times: int = 1, trouble: str = "no"
 ) -> Program:
-    """Load, map and store a tensor in tiles of ``rows`` rows, several times one after the other."""
     if trouble == "refused":
         raise ConfigurationError("this point is refused: expected another one")
     with Program("fronts") as program:

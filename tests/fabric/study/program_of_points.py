@@ -1,5 +1,3 @@
-"""A program whose points end in every way, in a moment."""
-
 from __future__ import annotations
 
 import os
@@ -13,7 +11,6 @@ from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU, Tensor
 
 
 def build(tiles: int = 1, rows: int = 16, fault: str = "none") -> Program:
-    """Load, map and store ``tiles`` tiles of ``rows`` rows."""
     if rows % 2:
         raise ConfigurationError(f"rows is {rows}: expected an even number")
     match fault:

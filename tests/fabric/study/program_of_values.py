@@ -1,5 +1,3 @@
-"""A program that adds one of ``VALUES`` to its report: whoever tries it fills them."""
-
 from __future__ import annotations
 
 from fabric import Program
@@ -9,7 +7,6 @@ VALUES: list[object] = []
 
 
 def build(case: int = 0) -> Program:
-    """Load and store ``case + 1`` tiles."""
     with Program("values") as program:
         loaded = LinearOffChipLoad(Tensor((16 * (case + 1), 16)), tile=(16, 16), name="load")()
         LinearOffChipStore("y", name="store")(loaded)

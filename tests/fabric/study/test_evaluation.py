@@ -1,5 +1,3 @@
-"""One point: what is known before it runs, and what becomes of it."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,7 +10,6 @@ from fabric import (
     Point,
     Study,
     grid,
-    load_hardware,
     run_point,
     simulate,
     zipped,
@@ -24,17 +21,14 @@ from fabric.graph.hardware.latency import Hop
 from fabric.graph.loading.program_file import load_program
 
 PROGRAM = Path(__file__).parent / "program_of_points.py"
-PROGRAMS = Path(__file__).parents[3] / "programs"
 
 
 def outcome(**setting: Scalar) -> Outcome:
-    """Return what becomes of a point."""
     study = Study(program=PROGRAM, space=grid({name: [each] for name, each in setting.items()}))
     return run_point(study, study.point(0))
 
 
-def test_completed() -> None:
-    """A run's numbers are those of ``simulate``; what was known before is no more than they."""
+def test_completed_point_has_the_numbers_of_simulate() -> None:
     study = Study(program=PROGRAM, space=grid(tiles=[3]), fixed={"rows": 32})
     found = run_point(study, study.point(0))
     report = simulate(load_program(PROGRAM, ["tiles=3", "rows=32"], Hardware()).program)
@@ -52,24 +46,7 @@ def test_completed() -> None:
     assert {"off_chip_traffic_bytes", "on_chip_requirement_bytes", "flops"} <= set(before.exact)
 
 
-def test_hardware_and_depths() -> None:
-    """Keys of the hardware file and depths vary like parameters."""
-    file = PROGRAMS / "hardware/paper.toml"
-    space = grid(
-        {"hardware.hbm.channels": [4], "depth.map.0": [7], "hardware.tile.dtype": ["float32"]}
-    )
-    study = Study(program=PROGRAM, space=space, hardware=file)
-    found = run_point(study, study.point(0))
-    assert found.hardware is not None
-    expected = load_hardware(file).as_dict()
-    expected["hbm"]["channels"], expected["tile"]["dtype"] = 4, "float32"
-    assert found.hardware == expected
-    program = load_program(PROGRAM, [], Hardware()).program
-    assert found.numbers["cycles"] != simulate(program).cycles
-
-
-def test_depths_and_hops_of_a_point() -> None:
-    """They, and what is fixed, are over those of all points."""
+def test_depths_and_hops_of_a_point_override_those_of_the_study() -> None:
     study = Study(
         program=PROGRAM,
         space=zipped({"tiles": [2, 3], "depth.map.0": [1, 7], "hop.map.0": ["2+5", "3+4"]}),
@@ -107,8 +84,9 @@ def test_depths_and_hops_of_a_point() -> None:
         ({"depth.mop.0": 1}, "mop"),
     ],
 )
-def test_refused(setting: dict[str, Scalar], reason: str) -> None:
-    """A point that cannot be wired is kept, with the sentence, and found out before it runs."""
+def test_point_that_cannot_be_wired_is_refused_before_it_runs(
+    setting: dict[str, Scalar], reason: str
+) -> None:
     study = Study(program=PROGRAM, space=grid({name: [each] for name, each in setting.items()}))
     found = run_point(study, study.point(0))
     assert found.status == "refused"
@@ -119,20 +97,6 @@ def test_refused(setting: dict[str, Scalar], reason: str) -> None:
         assert before.refused.reason == found.reason
 
 
-def test_deadlock() -> None:
-    """A deadlock is described; no remedy is looked for."""
-    study = Study(
-        program=PROGRAMS / "moe.py",
-        space=grid(batch=[64]),
-        fixed={"model": "tiny", "tile_n": 2, "regions": 1, "channel_depth": 1},
-    )
-    found = run_point(study, study.point(0))
-    assert found.status == "deadlock"
-    assert str(found.reason).startswith("FAB-D001 at cycle 5,320: partition_1 cannot send")
-    assert found.numbers["cycles"] is not None
-
-
-def test_a_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a program prints is not on stdout, where the object is."""
+def test_output_of_a_program_is_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert outcome(fault="print").status == "completed"
     assert capsys.readouterr() == ("", "a program's own words\n")

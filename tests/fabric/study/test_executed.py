@@ -1,5 +1,3 @@
-"""The files that points execute: each program's own; where they change, points run again."""
-
 from __future__ import annotations
 
 import json
@@ -58,11 +56,9 @@ def study() -> Study:
 
 
 SIZES = {"one": (16, 901), "two": (48, 902)}
-"""The rows and the late number of two programs."""
 
 
 def _written(folder: Path, rows: int, late: int) -> Path:
-    """Write a program with two helpers, and a study of it, and return that."""
     folder.mkdir(exist_ok=True)
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
     (folder / "sizes.py").write_text(f"ROWS = {rows}\n", encoding="utf-8")
@@ -72,8 +68,7 @@ def _written(folder: Path, rows: int, late: int) -> Path:
     return path
 
 
-def test_two_studies_with_helpers_of_one_name(tmp_path: Path) -> None:
-    """In one command each has its own, in its study file, its program and its table."""
+def test_studies_with_helpers_of_one_name_use_their_own(tmp_path: Path) -> None:
     files = [str(_written(tmp_path / name, *sizes)) for name, sizes in SIZES.items()]
     done = study(*files, "--json", "--jobs", "1", "-o", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
@@ -95,19 +90,14 @@ def _ran(one: Study) -> Outcome:
 
 
 @pytest.mark.parametrize("helper", ["sizes", "numbers_of"])
-def test_an_edited_helper(tmp_path: Path, helper: str) -> None:
-    """In one process the next run has it; what was kept of the former is not used.
-
-    That holds for a helper that is imported when its program's ``extra`` is asked for, too, for one
-    that is edited while the study is under way, and for one that stands in the way of another.
-    """
+def test_edited_helper_invalidates_kept_points(tmp_path: Path, helper: str) -> None:
     _written(tmp_path / "one", 16, 901)
     one, url = _study(tmp_path / "one"), file_url(tmp_path / "study.db")
     store = Store(one, url)
     before = _ran(one)
     path = tmp_path / "one" / f"{helper}.py"
     path.write_text(path.read_text().replace("1", "2"), encoding="utf-8")
-    store.keep(before)  # only now: it is of the file that was executed
+    store.keep(before)
     again = Store(one, url)
     assert again.known() == []
     assert again.ignored == 1
@@ -122,15 +112,14 @@ def test_an_edited_helper(tmp_path: Path, helper: str) -> None:
     (moved / helper).mkdir()
     (moved / helper / "__init__.py").write_text(path.read_text(), encoding="utf-8")
     assert Store(_study(moved), url).known() == [after]  # the same source in another place
-    (moved / "operators.py").write_text("", encoding="utf-8")  # never looked for beside a program
+    (moved / "operators.py").write_text("", encoding="utf-8")
     (moved / "fractions.py").write_text("", encoding="utf-8")
     assert Store(_study(moved), url).known() == [after]
     (moved / helper / "__init__.py").write_text("", encoding="utf-8")
     assert Store(_study(moved), url).known() == []
 
 
-def test_workers_tell_what_they_executed(tmp_path: Path) -> None:
-    """Before the run and after it; of a point that takes too long the former is known."""
+def test_workers_report_the_files_that_they_executed(tmp_path: Path) -> None:
     _written(tmp_path / "one", 16, 901)
     one = _study(tmp_path / "one")
     job = Job.of(one, one.point(0))

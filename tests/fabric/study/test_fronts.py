@@ -1,15 +1,12 @@
-"""Fronts with fewer runs: those of the whole grid, whatever varies, is wanted, and goes wrong."""
-
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
-
-# Any: fields of a study.
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -87,11 +84,11 @@ def _alone(setting: Setting) -> Study:
     return Study(program=PROGRAM, space=grid({name: [value] for name, value in setting.items()}))
 
 
-def _outcome(index: int, setting: Setting) -> Outcome:
+def outcome_of(index: int, setting: Setting) -> Outcome:
     return replace(_ran(tuple(sorted(setting.items()))), index=index, setting=setting)
 
 
-def _before(point: Point) -> Before:
+def before_of(point: Point) -> Before:
     known = replace(_known(tuple(sorted(point.setting.items()))), index=point.index)
     if known.refused is None:
         return known
@@ -99,18 +96,17 @@ def _before(point: Point) -> Before:
 
 
 def _brute_force(study: Study) -> list[int]:
-    """Return the front by its definition, of runs of every point."""
     values: dict[int, list[float]] = {}
     for index in range(len(study.space)):
-        outcome = _outcome(index, study.space[index])
+        outcome = outcome_of(index, study.space[index])
         if outcome.status == "completed" and all(
-            _keeps(outcome.numbers, text) for text in study.where
+            keeps(outcome.numbers, text) for text in study.where
         ):
             values[index] = [outcome.numbers[name] for name in study.minimize]
-    return _undominated(values)
+    return undominated(values)
 
 
-def _undominated(values: dict[int, list[float]]) -> list[int]:
+def undominated(values: Mapping[int, Sequence[float | Fraction]]) -> list[int]:
     return [
         index
         for index, mine in values.items()
@@ -121,39 +117,38 @@ def _undominated(values: dict[int, list[float]]) -> list[int]:
     ]
 
 
-def _keeps(numbers: dict[str, float], condition: str) -> bool:
+def keeps(numbers: Mapping[str, float | Fraction], condition: str) -> bool:
     name, sign, bound = condition.split()
-    value, limit = numbers[name], float(bound)
+    value, limit = Fraction(numbers[name]), Fraction(bound)
     return {"<=": value <= limit, "<": value < limit, ">=": value >= limit}[sign]
 
 
-def _work(session: StudySession, slots: int, seed: int) -> int:
-    """Run what a session hands out, so many at once, which end in any order; return how many."""
+def work(
+    session: StudySession, slots: int, seed: int, most: int | None = None
+) -> list[tuple[Scalar, ...]]:
     chance = random.Random(seed)
     under_way: list[Point] = []
-    runs = 0
+    ran: list[tuple[Scalar, ...]] = []
     while True:
         while len(under_way) < slots and (point := session.ask()) is not None:
             under_way.append(point)
-            runs += 1
-        if not under_way:
-            return runs
+        if not under_way or len(ran) == most:
+            return ran
         done = under_way.pop(chance.randrange(len(under_way)))
-        session.tell(_outcome(done.index, done.setting))
+        session.tell(outcome_of(done.index, done.setting))
+        ran.append(tuple(done.setting.values()))
 
 
-def test_fronts_of_drawn_studies_are_those_of_their_grids() -> None:
-    """Points end in any order; every proof is looked at."""
+def test_front_of_drawn_studies_is_that_of_brute_force() -> None:
     points: list[int] = []
     saved: list[int] = []
 
     @examples(quick=50, deep=200)
     @given(_studies(), st.integers(1, 3), st.integers(0, 9))
     def check(study: Study, slots: int, seed: int) -> None:
-        session = StudySession(study, look=lambda points: map(_before, points))
-        runs = _work(session, slots, seed)
+        session = StudySession(study, look=lambda points: map(before_of, points))
+        runs = len(work(session, slots, seed))
         assert list(session.front()) == _brute_force(study)
-        # Every point is dealt with, and what is said to have run is what has.
         assert session.outcomes.keys() == set(range(len(study.space)))
         proved = [each for each in session.outcomes.values() if each.pruned_by is not None]
         refused = [each for each in session.outcomes.values() if each.status == "refused"]
@@ -170,8 +165,7 @@ def test_fronts_of_drawn_studies_are_those_of_their_grids() -> None:
 
 
 @pytest.mark.exhaustive
-def test_the_front_of_a_qwen_layer_is_that_of_its_grid() -> None:
-    """The study that the README shows."""
+def test_front_of_a_qwen_layer_is_that_of_brute_force() -> None:
     study = open_study(Path("programs/questions/qwen_design.py"), Asked())
     session = StudySession(study)
     while (point := session.ask()) is not None:
@@ -182,16 +176,15 @@ def test_the_front_of_a_qwen_layer_is_that_of_its_grid() -> None:
         for each in every
         if each.status == "completed"
     }
-    assert list(session.front()) == _undominated(values)
+    assert list(session.front()) == undominated(values)
     proved = [each for each in session.outcomes.values() if each.pruned_by is not None]
     assert proved
 
 
 def _check_proof(study: Study, session: StudySession, proved: Outcome) -> None:
-    """Look at the run that the point was spared."""
-    truth = _outcome(proved.index, proved.setting)
+    truth = outcome_of(proved.index, proved.setting)
     if proved.status == "infeasible":
-        assert truth.status != "completed" or not _keeps(truth.numbers, str(proved.pruned_by))
+        assert truth.status != "completed" or not keeps(truth.numbers, str(proved.pruned_by))
         return
     assert isinstance(proved.pruned_by, int)
     rival = session.outcomes[proved.pruned_by].numbers
@@ -199,41 +192,3 @@ def _check_proof(study: Study, session: StudySession, proved: Outcome) -> None:
         pairs = [(rival[name], truth.numbers[name]) for name in study.minimize]
         assert all(a <= b for a, b in pairs)
         assert any(a < b for a, b in pairs)
-
-
-def _order(cycles: Sequence[int], flops: Sequence[int], **changes: Any) -> list[int]:
-    """Return the order in which points are handed out of which so much is known before they run."""
-    study = replace(
-        Study(program=PROGRAM, space=grid(n=range(len(cycles))), minimize=("cycles", "flops")),
-        **changes,
-    )
-    inputs = len(study.over)
-
-    def look(points: Sequence[Point]) -> list[Before]:
-        return [
-            Before(
-                each.index,
-                {"cycles": cycles[each.index // inputs], "flops": flops[each.index // inputs]},
-            )
-            for each in points
-        ]
-
-    session = StudySession(study, look=look)
-    return [point.index for point in iter(session.ask, None)]
-
-
-def test_the_most_promising_points_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those with the least product of bounds, of so many points as are looked at together."""
-    cycles, flops = (5, 1, 3, 2, 0), (7, 7, 7, 7, 7)
-    assert _order(cycles, flops) == [4, 1, 3, 2, 0]
-    # (1 + 2) * (1 + 9) = 30, (1 + 4) * (1 + 4) = 25, (1 + 30) * 1 = 31, and 30 again.
-    assert _order((2, 4, 30, 9), (9, 4, 0, 2)) == [1, 0, 3, 2]
-    both = {"over": grid(m=(0, 1)), "minimize": ("mean:cycles", "mean:flops")}
-    assert _order((5, 1), (7, 7), **both) == [2, 3, 0, 1]
-    monkeypatch.setattr("fabric.explore.study.session.WINDOW_POINTS", 2)
-    assert _order(cycles, flops) == [1, 0, 3, 2, 4]
-    assert _order((5, 1), (7, 7), **both) == [0, 1, 2, 3]
-    monkeypatch.setattr("fabric.explore.study.session.WINDOW_POINTS", 1)
-    assert _order((5, 1), (7, 7), **both) == [0, 1, 2, 3]
-    monkeypatch.setattr("fabric.explore.study.session.WINDOW_POINTS", 4)
-    assert _order((5, 1, 0), (7, 7, 7), **both) == [2, 3, 0, 1, 4, 5]

@@ -1,5 +1,3 @@
-"""Whatever a program adds to its report, a study comes to its end, and so does the next one."""
-
 from __future__ import annotations
 
 import json
@@ -22,7 +20,7 @@ from fabric.explore.study.evaluation import Job
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.search import Search
 from fabric.explore.study.store import Store
-from fabric.explore.study.workers import Answer, LocalWorkers, ThreadedWorkers
+from fabric.explore.study.workers import Answer, ThreadedWorkers
 from fabric.explore.study.written.answer import answer, caveats, counts, failures
 from fabric.explore.study.written.folder import write_points
 from fabric.graph.loading.program_file import executed
@@ -52,7 +50,6 @@ def _cyclic() -> list[Any]:
 
 
 def _shared() -> list[Any]:
-    """Return 2^60 values in sixty lists."""
     found: list[Any] = [1]
     for _ in range(60):
         found = [found, found]
@@ -63,19 +60,16 @@ JUDGED: Final[tuple[Any, ...]] = (
     *(0, -3, 2**64, -(10**308), 1.5, 1e308, -1.7e308, 5e-324, np.int64(3), np.float16(0.5)),
     *(np.array(4), np.uint64(2**64 - 1)),
 )
-"""Numbers that a point can be judged by."""
 
 UNJUDGED: Final[tuple[Any, ...]] = (
     *(math.nan, math.inf, -math.inf, np.float32("nan"), np.float64("inf"), 10**309, -(10**400)),
     *(1j, np.complex64(1), True, np.bool_(False), None, "7", "\x1b[2J<b>", b"7", Decimal(7)),
     *(Decimal("NaN"), Fraction(1, 2), [1], {1: 2}, np.zeros(3), object(), np.longdouble(1)),
 )
-"""Values that a run has, and that are no numbers to compare."""
 
 REFUSED: Final[tuple[Any, ...]] = (
     *(10**5000, [10**5000], _deep(100_000), _cyclic(), _shared(), {1: 1, "1": 2}, _Unlucky()),
 )
-"""Values that no report can have."""
 
 Values = st.one_of(
     st.sampled_from([*JUDGED, *UNJUDGED, *REFUSED]),
@@ -86,8 +80,6 @@ Values = st.one_of(
 
 
 class _Here(ThreadedWorkers):
-    """Two threads of this process."""
-
     def __init__(self) -> None:
         super().__init__(2, "here")
 
@@ -95,13 +87,11 @@ class _Here(ThreadedWorkers):
         return function(job)
 
     def close(self) -> None:
-        """Wait for what is under way."""
         self._threads.shutdown()
 
 
 @pytest.fixture(autouse=True)
 def _values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have points build the program of this process, whose values a test can fill."""
     module = executed(PROGRAM)
     monkeypatch.setattr(module, "VALUES", program_of_values.VALUES)
     monkeypatch.setitem(evaluation._executed, str(PROGRAM), module)
@@ -133,14 +123,13 @@ def _check_all_is_told(result: StudyResult, folder: Path) -> None:
     st.sampled_from([None, "tpe", "nsga2", "random"]),
 )
 @examples(quick=10)
-def test_any_value(
+def test_point_with_any_value_is_judged_kept_and_printed(
     tmp_path_factory: pytest.TempPathFactory,
     values: list[Any],
     minimize: tuple[str, ...],
     where: tuple[str, ...],
     method: Any,
 ) -> None:
-    """A point fails or not by its own value; a second session has the same, and runs nothing."""
     folder = tmp_path_factory.mktemp("values")
     program_of_values.VALUES[:] = values
     study = _study(len(values), minimize, where)
@@ -170,7 +159,6 @@ def test_any_value(
 
 
 def _what(value: Any) -> str:
-    """Return what a value is, by Python's own means: a number, no number, or an error."""
     if any(value is each for each in REFUSED):
         return "error"
     if isinstance(value, np.ndarray | np.generic) and not isinstance(value, np.longdouble):
@@ -184,8 +172,7 @@ def _what(value: Any) -> str:
 
 
 @pytest.mark.parametrize("value", REFUSED, ids=lambda each: type(each).__name__)
-def test_run_refuses(value: Any) -> None:
-    """A run whose report cannot be written says so, at the line of the program."""
+def test_run_with_an_unprintable_value_is_an_error(value: Any) -> None:
     program_of_values.VALUES[:] = [value]
 
     report = simulate(program_of_values.build())
@@ -195,31 +182,3 @@ def test_run_refuses(value: Any) -> None:
     assert report.failure.message.startswith(("extra['x'] is ", "the text of extra['x'] raised"))
     assert report.failure.file in (str(PROGRAM), __file__)
     json.loads(json_text(report.as_json()))
-
-
-def test_in_processes(tmp_path: Path) -> None:
-    """Outcomes go through a pipe as they are, and one bad point leaves the others alone."""
-    program = tmp_path / "values.py"
-    text = PROGRAM.read_text(encoding="utf-8")
-    values = "VALUES: list[object] = []"
-    assert values in text
-    bad = "VALUES = [1, float('nan'), 10**400, 1j, 10**5000, 2]"
-    program.write_text(text.replace(values, bad), encoding="utf-8")
-    study = Study(program=program, space=grid(case=range(6)), minimize=("extra.x",), name="x")
-    workers = LocalWorkers(2, None)
-    try:
-        result = conduct(study, workers, Store(study), lambda _: None)
-    finally:
-        workers.close()
-    found = [each.status for each in result.outcomes]
-    assert found == ["completed", "unjudged", "unjudged", "unjudged", "error", "completed"]
-    assert result.front == (0,)
-
-
-def test_equal_fronts() -> None:
-    """Numbers of any type are compared as what they are."""
-    program_of_values.VALUES[:] = JUDGED
-    study = _study(len(JUDGED), ("extra.x",))
-    result = _conducted(study, Store(study))
-    assert {each.status for each in result.outcomes} == {"completed"}
-    assert result.front == (JUDGED.index(-1.7e308),)

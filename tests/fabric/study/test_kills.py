@@ -1,5 +1,3 @@
-"""Studies that are ended from outside: what was kept stays, nothing runs twice, nobody is left."""
-
 from __future__ import annotations
 
 import json
@@ -11,8 +9,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-# Any: JSON.
 from typing import Any
 
 import pytest
@@ -34,7 +30,6 @@ STUDY = Study(
 
 
 def _started(folder: Path, more: Sequence[str] = ()) -> subprocess.Popen[str]:
-    """Begin the study, as a terminal does: Ctrl-C there goes to all of its processes."""
     command = [sys.executable, "-m", "fabric", "study", str(PROGRAM), "--json", "--jobs", "2"]
     command += ["--vary", f"number=0..{POINTS - 1}", "-p", "act=says its number", *more]
     return subprocess.Popen(
@@ -47,10 +42,7 @@ def _started(folder: Path, more: Sequence[str] = ()) -> subprocess.Popen[str]:
 
 
 def _runs(process: subprocess.Popen[str], most: int = 10**9) -> list[int]:
-    """Return the points that run, as they say it, until there were so many or nobody is left.
-
-    All processes have the same standard error: its end comes when the last one is gone.
-    """
+    # All processes share one standard error, which ends with the last process.
     found: list[int] = []
     assert process.stderr is not None
     while len(found) < most and (line := process.stderr.readline()):
@@ -67,8 +59,7 @@ def _kept(folder: Path) -> set[int]:
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 10))]
 )
-def test_a_killed_study_goes_on(tmp_path: Path, seed: int) -> None:
-    """By SIGKILL at two instants, and then to its end."""
+def test_killed_study_keeps_its_points_and_resumes(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     kept: set[int] = set()
     for _ in range(2):
@@ -80,7 +71,7 @@ def test_a_killed_study_goes_on(tmp_path: Path, seed: int) -> None:
         now = _kept(tmp_path)
         assert not kept & set(ran)
         assert kept <= now <= kept | set(ran)
-        # At most what two workers had under way is lost, and what was on its way to be kept.
+        # Two workers lose at most the points under way and the points being written.
         assert len(ran) - len(now - kept) <= 4
         kept = now
     process = _started(tmp_path)
@@ -102,8 +93,9 @@ def test_a_killed_study_goes_on(tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive)]
 )
-def test_an_interrupted_study_tells_what_it_has(tmp_path: Path, number: signal.Signals) -> None:
-    """Ctrl-C goes to all processes, SIGTERM to one: what is told is what is kept."""
+def test_interrupted_study_prints_the_points_it_kept(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     process = _started(tmp_path)
     ran = _runs(process, 5)
     if number == signal.SIGINT:
@@ -119,8 +111,7 @@ def test_an_interrupted_study_tells_what_it_has(tmp_path: Path, number: signal.S
 
 
 @pytest.mark.exhaustive
-def test_a_point_that_never_ends_does_not_hold_an_interrupted_study(tmp_path: Path) -> None:
-    """Nor does what a program does with signals."""
+def test_endless_point_does_not_hold_an_interrupted_study(tmp_path: Path) -> None:
     process = _started(tmp_path, ["--vary", "seconds=0,3600"])
     _runs(process, 3)
     os.killpg(process.pid, signal.SIGINT)

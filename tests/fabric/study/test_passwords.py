@@ -1,5 +1,3 @@
-"""Passwords in addresses: hidden in errors, tracebacks, pages, JSON and recorded commands."""
-
 from __future__ import annotations
 
 import sys
@@ -34,10 +32,9 @@ ADDRESSES = (
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_storage_that_cannot_be_opened(
+def test_password_of_an_unopened_storage_is_hidden(
     address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither the error nor its traceback has the password."""
     for more in ([], ["--json"]):
         command = ["study", str(PROGRAM), "--vary", "tiles=1", "--storage", address, *more]
         assert main([*command, "-o", str(tmp_path)]) == 2
@@ -53,10 +50,9 @@ def test_storage_that_cannot_be_opened(
 @pytest.mark.parametrize(
     "address", ["tcp://user:hunter2@127.0.0.1:1", "tls://user:hunter2@host", "x://:hunter2@host:1"]
 )
-def test_cluster_that_is_not_there(
+def test_password_of_a_missing_cluster_is_hidden(
     address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The error shows the address."""
     monkeypatch.setattr("fabric.explore.study.workers._CONNECT_SECONDS", 0.1)
     assert main(["study", str(PROGRAM), "--vary", "tiles=1", "--dask", address]) == 2
     said = "".join(capsys.readouterr())
@@ -65,8 +61,7 @@ def test_cluster_that_is_not_there(
 
 
 @pytest.mark.parametrize("around", [readable, written])
-def test_errors_of_libraries_that_repeat_the_address(around: object) -> None:
-    """Whole or in part, as a driver's parser cuts it."""
+def test_password_in_library_errors_is_hidden(around: object) -> None:
     address = "postgresql://user:hunter2@host/db"
     for text in (f"lost {address}", "no host 'hunter2'", "password=hunter2 is refused"):
         errors: list[Exception] = [optuna.exceptions.StorageInternalError(text)]
@@ -80,10 +75,9 @@ def test_errors_of_libraries_that_repeat_the_address(around: object) -> None:
             assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_page_of_a_study(
+def test_password_in_a_study_page_is_hidden(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The page has the command that was typed, and the sentences of failed points."""
     asked = ["study", str(PROGRAM), "--vary", "fault=print,x://u:hunter2@h", "-o", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["fabric", *asked, "--storage=postgresql://u:hunter2@h/db"])
     assert main([*asked, "--jobs", "1", "--json"]) == 0
@@ -93,8 +87,9 @@ def test_page_of_a_study(
 
 
 @pytest.mark.parametrize("wrong", [["x://u:hunter2@h"], ["-p", "tiles=x://u:hunter2@h"]])
-def test_other_commands(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Arguments that look like addresses are shown like addresses."""
+def test_password_in_other_commands_is_hidden(
+    wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     for command in ("run", "check", "size", "serve"):
         assert main([command, str(PROGRAM), *wrong]) == 2
         assert "hunter2" not in "".join(capsys.readouterr())
@@ -109,12 +104,10 @@ def test_other_commands(wrong: list[str], capsys: pytest.CaptureFixture[str]) ->
         "name:value@place",
     ],
 )
-def test_addresses_without_passwords(text: str) -> None:
-    """Nothing is hidden."""
+def test_address_without_a_password_is_unchanged(text: str) -> None:
     assert without_passwords(text) == text
 
 
-def test_command_of_addresses() -> None:
-    """A shell can read it."""
+def test_printed_command_with_an_address_is_quoted() -> None:
     command = shown_command(["study", "a b.py", "--dask", "tls://u:a b@h:1"])
     assert command == "python -m fabric study 'a b.py' --dask 'tls://u:***@h:1'"

@@ -1,5 +1,3 @@
-"""Spaces: their settings are those of nested loops, and none is made before it is asked for."""
-
 from __future__ import annotations
 
 import itertools
@@ -15,8 +13,9 @@ VALUES = st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True)
 
 
 @given(first=VALUES, second=VALUES, third=VALUES, fourth=VALUES)
-def test_settings(first: list[int], second: list[int], third: list[int], fourth: list[int]) -> None:
-    """Products have the last axis fastest, sums one space after the other."""
+def test_space_has_the_settings_of_nested_loops(
+    first: list[int], second: list[int], third: list[int], fourth: list[int]
+) -> None:
     space = grid(a=first, b=second) * zipped(c=third, d=[-each for each in third]) + grid(a=fourth)
     loops = [
         {"a": a, "b": b, "c": c, "d": -c} for a, b, c in itertools.product(first, second, third)
@@ -27,33 +26,19 @@ def test_settings(first: list[int], second: list[int], third: list[int], fourth:
     assert set(space.values["a"]) == {*first, *fourth}
 
 
-def test_large() -> None:
-    """A grid far larger than memory is a few tuples."""
-    space = grid({f"axis_{number}": range(1000) for number in range(6)})
-    assert space[len(space) - 1] == {f"axis_{number}": 999 for number in range(6)}
-    assert space[10**6 + 7] == {f"axis_{number}": 0 for number in range(3)} | {
-        "axis_3": 1,
-        "axis_4": 0,
-        "axis_5": 7,
-    }
-
-
 @pytest.mark.parametrize("index", [-1, 4])
-def test_outside(index: int) -> None:
-    """There are no settings before the first and behind the last."""
+def test_index_outside_of_a_space_is_an_error(index: int) -> None:
     with pytest.raises(IndexError):
         grid(a=[1, 2], b=[3, 4])[index]
 
 
-def test_values_are_told_apart() -> None:
-    """1 and 1.0 are one setting, and True is another."""
+def test_equal_values_of_other_types_are_merged_except_bool() -> None:
     assert [repr(each["a"]) for each in grid(a=[1, 1.0, True])] == ["1", "True"]
     assert list(map(repr, grid(a=[1, 1.0, True]).values["a"])) == ["1", "True"]
 
 
 @given(first=st.integers(1, 50), factor=st.integers(2, 9), power=st.integers(0, 30))
-def test_geometric(first: int, factor: int, power: int) -> None:
-    """Both ends are there, whatever logarithms round to."""
+def test_geometric_values_have_both_ends(first: int, factor: int, power: int) -> None:
     expected = tuple(first * factor**each for each in range(power + 1))
     assert geometric(first, expected[-1], factor) == expected
     assert geometric(first, expected[-1] * factor - 1, factor) == expected
@@ -74,8 +59,7 @@ def test_geometric(first: int, factor: int, power: int) -> None:
         (["hop.store.0=03+4,3+4.0"], grid({"hop.store.0": ["3+4"]})),
     ],
 )
-def test_text(texts: list[str], space: Space) -> None:
-    """What the command line takes."""
+def test_axes_of_the_command_line_are_spaces(texts: list[str], space: Space) -> None:
     assert space_of(texts) == space
 
 
@@ -96,22 +80,14 @@ def test_text(texts: list[str], space: Space) -> None:
         ("a:a=1:2", "--vary a:a=1:2: a:a has a name twice: expected each name once"),
     ],
 )
-def test_text_refused(text: str, answer: str) -> None:
-    """Whatever is no axis is told with the option that has it."""
+def test_axis_that_is_wrong_is_refused_with_its_option(text: str, answer: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         space_of([text])
     assert caught.value.message == answer
 
 
-def test_twice() -> None:
-    """A name is varied once."""
-    with pytest.raises(ConfigurationError, match="axis a is stated twice"):
-        space_of(["a=1", "a=2"])
-
-
 @given(st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False)))
-def test_scalar(value: float) -> None:
-    """Numbers that Python writes are read with their value; a whole one is an integer."""
+def test_scalar_of_a_number_has_its_value(value: float) -> None:
     read = scalar("a", str(value))
     assert isinstance(read, int | float)
     assert type(value)(read) == value

@@ -1,5 +1,3 @@
-"""Results of studies made by hand: every way in which points end, and what users may write."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -26,23 +24,12 @@ from fabric.explore.study.result import StudyResult, design_outcome
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "HOSTILE",
-    "RESULTS",
-    "design",
-    "hostile",
-    "one_metric",
-    "over_inputs",
-    "paper",
-    "three_metrics",
-]
 
 BOTH: Final = ("cycles", "on_chip_requirement_bytes")
 HOSTILE: Final = "</script><script>alert(1)</script><b>&amp;\"'{{data}}$x^$\x1b[31m"
 
 
 def completed(index: int, study: Study, **numbers: float | None) -> Outcome:
-    """Return a run with these numbers; others are not known."""
     setting = study.space[index]
     known = dict.fromkeys(METRICS) | numbers
     return Outcome(
@@ -51,7 +38,6 @@ def completed(index: int, study: Study, **numbers: float | None) -> Outcome:
 
 
 def design() -> StudyResult:
-    """Return a study with two metrics, of which some points were proved away and some fail."""
     study = Study(
         name="design",
         program=Path("programs/moe.py"),
@@ -95,7 +81,6 @@ def design() -> StudyResult:
 
 
 def one_metric() -> StudyResult:
-    """Return a study whose least value two points have, cut short."""
     study = Study(
         name="depths",
         program=Path("programs/moe.py"),
@@ -108,7 +93,6 @@ def one_metric() -> StudyResult:
 
 
 def three_metrics(points: Iterable[int] = range(60)) -> StudyResult:
-    """Return a study with three metrics, and parameters that are no numbers."""
     study = Study(
         name="three",
         program=Path("programs/moe.py"),
@@ -158,7 +142,6 @@ def _draws_wrongly(findings: Findings, figure: Figure) -> None:
 
 
 def paper() -> StudyResult:
-    """Return a study without metrics to minimise: published values, claims, its own pictures."""
     study = Study(
         name="figure_9",
         program=Path("programs/moe.py"),
@@ -192,7 +175,6 @@ def paper() -> StudyResult:
 
 
 def hostile() -> StudyResult:
-    """Return a study in which whatever can be text is markup, and an axis is called as a column."""
     study = Study(
         name=HOSTILE,
         program=Path("programs/moe.py"),
@@ -218,14 +200,12 @@ def hostile() -> StudyResult:
 
 
 def nothing() -> StudyResult:
-    """Return a study of which nothing ran to its end."""
     result = one_metric()
     outcomes = tuple(_failed(each, "refused", "no such depth") for each in result.outcomes)
     return replace(result, outcomes=outcomes, interrupted=False)
 
 
 def over_inputs() -> StudyResult:
-    """Return a study over inputs: some designs are left early, one fails, two inputs are apart."""
     study = Study(
         name="over",
         program=Path("programs/moe.py"),

@@ -1,9 +1,6 @@
-"""A study's folder: what is in it, and what happens where it cannot be written."""
-
 from __future__ import annotations
 
 import json
-import os
 import re
 import resource
 import sys
@@ -20,7 +17,6 @@ from tests.fabric.study.written.made import design, hostile, one_metric, paper, 
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Return all files of a folder."""
     return {
         str(each.relative_to(folder)): each.read_bytes()
         for each in sorted(folder.rglob("*"))
@@ -30,7 +26,6 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @contextmanager
 def largest(size: int) -> Iterator[None]:
-    """Let no file become larger than ``size`` bytes, nor half a compiled module be written."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -41,8 +36,7 @@ def largest(size: int) -> Iterator[None]:
         sys.dont_write_bytecode = written
 
 
-def test_files(tmp_path: Path) -> None:
-    """Points, pictures in both forms, and the page; no other file."""
+def test_study_folder_has_points_pictures_and_page(tmp_path: Path) -> None:
     assert not write_folder(design(), tmp_path / "a" / "b")
     pictures = [f"pictures/{name}" for name in ("front", "effects", "parallel")]
     assert files(tmp_path / "a" / "b").keys() == {
@@ -53,15 +47,7 @@ def test_files(tmp_path: Path) -> None:
     }
 
 
-def test_again(tmp_path: Path) -> None:
-    """The same points are the same bytes."""
-    write_folder(one_metric(), tmp_path / "first", command="x")
-    write_folder(one_metric(), tmp_path / "second", command="x")
-    assert files(tmp_path / "first") == files(tmp_path / "second")
-
-
-def test_full_disk(tmp_path: Path) -> None:
-    """What cannot be written is said, once each; what was there before is whole."""
+def test_full_disk_keeps_earlier_files_and_is_reported(tmp_path: Path) -> None:
     write_folder(one_metric(), tmp_path)
     before = files(tmp_path)
     with largest(20_000):
@@ -77,17 +63,7 @@ def test_full_disk(tmp_path: Path) -> None:
     assert not [name for name in after if name.endswith(".tmp")]
 
 
-def test_no_disk_for_points(tmp_path: Path) -> None:
-    """The database's own error is told as the system's."""
-    with largest(100):
-        troubles = write_folder(one_metric(), tmp_path)
-    assert len(troubles) == 3
-    assert all(each.endswith(": File too large") for each in troubles)
-    assert not files(tmp_path)
-
-
-def test_folder_that_is_a_file(tmp_path: Path) -> None:
-    """A folder that cannot be made is one sentence."""
+def test_folder_that_is_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "study").write_text("")
     assert write_folder(design(), tmp_path / "study") == [f"{tmp_path / 'study'}: File exists"]
     assert write_overview([design()], tmp_path / "study") == [
@@ -95,8 +71,7 @@ def test_folder_that_is_a_file(tmp_path: Path) -> None:
     ]
 
 
-def test_two_writers_of_one_file(tmp_path: Path) -> None:
-    """As two commands in one folder at once: each time a whole file takes the place of another."""
+def test_two_writers_of_one_file_leave_a_whole_one(tmp_path: Path) -> None:
     path = tmp_path / "page"
     with beside(path) as one:
         one.write_text("first, and")
@@ -109,18 +84,9 @@ def test_two_writers_of_one_file(tmp_path: Path) -> None:
     assert set(files(tmp_path)) == {"page"}
 
 
-def test_no_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder in which nothing may be written is told with its name."""
-
-    def refuse(path: Path, **_: object) -> None:
-        raise PermissionError(13, os.strerror(13), str(path))
-
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    assert write_folder(design(), tmp_path / "x") == [f"{tmp_path / 'x'}: Permission denied"]
-
-
-def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without what draws pictures, there is all the rest."""
+def test_folder_without_matplotlib_has_no_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert write_folder(design(), tmp_path) == [
         "there are no pictures: expected matplotlib, of the extra study"
@@ -128,8 +94,7 @@ def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert files(tmp_path).keys() == {"index.html", "points.parquet", "points.csv"}
 
 
-def test_overview(tmp_path: Path) -> None:
-    """Every study is there with its answer, its verdicts and a link that leads to its page."""
+def test_overview_links_every_study_page(tmp_path: Path) -> None:
     results = [one_metric(), paper(), hostile()]
     for result in results:
         write_folder(result, study_folder(result, tmp_path))
@@ -146,8 +111,7 @@ def test_overview(tmp_path: Path) -> None:
     assert "<script" not in page.lower()
 
 
-def test_page_that_would_be_markup(tmp_path: Path) -> None:
-    """Names and texts of users are no markup; what the page draws from is JSON."""
+def test_hostile_texts_of_a_page_are_escaped(tmp_path: Path) -> None:
     write_folder(hostile(), tmp_path)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
 

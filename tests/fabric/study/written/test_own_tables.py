@@ -1,5 +1,3 @@
-"""Tables that a study adds: on the terminal, on its page, and when they cannot be computed."""
-
 from __future__ import annotations
 
 import io
@@ -21,7 +19,6 @@ COLUMNS = ("tile", "cycles", "what became of it")
 
 
 def by_tile(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """A row for each point, the first with a text that would be markup."""
     for each in findings.outcomes:
         tile_n = each.setting["tile_n"]
         told = HOSTILE if tile_n == 1 else "holds"
@@ -29,7 +26,6 @@ def by_tile(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def result(table: StudyTable) -> StudyResult:
-    """Return a study of two points that has a table."""
     study = Study(name="tables", program=Path("x.py"), space=grid(tile_n=(1, 2)), tables=(table,))
     outcomes = [
         Outcome(index=at, setting=each, status="completed", numbers={"cycles": 1000 + at})
@@ -39,27 +35,13 @@ def result(table: StudyTable) -> StudyResult:
 
 
 def printed(found: StudyResult, width: int = 200) -> str:
-    """Return what the command prints."""
     console = Console(file=io.StringIO(), width=width)
     print_sheet(study_sheet(found), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-@pytest.mark.parametrize("width", [40, 200])
-def test_printed(width: int) -> None:
-    """Title, rows and caption; numbers with thousands separators; nothing steers the terminal."""
-    text = printed(result(StudyTable("By tile", COLUMNS, by_tile, "Both run.")), width)
-
-    assert "By tile" in text
-    assert "1,000" in text
-    assert "1,001" in text
-    assert "Both run." in text
-    assert "\x1b" not in text
-
-
-def test_on_the_page() -> None:
-    """The same in a section of its own; no text of it is markup."""
+def test_own_table_on_a_page_is_escaped() -> None:
     page = page_html(
         result(StudyTable("By <tile>", COLUMNS, by_tile, "Both run.")), Pictures((), ()), ""
     )
@@ -71,17 +53,14 @@ def test_on_the_page() -> None:
 
 
 def short(_: Findings) -> Sequence[Sequence[object]]:
-    """Return a row that lacks a cell."""
     return [(1, 2)]
 
 
 def missing(findings: Findings) -> Sequence[Sequence[object]]:
-    """Ask for a point that there is not."""
     return [(1, findings.value("cycles", tile_n=3), "")]
 
 
 def broken(_: Findings) -> Sequence[Sequence[object]]:
-    """Fail as code does."""
     raise ZeroDivisionError("of nothing")
 
 
@@ -93,8 +72,7 @@ def broken(_: Findings) -> Sequence[Sequence[object]]:
         (broken, "of nothing"),
     ],
 )
-def test_trouble(rows: object, why: str) -> None:
-    """It is told in the table's place, and the rest is there all the same."""
+def test_own_table_that_fails_is_reported_in_its_place(rows: object, why: str) -> None:
     assert callable(rows)
     found = result(StudyTable("By tile", COLUMNS, rows))
 
