@@ -121,15 +121,3 @@ def test_size_over_inputs_exits_with_1_if_one_misses(capsys: pytest.CaptureFixtu
     missed = "Inputs held out, goal missed by 1 of 1" in out
     assert missed or "Inputs held out, goal missed by 0 of 1" in out
     assert status == int(missed)
-
-
-@pytest.mark.parametrize("columns", ["40", "60", "200"])
-def test_size_output_fits_the_terminal(
-    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    assert main(["size", PROGRAM, "--goal", "deadlock-free", "--rows", "3"]) == 0
-    out = capsys.readouterr().out
-    assert all(len(line) <= int(columns) for line in out.splitlines())
-    assert "44,560" in out
-    assert "and 15 more" in out

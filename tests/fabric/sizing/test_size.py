@@ -13,7 +13,7 @@ from fabric.extend import Deadlock
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import load_program
 from operators import EagerMerge
-from tests.deadlock.parts import Script, feedback, relay, sink, source
+from tests.deadlock.parts import Script, sink, source
 from tests.fabric.scripted import Stage, Ticks
 from tests.fabric.sizing.networks import network, program_of, shape
 from tests.profiles import spread
@@ -188,25 +188,6 @@ def test_nearest_goal_of_several_inputs_is_the_longest(counts: tuple[int, ...]) 
         size(programs, depths={"last.0": 1, "first.0": 1})
 
 
-def test_goal_below_the_least_cycles_is_refused() -> None:
-    program = _fork_join()
-    least = _unlimited(program)
-    told = f"keep cycles={least - 1}: the nearest is cycles={least}"
-    with pytest.raises(ConfigurationError, match=told):
-        size(program, goal=f"cycles={least - 1}")
-    assert size(program, goal=f"cycles={least}").keeps
-
-
-def test_deadlock_at_any_depth_is_explained() -> None:
-    with Program("stuck") as program:
-        loop = feedback(2)
-        first = Script(("r0", "r1", "s0", "s1"), counts=(2, 2))(source("two", 2), loop)
-        loop.connect(relay("back", first[0]))
-        sink("end", first[1])
-    with pytest.raises(Deadlock, match="gets stuck even with unbounded channels: FAB-D"):
-        size(program)
-
-
 def test_shared_depths_are_one_and_cost_no_less() -> None:
     program = _fork_join()
     apart, together = (
@@ -251,8 +232,3 @@ def test_depths_for_repeats_keep_the_cycles_of_repeats() -> None:
     deep = cycles_of(program, dict.fromkeys(found.depths, UNBOUNDED), repeats=3)
     assert found.inputs[0].cycles == cycles_of(program, found.depths, repeats=3)
     assert (found.inputs[0].cycles or 0) <= (deep or 0)
-
-
-def test_size_twice_gives_equal_answers() -> None:
-    program = _fork_join()
-    assert size(program).as_json() == size(program).as_json()
