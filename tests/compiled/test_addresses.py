@@ -69,13 +69,13 @@ def shipped(name: str, hardware: Hardware, parameters: dict[str, Any]) -> Progra
     ("name", "parameters"),
     spread(
         [
+            ("ragged_attention", {}),
             ("moe", {"batch": 4, "tile_n": 4}),
             ("moe", {"batch": 4, "tiling": "dynamic"}),
             ("attention", {"requests": 8, "strategy": "dynamic"}),
             ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
             ("decoder", {"model": "tiny", "batch": 3, "regions": 2}),
             ("breadth_first_search", {}),
-            ("ragged_attention", {}),
             ("sparse_matrix", {"columns": 3}),
         ],
         3,
@@ -190,7 +190,9 @@ def test_reports_and_records_of_a_users_memory_are_equal(tmp_path: Path) -> None
     ("name", "parameters"),
     [
         ("attention", {"requests": 8, "strategy": "dynamic"}),
-        ("decoder", {"model": "tiny", "batch": 3, "regions": 2}),
+        pytest.param(
+            "decoder", {"model": "tiny", "batch": 3, "regions": 2}, marks=pytest.mark.deep
+        ),
     ],
 )
 def test_banked_memory_answers_both_engines_in_the_same_cycles(

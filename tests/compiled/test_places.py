@@ -135,7 +135,7 @@ PLACES = pytest.mark.parametrize("name", JOINING)
 
 
 @PLACES
-@examples(quick=12)
+@examples(quick=6)
 @given(seed=st.integers(0, 1 << 32))
 @example(seed=98)
 def test_error_places_are_equal_in_both_engines(
