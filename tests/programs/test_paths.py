@@ -50,7 +50,13 @@ def test_every_path_of_a_program_is_tried() -> None:
     assert found == BUILDS.keys()
 
 
-@pytest.mark.parametrize(("name", "parameter"), BUILDS)
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        pytest.param(*each, marks=pytest.mark.deep) if each[0] == "torch_model" else each
+        for each in BUILDS
+    ],
+)
 def test_build_takes_text_as_a_path(name: str, parameter: str, tmp_path: Path) -> None:
     if name == "torch_model":
         pytest.importorskip("torch", reason="needs the extra torch")

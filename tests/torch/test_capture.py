@@ -140,10 +140,14 @@ TAKEN_APART: dict[str, Callable[[torch.Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("name", TAKEN_APART)
-def test_decomposed_calls_are_verified(name: str) -> None:
-    program = from_torch(Computing(TAKEN_APART[name]), (torch.randn(4, 7),))
+def test_decomposed_calls_equal_pytorch(name: str) -> None:
+    x = torch.randn(4, 7, generator=torch.Generator().manual_seed(1))
+    report = simulate(from_torch(Computing(TAKEN_APART[name]), (x,)), mode="functional")
 
-    assert simulate(program, mode="functional").verified
+    # Verification allows less than the roundings of a grid, so that numbers are compared here.
+    wanted = torch.utils._pytree.tree_leaves(TAKEN_APART[name](x))
+    for found, tensor in zip(report.outputs.values(), wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(found), tensor.numpy(), rtol=1e-5, atol=1e-5)
 
 
 def test_unread_empty_result_is_ignored() -> None:
