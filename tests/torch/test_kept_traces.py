@@ -211,6 +211,10 @@ def test_two_lengths_that_are_equal_or_not_equal_fresh_imports() -> None:
     check("pair compared", "auto", [(5, 5), (3, 3), (6, 4)])
 
 
+def test_a_loop_over_empty_tensors_is_refused_by_name() -> None:
+    check("loop over layers", "auto", rows(0))
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "symbols"), [*product([*KINDS, *OTHERS], SYMBOLS)])
 def test_kept_traces_of_every_kind_equal_fresh_imports(kind: str, symbols: str) -> None:

@@ -35,7 +35,7 @@ def rows_in_loops(calls: Sequence[Node], wish: int) -> dict[Node, int]:
     found: dict[Node, int] = {}
     for loop, begun in states.items():
         counts = [math.prod(each.meta["val"].shape[1:-1]) for each in begun]
-        rows = at_most(wish, math.gcd(*counts))
+        rows = at_most(wish, math.gcd(*counts) or 1)
         found |= dict.fromkeys((*begun, *entrances[loop]), rows)
         found |= dict.fromkeys(_between(calls, begun, behind[loop]), rows)
     return found

@@ -116,6 +116,11 @@ def _kind(node: Node) -> object:
     if str(node.target) == _SELECT:
         args = args[:2]
     value = node.meta.get("val")
+    if isinstance(value, torch.Tensor) and any(
+        type(size) is int and size == 0 for size in value.shape
+    ):
+        # A call without elements is folded, so no loop has it.
+        return node
     # Sizes that data decide can be told, but not compared.
     shape = (str(value.shape), value.dtype) if isinstance(value, torch.Tensor) else None
     plain = map_arg((args, dict(node.kwargs)), lambda _: "tensor")
