@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -33,8 +31,6 @@ from tests.compiled.both import Engine
 from tests.definitions import at_depth
 from tests.operators.driving import Emit, encode
 from tests.symbolic.small_operators import HitList
-
-HERE = Path(__file__).name
 
 
 def routed(choice: list[list[int]]) -> tuple[Stream, ...]:

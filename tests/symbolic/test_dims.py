@@ -130,3 +130,11 @@ def test_means_are_exact() -> None:
     assert 3 == evaluated(ceil_div(8 * D / E + 4, 4), 2, 3)
     assert is_ragged(4 * N + D)
     assert not is_ragged(D)
+
+
+def test_flag_beside_its_size_vanishes() -> None:
+    assert D == product((at_least_one(D), D))
+    assert product((D, E)) == product((at_least_one(D), D, E))
+    assert ceil_div(D, 4) == product((at_least_one(D), ceil_div(D, 4)))
+    assert E != product((at_least_one(D), E))
+    assert "E*min(1, D)" == str(product((at_least_one(D), E)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fabric import Selector, SelectorType, Stream
+from fabric import SelectorType, Stream
 from operators import EagerMerge, Parallelize, Partition, Reassemble
 from tests import definitions
 from tests.operators.driving import NUMBER, Case, Choices, Drawn, draw, ragged, selector
@@ -121,10 +121,6 @@ def parallelize(choices: Choices) -> Case:
     source = _parts(choices, rank, choices.below(7), 0)
     expected = definitions.parallelize(consumers, source.tensor)
     return Case(choices, [(source, NUMBER)], Parallelize(consumers, rank), expected)
-
-
-def hits_of(value: Selector) -> set[int]:
-    return set(value.hits)
 
 
 CASES = {
