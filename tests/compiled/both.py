@@ -16,8 +16,6 @@ from fabric.timing.compiled.region import Region
 from fabric.timing.state.run_state import RunState
 from tests.telling import told
 
-__all__ = ["Engine", "Told", "both", "described", "plain", "run"]
-
 Engine = Literal["compiled", "tasks"]
 
 

@@ -35,8 +35,6 @@ from tests.bases import Costless
 from tests.deadlock.parts import Script, feedback
 from tests.operators.driving import Emit
 
-__all__ = ["FALL_BACK", "STAY", "refuted_behind_a_full_channel"]
-
 FLOAT = np.dtype(np.float32)
 ONE = Tile(1, 1, FLOAT)
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from fabric import Hardware, Program, StreamType, Tile, TileType, simulate
 from fabric.extend import ChannelDescription
+from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import hardware_scope
 from fabric.messages.telling.files import programs
 from fabric.timing.compiled.arrays import Arrays
 from fabric.timing.engine import conductor
-from fabric.timing.network import Mesh
 from operators import Consumer, Flatten, Repeat
 from tests.compiled.both import both, described, run
 from tests.compiled.odd_programs import Stops

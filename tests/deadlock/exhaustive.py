@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-__all__ = ["Outcome", "Process", "outcomes"]
-
 T = TypeVar("T")
 Values = tuple[int, ...]
 

@@ -9,8 +9,6 @@ from itertools import combinations
 from typing import Final, TypeAlias
 from xml.etree import ElementTree as ET
 
-__all__ = ["Drawn", "clashes", "drawn", "sampled"]
-
 SVG: Final = "{http://www.w3.org/2000/svg}"
 POINTS_PER_CURVE: Final = 24
 TOUCHING: Final = 1.0

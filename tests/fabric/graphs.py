@@ -12,8 +12,6 @@ from fabric.extend import Observer
 from tests.fabric.scripted import Stage
 from tests.schedules import schedule
 
-__all__ = ["Graph", "Wire", "graphs", "run_graph"]
-
 Wire: TypeAlias = tuple[int, int, int, Hop]
 
 Graph: TypeAlias = tuple[list[tuple[int, bool]], list[Wire], int]

@@ -9,8 +9,6 @@ from unittest import mock
 
 from fabric.timing.engine.machine_code import Counters, MachineCode
 
-__all__ = ["Guarded", "in_python"]
-
 
 class Guarded:
     """An array of integers with no index but its own."""

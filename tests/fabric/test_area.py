@@ -10,11 +10,11 @@ from fabric import Hardware, Study, grid, run_point, simulate
 from fabric.explore.study.evaluation import Job, known_before
 from fabric.explore.study.session import StudySession
 from fabric.extend import AreaDescription
+from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import load_program
 from fabric.runs.printing import areas
 from fabric.runs.report import Report
 from fabric.shell.cli import main
-from fabric.timing.network import Mesh
 
 ROOT = Path(__file__).parents[2]
 SWIGLU = Path("programs/swiglu.py")

@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from fabric import Hardware, Hop, Program, simulate
 from fabric.extend import ChannelDescription, Ports
+from fabric.graph.hardware.latency import Mesh
 from fabric.graph.wiring.program import hardware_scope
-from fabric.timing.network import Mesh
 from tests.bases import Sink
 from tests.fabric.scripted import Ticks
 

@@ -29,12 +29,12 @@ from fabric.analysis.trace.selection import TraceOptions
 from fabric.explore.study.evaluation import Identities
 from fabric.explore.study.opening import Asked, open_study
 from fabric.extend import Observer
+from fabric.graph.hardware.latency import Site
 from fabric.graph.loading.program_file import load_program
 from fabric.runs.execution import Execution
 from fabric.runs.options import Options, Settings
 from fabric.shell.cli import main
 from fabric.shell.commands.options import OF_RUNS
-from fabric.timing.network import Site
 from tests.fabric.test_magic import Shell
 from tests.network.placed import write_placement
 

@@ -10,7 +10,6 @@ from tests.model.graph import Graph, Stream, Tile
 
 # Cycles and result of a function. Whether the result is in memory is the operator's business.
 Function: TypeAlias = Callable[..., tuple[int, Any]]
-INTEGER_SIZE = 8
 
 
 def cycles(g: Graph, flops: int) -> int:

@@ -25,10 +25,8 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from fabric.timing.network import Mesh, Site
+from fabric.graph.hardware.latency import Mesh, Site
 from tests.network.transfers import Transfers
-
-__all__ = ["DATA", "Curve", "errors", "packet_latency", "read_curves", "worst"]
 
 DATA = Path(__file__).parent / "data" / "booksim_mesh.csv"
 

@@ -20,23 +20,13 @@ from typing_extensions import override
 
 from fabric import Hardware, Hop, Program, Report, Stream, StreamType, Tile, simulate
 from fabric.extend import ChannelDescription, Value, Wiring
+from fabric.graph.hardware.latency import Mesh, Site
 from fabric.graph.values.stream_type import TileType
 from fabric.graph.wiring.program import hardware_scope
-from fabric.timing.network import Mesh, Site
 from operators import Broadcast
 from tests.fabric.scripted import Stage
 from tests.network.test_transfers import rates_by_definition
 from tests.schedules import schedule
-
-__all__ = [
-    "Placed",
-    "TileStage",
-    "Wire",
-    "expected_clocks",
-    "placed_graphs",
-    "run_placed",
-    "write_placement",
-]
 
 BYTE = np.dtype(np.uint8)
 

@@ -25,8 +25,6 @@ from typing import NamedTuple
 
 from tests.network.transfers import Transfers
 
-__all__ = ["DATA", "Barrier", "barriers", "figures", "read_traces"]
-
 DATA = Path(__file__).parent / "data" / "wormhole_traces.csv.gz"
 
 COLUMNS, ROWS = 10, 12

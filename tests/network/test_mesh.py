@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from fabric import Hop
+from fabric.graph.hardware.latency import Mesh, Site
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.timing.network import Mesh, Site
 
 DIES = Mesh(
     columns=4,

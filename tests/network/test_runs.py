@@ -22,11 +22,11 @@ from fabric import (
     simulate,
 )
 from fabric.analysis.placing.floor import netlist_of
+from fabric.graph.hardware.latency import Mesh, Site
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.placing import placed
 from fabric.messages.telling.files import programs
-from fabric.timing.network import Mesh, Site
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.deadlock.cases import CASES
 from tests.network.placed import (

@@ -9,8 +9,6 @@ from itertools import product
 
 from fabric.analysis.placing.floor import Floor, Net, Netlist, Unit
 
-__all__ = ["annealed", "cheapest", "cost", "netlist"]
-
 Step = tuple[tuple[int, int], tuple[int, int]]
 
 

@@ -14,11 +14,11 @@ from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
 from fabric.analysis.placing.floor import Cost, Floor, Net, Netlist, Unit, netlist_of
 from fabric.analysis.placing.picture import floor_svg
 from fabric.analysis.placing.result import FloorPlan, LoadedLink
+from fabric.graph.hardware.latency import Site
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.shell.cli import main
-from fabric.timing.network import Site
 from operators import (
     Flatten,
     LinearOffChipLoad,

@@ -11,8 +11,8 @@ from fabric.analysis.placing.annealing import annealed, partitioned, random_site
 from fabric.analysis.placing.annealing_loop import _drawn
 from fabric.analysis.placing.bound import exact, lower_bound
 from fabric.analysis.placing.floor import Floor
+from fabric.graph.hardware.latency import Mesh
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.timing.network import Mesh
 from tests.placing import definition
 from tests.placing.definition import cheapest, cost, netlist
 from tests.profiles import examples, of_profile

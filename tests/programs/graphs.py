@@ -9,8 +9,6 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-__all__ = ["adjacency", "named"]
-
 _MADE: Final[dict[str, Callable[[int, int], Any]]] = {
     "karate-club": lambda *_: nx.karate_club_graph(),
     "les-miserables": lambda *_: nx.les_miserables_graph(),

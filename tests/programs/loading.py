@@ -8,8 +8,6 @@ from fabric import Hardware, Program
 from fabric.graph.hardware.file import load_hardware
 from fabric.graph.loading.program_file import load_program
 
-__all__ = ["DATA", "OF_TORCH", "PROGRAMS", "program"]
-
 PROGRAMS = Path(__file__).parents[2] / "programs"
 DATA = PROGRAMS / "data"
 OF_TORCH = {"own_module", "torch_model"}

@@ -46,8 +46,6 @@ from operators import (
 )
 from operators.pieces import in_pieces
 
-__all__ = ["draw", "draw_in_pieces", "drawn_channels"]
-
 # Rows and columns of a piece.
 _PIECE = 2
 

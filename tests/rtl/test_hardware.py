@@ -19,11 +19,11 @@ import pytest
 from fabric import ConfigurationError, Hardware, Program, ProgramError, Tile, TileType
 from fabric.extend import ChannelDescription, number_in
 from fabric.graph.hardware.file import load_hardware
+from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.program import hardware_scope
 from fabric.shell import library
 from fabric.shell.cli import main
-from fabric.timing.network import Mesh
 from operators import (
     INTEGER,
     Accum,

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-__all__ = ["Limits", "reference"]
-
 
 @dataclass(frozen=True)
 class Limits:

@@ -21,8 +21,6 @@ from fabric.explore.serving.requests import Requests, read_requests
 from fabric.explore.serving.served import Served, Spread, serve
 from fabric.explore.serving.server import Server, StepCost
 
-__all__ = ["VARIANTS", "differences", "log_times", "served"]
-
 DATA: Final = Path(__file__).parents[2] / "programs/data/published/serving"
 
 SERVER: Final = Server(

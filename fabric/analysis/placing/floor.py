@@ -19,13 +19,13 @@ from typing import NoReturn
 
 from fabric.analysis.symbolic.metrics import metrics_of, passed_bytes
 from fabric.analysis.symbolic.substitution import Size, Substitution, chosen_sizes
+from fabric.graph.hardware.latency import Mesh, Site
 from fabric.graph.values.dims import Dim, free_symbols
 from fabric.graph.values.expression import Symbol
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.operator import Node
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import counted
-from fabric.timing.network import Mesh, Site
 
 
 @dataclass(frozen=True)

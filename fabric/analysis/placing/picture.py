@@ -9,8 +9,8 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.drawing.lines import BOX, FAINT, INK, RED, Paint, document, extent, shortened
+from fabric.graph.hardware.latency import Site
 from fabric.messages.telling.wording import counted, merged_text, without_numbers
-from fabric.timing.network import Site
 
 if TYPE_CHECKING:
     from fabric.analysis.placing.result import FloorPlan

@@ -12,13 +12,13 @@ from fabric.analysis.placing.bound import MOST_UNITS, exact, lower_bound
 from fabric.analysis.placing.floor import Floor, Netlist, netlist_of
 from fabric.analysis.placing.result import FloorPlan, LoadedLink
 from fabric.graph.arguments.described import checked, refuse
+from fabric.graph.hardware.latency import Mesh
 from fabric.graph.wiring.collector import only_young_garbage
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import Program
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.users_code import notifying, users_values
 from fabric.messages.telling.wording import counted
-from fabric.timing.network import Mesh
 
 _RANDOM_PLANS: Final = 8
 

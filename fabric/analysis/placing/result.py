@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from fabric.analysis.placing.floor import Cost, Floor
+from fabric.graph.hardware.latency import Mesh, Site
 from fabric.messages.telling.files import output_file
 from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.sheet import Rows, Sheet, ShownAsTables, Title, line
 from fabric.messages.telling.wording import counted, merged_text, visible, without_numbers
-from fabric.timing.network import Mesh, Site
 
 _USERS: Final = 8
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from fabric import Layout
 
-__all__ = ["layouts", "places", "streamed", "tensor"]
-
 
 @st.composite
 def layouts(draw: st.DrawFn, most_rank: int = 3, most_loops: int = 4) -> Layout:

@@ -27,8 +27,6 @@ from tests.fabric.retiming.real import Run
 from tests.operators.driving import Choices, Emit, encode, selector
 from tests.operators.random_programs import Meant, Random, twice
 
-__all__ = ["Network", "Steps", "networks", "of_operators", "of_scripts", "of_steps"]
-
 
 @dataclass(frozen=True)
 class Network:

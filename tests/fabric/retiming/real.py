@@ -14,8 +14,6 @@ from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.record_making import Recording
 from fabric.timing.retiming.retimer import Retimer
 
-__all__ = ["UNBOUNDED", "Run", "depths_of", "recorded", "run", "timed"]
-
 UNBOUNDED = 1 << 40
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fabric import ConfigurationError, Hardware, Program, hardware_scope, simulate, size
-from fabric.timing.network import Mesh, Site
+from fabric.graph.hardware.latency import Mesh, Site
 from tests.fabric.scripted import Stage
 from tests.network.placed import TileStage, write_placement
 

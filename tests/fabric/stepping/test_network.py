@@ -7,8 +7,8 @@ import pytest
 
 from fabric import Hardware, Program, hardware_scope, load_hardware, open_run, simulate
 from fabric.analysis.trace.analysis.moment import state_in
+from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import load_program
-from fabric.timing.network import Mesh
 from fabric.timing.state.run_state import RunState
 from tests.fabric.trace.recording import record
 from tests.network.placed import TileStage

@@ -17,10 +17,10 @@ from fabric import (
     simulate,
 )
 from fabric.graph.hardware.description import FlatDescription
+from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import load_program
 from fabric.messages.telling.files import programs
 from fabric.shell.cli import main
-from fabric.timing.network import Mesh
 from tests.deadlock.cases import CASES
 from tests.deadlock.parts import Script
 from tests.fabric.trace.recording import PROGRAMS, record

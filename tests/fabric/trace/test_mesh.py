@@ -9,7 +9,7 @@ import numpy as np
 from fabric import Hardware, Program, hardware_scope
 from fabric.analysis.trace.pages.graph import mesh
 from fabric.analysis.trace.pages.page import write_page
-from fabric.timing.network import Mesh
+from fabric.graph.hardware.latency import Mesh
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.fabric.trace.recording import record
 

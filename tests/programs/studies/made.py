@@ -12,8 +12,6 @@ from fabric.explore.study.opening import Asked, open_study
 from fabric.explore.study.result import StudyResult
 from tests.programs.loading import PROGRAMS
 
-__all__ = ["STUDIES", "made", "opened"]
-
 STUDIES = tuple(
     sorted(
         path.stem

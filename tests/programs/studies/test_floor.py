@@ -8,10 +8,10 @@ from typing import Any, Final
 import pytest
 
 from fabric import Hardware, Program, Study, simulate
+from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import executed, load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.placing import placed
-from fabric.timing.network import Mesh
 from tests.programs.loading import PROGRAMS
 from tests.programs.studies.made import made, opened
 
