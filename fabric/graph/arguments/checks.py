@@ -1,8 +1,6 @@
-"""What a value has to be, as annotations of fields and parameters say, and what it is turned into.
+"""Checks of values against the annotations of fields and parameters.
 
-A check is of a class, of one of several, of a tuple of such, of numbers within bounds; it is told
-in words and settles a value. An integer of numpy's becomes Python's, a list a tuple; a truth value
-is no integer.
+The integers of numpy become Python integers, and lists become tuples. A bool is not an integer.
 """
 
 from __future__ import annotations
@@ -36,22 +34,18 @@ class Unfit(Exception):  # noqa: N818 - an answer, turned into an error by who a
 
 
 class Check:
-    """What a value has to be.
+    """A check of a value.
 
     Attributes:
-        text: in words, one of them: ``an integer``.
-        plural: several of them: ``integers``.
+        text: the expected value in the singular, such as ``an integer``.
+        plural: in the plural, such as ``integers``.
     """
 
     text: str
     plural: str
 
     def settle(self, value: object) -> object:
-        """Return ``value`` as the fabric goes on with it.
-
-        Raises:
-            Unfit: it is something else.
-        """
+        """Return the converted ``value``, or raise ``Unfit``."""
         raise NotImplementedError
 
     @override
@@ -116,11 +110,7 @@ class Plain(Check):
 
 
 class Instance(Check):
-    """An instance of a class.
-
-    Attributes:
-        kind: the class.
-    """
+    """An instance of a class."""
 
     def __init__(self, kind: type) -> None:
         """Take instances of ``kind``."""
@@ -196,11 +186,7 @@ _MOST_ITEMS: Final = 1 << 24
 
 
 def ordered_items(value: object) -> tuple[Any, ...]:
-    """Return the items of an iterable that has an order, such as a list, an array or a generator.
-
-    Raises:
-        Unfit: text, bytes, a mapping or a set, not an iterable, or more than 16 million items.
-    """
+    """Return the items of a list, an array or a generator, at most 16 million."""
     if type(value) is tuple:
         return value
     if isinstance(value, str | bytes | bytearray | Mapping | set | frozenset):
@@ -216,11 +202,7 @@ def ordered_items(value: object) -> tuple[Any, ...]:
 
 
 def array_of(value: object) -> np.ndarray:
-    """Return the numbers of an array, or of iterables in each other, as an array.
-
-    Raises:
-        Unfit: masked elements, rows of different lengths, or an item that is not a number.
-    """
+    """Return an array or nested iterables of numbers as an array."""
     import numpy as np
 
     if is_masked(value):

@@ -1,7 +1,6 @@
-"""Frozen descriptions, whose values are checked against annotations, and sections of TOML files.
+"""Frozen descriptions with checked values, and sections of TOML files.
 
-What is checked is worked out once for each class: a program has thousands of operators. ``help``
-shows the parameters and the text of a description, not what a dataclass has.
+The checks are worked out once for each class, since a program has thousands of operators.
 """
 
 from __future__ import annotations
@@ -38,10 +37,7 @@ class Verbatim(str):
 
 
 class Helped(ABCMeta):
-    """The class of descriptions: it lists and signs them as their users need them.
-
-    That of abstract classes is its base, so that a description may be one of these, too.
-    """
+    """The metaclass of descriptions: ``help`` shows their parameters and texts."""
 
     @override
     def __dir__(cls) -> Iterable[str]:
@@ -148,11 +144,7 @@ class Described(metaclass=Helped):
         cls._checks = None
 
     def __post_init__(self) -> None:
-        """Check the fields, and turn integers of numpy's, say, into Python's.
-
-        Raises:
-            FabricError: a value is not what the field says.
-        """
+        """Check and convert the fields."""
         cls = self.__class__
         if cls._checks is None:
             _check_class(cls)
@@ -161,11 +153,7 @@ class Described(metaclass=Helped):
 
 
 def settle(described: object, refusal: type[FabricError], who: str | None = None) -> None:
-    """Check the fields of a dataclass, and turn integers of numpy's, say, into Python's.
-
-    Raises:
-        FabricError: a value is not what the field says; of the kind ``refusal``.
-    """
+    """Check and convert the fields of a dataclass; raise ``refusal`` for a wrong value."""
     cls = type(described)
     _settle(described, field_checks(cls), refusal, who or cls.__name__)
 
@@ -287,13 +275,7 @@ def checking(
     signature: inspect.Signature,
     work_out: Callable[[], Iterable[tuple[str, Check]]],
 ) -> Callable[Parameters, Result]:
-    """Return ``function`` with its arguments checked.
-
-    Args:
-        function: which.
-        signature: what it takes.
-        work_out: returns the parameters with their checks; called once.
-    """
+    """Return ``function`` with checked arguments; ``work_out`` is called once."""
     who = function.__qualname__.removesuffix(".__init__")
     checks: dict[str, Check] = {}
     fits = _fitting(signature)
@@ -329,10 +311,7 @@ def checking(
 
 
 def _fitting(signature: inspect.Signature) -> Callable[[int, Mapping[str, object]], bool]:
-    """Return what says whether so many arguments by place, and these by name, fit a signature.
-
-    ``Signature.bind`` says it in words, and takes many times as long.
-    """
+    """Return a faster test than ``Signature.bind`` for the number and names of arguments."""
     parameters = signature.parameters.values()
     kinds = {each.kind for each in parameters}
     places = [each.name for each in parameters if each.kind in _BY_PLACE]
@@ -376,10 +355,7 @@ def _text(who: str, name: str, value: object, check: Check) -> str:
 
 
 def _takers(kind: type[Described]) -> list[str]:
-    """Return which descriptions have a field for a ``kind``, of those that stand beside it.
-
-    Of a package they are those that it offers, whatever else of it has been imported.
-    """
+    """Return the descriptions of the same package that have a field for a ``kind``."""
     home = kind.__module__.partition(".")[0]
     offered = getattr(sys.modules.get(home), "__all__", None)
     found = {
@@ -394,10 +370,7 @@ def _takers(kind: type[Described]) -> list[str]:
 
 
 def called_wrongly(error: BaseException) -> ProgramError | None:
-    """Return what to say of a call of a description that Python refused; None for all else.
-
-    Python refuses a call before there is anything to run: no description pays for looking.
-    """
+    """Return the error for a description that Python could not call, None for other errors."""
     if isinstance(error, dataclasses.FrozenInstanceError):
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
         owner = next(type(each.f_locals["self"]) for each in frames if "self" in each.f_locals)
@@ -475,10 +448,7 @@ def _call_text(who: str, what: str, signature: inspect.Signature) -> str:
 
 
 class Section(Described):
-    """A base of frozen dataclasses, each of which is a section of a file: its fields are the keys.
-
-    TOML has no None: a key whose value is None is one that a file leaves out.
-    """
+    """A frozen dataclass whose fields are the keys of a section; a key with None is left out."""
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
 
@@ -502,17 +472,14 @@ def described_section(
     file: str | None,
     tags: Sequence[str] = (),
 ) -> Read:
-    """Return the description that a section's keys make.
+    """Return the description that a section of a file makes.
 
     Args:
-        section: its class; it refuses with ConfigurationError.
-        name: of the section, with those of the tables around it: ``designs.small``.
-        table: its keys.
-        file: where it stands.
-        tags: keys that have been read already, and are no fields.
-
-    Raises:
-        ConfigurationError: a key is not known or missing, or a value is not what its field says.
+        section: its class.
+        name: with the names of the tables around it: ``designs.small``.
+        table: its keys and values.
+        file: the path, for messages.
+        tags: keys that are not fields, and have been read already.
     """
     known, place = dict(field_checks(section)), name.split(".")
     values = {key: value for key, value in table.items() if key not in tags}

@@ -1,8 +1,4 @@
-"""Functions whose keywords are the fields of a description, and what docstrings say of these.
-
-A docstring has a summary, perhaps more, and sections such as ``Shapes:``, ``Timing:``,
-``Attributes:`` and ``Example:``. An example is written as at Python's prompt, with what it prints.
-"""
+"""Functions whose keywords are the fields of a description, and the parts of docstrings."""
 
 from __future__ import annotations
 
@@ -50,13 +46,7 @@ _ARGUMENTS: Final = re.compile(r"^Args:\n((?:    .*\n?|\n(?=    ))*)", re.MULTIL
 
 @dataclass(frozen=True)
 class Documentation:
-    """What a docstring says.
-
-    Attributes:
-        summary: its first sentence.
-        details: what follows before the first section.
-        sections: by title, each without its indentation.
-    """
+    """The summary, the details and the sections (by title) of a docstring."""
 
     summary: str
     details: str
@@ -65,14 +55,7 @@ class Documentation:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A field of a description.
-
-    Attributes:
-        name: of the field.
-        kind: what it takes, in words.
-        default: as it is written; None where there is none.
-        meaning: what the class, or the base it comes from, says of it.
-    """
+    """A field of a description: its name, type, default (None if required) and meaning."""
 
     name: str
     kind: str
@@ -121,11 +104,11 @@ def entries(section: str) -> Iterator[tuple[str, str]]:
 
 
 def script(example: str, homes: Mapping[str, str]) -> str:
-    """Return an example as a program that runs by itself, with what it prints in comments.
+    """Return an example as a program, with its output in comments.
 
     Args:
-        example: as at Python's prompt.
-        homes: the module that each name is imported from.
+        example: as at the Python prompt.
+        homes: the module of each name.
     """
     import doctest  # with it comes all of unittest, and only the documentation asks for scripts
 
@@ -156,14 +139,13 @@ def _import(home: str, names: Sequence[str]) -> list[str]:
 def taking(
     kind: Callable[Keywords, Taken], without: Mapping[str, str] | None = None
 ) -> Callable[[Callable[[First, Taken], Result]], Callable[Concatenate[First, Keywords], Result]]:
-    """Have a function of something and a description take the description's fields as keywords.
+    """Have a function take the fields of a description as keywords.
 
-    They are checked as a description's are. ``help`` shows them, with what the description says of
-    each; what the function's own docstring says of one in ``Args`` comes before that.
+    Texts in the ``Args`` of the function precede the texts of the description.
 
     Args:
         kind: a frozen dataclass of keywords, each with a default.
-        without: fields that have no meaning for the function, and why: they are refused.
+        without: fields that are refused, with the reason.
     """
     refused = dict(without or {})
     described: Any = kind

@@ -16,10 +16,7 @@ _LONGEST: Final = 999
 
 
 def number_of(text: str) -> int | float | None:
-    """Return the number that ``text`` writes, or None if it writes none.
-
-    The value decides the type, not the form: ``1e9`` and ``8.0`` are integers.
-    """
+    """Return the number in ``text`` or None; ``1e9`` and ``8.0`` are integers."""
     if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
         return None
     exact = Decimal(text)

@@ -31,19 +31,16 @@ class Burst(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Where the tensor of an off-chip operator is in the program's address space, tile by tile.
+    """The addresses of an off-chip tensor, tile by tile.
 
-    The operator's tiles are numbered row-major: band by band of tiles side by side. Where it does
-    not say which tiles it has, numbers count bytes, and rows are one behind the other.
+    Tiles are numbered row-major. Without a known tiling, numbers count bytes.
 
     Attributes:
-        first_address: of its first byte.
-        size_bytes: room for it.
-        write: the operator writes it; else it reads it.
-        tiles_across: in a band.
-        tile_pitch_bytes: from a tile to the next one of its band.
-        band_pitch_bytes: from the first tile of a band to that of the next.
-        row_pitch_bytes: from a row of a tile to the next; None for what the row has.
+        write: the operator writes the tensor; otherwise it reads it.
+        tiles_across: tiles in a band, a row of tiles.
+        tile_pitch_bytes: between neighbouring tiles of a band.
+        band_pitch_bytes: between the first tiles of two bands.
+        row_pitch_bytes: between rows of a tile; None if they are contiguous.
     """
 
     first_address: int

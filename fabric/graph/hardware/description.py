@@ -1,11 +1,6 @@
-"""The hardware description: a TOML file read into a frozen, checked value, prices among it.
+"""The hardware description: a TOML file as a frozen, checked value, with prices.
 
-The clock says what a cycle is in seconds; a byte and a FLOP are priced in joules. Every number is
-optional; what is not stated is not priced. Areas are ranges, from low to high: figures for one
-thing differ by ten between tools and sources, so that none is given alone. An area that is not
-stated is not known, which is not the same as 0.
-
-On-chip memory may have pages; tensors are laid out in off-chip memory.
+An area is a range from low to high. Missing numbers are unknown, not 0.
 """
 
 from __future__ import annotations
@@ -136,11 +131,6 @@ class AreaDescription(Section):
 
     @override
     def __post_init__(self) -> None:
-        """Refuse ranges whose low end is above the high one.
-
-        Raises:
-            ConfigurationError: there is one, or a value is out of its bounds.
-        """
         super().__post_init__()
         for name, value in vars(self).items():
             if isinstance(value, tuple) and value[0] > value[1]:
@@ -306,11 +296,6 @@ class OnChipDescription(Section):
 
     @override
     def __post_init__(self) -> None:
-        """Refuse pages that are larger than a memory unit.
-
-        Raises:
-            ConfigurationError: they are, or a value is out of its bounds.
-        """
         super().__post_init__()
         if self.page_bytes is not None and self.page_bytes > self.unit_bytes:
             refuse(
@@ -411,15 +396,7 @@ class Hardware(Section):
 
 
 class Pages(NamedTuple):
-    """Memory units that give room in whole pages.
-
-    The pages of an allocation may lie in any memory units, and no page lies in two of them. An
-    allocation shares no page with another one.
-
-    Attributes:
-        page_bytes: of each page.
-        unit_bytes: of a memory unit, at least ``page_bytes``.
-    """
+    """Memory units of ``unit_bytes``, allocated in whole pages that allocations do not share."""
 
     page_bytes: int
     unit_bytes: int

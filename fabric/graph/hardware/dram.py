@@ -1,18 +1,17 @@
-"""DRAM: the timing of a channel, the presets of the field, and what the bits of an address say.
+"""DRAM: the timing of a channel, presets, and mappings of address bits to fields.
 
-Presets are those of Ramulator 2.1 (CMU-SAFARI, 2026), its authors' reading of JEDEC's standards:
-JESD235 for HBM2, JESD238 for HBM3.
+Presets are those of Ramulator 2.1 (CMU-SAFARI, 2026): JESD235 for HBM2, JESD238 for HBM3.
 
-A list has the fields from the lowest bit on that is above those within a request::
+A mapping lists fields from the lowest bit above the request size::
 
     ["channel ^ above", "column:1", "pseudo_channel", "bank_group:2 ^ row[0:2]", "bank", "column",
      "row"]
 
-* ``column:1`` are so many of the bits of a field, the lowest ones that stand nowhere before;
-  ``column`` alone are all that are left of it. The last one is the row, which has 31 bits.
-* ``unused:3`` are bits that say nothing.
-* ``^ row[0:2]``: each bit xor one of these, those of another field from 0 up to 2, without 2, as
-  they stand in the address; ``^ above``: xor all bits above, in groups as wide as the piece.
+* ``column:1`` is the lowest unused bit of a field, ``column`` all its remaining bits. The row is
+  last, and has 31 bits.
+* ``unused:3`` skips three bits.
+* ``^ row[0:2]`` xors each bit with bits 0 and 1 of the row. ``^ above`` xors it with all higher
+  bits, in groups of the width of the field.
 """
 
 from __future__ import annotations
@@ -44,26 +43,21 @@ _SOURCE: Final = re.compile(r"above|(?P<field>\w+)\[(?P<first>\d+):(?P<end>\d+)\
 
 @dataclass(frozen=True, kw_only=True)
 class DramTiming:
-    """Cycles between commands of one channel; JEDEC's names, in small letters.
+    """Cycles between commands of one channel, with the names of JEDEC.
 
     Attributes:
-        burst_cycles: the data bus of a pseudo channel carries a burst (BL).
-        cl_cycles: from a read command to its data.
-        cwl_cycles: from a write command to its data.
-        rcd_read_cycles: from the activation of a row to a read of it.
-        rcd_write_cycles: to a write to it.
-        rp_cycles: from a precharge to the activation of another row of the bank.
-        ras_cycles: from an activation to the precharge of the bank.
-        rc_cycles: between two activations in one bank.
-        wr_cycles: from the end of written data to the precharge of the bank.
-        rtp_cycles: from a read to the precharge of the bank.
-        ccd_s_cycles, ccd_l_cycles: between two reads, or two writes, of one pseudo channel; the
-            longer one in one bank group.
-        rrd_s_cycles, rrd_l_cycles: between two activations of one pseudo channel, likewise.
-        wtr_s_cycles, wtr_l_cycles: from the end of written data to a read, likewise.
-        faw_cycles: in which a pseudo channel activates four rows at most.
-        rfc_cycles: a refresh of all banks takes.
-        refi_cycles: between two refreshes.
+        burst_cycles: a burst on the data bus of a pseudo channel (BL).
+        rcd_read_cycles: from an activation to a read.
+        rcd_write_cycles: from an activation to a write.
+        rp_cycles: from a precharge to an activation in the same bank.
+        ras_cycles: from an activation to a precharge in the same bank.
+        rc_cycles: between activations in one bank.
+        wr_cycles: from the end of written data to a precharge.
+        rtp_cycles: from a read to a precharge.
+        ccd_s_cycles, ccd_l_cycles: between reads, or writes, in different or the same bank group.
+        rrd_s_cycles, rrd_l_cycles: between activations in different or the same bank group.
+        wtr_s_cycles, wtr_l_cycles: from written data to a read in different or the same bank group.
+        faw_cycles: a pseudo channel activates at most four rows in this time.
     """
 
     burst_cycles: int
@@ -89,14 +83,12 @@ class DramTiming:
 
 @dataclass(frozen=True, kw_only=True)
 class DramOrganization:
-    """What a channel is made of.
+    """The structure of a channel.
 
     Attributes:
-        pseudo_channels: with a data bus each; they share the command slots of the channel.
-        bank_groups: of a pseudo channel.
-        banks: of a bank group.
-        row_bytes: of a bank, in a pseudo channel.
-        burst_bytes: moved by one read or write command.
+        pseudo_channels: each with a data bus; they share the command slots.
+        row_bytes: of a bank in a pseudo channel.
+        burst_bytes: of one command.
     """
 
     pseudo_channels: int
@@ -108,12 +100,7 @@ class DramOrganization:
 
 @dataclass(frozen=True)
 class DramPreset:
-    """What a name stands for.
-
-    Attributes:
-        organization: of a channel.
-        timing: of its commands.
-    """
+    """The organization and timing of a channel."""
 
     organization: DramOrganization
     timing: DramTiming
@@ -268,18 +255,7 @@ _NAMED: Final[dict[str, Callable[[Widths], tuple[str, ...]]]] = {
 
 
 def address_bits(mapping: str | tuple[str, ...], widths: Widths) -> dict[str, tuple[int, ...]]:
-    """Return, for each field, its bits from the lowest on: which bits of an address they xor.
-
-    Args:
-        mapping: a name, or pieces from the lowest bit on.
-        widths: of the fields but the row.
-
-    Returns:
-        Of each bit of each field a mask: bit n is bit n of the number of the request.
-
-    Raises:
-        ConfigurationError: the mapping cannot be read, drops a bit or repeats one.
-    """
+    """Return, for each bit of each field, a mask of the bits of the request number that it xors."""
     if isinstance(mapping, str):
         if mapping not in _NAMED:
             names = one_of([repr(name) for name in _NAMED], repr(mapping))

@@ -34,16 +34,7 @@ def load_hardware(path: Path | str) -> Hardware:
 
 
 def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
-    """Return a hardware description in which some keys are others.
-
-    Args:
-        path: of the TOML file, or the name of one that comes with us; the paper's hardware where
-            None.
-        keys: values by ``SECTION.KEY``, as ``hbm.channels``.
-
-    Raises:
-        ConfigurationError: as ``load_hardware``; or a key does not say its section.
-    """
+    """Return a hardware description with other values for ``SECTION.KEY``."""
     file = None if path is None else hardware_file(path)
     sections = {} if file is None else read_toml(file, _EXPECTED)
     for name, value in keys.items():

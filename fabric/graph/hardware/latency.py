@@ -1,7 +1,6 @@
-"""The latency of a channel: by itself, in cycles forward and back, and over a mesh of sites.
+"""The latency of a channel: in cycles forward and back, and over a mesh of sites.
 
-Routes are dimension-ordered: along the row to the right column, then along the column. That cannot
-deadlock, and says of two sites alone which links lie between them.
+Routes are dimension-ordered (first along the row), which cannot deadlock.
 """
 
 from __future__ import annotations
@@ -78,11 +77,11 @@ class Site(NamedTuple):
 
 
 class Route(NamedTuple):
-    """The way of a transfer, or of a tree of them.
+    """The route of a transfer, or a tree of routes.
 
     Attributes:
-        links: by number, each once: injection, links between sites, absorption.
-        cycles: until the head is there; of a tree until the last one is.
+        links: numbers of injection, mesh and absorption links, each once.
+        cycles: until the head arrives; of a tree, at the last target.
     """
 
     links: tuple[int, ...]
@@ -124,11 +123,6 @@ class Mesh(Section):
 
     @override
     def __post_init__(self) -> None:
-        """Refuse dies that do not divide the mesh, and dies without a crossing.
-
-        Raises:
-            ConfigurationError: a value is out of its bounds, or does not fit the others.
-        """
         super().__post_init__()
         for along, of_die in (("columns", self.die_columns), ("rows", self.die_rows)):
             sites = self.columns if along == "columns" else self.rows

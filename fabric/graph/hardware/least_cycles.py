@@ -1,8 +1,4 @@
-"""The least cycles in which an off-chip memory of the fabric's answers, whatever else there is.
-
-They are what lower bounds rest on before anything runs. Of a user's memory nothing is known, nor of
-one that extends one of the fabric's: it may do otherwise.
-"""
+"""The fewest cycles of accesses to off-chip memory, for lower bounds."""
 
 from __future__ import annotations
 
@@ -15,25 +11,15 @@ if TYPE_CHECKING:
 
 
 def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool) -> int:
-    """Return the cycles from handing a burst over to seeing it complete.
+    """Return the cycles from the start of a burst until its completion is seen.
 
-    Handed over in cycle t, its first bundle is taken in t + 1, and one a cycle from there on.
+    The first bundle is accepted in cycle t + 1 and the rest at one a cycle.
 
-    * Flat: its last request starts in cycle t + bundles + 1 at the earliest. A channel starts its
-      first request in cycle t + 2 at the earliest, and the one that has most of them starts its
-      last one so many intervals later. What has started is ready after start-up and latency.
-    * With banks: its last request comes to a channel in cycle t + bundles + 1, its first column
-      command goes in the next one at the earliest, and the others ``ccd_l_cycles`` apart. The
-      pseudo channel that has most of them goes on from column command to column command, and is
-      refreshed. The last one is that of a write that is ready, and has the data of a read after it.
+    * Flat: the busiest channel starts its last request n intervals after its first one.
+    * With banks: column commands of the busiest pseudo channel are ``ccd_l_cycles`` apart, and
+      it is refreshed. The data of a read follows the last command.
 
-    What is ready is seen a cycle later; a fixed memory says when that is. A tile that was fetched
-    ahead may be ready when it is asked for.
-
-    Args:
-        memory: of any model.
-        requests: of the burst, at least 1.
-        write: to the memory; else from it.
+    A tile that was prefetched may be ready when it is requested.
     """
     if type(memory) is FlatDescription:
         bundles = -(-requests // memory.requests_per_bundle)
@@ -59,20 +45,10 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
 
 
 def least_shared_cycles(memory: OffChipDescription, reads: int, writes: int) -> int:
-    """Return the cycles in which all clients see requests complete, from when one has some.
+    """Return the cycles until all clients have seen their requests complete, 0 if unknown.
 
-    That is from the cycle in which the first of them may be handed over, to that in which one who
-    asked sees the last one complete; 0 where clients do not share anything that is known.
-
-    * Flat: one of the channels has at least its share of them, and its last one starts so many
-      intervals after its first.
-    * With banks: one of the pseudo channels has at least its share, and goes on from column command
-      to column command; after the last one comes the data, where all of them are reads.
-
-    Args:
-        memory: of any model.
-        reads: requests of all clients that read.
-        writes: requests of those that write; at least 1 of either.
+    They begin with the cycle in which the first request may start. The busiest channel (or
+    pseudo channel) serves at least its share.
     """
     requests = reads + writes
     if type(memory) is FlatDescription:
@@ -102,13 +78,10 @@ def _flat_queue_cycles(memory: FlatDescription, requests: int) -> int:
 
 
 def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
-    """Return the cycles between the first and the last column command of who has most.
+    """Return the cycles between the first and the last column command of the busiest queue.
 
-    Those of a pseudo channel are as far apart as its bus and ``ccd_s_cycles`` say, those of a
-    channel one cycle. Of so many cycles as there are between two refreshes, ``rfc_cycles`` pass
-    between two commands: where the commands need some time, they need that for each whole such
-    time, too, and so on. A refresh that is due waits until each row that was opened has served the
-    request it was opened for; where that takes no longer than a refresh it changes nothing.
+    Commands wait for the bus, and ``rfc_cycles`` for each refresh. A refresh
+    waits for the requests of open rows, which changes nothing if it is short.
     """
     made_of, timing = memory.organization, memory.timing
     bursts = memory.request_bytes // made_of.burst_bytes
@@ -124,11 +97,10 @@ def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
 
 
 def most_drain_cycles(memory: BankedDescription) -> int:
-    """Return how long after it is due a refresh waits for columns at most.
+    """Return the most cycles that a due refresh waits for columns.
 
-    Each bank has one row open that has not served its request. When all of these rows may be read
-    or written, a bus has turned to one kind of them, and goes on to the other when these are done;
-    a column may have to wait for the slot of each one of another bus.
+    Each bank may have an open row with a pending request. The bus turns around once between
+    reads and writes, and other buses may take command slots.
     """
     made_of, timing = memory.organization, memory.timing
     banks = made_of.bank_groups * made_of.banks

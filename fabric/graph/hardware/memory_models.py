@@ -1,8 +1,4 @@
-"""Models of off-chip memory, as ``[hbm] model`` in a hardware file names and describes them.
-
-Besides the flat one there are a memory without queues (``fixed``), memories behind an arbiter
-(``arbitrated``), and HBM with banks (``banked``).
-"""
+"""Models of off-chip memory, as ``[hbm] model`` in a hardware file names and describes them."""
 
 from __future__ import annotations
 
@@ -56,20 +52,17 @@ class FixedDescription(OffChipDescription):
 
 @dataclass(frozen=True, kw_only=True)
 class PortDescription(OffChipDescription):
-    """Readers that ask for all they will need, an arbiter, and one port to a memory.
+    """Readers that announce their requests, an arbiter, and one port to a memory.
 
-    A reader asks for its whole stream, one request a cycle, and is answered in the order in which
-    the arbiter sent the requests of all. Only units that announce what they read have more than one
-    burst asked for. What a client reads or writes is stored in the order in which it does. A burst
-    that is read is there with the answer that reaches its first byte, and of a stream of several
-    the last request is left out: so does the hardware that this is taken from.
+    A reader sends one request a cycle, and receives answers in the order of the arbiter. Only
+    units that announce their reads have several bursts in flight. A burst is complete with the
+    answer that has its first byte, and the last request of several bursts is omitted, as in the
+    modelled hardware.
 
     Attributes:
-        request_bytes: moved by one request.
         tag_bytes: stored with each burst.
         reads_in_flight: of all readers together.
-        answers: that wait for one reader before its requests lose their turn; at least
-            ``reads_in_flight`` + 4.
+        answers: buffered for one reader; at least ``reads_in_flight`` + 4.
     """
 
     joins_rows: ClassVar[bool] = True
@@ -362,12 +355,7 @@ MODELS: Final[dict[str, type[OffChipDescription]]] = {each.model: each for each 
 
 
 def add_model(description: type[OffChipDescription]) -> None:
-    """Let hardware files choose ``description`` by its name.
-
-    Raises:
-        ConfigurationError: it is none, has no name or that of one of the fabric's own models, or a
-            field without a default.
-    """
+    """Let hardware files choose ``description`` by its name."""
     if not issubclass(description, OffChipDescription):
         _refuse(description, "is no OffChipDescription", "a subclass of it")
     name = getattr(description, "model", None)

@@ -1,8 +1,6 @@
-"""Layout: which coordinates of a tensor each tile of a stream holds, and in which order.
+"""Layouts of streams: loops over the coordinates of a tensor, in a normal form.
 
-It is a nest of loops that move along the dimensions of the tensor, in a normal form.
-
-Source: StreamTensor, arXiv 2509.13694v2, the itensor type; here a stream keeps it beside its type.
+Source: StreamTensor, arXiv 2509.13694v2, the itensor type.
 """
 
 from __future__ import annotations
@@ -56,11 +54,7 @@ class Layout(Described):
     start: tuple[Annotated[int, Bounds(0)], ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that the loops stay inside of the tensor.
-
-        Raises:
-            ShapeError: they do not, or the parts do not belong together.
-        """
+        """Check that the loops stay inside the tensor."""
         super().__post_init__()
         rank = len(self.shape)
         if not self.start:
@@ -213,12 +207,7 @@ def _sizes(shape: Sequence[int]) -> str:
 
 
 class Laid(NamedTuple):
-    """The layout of a stream, or why there is none.
-
-    Attributes:
-        layout: of its tiles; None where it is not known.
-        reason: why it is not, in words.
-    """
+    """The layout of a stream, or the reason why it is unknown."""
 
     layout: Layout | None
     reason: str = ""
@@ -244,11 +233,7 @@ class Loop(NamedTuple):
 
 
 def merged(loops: Iterable[Loop]) -> tuple[Loop, ...]:
-    """Return the one nest that visits the same places in the same order with the fewest loops.
-
-    It is the only one: how many places the innermost loop visits before something else than its
-    step happens is seen in the places, and so on outwards.
-    """
+    """Return the nest with the fewest loops that visits the same places in the same order."""
     found: list[Loop] = []
     for trips, step, dim in loops:
         if trips == 1:

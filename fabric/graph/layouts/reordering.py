@@ -1,7 +1,7 @@
-"""From one order of tiles to another: what a converter has to keep, and how it reads that.
+"""Conversions between two orders of tiles, and the buffers that they need.
 
-Source: StreamTensor, arXiv 2509.13694v2, the converter and its smallest buffer. The loops that both
-orders begin with are shared: a buffer holds what one of their rounds brings.
+Source: StreamTensor, arXiv 2509.13694v2, the converter. A buffer holds one round of the loops that
+both orders share.
 """
 
 from __future__ import annotations
@@ -140,10 +140,7 @@ def conversion(source: Layout, wanted: Layout) -> Conversion:
 
 
 def _round(source: Layout, wanted: Layout) -> tuple[int, int, NDArray[np.int64]]:
-    """Return how often the loops that both begin with go round, and what one round does.
-
-    That is how many tiles it brings, and which of these each tile that it reads is.
-    """
+    """Return the rounds of the shared loops, the tiles of a round, and the tile of each read."""
     shared = list(_shared(source.canonical().loops, wanted.canonical().loops))
     while True:
         rounds = math.prod(shared)
@@ -226,10 +223,7 @@ def strides_of(numbers: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...] |
 
 
 def nest_of(numbers: NDArray[np.int64]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the fewest loops that count so, outermost first, and their steps; None without any.
-
-    The innermost loop goes on as long as its step does: there is at most one such nest.
-    """
+    """Return the sizes and steps of the fewest loops that count so, outermost first, or None."""
     trips: list[int] = []
     steps: list[int] = []
     while len(numbers) > 1:

@@ -1,7 +1,7 @@
-"""Layouts through calls that reshape, permute, slice or expand a tensor, as PyTorch's.
+"""Layouts through reshape, permute, slice and expand.
 
-Each function of the last three takes the layout of one side and returns the other side's, so that
-one stream is both; None where no layout says it. A reshape splits and merges dimensions.
+The last three functions take the layout of one side and return the layout of the other side, or
+None if it has no layout.
 """
 
 from __future__ import annotations

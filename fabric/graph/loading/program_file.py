@@ -60,16 +60,14 @@ _lock: Final = threading.RLock()
 
 
 class Beside:
-    """The modules of one execution of a program: those in its folder, executed for it alone.
+    """The modules in the folder of a program, executed for one execution of the program.
 
-    All imports of the program's file and of these modules come here, whenever they are made: an
-    operator's while it runs, too. What lies in the folder is executed from its source, and stands
-    in ``sys.modules`` by a name of its own; all else is Python's to import.
+    All imports of the program and of these modules are handled here, also imports during a run.
+    Modules get a unique name in ``sys.modules``.
 
     Attributes:
-        builtins: for it and for those beside it.
-        executed: the SHA-256 of each file that was executed, by its path from the folder without a
-            suffix; that of the program is "". None where a module was looked for and not found.
+        executed: SHA-256 of each executed file by its path without a suffix ("" for the program);
+            None if a module was not found.
     """
 
     def __init__(self, program: Path | str) -> None:
@@ -218,15 +216,7 @@ def files_of(module: ModuleType) -> dict[str, str | None]:
 
 
 def executes_still(program: Path, executed: Mapping[str, str | None]) -> bool:
-    """Say whether the files that a program has executed are what they were.
-
-    Args:
-        program: the path of its file now; where that is does not matter.
-        executed: see ``Beside.executed``.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """Return whether the files that a program has executed are unchanged."""
     folder = program.resolve().parent
     for key, digest in executed.items():
         if key:
@@ -254,12 +244,7 @@ def _digest(content: bytes) -> str:
 
 
 class Loaded(NamedTuple):
-    """A program, wired.
-
-    Attributes:
-        program: what ``build`` returned.
-        parameters: every parameter of ``build`` with the value it had.
-    """
+    """A wired program, and all parameters of ``build``."""
 
     program: Program
     parameters: dict[str, object]
@@ -278,19 +263,16 @@ def load_on(
     *,
     wires: bool = False,
 ) -> Loaded:
-    """Load a program on the hardware of a file, by default the paper's.
+    """Load a program on the hardware of a file, by default the hardware of the paper.
 
-    The program's file is executed first: it may register the memory that the hardware file chooses.
+    The program is executed first: it may register the memory that the hardware file chooses.
 
     Args:
-        hardware_file: None for the default.
+        hardware_file: its path.
         program: the path of its file.
-        parameters: ``NAME=VALUE``, for ``build``; each name once.
-        known: is told of the hardware and the parameters as soon as they are known.
-        wires: channels take one element a cycle and give one, whatever the file says.
-
-    Raises:
-        FabricError: what is wrong with either file.
+        parameters: ``NAME=VALUE``, for ``build``.
+        known: receives the hardware and the parameters as soon as they are known.
+        wires: channels take and give one element a cycle, whatever the file states.
     """
     if hardware_file is None:
         known.update(hardware=Hardware().as_dict())
@@ -310,18 +292,7 @@ def load_on(
 
 
 def wired(module: ModuleType, parameters: Sequence[str], hardware: Hardware) -> Loaded:
-    """Wire the program of a file that was executed.
-
-    Args:
-        module: what the file defines.
-        parameters: ``NAME=VALUE``, for ``build``; each name once.
-        hardware: what the program leaves open comes from here.
-
-    Raises:
-        ProgramError: there is no ``build``; or it does not take the parameters, fails, or returns
-            something else.
-        FabricError: what the fabric found wrong while the program was wired.
-    """
+    """Call ``build`` of an executed file with parameters ``NAME=VALUE``."""
     file = str(module.__file__)
     build = build_of(module)
     line = build.__code__.co_firstlineno
@@ -347,11 +318,7 @@ def wired(module: ModuleType, parameters: Sequence[str], hardware: Hardware) -> 
 
 
 def build_of(module: ModuleType) -> types.FunctionType:
-    """Return the function ``build`` of a file.
-
-    Raises:
-        ProgramError: the file defines no such function.
-    """
+    """Return the function ``build`` of a file."""
     file = str(module.__file__)
     build: object = getattr(module, "build", None)
     if build is None:
@@ -365,15 +332,7 @@ def build_of(module: ModuleType) -> types.FunctionType:
 
 
 def called(module: ModuleType, name: str) -> object:
-    """Return what a function without parameters of a file returns.
-
-    Args:
-        module: what the file defines.
-        name: of the function.
-
-    Raises:
-        FabricError: it is no function, needs arguments, or fails.
-    """
+    """Call a function without parameters of a file."""
     file = str(module.__file__)
     function = getattr(module, name, None)
     if not inspect.isfunction(function):
@@ -391,11 +350,7 @@ def called(module: ModuleType, name: str) -> object:
 
 
 def executed(path: Path | str) -> ModuleType:
-    """Execute the program file at ``path``; what it imports from its folder is its own: ``Beside``.
-
-    Raises:
-        ProgramError: the file cannot be executed.
-    """
+    """Execute the program file at ``path``; ``Beside`` handles its imports."""
     file = str(path)
     try:
         with open_given(Path(file)) as opened:
@@ -439,11 +394,7 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 def parameter_value(build: types.FunctionType, name: str, text: str, *, file: str) -> object:
-    """Return the value that ``text`` gives to one parameter of ``build``.
-
-    Raises:
-        ProgramError: ``build`` takes no such parameter, or the text is not of its type.
-    """
+    """Convert ``text`` to the type of a parameter of ``build``."""
     line = build.__code__.co_firstlineno
     takes = _taken(build)
     if name not in takes:
@@ -469,17 +420,7 @@ def parameter_value(build: types.FunctionType, name: str, text: str, *, file: st
 def parameter_values(
     build: types.FunctionType, given: Sequence[str], *, file: str
 ) -> dict[str, object]:
-    """Return a value for every parameter of ``build``: the given one, else its default.
-
-    Args:
-        build: the function of the user's program.
-        given: ``NAME=VALUE``, as on the command line.
-        file: of the program, for messages.
-
-    Raises:
-        ProgramError: ``build`` takes no such parameter, it is given twice, the text is not of its
-            type, or a parameter without a default is not given.
-    """
+    """Return values of all parameters of ``build``, from ``NAME=VALUE`` or defaults."""
     line = build.__code__.co_firstlineno
     takes = _taken(build)
     for name, parameter in inspect.signature(build).parameters.items():

@@ -1,8 +1,7 @@
-"""Roundings of sizes as functions of sympy that print as people write, and long sums folded.
+"""Roundings of sizes as readable functions of sympy, and long sums folded.
 
-sympy's own ``ceiling`` and ``Min`` reason about real numbers and take milliseconds each, and print
-what nobody would write. Importing sympy takes a third of a second: only what shows symbolic sizes
-imports this.
+The ``ceiling`` and ``Min`` of sympy take milliseconds each. Importing sympy takes a third of a
+second, so only code that shows symbolic sizes imports this module.
 """
 
 from __future__ import annotations

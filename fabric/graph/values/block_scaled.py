@@ -1,8 +1,6 @@
-"""Block-scaled element types: 32 neighbours of a row share one scale, which is a power of two.
+"""Block-scaled element types: 32 neighbours of a row share a scale, a power of two.
 
-A number is its element times the scale of its block. An array of such a type has both beside each
-other for every number, so that any part of it stands for the same numbers; in memories and
-channels a scale is there once for each block.
+Arrays keep the scale with each element. In memories and channels it counts once for each block.
 
 Source: OCP Microscaling Formats (MX) Specification, version 1.0, sections 5 and 6.
 """
@@ -27,13 +25,7 @@ _EXPONENTS: Final = (-127, 127)
 
 @dataclass(frozen=True)
 class BlockFormat:
-    """A format of the specification.
-
-    Attributes:
-        name: of the element type, such as ``mxfp4``.
-        element: the type of the elements.
-        bits: of an element in memory.
-    """
+    """A format of the specification, with ``bits`` of an element in memory."""
 
     name: str
     element: np.dtype
@@ -52,10 +44,7 @@ class BlockFormat:
 
     @property
     def step(self) -> float:
-        """How far neighbours are apart at most, as a part of the smaller one.
-
-        Above the largest element of a block is the least number that has the next scale.
-        """
+        """The largest relative distance of neighbours, across a change of the scale too."""
         finfo: Any = vars(ml_dtypes)["finfo"]
         beyond = float(np.ldexp(1.0, np.frexp(self.most)[1]))
         return max(float(finfo(self.element).eps), beyond / self.most - 1)
@@ -83,15 +72,10 @@ def block_format(dtype: np.dtype) -> BlockFormat | None:
 
 
 def blocks_of(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return real numbers as ``dtype``, a block-scaled type; blocks begin with each row.
+    """Return finite numbers ``[..., columns]`` as the block-scaled type ``dtype``, by rows.
 
-    The scale of a block is the largest power of two in its largest magnitude, divided by the
-    largest power of two that an element holds. Elements are rounded to even, and to the largest
-    one where they are beyond it.
-
-    Args:
-        array: finite numbers, ``[..., columns]``; or of ``dtype`` already.
-        dtype: the type.
+    The scale is the largest power of two in the block, divided by the largest power of two of
+    an element. Elements are rounded to even, and clamped.
     """
     if array.dtype == dtype:
         return array.copy()

@@ -1,8 +1,4 @@
-"""Arrays as another element type: rounding is allowed, another value is not.
-
-A floating-point type rounds what it holds. That an integer is not exact in it, that a number
-does not fit, or that a fraction is cut off, changes a value: that is refused.
-"""
+"""Conversions of arrays to another element type: floats may round, integers must stay equal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Dimensions of streams and tiles: integers, or expressions where data decide.
-
-Whether two are equal is told as far as it can be while a program is wired; of several there are
-totals, where single ones are not known; and a program may claim some of a stream.
+"""Dimensions of streams and tiles: integers, or expressions if data decide.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 """
@@ -262,11 +259,7 @@ def parts_of(total: Expression) -> tuple[Expression, ...]:
 
 
 def with_totals(dim: Dim, totals: Totals) -> Dim:
-    """Return ``dim`` with numbers for those of ``totals`` that it is made of.
-
-    What it has of each of a total's parts, it has of the total: as often as of the part of which
-    it has the least.
-    """
+    """Return ``dim`` with numbers for the ``totals`` whose parts it contains."""
     for total, size in totals.items():
         if not isinstance(dim, Expression):
             return dim

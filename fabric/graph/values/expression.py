@@ -1,10 +1,7 @@
-"""Expressions of sizes that data decide: sums and products of symbols, and of roundings.
+"""Expressions of sizes that data decide: sums and products of symbols and roundings.
 
-A program makes thousands of them while it is wired, so they do no more than put like terms and
-like factors together and multiply a sum by a number. Who wants more algebra hands them to sympy,
-which takes them for what they are; it takes long to import, and a run has no use for it.
-
-Roundings are quotients rounded up, and whether there is anything.
+A program makes thousands of expressions, so they only collect terms and factors. Other algebra is
+left to sympy, which takes long to import.
 
 Source of roundings: Streaming Tensor Programs, arXiv 2511.07776v2, Table 7 (Reshape, Promote).
 """
@@ -56,12 +53,7 @@ _NONE: Final[frozenset[Symbol]] = frozenset()
 
 
 class Expression:
-    """What is not known while a program is wired: immutable, and equal to what is written alike.
-
-    Attributes:
-        free_symbols: all in it.
-        is_whole: whether it is an integer for all sizes of its symbols.
-    """
+    """An immutable size that is not known while a program is wired."""
 
     __slots__ = ("_hash", "_key", "free_symbols", "is_whole")
 
@@ -130,11 +122,7 @@ class Expression:
 
 
 class Symbol(Expression):
-    """A size that has a name: an integer from 0 on.
-
-    Attributes:
-        name: equal symbols have equal ones.
-    """
+    """A named size, at least 0; symbols with equal names are equal."""
 
     __slots__ = ("name",)
 
@@ -198,12 +186,7 @@ class Sum(Expression):
 
 
 class Product(Expression):
-    """Several factors, or a factor with a coefficient or a power.
-
-    Attributes:
-        coefficient: the factor without symbols.
-        powers: exponents other than 0, by their bases; no base is a product.
-    """
+    """A product of a coefficient and powers, whose bases are not products."""
 
     __slots__ = ("coefficient", "powers")
 

@@ -1,8 +1,4 @@
-"""Whether a value is what the type of its stream promises, said in words where it is not.
-
-Asked only of what users' operators and functions hand over: the fabric's own keep their promises.
-The numbers of tiles are in their own type, or a run keeps all floats in float64.
-"""
+"""Checks of values from operators and functions of users against the types of their streams."""
 
 from __future__ import annotations
 
@@ -88,11 +84,7 @@ def _copied(
 
 
 def freeze(value: object, *, sent: bool = False) -> None:
-    """Let nobody change the tiles in ``value`` any more: other readers would see it, by chance.
-
-    Where they are just ``sent``, data that somebody can write to in any way are copied before:
-    through the array that they are a view of, or through a view of them.
-    """
+    """Make the tiles in ``value`` read-only; when ``sent``, copy data with writable views first."""
     if isinstance(value, Tile):
         data = value.data
         if data is not None:
@@ -131,11 +123,7 @@ def described(value: object) -> str:
 
 
 def whole(number: object, what: str) -> int:
-    """Return ``number``, of any integer type but bool, as an integer of Python's of at least 0.
-
-    Raises:
-        Refusal: it is none.
-    """
+    """Return ``number`` as a Python integer of at least 0; refuse bools."""
     try:
         if isinstance(number, bool) or not isinstance(number, SupportsIndex):
             raise TypeError
@@ -150,12 +138,12 @@ def whole(number: object, what: str) -> int:
 def element_misfit(
     element: tuple[object, int], last: int, stream_type: StreamType, functional: bool
 ) -> str | None:
-    """Say what is wrong with an element of a stream, a pair whose second item is an integer.
+    """Return what is wrong with an element of a stream, or None.
 
     Args:
-        element: the value and the level of its stop.
-        last: the level of the stop before, nothing being open below it; the rank at the start.
-        stream_type: what the stream promises.
+        element: a value and the level of its stop.
+        last: the level of the last stop; the rank at the start.
+        stream_type: the expected type.
         functional: tiles have data.
     """
     value, stop = element
@@ -180,13 +168,7 @@ def element_misfit(
 
 
 def misfit(value: object, kind: ValueType, functional: bool) -> str | None:
-    """Return what ``value`` is and what ``kind`` promises, None where they fit.
-
-    Args:
-        value: what a user's code hands over.
-        kind: the type of the stream; of types that only tests know, nothing is checked.
-        functional: tiles have data.
-    """
+    """Return the difference between ``value`` and ``kind`` in words, or None."""
     check = _CHECKS.get(type(kind))
     return None if check is None else check(value, kind, functional)
 
@@ -221,10 +203,7 @@ def _tile_faults(tile: Any, kind: TileType) -> Iterator[str]:
 
 
 def _data_fault(tile: Tile, functional: bool) -> str | None:
-    """Say what is wrong with the numbers of ``tile``.
-
-    Integers may control something (addresses, lengths), and have data in timing mode, too.
-    """
+    """Return a fault of the data of ``tile``; integers have data in timing mode, too."""
     data: object = tile.data
     shape = f"{tile.rows}x{tile.cols} {dtype_name(tile.dtype)}"
     if data is None:

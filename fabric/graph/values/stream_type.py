@@ -1,7 +1,4 @@
-"""Types of streams: the shape, outermost dimension first, and what an element is.
-
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
-"""
+"""Types of streams: shapes, outermost dimension first, and elements (arXiv 2511.07776v2, 3.1)."""
 
 from __future__ import annotations
 

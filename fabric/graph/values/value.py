@@ -1,7 +1,4 @@
-"""Values that streams carry: tiles, selectors, buffers, and what stands for none; and their dtypes.
-
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
-"""
+"""Values of streams: tiles, selectors, buffers, and their types (arXiv 2511.07776v2, 3.1)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Python's garbage collector while a program is wired, and while it runs.
+"""The garbage collector of Python while a program is wired, and while it runs.
 
-A program is many objects that stay: walking through all of them again and again takes a tenth of a
-short run. Freezing them would be simpler, and leak: what is frozen and thawed again skips the
-young generations, and the count that makes the collector look at the oldest one starts anew each
-time, so that a process of many runs keeps every machine it has built. What a command has imported
-is frozen, once.
+Walking through the objects of a program takes a tenth of a short run. ``gc.freeze`` for each run
+would leak: thawed objects restart the count of the oldest generation, so that it is never
+collected. Only the imports of a command are frozen, once.
 """
 
 from __future__ import annotations
@@ -29,11 +27,10 @@ _before: Final[list[tuple[int, int, int]]] = []
 
 
 def everything_stays() -> None:
-    """Take all there is for what lasts as long as the process.
+    """Exempt all objects from collection until the process ends.
 
-    Python looks for garbage in it when the process ends, in all modules one after the other: a
-    quarter of the time of a short command. There are extension modules that count what is left of
-    theirs then, and complain: where there is one that is not known, nothing is taken for anything.
+    This saves a quarter of a short command. Some extension modules complain about objects that
+    are left: if an unknown one is loaded, nothing is exempted.
     """
     specs = (getattr(module, "__spec__", None) for module in tuple(sys.modules.values()))
     extensions = {

@@ -1,9 +1,8 @@
-"""What an operator says before anything runs: its costs, its least work, its off-chip tensor.
+"""Costs, least work and off-chip tensors of operators, known before a run.
 
-Costs are integers, or expressions of the data's sizes, in two accountings: the paper's equations by
-element type (section 4.2), and what the authors plotted, in which stores and accumulators take 4
-bytes an element (``artifact``). The least work in any run, as far as its class says so, is what
-lower bounds of a run's cycles are made of (``lower_bounds``).
+Costs are integers or expressions of sizes, in two accountings: the equations of the paper by
+element type (section 4.2), and ``artifact``, which the authors plotted: stores and accumulators
+take 4 bytes an element.
 """
 
 from __future__ import annotations
@@ -259,11 +258,6 @@ class OffChipTensor(Described):
 
     @override
     def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            ProgramError: a value is not what the field says, or tiles do not divide the rows.
-        """
         super().__post_init__()
         if self.tile is None:
             return

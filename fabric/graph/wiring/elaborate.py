@@ -1,11 +1,10 @@
-"""From a wired program to nodes in their final order and the edges between them.
+"""From a wired program to ordered nodes and edges.
 
-The order of the nodes breaks ties and orders the ports of the HBM: operators in wiring order, a
-source when its first consumer is wired, inferred Broadcasts last. A Broadcast is inferred where a
-stream is read more than once.
+The order of nodes breaks ties and orders the ports of the HBM: operators in wiring order, a source
+before its first consumer, inferred Broadcasts last. A stream with several readers has a Broadcast.
 
-Source of Broadcast: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; timing as the
-authors' simulator: one hop more, and an element leaves when every output has a slot.
+Source of Broadcast: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; timing as in the
+simulator of the authors: one hop, and an element leaves when every output has a slot.
 """
 
 from __future__ import annotations
@@ -69,11 +68,7 @@ class Edge(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A program that is complete.
-
-    Attributes:
-        floor: where its units are; None where the hardware has no network, or it is not to be run.
-    """
+    """A complete program; ``floor`` is None without a network or a run."""
 
     program: Program
     nodes: tuple[Node, ...]
@@ -103,16 +98,9 @@ class Plan(NamedTuple):
 
 
 def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -> Plan:
-    """Order the nodes, resolve feedback, check that all is read, infer Broadcasts, place tensors.
+    """Order nodes, resolve feedback, infer Broadcasts and place tensors of a wired program.
 
-    Args:
-        program: wired.
-        initial: sub-tensors to put in front of feedbacks, besides those that the program does.
-
-    Raises:
-        ProgramError: the program is empty, reads a stream of another program, leaves a primary
-            output unread or a feedback unconnected, expects what nobody stores or reads, deepens a
-            channel that there is not, or binds a size that it says to be another.
+    More ``initial`` sub-tensors may be put in front of feedbacks.
     """
     if not program.nodes:
         raise ProgramError(

@@ -12,12 +12,7 @@ from fabric.messages.telling.place import Place
 
 
 class Tolerance(NamedTuple):
-    """How close is close enough: ``|found - wanted| <= atol + rtol * |wanted|``.
-
-    Attributes:
-        rtol, atol: what the program gives; what follows from the roundings on the way where None.
-        equal_nan: a NaN is right where one is expected.
-    """
+    """Bounds of errors: ``|found - wanted| <= atol + rtol * |wanted|``; by rounding if None."""
 
     rtol: float | None
     atol: float | None
@@ -25,24 +20,18 @@ class Tolerance(NamedTuple):
 
     @classmethod
     def of(cls, rtol: object, atol: object, equal_nan: object, place: Place) -> Tolerance:
-        """Return what ``expect`` was told at ``place``.
-
-        Raises:
-            ProgramError: it is no tolerance.
-        """
+        """Return the checked tolerance of ``expect`` at ``place``."""
         if equal_nan not in (True, False):
             raise _refused(f"equal_nan is {_kind(equal_nan)}: expected True or False", place)
         return cls(_bound("rtol", rtol, place), _bound("atol", atol, place), bool(equal_nan))
 
 
 class Expectation(NamedTuple):
-    """An output or a stream as it should be.
+    """An expected output or stream.
 
     Attributes:
         compute: returns the array, or the tiles.
-        tolerance: of its elements.
-        place: where the program says so.
-        finer: returns the same array, computed in more digits; None if it cannot be.
+        finer: the same with more digits, or None.
     """
 
     compute: Callable[[], object]
@@ -63,11 +52,7 @@ class Expectation(NamedTuple):
 def expectations(
     outputs: Mapping[str, object], tolerance: Tolerance, place: Place
 ) -> dict[str, Expectation]:
-    """Return what ``expect`` was told at ``place``, by the name of the output.
-
-    Raises:
-        ProgramError: no output, or something that cannot be called.
-    """
+    """Return the arguments of ``expect`` at ``place``, by output."""
     if not outputs:
         raise _refused("no output is named: expected one, such as y=lambda: x @ w", place)
     found = {}

@@ -1,7 +1,7 @@
-"""Initial: elements in front of a stream, so that a loop has something to begin with.
+"""Initial: elements in front of a stream, for loops.
 
-Not in the paper. It is the delay of synchronous dataflow: E. Lee and D. Messerschmitt, Synchronous
-Data Flow, Proceedings of the IEEE, 1987.
+The delay of synchronous dataflow: E. Lee and D. Messerschmitt, Synchronous Data Flow, Proceedings
+of the IEEE, 1987. It is not in the paper.
 """
 
 from __future__ import annotations
@@ -178,20 +178,13 @@ def any_value(type_: ValueType) -> object:
 
 
 def beginning(feedback: Feedback, count: int) -> Initial:
-    """Return what puts ``count`` sub-tensors of any value in front of ``feedback``.
-
-    A stream whose length is a number was promised to be as long: it keeps that.
-    """
+    """Return an Initial with ``count`` sub-tensors of any value for ``feedback``."""
     stream = feedback.connected
     return Initial(any_value(stream.value), count, isinstance(stream.shape[0], int))
 
 
 def in_front(program: Program, feedback: Feedback, count: int, name: str) -> Node:
-    """Return the node of ``feedback.connect(...)`` with what ``beginning`` says in front.
-
-    Raises:
-        ShapeError: there is no value of its type, or sub-tensors have no certain size.
-    """
+    """Return the node of ``feedback.connect(...)`` with ``beginning`` in front."""
     stream, place = feedback.connected, feedback.connected_at or feedback.place
     node = Node(beginning(feedback, count), name, place, (stream,))
     types = node.operator.infer(Wiring(program, name), stream)
@@ -207,11 +200,7 @@ def _stops(shape: Sequence[Dim]) -> Iterator[int]:
 
 
 def _made(given: object, type_: ValueType, *, functional: bool) -> Value:
-    """Return ``given`` as a value of ``type_``.
-
-    Raises:
-        ValueError: it cannot be one; says what would do.
-    """
+    """Return ``given`` as a value of ``type_``, or raise ValueError."""
     match type_:
         case BoolType():
             if not isinstance(given, bool):

@@ -15,13 +15,12 @@ from fabric.graph.wiring.operator import Node
 
 
 class TensorLayout(NamedTuple):
-    """Of a tensor.
+    """The layout of a tensor in memory.
 
     Attributes:
-        contiguous: each of its tiles is in one piece; else it is row-major.
-        padding_bytes: behind each row of a row-major one.
-        reason: why it is row-major where tiles are to be contiguous; None where they are, or need
-            not be.
+        contiguous: each tile is in one piece; else the tensor is row-major.
+        padding_bytes: at the end of each row.
+        reason: why tiles are not contiguous although the hardware wants it.
     """
 
     contiguous: bool = False
@@ -59,12 +58,7 @@ class TensorLayout(NamedTuple):
 def layout_of(
     said: Sequence[OffChipTensor | None], placement: PlacementDescription
 ) -> TensorLayout:
-    """Return the layout of one tensor.
-
-    Args:
-        said: of it by each operator that uses it; at least one.
-        placement: what the hardware wants.
-    """
+    """Return the layout of a tensor that all its operators have described."""
     reason = None
     if placement.tiles == "contiguous":
         reason = _row_major_reason(said)
@@ -118,14 +112,11 @@ _ROOM_BYTES: Final = 1 << 50
 
 
 class Placed(NamedTuple):
-    """A tensor in its place.
+    """A tensor with its address.
 
     Attributes:
-        nodes: the operators that read or write it, in node order.
-        tensor: what they say of it; None where an operator says nothing.
-        first_address: of its first byte.
-        size_bytes: that it takes; None where data decide.
-        layout: what is behind what in it.
+        nodes: its readers and writers, in node order.
+        size_bytes: None if data decide.
     """
 
     nodes: tuple[Node, ...]
@@ -136,13 +127,7 @@ class Placed(NamedTuple):
 
 
 class MemoryMap:
-    """The off-chip tensors of a program, those whose size data decide behind all others.
-
-    Attributes:
-        tensors: by address; of each kind in the order of the first node that uses it.
-        placement: what the hardware says of their places.
-        end_address: behind all of them.
-    """
+    """The off-chip tensors of a program by address; unknown sizes are last."""
 
     def __init__(
         self,

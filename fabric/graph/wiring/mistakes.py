@@ -38,13 +38,7 @@ def no_stream(operator: Operator, position: int, found: object, place: Place) ->
 
 
 def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
-    """Return the streams that ``infer`` promises.
-
-    Raises:
-        ProgramError: it returned something else than types of streams, or has no output that the
-            class calls secondary.
-        ShapeError: a shape or an element type is none.
-    """
+    """Return the checked streams that ``infer`` promises."""
     operator = node.operator
     if not isinstance(types, tuple | list):
         raise _returned(operator, "infer", types, _EXPECTED)
@@ -70,11 +64,7 @@ def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
 def failed_in(
     operator: Operator, method: str, error: BaseException, place: Place | None = None
 ) -> ProgramError | None:
-    """Return the error for what a user's code raised in ``method``; None for our own.
-
-    What a user's function has other parameters for, or returns, may be raised in ours: it is told
-    at ``place``.
-    """
+    """Return the error for an exception of users in ``method``; None for our own."""
     where = raising_place(error) or (place if _has_users_part(operator) else None)
     if where is None or isinstance(error, FabricError):
         return None
@@ -86,11 +76,7 @@ def failed_in(
 
 
 def costs_of(node: Node, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-    """Return what the operator of ``node`` costs.
-
-    Raises:
-        ProgramError: its ``costs`` raised, or returned something else.
-    """
+    """Return the checked costs of the operator of ``node``."""
     operator = node.operator
     with _failing(operator, "costs", node.place):
         costs = operator.costs(inputs, outputs)
@@ -112,11 +98,7 @@ def work_of(
     outputs: tuple[StreamType, ...],
     rates: Rates,
 ) -> Work | None:
-    """Return the least that ``operator`` does; None where nothing is known.
-
-    Raises:
-        ProgramError: its ``work`` raised, or returned something else.
-    """
+    """Return the checked least work of ``operator``, None if unknown."""
     with _failing(operator, "work"):
         work: object = operator.work(inputs, outputs, rates)
     if work is not None and not isinstance(work, Work):
@@ -151,11 +133,7 @@ def _check_work(operator: Operator, work: Work, ports: dict[str, int]) -> None:
 
 
 def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
-    """Return what the operator of ``node`` says of its off-chip tensor.
-
-    Raises:
-        ProgramError: its ``off_chip_tensor`` raised, or returned something else.
-    """
+    """Return the checked off-chip tensor of the operator of ``node``."""
     operator = node.operator
     with _failing(operator, "off_chip_tensor", node.place):
         tensor: object = operator.off_chip_tensor(node.input_types, node.output_types)

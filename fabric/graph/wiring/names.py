@@ -34,18 +34,9 @@ class Names:
         return tuple(self._outputs)
 
     def take(self, kind: str, name: str | None, place: Place, does: str) -> str:
-        """Return the name of an operator: ``name``, or if None one made of ``does``.
+        """Reserve and return ``name``, or a name made of ``does`` if it is None.
 
-        While ``numbering`` is open, a name that is in use gets a number.
-
-        Args:
-            kind: the operator's class.
-            name: that the program gives it.
-            place: where it is wired.
-            does: the class of the function that it applies, or its own.
-
-        Raises:
-            ProgramError: the name is empty, or in use.
+        While ``numbering`` is open, a name in use gets a number.
         """
         if name is None:
             base = _base(does)
@@ -80,17 +71,9 @@ class Names:
         return name in self._places or name in (self._reserved or ())
 
     def store(self, node_name: str, output: str, tensor: object, tiles: object) -> None:
-        """Let the operator ``node_name`` store ``output``.
+        """Register ``output`` of an operator.
 
-        Args:
-            node_name: the operator.
-            output: the name of what it stores.
-            tensor: what it writes to; operators that give the same object and ``tiles`` share the
-                output. None shares it with nobody.
-            tiles: the type of what it writes.
-
-        Raises:
-            ProgramError: the name is empty, or another operator stores something else under it.
+        Operators with the same ``tensor`` object and ``tiles`` share an output, unless it is None.
         """
         place = self._places[node_name]
         if not output:

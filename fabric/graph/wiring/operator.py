@@ -1,7 +1,4 @@
-"""Operators as frozen descriptions, and the nodes of a program they become.
-
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
-"""
+"""Operators as frozen descriptions, and nodes of programs (arXiv 2511.07776v2, section 3.2)."""
 
 from __future__ import annotations
 
@@ -283,17 +280,13 @@ def applied_by(operator: Operator) -> list[str]:
 
 
 class Node:
-    """An operator at its place in a program.
+    """An operator in a program.
 
     Attributes:
-        operator: the description.
-        name: unique in the program.
-        place: where it was wired.
-        inputs, outputs: its streams.
-        assumed: its outputs with shapes that the program has stated.
-        expected: how its outputs shall be where the program says so, by port.
-        index: its place in the order that breaks ties, once the program is finished.
-        is_laid_out: the program states a layout of a stream in front of it.
+        assumed: outputs with stated shapes.
+        expected: expectations by port.
+        index: breaks ties, once the program is finished.
+        is_laid_out: the program states the layout of a stream before it.
     """
 
     def __init__(
@@ -475,11 +468,9 @@ def is_conducted(kind: type[Operator]) -> bool:
 
 
 def behaving_as(kind: type[Operator]) -> type[Operator]:
-    """Return the class whose ``run`` does the same as that of ``kind``, all it may use included.
+    """Return the base class whose ``run`` and helpers ``kind`` uses without changes.
 
-    It is one that states whether its operators are conducted: ``kind`` itself, or a base of which
-    ``kind`` overrides nothing but how an operator is made, its types, its costs and what is said
-    of it. Where there is none, it is ``kind``.
+    It states whether its operators are conducted; without such a base it is ``kind``.
     """
     for base in kind.__mro__:
         if not issubclass(base, Operator) or "conducted" not in vars(base):

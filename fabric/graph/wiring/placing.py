@@ -23,16 +23,9 @@ _NAMED: Final = 5
 
 
 def placed(plan: Plan, placement: Path | str | None) -> Plan:
-    """Return ``plan`` with a site for each unit, where its hardware has a network.
+    """Return ``plan`` with a site for each unit, if its hardware has a network.
 
-    Args:
-        plan: a program; one that has sites already keeps them.
-        placement: a file with the sites; those that the program says where None, and by the rule
-            of ``by_rows`` where it says none.
-
-    Raises:
-        ConfigurationError: there is no network, the mesh has too little room, or the file cannot be
-            read, is of another program, leaves out a unit, or puts one where it cannot be.
+    Sites are from the plan, the file ``placement``, the program, or ``by_rows``, in this order.
     """
     mesh = plan.program.hardware.network
     if plan.floor is not None:
@@ -56,14 +49,7 @@ def placed(plan: Plan, placement: Path | str | None) -> Plan:
 
 
 def by_rows(mesh: Mesh, nodes: Sequence[Node], named: frozenset[Node]) -> dict[str, Site]:
-    """Return the sites of units that nobody places, by name: row by row, in node order.
-
-    Off-chip operators come first, evenly on the edge; then all others, as many on a site as it
-    takes so that all sites have room for all.
-
-    Raises:
-        ConfigurationError: there are more than the sites have room for.
-    """
+    """Return sites row by row, in node order; off-chip operators are spread over the edge."""
     units = [node for node in nodes if node in named]
     ports = [node for node in units if node.operator.off_chip is not None]
     others = [node for node in units if node.operator.off_chip is None]

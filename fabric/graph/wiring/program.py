@@ -512,12 +512,10 @@ TokenPhase: TypeAlias = Literal["decode", "prefill"]
 
 @dataclass(frozen=True)
 class TokenCount:
-    """Tokens of a run.
+    """Tokens of a run, of all requests together.
 
-    Attributes:
-        count: of all requests together.
-        phase: ``decode``: the run makes them, one for each request; ``prefill``: it reads them, and
-            a request has its first token when the run ends.
+    The ``phase`` is ``decode`` (one new token for each request) or ``prefill`` (tokens are read,
+    and a request has its first token when the run ends).
     """
 
     count: int

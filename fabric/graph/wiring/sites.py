@@ -1,7 +1,4 @@
-"""Where the units of a program are on a mesh, and which way an element goes between them.
-
-A file of TOML or the program says on which site each unit is.
-"""
+"""Sites of units on a mesh, from a TOML file or the program, and routes between them."""
 
 from __future__ import annotations
 
@@ -24,14 +21,7 @@ _EXPECTED: Final = "a placement: the program's name, and [units] with a site for
 
 
 class Placement(NamedTuple):
-    """What a file says, of TOML or of the program itself.
-
-    Attributes:
-        file: which.
-        program: the name of the program that it is for.
-        units: their sites, by name.
-        line: of a program, which says it there; None for a file of TOML.
-    """
+    """Sites of units, from a TOML file or from a ``line`` of the program."""
 
     file: str
     program: str
@@ -45,15 +35,10 @@ class Placement(NamedTuple):
 
 
 class Floor(NamedTuple):
-    """Sites of units.
-
-    A unit that the program does not name, as an inferred Broadcast, is where its producer is
-    unless it has a site of its own.
+    """Sites of units; a Broadcast without a site is at the site of its producer.
 
     Attributes:
-        mesh: of sites.
-        sites: of units, by name.
-        stated: what says so; None where it is the rule for what nobody places.
+        stated: the file or the program; None for the default rule.
     """
 
     mesh: Mesh
@@ -78,11 +63,7 @@ class Floor(NamedTuple):
 
 
 def read_placement(path: Path | str) -> Placement:
-    """Read the placement in the TOML file at ``path``.
-
-    Raises:
-        ConfigurationError: it cannot be read, or is no such file.
-    """
+    """Read the placement in the TOML file at ``path``."""
     file = Path(path)
     found = read_toml(file, _EXPECTED)
     placed = Placement(str(file), "", {})

@@ -1,7 +1,6 @@
-"""Streams while a program is wired: their producers, shapes, element types and orders of tiles.
+"""Streams while a program is wired: producers, shapes, element types and layouts.
 
-An operator says what it makes of the orders of its inputs (``Operator.layouts``). Nothing is worked
-out before somebody asks: most programs are wired without.
+Layouts are worked out on demand (``Operator.layouts``), since most programs do not use them.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 """
@@ -137,11 +136,7 @@ class Stream:
         refuse(f"{self} is one stream: expected a list of streams in its place, or one name for it")
 
     def _is_no_number(self, _other: object) -> NoReturn:
-        """Refuse Python's operators.
-
-        Raises:
-            ProgramError: always.
-        """
+        """Refuse the operators of Python."""
         refuse(f"{self} is no number: expected an operator, such as a Map of a function")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _is_no_number
@@ -334,22 +329,13 @@ class Feedback(Stream):
 
 
 class Assumed(Stream):
-    """A stream under a shape that the program states; the operators in front of it stay the same.
-
-    The paper's listing 1 replaces the dimension that Reassemble introduces in this way.
+    """A stream with a stated shape, as in listing 1 of the paper; its producers do not change.
 
     Attributes:
-        place: where the program says so.
-        used: an operator reads the stream under this shape.
+        used: an operator reads the stream with this shape.
     """
 
     def __init__(self, stream: Stream, shape: tuple[Dim, ...], place: Place) -> None:
-        """State ``shape`` of ``stream``.
-
-        Raises:
-            ProgramError: the stream is a feedback, whose declaration can say so.
-            ShapeError: the number of dimensions differs, or one is known to have another size.
-        """
         super().__init__(stream.node, stream.port, StreamType(shape, stream.value))
         if stream.node is None:
             raise ProgramError(
@@ -397,12 +383,6 @@ class LaidOut(Assumed):
     """A stream under a layout that the program states; its shape stays the same."""
 
     def __init__(self, stream: Stream, layout: Layout, place: Place) -> None:
-        """State ``layout`` of ``stream``.
-
-        Raises:
-            ProgramError: the stream is a feedback.
-            ShapeError: the stream is of another size, or is known to have another order.
-        """
         if stream.node is None:
             raise ProgramError(
                 f"laid_out is told the order of {stream}: expected the stream that it is "
@@ -482,11 +462,7 @@ def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
 
 
 def check_orders(operator: str, inputs: tuple[Stream, ...], place: Place) -> None:
-    """Refuse streams that come together element by element and have other tiles of one tensor.
-
-    Raises:
-        ShapeError: two orders differ, of which the program has stated at least one.
-    """
+    """Refuse elementwise inputs with different orders of one tensor, if one is stated."""
     for left, right in combinations(inputs, 2):
         if not (left.is_laid_out or right.is_laid_out):
             continue
@@ -521,10 +497,7 @@ def unfit(layout: Layout, stream: StreamType) -> str | None:
 
 
 def differ(left: Layout, right: Layout) -> bool:
-    """Whether two streams that come together element by element have other tiles of one tensor.
-
-    Layouts of tensors of other shapes, or in other tiles, are not compared.
-    """
+    """Whether two layouts of one tensor, with equal tiles, have different orders."""
     same_tiles = (left.shape, left.tile) == (right.shape, right.tile)
     return same_tiles and not left.same_order(right)
 
