@@ -1,8 +1,4 @@
-"""Programs, streams, reports, traces and analyses as notebooks and prompts show them.
-
-Colours are those of JupyterLab where it is; elsewhere text has the colour of what is around it, and
-lines are grey that is seen on white and on black.
-"""
+"""Programs, streams, reports and traces in notebooks, in colours of JupyterLab if possible."""
 
 from __future__ import annotations
 

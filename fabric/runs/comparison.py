@@ -1,6 +1,6 @@
-"""What was known before a run beside what the run measured; they have to agree.
+"""Comparison of metrics known before a run with measured values.
 
-Symbols of sizes are bound by counting what the channels carried.
+Symbols of sizes are bound by counting the elements of channels.
 """
 
 from __future__ import annotations
@@ -32,15 +32,7 @@ if TYPE_CHECKING:
 def compare(
     plan: Plan, state: RunState, used: MemoryUse, measured: Measured, metrics: Metrics
 ) -> Comparison:
-    """Compare a completed run with its program's metrics.
-
-    Args:
-        plan: the program.
-        state: after the run.
-        used: of the memories.
-        measured: the sizes it had.
-        metrics: for these sizes.
-    """
+    """Compare a completed run with the metrics of its program, for the measured sizes."""
     totals = _totals(metrics, used, state)
     guessed = measured.guessed
     # Most programs have no such sizes.
@@ -100,16 +92,9 @@ def _totals(metrics: Metrics, used: MemoryUse, state: RunState) -> tuple[Compare
 def check_assumptions(
     plan: Plan, state: RunState, assumed: Iterable[AssumedSink], sizes: Substitution
 ) -> None:
-    """Compare what the program assumes of its streams with the sizes they had.
+    """Refuse assumed shapes that differ from the measured sizes.
 
-    Args:
-        plan: the program.
-        state: after the run.
-        assumed: ends of channels, which have seen the sizes of single groups.
-        sizes: that the run had.
-
-    Raises:
-        ProgramError: an assumption was false.
+    ``assumed`` are ends of channels that have recorded the sizes of single groups.
     """
     for sink in assumed:
         sink.finish()
@@ -143,10 +128,7 @@ def _count(sized: StreamType) -> int:
 
 
 def _is_exact(stream: StreamType, expected: int, guessed: frozenset[Symbol]) -> bool:
-    """Whether the elements of a stream follow from the sizes measured.
-
-    Two sizes that no other channel shows cannot be told apart where their product is 0.
-    """
+    """Whether measured sizes determine the elements of a stream: a product of 0 does not."""
     symbols = any(free_symbols(dim) for dim in stream.shape)
     return not _hangs_on_means(stream, guessed) and (expected > 0 or not symbols)
 
@@ -187,11 +169,10 @@ class Measured(NamedTuple):
     """The sizes of a run.
 
     Attributes:
-        sizes: of every symbol of the program's streams; where no channel shows it, as the program
-            binds it, or 0. The size of a ragged symbol is the mean over its groups.
-        guessed: symbols of which only a product with others is known, and what follows from them.
-        shown: symbols of which the channels tell the size; those that are guessed are not among
-            them.
+        sizes: of every symbol (the mean over groups if it is ragged); by the program or 0 if no
+            channel shows it.
+        guessed: symbols that occur only in a product, and symbols derived from these.
+        shown: symbols whose size the channels determine.
     """
 
     sizes: dict[Symbol, Size]
@@ -247,12 +228,7 @@ def _carried(plan: Plan, state: RunState) -> tuple[list[_Carried], list[_Carried
 
 
 class _Learned:
-    """What the channels that were looked at have told.
-
-    Attributes:
-        sizes: of symbols.
-        guessed: see ``Measured``.
-    """
+    """Sizes of symbols learned from channels; ``guessed`` as in ``Measured``."""
 
     def __init__(self, bound: Mapping[Symbol, Size]) -> None:
         """Know nothing but what the program binds, which a run may contradict."""
@@ -262,10 +238,9 @@ class _Learned:
         self._known: Final[dict[int, Dim]] = {}
 
     def from_channels(self, channels: list[_Carried], claimed: list[_Carried]) -> None:
-        """Learn from what channels carried, and then from the shapes that are assumed of some.
+        """Learn from channels, then from assumed shapes.
 
-        A shape with two unknowns tells one of them when another channel has told the other, or else
-        what the program assumes has; where neither does, only their product counts.
+        Two unknowns of a shape need another channel or an assumption; else their product counts.
         """
         while channels:
             waiting = [each for each in channels if not self.bind(each)]
@@ -295,10 +270,7 @@ class _Learned:
         return True
 
     def choose(self, channels: list[_Carried]) -> bool:
-        """Guess one of a shape's unknowns where it has elements; return whether one was.
-
-        It is what the program binds it to, or else 1.
-        """
+        """Guess an unknown of a nonempty shape: as the program binds it, or 1."""
         for shape, elements in channels:
             unknown = self.unknown(shape)
             symbols = [dim for dim in unknown if isinstance(dim, Symbol)]

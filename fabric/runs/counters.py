@@ -18,21 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UnitCounters:
-    """Where a unit's cycles went; the columns sum to the run's cycles.
+    """The cycles of a unit; they sum to the cycles of the run.
 
     Attributes:
-        name, operator, kind, file, line: which unit, and where it was wired.
         elements: values it dequeued.
         busy_cycles: charged for work.
         empty_cycles: waited for an element or the end of a stream.
         full_cycles: waited for a reader to take an element.
-        credit_cycles: waited for a credit on its way back.
+        credit_cycles: waited for a returning credit.
         hbm_cycles: waited for the HBM.
         capacity_cycles: waited for on-chip capacity.
-        idle_cycles: between its end, or where the run was stopped under it, and the run's end; a
-            wait that had not ended then counts as a wait to the last cycle.
-        flops: floating-point operations done.
-        flops_per_cycle: its compute bandwidth; 0 where it has no arithmetic.
+        idle_cycles: after its end. A wait at the end of the run counts as a wait.
+        flops_per_cycle: 0 without arithmetic.
     """
 
     name: str
@@ -77,16 +74,14 @@ def unit_families(units: Iterable[UnitCounters]) -> list[Family[UnitCounters]]:
 
 @dataclass(frozen=True)
 class ChannelCounters:
-    """What went through a channel and who waited for it.
+    """The elements of a channel, and the waits of its ends.
 
     Attributes:
         name: ``producer.output -> consumer.input``.
-        depth: slots.
-        elements: values dequeued.
-        peak_occupancy: the most slots in use at once, credits on their way back included.
+        peak_occupancy: slots, returning credits included.
         empty_cycles: its consumer waited.
         full_cycles, credit_cycles: its producer waited.
-        left_over: values nobody read.
+        left_over: unread values.
     """
 
     name: str
@@ -119,14 +114,7 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True)
 class Compared:
-    """One quantity, as it was known before the run and as it came out.
-
-    Attributes:
-        what: in words.
-        expected: the program's metric with the sizes of this run.
-        measured: in the run.
-        at_most: the measured one may be smaller.
-    """
+    """A quantity before and after a run; with ``at_most`` the measured one may be smaller."""
 
     what: str
     expected: int
@@ -141,13 +129,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was known before a run beside what the run measured.
-
-    Attributes:
-        totals: of the program.
-        channel_elements: expected per channel, in edge order.
-        warnings: a sentence for every difference.
-    """
+    """Metrics before a run beside measured values; channels are in edge order."""
 
     totals: tuple[Compared, ...] = ()
     channel_elements: tuple[int, ...] = ()
@@ -225,13 +207,7 @@ def channel_counters(state: RunState) -> tuple[ChannelCounters, ...]:
 
 
 def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) -> Totals:
-    """Return the fields of ``run --json`` that are sums over the machine.
-
-    Args:
-        state: after the run.
-        peak_bytes_per_cycle: of the off-chip memory.
-        metrics: of the program, for the sizes it had.
-    """
+    """Return the fields of ``run --json`` that are sums over the machine."""
     paper, artifact = metrics.paper, metrics.artifact
     cycles = state.cycles
     flops = state.flops

@@ -1,7 +1,4 @@
-"""One run of a program: its machine, its operators as trio tasks, its log and its trace.
-
-It does not begin where it is known that the units of a site find no room in its memory.
-"""
+"""One run of a program: its machine, its operators as trio tasks, its log and its trace."""
 
 from __future__ import annotations
 
@@ -50,19 +47,15 @@ if TYPE_CHECKING:
 
 
 class Execution:
-    """One run of a program, from cycle 0 to its end.
+    """One run of a program.
 
     Attributes:
-        settings: how it is run.
-        functional: tiles have data.
-        repeats: inputs that it is given, one after the other.
-        machine: what it runs on.
-        expected: keeps the tiles of the streams that the program expects.
+        repeats: inputs, one after the other.
+        expected: keeps the tiles of expected streams.
         watch: for livelocks.
-        log: where its story goes; nowhere until it is set.
-        wall_seconds: that it took.
-        state: to which it came; once it has been executed.
-        counters: of its units, in that state.
+        log: discards events until it is set.
+        state: the last state, after the run.
+        counters: of the units, after the run.
     """
 
     state: RunState
@@ -75,14 +68,6 @@ class Execution:
         plan: Plan | None = None,
         repeats: int = 1,
     ) -> None:
-        """Build the machine for ``program``, whose ``plan`` is given where it is known.
-
-        Args:
-            program: wired.
-            settings: how to run it.
-            plan: of the program.
-            repeats: inputs that it is given, one after the other.
-        """
         self.settings: Final = settings
         self.functional: Final = settings.mode_of(program) == "functional"
         self.repeats: Final = repeats
@@ -193,10 +178,7 @@ class Execution:
         return ending
 
     def _begin_again(self) -> None:
-        """Let all operators be tasks, none of which is a user's, and the trace be of that.
-
-        What was told of the run is not told again: it is the same.
-        """
+        """Start again with all operators as tasks, without repeating messages."""
         assert self._recorder is not None
         self._recorder = self._recorder.anew()
         self._build(compiles=False)
@@ -294,12 +276,9 @@ def _say(text: str) -> None:
 
 
 def check_site_memory(plan: Plan) -> None:
-    """Refuse a plan whose units need more on-chip memory on a site than its hardware states.
+    """Refuse a plan that needs more on-chip memory on a site than the hardware states.
 
-    What data decide counts nothing.
-
-    Raises:
-        ConfigurationError: they do.
+    Sizes that data decide count as 0.
     """
     floor = plan.floor
     if floor is None or floor.mesh.site_bytes is None:

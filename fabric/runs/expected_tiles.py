@@ -19,11 +19,7 @@ Index = tuple[int, ...]
 
 
 class SentTiles(Observer):
-    """Keeps the elements of the streams that a program expects.
-
-    Attributes:
-        kept: by node and port.
-    """
+    """Keeps the elements of expected streams, by node and port."""
 
     def __init__(self, plan: Plan) -> None:
         """Watch the channels behind these streams."""
@@ -61,12 +57,12 @@ class SentTiles(Observer):
 
 
 class Tiles(NamedTuple):
-    """The tiles of a stream, found and wanted.
+    """Found and expected tiles of a stream.
 
     Attributes:
-        found, wanted: their elements, one array a tile, of equal shapes unless there is a misfit.
-        indices: where each tile found is in the stream, outermost dimension first.
-        misfit: the first tile that only one of them has, or that differs in size; None without.
+        found, wanted: one array a tile.
+        indices: of each found tile in the stream, outermost dimension first.
+        misfit: the first missing or extra tile, or tile of another size.
     """
 
     found: list[np.ndarray]
@@ -76,11 +72,7 @@ class Tiles(NamedTuple):
 
 
 def tiles_of(stream: Stream, sent: Sequence[Element], given: object, place: Place) -> Tiles:
-    """Return the tiles that were ``sent`` beside those that ``expect`` at ``place`` was given.
-
-    Raises:
-        ProgramError: what was given is not nested as deeply as the stream is.
-    """
+    """Return the ``sent`` tiles beside the tiles expected at ``place``."""
     tiles = list(_found(sent, len(stream.shape)))
     leaves = list(_leaves(stream, given, (), place))
     indices, found = [index for index, _ in tiles], [tile for _, tile in tiles]

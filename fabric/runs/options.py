@@ -73,11 +73,6 @@ class Options(Described):
 
     @override
     def __post_init__(self) -> None:
-        """Refuse what cannot be run so.
-
-        Raises:
-            ConfigurationError: the run is to be exact and without data.
-        """
         super().__post_init__()
         if self.exact and self.mode == "timing":
             refuse(
@@ -139,11 +134,6 @@ class Settings(Options):
 
     @override
     def __post_init__(self) -> None:
-        """Refuse what cannot be run so.
-
-        Raises:
-            ConfigurationError: the folder has no name, or an observer is none.
-        """
         super().__post_init__()
         if self.log_dir == "":
             refuse("log_dir is '': expected a folder, or None to write nothing", ConfigurationError)

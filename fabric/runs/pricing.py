@@ -1,7 +1,6 @@
-"""Seconds and joules of a run: its cycles and its events times what the hardware says of them.
+"""Seconds and joules of a run, from its cycles and events and the hardware description.
 
-What a channel carried is its elements times the bytes of one; of elements whose size data decide,
-times the mean that the run measured. Accumulators of compute units are a part of their operations.
+If data decide the size of elements, their mean counts.
 """
 
 from __future__ import annotations
@@ -70,14 +69,7 @@ class Priced(NamedTuple):
 
 
 def priced(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution) -> Priced:
-    """Return what a run of ``plan`` that completed took, in the units its hardware prices.
-
-    Args:
-        plan: the program.
-        state: after the run.
-        used: of the memories.
-        sizes: that the symbols of the program had.
-    """
+    """Return the seconds and joules of a completed run."""
     program = plan.program
     hardware, stated, runs = program.hardware, program.token_count, program.stands_for_runs
     frequency_hz = hardware.clock.frequency_hz
@@ -153,16 +145,15 @@ def _joules(kind: _Kind) -> float | None:
 
 
 class Events(NamedTuple):
-    """What a run moved and computed.
+    """Moved bytes and operations of a run.
 
     Attributes:
         hbm_bytes: of whole requests.
-        memory_written_bytes: of tiles that memory units were given: by loads, stores and buffers,
-            and by compute units whose results go to memory.
-        memory_read_bytes: of tiles that memory units gave: each once, however many read it then.
+        memory_written_bytes: of tiles that loads, stores, buffers and compute units write.
+        memory_read_bytes: of tiles that are read, once for all readers.
         fifo_bytes: of values through channels; of a buffer, its reference.
-        hop_bytes: the same, times the cycles that each channel takes forward.
-        flops: by the element type of the operator's result.
+        hop_bytes: the same, times the forward cycles of each channel.
+        flops: by the element type of the result.
     """
 
     hbm_bytes: Size
@@ -174,14 +165,7 @@ class Events(NamedTuple):
 
 
 def events_of(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution) -> Events:
-    """Return the events of a run of ``plan``.
-
-    Args:
-        plan: the program.
-        state: after the run.
-        used: of the memories.
-        sizes: that the symbols of the program had.
-    """
+    """Return the events of a run."""
     written: Size = used.loaded_bytes + used.stored_bytes
     read: Size = used.stored_bytes
     fifo: Size = 0
@@ -216,10 +200,7 @@ def _gives(node: Node) -> bool:
 
 
 def _keeps(edge: Edge) -> bool:
-    """Whether its tiles go to a memory unit.
-
-    Beside a buffer they only say when that is read, beside updates which words these are for.
-    """
+    """Whether the tiles of an edge are written to memory; some only control reads or updates."""
     node, operator = edge.consumer, edge.consumer.operator
     return (
         operator.kind == "memory"

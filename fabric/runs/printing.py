@@ -38,10 +38,7 @@ _LINKS_SHOWN: Final = 4
 
 
 def report_sheet(report: Report, *, unfold: bool = False) -> Sheet:
-    """Yield what ``report`` says; a row is a family of units, with ``unfold`` a unit.
-
-    What depends on the host, its time and its folders, is left out: one program, one text.
-    """
+    """Yield the report without host data; a row is a family, with ``unfold`` a unit."""
     yield from _header(report)
     if report.explained is not None:
         # Of a run that completes nobody reads this.
@@ -200,10 +197,7 @@ def _units(
     measure: Callable[[UnitCounters], int],
     found: Sequence[Family[UnitCounters]],
 ) -> Sheet:
-    """Yield those ``found`` with the largest ``measure``, each as its median unit by that.
-
-    Columns of nothing but zeros are left out.
-    """
+    """Yield families with the largest ``measure``, by their median units, without zero columns."""
     spreads = [spread(family.members, measure) for family in found]
     largest = nlargest(_SHOWN, range(len(found)), key=lambda at: measure(spreads[at].most))
     shown = [at for at in largest if measure(spreads[at].most)]
@@ -321,10 +315,7 @@ def told_of_prices(report: Report) -> JsonObject:
 
 
 def told_of_links(report: Report) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the links that have a limit, for who shows the run later.
-
-    Of each its name, its bytes, percent of what it can carry, and the first of its channels.
-    """
+    """Yield name, bytes, percent of capacity and first channel of each limited link."""
     if report.network is None:
         return
     for link in report.network.links:

@@ -41,12 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Failure:
-    """What made a run fail.
-
-    Attributes:
-        message: the sentence, without the place.
-        file, line: that it points at, where one is known.
-    """
+    """The message of a failed run, and its line if known."""
 
     message: str
     file: str | None
@@ -374,18 +369,10 @@ def _same(one: object, other: object) -> bool:
 
 
 class RunFolder:
-    """The folder of a run.
-
-    Attributes:
-        path: absolute.
-    """
+    """The folder of a run, with an absolute path."""
 
     def __init__(self, path: Path, *, passing: bool = False) -> None:
-        """Stand for ``path``; a ``passing`` one is removed when nobody has this object any more.
-
-        That is when the interpreter ends, at the latest. A process that was forked removes
-        nothing.
-        """
+        """Hold ``path``; a ``passing`` folder is removed with this object, not in forks."""
         self.path: Final = path.absolute()
         if passing:
             weakref.finalize(self, _remove, self.path, os.getpid())
@@ -396,11 +383,7 @@ class RunFolder:
 
 
 def passing_folder() -> RunFolder:
-    """Make a folder among the system's temporary files.
-
-    Raises:
-        ConfigurationError: there is no place for one.
-    """
+    """Make a temporary folder."""
     try:
         return RunFolder(Path(tempfile.mkdtemp(prefix="step-fabric-")), passing=True)
     except OSError as error:

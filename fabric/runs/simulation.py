@@ -71,11 +71,7 @@ def simulate(program: Program, settings: Settings) -> Report:
 
 
 def refuse_in_trio(function: str, arguments: str) -> None:
-    """Refuse a call of ``function`` in a task of trio, in which no other trio can run.
-
-    Raises:
-        ConfigurationError: this is such a task.
-    """
+    """Refuse a call inside a trio task, in which no other trio can run."""
     if trio.lowlevel.in_trio_run():
         refuse(
             f"{function}() is called inside of trio: expected a thread of its own, as in "
@@ -141,14 +137,7 @@ def _head(program: Program, settings: Settings, kept: Path | None) -> JsonObject
 
 
 class _Recorded(NamedTuple):
-    """Where a run is told and traced.
-
-    Attributes:
-        story: its log.
-        folder: of its files; None where it has none.
-        head: what its trace says of it.
-        missing: called with a sentence for what could not be written.
-    """
+    """The log, folder and trace of a run; ``missing`` receives failures to write."""
 
     story: RunLog
     folder: Path | None
@@ -165,11 +154,7 @@ class _Recorded(NamedTuple):
 def _executed(
     run: Execution, recorded: _Recorded, notes: list[str]
 ) -> tuple[Execution, Ending, DeadlockReport | None]:
-    """Run to the end, and once more with deeper channels where it stops and these are asked for.
-
-    Returns:
-        The run that counts, how it ended, and why where it stopped.
-    """
+    """Return the run that counts, its ending and a deadlock; deeper channels may be tried."""
     story, settings = recorded.story, run.settings
     story.event(
         "run_started",
@@ -387,11 +372,7 @@ def _held(used: MemoryUse, state: RunState, on_chip: OnChipDescription) -> JsonO
 
 
 def _extra(program: Program, name: str) -> object:
-    """Return a field that the program adds.
-
-    Raises:
-        ProgramError: computing it raised, or it cannot be turned into JSON.
-    """
+    """Return a field that the program adds, if it can be turned into JSON."""
     what = f"extra[{name!r}]"
     value = program.ask(what, program.extra[name])
     found = program.ask(f"the text of {what}", partial(untellable, value))
@@ -421,13 +402,7 @@ def stored_arrays(plan: Plan, stored: Mapping[str, object]) -> Outputs:
 
 
 def stored_shapes(plan: Plan, sizes: Sizes, guessed: frozenset[Symbol]) -> Outputs:
-    """Return the shapes of what the stores of ``plan`` would have written.
-
-    Args:
-        plan: the program.
-        sizes: that the run had.
-        guessed: symbols of which only a product with others is known.
-    """
+    """Return the shapes that the stores of ``plan`` would write, for ``sizes``."""
     at = Substitution(sizes)
     return Outputs(
         {
@@ -454,10 +429,7 @@ def _size(dim: Dim, at: Substitution, guessed: frozenset[Symbol]) -> int | None:
 
 
 def _array(stored: object) -> np.ndarray:
-    """Return what a user's store may have written as an array; numpy makes none of uneven rows.
-
-    Of a block-scaled type it has the numbers.
-    """
+    """Return the output of a user's store as an array of numbers."""
     try:
         array = np.asarray(stored)
     except ValueError:

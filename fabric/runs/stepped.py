@@ -388,11 +388,7 @@ def _close_all() -> None:
 
 
 class RunThread:
-    """Runs a program; of what it raises, whoever holds it is told.
-
-    Attributes:
-        ended: the run has ended, or could not begin.
-    """
+    """Runs a program, and passes its exceptions on; ``ended`` also if it could not begin."""
 
     def __init__(self, run: Callable[[], Report], at_end: Callable[[], object]) -> None:
         """Begin ``run``, and call ``at_end`` once it has ended."""
@@ -420,12 +416,9 @@ class RunThread:
         return self._report
 
     def end(self, interrupt: Callable[[], bool]) -> None:
-        """Wait until the run, which was asked to end, has done so; ``interrupt`` what computes on.
+        """Wait until the run has ended; call ``interrupt`` for code that computes on.
 
-        A user's code that lets nothing end it is left alone: it ends with the process.
-
-        Args:
-            interrupt: says whether the run still goes on; else its report is being made.
+        Users' code that cannot be interrupted ends with the process.
         """
         self._thread.join(_GRACE_SECONDS)
         for alarm in (False, *[True] * _MOST_ALARMS):

@@ -1,8 +1,6 @@
-"""The story of a run, told to structlog's loggers: its waits and its end, as events with fields.
+"""The log of a run for structlog: waits and the end, as events of the vocabulary.
 
-It is stamped with the cycle and never with wall time. A collector of logs sees the facts that the
-report has: who waits, on what, since when, and why. The events and their fields are those of
-``fabric.messages.telling.vocabulary``.
+Events have cycles and never wall time.
 """
 
 from __future__ import annotations
@@ -35,13 +33,7 @@ _COLUMNS: Final = tuple(cause.column for cause in COUNTED)
 
 
 def new_run_folder(parent: Path, name: str) -> Path:
-    """Make and return ``parent/name-N`` with the first free number N.
-
-    The folder lies in ``parent`` whatever the name: what no file can be called is left out of it.
-
-    Raises:
-        ConfigurationError: the folder cannot be made.
-    """
+    """Make and return ``parent/name-N`` with the first free number, in valid characters."""
     number = 1
     name = file_name(name)
     try:
@@ -67,11 +59,7 @@ def new_run_folder(parent: Path, name: str) -> Path:
 
 
 class RunLog:
-    """Tells a run's events, and writes ``events.jsonl``, ``report.json`` and ``counters.json``.
-
-    Attributes:
-        is_kept: what it is told goes somewhere.
-    """
+    """Logs events, and writes ``events.jsonl``, ``report.json`` and ``counters.json``."""
 
     def __init__(
         self,
@@ -81,14 +69,7 @@ class RunLog:
         run: str = "",
         log: BindableLogger | None = None,
     ) -> None:
-        """Open the log.
-
-        Args:
-            tell: is told at once why something cannot be told or written any more.
-            folder: the run's own; None where nothing is kept.
-            run: name of the program.
-            log: a user's, bound to the run.
-        """
+        """Open the log; ``tell`` receives failures to write."""
         self._tell = tell
         self._failed = False
         self._folder = folder
@@ -168,14 +149,7 @@ class RunLog:
 
 
 def tell_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ...]]) -> None:
-    """Tell who will never go on although others do, and who has waited for long.
-
-    Args:
-        log: is told.
-        state: of the run, while no unit of it runs.
-        cycle: of the clock.
-        told: loops, and waits of single units, that are known; new ones are added.
-    """
+    """Log new loops of waits, and units that have waited for long; ``told`` are the known ones."""
     # Most runs are over before the first heartbeat.
     from fabric.analysis.deadlock.cause import channels_of, find_stuck, wait_of
 
@@ -215,15 +189,7 @@ def tell_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ..
 def tell_blocked(
     log: RunLog, found: DeadlockReport, status: str, waiting: int, cycle: int | None
 ) -> None:
-    """Tell that a run has stopped, who cannot go on, and why; before a remedy is looked for.
-
-    Args:
-        log: is told.
-        found: what is known.
-        status: of the run.
-        waiting: how many units wait.
-        cycle: the run's last; None where units went on when they were stopped.
-    """
+    """Log a deadlock before a remedy is searched; ``cycle`` is None if units were active."""
     since_cycle = None if cycle is None else found.cycle
     log.event("stopped", cycle, status=status, waiting=waiting, since_cycle=since_cycle)
     for loop in found.loops:
@@ -266,14 +232,7 @@ def _tell_unit(log: RunLog, event: str, cycle: int | None, unit: BlockedUnit) ->
 
 
 def tell_end(log: RunLog, report: Report, state: RunState, unwritten: Sequence[str]) -> None:
-    """Tell what was wrong with a run, and that it has ended.
-
-    Args:
-        log: is told.
-        report: of the run.
-        state: in which it ended.
-        unwritten: sentences about what could not be written.
-    """
+    """Log the faults and the end of a run; ``unwritten`` are failures to write."""
     cycle = report.cycles
     said = counters.warnings(state)
     if cycle is not None:

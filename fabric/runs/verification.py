@@ -14,14 +14,12 @@ _COMPARED: Final = ("elements", "mismatched", "worst", "places", "streams", "out
 
 
 class Mismatch(NamedTuple):
-    """An element that is wrong.
+    """A wrong element.
 
     Attributes:
-        index: where in the output, or in the tile.
-        found: what was stored there.
-        wanted: what should have been.
-        tile: where in its stream the tile is; None of an output.
-        allowed: how far it may be off.
+        index: in the output or the tile.
+        tile: its index in the stream; None for an output.
+        allowed: the largest error.
     """
 
     index: tuple[int, ...]  # type: ignore[assignment]  # hides tuple's own
@@ -50,28 +48,22 @@ class Errors(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputVerification:
-    """One output or stream, compared element by element with what the program expects.
+    """A comparison of an output or a stream with its expected elements.
 
     The run carries the error of each number from the loads to the stores. Rows of fewer than 16
     numbers share an error of rows.
 
     Attributes:
-        output: its name.
-        is_stream: it is a stream, whose tiles were compared one after the other.
-        dtype: element type of what was stored.
-        shape, wanted_shape: of what was stored, and expected; where they differ all is wrong. Of a
-            stream, how many tiles there are.
-        misfit: how the tiles of a stream differ in number or size; None where they do not.
-        elements: compared.
-        mismatched: of them, those that are wrong.
-        used: what part of its bound each error has used: 1 is the most that is right. Of a given
-            tolerance that of elements.
-        rtol, atol: tolerances that the program gives; None if they follow from the errors that the
-            run carried.
-        absolute_error: the largest of all elements; infinite where a NaN or infinity is wrong.
-        relative_error: the largest where a finite number but 0 is expected; None without any.
-        places: the first elements that are wrong, in row-major order; where only errors of rows or
-            of the whole are too large, the largest error of the worst row.
+        dtype: the stored element type.
+        shape, wanted_shape: of an output; of a stream, the number of tiles.
+        misfit: the difference in number or size of tiles, or None.
+        elements: compared elements.
+        mismatched: wrong elements.
+        used: the largest error as a part of its bound, by kind of error; at most 1 if right.
+        rtol, atol: given tolerances; None if errors were carried.
+        absolute_error: the largest; infinite for a wrong NaN or infinity.
+        relative_error: the largest for finite nonzero numbers, or None.
+        places: the first wrong elements, or the largest error of the worst row.
     """
 
     output: str
@@ -151,13 +143,13 @@ class OutputVerification:
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What a program's outputs and streams were, beside what it expects of them.
+    """The comparisons of a run.
 
     Attributes:
-        not_verified: why nothing was compared, such as ``timing mode``; None where it was.
-        streams: one by one, in wiring order.
-        outputs: one by one, in the order of ``expect``.
-        unexpected: names of outputs that were stored and that the program says nothing of.
+        not_verified: the reason, such as ``timing mode``; or None.
+        streams: in wiring order.
+        outputs: in the order of ``expect``.
+        unexpected: names of stored outputs without an expectation.
     """
 
     not_verified: str | None = None

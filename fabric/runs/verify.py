@@ -63,16 +63,13 @@ def verify(
     *,
     exact: bool,
 ) -> Verification | None:
-    """Compare what ``plan`` expects; None where it expects nothing.
+    """Compare outputs and streams with the expectations of ``plan``; None without any.
 
     Args:
         plan: the program.
-        stored: its outputs, by name.
-        sent: the elements of the streams that it expects, by node and port.
+        stored: outputs by name.
+        sent: elements by node and port.
         exact: floats were kept in float64.
-
-    Raises:
-        ProgramError: an output is expected that no operator stores, or that cannot be compared.
     """
     program = plan.program
     if not program.expects:
@@ -136,14 +133,9 @@ def _closer(found: Array, wanted: Array, finer: Array) -> Array:
 
 
 def noise_of(exact: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return how far below an exact output the errors are that its declared types make.
+    """Return the signal-to-noise ratio of declared types against exact outputs, in decibels.
 
-    In decibels: ten times the logarithm of the sum of the squares of the numbers over that of
-    their errors. None where nothing is off; minus infinity where a number or all of them got lost.
-
-    Args:
-        exact: outputs by name.
-        declared: the same, computed in the types that the program declares.
+    None without errors; minus infinity if numbers were lost.
     """
     return {
         name: _signal_to_noise_db(exact[name], array)
@@ -170,13 +162,7 @@ def _tile_type(stream: Stream) -> TileType:
 
 
 class _Rows(NamedTuple):
-    """Rows of numbers.
-
-    Attributes:
-        found, wanted: the numbers.
-        errors: that the run carried, before the last rounding.
-        dtype: the element type that the numbers found were rounded to.
-    """
+    """Rows of numbers; ``errors`` are the carried errors before the last rounding."""
 
     found: Array
     wanted: Array
@@ -185,11 +171,7 @@ class _Rows(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """Arrays that shall be alike: an output, or the tiles of a stream.
-
-    Attributes:
-        found, wanted: one array a tile, or one of all.
-    """
+    """Arrays to compare: of an output, or of each tile of a stream."""
 
     found: list[Array]
     wanted: list[Array]
@@ -291,13 +273,7 @@ def _blocks(rows: Array) -> Iterator[slice]:
 
 
 class _Allowed(NamedTuple):
-    """What errors may come to.
-
-    Attributes:
-        least, most: between which numbers what is found may be.
-        errors: how far it may be off.
-        scales: the errors that the run carried, with the last rounding.
-    """
+    """Allowed numbers and errors; ``scales`` are carried errors with the last rounding."""
 
     least: Array
     most: Array
@@ -355,13 +331,11 @@ class _JudgedRows(NamedTuple):
     """The errors of some rows.
 
     Attributes:
-        error: of each number.
-        allowed: the bounds of each number.
         places: of the wrong numbers.
-        relative: the largest error beside a finite expected number; -1 without any.
-        share: the largest part of its bound that an error uses.
-        sizes: numbers in each group of rows; a group has at least 16 numbers if the rows do.
-        means: of each group, the mean square of the errors beside that of the carried errors.
+        relative: the largest relative error of finite numbers; -1 without any.
+        share: the largest error as a part of its bound.
+        sizes: numbers in each group of rows; at least 16 if the rows have them.
+        means: mean squares of the errors and of the carried errors, by group.
     """
 
     error: Array

@@ -1,8 +1,7 @@
 """The command line: one module per sub-command, imported when it is used.
 
 Exit status: 0 completed, 1 wrong or failed, 2 usage, shape or configuration error, 3 deadlock or
-livelock, 4 something asked for could not be written, 128 + n interrupted by signal n (130 by
-Ctrl-C). With ``--json`` every one of them comes with one object on stdout.
+livelock, 4 output not written, 128 + n interrupted by signal n. ``--json`` always prints an object.
 """
 
 from __future__ import annotations

@@ -45,10 +45,7 @@ def parameters(
 def channels(
     _context: click.Context, _parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
-    """Complete ``CHANNEL=`` of the run on the line, or of the last one of the program there.
-
-    The program is not executed for it: that would be a surprise, and may take long.
-    """
+    """Complete ``CHANNEL=`` from a recorded run; the program is not executed."""
     words = os.environ.get("COMP_WORDS", "").split()
     found = (Path(word) for word in words if (Path(word) / "counters.json").is_file())
     run = next(found, None) or _last_run(words)

@@ -18,10 +18,9 @@ def one_object() -> None:
 
 
 def print_json(value: dict[str, object]) -> None:
-    """Print one JSON object; what goes wrong once there is one is told on standard error only.
+    """Print one JSON object.
 
-    It is printed whole before a signal is heard. Who reads it may never do so: a second signal ends
-    the command at once.
+    Signals are delayed until it is printed; a second signal ends the command.
     """
     text = json_text(value)
     if not _objects:

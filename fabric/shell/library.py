@@ -1,7 +1,4 @@
-"""The operators and functions there are, and what ``operators`` prints of them.
-
-They are those that are installed, and those of a user's file.
-"""
+"""Installed operators and functions, those of a user's file, and the texts of ``operators``."""
 
 from __future__ import annotations
 
@@ -39,12 +36,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True)
 class Entry:
-    """An operator or a function that programs can use.
-
-    Attributes:
-        cls: its class.
-        text: what its docstring says.
-    """
+    """An operator or a function for programs, and its parsed docstring."""
 
     cls: type[Described]
     text: Documentation
@@ -90,11 +82,7 @@ def installed() -> list[Entry]:
 
 
 def entries_of(module: ModuleType) -> list[Entry]:
-    """Return what a user's file defines.
-
-    Raises:
-        ProgramError: that is nothing.
-    """
+    """Return the operators and functions of a user's file, at least one."""
     own = _entries(each for each in vars(module).values() if _home(each) == module.__name__)
     if not own:
         raise ProgramError("defines no operator and no function", file=str(module.__file__))
@@ -110,11 +98,7 @@ def families(entries: Iterable[Entry]) -> Mapping[str, list[Entry]]:
 
 
 def found(name: str, entries: Iterable[Entry]) -> Entry:
-    """Return the entry called ``name``, in capitals or not.
-
-    Raises:
-        ProgramError: there is none; with those that are called alike, or say that they do it.
-    """
+    """Return the entry called ``name``, ignoring case, or raise an error with similar names."""
     known = {each.name: each for each in entries}
     by_small = {each.lower(): each for each in known}
     if name.lower() in by_small:
@@ -184,11 +168,7 @@ def lowered(program: Program, rows: int, cols: int) -> Program:
 
 
 def hardware_modules() -> ModuleType:
-    """Return what makes hardware of programs, ``operators.rtl.hardware``.
-
-    Raises:
-        ConfigurationError: what it is made with is not installed.
-    """
+    """Return ``operators.rtl.hardware``, if its libraries are installed."""
     try:
         return importlib.import_module("operators.rtl.hardware")
     except ModuleNotFoundError as error:

@@ -1,7 +1,4 @@
-"""The prompt of a run that is held: where it is, what channels hold, and on.
-
-Where a run is to be held is written ``CYCLE`` or ``UNIT:ELEMENT``.
-"""
+"""The prompt of a held run; a place to hold is ``CYCLE`` or ``UNIT:ELEMENT``."""
 
 from __future__ import annotations
 
@@ -49,11 +46,7 @@ Ctrl-C holds a run that goes on; Ctrl-D lets it go on to its end.
 
 
 class Prompt(cmd.Cmd):
-    """Reads commands about a held run until it is to go on to its end, or is left.
-
-    Attributes:
-        left: the run is to be abandoned.
-    """
+    """Reads commands about a held run; ``left`` if the run is abandoned."""
 
     def __init__(self, run: SteppedRun, reached: str = "") -> None:
         """Ask about ``run``, which is held where it has ``reached`` what was to be waited for."""
@@ -212,11 +205,7 @@ def print_where(run: SteppedRun, console: Console) -> None:
 
 
 def print_unit(run: SteppedRun, console: Console, name: str) -> None:
-    """Print one unit, where its cycles went, and its channels.
-
-    Raises:
-        ConfigurationError: there is no such unit.
-    """
+    """Print a unit, its cycles and its channels."""
     unit, state = run.unit(name), run.state
     wait = open_waits(state)[unit.number]
     print_table(Rows(_UNIT, [_unit_row(state, unit, wait)]), console)
@@ -229,11 +218,7 @@ def print_unit(run: SteppedRun, console: Console, name: str) -> None:
 
 
 def print_channel(run: SteppedRun, console: Console, name: str) -> None:
-    """Print one channel and what it holds.
-
-    Raises:
-        ConfigurationError: there is no such channel.
-    """
+    """Print a channel and its elements."""
     channel, held = run.channel(name), run.held(name)
     print_table(printing.channels_table([channel]), console)
     if channel.closed_cycle is not None:
@@ -260,11 +245,7 @@ def print_channels(run: SteppedRun, console: Console) -> None:
 
 
 def print_tile(run: SteppedRun, console: Console, name: str, number: int | None) -> None:
-    """Print the value of an element that a channel holds, with its data where it has any.
-
-    Raises:
-        ConfigurationError: there is no such channel, or it does not hold the element.
-    """
+    """Print an element of a channel, with data if it has any."""
     held = run.held(name)
     found = [each for each in held if number in (None, each.number)]
     if not found:
@@ -316,23 +297,14 @@ def _text(value: object) -> str:
 
 
 class Break(NamedTuple):
-    """A cycle, or an element of a unit.
-
-    Attributes:
-        unit: its name; None where it is a cycle.
-        number: the cycle, or how many values the unit takes or sends.
-    """
+    """A cycle, or (with ``unit``) the number of a value that the unit takes or sends."""
 
     unit: str | None
     number: int
 
     @staticmethod
     def parse(text: str) -> Break:
-        """Read ``text``; cycles may have commas, as they are printed.
-
-        Raises:
-            ConfigurationError: it is neither.
-        """
+        """Read a cycle, also with commas, or ``UNIT:ELEMENT``."""
         unit, colon, last = text.strip().rpartition(":")
         digits = last.replace(",", "")
         # Python reads no number of thousands of digits.
@@ -344,11 +316,7 @@ class Break(NamedTuple):
         return Break(unit if colon else None, int(digits))
 
     def go(self, run: SteppedRun) -> str:
-        """Let ``run`` go on to it, and return what happens there; nothing of a cycle.
-
-        Raises:
-            FabricError: see ``SteppedRun.until``.
-        """
+        """Advance ``run``, and return a description of the element (empty for a cycle)."""
         if self.unit is None:
             run.until(cycle=self.number)
             return ""

@@ -95,11 +95,7 @@ class Serves:
 
     @staticmethod
     def of(file: Path, folder: Path | None) -> Serves:
-        """Open the questions of a file.
-
-        Raises:
-            FabricError: what is wrong with one, or the extra is not installed.
-        """
+        """Open the serving questions of a file."""
         missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
         if missing:
             raise ConfigurationError(

@@ -38,11 +38,7 @@ class Studying:
 
     @staticmethod
     def of(files: Sequence[Path], asked: Asked, folder: Path | None) -> Studying:
-        """Open the studies of files.
-
-        Raises:
-            FabricError: what is wrong with one, two have one name, or the extra is not installed.
-        """
+        """Open the studies of files."""
         missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
         if missing:
             raise ConfigurationError(
@@ -126,11 +122,7 @@ class Studying:
 
 
 def search_of(method: Method | None, points: int | None, seed: int | None) -> Search | None:
-    """Return the search that is asked for.
-
-    Raises:
-        ConfigurationError: it is not said how many points, or that there is one.
-    """
+    """Return the search of the options; points are required."""
     if method is None:
         if points is not None or seed is not None:
             raise ConfigurationError("--points and --seed are of a search: expected --search too")
@@ -143,11 +135,7 @@ def search_of(method: Method | None, points: int | None, seed: int | None) -> Se
 
 
 def storage_of(url: str | None, folder: Path | None) -> str | None:
-    """Return the URL of the storage: what is asked for, else in the folder; None without one.
-
-    Raises:
-        OSError: the folder cannot be made.
-    """
+    """Return the URL of the storage, by default in ``folder``, or None."""
     if url is not None or folder is None:
         return url
     from fabric.explore.study.storage import file_url
@@ -157,12 +145,7 @@ def storage_of(url: str | None, folder: Path | None) -> str | None:
 
 
 def workers_of(dask: str | None, jobs: int | None, timeout_seconds: float | None) -> Workers:
-    """Return who works on points.
-
-    Raises:
-        ConfigurationError: a cluster and processes of our own are asked for; or there is no such
-            cluster.
-    """
+    """Return the workers: a Dask cluster or processes, not both."""
     if dask is not None:
         from fabric.explore.study.workers import DaskWorkers
 

@@ -1,7 +1,4 @@
-"""Words and colours: where cycles went, what is waited for, and what became of bandwidth.
-
-Reports, tables, pictures, pages, queries and exports all take them from here.
-"""
+"""Words and colours of causes, waits and uses of bandwidth, for all reports and exports."""
 
 from __future__ import annotations
 
@@ -12,14 +9,13 @@ Peer: TypeAlias = Literal["producer", "consumer", "memory", ""]
 
 
 class Cause(StrEnum):
-    """Under which a cycle of a unit is counted; spelled as in JSON, in SQL and in columns.
+    """A cause of a cycle of a unit, spelled as in JSON, in SQL and in columns.
 
     Attributes:
-        colour: of what is drawn of it.
-        meaning: of its column, for people.
-        peer: at which end is what a unit then waits for.
-        awaits: what that is.
-        label: the word for it in tables, legends and tracks.
+        meaning: the description of its column.
+        peer: the end at which a unit then waits.
+        awaits: the event that ends the wait.
+        label: the word in tables, legends and tracks.
         column: the name of its counter.
     """
 
@@ -87,11 +83,11 @@ STUCK: Final = "#b00020"
 
 
 class Operation(StrEnum):
-    """What a unit that does not go on is trying to do; spelled as in JSON and in SQL.
+    """The operation of a blocked unit, spelled as in JSON and in SQL.
 
     Attributes:
-        cause: under which such a wait counts; None where that depends, or where it is no wait.
-        label: the word for it in the table of a deadlock.
+        cause: of the wait; None if it depends on the run, or is not a wait.
+        label: the word in the table of a deadlock.
     """
 
     cause: Cause | None
@@ -128,11 +124,7 @@ OPERATIONS: Final = {each.cause: each for each in PARKED if each.cause is not No
 
 
 class Step(StrEnum):
-    """An operation in the sequence of a traced unit, spelled as in SQL.
-
-    Attributes:
-        cause: of its wait.
-    """
+    """An operation of a traced unit, spelled as in SQL; ``cause`` is the cause of its wait."""
 
     cause: Cause
 
@@ -154,13 +146,7 @@ class Step(StrEnum):
 
 
 class BusUse(StrEnum):
-    """Under which a cycle of a data bus is counted; spelled as the fields of ``BusCycles``.
-
-    Attributes:
-        label: the word for it in tables, legends and tracks.
-        colour: of what is drawn of it.
-        meaning: for people.
-    """
+    """A use of a cycle of a data bus, spelled as the fields of ``BusCycles``."""
 
     label: str
     colour: str

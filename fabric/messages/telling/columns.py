@@ -28,17 +28,16 @@ def aligned(
     indent: str = "",
     right: frozenset[int] = frozenset(),
 ) -> list[str]:
-    """Return ``rows`` with their cells in columns, in lines of at most ``room`` characters if any.
+    """Return the lines of ``rows`` with aligned cells, in at most ``room`` characters.
 
-    Where they do not fit, the columns at the end go to further lines of each row, and what is
-    still too long is broken between words. A row of fewer cells than others does not widen
-    columns.
+    Columns at the end move to further lines of a row if necessary; then text is broken between
+    words. Cells may have several lines. A shorter row does not widen columns.
 
     Args:
-        rows: of cells, which may have several lines.
-        room: characters of a line; None for lines as long as they need.
+        rows: of cells.
+        room: characters of a line, or None.
         indent: of every line.
-        right: columns that end in one place rather than begin in one.
+        right: right-aligned columns.
     """
     return [
         line for lines in aligned_rows(rows, room, indent=indent, right=right) for line in lines
@@ -80,10 +79,7 @@ def aligned_rows(
 
 
 def _shortened(rows: Sequence[Sequence[str]], widths: Sequence[int], room: int) -> int | None:
-    """Return the width of the first column at which all fit beside each other; None for none.
-
-    It keeps two thirds of what it needs, and most names are not longer.
-    """
+    """Return a narrower width of the first column such that all fit; at least two thirds."""
     left = room - sum(width + GAP for width in widths[1:])
     longer = sum(len(row) == len(widths) and len(row[0]) > left for row in rows)
     fits = left >= -(-2 * widths[0] // 3) and widths[0] <= room

@@ -31,10 +31,7 @@ class FabricError(Exception):
         self.line = line
 
     def __str__(self) -> str:
-        """The place, where one is known, and the sentence, as a terminal may have them.
-
-        Whoever prints an error, a traceback or a line of a log does not ask whose names are in it.
-        """
+        """Return the place and the message, safe for terminals."""
         if self.file is None:
             return legible(self.message)
         if self.line is None:
@@ -88,11 +85,11 @@ class OperatorError(FabricError):
 
 
 class Refusal(Exception):  # noqa: N818 - what is done, not what went wrong
-    """What a user's operator or function did that the fabric does not take; an OperatorError then.
+    """A refused action of a user's operator or function, before it becomes an OperatorError.
 
     Attributes:
-        place: the line that did it; None where the traceback has it.
-        counted: the message says which element it was.
+        place: the line; None if the traceback has it.
+        counted: the message has the number of the element.
     """
 
     def __init__(self, message: str, *, place: Place | None = None, counted: bool = False) -> None:

@@ -1,6 +1,6 @@
-"""Where events are told: structlog's loggers, whose processors are ours or the user's.
+"""Loggers of structlog, with our processors or those of the user.
 
-Nothing here reads or changes structlog's global configuration; a user's logger brings its own.
+The global configuration of structlog is neither read nor changed.
 """
 
 from __future__ import annotations
@@ -40,13 +40,7 @@ _JSON: Final[tuple[Processor, ...]] = (
 def line_logger(
     file: TextIO, processors: Iterable[Processor] = _JSON, *, level: str = "notset"
 ) -> BindableLogger:
-    """Return a logger that writes what ``processors`` make of events into ``file``, a line each.
-
-    Args:
-        file: each line is flushed.
-        processors: by default one JSON object an event.
-        level: what is below it is not told.
-    """
+    """Return a logger that writes a flushed line for each event, by default a JSON object."""
     logger: BindableLogger = structlog.wrap_logger(
         structlog.WriteLogger(file),
         processors=list(processors),
@@ -57,15 +51,9 @@ def line_logger(
 
 
 def logger_of(log: Log, who: str, run: str) -> BindableLogger:
-    """Return the logger that a user has given, bound to the run of the program ``run``.
+    """Return the logger or the processors of a user as a logger bound to ``run``.
 
-    Args:
-        log: a logger, or processors; what these make of events goes to standard error.
-        who: was given it, for the error.
-        run: the program's name.
-
-    Raises:
-        ConfigurationError: it is something else, or cannot be bound.
+    The output of processors is written to standard error. ``who`` is for messages.
     """
     found, wrong = found_text(log), ": expected a logger of structlog, or a list of its processors"
     if isinstance(log, BindableLogger) and not isinstance(log, type):
@@ -91,10 +79,6 @@ def tell_event(logger: BindableLogger, event: str, fields: Mapping[str, object])
 
 
 def tell_user(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
-    """Tell the logger of a user, whose processors may drop the event.
-
-    Raises:
-        ProgramError: they raised something else than structlog's DropEvent.
-    """
+    """Log an event with the logger of a user, whose processors may drop it."""
     with users_code("log", when=f", at event {event} of cycle {fields['cycle']}"):
         tell_event(logger, event, fields)

@@ -1,8 +1,4 @@
-"""Files that are read, whoever has given them, and files that are written whole or not at all.
-
-Given ones are opened without waiting for anybody. JSON in the folder of a run may have come from
-anywhere, TOML is from users: both are read within limits, and TOML is refused with a sentence.
-"""
+"""Files of users, read within limits, and files that are written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -25,13 +21,9 @@ from fabric.messages.telling.wording import counted, found_text, one_of
 
 
 def open_given(path: Path) -> BufferedReader:
-    """Open a file to read its bytes.
+    """Open a regular file to read its bytes.
 
-    Only what is a file is read: a pipe may never be written to, a device never end, and neither
-    says the same again to whoever asks later (a worker, an error's line, a digest).
-
-    Raises:
-        OSError: it cannot be opened, or is a pipe, a socket or a device.
+    Pipes and devices are refused: they may block, and cannot be read a second time.
     """
     opened = open(path, "rb", opener=_at_once)  # noqa: SIM115 - for the caller
     if stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
@@ -48,12 +40,7 @@ _MOST_BYTES_OF_JSON: Final = 128_000_000
 
 
 def read_json(path: Path) -> JsonObject:
-    """Return the object in a file.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is no object of JSON, or is larger or deeper than what a run writes.
-    """
+    """Return the JSON object in a file; raise ValueError if it is too large or too deep."""
     try:
         found = json.loads(limited(path))
     except RecursionError:
@@ -64,12 +51,7 @@ def read_json(path: Path) -> JsonObject:
 
 
 def limited(path: Path) -> bytes:
-    """Return what is in a file.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is larger than what a run writes.
-    """
+    """Return the bytes of a file; raise ValueError if it is too large."""
     with open_given(path) as opened:
         content = opened.read(_MOST_BYTES_OF_JSON + 1)
     if len(content) > _MOST_BYTES_OF_JSON:
@@ -100,15 +82,7 @@ _TABLE: Final = re.compile(rf"\s*\[\s*(?P<key>{_NAME}(?:\s*\.\s*{_NAME})*)\s*\]"
 
 
 def read_toml(path: Path, expected: str) -> dict[str, Any]:
-    """Return what is in a file of TOML.
-
-    Args:
-        path: of the file.
-        expected: what it should be, for messages.
-
-    Raises:
-        ConfigurationError: it cannot be read, is larger than any such file, or is not TOML.
-    """
+    """Return the TOML in a file; ``expected`` describes the file in messages."""
     file = str(path)
     try:
         with open_given(path) as opened:
@@ -140,10 +114,7 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
 
 
 def _lines_in(path: Path) -> Mapping[tuple[str, ...], int]:
-    """Return the line of each table and of each key in a file that ``read_toml`` has read.
-
-    By names from the outermost table on. Keys inside of values have none.
-    """
+    """Return the line of each table and key of a read TOML file; keys inside values have none."""
     with open_given(path) as opened:
         text = opened.read(_MOST_BYTES).decode("utf-8-sig")
     lines: dict[tuple[str, ...], int] = {}
@@ -159,11 +130,9 @@ def _lines_in(path: Path) -> Mapping[tuple[str, ...], int]:
 
 
 def line_in(file: str | None, *names: str) -> int | None:
-    """Return the line of a key, or else of the innermost table around it that has a line.
+    """Return the line of a key of a read TOML file, or of the innermost table around it.
 
-    Args:
-        file: that ``read_toml`` has read; None for none.
-        names: from the outermost table on.
+    ``names`` begin with the outermost table.
     """
     if file is None:
         return None
@@ -193,13 +162,7 @@ def programs() -> Path:
 
 
 def hardware_file(named: Path | str, folder: Path = Path()) -> Path:
-    """Return the hardware file that is named: a path, or the name of one that comes with us.
-
-    A file of that name in ``folder`` goes first.
-
-    Raises:
-        ConfigurationError: it is a name, without a folder or a suffix, of no such file.
-    """
+    """Return the path of a hardware file; ``folder`` precedes the files of the package."""
     path = Path(named)
     if path.suffix or len(path.parts) != 1 or (folder / path).exists():
         return folder / path
@@ -214,13 +177,7 @@ def hardware_file(named: Path | str, folder: Path = Path()) -> Path:
 
 @contextlib.contextmanager
 def beside(path: Path) -> Iterator[Path]:
-    """Give a path to write to, which takes the place of ``path`` when all is written.
-
-    Each writer has another one: several processes may write the same file.
-
-    Raises:
-        OSError: it cannot be moved there; or what the writer raised: nothing is left behind then.
-    """
+    """Yield a temporary path, which replaces ``path`` at the end; safe for several processes."""
     other = path.with_name(f"{path.name}.{os.urandom(4).hex()}.tmp")
     try:
         yield other
@@ -234,21 +191,13 @@ def beside(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write ``text`` into ``path``; what was there before stays until there is all of it.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Replace the text of the file ``path`` atomically."""
     with beside(path) as other:
         other.write_text(text, encoding="utf-8")
 
 
 def write_parts(path: Path, parts: Iterable[bytes]) -> None:
-    """Write ``parts`` one after the other into ``path``, as a whole in the same way.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Replace the bytes of the file ``path`` atomically."""
     with beside(path) as other, other.open("wb") as file:
         file.writelines(parts)
 
@@ -268,18 +217,9 @@ def naming(path: Path) -> Iterator[None]:
 def output_file(
     path: Path, mode: str = "w", encoding: str | None = None, errors: str | None = None
 ) -> Iterator[Any]:
-    """Open a file that a user has named, to write all of it; half of it is removed.
+    """Open a file that a user has named for writing; remove it on an error.
 
-    It is written in its place: the name may be that of a device, or of another file by a link.
-
-    Args:
-        path: as the user gave it.
-        mode: ``w``, ``wb`` or ``x``.
-        encoding: of text.
-        errors: what to do with letters that the encoding does not have.
-
-    Raises:
-        OSError: it cannot be written; the error names the file.
+    It is written in place, since the name may be a device or a link.
     """
     file = path.open(mode, encoding=encoding, errors=errors)
     try:

@@ -32,12 +32,7 @@ _BETWEEN: Final = {
 
 
 class Place(NamedTuple):
-    """A line of the user's program.
-
-    Attributes:
-        file: as the program was named on the command line, else as Python knows it.
-        line: starting at 1.
-    """
+    """A line of the user's program; ``file`` is spelled as on the command line, if it was there."""
 
     file: str
     line: int
@@ -62,10 +57,7 @@ def _cell(file: str) -> str | None:
 
 
 def calling_place() -> Place:
-    """Return the innermost place on the stack outside the fabric and its operators.
-
-    The ``__call__`` of an operator that a user wrote is not it either, but where that is called.
-    """
+    """Return the innermost place outside the fabric, operators, and users' ``__call__``."""
     frame = sys._getframe(2)  # who asks is one of us
     code = frame.f_code
     while code.co_filename.startswith(_OWN) or (code.co_filename, code.co_name) in _BETWEEN:
@@ -79,10 +71,7 @@ def calling_place() -> Place:
 
 
 def blamed_place() -> Place | None:
-    """Return the innermost place on the stack in a user's file; None where only the shell asked.
-
-    A library that stands between, as ``dataclasses.replace`` does, is not to blame.
-    """
+    """Return the innermost place in a file of the user, beyond libraries; None without one."""
     for frame, line in traceback.walk_stack(sys._getframe(2)):
         code = frame.f_code
         file = code.co_filename
@@ -115,10 +104,7 @@ def deepest_place(frames: Iterable[tuple[FrameType, int]]) -> Place | None:
 
 
 def users_fault(error: BaseException) -> Place | None:
-    """Return the line of the user's code that raised ``error``; None where one of ours did.
-
-    What libraries raise is the fault of who called them.
-    """
+    """Return the line of the user that raised ``error``, also through a library, or None."""
     ours = False
     for frame, _ in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
@@ -158,10 +144,7 @@ def written_by_us(code: CodeType) -> bool:
 
 
 def is_own(thing: object) -> bool:
-    """Whether the class of ``thing`` is one of the fabric's or its operators', not a user's.
-
-    What extends one of them is the user's: whatever it overrides may have changed what it does.
-    """
+    """Whether the class of ``thing`` belongs to the fabric or its operators; subclasses do not."""
     return is_ours(type(thing))
 
 

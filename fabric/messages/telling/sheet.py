@@ -1,7 +1,4 @@
-"""How things show themselves: titles, lines and tables, or a form that somebody else draws.
-
-A terminal and a notebook lay them out.
-"""
+"""Titles, lines and tables of results, which a terminal or a notebook lays out."""
 
 from __future__ import annotations
 
@@ -20,12 +17,7 @@ Style: TypeAlias = Literal["", "bold", "bold red", "dim", "green", "red", "yello
 
 
 class Line(NamedTuple):
-    """A line, however long.
-
-    Attributes:
-        pieces: texts with their styles.
-        indent: of what does not fit into a narrow terminal, in characters.
-    """
+    """A line of styled texts; ``indent`` is for its continuation in a narrow terminal."""
 
     pieces: tuple[tuple[str, Style], ...]
     indent: int = 2
@@ -42,10 +34,10 @@ class Rows(NamedTuple):
     """A table.
 
     Attributes:
-        columns: their titles; a table whose titles are all empty has no head.
-        rows: a cell for each column: a text, a number, a bool, or None for nothing.
-        shown: rows at most; None for all.
-        right: columns that stand right even where their cells have words.
+        columns: titles; a table with only empty titles has no head.
+        rows: cells; None is an empty cell.
+        shown: the most rows, or None for all.
+        right: columns that are right-aligned although they contain words.
     """
 
     columns: Sequence[str]
@@ -55,11 +47,7 @@ class Rows(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Lines that are laid out, one below the other.
-
-    Attributes:
-        lines: of a terminal of so many columns; of None where there is none.
-    """
+    """Lines that are already laid out, for a width in columns or None."""
 
     lines: Callable[[int | None], Sequence[str]]
 
@@ -106,10 +94,7 @@ def shown(thing: object, form: Form = "html") -> str | None:
 
 
 class ShownAsTables:
-    """A result whose ``repr`` is the text of the command that prints it.
-
-    ``print`` and the prompt show it as the command does, a notebook as tables.
-    """
+    """A result that prints as its command does; a notebook shows tables."""
 
     __slots__ = ()
 

@@ -1,9 +1,7 @@
-"""The door to users' code: what it raises is its own error, whatever that is; a signal's is not.
+"""Calls of users' code: exceptions of the code become errors, exceptions of signals do not.
 
-Python lets everybody raise everything: SystemExit, KeyboardInterrupt, a BaseException of one's own.
-Whoever calls a user's code does so inside of ``users_code``, or catches BaseException and makes
-``raised`` of it: that says who raised what, and where. What users' values raise, ``users_values``
-says.
+Users' code may raise SystemExit, KeyboardInterrupt or any BaseException. Calls of it are inside
+``users_code``, or catch BaseException and convert it with ``raised``.
 """
 
 from __future__ import annotations
@@ -21,11 +19,7 @@ if TYPE_CHECKING:
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal has asked for the end.
-
-    Attributes:
-        number: of the signal.
-    """
+    """A signal (``number``) has ended the run."""
 
     def __init__(self, number: int = signal.SIGINT) -> None:
         """Stand for the signal ``number``."""
@@ -38,10 +32,7 @@ class Handler:
 
 
 def pass_signals(error: BaseException) -> None:
-    """Raise ``error`` again where a signal raised it, and not the code in which it came.
-
-    A KeyboardInterrupt is Ctrl-C's where Python's own handler, or a user's, may have raised it.
-    """
+    """Raise ``error`` again if a signal raised it."""
     if isinstance(error, Interrupted):
         raise error
     if (
@@ -69,13 +60,9 @@ def first_of(error: BaseException) -> BaseException:
 def raised(
     who: str, error: BaseException, place: Place | None = None, when: str = ""
 ) -> FabricError:
-    """Return the error for what a user's code raised; one of the fabric's is it already.
+    """Return the error for an exception of a user's code; a FabricError is returned as it is.
 
-    Args:
-        who: raised it.
-        error: what was raised; a signal's is raised again.
-        place: to blame where no line of a user's raised it.
-        when: that was, as the end of the sentence.
+    Signals are raised again. The message names ``who``, and ends with ``when``.
     """
     pass_signals(error)
     # Most runs have no error to tell; what looks for places takes a while to import.
@@ -112,14 +99,7 @@ def users_code(who: str, place: Place | None = None, when: str = "") -> Iterator
 
 @contextlib.contextmanager
 def users_values() -> Iterator[None]:
-    """Look at what users have given inside of this, or on a function that does.
-
-    Values are hashed, compared, asked for attributes and told in too many places for a door each.
-    What we raise ourselves goes on as it is.
-
-    Raises:
-        FabricError: a line of a user's raised something.
-    """
+    """Convert exceptions that methods of users' values raise, such as ``__eq__``."""
     try:
         yield
     except BaseException as error:

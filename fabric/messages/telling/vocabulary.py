@@ -1,8 +1,6 @@
-"""The one vocabulary of the run log and the event trace: tables, columns, events, units.
+"""The fields of the run log and the event trace, with one unit and one meaning each.
 
-A field has one name, one unit and one meaning wherever it appears: in ``events.jsonl``, in the
-segments, in the tables ``trace query`` offers and in the JSON lines of ``trace export``.
-Every event has a ``level``, too, and ``run``, the name of the program.
+Every event also has a ``level``, and ``run``, the name of the program.
 """
 
 from __future__ import annotations
@@ -17,12 +15,7 @@ SCHEMA_VERSION: Final = 5
 
 
 class Field(NamedTuple):
-    """What a field means.
-
-    Attributes:
-        unit: of the number; empty for names and texts.
-        meaning: one sentence, for people.
-    """
+    """The unit (empty for texts) and the meaning of a field."""
 
     unit: str
     meaning: str

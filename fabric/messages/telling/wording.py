@@ -1,7 +1,4 @@
-"""Pieces of sentences that several messages share, and families, which are told of in one row.
-
-Families are the one fold of the fabric: tables, pages, pictures and queries all take it from here.
-"""
+"""Shared pieces of messages, and families of things whose names differ in numbers only."""
 
 from __future__ import annotations
 
@@ -38,10 +35,7 @@ _LISTED: Final = 6
 
 
 def visible(text: str) -> str:
-    r"""Return ``text`` with what cannot be seen written as Python does: ``\n``, ``\x1b``.
-
-    No terminal, picture, page or table takes such letters for anything but a part of a name.
-    """
+    r"""Return ``text`` with control characters escaped as Python does: ``\n``, ``\x1b``."""
     if text.isprintable():
         return text
     return "".join(
@@ -136,10 +130,7 @@ def without_numbers(text: str) -> str:
 
 
 def merged_text(texts: Sequence[str]) -> str:
-    """Return one text for several that differ in numbers only.
-
-    Where they differ it has a range if their numbers are consecutive, else ``i``.
-    """
+    """Return one text for texts that differ in numbers: with a range, or with ``i``."""
     first = texts[0]
     if all(text == first for text in texts):
         return first
@@ -185,12 +176,7 @@ def _span(column: Sequence[str]) -> str:
 
 
 class Family(NamedTuple, Generic[T]):
-    """Things whose names differ in numbers only, and that agree in what else they were asked for.
-
-    Attributes:
-        title: the name of one; of several with a range or ``i`` where they differ.
-        members: in their order.
-    """
+    """Things whose names differ in numbers only, and that share other properties."""
 
     title: str
     members: tuple[T, ...]
@@ -207,13 +193,9 @@ class Spread(NamedTuple, Generic[T]):
 def families(
     things: Iterable[T], name: Callable[[T], str], *shared: Callable[[T], Hashable]
 ) -> list[Family[T]]:
-    """Return the families of ``things``, in the order of the first member of each.
+    """Return the families of ``things``, in the order of their first members.
 
-    Args:
-        things: units, operators or channels.
-        name: what each is called.
-        shared: what the members of a family have in common besides the pattern of their names,
-            such as the place where they were wired.
+    Members agree in the pattern of their names and in the keys of ``shared``.
     """
     found: dict[Hashable, list[T]] = {}
     for thing in things:

@@ -57,11 +57,7 @@ def program_prints(*, as_json: bool) -> contextlib.AbstractContextManager[object
 
 
 def print_text(text: str) -> None:
-    """Print ``text``; a reader that has gone away is no error.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Print ``text``; a closed pipe is not an error."""
     text = harmless(text)
     encoding = sys.stdout.encoding or "utf-8"
     with _stdout():
@@ -70,11 +66,7 @@ def print_text(text: str) -> None:
 
 
 def flush_stdout() -> None:
-    """Write what users have printed, and what cannot be said any more when the interpreter ends.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Flush standard output before the interpreter ends, when errors could not be reported."""
     with _stdout():
         sys.stdout.flush()
 
@@ -106,15 +98,9 @@ def harmless(text: str) -> str:
 def printed(
     show: Callable[[Console], object], *, columns: int | None = None, plain: bool = False
 ) -> str:
-    """Return what ``show`` prints on a console like standard output.
+    """Return the text that ``show`` prints on a console like standard output.
 
-    It is as wide as the terminal; lines that are piped are not broken. What is printed is text,
-    whatever brackets and colons users have put into names.
-
-    Args:
-        show: prints.
-        columns: of the console; None for as many as standard output has.
-        plain: without colours, whatever standard output is.
+    Piped lines are not broken. ``plain`` output has no colours.
     """
     from rich.console import Console
 
@@ -145,13 +131,7 @@ def terminal_columns(console: Console) -> int | None:
 
 
 def print_line(console: Console, text: Text, indent: int = 2) -> None:
-    """Print a line however long; a narrow console gets it in parts, broken between words.
-
-    Args:
-        console: where to.
-        text: the line.
-        indent: of all parts but the first.
-    """
+    """Print a line; a narrow console breaks it between words, with ``indent`` for the rest."""
     if console.width >= _NARROW:
         console.print(text, soft_wrap=True)
         return

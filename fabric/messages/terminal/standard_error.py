@@ -33,14 +33,7 @@ _RATE_OVER: Final = 10
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Where a run is.
-
-    Attributes:
-        cycle: of the fabric.
-        elements: delivered so far.
-        running: tasks that can go on.
-        waiting: tasks that wait for a channel or a cycle.
-    """
+    """The progress of a run: its cycle, delivered elements, ready and waiting tasks."""
 
     cycle: int
     elements: int

@@ -23,13 +23,7 @@ _TITLE: Final = 10
 
 
 def printed_sheet(sheet: Iterable[Part], *, columns: int | None = None, plain: bool = False) -> str:
-    """Return what ``sheet`` is on a console like standard output.
-
-    Args:
-        sheet: the parts.
-        columns: of the console; None for as many as standard output has.
-        plain: without colours, whatever standard output is.
-    """
+    """Return ``sheet`` as text for a console like standard output."""
     text = printed(lambda console: print_sheet(sheet, console), columns=columns, plain=plain)
     return "".join(f"{line.rstrip()}\n" for line in text.strip("\n").splitlines())
 
@@ -51,11 +45,7 @@ def print_sheet(sheet: Iterable[Part], console: Console) -> None:
 
 
 def print_table(table: Rows, console: Console) -> None:
-    """Print ``table``; whole numbers get thousands separators, and numbers stand right.
-
-    Where it is too wide, its titles are broken; then columns at the end go to further lines of
-    their rows. None is left out.
-    """
+    """Print ``table``; titles are broken first, then columns move to further lines."""
     cells = [[cell_text(value) for value in row] for row in table.rows[: table.shown]]
     right = table.right | {
         number

@@ -23,22 +23,14 @@ def examples() -> dict[str, str]:
 
 
 def text_of(name: str) -> str:
-    """Return the text of an example.
-
-    Raises:
-        ConfigurationError: there is none of that name.
-    """
+    """Return the text of an example."""
     return _file(name).read_text("utf-8")
 
 
 def copied(name: str, to: Path) -> list[Path]:
-    """Copy an example to the file ``to``, and beside it what it imports; return what was written.
+    """Copy an example and its imports to ``to``; return the written paths.
 
-    A module that is there already with the same text is left as it is.
-
-    Raises:
-        ConfigurationError: there is no such example, or a file with another text is in the way.
-        OSError: a file cannot be written.
+    Equal files are kept, other files are an error.
     """
     source = _file(name)
     files = {to: source.read_text("utf-8")}

@@ -83,13 +83,7 @@ def program_options(command: Command) -> Command:
 
 
 def _by_name(given: tuple[str, ...], read: Callable[[str], T | None], form: str) -> dict[str, T]:
-    """Return the values of an option ``NAME=VALUE`` that was given several times, by name.
-
-    Args:
-        given: as it was typed.
-        read: returns a value, or None where that has another form.
-        form: what is expected, for the click.BadParameter that says so.
-    """
+    """Return the values of a repeated option ``NAME=VALUE``; ``form`` is for messages."""
     found = {}
     for item in given:
         name, _, text = item.rpartition("=")
@@ -285,11 +279,7 @@ _DEPTHS: Final = file_option(
 
 
 def run_options(*names: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """Give a command options of runs, and hand them to it as one value, ``options``, by name.
-
-    Args:
-        names: of options of ``simulate``; all of them where none is named.
-    """
+    """Give a command options of ``simulate``, by default all, as the argument ``options``."""
     wanted = names or tuple(OF_RUNS)
 
     def decorate(command: Callable[..., object]) -> Callable[..., object]:
