@@ -130,7 +130,7 @@ class TrackedArray(np.ndarray):
         if isinstance(rounding, np.dtype):
             unit, least = _half(rounding)
             rounding = unit * np.abs(_numbers(self)) + least
-        return _joined(self.error, rounding)
+        return _joined(self.error, rounding)  # type: ignore[no-any-return]
 
     def become(self, result: Array) -> Array:
         """Return ``result``, which has these numbers converted to another element type."""
@@ -665,12 +665,13 @@ def _rows_of(a: Any, x: Array, starts: Array) -> _Rows:
     """Return the rows of ``a``, whose numbers are ``x``, made once if nobody can write to it."""
     keeps = isinstance(a, TrackedArray) and not a.flags.writeable
     if keeps and a.rows is not None:
-        return a.rows
+        return a.rows  # type: ignore[no-any-return]
     largest = _largest(x)
     sizes = np.diff(starts, append=x.shape[-1]).astype(x.dtype)
     squares = _grouped(np.square(x / largest), -1, starts) / sizes
     (off,) = _errors_of([a])
-    errors, shared = None, 0.0
+    errors: Any = None
+    shared: Any = 0.0
     if off is not None:
         off = np.broadcast_to(off, x.shape)
         errors = _grouped(np.square(off / largest), -1, starts) / sizes

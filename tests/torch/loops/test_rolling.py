@@ -299,7 +299,7 @@ UNROLLED = [
     other_tensors,
     of_two_sums,
 ]
-SHAPES = {weights_that_move: (10, 4, 4), parts_of_the_first: (10, 3, 4)}
+SHAPES: dict[Any, tuple[int, ...]] = {weights_that_move: (10, 4, 4), parts_of_the_first: (10, 3, 4)}
 
 
 @pytest.mark.parametrize("function", [*ROLLED, *UNROLLED], ids=lambda each: each.__name__)
