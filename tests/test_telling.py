@@ -16,20 +16,9 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
+import operators as op
 from fabric import Program, StreamType, hardware_scope
 from fabric.extend import Ports
-from operators import (
-    Accum,
-    Bufferize,
-    EagerMerge,
-    Expand,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    RetileRow,
-    Streamify,
-    Tensor,
-    Zip,
-)
 from tests.deadlock.cases import fork_join, on_a_small_chip
 from tests.deadlock.parts import Script, feedback, relay, sink, source
 from tests.fabric.scripted import Charge, Relay, Ticks
@@ -91,7 +80,7 @@ def far_ahead_and_behind() -> Program:
     """One fails early, but in cycle 5,000; the other waits for the HBM and fails long before."""
     with Program("far-ahead-and-behind") as program:
         Charge()(Fails(after=5, work_cycles=1_000, name="ahead")(Ticks(10)()))
-        rows = LinearOffChipLoad(Tensor((64, 64)), tile=(16, 64))()
+        rows = op.LinearOffChipLoad(op.Tensor((64, 64)), tile=(16, 64))()
         Charge()(Fails(after=1, name="behind")(rows))
     return program
 
@@ -100,7 +89,7 @@ def far_ahead_and_behind() -> Program:
 def merges_beside_a_failure() -> Program:
     with Program("merges-beside-a-failure") as program:
         slow = Script(("c7", "s0"), rounds=30, counts=(30,), name="slow")()[0]
-        data, chosen = EagerMerge()([slow, source("fast", 30)])
+        data, chosen = op.EagerMerge()([slow, source("fast", 30)])
         sink("y", data)
         Collect([])(chosen)
         Charge()(Fails(after=20, work_cycles=5)(Ticks(30)()))
@@ -112,7 +101,7 @@ def a_failure_beside_a_ring() -> Program:
     with Program("a-failure-beside-a-ring") as program:
         loop = feedback(1)
         loop.connect(Script(("r0", "s0"), once=("s0",), name="turn")(loop)[0])
-        rows = LinearOffChipLoad(Tensor((64, 64)), tile=(16, 64))()
+        rows = op.LinearOffChipLoad(op.Tensor((64, 64)), tile=(16, 64))()
         Charge()(Fails(after=1)(rows))
     return program
 
@@ -164,8 +153,8 @@ def none_at_the_end() -> Program:
 def false_assumption() -> Program:
     with Program("false-assumption") as program:
         left, right = routed([[0], [1], [0]])
-        LinearOffChipStore("y")(left.assume(3))
-        LinearOffChipStore("z")(right.assume(2))
+        op.LinearOffChipStore("y")(left.assume(3))
+        op.LinearOffChipStore("z")(right.assume(2))
     return program
 
 
@@ -193,8 +182,8 @@ def an_expectation_that_raises() -> Program:
 @case("error")
 def a_tile_that_never_fits() -> Program:
     with on_a_small_chip(1_000, "a-tile-that-never-fits") as program:
-        LinearOffChipStore("a")(LinearOffChipLoad(np.zeros((8, 10)), tile=(8, 10))())
-        LinearOffChipStore("b")(LinearOffChipLoad(np.zeros((64, 64)), tile=(64, 64))())
+        op.LinearOffChipStore("a")(op.LinearOffChipLoad(np.zeros((8, 10)), tile=(8, 10))())
+        op.LinearOffChipStore("b")(op.LinearOffChipLoad(np.zeros((64, 64)), tile=(64, 64))())
     return program
 
 
@@ -203,10 +192,10 @@ def an_accumulator_that_grows() -> Program:
     with hardware_scope(limited(5)), Program("an-accumulator-that-grows") as program:
         for gap in (1, 50):
             tiles = Emit(StreamType((1, 9), FLOAT), [(tile(n), n // 8) for n in range(9)], (gap,))()
-            Collect([])(Accum(RetileRow())(tiles))
+            Collect([])(op.Accum(op.RetileRow())(tiles))
             Collect([])(
-                Streamify()(
-                    Bufferize()(
+                op.Streamify()(
+                    op.Bufferize()(
                         Emit(StreamType((2, 1), FLOAT), [(tile(0), 1), (tile(1), 1)], (gap,))()
                     )
                 )
@@ -232,7 +221,7 @@ def left_over() -> Program:
         for taken in (4, 2, 3):
             Script(("r0",), rounds=taken, counts=())(source(f"x_{taken}", 9))
         slow = Script(("c9", "s0"), rounds=9, counts=(9,), name="slow")()[0]
-        data, _ = EagerMerge()([slow, relay("fast", source("x", 9))])
+        data, _ = op.EagerMerge()([slow, relay("fast", source("x", 9))])
         Script(("r0", "c20"), rounds=5, counts=())(data)
     return program
 
@@ -243,8 +232,8 @@ def other_sizes_than_promised() -> Program:
         left, right = routed([[0], [1], [0]])
         program.bind(left.shape[0], 1)
         program.bind(right.shape[0], 3)
-        LinearOffChipStore("y")(left)
-        LinearOffChipStore("z")(right)
+        op.LinearOffChipStore("y")(left)
+        op.LinearOffChipStore("z")(right)
     return program
 
 
@@ -266,7 +255,7 @@ def test_refused_load_is_one_error_under_every_schedule(seed: int, tmp_path: Pat
             streams = wire()
             for stream in streams:
                 Collect([], (0,))(stream)
-            Collect([])(LinearOffChipLoad(np.zeros((64, 64)), (64, 64))(streams[which]))
+            Collect([])(op.LinearOffChipLoad(np.zeros((64, 64)), (64, 64))(streams[which]))
         return program
 
     report = told_under_every_schedule(build, tmp_path)["report"]
@@ -276,16 +265,16 @@ def test_refused_load_is_one_error_under_every_schedule(seed: int, tmp_path: Pat
 @pytest.mark.parametrize(
     ("operator", "texts"),
     [
-        (Zip(), ("0 1|S1 2 3|S1 4 5|S2", "0 1|S1 2 3|S1 4|S2")),
-        (Expand(1), ("7|S1 8|S2", "0 1|S1 2|S1 3|S2")),
-        (Expand(1), ("7|S1 8|S2", "0 1|S2")),
+        (op.Zip(), ("0 1|S1 2 3|S1 4 5|S2", "0 1|S1 2 3|S1 4|S2")),
+        (op.Expand(1), ("7|S1 8|S2", "0 1|S1 2|S1 3|S2")),
+        (op.Expand(1), ("7|S1 8|S2", "0 1|S2")),
     ],
 )
 def test_mismatched_structures_are_one_error_under_every_schedule(
     operator: Any, texts: tuple[str, ...], tmp_path: Path
 ) -> None:
     shapes = (
-        (1, ragged(0), ragged(1) if isinstance(operator, Zip) else 1),
+        (1, ragged(0), ragged(1) if isinstance(operator, op.Zip) else 1),
         (1, ragged(0), ragged(1)),
     )
     inputs = list(zip(texts, shapes, strict=True))

@@ -9,28 +9,10 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
+import operators as op
 from fabric import Program, Stream, StreamType, Tile, TileType
 from fabric.extend import BoolType, Element, Empty, Ports, Wiring
 from fabric.graph.values.dims import symbol
-from operators import (
-    Accum,
-    CacheReadAddresses,
-    Consumer,
-    FilterLastTile,
-    Flatten,
-    LinearOffChipLoad,
-    Map,
-    Matmul,
-    Metadata,
-    Partition,
-    Promote,
-    RandomOffChipLoad,
-    Repeat,
-    Selectors,
-    Sum,
-    Tensor,
-    Zip,
-)
 from tests.bases import Costless
 from tests.deadlock.parts import Script, feedback
 from tests.operators.driving import Emit
@@ -81,7 +63,7 @@ class Stops(Costless):
 
 
 def numbers(*values: int) -> Stream:
-    return Metadata(np.array(values))()
+    return op.Metadata(np.array(values))()
 
 
 def _of(wire: Callable[[], object]) -> Callable[[], Program]:
@@ -95,23 +77,25 @@ def _of(wire: Callable[[], object]) -> Callable[[], Program]:
 
 
 def _bad_address() -> None:
-    Consumer()(RandomOffChipLoad(Tensor((4, 4)), (2, 2))(numbers(3, 2, 7, 1)))
+    op.Consumer()(op.RandomOffChipLoad(op.Tensor((4, 4)), (2, 2))(numbers(3, 2, 7, 1)))
 
 
 def _address_in_64_bits() -> None:
-    Consumer()(RandomOffChipLoad(Tensor((1 << 40, 1 << 40)), (1, 1))(numbers(3, 1 << 50, 7)))
+    op.Consumer()(
+        op.RandomOffChipLoad(op.Tensor((1 << 40, 1 << 40)), (1, 1))(numbers(3, 1 << 50, 7))
+    )
 
 
 def _tile_of_a_day() -> None:
     tile = 1 << 22, 1 << 40
-    Consumer()(LinearOffChipLoad(Tensor(tile), tile)(numbers(1, 2)))
+    op.Consumer()(op.LinearOffChipLoad(op.Tensor(tile), tile)(numbers(1, 2)))
 
 
 def _matmul(size: int, count: int) -> None:
     tile = Tile(size, size, FLOAT)
     elements = [(tile, 0)] * (count - 1) + [(tile, 1)]
     both = Emit(StreamType((1, count), TileType(size, size, FLOAT)), elements)()
-    Consumer()(Map(Matmul(), flops_per_cycle=1)(both, both))
+    op.Consumer()(op.Map(op.Matmul(), flops_per_cycle=1)(both, both))
 
 
 def _clock_beyond_64_bits() -> None:
@@ -123,13 +107,13 @@ def _clock_that_adds_up_beyond_64_bits() -> None:
 
 
 def _long_cache() -> None:
-    Consumer()(CacheReadAddresses(30_000)(numbers(0, 1, 2), numbers(5, 20_000, 0)))
+    op.Consumer()(op.CacheReadAddresses(30_000)(numbers(0, 1, 2), numbers(5, 20_000, 0)))
 
 
 def refuted_behind_a_full_channel() -> Program:
     with Program("refuted", mode="timing", channel_depth=1) as program:
         kind = StreamType((1, symbol("R", ragged=True)), TileType(1, 1, FLOAT))
-        rows = Repeat(1)(Emit(kind, [(ONE, 0), (ONE, 1)])()).assume(1, 3, 1)
+        rows = op.Repeat(1)(Emit(kind, [(ONE, 0), (ONE, 1)])()).assume(1, 3, 1)
         loop = feedback(1)
         (out,) = Script(("r1", "r0", "s0"))(rows, loop)
         loop.connect(out)
@@ -158,63 +142,67 @@ def _tile(cycle: int = 0) -> Stream:
 
 
 def _many(source: Stream) -> Stream:
-    return Repeat(100)(Repeat(100)(source))
+    return op.Repeat(100)(op.Repeat(100)(source))
 
 
 def _deep_channels() -> None:
     late = _many(_tile(50_000))
-    Consumer()(Zip()(_many(_tile()), late))
+    op.Consumer()(op.Zip()(_many(_tile()), late))
     kind = StreamType((1, 3_000), TileType(1, 1, FLOAT))
     given = Emit(kind, [(ONE, 0)] * 2_999 + [(ONE, 1)])()
-    Consumer()(Zip()(given, Flatten(0, 1)(Repeat(50)(Repeat(60)(_tile(50_000))))))
+    op.Consumer()(op.Zip()(given, op.Flatten(0, 1)(op.Repeat(50)(op.Repeat(60)(_tile(50_000))))))
     (out,) = Script(("r1", *["r0"] * 10_000, "s0"), rounds=1)(_many(_tile()), _tile(50_000))
-    Consumer()(out)
+    op.Consumer()(out)
 
 
 def _full_ledger() -> None:
-    Consumer()(Accum(Sum())(Promote(0)(_many(_tile()))))
+    op.Consumer()(op.Accum(op.Sum())(op.Promote(0)(_many(_tile()))))
 
 
 def _huge_numbers() -> None:
     many = numbers(3, 2**31 - 1, 2**31, 2**40, 2**63 - 1, 0)
-    Consumer()(Repeat(3)(many))
-    Consumer()(Zip()(many, many))
+    op.Consumer()(op.Repeat(3)(many))
+    op.Consumer()(op.Zip()(many, many))
 
 
 def _ends_early() -> None:
-    ended = First(3)(Repeat(2)(numbers(*range(50))))
-    Consumer()(ended)
+    ended = First(3)(op.Repeat(2)(numbers(*range(50))))
+    op.Consumer()(ended)
 
 
 def _stops_in_the_loop() -> None:
     rows = StreamType((4, symbol("R", ragged=True)), TileType(1, 1, FLOAT))
     elements: list[Element] = [(ONE, 0), (ONE, 1), (Empty(0), 1), (ONE, 1), (Empty(0), 1)]
     given = Emit(rows, elements, (2, 9))()
-    Consumer()(Stops(4)(Repeat(3)(numbers(*range(20)))))
-    Consumer()(Stops(2)(Repeat(2)(numbers(*range(7))), Repeat(2)(given), given))
-    Consumer()(Stops(1)(given))
+    op.Consumer()(Stops(4)(op.Repeat(3)(numbers(*range(20)))))
+    op.Consumer()(Stops(2)(op.Repeat(2)(numbers(*range(7))), op.Repeat(2)(given), given))
+    op.Consumer()(Stops(1)(given))
     fast = Emit(StreamType((1, 20), TileType(1, 1, FLOAT)), [(ONE, 0)] * 19 + [(ONE, 1)])()
-    Consumer()(Stops(3)(fast))
+    op.Consumer()(Stops(3)(fast))
 
 
 def _empty_everywhere() -> None:
     kind = StreamType((2, symbol("R", ragged=True)), TileType(1, 1, FLOAT))
     streams: list[list[Element]] = [[], [(Empty(0), 1)] * 2, [(Empty(0), 1), (ONE, 1)]]
     for elements in streams:
-        Consumer()(Repeat(2)(Flatten(0, 1)(Emit(kind, elements)())))
+        op.Consumer()(op.Repeat(2)(op.Flatten(0, 1)(Emit(kind, elements)())))
 
 
 def _loaded_numbers() -> None:
-    loaded = LinearOffChipLoad(Tensor((1, 8), np.arange(8).reshape(1, 8)), (1, 1))()
-    steering = Selectors(np.array([[0], [1], [1], [0], [1], [0], [0], [1]]), 2)()
-    left, right = Partition(2)(Flatten(0, 1)(Flatten(0, 1)(loaded)), Flatten(0, 1)(steering))
-    table = Tensor((1, 8), np.arange(8)[::-1].reshape(1, 8))
-    Consumer()(RandomOffChipLoad(Tensor((16, 16)), (2, 2))(RandomOffChipLoad(table, (1, 1))(left)))
-    Consumer()(right)
+    loaded = op.LinearOffChipLoad(op.Tensor((1, 8), np.arange(8).reshape(1, 8)), (1, 1))()
+    steering = op.Selectors(np.array([[0], [1], [1], [0], [1], [0], [0], [1]]), 2)()
+    left, right = op.Partition(2)(
+        op.Flatten(0, 1)(op.Flatten(0, 1)(loaded)), op.Flatten(0, 1)(steering)
+    )
+    table = op.Tensor((1, 8), np.arange(8)[::-1].reshape(1, 8))
+    op.Consumer()(
+        op.RandomOffChipLoad(op.Tensor((16, 16)), (2, 2))(op.RandomOffChipLoad(table, (1, 1))(left))
+    )
+    op.Consumer()(right)
 
 
 def _repeats() -> None:
-    Consumer()(FilterLastTile()(numbers(5, 0, 1, 2, 300)))
+    op.Consumer()(op.FilterLastTile()(numbers(5, 0, 1, 2, 300)))
 
 
 # They are compiled to their ends.

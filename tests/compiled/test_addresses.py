@@ -12,28 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
+import fabric.extend as ext
+import operators as op
 from fabric import Hardware, Program, StreamType, hardware_scope
-from fabric.extend import (
-    BankedDescription,
-    Burst,
-    OffChipDescription,
-    OffChipTensor,
-    Ports,
-    Unit,
-    register_memory,
-)
 from fabric.graph.loading.program_file import load_program
-from operators import (
-    Consumer,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Metadata,
-    Promote,
-    RandomOffChipLoad,
-    RandomOffChipStore,
-    Repeat,
-    Tensor,
-)
 from tests.compiled.both import both, run
 from tests.compiled.test_both_engines import wired
 from tests.compiled.turning import Turning
@@ -127,28 +109,30 @@ def _programs(draw: st.DrawFn) -> Build:
         with Program("loads", mode="timing") as program:
             for number, (kind, shape, tile, numbers, size, stride) in enumerate(parts):
                 for copy in range(times):
-                    tensor = Tensor(shape, dtype="float32")
+                    tensor = op.Tensor(shape, dtype="float32")
                     # Behind operators that pass numbers on, so that they are in the loop, too.
-                    addresses = Promote(0)(Repeat(2)(Metadata(np.array(numbers))()))
+                    addresses = op.Promote(0)(op.Repeat(2)(op.Metadata(np.array(numbers))()))
                     if kind == "whole":
-                        tiles = LinearOffChipLoad(tensor, tile)()
-                        Consumer()(addresses)
+                        tiles = op.LinearOffChipLoad(tensor, tile)()
+                        op.Consumer()(addresses)
                     elif kind == "view":
-                        tiles = LinearOffChipLoad(tensor, tile, (size,), (stride,))()
-                        Consumer()(addresses)
+                        tiles = op.LinearOffChipLoad(tensor, tile, (size,), (stride,))()
+                        op.Consumer()(addresses)
                     elif kind == "referred":
-                        tiles = LinearOffChipLoad(tensor, tile)(addresses)
+                        tiles = op.LinearOffChipLoad(tensor, tile)(addresses)
                     elif kind == "number":
                         count = shape[0] * shape[1] // tile[0] // tile[1]
                         data = np.arange(count)[::-1].reshape(1, -1).copy()
-                        linked = RandomOffChipLoad(data, (1, 1))(addresses)
-                        tiles = RandomOffChipLoad(tensor, tile)(linked)
+                        linked = op.RandomOffChipLoad(data, (1, 1))(addresses)
+                        tiles = op.RandomOffChipLoad(tensor, tile)(linked)
                     else:
-                        tiles = RandomOffChipLoad(tensor, tile)(addresses)
+                        tiles = op.RandomOffChipLoad(tensor, tile)(addresses)
                     if kind == "store":
                         name = f"y{number}_{copy}"
-                        tiles = RandomOffChipStore(name, Tensor(shape), tile)(addresses, tiles)
-                    Consumer()(tiles)
+                        tiles = op.RandomOffChipStore(name, op.Tensor(shape), tile)(
+                            addresses, tiles
+                        )
+                    op.Consumer()(tiles)
         return program
 
     return build
@@ -167,11 +151,15 @@ def test_bursts_of_random_loads_and_stores_are_equal_in_both_engines(
 
 def both_ways() -> Program:
     with Program("both ways", mode="timing") as program:
-        numbers = Metadata(np.array([5, 0, 7, 2, 2]))()
-        tiles = RandomOffChipLoad(Tensor((8, 16)), (2, 8), name="load")(numbers)
-        stored = RandomOffChipStore("y", Tensor((8, 16)), (2, 8), name="store")(numbers, tiles)
-        Consumer()(stored)
-        LinearOffChipStore("z")(LinearOffChipLoad(Tensor((8, 16)), (2, 8), name="linear")())
+        numbers = op.Metadata(np.array([5, 0, 7, 2, 2]))()
+        tiles = op.RandomOffChipLoad(op.Tensor((8, 16)), (2, 8), name="load")(numbers)
+        stored = op.RandomOffChipStore("y", op.Tensor((8, 16)), (2, 8), name="store")(
+            numbers, tiles
+        )
+        op.Consumer()(stored)
+        op.LinearOffChipStore("z")(
+            op.LinearOffChipLoad(op.Tensor((8, 16)), (2, 8), name="linear")()
+        )
     return program
 
 
@@ -198,7 +186,7 @@ def test_reports_and_records_of_a_users_memory_are_equal(tmp_path: Path) -> None
 def test_banked_memory_answers_both_engines_in_the_same_cycles(
     name: str, parameters: dict[str, Any], mapping: str, tmp_path: Path
 ) -> None:
-    hbm = BankedDescription(channels=4, mapping=mapping)
+    hbm = ext.BankedDescription(channels=4, mapping=mapping)
     found = both(lambda: shipped(name, Hardware(hbm=hbm), parameters), tmp_path)
 
     assert found.compiled
@@ -210,7 +198,7 @@ def names_of(execution: Any) -> set[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Failing(OffChipDescription):
+class _Failing(ext.OffChipDescription):
     model: ClassVar[str] = "failing"
     request_bytes: int = 1
     peak_bytes_per_cycle: int = 1
@@ -221,9 +209,11 @@ class _FailingMemory:
     bytes_moved = 0
     final_cycle = None
 
-    def __init__(self, description: _Failing, _readers: list[Unit], _writers: list[Unit]) -> None:
+    def __init__(
+        self, description: _Failing, _readers: list[ext.Unit], _writers: list[ext.Unit]
+    ) -> None:
         self._method = description.method
-        self._under_way: list[Unit] = []
+        self._under_way: list[ext.Unit] = []
         self._left = 6
 
     @property
@@ -235,22 +225,22 @@ class _FailingMemory:
         if not self._left:
             raise ValueError("out of order")
 
-    def submit(self, unit: Unit, _: Burst) -> None:
+    def submit(self, unit: ext.Unit, _: ext.Burst) -> None:
         self._count("submit")
         self._under_way.append(unit)
 
-    def advance(self, _: int) -> list[Unit]:
+    def advance(self, _: int) -> list[ext.Unit]:
         self._count("advance")
         done, self._under_way = self._under_way, []
         for unit in done:
             unit.answered(unit.now + 30)
         return done
 
-    def served(self, _: Unit) -> int:
+    def served(self, _: ext.Unit) -> int:
         return 0
 
 
-register_memory(_Failing, _FailingMemory)
+ext.register_memory(_Failing, _FailingMemory)
 
 
 @pytest.mark.parametrize("method", ["submit", "advance"])
@@ -259,8 +249,8 @@ def test_error_of_a_users_memory_is_equal_in_both_engines(
 ) -> None:
     def build() -> Program:
         with Program("failing", mode="timing") as program:
-            numbers = Metadata(np.array([5, 0, 7, 2, 2, 1, 6, 6]))()
-            Consumer()(RandomOffChipLoad(Tensor((8, 16)), (2, 8), name="load")(numbers))
+            numbers = op.Metadata(np.array([5, 0, 7, 2, 2, 1, 6, 6]))()
+            op.Consumer()(op.RandomOffChipLoad(op.Tensor((8, 16)), (2, 8), name="load")(numbers))
         return program
 
     with hardware_scope(Hardware(hbm=_Failing(method=method))):
@@ -284,15 +274,15 @@ class Reading(Turning):
     @override
     def off_chip_tensor(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-    ) -> OffChipTensor | None:
-        return OffChipTensor((8, 16), np.dtype("int8"), source=self, tile=self.tile)
+    ) -> ext.OffChipTensor | None:
+        return ext.OffChipTensor((8, 16), np.dtype("int8"), source=self, tile=self.tile)
 
 
 def reading(does: Any, folder: Path, tile: tuple[int, int] | None = (2, 4)) -> tuple[Bursts, bool]:
     def build() -> Program:
         with Program("reading", mode="timing") as program:
             operator = Reading(does, tile, name="reading")
-            Consumer()(operator(Metadata(np.array([3, 1, 4, 1, 5]))()))
+            op.Consumer()(operator(op.Metadata(np.array([3, 1, 4, 1, 5]))()))
         return program
 
     with recorded() as bursts:
@@ -306,7 +296,7 @@ def reading(does: Any, folder: Path, tile: tuple[int, int] | None = (2, 4)) -> t
 
 class TestUsers:
     def test_number_of_a_tile_addresses_its_tile(self, tmp_path: Path) -> None:
-        async def does(ports: Ports, _: int, tile: Any) -> None:
+        async def does(ports: ext.Ports, _: int, tile: Any) -> None:
             number = ports.number(tile, 16)
             assert number is not None
             await ports.burst(2, 4, number)
@@ -317,7 +307,7 @@ class TestUsers:
         assert is_compiled
 
     def test_numbers_without_tiles_are_bytes(self, tmp_path: Path) -> None:
-        async def does(ports: Ports, _: int, __: Any) -> None:
+        async def does(ports: ext.Ports, _: int, __: Any) -> None:
             await ports.burst(1, 4)
             await ports.burst(2, 8, 100)
 
@@ -326,7 +316,7 @@ class TestUsers:
         assert is_compiled
 
     def test_calculated_address_is_left_to_tasks(self, tmp_path: Path) -> None:
-        async def does(ports: Ports, _: int, tile: Any) -> None:
+        async def does(ports: ext.Ports, _: int, tile: Any) -> None:
             number = ports.number(tile, 16)
             assert number is not None
             await ports.burst(2, 4, number + 1)
@@ -336,7 +326,7 @@ class TestUsers:
         assert not is_compiled
 
     def test_operator_that_reads_its_base_address_is_a_task(self, tmp_path: Path) -> None:
-        async def does(ports: Ports, _: int, __: Any) -> None:
+        async def does(ports: ext.Ports, _: int, __: Any) -> None:
             assert ports.region is not None
             ports.unit.charge(ports.region.first_address + 1)
 

@@ -15,40 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import (
-    Hardware,
-    Program,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    hardware_scope,
-    simulate,
-)
-from fabric.extend import (
-    Burst,
-    Element,
-    OffChipDescription,
-    Ports,
-    Unit,
-    register_memory,
-)
+import fabric as fab
+import fabric.extend as ext
+import operators as op
 from fabric.graph.values.dims import symbol
 from fabric.timing.compiled import arrays
 from fabric.timing.compiled import columns as c
-from operators import (
-    Consumer,
-    EagerMerge,
-    Flatten,
-    Map,
-    Matmul,
-    Metadata,
-    Promote,
-    RandomOffChipLoad,
-    Repeat,
-    Tensor,
-    Zip,
-)
 from tests.bases import Hop, Sink, Source
 from tests.compiled.both import both, described, plain, run
 from tests.compiled.test_both_engines import hopped
@@ -62,15 +34,15 @@ from tests.schedules import SCHEDULES, schedule
 
 COUNT = 12
 
-INTEGER = TileType(1, 1, np.dtype(np.int64))
+INTEGER = fab.TileType(1, 1, np.dtype(np.int64))
 
 
 @dataclass
 class Book:
     starts: list[str] = field(default_factory=list)
-    seen: dict[str, list[Element]] = field(default_factory=dict)
+    seen: dict[str, list[ext.Element]] = field(default_factory=dict)
 
-    def begin(self, name: str) -> list[Element]:
+    def begin(self, name: str) -> list[ext.Element]:
         self.starts.append(name)
         return self.seen.setdefault(name, [])
 
@@ -78,16 +50,16 @@ class Book:
 @dataclass(frozen=True)
 class Makes(Source):
     book: Book
-    type: StreamType
+    type: fab.StreamType
     values: tuple[Any, ...]
     cycles: tuple[int, ...] = ()
 
     @override
-    def infer(self, *_: object) -> tuple[StreamType, ...]:
+    def infer(self, *_: object) -> tuple[fab.StreamType, ...]:
         return (self.type,)
 
     @override
-    async def run(self, ports: Ports) -> None:
+    async def run(self, ports: ext.Ports) -> None:
         noted = self.book.begin("makes")
         for number, value in enumerate(self.values):
             element = value, int(number == len(self.values) - 1)
@@ -104,7 +76,7 @@ class Passes(Hop):
     book: Book
 
     @override
-    async def run(self, ports: Ports) -> None:
+    async def run(self, ports: ext.Ports) -> None:
         noted = self.book.begin("passes")
         while (element := await ports.source.receive()) is not None:
             noted.append(element)
@@ -117,41 +89,43 @@ class Collects(Sink):
     book: Book
 
     @override
-    async def run(self, ports: Ports) -> None:
+    async def run(self, ports: ext.Ports) -> None:
         noted = self.book.begin("collects")
         while (element := await ports.source.receive()) is not None:
             noted.append(element)
             ports.unit.charge(2)
 
 
-class Own(Tile):
+class Own(fab.Tile):
     __slots__ = ("note",)
 
 
 Wire = Callable[[Book, int], object]
 
 
-def around(book: Book, values: tuple[Any, ...], kind: TileType, inner: Any, *cycles: int) -> None:
-    stream = Makes(book, StreamType((1, len(values)), kind), values, cycles)()
-    stream = inner(Promote(0)(stream))
-    Collects(book)(Promote(1)(Passes(book)(Flatten(0, 1)(stream))))
+def around(
+    book: Book, values: tuple[Any, ...], kind: fab.TileType, inner: Any, *cycles: int
+) -> None:
+    stream = Makes(book, fab.StreamType((1, len(values)), kind), values, cycles)()
+    stream = inner(op.Promote(0)(stream))
+    Collects(book)(op.Promote(1)(Passes(book)(op.Flatten(0, 1)(stream))))
 
 
-def integers(*numbers: int) -> tuple[Tile, ...]:
-    return tuple(Tile(1, 1, INTEGER.dtype, np.array([[number]])) for number in numbers)
+def integers(*numbers: int) -> tuple[fab.Tile, ...]:
+    return tuple(fab.Tile(1, 1, INTEGER.dtype, np.array([[number]])) for number in numbers)
 
 
-def at(when: int, special: int, usual: int) -> tuple[Tile, ...]:
+def at(when: int, special: int, usual: int) -> tuple[fab.Tile, ...]:
     return integers(*(special if number == when else usual for number in range(COUNT)))
 
 
-def with_own(when: int) -> tuple[Tile, ...]:
+def with_own(when: int) -> tuple[fab.Tile, ...]:
     values = list(integers(*range(COUNT)))
     values[when] = Own(1, 1, INTEGER.dtype, np.array([[1]]))
     return tuple(values)
 
 
-def same(stream: Stream) -> Stream:
+def same(stream: fab.Stream) -> fab.Stream:
     return stream
 
 
@@ -160,18 +134,20 @@ def _no_code(book: Book, when: int) -> None:
 
 
 def _no_code_in_a_pair(book: Book, when: int) -> None:
-    around(book, with_own(when), INTEGER, lambda stream: Repeat(2)(Zip()(stream, stream)))
+    around(book, with_own(when), INTEGER, lambda stream: op.Repeat(2)(op.Zip()(stream, stream)))
 
 
 def _no_code_in_a_merge(book: Book, when: int) -> None:
-    made = Makes(book, StreamType((1, COUNT), INTEGER), with_own(when))()
-    merged, selectors = EagerMerge()([Flatten(0, 1)(made), Flatten(0, 1)(Passes(book)(made))])
-    Consumer()(selectors)
-    Collects(book)(Promote(0)(merged))
+    made = Makes(book, fab.StreamType((1, COUNT), INTEGER), with_own(when))()
+    merged, selectors = op.EagerMerge()(
+        [op.Flatten(0, 1)(made), op.Flatten(0, 1)(Passes(book)(made))]
+    )
+    op.Consumer()(selectors)
+    Collects(book)(op.Promote(0)(merged))
 
 
 def _reads_the_clock(book: Book, when: int) -> None:
-    async def does(ports: Ports, _: int, tile: Any) -> None:
+    async def does(ports: ext.Ports, _: int, tile: Any) -> None:
         if tile.data.item() == 7:
             ports.unit.charge(ports.unit.now % 5)
 
@@ -179,36 +155,36 @@ def _reads_the_clock(book: Book, when: int) -> None:
 
 
 def _calculates_with_a_number(book: Book, _: int) -> None:
-    async def does(ports: Ports, _: int, tile: Any) -> None:
+    async def does(ports: ext.Ports, _: int, tile: Any) -> None:
         ports.unit.charge((ports.number(tile, 1_000) or 0) % 3)
 
     around(book, integers(*range(COUNT)), INTEGER, Carrying(does))
 
 
 def _keeps_many_clocks(book: Book, when: int) -> None:
-    async def does(ports: Ports, _: int, tile: Any) -> None:
+    async def does(ports: ext.Ports, _: int, tile: Any) -> None:
         kept = []
         for _ in range(6 if tile.data.item() == 7 else 3):
             kept.append(ports.now)
             ports.unit.charge(1)
         await ports.sink.send_at((tile, 0), kept[0] + 9)
 
-    def inner(stream: Stream) -> Stream:
-        Consumer()(Turning(does)(Flatten(0, 1)(stream)))
+    def inner(stream: fab.Stream) -> fab.Stream:
+        op.Consumer()(Turning(does)(op.Flatten(0, 1)(stream)))
         return stream
 
     around(book, at(when, 7, 1), INTEGER, inner)
 
 
 def _bad_address(book: Book, when: int) -> None:
-    load = RandomOffChipLoad(Tensor((4, 4)), (2, 2))
+    load = op.RandomOffChipLoad(op.Tensor((4, 4)), (2, 2))
     around(book, at(when, 9, 3), INTEGER, load)
 
 
 def _refuted(book: Book, _: int) -> None:
-    kind = StreamType((1, symbol("R", ragged=True)), INTEGER)
-    rows = Repeat(2)(Makes(book, kind, integers(*range(COUNT)))()).assume(1, COUNT + 1, 2)
-    Collects(book)(Passes(book)(Repeat(3)(rows)))
+    kind = fab.StreamType((1, symbol("R", ragged=True)), INTEGER)
+    rows = op.Repeat(2)(Makes(book, kind, integers(*range(COUNT)))()).assume(1, COUNT + 1, 2)
+    Collects(book)(Passes(book)(op.Repeat(3)(rows)))
 
 
 def _far(book: Book, when: int) -> None:
@@ -221,16 +197,16 @@ def _beyond_64_bits(book: Book, when: int) -> None:
 
 def _much_work(book: Book, when: int) -> None:
     size = 1 << (19 if when % 2 else 40)
-    tile = TileType(size, size, np.dtype(np.float32))
-    values = tuple(Tile(size, size, tile.dtype) for _ in range(COUNT))
-    product = Map(Matmul(), flops_per_cycle=1)
+    tile = fab.TileType(size, size, np.dtype(np.float32))
+    values = tuple(fab.Tile(size, size, tile.dtype) for _ in range(COUNT))
+    product = op.Map(op.Matmul(), flops_per_cycle=1)
     around(book, values, tile, lambda stream: product(stream, stream))
 
 
 def _does_not_pay(book: Book, _: int) -> None:
-    def inner(stream: Stream) -> Stream:
-        numbers = Metadata(np.arange(200))()
-        Consumer()(Zip()(numbers, numbers))
+    def inner(stream: fab.Stream) -> fab.Stream:
+        numbers = op.Metadata(np.arange(200))()
+        op.Consumer()(op.Zip()(numbers, numbers))
         return stream
 
     around(book, integers(*range(COUNT)), INTEGER, inner)
@@ -256,7 +232,7 @@ WIRES: dict[str, Wire] = {
 }
 
 
-def noted(elements: list[Element]) -> list[object]:
+def noted(elements: list[ext.Element]) -> list[object]:
     kinds = [isinstance(value, Own) for value, _ in elements]
     return list(zip(described(elements), kinds, strict=True))
 
@@ -264,9 +240,9 @@ def noted(elements: list[Element]) -> list[object]:
 def compare(wire: Wire, when: int, order: str | int, folder: Path) -> bool:
     books: list[Book] = []
 
-    def build() -> Program:
+    def build() -> fab.Program:
         books.append(Book())
-        with Program("once", mode="timing") as wired:
+        with fab.Program("once", mode="timing") as wired:
             wire(books[-1], when)
         return wired
 
@@ -296,9 +272,9 @@ def test_operators_start_once_if_the_loop_is_left(
 @pytest.mark.parametrize("name", [name for name in WIRES if name != "much work"])
 def test_operators_start_once_in_functional_mode(name: str) -> None:
     book = Book()
-    with Program("once", mode="functional") as wired:
+    with fab.Program("once", mode="functional") as wired:
         WIRES[name](book, 5)
-    report = simulate(wired)
+    report = fab.simulate(wired)
 
     assert sorted(book.starts) == ["collects", "makes", "passes"]
     assert report.status == "error" or len(book.seen["makes"]) == COUNT
@@ -319,7 +295,7 @@ def stopped(after: int, budget: int) -> Iterator[None]:
         yield
 
 
-def check_stopped(build: Callable[[], Program], draw: random.Random, folder: Path) -> bool:
+def check_stopped(build: Callable[[], fab.Program], draw: random.Random, folder: Path) -> bool:
     drawn = hopped(build, draw)
     tasks = run(build, "tasks", folder, **drawn)
     after, budget = draw.randrange(80), draw.choice((1, 3, 7, 30, 200))
@@ -345,7 +321,7 @@ def test_random_programs_that_leave_the_loop_equal_tasks(
 ) -> None:
     seen: list[list[Any]] = []
 
-    def build() -> Program:
+    def build() -> fab.Program:
         made = Random(Choices(data), functional=False)
         seen.extend(end[0] for end in made.ends)
         return made.program
@@ -375,7 +351,7 @@ def test_elements_that_arrive_during_other_turns_are_seen(tmp_path: Path) -> Non
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Noting(OffChipDescription):
+class _Noting(ext.OffChipDescription):
     model: ClassVar[str] = "noting"
     request_bytes: int = 1
     peak_bytes_per_cycle: int = 1
@@ -391,7 +367,7 @@ class _NotingMemory:
     def __init__(self, description: _Noting, *_: object) -> None:
         self.made.append("made")
         self._refuses = description.refuses
-        self._under_way: list[Unit] = []
+        self._under_way: list[ext.Unit] = []
 
     @classmethod
     def of(cls, name: str) -> list[int]:
@@ -401,23 +377,23 @@ class _NotingMemory:
     def pending(self) -> bool:
         return bool(self._under_way)
 
-    def submit(self, unit: Unit, burst: Burst) -> None:
+    def submit(self, unit: ext.Unit, burst: ext.Burst) -> None:
         self.asked.append((unit.name, burst.address))
         if unit.name == "load1" and len(self.of("load1")) == self._refuses:
             raise ValueError("no more")
         self._under_way.append(unit)
 
-    def advance(self, _: int) -> list[Unit]:
+    def advance(self, _: int) -> list[ext.Unit]:
         done, self._under_way = self._under_way, []
         for unit in done:
             unit.answered(unit.now + 3)
         return done
 
-    def served(self, _: Unit) -> int:
+    def served(self, _: ext.Unit) -> int:
         return 0
 
 
-register_memory(_Noting, _NotingMemory)
+ext.register_memory(_Noting, _NotingMemory)
 
 
 @pytest.mark.parametrize("refuses", [0, 1, 3])
@@ -427,13 +403,13 @@ def test_users_memory_is_asked_once_for_each_tile(name: str, refuses: int, tmp_p
     for engine in ("tasks", "compiled"):
         _NotingMemory.made.clear()
         _NotingMemory.asked.clear()
-        hardware = Hardware(hbm=_Noting(refuses=refuses))
-        with hardware_scope(hardware), Program("once", mode="timing") as wired:
+        hardware = fab.Hardware(hbm=_Noting(refuses=refuses))
+        with fab.hardware_scope(hardware), fab.Program("once", mode="timing") as wired:
             for number in range(3):
-                load = RandomOffChipLoad(Tensor((4, 4)), (2, 2), name=f"load{number}")
-                Consumer()(load(Metadata(np.array([number, 3, 1, 0]))()))
+                load = op.RandomOffChipLoad(op.Tensor((4, 4)), (2, 2), name=f"load{number}")
+                op.Consumer()(load(op.Metadata(np.array([number, 3, 1, 0]))()))
             WIRES[name](Book(), 4)
-        report = simulate(wired, engine=engine, log_dir=tmp_path)
+        report = fab.simulate(wired, engine=engine, log_dir=tmp_path)
         assert _NotingMemory.made == ["made"]
         told.append((report.status, report.error, report.cycles))
         asked.append([_NotingMemory.of(each) for each in ("load0", "load1", "load2")])

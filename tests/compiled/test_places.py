@@ -10,20 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import operators as op
 from fabric import Program, SelectorType, Stream, StreamType, Tile, TileType, simulate
-from operators import (
-    Accum,
-    Add,
-    Consumer,
-    Expand,
-    Map,
-    MatmulSum,
-    Partition,
-    RandomOffChipStore,
-    Scan,
-    Tensor,
-    Zip,
-)
 from tests.compiled.both import both
 from tests.compiled.test_once import check_stopped
 from tests.definitions import at_depth
@@ -74,17 +62,17 @@ NUMBERS: Values = (NUMBER, _number)
 SELECTORS: Values = (SelectorType(2), _selector)
 
 JOINING = {
-    "zip": Joining(Zip(), (SIZES, NUMBERS)),
-    "map": Joining(Map(Add()), (SQUARES, SQUARES)),
-    "scan": Joining(Scan(MatmulSum(), rank=1), (SQUARES, SQUARES)),
-    "accum": Joining(Accum(MatmulSum(), rank=2), (SQUARES, SQUARES)),
-    "expand 1": Joining(Expand(1), (SIZES, NUMBERS), inner=1),
-    "expand 2": Joining(Expand(2), (NUMBERS, SIZES), inner=2),
-    "partition 0": Joining(Partition(2), (SIZES, SELECTORS)),
-    "partition 1": Joining(Partition(2, 1), (SIZES, SELECTORS), left_out=1),
-    "partition 2": Joining(Partition(2, 2), (NUMBERS, SELECTORS), left_out=2),
+    "zip": Joining(op.Zip(), (SIZES, NUMBERS)),
+    "map": Joining(op.Map(op.Add()), (SQUARES, SQUARES)),
+    "scan": Joining(op.Scan(op.MatmulSum(), rank=1), (SQUARES, SQUARES)),
+    "accum": Joining(op.Accum(op.MatmulSum(), rank=2), (SQUARES, SQUARES)),
+    "expand 1": Joining(op.Expand(1), (SIZES, NUMBERS), inner=1),
+    "expand 2": Joining(op.Expand(2), (NUMBERS, SIZES), inner=2),
+    "partition 0": Joining(op.Partition(2), (SIZES, SELECTORS)),
+    "partition 1": Joining(op.Partition(2, 1), (SIZES, SELECTORS), left_out=1),
+    "partition 2": Joining(op.Partition(2, 2), (NUMBERS, SELECTORS), left_out=2),
     "store": Joining(
-        RandomOffChipStore("y", Tensor.of(np.zeros((32, 4))), tile=(4, 4)), (NUMBERS, SQUARES)
+        op.RandomOffChipStore("y", op.Tensor.of(np.zeros((32, 4))), tile=(4, 4)), (NUMBERS, SQUARES)
     ),
 }
 
@@ -127,7 +115,7 @@ def program(joining: Joining, seed: int) -> Program:
             streams.append(Emit(StreamType(sizes, kind), elements, gaps)())
         outputs = joining.operator(*streams)
         for output in (outputs,) if isinstance(outputs, Stream) else outputs:
-            Consumer()(output)
+            op.Consumer()(output)
     return made
 
 
@@ -163,7 +151,7 @@ def test_error_names_elements_read_long_before(engine: Any) -> None:
     with Program("before") as program:
         source = Emit(StreamType((*sizes, 1), SIZED), values)()
         guide = Emit(StreamType((*sizes, ragged(3)), NUMBER), reference)()
-        Consumer()(Expand(1)(source, guide))
+        op.Consumer()(op.Expand(1)(source, guide))
 
     report = simulate(program, mode="timing", engine=engine)
 

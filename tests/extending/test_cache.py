@@ -7,50 +7,42 @@ from typing import Annotated
 
 import pytest
 
+import fabric.extend as ext
 from fabric import Hardware, Program, hardware_scope, simulate
-from fabric.extend import (
-    Bounds,
-    Burst,
-    FlatDescription,
-    StandIn,
-    Unit,
-    memory_of,
-    register_memory,
-)
 from operators import Consumer, LinearOffChipLoad, Tensor
 from tests.schedules import SCHEDULES, schedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Cached(FlatDescription):
+class _Cached(ext.FlatDescription):
     model = "cached"
-    lines: Annotated[int, Bounds(1)] = 4096
-    hit_cycles: Annotated[int, Bounds(1)] = 4
+    lines: Annotated[int, ext.Bounds(1)] = 4096
+    hit_cycles: Annotated[int, ext.Bounds(1)] = 4
 
 
-class _Cache(StandIn):
-    def __init__(self, hbm: _Cached, readers: list[Unit], writers: list[Unit]) -> None:
-        flat = FlatDescription(
-            **{each.name: getattr(hbm, each.name) for each in fields(FlatDescription)}
+class _Cache(ext.StandIn):
+    def __init__(self, hbm: _Cached, readers: list[ext.Unit], writers: list[ext.Unit]) -> None:
+        flat = ext.FlatDescription(
+            **{each.name: getattr(hbm, each.name) for each in fields(ext.FlatDescription)}
         )
-        super().__init__(memory_of(flat, readers, writers))
+        super().__init__(ext.memory_of(flat, readers, writers))
         self.hbm, self.ports = hbm, [*readers, *writers]
-        self.asked: dict[Unit, Burst] = {}
-        self.hits: dict[Unit, int] = {}
+        self.asked: dict[ext.Unit, ext.Burst] = {}
+        self.hits: dict[ext.Unit, int] = {}
         self.lines: dict[int, None] = {}
 
     @property
     def pending(self) -> bool:
         return bool(self.asked or self.hits or self.memory.pending)
 
-    def submit(self, unit: Unit, burst: Burst) -> None:
+    def submit(self, unit: ext.Unit, burst: ext.Burst) -> None:
         self.asked[unit] = burst
 
-    def served(self, unit: Unit) -> int:
+    def served(self, unit: ext.Unit) -> int:
         is_ours = unit in self.asked or unit in self.hits
         return 0 if is_ours else self.memory.served(unit)
 
-    def advance(self, horizon_cycle: int) -> list[Unit]:
+    def advance(self, horizon_cycle: int) -> list[ext.Unit]:
         for unit in sorted(self.asked, key=lambda unit: (unit.now, self.ports.index(unit))):
             if unit.now <= horizon_cycle:
                 self.look_up(unit, self.asked.pop(unit))
@@ -61,7 +53,7 @@ class _Cache(StandIn):
             done.append(unit)
         return sorted(done, key=self.ports.index)
 
-    def look_up(self, unit: Unit, burst: Burst) -> None:
+    def look_up(self, unit: ext.Unit, burst: ext.Burst) -> None:
         size = self.hbm.request_bytes
         rows = [burst.address + row * burst.pitch_bytes for row in range(burst.rows)]
         lines = [n for row in rows for n in range(row // size, -(-(row + burst.row_bytes) // size))]
@@ -76,7 +68,7 @@ class _Cache(StandIn):
             del self.lines[line]
 
 
-register_memory(_Cached, _Cache)
+ext.register_memory(_Cached, _Cache)
 
 
 def _program(hbm: _Cached) -> Program:

@@ -13,41 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import (
-    Cost,
-    Hardware,
-    Program,
-    ProgramError,
-    Report,
-    Selector,
-    Tile,
-    hardware_scope,
-    simulate,
-)
-from fabric.extend import (
-    BufferReference,
-    ClockDescription,
-    Element,
-    Empty,
-    EnergyDescription,
-    FlatDescription,
-    Observer,
-    Value,
-    Watched,
-)
+import fabric as fab
+import fabric.extend as ext
+import operators as op
 from fabric.graph.hardware.latency import Hop
 from fabric.graph.loading.program_file import load_program
-from operators import (
-    Add,
-    Bufferize,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Matmul,
-    Streamify,
-    Tensor,
-)
 from tests.profiles import examples
 from tests.programs.loading import PROGRAMS
 
@@ -60,19 +30,19 @@ PRICES: Final = {
     "bfloat16_flop_picojoules": 0.5,
     "static_watts": 4,
 }
-CLOCK: Final = ClockDescription(frequency_hz=250_000_000)
-PRICED: Final = Hardware(clock=CLOCK, energy=EnergyDescription(**PRICES))
+CLOCK: Final = ext.ClockDescription(frequency_hz=250_000_000)
+PRICED: Final = fab.Hardware(clock=CLOCK, energy=ext.EnergyDescription(**PRICES))
 
 
-def product(rows: int = 4, *, in_memory: bool = False) -> Program:
-    with Program("product", mode="functional") as program:
-        a = LinearOffChipLoad(np.ones((16 * rows, 32), np.float32), tile=(16, 32), name="a")()
-        b = LinearOffChipLoad(np.ones((32, 8), np.float32), tile=(32, 8), name="b")()
-        buffers = Bufferize(rank=2, name="buffer")(b)
-        again = Streamify(repeats=(rows,), name="again")(buffers)  # [1, 4, 1, 1]
-        weights = Flatten(0, 1, name="flat")(again)  # [1, 4, 1]
-        result = Map(Matmul(), to_memory=in_memory, name="product")(a, weights)
-        LinearOffChipStore("y", name="store")(result)
+def product(rows: int = 4, *, in_memory: bool = False) -> fab.Program:
+    with fab.Program("product", mode="functional") as program:
+        a = op.LinearOffChipLoad(np.ones((16 * rows, 32), np.float32), tile=(16, 32), name="a")()
+        b = op.LinearOffChipLoad(np.ones((32, 8), np.float32), tile=(32, 8), name="b")()
+        buffers = op.Bufferize(rank=2, name="buffer")(b)
+        again = op.Streamify(repeats=(rows,), name="again")(buffers)  # [1, 4, 1, 1]
+        weights = op.Flatten(0, 1, name="flat")(again)  # [1, 4, 1]
+        result = op.Map(op.Matmul(), to_memory=in_memory, name="product")(a, weights)
+        op.LinearOffChipStore("y", name="store")(result)
     return program
 
 
@@ -87,8 +57,8 @@ def near(value: float) -> object:
     return pytest.approx(value, rel=1e-9, abs=0)
 
 
-def on(hardware: Hardware, build: Callable[[], Program]) -> Program:
-    with hardware_scope(hardware):
+def on(hardware: fab.Hardware, build: Callable[[], fab.Program]) -> fab.Program:
+    with fab.hardware_scope(hardware):
         return build()
 
 
@@ -100,7 +70,7 @@ class TestByHand:
     ) -> None:
         program = on(PRICED, product)
 
-        report = simulate(program, mode=mode, engine=engine)
+        report = fab.simulate(program, mode=mode, engine=engine)
 
         assert report.cycles is not None
         expected = {
@@ -121,8 +91,8 @@ class TestByHand:
         assert report.cycles / 250e6 == report.seconds
 
     def test_results_in_memory_are_written_and_read(self) -> None:
-        plain = simulate(on(PRICED, product)).joules_by_cause
-        stored = simulate(on(PRICED, lambda: product(in_memory=True))).joules_by_cause
+        plain = fab.simulate(on(PRICED, product)).joules_by_cause
+        stored = fab.simulate(on(PRICED, lambda: product(in_memory=True))).joules_by_cause
 
         assert plain is not None
         assert stored is not None
@@ -134,17 +104,17 @@ class TestByHand:
         assert near(5e-12 * 4 * Y) == read
 
     def test_off_chip_energy_counts_whole_requests(self) -> None:
-        hardware = replace(PRICED, hbm=FlatDescription(request_bytes=256))
+        hardware = replace(PRICED, hbm=ext.FlatDescription(request_bytes=256))
 
-        report = simulate(on(hardware, product))
+        report = fab.simulate(on(hardware, product))
 
         assert report.joules_by_cause is not None
         requests = 4 * 16 + 32 + 4 * 16
         assert joules(31 * 256 * requests) == report.joules_by_cause["hbm"]
 
     def test_long_channel_costs_three_hops(self) -> None:
-        near = simulate(on(PRICED, product)).joules_by_cause
-        far = simulate(on(PRICED, product), hops={"store.0": Hop(3, 1)}).joules_by_cause
+        near = fab.simulate(on(PRICED, product)).joules_by_cause
+        far = fab.simulate(on(PRICED, product), hops={"store.0": Hop(3, 1)}).joules_by_cause
 
         assert near is not None
         assert far is not None
@@ -152,17 +122,17 @@ class TestByHand:
         assert near["fifo"] == far["fifo"]
 
     def test_operations_by_type(self) -> None:
-        def sums() -> Program:
-            with Program("sums") as program:
+        def sums() -> fab.Program:
+            with fab.Program("sums") as program:
                 for number, dtype in enumerate(("int8", "float32")):
-                    x = Tensor((8, 16), dtype=dtype)
-                    tiles = LinearOffChipLoad(x, tile=(4, 16))()
-                    again = LinearOffChipLoad(x, tile=(4, 16))()
-                    LinearOffChipStore(f"y{number}")(Map(Add())(tiles, again))
+                    x = op.Tensor((8, 16), dtype=dtype)
+                    tiles = op.LinearOffChipLoad(x, tile=(4, 16))()
+                    again = op.LinearOffChipLoad(x, tile=(4, 16))()
+                    op.LinearOffChipStore(f"y{number}")(op.Map(op.Add())(tiles, again))
             return program
 
-        prices = EnergyDescription(int8_flop_picojoules=2, float32_flop_picojoules=9)
-        found = simulate(on(Hardware(energy=prices), sums)).joules_by_cause
+        prices = ext.EnergyDescription(int8_flop_picojoules=2, float32_flop_picojoules=9)
+        found = fab.simulate(on(fab.Hardware(energy=prices), sums)).joules_by_cause
 
         assert found is not None
         assert joules(2 * 8 * 16) == found["int8_flop"]
@@ -170,34 +140,34 @@ class TestByHand:
 
 
 @dataclass
-class Carried(Observer):
+class Carried(ext.Observer):
     carried_bytes: list[int] = field(default_factory=list)
 
     @override
-    def watch(self, channel: Watched) -> Callable[..., None]:
+    def watch(self, channel: ext.Watched) -> Callable[..., None]:
         return self._hop
 
-    def _hop(self, element: Element, *_: object) -> None:
+    def _hop(self, element: ext.Element, *_: object) -> None:
         self.carried_bytes.append(bytes_of(element[0]))
 
 
-def bytes_of(value: Value) -> int:
+def bytes_of(value: ext.Value) -> int:
     match value:
-        case Tile():
+        case fab.Tile():
             return value.rows * value.cols * value.dtype.itemsize
-        case Selector():
+        case fab.Selector():
             return value.width
         case bool():
             return 1
-        case BufferReference():
+        case ext.BufferReference():
             return 8
-        case Empty():
+        case ext.Empty():
             return 0
         case _:
             return sum(map(bytes_of, value))
 
 
-def shipped(name: str, **parameters: object) -> Program:
+def shipped(name: str, **parameters: object) -> fab.Program:
     given = [f"{key}={value}" for key, value in parameters.items()]
     return load_program(PROGRAMS / f"{name}.py", given, PRICED).program
 
@@ -211,7 +181,7 @@ class TestCounted:
         program = shipped("simplified_moe", tokens=tokens, experts=experts, seed=seed)
         seen = Carried()
 
-        report = simulate(program, observers=[seen])
+        report = fab.simulate(program, observers=[seen])
 
         assert report.joules_by_cause is not None
         assert joules(3 * sum(seen.carried_bytes)) == report.joules_by_cause["fifo"]
@@ -224,7 +194,7 @@ class TestCounted:
 
     def test_energy_equals_the_events_of_a_trace(self, tmp_path: Path) -> None:
         program = on(PRICED, product)
-        report = simulate(program, trace="events", log_dir=tmp_path)
+        report = fab.simulate(program, trace="events", log_dir=tmp_path)
         sizes = {"a": A, "b": B, "buffer": 8, "again": B, "flat": B, "product": Y}
 
         found = report.trace().query(
@@ -241,7 +211,7 @@ class TestCounted:
 
 class TestUnpriced:
     def test_prices_change_no_cycles(self) -> None:
-        plain, priced = simulate(product()), simulate(on(PRICED, product))
+        plain, priced = fab.simulate(product()), fab.simulate(on(PRICED, product))
 
         said = ("hardware", "seconds", "joules", "spent")
         assert plain == replace(priced, **{name: getattr(plain, name) for name in said})
@@ -254,45 +224,47 @@ class TestUnpriced:
         ],
     )
     def test_cause_without_a_price_leaves_no_sum(self, missing: str, cause: str) -> None:
-        every = simulate(on(PRICED, product)).joules_by_cause
+        every = fab.simulate(on(PRICED, product)).joules_by_cause
         hardware = replace(PRICED, energy=replace(PRICED.energy, **{missing: None}))
 
-        report = simulate(on(hardware, product))
+        report = fab.simulate(on(hardware, product))
 
         assert every is not None
         assert every | {cause: None} == report.joules_by_cause
         assert report.joules is None
 
     def test_watts_without_a_clock_leave_no_sum(self) -> None:
-        watts = simulate(on(Hardware(energy=PRICED.energy), product))
-        none = simulate(on(Hardware(energy=replace(PRICED.energy, static_watts=0)), product))
+        watts = fab.simulate(on(fab.Hardware(energy=PRICED.energy), product))
+        none = fab.simulate(
+            on(fab.Hardware(energy=replace(PRICED.energy, static_watts=0)), product)
+        )
 
         assert (None, None) == (watts.seconds, watts.joules)
         assert none.joules is not None
 
     def test_stopped_run_has_no_joules(self) -> None:
-        with hardware_scope(PRICED), Program("wrong") as program:
-            x = LinearOffChipLoad(np.ones((32, 32), np.float32), tile=(16, 16))()
-            LinearOffChipStore("y")(x)
+        with fab.hardware_scope(PRICED), fab.Program("wrong") as program:
+            x = op.LinearOffChipLoad(np.ones((32, 32), np.float32), tile=(16, 16))()
+            op.LinearOffChipStore("y")(x)
         program.extra["wrong"] = lambda: 1 // 0
 
-        report = simulate(program)
+        report = fab.simulate(program)
 
         assert ("error", None, None) == (report.status, report.joules, report.seconds)
 
 
-def of_tokens(count: int, phase: Literal["decode", "prefill"], runs: int = 1) -> Report:
+def of_tokens(count: int, phase: Literal["decode", "prefill"], runs: int = 1) -> fab.Report:
     program = on(PRICED, product)
     program.tokens(count, phase=phase)
     program.stands_for(runs)
-    return simulate(program)
+    return fab.simulate(program)
 
 
 class TestTokens:
     @examples(quick=10, deep=100)
     @given(count=st.integers(1, 10**6), runs=st.integers(1, 200))
     def test_token_rates_count_all_runs(self, count: int, runs: int) -> None:
-        once = simulate(on(PRICED, product))
+        once = fab.simulate(on(PRICED, product))
         report = of_tokens(count, "decode", runs)
 
         assert (once.cycles, once.seconds, once.joules) == (
@@ -319,9 +291,9 @@ def times(values: Mapping[str, float | None], count: int) -> dict[str, float]:
 
 class TestCost:
     def test_cost_counts_every_part_as_often_as_it_runs(self) -> None:
-        layer, head = of_tokens(64, "decode", 24), simulate(on(PRICED, lambda: product(2)))
+        layer, head = of_tokens(64, "decode", 24), fab.simulate(on(PRICED, lambda: product(2)))
 
-        cost = Cost.of(layer, head)
+        cost = fab.Cost.of(layer, head)
 
         assert layer.cycles is not None
         assert head.cycles is not None
@@ -345,12 +317,12 @@ class TestCost:
 
     def test_cost_of_unlike_or_failed_runs_is_refused(self) -> None:
         with pytest.raises(
-            ProgramError,
+            fab.ProgramError,
             match=r"Cost\.of: programs say other tokens: product 64 \(decode\), product 32 "
             r"\(decode\): expected the same of all that say some",
         ):
-            Cost.of(of_tokens(64, "decode"), of_tokens(32, "decode"))
+            fab.Cost.of(of_tokens(64, "decode"), of_tokens(32, "decode"))
         with pytest.raises(
-            ProgramError, match=r"Cost\.of: product ended as deadlock: expected completed"
+            fab.ProgramError, match=r"Cost\.of: product ended as deadlock: expected completed"
         ):
-            Cost.of(replace(simulate(product()), status="deadlock"))
+            fab.Cost.of(replace(fab.simulate(product()), status="deadlock"))

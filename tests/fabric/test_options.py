@@ -11,20 +11,7 @@ import pytest
 from structlog.processors import JSONRenderer
 
 import fabric
-from fabric import (
-    ConfigurationError,
-    FabricError,
-    Hop,
-    Program,
-    Study,
-    assert_completes,
-    grid,
-    load_hardware,
-    open_run,
-    run_point,
-    simulate,
-    size,
-)
+import fabric as fab
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.explore.study.evaluation import Identities
 from fabric.explore.study.opening import Asked, open_study
@@ -56,7 +43,7 @@ VALUES: Final[dict[str, Any]] = {
     "mode": "functional",
     "exact": True,
     "depths": {"store.0": 3},
-    "hops": {"store.0": Hop(3, 4)},
+    "hops": {"store.0": fab.Hop(3, 4)},
     "placement": Path("placement.toml"),
     "on_deadlock": "grow",
     "livelock_cycles": 1234,
@@ -80,7 +67,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     found: Seen = []
     begun = Execution.__init__
 
-    def begin(self: Execution, program: Program, settings: Settings, *rest: Any) -> None:
+    def begin(self: Execution, program: fab.Program, settings: Settings, *rest: Any) -> None:
         found.append(settings)
         begun(self, program, settings, *rest)
 
@@ -99,21 +86,21 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def _program(file: Path, option: str = "") -> Program:
-    return load_program(file, [], load_hardware(_hardware(option) or "paper")).program
+def _program(file: Path, option: str = "") -> fab.Program:
+    return load_program(file, [], fab.load_hardware(_hardware(option) or "paper")).program
 
 
 def _hardware(option: str) -> Path | None:
     return Path("mesh.toml") if option == "placement" else None
 
 
-def _opened(program: Program, **given: Any) -> None:
-    with open_run(program, **given) as run:
+def _opened(program: fab.Program, **given: Any) -> None:
+    with fab.open_run(program, **given) as run:
         run.finish()
 
 
-def _sized(program: Program, **given: Any) -> None:
-    found = size(program, goal="deadlock-free", held_out={"apart": program}, **given)
+def _sized(program: fab.Program, **given: Any) -> None:
+    found = fab.size(program, goal="deadlock-free", held_out={"apart": program}, **given)
     if "depths" in given:
         assert found.depths == found.depths | given["depths"]
 
@@ -126,9 +113,9 @@ def test_every_option_is_tried() -> None:
 
 class TestFunctions:
     TAKERS: ClassVar[dict[str, Callable[..., object]]] = {
-        "simulate": simulate,
+        "simulate": fab.simulate,
         "open_run": _opened,
-        "assert_completes": assert_completes,
+        "assert_completes": fab.assert_completes,
         "size": _sized,
     }
     WITHOUT: ClassVar[dict[str, dict[str, str]]] = {
@@ -152,7 +139,7 @@ class TestFunctions:
                     getattr(each, option) == VALUES[option] for each in seen if option != "exact"
                 )
             return
-        with pytest.raises(FabricError, match=f"{taker}: {option} is given: {why}"):
+        with pytest.raises(fab.FabricError, match=f"{taker}: {option} is given: {why}"):
             run(_program(file), **given)
         assert seen == []
         text = " ".join(str(getattr(fabric, taker).__doc__).split())
@@ -173,7 +160,7 @@ class TestFunctions:
         }
         own = {each.name for each in fields(Settings)} - {each.name for each in fields(Options)}
         assert own == {*given, "engine"}
-        for run in (simulate, _opened, assert_completes):
+        for run in (fab.simulate, _opened, fab.assert_completes):
             run(_program(file), **given)
         assert len(seen) == 3
         for name, value in given.items():
@@ -189,14 +176,16 @@ class TestFunctions:
         assert [each.engine for each in seen] == ["compiled", "tasks", "compiled"]
 
     def test_unknown_option_is_refused(self, file: Path) -> None:
-        wrongly: Any = size
-        with pytest.raises(FabricError, match=r"size: hop is given: .*did you mean hops"):
+        wrongly: Any = fab.size
+        with pytest.raises(fab.FabricError, match=r"size: hop is given: .*did you mean hops"):
             wrongly(_program(file), hop={})
-        with pytest.raises(FabricError, match=r"size: hops is the dict .*: expected a dict from"):
+        with pytest.raises(
+            fab.FabricError, match=r"size: hops is the dict .*: expected a dict from"
+        ):
             wrongly(_program(file), hops={"store.0": "3+4"})
-        for run in (simulate, size):
-            with pytest.raises(ConfigurationError, match=r"nobody\.0"):
-                run(_program(file), hops={"nobody.0": Hop(2)})
+        for run in (fab.simulate, fab.size):
+            with pytest.raises(fab.ConfigurationError, match=r"nobody\.0"):
+                run(_program(file), hops={"nobody.0": fab.Hop(2)})
 
 
 class TestStudies:
@@ -205,47 +194,51 @@ class TestStudies:
         self, option: str, file: Path, seen: Seen
     ) -> None:
         given: dict[str, Any] = {option: VALUES[option]}
-        if option in Study.without:
-            with pytest.raises(ConfigurationError, match=f"{option} is given: "):
-                Study(program=file, space=grid(rows=[64]), **given)
-            assert f"takes no {option}" in " ".join(str(Study.__doc__).split())
+        if option in fab.Study.without:
+            with pytest.raises(fab.ConfigurationError, match=f"{option} is given: "):
+                fab.Study(program=file, space=fab.grid(rows=[64]), **given)
+            assert f"takes no {option}" in " ".join(str(fab.Study.__doc__).split())
             return
-        plain = Study(program=file, space=grid(rows=[64]))
+        plain = fab.Study(program=file, space=fab.grid(rows=[64]))
         given["hardware"] = _hardware(option)
-        study = Study(program=file, space=grid(rows=[64]), **given)
-        assert run_point(study, study.point(0)).status == "completed"
+        study = fab.Study(program=file, space=fab.grid(rows=[64]), **given)
+        assert fab.run_point(study, study.point(0)).status == "completed"
         assert VALUES[option] == getattr(seen[0], option)
         setting = {"rows": 64}
         assert Identities(plain).of(setting) != Identities(study).of(setting)
 
     def test_identity_ignores_the_order_of_latencies(self, file: Path) -> None:
         one, other = (
-            {"store.0": Hop(2), "silu_1.0": Hop(3)},
-            {"silu_1.0": Hop(3), "store.0": Hop(2)},
+            {"store.0": fab.Hop(2), "silu_1.0": fab.Hop(3)},
+            {"silu_1.0": fab.Hop(3), "store.0": fab.Hop(2)},
         )
         found = {
-            Identities(Study(program=file, space=grid(rows=[64]), hops=hops)).of({"rows": 64})
+            Identities(fab.Study(program=file, space=fab.grid(rows=[64]), hops=hops)).of(
+                {"rows": 64}
+            )
             for hops in (one, other)
         }
         assert 1 == len(found)
 
     def test_latencies_of_a_study_reach_its_points(self, file: Path) -> None:
-        expected = simulate(_program(file), hops=VALUES["hops"])
-        assert expected.cycles != simulate(_program(file)).cycles
+        expected = fab.simulate(_program(file), hops=VALUES["hops"])
+        assert expected.cycles != fab.simulate(_program(file)).cycles
         name = "hop.store.0"
-        study = Study(program=file, space=grid({name: ["1+1", "3+4"]}), hops={"store.0": Hop(9, 9)})
-        numbers = [run_point(study, study.point(at)).numbers for at in range(2)]
+        study = fab.Study(
+            program=file, space=fab.grid({name: ["1+1", "3+4"]}), hops={"store.0": fab.Hop(9, 9)}
+        )
+        numbers = [fab.run_point(study, study.point(at)).numbers for at in range(2)]
         assert [each["cycles"] for each in numbers] == [
-            simulate(_program(file)).cycles,
+            fab.simulate(_program(file)).cycles,
             expected.cycles,
         ]
-        fixed = Study(program=file, space=grid(rows=[64]), fixed={name: "3+4"})
-        assert run_point(fixed, fixed.point(0)).numbers == numbers[1]
+        fixed = fab.Study(program=file, space=fab.grid(rows=[64]), fixed={name: "3+4"})
+        assert fab.run_point(fixed, fixed.point(0)).numbers == numbers[1]
 
     @pytest.mark.parametrize("text", ["3", "3+", "0+1", "1+0", "-1+2", "3+4+5", "three", ""])
     def test_wrong_latency_of_a_point_is_refused(self, text: str, file: Path) -> None:
-        study = Study(program=file, space=grid({"hop.store.0": [text]}))
-        found = run_point(study, study.point(0))
+        study = fab.Study(program=file, space=fab.grid({"hop.store.0": [text]}))
+        found = fab.run_point(study, study.point(0))
         assert found.status == "refused"
         assert "hop.store.0 is" in str(found.reason)
         assert "expected cycles forward and back" in str(found.reason)
@@ -267,7 +260,9 @@ class TestCommands:
         if command == "study" and option in ("depths", "hops"):
             typed = ["-p", f"{typed[0].removeprefix('--')}.{typed[1]}"]
         status = self._status(command, file, typed, monkeypatch)
-        without = {"size": TestFunctions.WITHOUT["size"], "study": Study.without}.get(command, {})
+        without = {"size": TestFunctions.WITHOUT["size"], "study": fab.Study.without}.get(
+            command, {}
+        )
         if option in without:
             assert (status, seen) == (2, [])
             assert "No such option" in capsys.readouterr().err
@@ -297,10 +292,10 @@ class TestCommands:
             return 0
         answered: list[str] = []
 
-        def opened(path: Path, asked: Asked) -> Study:
+        def opened(path: Path, asked: Asked) -> fab.Study:
             study = open_study(path, asked)
-            answered.append(run_point(study, study.point(0)).status)
-            raise ConfigurationError("that is enough")
+            answered.append(fab.run_point(study, study.point(0)).status)
+            raise fab.ConfigurationError("that is enough")
 
         monkeypatch.setattr("fabric.shell.studying.open_study", opened)
         status = main(["study", str(file), "--vary", "rows=64", *typed])

@@ -10,16 +10,7 @@ import numpy as np
 import pytest
 from pages import map_bytes
 
-from fabric import (
-    Hardware,
-    Program,
-    Report,
-    StreamType,
-    hardware_scope,
-    open_run,
-    run_point,
-    simulate,
-)
+import fabric as fab
 from fabric.analysis.trace.analysis.moment import state_in
 from fabric.explore.study.opening import Asked, open_study
 from fabric.extend import OnChipDescription
@@ -33,9 +24,9 @@ from tests.programs.loading import PROGRAMS
 MOE = ["model=tiny", "batch=8", "tiling=dynamic"]
 
 
-def report_of(page_bytes: int | None, **given: Any) -> Report:
-    hardware = Hardware(on_chip=OnChipDescription(page_bytes=page_bytes, **given))
-    return simulate(load_program(PROGRAMS / "moe.py", MOE, hardware).program, mode="timing")
+def report_of(page_bytes: int | None, **given: Any) -> fab.Report:
+    hardware = fab.Hardware(on_chip=OnChipDescription(page_bytes=page_bytes, **given))
+    return fab.simulate(load_program(PROGRAMS / "moe.py", MOE, hardware).program, mode="timing")
 
 
 def test_pages_of_a_byte_are_bytes() -> None:
@@ -65,11 +56,11 @@ def test_pages_change_nothing_else() -> None:
 
 @pytest.mark.parametrize(("page_bytes", "pages"), [(1024, 2), (2048, 1), (1500, 2), (256, 8)])
 def test_a_tile_takes_whole_pages(page_bytes: int, pages: int) -> None:
-    hardware = Hardware(on_chip=OnChipDescription(page_bytes=page_bytes))
-    with hardware_scope(hardware), Program("copy", mode="timing") as program:
+    hardware = fab.Hardware(on_chip=OnChipDescription(page_bytes=page_bytes))
+    with fab.hardware_scope(hardware), fab.Program("copy", mode="timing") as program:
         rows_ = LinearOffChipLoad(np.ones((64, 64)), tile=(16, 64))()
         LinearOffChipStore("y")(rows_)
-    report = simulate(program)
+    report = fab.simulate(program)
     tile_bytes = 16 * 64 * 2
     assert report.on_chip_peak_bytes
     tiles, rest = divmod(report.on_chip_peak_bytes, tile_bytes)
@@ -97,10 +88,10 @@ def test_the_map_has_a_number_for_each_page() -> None:
 TILE_BYTES = 4
 
 
-def buffers_on(hardware: Hardware, buffers: int, tiles: int) -> Program:
+def buffers_on(hardware: fab.Hardware, buffers: int, tiles: int) -> fab.Program:
     tensor = definitions.map_values(tile, 2, np.ones((buffers, tiles)).tolist())
-    with hardware_scope(hardware), Program("buffers", channel_depth=1000) as program:
-        source = Emit(StreamType((buffers, tiles), FLOAT), encode(tensor, 2), (0,))()
+    with fab.hardware_scope(hardware), fab.Program("buffers", channel_depth=1000) as program:
+        source = Emit(fab.StreamType((buffers, tiles), FLOAT), encode(tensor, 2), (0,))()
         Collect([], (0,))(Streamify()(Bufferize()(source)))
     return program
 
@@ -128,7 +119,7 @@ def waited_by_definition(buffers: int, tiles: int, page_bytes: int, pages: int) 
 @pytest.mark.parametrize(("tiles", "units"), [(1, 1), (3, 1), (3, 2), (4, 3), (5, 1)])
 def test_what_finds_no_page_waits(page_bytes: int, tiles: int, units: int) -> None:
     pages = -(-tiles * TILE_BYTES // page_bytes) * units + (units > 1)
-    hardware = Hardware(
+    hardware = fab.Hardware(
         on_chip=OnChipDescription(
             page_bytes=page_bytes,
             unit_bytes=pages * page_bytes,
@@ -136,7 +127,7 @@ def test_what_finds_no_page_waits(page_bytes: int, tiles: int, units: int) -> No
             capacity_bytes=pages * page_bytes + page_bytes - 1,
         )
     )
-    report = simulate(buffers_on(hardware, 6, tiles))
+    report = fab.simulate(buffers_on(hardware, 6, tiles))
     expected = waited_by_definition(6, tiles, page_bytes, pages)
     assert report.on_chip_wait_cycles == expected
     assert report.on_chip_peak_pages is not None
@@ -146,9 +137,11 @@ def test_what_finds_no_page_waits(page_bytes: int, tiles: int, units: int) -> No
 
 def test_whole_pages_wait_as_bytes_do() -> None:
     reports = [
-        simulate(
+        fab.simulate(
             buffers_on(
-                Hardware(on_chip=OnChipDescription(capacity_bytes=20, page_bytes=page_bytes)), 5, 3
+                fab.Hardware(on_chip=OnChipDescription(capacity_bytes=20, page_bytes=page_bytes)),
+                5,
+                3,
             )
         )
         for page_bytes in (None, 1, 2, 4)
@@ -161,23 +154,23 @@ def test_whole_pages_wait_as_bytes_do() -> None:
 
 
 def test_empty_bytes_of_pages_are_counted_in_each_cycle() -> None:
-    one = Hardware(on_chip=OnChipDescription(page_bytes=10, capacity_bytes=20))
-    report = simulate(buffers_on(one, 1, 3))
+    one = fab.Hardware(on_chip=OnChipDescription(page_bytes=10, capacity_bytes=20))
+    report = fab.simulate(buffers_on(one, 1, 3))
     # 4 of 10, 8 of 10, 12 of 20 bytes.
     assert (report.on_chip_peak_pages, report.on_chip_peak_empty_bytes) == (2, 8)
 
 
 def test_pages_that_nobody_can_free_are_a_deadlock() -> None:
-    def build(capacity_bytes: int) -> Program:
+    def build(capacity_bytes: int) -> fab.Program:
         on_chip = OnChipDescription(capacity_bytes=capacity_bytes, page_bytes=8, unit_bytes=20)
         tensor = definitions.map_values(tile, 2, [[1, 2, 3]])
-        with hardware_scope(Hardware(on_chip=on_chip)), Program("two") as program:
+        with fab.hardware_scope(fab.Hardware(on_chip=on_chip)), fab.Program("two") as program:
             for _ in range(2):
-                source = Emit(StreamType((1, 3), FLOAT), encode(tensor, 2), (0,))()
+                source = Emit(fab.StreamType((1, 3), FLOAT), encode(tensor, 2), (0,))()
                 Collect([], (0,))(Streamify()(Bufferize()(source)))
         return program
 
-    report = simulate(build(24))
+    report = fab.simulate(build(24))
     assert report.status == "deadlock"
     assert report.deadlock is not None
     assert report.deadlock["code"] == "FAB-D006"
@@ -187,17 +180,17 @@ def test_pages_that_nobody_can_free_are_a_deadlock() -> None:
     )
     # With a third page one buffer is filled, and read. Two end in the first unit of 20 bytes.
     after_bytes = report.deadlock["remedy"]["capacity"]["after_bytes"]
-    assert simulate(build(after_bytes)).status == "completed"
-    assert simulate(build(after_bytes - 1), on_deadlock="describe").status == "deadlock"
+    assert fab.simulate(build(after_bytes)).status == "completed"
+    assert fab.simulate(build(after_bytes - 1), on_deadlock="describe").status == "deadlock"
     assert after_bytes == 28
 
 
 def test_a_trace_and_a_held_run_know_who_waits_for_pages(tmp_path: Path) -> None:
     on_chip = OnChipDescription(capacity_bytes=24, page_bytes=10, unit_bytes=20)
-    program = buffers_on(Hardware(on_chip=on_chip), 3, 3)
+    program = buffers_on(fab.Hardware(on_chip=on_chip), 3, 3)
     _, trace = record(program, tmp_path)
     seen: set[tuple[int, int]] = set()
-    with open_run(program) as run:
+    with fab.open_run(program) as run:
         for cycle in range(12):
             run.until(cycle=cycle)
             told = state_in(trace, cycle).on_chip
@@ -209,8 +202,8 @@ def test_a_trace_and_a_held_run_know_who_waits_for_pages(tmp_path: Path) -> None
 
 
 def test_a_buffer_of_more_pages_than_there_are() -> None:
-    hardware = Hardware(on_chip=OnChipDescription(capacity_bytes=11, page_bytes=5))
-    report = simulate(buffers_on(hardware, 1, 3))
+    hardware = fab.Hardware(on_chip=OnChipDescription(capacity_bytes=11, page_bytes=5))
+    report = fab.simulate(buffers_on(hardware, 1, 3))
     assert report.status == "error"
     assert (
         "bufferize_1: a buffer takes 3 pages of 5 bytes: expected at most the on-chip capacity of "
@@ -224,7 +217,7 @@ def test_the_question_is_answered_by_its_table() -> None:
     small = replace(
         study, fixed={**study.fixed, "experts": 4, "top_k": 2, "hidden": 64, "inter": 64}
     )
-    outcome = run_point(small, small.point(16))
+    outcome = fab.run_point(small, small.point(16))
     assert (outcome.status, outcome.reason) == ("completed", None)
     assert outcome.setting["hardware.on_chip.page_bytes"] == 16
     held, pages = outcome.numbers["on_chip_peak_bytes"], outcome.numbers["on_chip_peak_pages"]

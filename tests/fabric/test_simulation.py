@@ -11,17 +11,7 @@ import pytest
 import trio
 from typing_extensions import override
 
-from fabric import (
-    ConfigurationError,
-    Feedback,
-    Program,
-    ProgramError,
-    Report,
-    Stream,
-    StreamType,
-    simulate,
-    size,
-)
+import fabric as fab
 from fabric.extend import BoolType, Ports
 from tests.fabric.scripted import Charge, Relay, Stage, Ticks
 from tests.schedules import SCHEDULES, schedule
@@ -117,60 +107,60 @@ class _Talkative(_LastWords):
     always = True
 
 
-def _ring(operator: type[Relay]) -> Program:
-    with Program("ring") as program:
-        loop = Feedback(StreamType((1,), BoolType()))
-        stream: Stream = loop
+def _ring(operator: type[Relay]) -> fab.Program:
+    with fab.Program("ring") as program:
+        loop = fab.Feedback(fab.StreamType((1,), BoolType()))
+        stream: fab.Stream = loop
         for number in range(3):
             stream = operator(name=f"relay_{number}")(stream)
         loop.connect(stream)
     return program
 
 
-def _without_host(report: Report) -> Report:
+def _without_host(report: fab.Report) -> fab.Report:
     return replace(report, wall_seconds=None, log_dir=None)
 
 
 class TestWiring:
     def test_empty_program(self) -> None:
-        with Program("empty") as program:
+        with fab.Program("empty") as program:
             pass
 
         with pytest.raises(
-            ProgramError, match=r"program 'empty' has no operators: expected at least one$"
+            fab.ProgramError, match=r"program 'empty' has no operators: expected at least one$"
         ):
-            simulate(program)
+            fab.simulate(program)
 
     def test_stream_of_another_program(self) -> None:
-        with Program("first"):
+        with fab.Program("first"):
             stream = Ticks(3)()
-        with Program("second") as program:
+        with fab.Program("second") as program:
             Charge()(stream)
 
         with pytest.raises(
-            ProgramError,
+            fab.ProgramError,
             match=r"charge_1 reads ticks_1\.0 \[3\] of bool, a stream of another program: "
             r"expected one made in 'second'$",
         ):
-            simulate(program)
+            fab.simulate(program)
 
     def test_operator_outside_a_program(self) -> None:
         with pytest.raises(
-            ProgramError,
+            fab.ProgramError,
             match=r"Ticks is called outside a program: expected `with Program\(\.\.\.\)`$",
         ):
             Ticks(3)()
 
     def test_name_of_a_broadcast(self) -> None:
-        with Program("broadcast") as program:
+        with fab.Program("broadcast") as program:
             stream = Ticks(3, name="a")()
             Charge(name="broadcast_a_0")(stream)
             Charge()(stream)
-        assert "broadcast_a_0_2" in {unit.name for unit in simulate(program).units}
+        assert "broadcast_a_0_2" in {unit.name for unit in fab.simulate(program).units}
 
 
-def _failing() -> Program:
-    with Program("failing") as program:
+def _failing() -> fab.Program:
+    with fab.Program("failing") as program:
         stream = Ticks(10)()
         stream = _Fails(at=4, name="late")(stream)
         stream = _Fails(at=2, name="early")(stream)
@@ -180,7 +170,7 @@ def _failing() -> Program:
 
 class TestErrors:
     def test_exception_in_an_operator(self, tmp_path: Path) -> None:
-        report = simulate(_failing(), log_dir=tmp_path)
+        report = fab.simulate(_failing(), log_dir=tmp_path)
 
         assert "error" == report.status
         assert 1 == report.exit_status
@@ -200,9 +190,9 @@ class TestErrors:
     @pytest.mark.parametrize("name", SCHEDULES)
     def test_which_error_is_reported(self, name: str | int) -> None:
         with schedule(name):
-            report = _without_host(simulate(_failing()))
+            report = _without_host(fab.simulate(_failing()))
 
-        assert _without_host(simulate(_failing())) == report
+        assert _without_host(fab.simulate(_failing())) == report
 
     @pytest.mark.parametrize("name", SCHEDULES)
     def test_own_cancellation(self, name: str | int) -> None:
@@ -214,16 +204,16 @@ class TestErrors:
         ) == message
 
     def test_inside_trio(self) -> None:
-        with Program("fine") as program:
+        with fab.Program("fine") as program:
             Charge()(Ticks(3)())
 
-        async def host(function: Callable[[Program], object]) -> str:
-            with pytest.raises(ConfigurationError) as caught:
+        async def host(function: Callable[[fab.Program], object]) -> str:
+            with pytest.raises(fab.ConfigurationError) as caught:
                 function(program)
             await trio.to_thread.run_sync(function, program)
             return caught.value.message
 
-        for function in (simulate, size):
+        for function in (fab.simulate, fab.size):
             assert (
                 f"{function.__name__}() is called inside of trio: expected a thread of its own, "
                 f"as in await trio.to_thread.run_sync({function.__name__}, program)"
@@ -231,9 +221,9 @@ class TestErrors:
 
 
 def _failed(operator: Relay, **settings: Any) -> str:
-    with Program("failing") as program:
+    with fab.Program("failing") as program:
         Charge()(Relay()(operator(Ticks(10)())))
-    report = simulate(program, **settings)
+    report = fab.simulate(program, **settings)
     assert "error" == report.status
     assert report.error is not None
     assert __file__ == report.error["file"]
@@ -246,9 +236,9 @@ class TestCharged:
     def test_charge_takes_integers_of_numpy(self) -> None:
         reports = []
         for cycles in (100, np.int8(100), np.uint64(100)):
-            with Program("same") as program:
+            with fab.Program("same") as program:
                 Charge()(_Works(cycles=cycles)(Ticks(10)()))
-            reports.append(_without_host(simulate(program)))
+            reports.append(_without_host(fab.simulate(program)))
 
         assert 1001 == reports[0].cycles
         assert reports[1] == reports[0] == reports[2]
@@ -298,11 +288,11 @@ class TestAwaited:
         ) == message
 
     def test_beside_a_failure(self) -> None:
-        with Program("failing") as program:
+        with fab.Program("failing") as program:
             stream = Ticks(10)()
             Charge()(_Waits()(stream))
             Charge()(_Fails(name="early")(stream))
-        report = simulate(program)
+        report = fab.simulate(program)
 
         assert report.error is not None
         line = _line_of('raise KeyError("no such row")')
@@ -312,13 +302,13 @@ class TestAwaited:
         )
 
     def test_a_turn_for_the_others(self) -> None:
-        with Program("polite") as program:
+        with fab.Program("polite") as program:
             Charge()(_Waits(name="same", seconds=0)(Ticks(10)()))
-        polite = simulate(program)
-        with Program("polite") as program:
+        polite = fab.simulate(program)
+        with fab.Program("polite") as program:
             Charge()(Relay(name="same")(Ticks(10)()))
 
-        assert ("completed", simulate(program).cycles) == (polite.status, polite.cycles)
+        assert ("completed", fab.simulate(program).cycles) == (polite.status, polite.cycles)
 
 
 def _line_of(text: str, occurrence: int = 1) -> int:
@@ -332,7 +322,7 @@ class TestOutcomes:
         def ring(operator: type[Relay]) -> dict[str, Any] | None:
             program = _ring(operator)
             with schedule(name):
-                report = simulate(program).deadlock
+                report = fab.simulate(program).deadlock
             assert report is not None
             for unit in report["loops"][0]["units"]:
                 del unit["operator"], unit["line"]
@@ -344,12 +334,12 @@ class TestOutcomes:
     def test_run_ends_despite_waits_at_its_end(self, name: str | int) -> None:
         program = _ring(_Talkative)
         with schedule(name):
-            assert "deadlock" == simulate(program).status
+            assert "deadlock" == fab.simulate(program).status
 
     @pytest.mark.parametrize("name", SCHEDULES)
     def test_report_is_equal_under_every_schedule(self, name: str | int) -> None:
-        def build() -> Program:
-            with Program("graph") as program:
+        def build() -> fab.Program:
+            with fab.Program("graph") as program:
                 left, right = Stage(50, outputs=2, work_cycles=(1, 5, 2))()
                 (left,) = Stage(50, work_cycles=(3, 1))(left)
                 (joined,) = Stage(50, works_first=True)(left, right)
@@ -357,6 +347,6 @@ class TestOutcomes:
             return program
 
         with schedule(name):
-            report = simulate(build())
+            report = fab.simulate(build())
 
-        assert _without_host(simulate(build())) == _without_host(report)
+        assert _without_host(fab.simulate(build())) == _without_host(report)

@@ -10,26 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import operators as op
 from fabric import Hop, Program, ProgramError, Stream, simulate
 from fabric.extend import Costs
 from fabric.graph.hardware.file import load_hardware
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
-from operators import (
-    Accum,
-    Add,
-    Consumer,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    MatmulSum,
-    Reshape,
-    RowSum,
-    SiLU,
-    Sum,
-    Tensor,
-)
 from operators.pieces import in_pieces
 from tests.hdl.banks import BankedMemory
 from tests.hdl.design import IdealMemory, Memory, Sizes, swiglu
@@ -156,8 +142,8 @@ def test_pieces_of_any_size_keep_the_data(size: int) -> None:
 def test_wrong_data_are_found() -> None:
     with Program("copy", mode="functional") as program:
         x = np.arange(1024.0, dtype=np.float32).reshape(32, 32)
-        loads = LinearOffChipLoad(x, (32, 16))()
-        LinearOffChipStore("y")(Map(SiLU())(loads))
+        loads = op.LinearOffChipLoad(x, (32, 16))()
+        op.LinearOffChipStore("y")(op.Map(op.SiLU())(loads))
     program.expect(y=lambda: -x)
     assert simulate(in_pieces(program, 16, 16)).verified is False
 
@@ -165,7 +151,7 @@ def test_wrong_data_are_found() -> None:
 def test_tiles_of_loads_are_stored_as_they_were() -> None:
     with Program("copy", mode="functional") as program:
         x = np.arange(4096.0, dtype=np.float32).reshape(64, 64)
-        LinearOffChipStore("y")(LinearOffChipLoad(x, (32, 64))())
+        op.LinearOffChipStore("y")(op.LinearOffChipLoad(x, (32, 64))())
     program.expect(y=lambda: x)
     pieces = in_pieces(program, 16, 16)
     assert simulate(pieces).verified
@@ -178,8 +164,8 @@ def test_tiles_of_loads_are_stored_as_they_were() -> None:
 
 def test_what_cannot_be_lowered_is_named() -> None:
     with Program("copy") as program:
-        loads = LinearOffChipLoad(Tensor((32, 32)), (16, 16))()
-        LinearOffChipStore("y")(Flatten(0, 1, name="flat")(loads))
+        loads = op.LinearOffChipLoad(op.Tensor((32, 32)), (16, 16))()
+        op.LinearOffChipStore("y")(op.Flatten(0, 1, name="flat")(loads))
     with pytest.raises(ProgramError, match="flat: Flatten cannot be lowered to pieces") as told:
         in_pieces(program, 16, 16)
     assert told.value.file == __file__
@@ -189,12 +175,12 @@ def test_a_product_of_a_product_is_refused() -> None:
     # Its operand would arrive column by column.
 
     def load(*shape: int) -> Stream:
-        return LinearOffChipLoad(Tensor((16, 16)), (16, 16), shape=shape)()
+        return op.LinearOffChipLoad(op.Tensor((16, 16)), (16, 16), shape=shape)()
 
     with Program("twice") as program:
-        first = Accum(MatmulSum())(load(1, 1, 1), load(1, 1, 1))
-        second = Accum(MatmulSum())(first, load(1, 1))
-        Accum(MatmulSum(), name="third")(second, load(1))
+        first = op.Accum(op.MatmulSum())(load(1, 1, 1), load(1, 1, 1))
+        second = op.Accum(op.MatmulSum())(first, load(1, 1))
+        op.Accum(op.MatmulSum(), name="third")(second, load(1))
     with pytest.raises(ProgramError, match="third: a product of a product cannot be lowered"):
         in_pieces(program, 16, 16)
 
@@ -204,29 +190,31 @@ def test_tiles_of_broken_pieces_are_refused() -> None:
         in_pieces(loaded("swiglu", "paper.toml", tile_batch=8), 16, 16)
 
 
-class Others(MatmulSum):
+class Others(op.MatmulSum):
     pass
 
 
 def _load(*shape: int, tile: tuple[int, int] = (16, 16), **more: Any) -> Stream:
-    return LinearOffChipLoad(Tensor(tile), tile, shape=shape, strides=(0,) * len(shape), **more)()
+    return op.LinearOffChipLoad(
+        op.Tensor(tile), tile, shape=shape, strides=(0,) * len(shape), **more
+    )()
 
 
 def _two_orders() -> None:
     both = _load(1, 1, 1)
-    Accum(MatmulSum(), name="sums")(_load(1, 1, 1), both)
-    LinearOffChipStore("y", name="stored")(both)
+    op.Accum(op.MatmulSum(), name="sums")(_load(1, 1, 1), both)
+    op.LinearOffChipStore("y", name="stored")(both)
 
 
 def _by_columns() -> Stream:
-    first = Accum(MatmulSum())(_load(1, 1, 1), _load(1, 1, 1))
-    return Accum(MatmulSum())(first, _load(1, 1))
+    first = op.Accum(op.MatmulSum())(_load(1, 1, 1), _load(1, 1, 1))
+    return op.Accum(op.MatmulSum())(first, _load(1, 1))
 
 
 def _two_readers() -> None:
-    twice = Map(SiLU(), name="twice")(_load(1, 1))
-    LinearOffChipStore("y", name="first")(twice)
-    LinearOffChipStore("z")(twice)
+    twice = op.Map(op.SiLU(), name="twice")(_load(1, 1))
+    op.LinearOffChipStore("y", name="first")(twice)
+    op.LinearOffChipStore("z")(twice)
 
 
 ALL = (
@@ -235,27 +223,27 @@ ALL = (
 )
 LOWERED_NOT: list[tuple[Callable[[], object], str]] = [
     (
-        lambda: Accum(Others(), name="mine")(_load(1, 1), _load(1, 1)),
+        lambda: op.Accum(Others(), name="mine")(_load(1, 1), _load(1, 1)),
         "mine: Others cannot be lowered to pieces: expected MatmulSum",
     ),
     (
-        lambda: Accum(MatmulSum(), rank=2, name="deep")(_load(1, 1, 1), _load(1, 1, 1)),
+        lambda: op.Accum(op.MatmulSum(), rank=2, name="deep")(_load(1, 1, 1), _load(1, 1, 1)),
         f"deep: Accum cannot be lowered to pieces: expected {ALL}",
     ),
     (
-        lambda: Accum(Sum(), name="sum")(_load(1, 1)),
+        lambda: op.Accum(op.Sum(), name="sum")(_load(1, 1)),
         f"sum: Accum cannot be lowered to pieces: expected {ALL}",
     ),
     (
-        lambda: Reshape(2, name="two")(_load(2, 2)),
+        lambda: op.Reshape(2, name="two")(_load(2, 2)),
         f"two: Reshape cannot be lowered to pieces: expected {ALL}",
     ),
     (
-        lambda: Consumer()(Reshape(1, name="read")(_load(2, 2))[1]),
+        lambda: op.Consumer()(op.Reshape(1, name="read")(_load(2, 2))[1]),
         f"read: Reshape cannot be lowered to pieces: expected {ALL}",
     ),
     (
-        lambda: LinearOffChipLoad(Tensor((16, 16)), (16, 16), name="again")(_load(1, 1)),
+        lambda: op.LinearOffChipLoad(op.Tensor((16, 16)), (16, 16), name="again")(_load(1, 1)),
         f"again: LinearOffChipLoad cannot be lowered to pieces: expected {ALL}",
     ),
     (
@@ -264,13 +252,13 @@ LOWERED_NOT: list[tuple[Callable[[], object], str]] = [
         "order of pieces",
     ),
     (
-        lambda: Accum(MatmulSum(), name="long")(
+        lambda: op.Accum(op.MatmulSum(), name="long")(
             _load(1, 1, 1, tile=(16, 16 * 257)), _load(1, 1, 1, tile=(16 * 257, 16))
         ),
         "long: a buffer of 257 pieces cannot be lowered to pieces: expected at most 256",
     ),
     (
-        lambda: Accum(MatmulSum(), name="late")(_load(1, 1), Map(SiLU())(_load(1, 1))),
+        lambda: op.Accum(op.MatmulSum(), name="late")(_load(1, 1), op.Map(op.SiLU())(_load(1, 1))),
         "late: a product with a second operand that is computed cannot be lowered to pieces: "
         "expected one that is loaded",
     ),
@@ -280,16 +268,16 @@ LOWERED_NOT: list[tuple[Callable[[], object], str]] = [
         "to pieces: expected one reader",
     ),
     (
-        lambda: LinearOffChipStore("y")(Map(RowSum(), name="rows")(_load(1, 1))),
+        lambda: op.LinearOffChipStore("y")(op.Map(op.RowSum(), name="rows")(_load(1, 1))),
         "rows: RowSum cannot be lowered to pieces: expected an elementwise function",
     ),
     (
-        lambda: Map(Add(), name="sums")(_by_columns(), _load(1)),
+        lambda: op.Map(op.Add(), name="sums")(_by_columns(), _load(1)),
         "sums: operands in different orders of pieces cannot be lowered to pieces: expected one "
         "order",
     ),
     (
-        lambda: LinearOffChipStore("y", name="stored")(_load(1, 1, tile=(16, 24))),
+        lambda: op.LinearOffChipStore("y", name="stored")(_load(1, 1, tile=(16, 24))),
         "stored: a tile of 16x24 cannot be lowered to pieces: expected tiles that 16x16 divides",
     ),
 ]
@@ -309,16 +297,16 @@ def test_programs_without_a_form_in_pieces_are_refused(
 
 def test_buffer_of_256_pieces_is_accepted() -> None:
     with Program("long") as program:
-        product = Accum(MatmulSum())(
+        product = op.Accum(op.MatmulSum())(
             _load(1, 1, 1, tile=(16, 16 * 256)), _load(1, 1, 1, tile=(16 * 256, 16))
         )
-        LinearOffChipStore("y")(product)
+        op.LinearOffChipStore("y")(product)
     assert in_pieces(program, 16, 16).depths["matmul_sum_1_left_store.1"] == 2 * 256
 
 
 def test_pieces_have_at_least_one_element() -> None:
     with Program("copy", mode="functional") as program:
-        LinearOffChipStore("y")(LinearOffChipLoad(np.eye(2, 3), (2, 3))())
+        op.LinearOffChipStore("y")(op.LinearOffChipLoad(np.eye(2, 3), (2, 3))())
     for rows, cols in ((16, 8), (0, 0), (-1, -1)):
         with pytest.raises(ProgramError) as told:
             in_pieces(program, rows, cols)
@@ -334,15 +322,15 @@ def test_views_move_piece_by_piece() -> None:
 
     def program() -> Program:
         with Program("views", mode="functional") as built:
-            tensor = Tensor((6, 12), x, dtype="float32")
-            view = LinearOffChipLoad(tensor, (2, 3), (2, 3), (4, 1), 5)()
-            LinearOffChipStore("y")(Map(Add())(view, view))
-            turned = LinearOffChipLoad(tensor, (2, 3), (4, 3), (1, 4))()
-            LinearOffChipStore("z", (2, 4, 9))(turned)
-            left = LinearOffChipLoad(tensor, (2, 3), (3, 1, 4), (4, 0, 1))()
-            weights = Tensor((12, 2), x.reshape(36, 2)[:12], dtype="float32")
-            right = LinearOffChipLoad(weights, (3, 2), (3, 1, 4), (0, 0, 1))()
-            LinearOffChipStore("p")(Accum(MatmulSum())(left, right))
+            tensor = op.Tensor((6, 12), x, dtype="float32")
+            view = op.LinearOffChipLoad(tensor, (2, 3), (2, 3), (4, 1), 5)()
+            op.LinearOffChipStore("y")(op.Map(op.Add())(view, view))
+            turned = op.LinearOffChipLoad(tensor, (2, 3), (4, 3), (1, 4))()
+            op.LinearOffChipStore("z", (2, 4, 9))(turned)
+            left = op.LinearOffChipLoad(tensor, (2, 3), (3, 1, 4), (4, 0, 1))()
+            weights = op.Tensor((12, 2), x.reshape(36, 2)[:12], dtype="float32")
+            right = op.LinearOffChipLoad(weights, (3, 2), (3, 1, 4), (0, 0, 1))()
+            op.LinearOffChipStore("p")(op.Accum(op.MatmulSum())(left, right))
         built.expect(
             y=lambda: 2 * np.block([[*tiles[5:8]], [*tiles[9:12]]]),
             z=lambda: np.block([[*tiles[j::4]] for j in range(4)]).reshape(2, 4, 9),
@@ -359,9 +347,9 @@ def test_products_of_uneven_shapes_keep_data_and_work() -> None:
     with Program("shapes", channel_depth=9) as program:
         left = _load(2, 7, tile=(4, 6))
         right = _load(2, 7, tile=(6, 10))
-        LinearOffChipStore("y")(Accum(MatmulSum())(left, right))
+        op.LinearOffChipStore("y")(op.Accum(op.MatmulSum())(left, right))
         both = _load(3, tile=(2, 6))
-        LinearOffChipStore("z")(Reshape(1, 1)(Map(Add())(both, both))[0])
+        op.LinearOffChipStore("z")(op.Reshape(1, 1)(op.Map(op.Add())(both, both))[0])
     pieces = in_pieces(program, 2, 2)
 
     piece, wide = "2x2 bfloat16", "2x2 float32"

@@ -11,68 +11,58 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 
+import fabric.extend as ext
 from fabric import Hardware, Program
-from fabric.extend import (
-    Bounds,
-    Burst,
-    BusCycles,
-    ChannelTraffic,
-    ClientTraffic,
-    MemoryCounters,
-    OffChipDescription,
-    Unit,
-    register_memory,
-)
 from fabric.graph.wiring.program import hardware_scope
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, Mul, Tensor
 
 PERIOD_CYCLES: Final = 64
-_USES: Final = tuple(each.name for each in fields(BusCycles))
+_USES: Final = tuple(each.name for each in fields(ext.BusCycles))
 _DATA, _REFRESH, _TURNAROUND, _IDLE = map(_USES.index, ("data", "refresh", "turnaround", "idle"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountingDescription(OffChipDescription):
+class CountingDescription(ext.OffChipDescription):
     model = "counting"
-    channels: Annotated[int, Bounds(1)] = 2
-    latency_cycles: Annotated[int, Bounds(1)] = 100
-    request_bytes: Annotated[int, Bounds(1)] = 64
-    peak_bytes_per_cycle: Annotated[int, Bounds(1)] = 64
+    channels: Annotated[int, ext.Bounds(1)] = 2
+    latency_cycles: Annotated[int, ext.Bounds(1)] = 100
+    request_bytes: Annotated[int, ext.Bounds(1)] = 64
+    peak_bytes_per_cycle: Annotated[int, ext.Bounds(1)] = 64
     lost_to: Literal["window", "conflict", "refresh", "turnaround"] = "window"
-    conflict_percent: Annotated[int, Bounds(0, 100)] = 50
+    conflict_percent: Annotated[int, ext.Bounds(0, 100)] = 50
 
 
 class CountingMemory:
     final_cycle = None
 
     def __init__(
-        self, description: CountingDescription, readers: list[Unit], writers: list[Unit]
+        self, description: CountingDescription, readers: list[ext.Unit], writers: list[ext.Unit]
     ) -> None:
         self.description: Final = description
         self.bytes_moved = 0
         self._clients: Final = [*readers, *writers]
-        self._under_way: Final[dict[Unit, Burst]] = {}
-        self._answered: Final[list[tuple[int, int, Burst]]] = []
+        self._under_way: Final[dict[ext.Unit, ext.Burst]] = {}
+        self._answered: Final[list[tuple[int, int, ext.Burst]]] = []
 
     @property
     def pending(self) -> bool:
         return bool(self._under_way)
 
-    def served(self, unit: Unit) -> int:
+    def served(self, unit: ext.Unit) -> int:
         return self._under_way[unit].requests(self.description.request_bytes)
 
-    def submit(self, unit: Unit, burst: Burst) -> None:
+    def submit(self, unit: ext.Unit, burst: ext.Burst) -> None:
         self._under_way[unit] = burst
         self.bytes_moved += self.served(unit) * self.description.request_bytes
 
-    def advance(self, _horizon_cycle: int) -> list[Unit]:
+    def advance(self, _horizon_cycle: int) -> list[ext.Unit]:
         done = sorted(self._under_way, key=self._clients.index)
         for unit in done:
             unit.answered(unit.now + self.description.latency_cycles)
             self._answered.append((unit.now, unit.index, self._under_way.pop(unit)))
         return done
 
-    def counters(self) -> MemoryCounters:
+    def counters(self) -> ext.MemoryCounters:
         last = max((end for end, *_ in self._answered), default=0)
         uses = np.full((self.description.channels, last), _IDLE)
         rows = np.zeros((self.description.channels, 5), int)
@@ -82,15 +72,15 @@ class CountingMemory:
         uses[:, ::50] = _REFRESH
         periods = [uses[:, at : at + PERIOD_CYCLES] for at in range(0, last, PERIOD_CYCLES)]
         channels = zip(rows.tolist(), uses, strict=True)
-        return MemoryCounters(
+        return ext.MemoryCounters(
             tuple(_traffic(row, bus) for row, bus in channels),
-            tuple(ClientTraffic(unit, *counted) for unit, counted in clients.items()),
+            tuple(ext.ClientTraffic(unit, *counted) for unit, counted in clients.items()),
             PERIOD_CYCLES,
             tuple(map(_counted, periods)),
         )
 
     def _count(
-        self, end: int, burst: Burst, uses: np.ndarray, rows: np.ndarray, client: list[int]
+        self, end: int, burst: ext.Burst, uses: np.ndarray, rows: np.ndarray, client: list[int]
     ) -> None:
         description = self.description
         requests = burst.requests(description.request_bytes)
@@ -117,19 +107,19 @@ class CountingMemory:
                 uses[channel, its[its % 8 == 7]] = _TURNAROUND
 
 
-def _counted(uses: np.ndarray) -> BusCycles:
-    return BusCycles(*np.bincount(uses.reshape(-1), minlength=len(_USES)).tolist())
+def _counted(uses: np.ndarray) -> ext.BusCycles:
+    return ext.BusCycles(*np.bincount(uses.reshape(-1), minlength=len(_USES)).tolist())
 
 
-def _traffic(row: list[int], uses: np.ndarray) -> ChannelTraffic:
+def _traffic(row: list[int], uses: np.ndarray) -> ext.ChannelTraffic:
     reads, writes, hits, misses, conflicts = row
-    return ChannelTraffic(reads, writes, hits, misses, conflicts, _counted(uses))
+    return ext.ChannelTraffic(reads, writes, hits, misses, conflicts, _counted(uses))
 
 
-register_memory(CountingDescription, CountingMemory)
+ext.register_memory(CountingDescription, CountingMemory)
 
 
-def loads(hbm: OffChipDescription, longer: int = 1) -> Program:
+def loads(hbm: ext.OffChipDescription, longer: int = 1) -> Program:
     rows = 64 * longer
     with hardware_scope(Hardware(hbm=hbm)), Program("loads") as program:
         left = LinearOffChipLoad(Tensor((rows, 64)), (16, 64), name="left")()

@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+import operators as op
 from fabric import ConfigurationError, Hardware, Hop, Program, hardware_scope, simulate
 from fabric.extend import (
     BankedDescription,
@@ -17,14 +18,6 @@ from fabric.extend import (
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import ArbitratedBanksDescription, ArbitratedDescription
 from fabric.timing.memories.arbitrated import ArbitratedMemory, Request, behind_arbiter
-from operators import (
-    Consumer,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Metadata,
-    RandomOffChipLoad,
-    Tensor,
-)
 from tests.hdl import design
 from tests.hdl.banks import BankedMemory
 from tests.memories.driven import answers, clients_of
@@ -187,7 +180,7 @@ def test_tile_smaller_than_a_request_is_read() -> None:
         hardware_scope(Hardware(hbm=ArbitratedDescription())),
         Program("one", mode="functional") as program,
     ):
-        LinearOffChipStore("y")(LinearOffChipLoad(Tensor((4, 4), data), tile=(4, 4))())
+        op.LinearOffChipStore("y")(op.LinearOffChipLoad(op.Tensor((4, 4), data), tile=(4, 4))())
     program.expect(y=lambda: data)
     assert simulate(program).verified
 
@@ -208,10 +201,10 @@ def test_no_read_is_answered_before_its_latency(
     memory: OffChipDescription, address_cycle: int, tmp_path: Path, *, shared: bool
 ) -> None:
     with hardware_scope(Hardware(hbm=memory)), Program("late") as program:
-        addresses = Metadata(np.array([0, 1, 1]))()
-        Consumer()(RandomOffChipLoad(Tensor((8, 4)), (2, 4), name="late")(addresses))
+        addresses = op.Metadata(np.array([0, 1, 1]))()
+        op.Consumer()(op.RandomOffChipLoad(op.Tensor((8, 4)), (2, 4), name="late")(addresses))
         if shared:
-            Consumer()(LinearOffChipLoad(Tensor((64, 4)), (2, 4))())
+            op.Consumer()(op.LinearOffChipLoad(op.Tensor((64, 4)), (2, 4))())
     hops = {"late.0": Hop(address_cycle, 1)}
     report = simulate(program, mode="timing", hops=hops, trace="events", log_dir=tmp_path)
     bursts = report.trace().query(
@@ -223,8 +216,8 @@ def test_no_read_is_answered_before_its_latency(
 @pytest.mark.parametrize("memory", [ArbitratedDescription(), ArbitratedBanksDescription()])
 def test_bandwidth_is_at_most_the_peak(memory: OffChipDescription) -> None:
     with hardware_scope(Hardware(hbm=memory)), Program("large") as program:
-        tiles = RandomOffChipLoad(Tensor((64, 64)), (64, 64))(Metadata(np.array([0]))())
-        LinearOffChipStore("y")(tiles)
+        tiles = op.RandomOffChipLoad(op.Tensor((64, 64)), (64, 64))(op.Metadata(np.array([0]))())
+        op.LinearOffChipStore("y")(tiles)
     report = simulate(program, mode="timing")
     assert report.hbm_bytes_moved is not None
     assert report.hbm_bytes_moved <= (report.cycles or 0) * memory.peak_bytes_per_cycle

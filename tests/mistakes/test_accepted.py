@@ -9,30 +9,23 @@ from typing import Annotated, Any
 import numpy as np
 import pytest
 
+import operators as op
 from fabric import FabricError, Program, StreamType, TileType, dtype_named, simulate
 from fabric.extend import Bounds
-from operators import (
-    Consumer,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    SiLU,
-)
 from tests.mistakes.users import Half
 
 
 def program() -> Program:
     with Program("accepted", mode="functional") as made:
         x = np.ones((32, 32), np.float32)
-        LinearOffChipStore("y")(Map(SiLU())(LinearOffChipLoad(x, tile=(16, 16))()))
+        op.LinearOffChipStore("y")(op.Map(op.SiLU())(op.LinearOffChipLoad(x, tile=(16, 16))()))
     return made
 
 
 @pytest.mark.parametrize("one", [np.int64(1), np.uint8(1), np.array(1)])
 def test_integer_of_numpy_becomes_an_int(one: Any) -> None:
     zero: Any = np.int8(0)
-    flatten = Flatten(zero, one)
+    flatten = op.Flatten(zero, one)
     tile = TileType(one, 16, dtype_named("int8"))
 
     assert (int, int, int) == tuple(map(type, (flatten.inner, flatten.outer, tile.rows)))
@@ -42,7 +35,7 @@ def test_integer_of_numpy_becomes_an_int(one: Any) -> None:
 def test_list_becomes_a_tuple() -> None:
     tile: Any = [np.int32(16), 16]
 
-    assert (16, 16) == LinearOffChipLoad(np.ones((32, 32)), tile=tile).tile
+    assert (16, 16) == op.LinearOffChipLoad(np.ones((32, 32)), tile=tile).tile
 
 
 def test_inferred_shape_of_numpy_becomes_a_tuple_of_ints() -> None:
@@ -53,7 +46,7 @@ def test_inferred_shape_of_numpy_becomes_a_tuple_of_ints() -> None:
             return (StreamType(shape, TileType(1, 1, dtype_named("int8"))),)
 
     with Program("longer"):
-        stream = Longer()(LinearOffChipLoad(np.ones((4, 4)), tile=(1, 1))())
+        stream = Longer()(op.LinearOffChipLoad(np.ones((4, 4)), tile=(1, 1))())
 
     assert (4,) == stream.shape
     assert type(stream.shape[0]) is int
@@ -118,8 +111,8 @@ def test_program_run_twice_gives_equal_reports() -> None:
 def test_program_block_may_be_opened_again() -> None:
     made = Program("again")
     with made:
-        stream = LinearOffChipLoad(np.ones((4, 4)), tile=(2, 2))()
+        stream = op.LinearOffChipLoad(np.ones((4, 4)), tile=(2, 2))()
     with made:
-        Consumer()(stream)
+        op.Consumer()(stream)
 
     assert "completed" == simulate(made).status

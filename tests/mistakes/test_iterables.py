@@ -11,20 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fabric as fab
 import operators
-from fabric import (
-    FabricError,
-    Feedback,
-    Layout,
-    Program,
-    Report,
-    StreamType,
-    Tile,
-    TileType,
-    dtype_named,
-    grid,
-    simulate,
-)
 from fabric.serving import Requests as TypedRequests
 from operators import Consumer, Function, Initial, LinearOffChipStore, Map, Streamify, Tensor
 
@@ -34,7 +22,7 @@ LinearOffChipLoad: Any = operators.LinearOffChipLoad
 Metadata: Any = operators.Metadata
 RaggedIntegers: Any = operators.RaggedIntegers
 Selectors: Any = operators.Selectors
-axis: Any = grid
+axis: Any = fab.grid
 shaped: Any = Tensor
 
 Wrap = Callable[[Any], Any]
@@ -52,11 +40,11 @@ WRAPS: dict[str, Wrap] = {
 }
 
 
-def expected(wanted: Any, data: Any = ((1.0, 2.0),)) -> Report:
-    with Program("copies", mode="functional") as program:
+def expected(wanted: Any, data: Any = ((1.0, 2.0),)) -> fab.Report:
+    with fab.Program("copies", mode="functional") as program:
         LinearOffChipStore("y")(LinearOffChipLoad(Tensor((1, 2), lambda: data), tile=(1, 2))())
     program.expect(y=lambda: wanted)
-    return simulate(program)
+    return fab.simulate(program)
 
 
 TAKERS: dict[str, Callable[[Wrap], Any]] = {
@@ -67,8 +55,8 @@ TAKERS: dict[str, Callable[[Wrap], Any]] = {
     "tile": lambda wrap: LinearOffChipLoad([[1, 2]], tile=wrap([1, 2])).tile,
     "shape": lambda wrap: Streamify(shape=wrap([2, 2]), strides=wrap([1, 1])).shape,
     "Tensor": lambda wrap: Tensor(wrap([2, 3])).shape,
-    "Layout": lambda wrap: str(Layout.tiled(wrap([8, 8]), tile=wrap([4, 2]))),
-    "axis": lambda wrap: grid(a=wrap([1, 2])).values,
+    "Layout": lambda wrap: str(fab.Layout.tiled(wrap([8, 8]), tile=wrap([4, 2]))),
+    "axis": lambda wrap: fab.grid(a=wrap([1, 2])).values,
     "arrivals": lambda wrap: Requests(wrap([0.5, 1.0]), [3, 4], [5, 6]).arrival_seconds.tolist(),
     "prompts": lambda wrap: Requests([0.0, 1.0], wrap([3, 4]), wrap([5, 6])).prompt_tokens.tolist(),
     "expect": lambda wrap: expected(wrap([[1.0, 2.0]])).verified,
@@ -87,31 +75,31 @@ MASKED = np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
 
 @dataclass(frozen=True)
 class Hides(Function):
-    def infer(self, x: TileType) -> TileType:
+    def infer(self, x: fab.TileType) -> fab.TileType:
         return x
 
-    def flops(self, x: Tile) -> int:
+    def flops(self, x: fab.Tile) -> int:
         return x.rows * x.cols
 
-    def apply(self, x: Tile) -> Tile:
+    def apply(self, x: fab.Tile) -> fab.Tile:
         assert x.data is not None
-        return Tile(x.rows, x.cols, x.dtype, np.ma.array(x.data, mask=x.data > 0))
+        return fab.Tile(x.rows, x.cols, x.dtype, np.ma.array(x.data, mask=x.data > 0))
 
 
 def masked_lists(lists: Any) -> None:
-    with Program("lists"):
+    with fab.Program("lists"):
         Consumer()(RaggedIntegers(lists)())
 
 
-def masked_by_a_function() -> Report:
-    with Program("hides", mode="functional") as program:
+def masked_by_a_function() -> fab.Report:
+    with fab.Program("hides", mode="functional") as program:
         LinearOffChipStore("y")(Map(Hides())(LinearOffChipLoad([[0.0, 2.0]], tile=(1, 2))()))
-    return simulate(program)
+    return fab.simulate(program)
 
 
 def masked_at_first() -> None:
-    with Program("first"):
-        again = Feedback(StreamType((3,), TileType(1, 2, dtype_named("uint64"))))
+    with fab.Program("first"):
+        again = fab.Feedback(fab.StreamType((3,), fab.TileType(1, 2, fab.dtype_named("uint64"))))
         Consumer()(Initial(MASKED[:1], 1)(again))
 
 
@@ -128,7 +116,7 @@ def masked_at_first() -> None:
         lambda: LinearOffChipLoad([[1, 2]], tile=MASKED[0]),
         lambda: shaped(MASKED[0]),
         lambda: Tensor((2, 2), MASKED),
-        lambda: grid(a=MASKED[0]),
+        lambda: fab.grid(a=MASKED[0]),
         lambda: axis(a=[np.ma.masked]),
         lambda: Requests(MASKED[0], [1, 2], [1, 2]),
         lambda: Requests([0, 1], MASKED[0], [1, 2]),
@@ -139,5 +127,5 @@ def masked_at_first() -> None:
     ],
 )
 def test_masked_elements_are_refused(take: Callable[[], object]) -> None:
-    with pytest.raises(FabricError, match=r"(?s)[Mm]ask.*: expected"):
+    with pytest.raises(fab.FabricError, match=r"(?s)[Mm]ask.*: expected"):
         take()

@@ -8,164 +8,144 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
+import fabric as fab
+import fabric.extend as ext
 import operators as op
-from fabric import (
-    Hardware,
-    Program,
-    SelectorType,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    TupleType,
-    hardware_scope,
-)
-from fabric.extend import (
-    BoolType,
-    BufferType,
-    Costs,
-    OffChipDescription,
-    Operator,
-    Ports,
-    Rates,
-    ValueType,
-    Wiring,
-    Work,
-    ceil_div,
-)
 from operators import Function
 from tests.bases import Source
 from tests.operators.driving import NUMBER, Emit, ragged, tile  # noqa: F401 - for the table
 from tests.operators.writing import read
 
-Types = tuple[StreamType, ...]
+Types = tuple[fab.StreamType, ...]
 
 F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
-TILE, COLUMN, FLOAT = TileType(2, 4, F32), TileType(2, 1, F32), TileType(1, 1, F32)
+TILE, COLUMN, FLOAT = fab.TileType(2, 4, F32), fab.TileType(2, 1, F32), fab.TileType(1, 1, F32)
 RAGGED = N = ragged(0)
 M = ragged(1)
 X = np.arange(32, dtype=np.float32).reshape(4, 8)
 
 
-def stream(*shape: Any, value: ValueType = TILE) -> Stream:
-    return Emit(StreamType(shape, value), [])()
+def stream(*shape: Any, value: ext.ValueType = TILE) -> fab.Stream:
+    return Emit(fab.StreamType(shape, value), [])()
 
 
-def steered(width: int, *shape: Any) -> Stream:
-    return stream(*shape, value=SelectorType(width))
+def steered(width: int, *shape: Any) -> fab.Stream:
+    return stream(*shape, value=fab.SelectorType(width))
 
 
-def buffers(*shape: Any, of: tuple[Any, ...]) -> Stream:
-    return stream(*shape, value=BufferType(of, TILE))
+def buffers(*shape: Any, of: tuple[Any, ...]) -> fab.Stream:
+    return stream(*shape, value=ext.BufferType(of, TILE))
 
 
-def tuples(count: int) -> Stream:
-    return stream(2, value=TupleType((TILE,) * count))
+def tuples(count: int) -> fab.Stream:
+    return stream(2, value=fab.TupleType((TILE,) * count))
 
 
-def written(text: str, *shape: Any) -> Stream:
-    return Emit(StreamType(shape, NUMBER), read(text))()
+def written(text: str, *shape: Any) -> fab.Stream:
+    return Emit(fab.StreamType(shape, NUMBER), read(text))()
 
 
-def addresses(values: Any) -> Stream:
+def addresses(values: Any) -> fab.Stream:
     array = np.asarray(values, np.int32)[:, np.newaxis]
     return op.Flatten(0, 2)(op.LinearOffChipLoad(array, (1, 1))())
 
 
-def line(count: int, size: tuple[int, int] = (1, 1)) -> Stream:
+def line(count: int, size: tuple[int, int] = (1, 1)) -> fab.Stream:
     data = np.ones((size[0] * count, size[1]))
     stored = op.Tensor(data.shape, data, dtype="float32")
     return op.Flatten(0, 1)(op.LinearOffChipLoad(stored, size, (count,), (1,))())
 
 
-PAIR = TileType(1, 2, F32)
+PAIR = fab.TileType(1, 2, F32)
 
 
-def pair(rows: Any = 1, cols: Any = 2, dtype: Any = F32, data: Any = 0, **more: Any) -> Tile:
-    return Tile(rows, cols, dtype, np.zeros((1, 2), F32) if isinstance(data, int) else data, **more)
+def pair(rows: Any = 1, cols: Any = 2, dtype: Any = F32, data: Any = 0, **more: Any) -> fab.Tile:
+    return fab.Tile(
+        rows, cols, dtype, np.zeros((1, 2), F32) if isinstance(data, int) else data, **more
+    )
 
 
 @dataclass(frozen=True)
 class Sends(Source):
     elements: Any
-    value: ValueType = field(default_factory=BoolType)
+    value: ext.ValueType = field(default_factory=ext.BoolType)
     shape: tuple[int, ...] = (3,)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        return (StreamType(self.shape, self.value),)
+    def infer(self, wiring: ext.Wiring, *inputs: fab.Stream) -> Types:
+        return (fab.StreamType(self.shape, self.value),)
 
     @override
-    async def run(self, ports: Ports) -> None:
+    async def run(self, ports: ext.Ports) -> None:
         for element in self.elements:
             await ports.sink.send(element)
 
 
-def parted() -> tuple[Stream, ...]:
+def parted() -> tuple[fab.Stream, ...]:
     selectors = op.Selectors(np.array([[0], [1], [1]]), 2)()
     return op.Partition(2)(line(3), op.Flatten(0, 1)(selectors))
 
 
 @dataclass(frozen=True)
-class Memory(OffChipDescription):
+class Memory(ext.OffChipDescription):
     model = "own"
     request_bytes = 64
     peak_bytes_per_cycle = 64
 
 
-def on(memory: OffChipDescription) -> Program:
-    with hardware_scope(Hardware(hbm=memory)), Program("on") as program:
+def on(memory: ext.OffChipDescription) -> fab.Program:
+    with fab.hardware_scope(fab.Hardware(hbm=memory)), fab.Program("on") as program:
         op.Consumer()(line(4))
     return program
 
 
-class Copy(Operator):
-    def __call__(self, source: Stream) -> Any:
+class Copy(ext.Operator):
+    def __call__(self, source: fab.Stream) -> Any:
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+    def infer(self, wiring: ext.Wiring, *inputs: fab.Stream) -> Types:
         return (inputs[0].type,)
 
     @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
+    def costs(self, inputs: Types, outputs: Types) -> ext.Costs:
+        return ext.Costs()
 
     @override
-    async def run(self, ports: Ports) -> None:
+    async def run(self, ports: ext.Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             await ports.sink.send(element)
 
 
-class Half(Operator):
-    def __call__(self, source: Stream) -> Stream:
+class Half(ext.Operator):
+    def __call__(self, source: fab.Stream) -> fab.Stream:
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        return (StreamType((ceil_div(inputs[0].shape[0], 2),), inputs[0].value),)
+    def infer(self, wiring: ext.Wiring, *inputs: fab.Stream) -> Types:
+        return (fab.StreamType((ext.ceil_div(inputs[0].shape[0], 2),), inputs[0].value),)
 
     @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
+    def costs(self, inputs: Types, outputs: Types) -> ext.Costs:
+        return ext.Costs()
 
     @override
-    async def run(self, ports: Ports) -> None:
+    async def run(self, ports: ext.Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             await ports.sink.send(element)
             await ports.source.receive()
 
 
-class NoCosts(Operator):
-    def __call__(self, source: Stream) -> Stream:
+class NoCosts(ext.Operator):
+    def __call__(self, source: fab.Stream) -> fab.Stream:
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+    def infer(self, wiring: ext.Wiring, *inputs: fab.Stream) -> Types:
         return (inputs[0].type,)
 
     @override
-    async def run(self, ports: Ports) -> None:
+    async def run(self, ports: ext.Ports) -> None:
         await ports.source.receive()
 
 
@@ -181,8 +161,8 @@ class Own(Function):
         self.limit = limit  # type: ignore[misc]  # here
 
     @override
-    def infer(self, *inputs: Any) -> TileType:
-        result: TileType = inputs[0]
+    def infer(self, *inputs: Any) -> fab.TileType:
+        result: fab.TileType = inputs[0]
         return result
 
     @override
@@ -227,7 +207,7 @@ class Infers(Half):
     types: Any
 
     @override  # here
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+    def infer(self, wiring: ext.Wiring, *inputs: fab.Stream) -> Types:
         found: Types = self.types(inputs[0])
         return found
 
@@ -242,12 +222,12 @@ class Costly(Half):
     amounts: Any
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        return (StreamType(inputs[0].shape, BoolType()),)
+    def infer(self, wiring: ext.Wiring, *inputs: fab.Stream) -> Types:
+        return (fab.StreamType(inputs[0].shape, ext.BoolType()),)
 
     @override  # here
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        found: Costs = self.amounts()
+    def costs(self, inputs: Types, outputs: Types) -> ext.Costs:
+        found: ext.Costs = self.amounts()
         return found
 
 
@@ -256,6 +236,6 @@ class Paced(Half):
     least: Any
 
     @override  # here
-    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work | None:
-        found: Work | None = self.least()
+    def work(self, inputs: Types, outputs: Types, rates: ext.Rates) -> ext.Work | None:
+        found: ext.Work | None = self.least()
         return found

@@ -11,38 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+import operators as op
 from fabric import Feedback, Program, Stream, StreamType
-from operators import (
-    Accum,
-    Add,
-    Bufferize,
-    CacheReadAddresses,
-    Consumer,
-    EagerMerge,
-    Expand,
-    FlatMap,
-    Flatten,
-    Initial,
-    Intersect,
-    LinearOffChipLoad,
-    Map,
-    Metadata,
-    Parallelize,
-    Partition,
-    RaggedIntegers,
-    RandomOffChipStore,
-    Reassemble,
-    Repeat,
-    Reshape,
-    Scatter,
-    Selectors,
-    SiLU,
-    SplitRows,
-    Streamify,
-    Sum,
-    Tensor,
-    Union,
-)
 from tests.model import buffers, routing, shape, sparse
 from tests.model import graph as model
 from tests.model.compute import added, elementwise, fold, map1, map2
@@ -62,52 +32,52 @@ class Wiring:
     def load(self) -> Pair:
         """[1, outer, inner] of tiles."""
         (rows, cols), count = self.tile, self.outer * self.inner
-        tensor = Tensor((rows * count, cols), lambda: np.zeros((rows * count, cols)))
-        loading = LinearOffChipLoad(tensor, self.tile, (self.outer, self.inner), (self.inner, 1))
+        tensor = op.Tensor((rows * count, cols), lambda: np.zeros((rows * count, cols)))
+        loading = op.LinearOffChipLoad(tensor, self.tile, (self.outer, self.inner), (self.inner, 1))
         return loading(), load(self.g, self.tile, (self.outer, self.inner))
 
     def numbers(self, most: int) -> Pair:
         """[1, outer] of integers."""
         numbers = [self.random.randint(1, most) for _ in range(self.outer)]
-        return Metadata(np.array(numbers))(), routing.metadata(self.g, numbers)
+        return op.Metadata(np.array(numbers))(), routing.metadata(self.g, numbers)
 
     def selectors(self, width: int) -> Pair:
         """[1, outer] of multi-hot, all of the same number of indices."""
         hot = self.random.randint(1, width)
         chosen = [self.random.sample(range(width), hot) for _ in range(self.outer)]
         stops = [(row, int(i == self.outer - 1)) for i, row in enumerate(chosen)]
-        return Selectors(np.array(chosen), width)(), routing.selectors(self.g, stops)
+        return op.Selectors(np.array(chosen), width)(), routing.selectors(self.g, stops)
 
     def steered(self, chosen: list[list[int]], width: int) -> Pair:
         """[len(chosen)] of selectors."""
         stops = [(row, int(i == len(chosen) - 1)) for i, row in enumerate(chosen)]
         return self.flat(
-            0, 1, (Selectors(np.array(chosen), width)(), routing.selectors(self.g, stops))
+            0, 1, (op.Selectors(np.array(chosen), width)(), routing.selectors(self.g, stops))
         )
 
     def slowed(self, pair: Pair, most: int = 2, least: int = 0) -> Pair:
         a, b = pair
         for _ in range(self.random.randint(least, most)):
             to_memory = self.random.random() < 0.5
-            a = Map(SiLU(), to_memory=to_memory)(a)
+            a = op.Map(op.SiLU(), to_memory=to_memory)(a)
             b = map1(self.g, "silu", elementwise(self.g, 8), b, to_memory=to_memory)
         return a, b
 
     def sink(self, pair: Pair) -> None:
-        Consumer()(pair[0])
+        op.Consumer()(pair[0])
         routing.consumer(self.g, pair[1])
 
     def flat(self, low: int, high: int, pair: Pair) -> Pair:
-        return Flatten(low, high)(pair[0]), shape.flatten(self.g, low, high, pair[1])
+        return op.Flatten(low, high)(pair[0]), shape.flatten(self.g, low, high, pair[1])
 
 
 def two_loads(w: Wiring) -> None:
     (a, b), (c, d) = w.slowed(w.load()), w.load()
     to_memory = w.random.random() < 0.5
-    a = Map(Add(), to_memory=to_memory)(a, c)
+    a = op.Map(op.Add(), to_memory=to_memory)(a, c)
     b = map2(w.g, "add", elementwise(w.g, 1), b, d, to_memory=to_memory)
-    a, b = FlatMap(SplitRows())(a), shape.split_rows(w.g, b, "rows")
-    w.sink((Accum(Sum())(a), fold(w.g, "sum", added(w.g), [b])))
+    a, b = op.FlatMap(op.SplitRows())(a), shape.split_rows(w.g, b, "rows")
+    w.sink((op.Accum(op.Sum())(a), fold(w.g, "sum", added(w.g), [b])))
 
 
 def repeated(w: Wiring) -> None:
@@ -115,26 +85,26 @@ def repeated(w: Wiring) -> None:
     a, b = w.load() if w.random.random() < 0.5 else w.flat(0, 1, w.numbers(9))
     count = w.random.randint(1, 12)
     # Flatten is a reader that takes whatever is visible at once.
-    w.sink(w.flat(0, 1, (Repeat(count)(a), shape.repeat(w.g, count, b, "repeat"))))
+    w.sink(w.flat(0, 1, (op.Repeat(count)(a), shape.repeat(w.g, count, b, "repeat"))))
 
 
 def cache_tiles(w: Wiring) -> None:
     """Addresses, requested one per cycle whatever the reader does."""
     (a, b), (c, d) = w.numbers(9), w.numbers(12)
-    pair = CacheReadAddresses(99)(a, c), routing.cache_addresses(w.g, b, d, "tiles")
+    pair = op.CacheReadAddresses(99)(a, c), routing.cache_addresses(w.g, b, d, "tiles")
     w.sink(w.flat(0, 1, pair))
 
 
 def buffered(w: Wiring) -> None:
     a, b = w.slowed(w.load())
-    c, d = Bufferize()(a), buffers.bufferize(w.g, b)
+    c, d = op.Bufferize()(a), buffers.bufferize(w.g, b)
     if w.random.random() < 0.4:
         e, f = w.slowed(w.load())
-        pair = Streamify()(c, e), buffers.streamify_per_reference(w.g, d, f)
+        pair = op.Streamify()(c, e), buffers.streamify_per_reference(w.g, d, f)
     else:
         times = w.random.choice((None, 1, 2, 5))
         repeats = () if times is None else (times,)
-        pair = Streamify(repeats)(c), buffers.streamify(w.g, times, d)
+        pair = op.Streamify(repeats)(c), buffers.streamify(w.g, times, d)
     w.sink(w.slowed(pair))
 
 
@@ -145,12 +115,12 @@ def lanes(w: Wiring) -> None:
     if not rank:
         a, b = w.flat(0, 1, (a, b))
     switch = w.random.randint(0, 9)
-    ours = Parallelize(width, rank=rank, switch_cycles=switch)(a)
+    ours = op.Parallelize(width, rank=rank, switch_cycles=switch)(a)
     parts = list(zip(ours, routing.parallelize(w.g, b, width, rank, switch), strict=True))
     # EagerMerge takes it that an element was sent in the cycle before it became visible, which a
     # switch of more than one cycle delays: a map comes between.
     parts = [w.slowed(each, 3, least=int(switch > 1)) for each in parts]
-    data, choice = EagerMerge(rank=rank)([each for each, _ in parts])
+    data, choice = op.EagerMerge(rank=rank)([each for each, _ in parts])
     merged = routing.merge(w.g, [each for _, each in parts], "merge", rank)
     w.sink(w.slowed((data, merged[0]), 1))
     w.sink((choice, merged[1]))
@@ -160,10 +130,10 @@ def routed(w: Wiring) -> None:
     width = w.random.randint(1, 4)
     (a, b), (c, d) = w.slowed(w.load(), 1), w.selectors(width)
     split, join = w.random.randint(0, 9), w.random.randint(0, 9)
-    ours = Partition(width, rank=1, switch_cycles=split)(a, c)
+    ours = op.Partition(width, rank=1, switch_cycles=split)(a, c)
     parts = zip(ours, routing.partition(w.g, b, d, width, 1, split), strict=True)
     lanes = [w.slowed(each, 3) for each in parts]
-    joined = Reassemble(rank=1, switch_cycles=join)([each for each, _ in lanes], c)
+    joined = op.Reassemble(rank=1, switch_cycles=join)([each for each, _ in lanes], c)
     again = routing.reassemble(w.g, [each for _, each in lanes], d, "join", 1, join)
     w.sink(w.slowed((joined, again), 1))
 
@@ -172,7 +142,7 @@ def padded(w: Wiring) -> None:
     """Reshape with padding."""
     a, b = w.slowed(w.load())
     chunk = w.random.randint(1, 5)
-    pair = Reshape(chunk, pad=0.0)(a)[0], shape.reshape_padded(w.g, chunk, w.tile, b)
+    pair = op.Reshape(chunk, pad=0.0)(a)[0], shape.reshape_padded(w.g, chunk, w.tile, b)
     w.sink(w.slowed(pair))
 
 
@@ -182,7 +152,7 @@ def expanded(w: Wiring) -> None:
     a, b = w.slowed(w.load(), least=1)
     w.inner = inner
     c, d = w.slowed(w.load(), 1)
-    w.sink(w.slowed((Expand()(a, c), shape.expand(w.g, b, d, "expand"))))
+    w.sink(w.slowed((op.Expand()(a, c), shape.expand(w.g, b, d, "expand"))))
 
 
 def stored(w: Wiring) -> None:
@@ -191,9 +161,9 @@ def stored(w: Wiring) -> None:
     to_memory = w.random.random() < 0.5
     size = rows * cols * w.g.setting.element_bytes
     paid = -(-size // w.g.setting.on_chip) if to_memory else 0
-    a, b = Accum(Sum(), to_memory=to_memory)(a), fold(w.g, "sum", added(w.g), [b], paid)
-    tensor = Tensor((rows * 2, cols), lambda: np.zeros((rows * 2, cols)))
-    acks = RandomOffChipStore("y", tensor, w.tile)(c, a)
+    a, b = op.Accum(op.Sum(), to_memory=to_memory)(a), fold(w.g, "sum", added(w.g), [b], paid)
+    tensor = op.Tensor((rows * 2, cols), lambda: np.zeros((rows * 2, cols)))
+    acks = op.RandomOffChipStore("y", tensor, w.tile)(c, a)
     w.sink((acks, random_store(w.g, d, b, "store")))
 
 
@@ -201,9 +171,9 @@ def regrouped(w: Wiring) -> None:
     chunk = w.random.randint(1, 3)
     w.outer *= chunk
     a, b = w.slowed(w.load())
-    a, b = Reshape(chunk, dimension=1)(a)[0], shape.reshape(w.g, 1, b, chunk)
+    a, b = op.Reshape(chunk, dimension=1)(a)[0], shape.reshape(w.g, 1, b, chunk)
     rank = w.random.randint(1, 2)
-    a, b = Accum(Sum(), rank=rank)(a), fold(w.g, "sum", added(w.g), [b], rank=rank)
+    a, b = op.Accum(op.Sum(), rank=rank)(a), fold(w.g, "sum", added(w.g), [b], rank=rank)
     w.sink(w.slowed((a, b)))
 
 
@@ -216,17 +186,17 @@ def looped(w: Wiring) -> None:
     loop = Feedback(StreamType((count - ahead,), a.value))
     zero = model.Tile(*w.tile, w.g.setting.element_bytes, mu=False, valid=w.tile[0])
     sums = (
-        Map(Add())(a, Initial(0, ahead)(loop)),
+        op.Map(op.Add())(a, op.Initial(0, ahead)(loop)),
         map2(w.g, "add", elementwise(w.g, 1), b, shape.initial(w.g, zero, ahead, state)),
     )
     # The last sums find nothing left to be added to; what goes round ends with its selectors.
     choice = [[0]] * (count - ahead) + [[1]] * ahead
     (c, d), (e, f) = w.steered(choice, 2), w.steered(choice[: count - ahead], 1)
     kept, last = zip(
-        Partition(2)(sums[0], c), routing.partition(w.g, sums[1], d, 2, 0, 1), strict=True
+        op.Partition(2)(sums[0], c), routing.partition(w.g, sums[1], d, 2, 0, 1), strict=True
     )
     w.sink(last)
-    again = Reassemble()([kept[0]], e), routing.reassemble(w.g, [kept[1]], f, "again")
+    again = op.Reassemble()([kept[0]], e), routing.reassemble(w.g, [kept[1]], f, "again")
     going, round_ = w.slowed(w.flat(0, 1, again), 1)
     loop.connect(going)
     w.g.feed(round_, state)
@@ -240,11 +210,15 @@ def joined(w: Wiring) -> None:
     ]
     left, right = ([pair[side] for pair in groups] for side in (0, 1))
     keeps_all = w.random.random() < 0.5
-    ours = (Union() if keeps_all else Intersect())(RaggedIntegers(left)(), RaggedIntegers(right)())
+    ours = (op.Union() if keeps_all else op.Intersect())(
+        op.RaggedIntegers(left)(), op.RaggedIntegers(right)()
+    )
     b, d = sparse.lists(w.g, left), sparse.lists(w.g, right)
     for pair in zip(ours, sparse.join(w.g, b, d, keeps_all=keeps_all), strict=True):
         count = w.random.randint(1, 3)
-        w.sink(w.flat(0, 1, (Repeat(count)(pair[0]), shape.repeat(w.g, count, pair[1], "repeat"))))
+        w.sink(
+            w.flat(0, 1, (op.Repeat(count)(pair[0]), shape.repeat(w.g, count, pair[1], "repeat")))
+        )
 
 
 def scattered(w: Wiring) -> None:
@@ -253,10 +227,10 @@ def scattered(w: Wiring) -> None:
     to_memory = w.random.random() < 0.5
     size = rows * cols * w.g.setting.element_bytes
     paid = -(-size // w.g.setting.on_chip) if to_memory else 0
-    a, b = Accum(Sum(), to_memory=to_memory)(a), fold(w.g, "sum", added(w.g), [b], paid)
+    a, b = op.Accum(op.Sum(), to_memory=to_memory)(a), fold(w.g, "sum", added(w.g), [b], paid)
     word = model.Tile(rows, cols, w.g.setting.element_bytes, mu=False, valid=rows)
     banks, width = w.random.randint(1, 4), w.random.randint(1, 4)
-    ours = Scatter(6, banks=banks, width=width)(c, a)
+    ours = op.Scatter(6, banks=banks, width=width)(c, a)
     w.sink(w.slowed((ours, sparse.scatter(w.g, d, b, 6, banks, width, word))))
 
 

@@ -11,16 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fabric import (
-    ConfigurationError,
-    Hardware,
-    Hop,
-    Program,
-    ProgramError,
-    hardware_scope,
-    load_hardware,
-    simulate,
-)
+import fabric as fab
 from fabric.analysis.placing.floor import netlist_of
 from fabric.graph.hardware.latency import Mesh, Site
 from fabric.graph.loading.program_file import load_program
@@ -62,12 +53,12 @@ def test_matches_a_model_that_steps_through_cycles(placed: Placed, order: str | 
     assert expected_clocks(placed) == clocks
 
 
-def _hops(placed: Placed) -> dict[str, Hop]:
+def _hops(placed: Placed) -> dict[str, fab.Hop]:
     found, ports = {}, Counter[int]()
     for wire in placed.wires:
         source, target = placed.sites[wire.producer], placed.sites[wire.consumer]
         cycles = 1 if source == target else max(1, way(placed.mesh, source, target)[0])
-        found[f"n{wire.consumer}.{ports[wire.consumer]}"] = Hop(cycles, cycles)
+        found[f"n{wire.consumer}.{ports[wire.consumer]}"] = fab.Hop(cycles, cycles)
         ports[wire.consumer] += 1
     return found
 
@@ -98,29 +89,32 @@ PROGRAMS = {
 }
 
 
-def _program(name: str, mesh: Mesh | None) -> Program:
-    hardware = Hardware(network=mesh)
+def _program(name: str, mesh: Mesh | None) -> fab.Program:
+    hardware = fab.Hardware(network=mesh)
     return load_program(programs() / f"{name}.py", PROGRAMS[name], hardware).program
 
 
 @pytest.mark.parametrize("order", SCHEDULES)
 @pytest.mark.parametrize("name", spread(PROGRAMS, 1))
 def test_report_of_a_mesh_is_equal_under_every_schedule(name: str, order: str | int) -> None:
-    report = simulate(_program(name, TRAFFIC))
+    report = fab.simulate(_program(name, TRAFFIC))
     with schedule(order):
-        assert report == simulate(_program(name, TRAFFIC))
+        assert report == fab.simulate(_program(name, TRAFFIC))
     assert report.status == "completed"
     assert report.verified is not False
-    assert (report.cycles or 0) > (simulate(_program(name, None)).cycles or 0)
+    assert (report.cycles or 0) > (fab.simulate(_program(name, None)).cycles or 0)
 
 
 def test_reports_of_both_engines_are_equal() -> None:
     program = _pipeline(TRAFFIC)
-    assert simulate(program) == simulate(program, engine="tasks")
+    assert fab.simulate(program) == fab.simulate(program, engine="tasks")
 
 
-def _pipeline(mesh: Mesh | None, depth: int = 2) -> Program:
-    with hardware_scope(Hardware(network=mesh)), Program("line", channel_depth=depth) as program:
+def _pipeline(mesh: Mesh | None, depth: int = 2) -> fab.Program:
+    with (
+        fab.hardware_scope(fab.Hardware(network=mesh)),
+        fab.Program("line", channel_depth=depth) as program,
+    ):
         rows = LinearOffChipLoad(np.ones((8, 64), np.float32), tile=(1, 64), name="load")()
         LinearOffChipStore("y", name="store")(Map(SiLU(), name="map")(rows))
     return program
@@ -133,8 +127,8 @@ def _placed(folder: Path, **sites: Site) -> Path:
 def test_routes_and_links_carry_the_bytes_of_their_tiles(tmp_path: Path) -> None:
     file = _placed(tmp_path, load=Site(0, 0), map=Site(2, 0), store=Site(3, 0))
     mesh = Mesh(columns=4, rows=2, link_bytes_per_cycle=8, hop_cycles=3)
-    report = simulate(_pipeline(mesh), placement=file)
-    plain = simulate(_pipeline(None))
+    report = fab.simulate(_pipeline(mesh), placement=file)
+    plain = fab.simulate(_pipeline(None))
     assert report.network is not None
     first, second = report.network.routes
     assert (first.hop_cycles, second.hop_cycles) == (6, 3)
@@ -152,12 +146,12 @@ def test_routes_and_links_carry_the_bytes_of_their_tiles(tmp_path: Path) -> None
 
 def test_broadcast_sends_once_over_shared_links() -> None:
     mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=8)
-    with hardware_scope(Hardware(network=mesh)), Program("fan") as program:
+    with fab.hardware_scope(fab.Hardware(network=mesh)), fab.Program("fan") as program:
         rows = LinearOffChipLoad(np.ones((5, 64), np.float32), tile=(1, 64), name="load")()
         for reader, store in ("a", "x"), ("b", "y"):
             LinearOffChipStore(store, name=store)(Map(SiLU(), name=reader)(rows))
     program.put({"load": (0, 0), "y": (0, 0), "a": (1, 0), "x": (2, 0), "b": (2, 1)})
-    use = simulate(program).network
+    use = fab.simulate(program).network
     assert use is not None
     assert (use.sites, use.most_units) == (4, 2)
     fan = ("broadcast_load_0.0 -> a.0", "broadcast_load_0.1 -> b.0")
@@ -182,7 +176,7 @@ def test_broadcast_sends_once_over_shared_links() -> None:
 
 
 def test_trace_charges_waits_for_links_to_the_network() -> None:
-    report = simulate(_pipeline(TRAFFIC), trace="events")
+    report = fab.simulate(_pipeline(TRAFFIC), trace="events")
     with report.trace() as trace:
         stalls = trace.stalls()
         charged = {each.root.kind: each.cycles for each in stalls.roots}
@@ -194,21 +188,21 @@ def test_trace_charges_waits_for_links_to_the_network() -> None:
 
 @pytest.mark.parametrize("name", ["pack_rows", "loop_of_2"])
 def test_a_deadlock_is_found_and_released(name: str) -> None:
-    plain = simulate(CASES[name].build()).explained
-    with hardware_scope(Hardware(network=TRAFFIC)):
+    plain = fab.simulate(CASES[name].build()).explained
+    with fab.hardware_scope(fab.Hardware(network=TRAFFIC)):
         program = CASES[name].build()
-    found = simulate(program).explained
+    found = fab.simulate(program).explained
     assert plain is not None
     assert found is not None
     depths = {each.option: each.after for each in found.remedy.depths}
     assert depths == {each.option: each.after for each in plain.remedy.depths}
-    assert simulate(program, depths=depths).status == "completed"
+    assert fab.simulate(program, depths=depths).status == "completed"
 
 
 def test_hops_of_single_channels_are_refused() -> None:
     program = _pipeline(TRAFFIC)
-    with pytest.raises(ConfigurationError, match=r"hops map\.0: .* follow from its route"):
-        simulate(program, hops={"map.0": Hop(2)})
+    with pytest.raises(fab.ConfigurationError, match=r"hops map\.0: .* follow from its route"):
+        fab.simulate(program, hops={"map.0": fab.Hop(2)})
 
 
 WRONG = {
@@ -240,8 +234,8 @@ def test_a_wrong_placement_is_refused(wrong: str, tmp_path: Path) -> None:
     file = tmp_path / "placement.toml"
     file.write_text(text, encoding="utf-8")
     program = _pipeline(Mesh(columns=4, rows=3, units_per_site=1))
-    with pytest.raises(ConfigurationError, match=told) as caught:
-        simulate(program, placement=file)
+    with pytest.raises(fab.ConfigurationError, match=told) as caught:
+        fab.simulate(program, placement=file)
     assert (caught.value.file, caught.value.line) == (str(file), line)
 
 
@@ -256,14 +250,14 @@ def test_site_with_too_little_memory_is_refused(tmp_path: Path) -> None:
     assert needed["store"]
     room = max(needed.values())
     program = _pipeline(replace(mesh, site_bytes=room))
-    assert simulate(program, placement=_placed(tmp_path, **apart)).status == "completed"
+    assert fab.simulate(program, placement=_placed(tmp_path, **apart)).status == "completed"
     file = _placed(tmp_path, **sites)
     with pytest.raises(
-        ConfigurationError,
+        fab.ConfigurationError,
         match=rf"load, store at \[0, 0\]: together {needed['load'] + needed['store']:,} bytes of "
         rf"on-chip memory: expected at most {room:,}, as \[network\] site_bytes says$",
     ) as caught:
-        simulate(program, placement=file)
+        fab.simulate(program, placement=file)
     told = file.read_text("utf-8").splitlines()[(caught.value.line or 0) - 1]
     assert (caught.value.file, told) == (str(file), '"load" = [0, 0]')
 
@@ -271,20 +265,20 @@ def test_site_with_too_little_memory_is_refused(tmp_path: Path) -> None:
 def test_sites_of_a_program_equal_those_of_a_file(tmp_path: Path) -> None:
     mesh = Mesh(columns=4, rows=2, link_bytes_per_cycle=8, hop_cycles=3)
     far = _placed(tmp_path, load=Site(0, 0), map=Site(2, 0), store=Site(3, 0))
-    by_file = simulate(_pipeline(mesh), placement=far)
+    by_file = fab.simulate(_pipeline(mesh), placement=far)
     program = _pipeline(mesh)
     program.put({"load": (0, 0), "map": Site(2, 0), "store": (3, 0)})
-    said = simulate(program)
+    said = fab.simulate(program)
     assert said.network is not None
     assert by_file.network is not None
     assert said.network.placement == __file__
     assert said == replace(by_file, network=replace(by_file.network, placement=__file__))
     near = tmp_path / "near.toml"
     near.write_text(far.read_text("utf-8").replace("[2, 0]", "[1, 0]"), encoding="utf-8")
-    assert simulate(program, placement=near) == simulate(_pipeline(mesh), placement=near)
+    assert fab.simulate(program, placement=near) == fab.simulate(_pipeline(mesh), placement=near)
     plain = _pipeline(None)
     plain.put({"load": (0, 0), "map": (2, 0), "store": (3, 0)})
-    assert simulate(plain) == simulate(_pipeline(None))
+    assert fab.simulate(plain) == fab.simulate(_pipeline(None))
 
 
 @pytest.mark.parametrize(
@@ -301,24 +295,26 @@ def test_wrong_site_of_a_program_is_refused_at_its_line(
 ) -> None:
     program = _pipeline(Mesh(columns=4, rows=3))
     program.put(sites)
-    with pytest.raises(ConfigurationError, match=told) as caught:
-        simulate(program)
+    with pytest.raises(fab.ConfigurationError, match=told) as caught:
+        fab.simulate(program)
     assert caught.value.file == __file__
     lines = Path(__file__).read_text("utf-8").splitlines()
     assert lines[(caught.value.line or 0) - 1] == "    program.put(sites)"
-    with pytest.raises(ProgramError, match="expected a dict from texts to tuples of 2 integers"):
+    with pytest.raises(
+        fab.ProgramError, match="expected a dict from texts to tuples of 2 integers"
+    ):
         program.put({"map": (1,)})  # type: ignore[dict-item]
 
 
 def test_placement_without_sites_or_room_is_refused(tmp_path: Path) -> None:
     file = _placed(tmp_path, load=Site(0, 0), map=Site(2, 0), store=Site(3, 0))
     with pytest.raises(
-        ConfigurationError, match=r"the hardware has no sites: expected \[network\]"
+        fab.ConfigurationError, match=r"the hardware has no sites: expected \[network\]"
     ):
-        simulate(_pipeline(None), placement=file)
+        fab.simulate(_pipeline(None), placement=file)
     crowded = _program("moe", Mesh(columns=2, rows=2, units_per_site=3))
-    with pytest.raises(ConfigurationError, match="units_per_site is 3: expected at least"):
-        simulate(crowded)
+    with pytest.raises(fab.ConfigurationError, match="units_per_site is 3: expected at least"):
+        fab.simulate(crowded)
 
 
 FILES = {
@@ -338,13 +334,13 @@ def test_a_wrong_network_is_refused(wrong: str, tmp_path: Path) -> None:
     text, told = FILES[wrong]
     file = tmp_path / "hardware.toml"
     file.write_text(f"[network]\n{text}\n", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=told) as caught:
-        load_hardware(file)
+    with pytest.raises(fab.ConfigurationError, match=told) as caught:
+        fab.load_hardware(file)
     assert caught.value.file == str(file)
 
 
-def _lines(mesh: Mesh) -> Program:
-    with hardware_scope(Hardware(network=mesh)), Program("lines") as program:
+def _lines(mesh: Mesh) -> fab.Program:
+    with fab.hardware_scope(fab.Hardware(network=mesh)), fab.Program("lines") as program:
         for number in range(3):
             tiles = LinearOffChipLoad(np.ones((2, 2)), tile=(1, 2), name=f"load{number}")()
             LinearOffChipStore(f"y{number}", name=f"store{number}")(
@@ -372,6 +368,6 @@ def test_units_beyond_the_room_of_a_site_are_named(each: int, said: int, told: s
         assert floor is not None
         assert {floor.site_of(node) for node in program.nodes} == {(0, 0)}
         return
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(fab.ConfigurationError) as caught:
         placed(elaborate(program), None)
     assert caught.value.message.startswith(told)

@@ -16,17 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    Dim,
-    Program,
-    Report,
-    Selector,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    simulate,
-)
+import fabric as fab
 from fabric.extend import Element, Empty, Ports, ValueType, Wiring
 from fabric.graph.values.dims import symbol
 from tests.bases import Sink, Source
@@ -41,7 +31,7 @@ NUMBER = Anything()
 _DEPTHS = (2, 1, 3, 1000)
 _GAPS = ((0,), (1,), (0, 0, 5), (7, 0), (3,))
 
-FLOAT = TileType(1, 1, np.dtype(np.float32))
+FLOAT = fab.TileType(1, 1, np.dtype(np.float32))
 
 
 def encode(tensor: Any, dims: int, late: Callable[[], bool] = lambda: False) -> list[Element]:
@@ -96,7 +86,7 @@ class Choices:
 @dataclass
 class Drawn:
     tensor: Any
-    shape: tuple[Dim, ...]
+    shape: tuple[fab.Dim, ...]
 
     @property
     def dims(self) -> int:
@@ -104,7 +94,7 @@ class Drawn:
 
 
 @cache
-def ragged(number: int) -> Dim:
+def ragged(number: int) -> fab.Dim:
     return symbol(f"R{number}", ragged=True)
 
 
@@ -135,12 +125,12 @@ def draw(
 
 @dataclass(frozen=True)
 class Emit(Source):
-    type: StreamType
+    type: fab.StreamType
     elements: Sequence[Element]
     gaps: Sequence[int] = (0,)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: fab.Stream) -> tuple[fab.StreamType, ...]:
         return (self.type,)
 
     @override
@@ -155,7 +145,7 @@ class Emit(Source):
 
 
 def _without_data(value: Any) -> Any:
-    if isinstance(value, Tile) and value.dtype.kind not in "biu":
+    if isinstance(value, fab.Tile) and value.dtype.kind not in "biu":
         value = copy(value)
         value.data = None
         return value
@@ -179,7 +169,7 @@ class Collect(Sink):
 class Case:
     choices: Choices
     inputs: Sequence[tuple[Drawn, ValueType]]
-    wire: Callable[..., Stream | Sequence[Stream]]
+    wire: Callable[..., fab.Stream | Sequence[fab.Stream]]
     expected: Sequence[Any]
     plain: Callable[[Any], Any] = lambda value: value
     normal: Callable[[Any], Any] = lambda tensor: tensor
@@ -187,10 +177,10 @@ class Case:
     stores: Mapping[str, Any] = field(default_factory=dict)
 
 
-def run_cases(cases: Sequence[Case], mode: str = "functional") -> Report:
+def run_cases(cases: Sequence[Case], mode: str = "functional") -> fab.Report:
     depths: dict[str, int] = {}
     seen: list[list[tuple[int, list[Element]]]] = []
-    with Program("cases", mode=mode) as program:
+    with fab.Program("cases", mode=mode) as program:
         for case in cases:
             before = len(program.nodes)
             seen.append(_wired(case))
@@ -201,7 +191,7 @@ def run_cases(cases: Sequence[Case], mode: str = "functional") -> Report:
                 for port in range(len(node.inputs)):
                     depth = case.choices.pick(_DEPTHS) if case.shallow else _DEPTHS[-1]
                     depths[f"{node.name}.{port}"] = depth
-    report = simulate(program, depths=depths)
+    report = fab.simulate(program, depths=depths)
     assert (report.status, report.error) == ("completed", None)
     if mode == "functional":
         assert report.verified is not False, report.warnings
@@ -214,7 +204,7 @@ def _wired(case: Case) -> list[tuple[int, list[Element]]]:
     choices = case.choices
     streams = [
         Emit(
-            StreamType(drawn.shape, value),
+            fab.StreamType(drawn.shape, value),
             encode(drawn.tensor, drawn.dims, choices.maybe),
             choices.pick(_GAPS),
         )()
@@ -222,7 +212,7 @@ def _wired(case: Case) -> list[tuple[int, list[Element]]]:
     ]
     outputs = case.wire(*streams)
     result = []
-    for stream in (outputs,) if isinstance(outputs, Stream) else outputs:
+    for stream in (outputs,) if isinstance(outputs, fab.Stream) else outputs:
         elements: list[Element] = []
         Collect(elements, choices.pick(_GAPS))(stream)
         result.append((len(stream.shape), elements))
@@ -237,14 +227,14 @@ def _compare(case: Case, outputs: Sequence[tuple[int, list[Element]]]) -> None:
     )
 
 
-def tile(number: int) -> Tile:
-    return Tile(1, 1, FLOAT.dtype, np.array([[number]], FLOAT.dtype))
+def tile(number: int) -> fab.Tile:
+    return fab.Tile(1, 1, FLOAT.dtype, np.array([[number]], FLOAT.dtype))
 
 
-def number_in(value: Tile) -> Any:
+def number_in(value: fab.Tile) -> Any:
     assert value.data is not None
     return value.data[0, 0].item() if value.valid_rows else None
 
 
-def selector(width: int) -> Callable[[Any], Selector]:
-    return lambda hits: Selector(tuple(sorted(hits)), width)
+def selector(width: int) -> Callable[[Any], fab.Selector]:
+    return lambda hits: fab.Selector(tuple(sorted(hits)), width)

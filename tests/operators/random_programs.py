@@ -8,36 +8,9 @@ from typing import Any
 
 import numpy as np
 
+import operators as op
 from fabric import Program, SelectorType, Stream, StreamType, Tile, TileType
 from fabric.extend import Element
-from operators import (
-    INTEGER,
-    Accum,
-    Add,
-    Bufferize,
-    Expand,
-    FlatMap,
-    Flatten,
-    Initial,
-    Intersect,
-    Map,
-    Maximum,
-    Parallelize,
-    Partition,
-    Promote,
-    Reassemble,
-    Repeat,
-    Reshape,
-    RetileRow,
-    Scan,
-    Scatter,
-    SplitRows,
-    Streamify,
-    Sum,
-    Union,
-    Zip,
-    integer,
-)
 from tests import definitions
 from tests.operators.driving import Choices, Collect, Emit, draw, encode, ragged, selector
 
@@ -121,14 +94,14 @@ class Random:
             return
         inner = self._choices.below(of.dims - 1)
         tensor = definitions.flatten(inner, inner + 1, of.dims, of.tensor)
-        yield Meant(Flatten(inner, inner + 1)(of.stream), tensor)
+        yield Meant(op.Flatten(inner, inner + 1)(of.stream), tensor)
 
     def _reshape(self, of: Meant) -> Iterator[Meant]:
         chunk = 1 + self._choices.below(3)
         if of.dims > 4:
             yield of
             return
-        data, _ = Reshape(chunk, pad=0.0)(of.stream)
+        data, _ = op.Reshape(chunk, pad=0.0)(of.stream)
         self._has_padding = True
         yield Meant(data, definitions.reshape(chunk, 0, 0.0, of.dims, of.tensor))
 
@@ -137,20 +110,22 @@ class Random:
             yield of
             return
         inside = self._choices.below(of.dims + 1)
-        yield Meant(Promote(inside)(of.stream), definitions.promote(inside, of.dims, of.tensor))
+        yield Meant(op.Promote(inside)(of.stream), definitions.promote(inside, of.dims, of.tensor))
 
     def _repeat(self, of: Meant) -> Iterator[Meant]:
         if of.dims > 4 or of.size > _LARGE:
             yield of
             return
         count = 1 + self._choices.below(3)
-        yield Meant(Repeat(count)(of.stream), definitions.repeat(count, of.dims, of.tensor))
+        yield Meant(op.Repeat(count)(of.stream), definitions.repeat(count, of.dims, of.tensor))
 
     def _double(self, of: Meant) -> Iterator[Meant]:
         if self._choices.maybe():
-            joined = Map(Add())(Zip()(of.stream, Map(Maximum())(of.stream, of.stream)))
+            joined = op.Map(op.Add())(
+                op.Zip()(of.stream, op.Map(op.Maximum())(of.stream, of.stream))
+            )
         else:
-            joined = Map(Add())(of.stream, of.stream)
+            joined = op.Map(op.Add())(of.stream, of.stream)
         yield Meant(joined, definitions.map_values(lambda value: value + value, of.dims, of.tensor))
 
     def _accumulate_and_expand(self, of: Meant) -> Iterator[Meant]:
@@ -159,7 +134,7 @@ class Random:
             return
         rank = 1 + self._choices.below(of.dims - 1)
         sums = Meant(
-            Accum(Sum(), rank)(of.stream),
+            op.Accum(op.Sum(), rank)(of.stream),
             definitions.accum(lambda a, b: a + b, 0.0, of.dims, rank, of.tensor),
         )
         if self._choices.maybe():
@@ -167,10 +142,10 @@ class Random:
             return
         ones = sums
         for _ in range(rank):
-            ones = Meant(Promote(0)(ones.stream), definitions.promote(0, ones.dims, ones.tensor))
+            ones = Meant(op.Promote(0)(ones.stream), definitions.promote(0, ones.dims, ones.tensor))
         spread = definitions.expand(rank, of.dims, ones.tensor, of.tensor)
         total = definitions.map_values(lambda a, b: a + b, of.dims, of.tensor, spread)
-        yield Meant(Map(Add())(of.stream, Expand(rank)(ones.stream, of.stream)), total)
+        yield Meant(op.Map(op.Add())(of.stream, op.Expand(rank)(ones.stream, of.stream)), total)
 
     def _scan(self, of: Meant) -> Iterator[Meant]:
         if of.dims < 2:
@@ -178,7 +153,7 @@ class Random:
             return
         rank = 1 + self._choices.below(of.dims - 1)
         tensor = definitions.scan(lambda a, b: a + b, 0.0, of.dims, rank, of.tensor)
-        yield Meant(Scan(Sum(), rank)(of.stream), tensor)
+        yield Meant(op.Scan(op.Sum(), rank)(of.stream), tensor)
 
     def _route(self, of: Meant) -> Iterator[Meant]:
         choices = self._choices
@@ -194,19 +169,19 @@ class Random:
         made = definitions.map_values(selector(width), steered, sets)
         kind = StreamType(of.stream.shape[:steered], SelectorType(width))
         selectors = Emit(kind, encode(made, steered, choices.maybe))()
-        parts = Partition(width, rank)(of.stream, selectors)
-        doubled = [Map(Add())(part, part) for part in parts]
+        parts = op.Partition(width, rank)(of.stream, selectors)
+        doubled = [op.Map(op.Add())(part, part) for part in parts]
 
         def routed(part: Any, hits: set[int]) -> Any:
             return [definitions.map_values(twice, rank, part)] * len(hits)
 
         tensor = definitions.at_depth(routed, steered, of.tensor, sets)
-        yield Meant(Reassemble(rank)(doubled, selectors), tensor)
+        yield Meant(op.Reassemble(rank)(doubled, selectors), tensor)
 
     def _deal(self, of: Meant) -> Iterator[Meant]:
         consumers = 1 + self._choices.below(2)
         tensors = definitions.parallelize(consumers, of.tensor)
-        streams = Parallelize(consumers, of.dims - 1)(of.stream)
+        streams = op.Parallelize(consumers, of.dims - 1)(of.stream)
         for stream, tensor in zip(streams, tensors, strict=True):
             yield Meant(stream, tensor)
 
@@ -214,27 +189,27 @@ class Random:
         if not 2 <= of.dims <= 4 or of.size > _LARGE:
             yield of
             return
-        buffers = Bufferize(1)(of.stream)
+        buffers = op.Bufferize(1)(of.stream)
         count = 1 + self._choices.below(2)
         if self._choices.maybe():
-            buffers = Promote(0)(buffers)
+            buffers = op.Promote(0)(buffers)
             outer = definitions.at_depth(lambda group: [group], of.dims - 1, of.tensor)
         else:
             outer = of.tensor
         dims = len(buffers.shape)
         once = definitions.streamify(outer, dims, 1, (count,), None)
-        left, right = Streamify((count,))(buffers), Streamify((count,))(buffers)
+        left, right = op.Streamify((count,))(buffers), op.Streamify((count,))(buffers)
         total = definitions.map_values(lambda value: value + value, dims + 2, once)
-        yield Meant(Map(Add())(left, right), total)
+        yield Meant(op.Map(op.Add())(left, right), total)
 
     def _nested_expand(self, of: Meant) -> Iterator[Meant]:
         if of.dims > 3 or of.size > _LARGE // 4:
             yield of
             return
-        guide = Repeat(2)(Repeat(2)(of.stream))
-        inner = Expand(1)(Promote(0)(of.stream), Repeat(2)(of.stream))
+        guide = op.Repeat(2)(op.Repeat(2)(of.stream))
+        inner = op.Expand(1)(op.Promote(0)(of.stream), op.Repeat(2)(of.stream))
         tensor = definitions.repeat(2, of.dims + 1, definitions.repeat(2, of.dims, of.tensor))
-        yield Meant(Expand(1)(Promote(0)(inner), guide), tensor)
+        yield Meant(op.Expand(1)(op.Promote(0)(inner), guide), tensor)
 
     def _begin(self, of: Meant) -> Iterator[Meant]:
         inner = [dim for dim in of.stream.shape[1:] if isinstance(dim, int) and dim > 0]
@@ -243,7 +218,7 @@ class Random:
             return
         count = 1 + self._choices.below(3)
         tensor = definitions.initial(5.0, count, inner, of.tensor, keep=False)
-        yield Meant(Initial(5, count)(of.stream), tensor)
+        yield Meant(op.Initial(5, count)(of.stream), tensor)
 
     def _split(self, of: Meant) -> Iterator[Meant]:
         chunk = 1 + self._choices.below(3)
@@ -252,12 +227,12 @@ class Random:
             yield of
             return
         tensor = definitions.reshape(chunk, 0, None, of.dims, of.tensor)
-        padded = Meant(Reshape(chunk, pad=0.0)(of.stream)[0], tensor)
+        padded = Meant(op.Reshape(chunk, pad=0.0)(of.stream)[0], tensor)
         for each in self._moved(padded):
             valid = definitions.flat_map(
                 lambda value: [] if value is None else [value], each.dims, each.tensor
             )
-            yield Meant(FlatMap(SplitRows(valid_only=True))(each.stream), valid)
+            yield Meant(op.FlatMap(op.SplitRows(valid_only=True))(each.stream), valid)
 
     def _retile(self, of: Meant) -> Iterator[Meant]:
         if of.dims < 2:
@@ -267,9 +242,9 @@ class Random:
         groups = definitions.at_depth(
             lambda part: definitions.leaves(part, rank), of.dims - rank, of.tensor
         )
-        for each in self._moved(Meant(Accum(RetileRow(), rank)(of.stream), groups)):
+        for each in self._moved(Meant(op.Accum(op.RetileRow(), rank)(of.stream), groups)):
             rows = definitions.flat_map(lambda tile: tile, each.dims, each.tensor)
-            yield Meant(FlatMap(SplitRows())(each.stream), rows)
+            yield Meant(op.FlatMap(op.SplitRows())(each.stream), rows)
 
     def _join(self, of: Meant) -> Iterator[Meant]:
         choices, dims = self._choices, of.dims
@@ -282,9 +257,9 @@ class Random:
             dims - 1,
             of.tensor,
         )
-        numbered = Zip()(self._integers(left, of.stream.shape), of.stream)
+        numbered = op.Zip()(self._integers(left, of.stream.shape), of.stream)
         shape = (*of.stream.shape[:-1], ragged(10 * len(self.program.nodes)))
-        joins: tuple[Intersect | Union, ...] = (Intersect(), Union(7.0))
+        joins: tuple[op.Intersect | op.Union, ...] = (op.Intersect(), op.Union(7.0))
         join = choices.pick(joins)
         _, kept, _ = join(numbered, self._integers(right, shape))
 
@@ -295,7 +270,7 @@ class Random:
             definitions.map_values(pair, dims, left, of.tensor),
             definitions.map_values(pair, dims, right, right),
         )
-        if isinstance(join, Union):
+        if isinstance(join, op.Union):
             yield Meant(kept, definitions.union(7.0, dims, *pairs)[1])
         else:
             yield Meant(kept, definitions.intersect(dims, *pairs)[1])
@@ -308,14 +283,14 @@ class Random:
         rank = 1 + choices.below(dims - 1)
         places = definitions.map_values(lambda _: choices.below(3), dims, of.tensor)
         addresses = self._integers(places, of.stream.shape)
-        scatter = Scatter(3, rank=rank, banks=1 + choices.below(2), width=1 + choices.below(3))
+        scatter = op.Scatter(3, rank=rank, banks=1 + choices.below(2), width=1 + choices.below(3))
         tensor = definitions.scatter(3, "add", 0.0, dims, rank, places, of.tensor)
         yield Meant(scatter(addresses, of.stream), tensor)
 
     def _integers(self, tensor: Any, shape: tuple[Any, ...]) -> Stream:
-        made = definitions.map_values(integer, len(shape), tensor)
+        made = definitions.map_values(op.integer, len(shape), tensor)
         elements = encode(made, len(shape), self._choices.maybe)
-        return Emit(StreamType(shape, INTEGER), elements)()
+        return Emit(StreamType(shape, op.INTEGER), elements)()
 
     def _moved(self, of: Meant) -> Iterator[Meant]:
         steps = (lambda each: iter((each,)), self._flatten, self._promote, self._repeat,
@@ -333,7 +308,7 @@ class Random:
         reference = Emit(StreamType(shape, VALUE), encode(made, of.dims + 1, choices.maybe))()
         ones = definitions.promote(0, of.dims, of.tensor)
         tensor = definitions.expand(1, of.dims + 1, ones, guide)
-        yield Meant(Expand()(Promote(0)(of.stream), reference), tensor)
+        yield Meant(op.Expand()(op.Promote(0)(of.stream), reference), tensor)
 
 
 def twice(value: Any) -> Any:

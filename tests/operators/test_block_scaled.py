@@ -15,21 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import operators as op
 from fabric import Hardware, Program, Report, ShapeError, hardware_scope, simulate
 from fabric.extend import FlatDescription
-from operators import (
-    Accum,
-    AsType,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Matmul,
-    MatmulSum,
-    Promote,
-    Reshape,
-    Tensor,
-)
 from tests.profiles import examples
 
 BYTEWISE = Hardware(hbm=FlatDescription(request_bytes=1))
@@ -105,8 +93,8 @@ def drawn(random: Any, rows: int, cols: int) -> Any:
 
 def copied(x: Any, dtype: str) -> Report:
     with hardware_scope(BYTEWISE), Program("copy", mode="functional") as program:
-        tensor = Tensor(x.shape, lambda: x, dtype=dtype)
-        LinearOffChipStore("y")(LinearOffChipLoad(tensor, tile=(1, x.shape[1]))())
+        tensor = op.Tensor(x.shape, lambda: x, dtype=dtype)
+        op.LinearOffChipStore("y")(op.LinearOffChipLoad(tensor, tile=(1, x.shape[1]))())
     program.expect(y=lambda: numbers(x, FORMATS[dtype]))
     return simulate(program)
 
@@ -169,15 +157,15 @@ def test_product_of_blocks_is_that_of_the_specification(
     with Program("product", mode="functional") as program:
         kept = "float32" if scaled else left
         cols = 32 if summed else 96
-        x = LinearOffChipLoad(Tensor(a.shape, lambda: a, dtype=kept), tile=(4, cols))()
-        x = Map(AsType(left))(x) if scaled else x
-        y = LinearOffChipLoad(Tensor(w.shape, lambda: w, dtype=right), tile=(6, cols))()
+        x = op.LinearOffChipLoad(op.Tensor(a.shape, lambda: a, dtype=kept), tile=(4, cols))()
+        x = op.Map(op.AsType(left))(x) if scaled else x
+        y = op.LinearOffChipLoad(op.Tensor(w.shape, lambda: w, dtype=right), tile=(6, cols))()
         if summed:
-            x, y = Flatten(0, 1)(x), Flatten(0, 1)(y)
-            found = Promote(0)(Accum(MatmulSum(transposed=True))(x, y))
+            x, y = op.Flatten(0, 1)(x), op.Flatten(0, 1)(y)
+            found = op.Promote(0)(op.Accum(op.MatmulSum(transposed=True))(x, y))
         else:
-            found = Map(Matmul(transposed=True))(x, y)
-        LinearOffChipStore("y")(found)
+            found = op.Map(op.Matmul(transposed=True))(x, y)
+        op.LinearOffChipStore("y")(found)
     weights = blocks(w, FORMATS[right])
 
     def expected() -> Any:
@@ -203,9 +191,9 @@ def test_product_of_blocks_is_that_of_the_specification(
 def test_both_engines_and_other_operators() -> None:
     x = drawn(np.random.default_rng(1), 6, 64)
     with Program("moved", mode="functional") as program:
-        tiles = LinearOffChipLoad(Tensor(x.shape, lambda: x, dtype="mxfp4"), tile=(1, 64))()
-        chunks, _ = Reshape(4, pad=1.0)(Flatten(0, 1)(tiles))
-        LinearOffChipStore("y")(chunks)
+        tiles = op.LinearOffChipLoad(op.Tensor(x.shape, lambda: x, dtype="mxfp4"), tile=(1, 64))()
+        chunks, _ = op.Reshape(4, pad=1.0)(op.Flatten(0, 1)(tiles))
+        op.LinearOffChipStore("y")(chunks)
     program.expect(
         y=lambda: np.concatenate([numbers(x, FORMATS["mxfp4"]), np.ones((2, 64))]).reshape(2, -1)
     )
@@ -222,4 +210,4 @@ def test_what_no_block_holds() -> None:
 
     wrong = r"inf at \[0, 1\], which no block of mxfp4 holds"
     with Program("wrong"), pytest.raises(ShapeError, match=wrong):
-        LinearOffChipLoad(Tensor(x.shape, x, dtype="mxfp4"), tile=(1, 2))()
+        op.LinearOffChipLoad(op.Tensor(x.shape, x, dtype="mxfp4"), tile=(1, 2))()

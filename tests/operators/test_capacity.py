@@ -11,36 +11,13 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from fabric import (
-    Hardware,
-    Program,
-    Report,
-    Selector,
-    SelectorType,
-    Stream,
-    StreamType,
-    hardware_scope,
-    simulate,
-)
+import fabric as fab
+import operators as op
 from fabric.extend import Element
 from fabric.graph.hardware.description import OnChipDescription
 from fabric.timing.engine import on_chip
 from fabric.timing.engine.on_chip import AmountOverTime, OnChipMemory
 from fabric.timing.machine import assembly
-from operators import (
-    Accum,
-    Bufferize,
-    Expand,
-    Flatten,
-    LinearOffChipLoad,
-    MatmulSum,
-    Partition,
-    Promote,
-    Reassemble,
-    Repeat,
-    Streamify,
-    Sum,
-)
 from tests import definitions
 from tests.operators.driving import (
     FLOAT,
@@ -71,43 +48,43 @@ def memory_made() -> Iterator[list[OnChipMemory]]:
         yield made
 
 
-def limited(tiles: int | None) -> Hardware:
+def limited(tiles: int | None) -> fab.Hardware:
     capacity = None if tiles is None else tiles * TILE_BYTES
-    return Hardware(on_chip=OnChipDescription(capacity_bytes=capacity))
+    return fab.Hardware(on_chip=OnChipDescription(capacity_bytes=capacity))
 
 
-def _source(tensor: Any, dims: int, *shape: int, gaps: Sequence[int] = (0,)) -> Stream:
+def _source(tensor: Any, dims: int, *shape: int, gaps: Sequence[int] = (0,)) -> fab.Stream:
     made = definitions.map_values(tile, dims, tensor)
-    return Emit(StreamType(shape, FLOAT), encode(made, dims), gaps)()
+    return Emit(fab.StreamType(shape, FLOAT), encode(made, dims), gaps)()
 
 
 def _run(
-    wire: Callable[[], Sequence[Stream]], tiles: int | None
-) -> tuple[Report, list[Any], OnChipMemory]:
+    wire: Callable[[], Sequence[fab.Stream]], tiles: int | None
+) -> tuple[fab.Report, list[Any], OnChipMemory]:
     ends: list[tuple[list[Element], int]] = []
-    with hardware_scope(limited(tiles)), Program("limited", channel_depth=1000) as program:
+    with fab.hardware_scope(limited(tiles)), fab.Program("limited", channel_depth=1000) as program:
         for stream in wire():
             seen: list[Element] = []
             Collect(seen, (0,))(stream)
             ends.append((seen, len(stream.shape)))
     with memory_made() as memories:
         # A remedy is tried with runs of their own, whose elements would be collected, too.
-        report = simulate(program, mode="functional", on_deadlock="describe")
+        report = fab.simulate(program, mode="functional", on_deadlock="describe")
     found = [
         definitions.map_values(number_in, dims, decode(elements, dims)) for elements, dims in ends
     ]
     return report, found, memories[0]
 
 
-def _waited(report: Report) -> dict[str, int]:
+def _waited(report: fab.Report) -> dict[str, int]:
     return {unit.name: unit.capacity_cycles for unit in report.units if unit.capacity_cycles}
 
 
 def test_a_buffer_waits_until_the_one_before_it_has_been_read() -> None:
     # The tiles are visible at 1 and stored at 1, 2 and 3. The buffer is visible at 4, its tiles
     # leave at 4, 5 and 6, and it is released at 7: the 4 cycles from 3 to 7 are waited.
-    def wire() -> list[Stream]:
-        return [Streamify()(Bufferize()(_source([[1, 2, 3], [4, 5, 6]], 2, 2, 3)))]
+    def wire() -> list[fab.Stream]:
+        return [op.Streamify()(op.Bufferize()(_source([[1, 2, 3], [4, 5, 6]], 2, 2, 3)))]
 
     report, found, memory = _run(wire, 3)
     assert ("completed", [[[1, 2, 3], [4, 5, 6]]]) == (report.status, found)
@@ -116,8 +93,8 @@ def test_a_buffer_waits_until_the_one_before_it_has_been_read() -> None:
 
 
 def test_with_room_for_both_nobody_waits() -> None:
-    def wire() -> list[Stream]:
-        return [Streamify()(Bufferize()(_source([[1, 2, 3], [4, 5, 6]], 2, 2, 3)))]
+    def wire() -> list[fab.Stream]:
+        return [op.Streamify()(op.Bufferize()(_source([[1, 2, 3], [4, 5, 6]], 2, 2, 3)))]
 
     unlimited, found, free = _run(wire, None)
     limited, _, _ = _run(wire, 6)
@@ -127,9 +104,9 @@ def test_with_room_for_both_nobody_waits() -> None:
 
 
 def test_a_buffer_with_two_readers_is_held_until_the_later_is_done() -> None:
-    def wire(count: int) -> list[Stream]:
-        buffers = Bufferize()(_source([[1, 2], [3, 4]], 2, 2, 2))
-        return [Streamify((1,))(buffers), Streamify((count,))(buffers)]
+    def wire(count: int) -> list[fab.Stream]:
+        buffers = op.Bufferize()(_source([[1, 2], [3, 4]], 2, 2, 2))
+        return [op.Streamify((1,))(buffers), op.Streamify((count,))(buffers)]
 
     even, _, _ = _run(lambda: wire(1), 2)
     late, found, memory = _run(lambda: wire(5), 2)
@@ -140,9 +117,9 @@ def test_a_buffer_with_two_readers_is_held_until_the_later_is_done() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_a_repeated_buffer_is_held_until_it_was_read_as_often(count: int) -> None:
-    def wire(count: int) -> list[Stream]:
-        buffers = Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
-        return [Streamify()(Repeat(count)(buffers))]
+    def wire(count: int) -> list[fab.Stream]:
+        buffers = op.Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
+        return [op.Streamify()(op.Repeat(count)(buffers))]
 
     once, _, _ = _run(lambda: wire(1), 2)
     report, found, memory = _run(lambda: wire(count), 2)
@@ -154,10 +131,10 @@ def test_a_repeated_buffer_is_held_until_it_was_read_as_often(count: int) -> Non
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_an_expanded_buffer_is_held_until_it_was_read_as_often(count: int) -> None:
-    def wire(count: int) -> list[Stream]:
-        buffers = Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
+    def wire(count: int) -> list[fab.Stream]:
+        buffers = op.Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
         guide = _source([[0] * count] * 3, 2, 3, count)
-        return [Streamify()(Expand()(Promote(0)(buffers), guide))]
+        return [op.Streamify()(op.Expand()(op.Promote(0)(buffers), guide))]
 
     once, _, _ = _run(lambda: wire(1), 2)
     report, found, memory = _run(lambda: wire(count), 2)
@@ -170,11 +147,11 @@ def test_an_expanded_buffer_is_held_until_it_was_read_as_often(count: int) -> No
 
 @pytest.mark.parametrize("hits", [(), (0,), (0, 1), (0, 1, 2)])
 def test_a_routed_buffer_is_held_by_all_it_is_routed_to(hits: tuple[int, ...]) -> None:
-    def wire() -> list[Stream]:
-        buffers = Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
-        chosen = Selector(hits, 3)
-        selectors = Emit(StreamType((3,), SelectorType(3)), [(chosen, 0)] * 3)()
-        return [Streamify()(each) for each in Partition(3)(buffers, selectors)]
+    def wire() -> list[fab.Stream]:
+        buffers = op.Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
+        chosen = fab.Selector(hits, 3)
+        selectors = Emit(fab.StreamType((3,), fab.SelectorType(3)), [(chosen, 0)] * 3)()
+        return [op.Streamify()(each) for each in op.Partition(3)(buffers, selectors)]
 
     report, found, memory = _run(wire, 2)
     assert [[[1, 2], [3, 4], [5, 6]] if each in hits else [] for each in range(3)] == found
@@ -182,29 +159,29 @@ def test_a_routed_buffer_is_held_by_all_it_is_routed_to(hits: tuple[int, ...]) -
 
 
 def test_buffers_that_are_left_over_are_given_back() -> None:
-    def wire() -> list[Stream]:
-        buffers = Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
-        selectors = Emit(StreamType((1,), SelectorType(1)), [(Selector((0,), 1), 0)])()
-        return [Streamify()(Reassemble()([buffers], selectors))]
+    def wire() -> list[fab.Stream]:
+        buffers = op.Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
+        selectors = Emit(fab.StreamType((1,), fab.SelectorType(1)), [(fab.Selector((0,), 1), 0)])()
+        return [op.Streamify()(op.Reassemble()([buffers], selectors))]
 
     report, found, memory = _run(wire, 4)
     assert ("completed", [[[[1, 2]]]], 0) == (report.status, found, memory.held_bytes)
 
 
 def test_buffers_that_are_only_a_reference_are_given_back() -> None:
-    def wire() -> list[Stream]:
-        buffers = Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
-        loaded = LinearOffChipLoad(np.zeros((1, 1)), (1, 1))(buffers)
-        return [Flatten(0, 2)(loaded), Expand(1)(_source([7], 1, 1), buffers)]
+    def wire() -> list[fab.Stream]:
+        buffers = op.Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
+        loaded = op.LinearOffChipLoad(np.zeros((1, 1)), (1, 1))(buffers)
+        return [op.Flatten(0, 2)(loaded), op.Expand(1)(_source([7], 1, 1), buffers)]
 
     report, found, memory = _run(wire, 7)
     assert ("completed", [[0, 0, 0], [7, 7, 7]], 0) == (report.status, found, memory.held_bytes)
 
 
 def test_accumulators_take_room_while_they_are_filled() -> None:
-    def wire() -> list[Stream]:
+    def wire() -> list[fab.Stream]:
         source = _source([[1, 2], [3, 4]], 2, 2, 2, gaps=(3,))
-        return [Accum(Sum())(source), Accum(MatmulSum())(source, source)]
+        return [op.Accum(op.Sum())(source), op.Accum(op.MatmulSum())(source, source)]
 
     report, found, memory = _run(wire, 2)
     assert ("completed", [[3, 7], [5, 25]]) == (report.status, found)
@@ -212,10 +189,12 @@ def test_accumulators_take_room_while_they_are_filled() -> None:
 
 
 def test_room_that_is_never_given_back_is_a_deadlock() -> None:
-    def wire() -> list[Stream]:
-        buffers = Bufferize()(_source([[1, 2]], 2, 1, 2))
-        reference = Bufferize()(Streamify()(Bufferize()(_source([[3, 4]], 2, 1, 2, gaps=(9,)))))
-        return [Streamify()(buffers, reference)]
+    def wire() -> list[fab.Stream]:
+        buffers = op.Bufferize()(_source([[1, 2]], 2, 1, 2))
+        reference = op.Bufferize()(
+            op.Streamify()(op.Bufferize()(_source([[3, 4]], 2, 1, 2, gaps=(9,))))
+        )
+        return [op.Streamify()(buffers, reference)]
 
     report, _, _ = _run(wire, 3)
     assert report.status == "deadlock"
@@ -223,20 +202,23 @@ def test_room_that_is_never_given_back_is_a_deadlock() -> None:
     assert "FAB-D006" == report.deadlock["code"]
 
 
-def crowd(seed: int) -> tuple[Callable[[], Sequence[Stream]], int]:
+def crowd(seed: int) -> tuple[Callable[[], Sequence[fab.Stream]], int]:
     choices = Choices(random.Random(seed).randbytes(400))
     drawn = [draw(choices, 2, tile, fixed=[None]) for _ in range(3)]
     longest = sum(max((len(group) for group in each.tensor), default=0) for each in drawn)
     gaps = [choices.pick(((0,), (1,), (0, 4))) for _ in drawn]
     repeats = [1 + choices.below(3) for _ in drawn]
 
-    def wire() -> list[Stream]:
-        ends: list[Stream] = []
+    def wire() -> list[fab.Stream]:
+        ends: list[fab.Stream] = []
         for each, gap, count in zip(drawn, gaps, repeats, strict=True):
-            source = Emit(StreamType(each.shape, FLOAT), encode(each.tensor, 2), gap)()
-            buffers = Bufferize()(source)
-            ends += [Streamify((count,))(buffers), Accum(Sum(), 2)(Streamify((2,))(buffers))]
-            ends.append(Flatten(0, 2)(LinearOffChipLoad(np.ones((1, 2)), (1, 1))(source)))
+            source = Emit(fab.StreamType(each.shape, FLOAT), encode(each.tensor, 2), gap)()
+            buffers = op.Bufferize()(source)
+            ends += [
+                op.Streamify((count,))(buffers),
+                op.Accum(op.Sum(), 2)(op.Streamify((2,))(buffers)),
+            ]
+            ends.append(op.Flatten(0, 2)(op.LinearOffChipLoad(np.ones((1, 2)), (1, 1))(source)))
         return ends
 
     return wire, longest + 3 + 3

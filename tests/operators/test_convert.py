@@ -10,16 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import fabric.extend as ext
 from fabric import Layout, Program, ShapeError, Stream, simulate
-from fabric.extend import (
-    BufferType,
-    Loop,
-    common_tile,
-    conversion,
-    convert_bytes,
-    live_tiles,
-    product,
-)
 from operators import (
     Bufferize,
     Convert,
@@ -70,18 +62,18 @@ def buffers(program: Program) -> list[str]:
 
 
 def test_conversion_of_figure_5_buffers_two_tiles() -> None:
-    found = convert_bytes(BY_COLUMNS, TWICE, 4)
+    found = ext.convert_bytes(BY_COLUMNS, TWICE, 4)
 
     assert (found.shape, found.tiles, found.reuses) == ((8, 2), 2, 4)
     assert 2 * found.bytes == 2 * (8 * 2) * 4
-    assert live_tiles(BY_COLUMNS, TWICE) == 2
+    assert ext.live_tiles(BY_COLUMNS, TWICE) == 2
     program = converted(BY_COLUMNS, TWICE)
     assert buffers(program) == ["[1, 4] of buffer [2] of 4x2 float32"]
     assert simulate(program).verified
 
 
 def test_conversion_of_figure_7_buffers_a_row() -> None:
-    found = convert_bytes(SQUARES, ROWS_AGAIN, 4)
+    found = ext.convert_bytes(SQUARES, ROWS_AGAIN, 4)
 
     assert (found.shape, found.tiles, found.reuses) == ((16, 64), 4, 4)
     assert found.bytes == 16 * 64 * 4
@@ -93,8 +85,8 @@ def test_conversion_of_figure_7_buffers_a_row() -> None:
 def test_conversion_of_rows_to_columns_buffers_all() -> None:
     by_columns = Layout.tiled((64, 64), (16, 16), order=(1, 0))
 
-    assert convert_bytes(SQUARES, by_columns, 4).tiles == 16
-    assert live_tiles(SQUARES, by_columns) == 10
+    assert ext.convert_bytes(SQUARES, by_columns, 4).tiles == 16
+    assert ext.live_tiles(SQUARES, by_columns) == 10
 
 
 def test_conversion_of_equal_orders_has_no_buffer() -> None:
@@ -108,7 +100,7 @@ def test_conversion_of_equal_orders_has_no_buffer() -> None:
         same = Convert(split)(again)
         assert (same.shape, len(program.nodes)) == (again.shape, before)
     by_rows = Layout.tiled((8, 8), (4, 2))
-    assert [conversion(split, each).equal for each in (BY_COLUMNS, by_rows)] == [True, False]
+    assert [ext.conversion(split, each).equal for each in (BY_COLUMNS, by_rows)] == [True, False]
 
 
 @st.composite
@@ -124,7 +116,7 @@ def orders(draw: st.DrawFn, shape: tuple[int, ...], tile: tuple[int, ...]) -> La
     loops += [(2, 1, None)] * draw(st.sampled_from((0, 0, 1)))
     loops += [(1, 1, 0)] * draw(st.sampled_from((0, 0, 1)))
     loops = draw(st.permutations(loops))
-    return Layout.tiled(shape, tile).nested([Loop(*loop) for loop in loops])
+    return Layout.tiled(shape, tile).nested([ext.Loop(*loop) for loop in loops])
 
 
 SHAPES = st.sampled_from(((8, 8), (4, 12), (2, 4, 6), (12,), (6, 2, 2)))
@@ -150,7 +142,7 @@ def test_conversion_of_random_orders_is_verified(data: st.DataObject) -> None:
         assert not nests(places(source), places(wanted))
         return
     assert simulate(program).verified
-    live = live_tiles(source, wanted)
+    live = ext.live_tiles(source, wanted)
     found = Convert(wanted).buffer(source)
     assert found.tiles * found.rounds == source.count
     written, read = (split(places(order), found.rounds) for order in (source, wanted))
@@ -159,8 +151,8 @@ def test_conversion_of_random_orders_is_verified(data: st.DataObject) -> None:
         assert live == fewest(places(source), places(wanted))
     if not source.same_order(wanted):
         (buffer,) = [n.outputs[0] for n in program.nodes if isinstance(n.operator, Bufferize)]
-        assert isinstance(buffer.value, BufferType)
-        assert product(buffer.value.shape) == found.tiles
+        assert isinstance(buffer.value, ext.BufferType)
+        assert ext.product(buffer.value.shape) == found.tiles
 
 
 def nests(written: list[Any], read: list[Any]) -> bool:
@@ -229,5 +221,5 @@ def test_conversion_cuts_tiles_of_several_dimensions() -> None:
     assert simulate(converted(wide, narrow)).verified
     assert simulate(converted(narrow, wide)).verified
     halves = Layout.tiled((2, 4, 6), (2, 2, 6))
-    assert common_tile(wide, halves) == (1, 2, 6)
+    assert ext.common_tile(wide, halves) == (1, 2, 6)
     assert simulate(converted(wide, halves)).verified

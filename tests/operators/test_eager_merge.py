@@ -9,15 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from typing_extensions import override
 
-from fabric import (
-    Dim,
-    Program,
-    ProgramError,
-    Report,
-    Stream,
-    StreamType,
-    simulate,
-)
+import fabric as fab
 from fabric.extend import Empty, Ports, Wiring
 from operators import EagerMerge, Partition
 from tests.bases import Sink, Source
@@ -31,11 +23,11 @@ class Script(Source):
     conducted: ClassVar[bool] = True
 
     steps: tuple[tuple[int, Any, int], ...]
-    shape: tuple[Dim, ...]
+    shape: tuple[fab.Dim, ...]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (StreamType(self.shape, Anything()),)
+    def infer(self, wiring: Wiring, *inputs: fab.Stream) -> tuple[fab.StreamType, ...]:
+        return (fab.StreamType(self.shape, Anything()),)
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -64,8 +56,8 @@ class Fails(Source):
     cycle: int
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (StreamType((1,), Anything()),)
+    def infer(self, wiring: Wiring, *inputs: fab.Stream) -> tuple[fab.StreamType, ...]:
+        return (fab.StreamType((1,), Anything()),)
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -76,14 +68,14 @@ class Fails(Source):
 SEEN: dict[str, list[Any]] = {}
 
 
-def merged(*scripts: tuple[tuple[int, Any, int], ...], rank: int = 0) -> Report:
+def merged(*scripts: tuple[tuple[int, Any, int], ...], rank: int = 0) -> fab.Report:
     SEEN.update(data=[], selectors=[])
     inner = (2,) * rank
-    with Program("merge") as program:
+    with fab.Program("merge") as program:
         data, selectors = EagerMerge(rank)([Script(steps, (3, *inner))() for steps in scripts])
         Seen("data")(data)
         Seen("selectors")(selectors)
-    return simulate(program)
+    return fab.simulate(program)
 
 
 def chosen() -> list[int]:
@@ -123,7 +115,7 @@ def test_an_element_that_is_sent_later_but_visible_earlier_wins() -> None:
 @pytest.mark.parametrize("order", SCHEDULES)
 def test_one_empty_input_is_enough_to_go_on(order: str | int, tmp_path: Path) -> None:
     SEEN.update(data=[])
-    with Program("cut short") as program:
+    with fab.Program("cut short") as program:
         data, _ = EagerMerge()([Script(((8, "a", 0),), (1,))(), Fails(2)(), Fails(3)()])
         Seen("data")(data)
     with schedule(order):
@@ -145,17 +137,17 @@ def test_sub_tensors_are_not_interleaved_and_keep_their_stops() -> None:
 
 def test_one_output_is_enough_and_none_is_refused() -> None:
     SEEN.update(a=[], b=[])
-    with Program("one") as program:
+    with fab.Program("one") as program:
         inputs = [Script(((1, "a", 0),), (1,))(), Script(((5, "b", 0),), (1,))()]
         data, selectors = EagerMerge()(inputs)
         for name, stream in zip("ab", Partition(2)(data, selectors), strict=True):
             Seen(name)(stream)
-    assert "completed" == simulate(program).status
+    assert "completed" == fab.simulate(program).status
     assert [["a"], ["b"]] == [[value for _, value, _ in SEEN[name]] for name in "ab"]
-    with Program("none") as program:
+    with fab.Program("none") as program:
         EagerMerge()([Script((), (1,))()])
-    with pytest.raises(ProgramError) as caught:
-        simulate(program)
+    with pytest.raises(fab.ProgramError) as caught:
+        fab.simulate(program)
     assert caught.value.message == (
         "eager_merge_1: none of its 2 outputs is read by an operator: "
         "expected a reader of one of them"

@@ -10,20 +10,13 @@ import trio
 from typing_extensions import override
 
 import operators
+import operators as op
 from fabric import Program, Report, simulate
 from fabric.extend import Ports
-from operators import (
-    Consumer,
-    Flatten,
-    LinearOffChipLoad,
-    Partition,
-    Selectors,
-    Tensor,
-)
 
 
 @dataclass(frozen=True)
-class _Polite(Partition):
+class _Polite(op.Partition):
     for_ever: bool = False
 
     @override
@@ -34,11 +27,11 @@ class _Polite(Partition):
         await super()._route(ports, *others)
 
 
-def _routed(partition: Partition) -> Report:
+def _routed(partition: op.Partition) -> Report:
     with Program("routed") as program:
-        route = Flatten(0, 1)(Selectors(np.zeros((6, 1), int), width=1)())
-        tiles = Flatten(0, 2)(LinearOffChipLoad(Tensor((96, 64)), tile=(16, 64))())
-        Consumer()(*partition(tiles, route))
+        route = op.Flatten(0, 1)(op.Selectors(np.zeros((6, 1), int), width=1)())
+        tiles = op.Flatten(0, 2)(op.LinearOffChipLoad(op.Tensor((96, 64)), tile=(16, 64))())
+        op.Consumer()(*partition(tiles, route))
     return simulate(program, mode="timing")
 
 
@@ -50,7 +43,7 @@ def test_star_import_keeps_builtins() -> None:
 
 
 def test_subclass_of_an_operator_may_await_trio() -> None:
-    plain, polite = _routed(Partition(1)), _routed(_Polite(1))
+    plain, polite = _routed(op.Partition(1)), _routed(_Polite(1))
     stuck = _routed(_Polite(1, for_ever=True))
 
     assert ("completed", plain.cycles) == (polite.status, polite.cycles)

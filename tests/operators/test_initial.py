@@ -11,36 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import (
-    Feedback,
-    Program,
-    Selector,
-    SelectorType,
-    ShapeError,
-    StreamType,
-    Tile,
-    TileType,
-    TupleType,
-    simulate,
-)
+import fabric as fab
+import operators as op
 from fabric.extend import BoolType, Element, ValueType
-from operators import (
-    INTEGER,
-    Add,
-    Flatten,
-    Initial,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Promote,
-    Reassemble,
-    Selectors,
-    Tensor,
-)
 from tests.operators.driving import FLOAT, Collect, Emit, number_in
 from tests.profiles import examples
 
-TILES = TileType(2, 3, np.dtype(ml_dtypes.bfloat16))
+TILES = fab.TileType(2, 3, np.dtype(ml_dtypes.bfloat16))
 INTEGERS = {
     f"{kind}{bits}": (first * 2 ** (bits - 1), (2 + first) * 2 ** (bits - 1) - 1)
     for bits in (4, 8, 16, 32, 64)
@@ -50,12 +27,12 @@ INTEGERS = {
 
 
 def found(
-    initial: Initial, shape: tuple[Any, ...], value: ValueType, elements: list[Element]
+    initial: op.Initial, shape: tuple[Any, ...], value: ValueType, elements: list[Element]
 ) -> list[Any]:
     seen: list[Any] = []
-    with Program("initial", mode="functional") as program:
-        Collect(seen)(initial(Emit(StreamType(shape, value), elements)()))
-    report = simulate(program)
+    with fab.Program("initial", mode="functional") as program:
+        Collect(seen)(initial(Emit(fab.StreamType(shape, value), elements)()))
+    report = fab.simulate(program)
     assert ("completed", (), ()) == (
         report.status,
         report.warnings,
@@ -66,14 +43,14 @@ def found(
 
 def test_running_sum_needs_no_selectors() -> None:
     x = np.arange(5 * 8, dtype=np.float32).reshape(5, 8)
-    with Program("running-sum", mode="functional") as program:
-        rows = Flatten(0, 2)(LinearOffChipLoad(x, tile=(1, 8))())
-        before = Feedback(rows.type)
-        sums = Map(Add())(rows, before)
-        before.connect(Initial(0, keep_length=True)(sums))
-        LinearOffChipStore("y")(Promote(0)(sums))
+    with fab.Program("running-sum", mode="functional") as program:
+        rows = op.Flatten(0, 2)(op.LinearOffChipLoad(x, tile=(1, 8))())
+        before = fab.Feedback(rows.type)
+        sums = op.Map(op.Add())(rows, before)
+        before.connect(op.Initial(0, keep_length=True)(sums))
+        op.LinearOffChipStore("y")(op.Promote(0)(sums))
     program.expect(y=lambda: x.cumsum(axis=0))
-    report = simulate(program)
+    report = fab.simulate(program)
 
     assert ("completed", True, ()) == (report.status, report.verified, report.warnings)
 
@@ -83,24 +60,24 @@ def test_running_sum_needs_no_selectors() -> None:
     [
         (True, BoolType(), True),
         (False, BoolType(), False),
-        (2, SelectorType(4), Selector((2,), 4)),
-        ((3, 1), SelectorType(4, hits=2), Selector((1, 3), 4)),
-        (np.array([1]), SelectorType(2, hits=1), Selector((1,), 2)),
-        ((), SelectorType(4), Selector((), 4)),
+        (2, fab.SelectorType(4), fab.Selector((2,), 4)),
+        ((3, 1), fab.SelectorType(4, hits=2), fab.Selector((1, 3), 4)),
+        (np.array([1]), fab.SelectorType(2, hits=1), fab.Selector((1,), 2)),
+        ((), fab.SelectorType(4), fab.Selector((), 4)),
     ],
 )
 def test_initial_makes_booleans_and_selectors(given: Any, value: ValueType, expected: Any) -> None:
-    assert [(expected, 0)] == found(Initial(given), (0,), value, [])
+    assert [(expected, 0)] == found(op.Initial(given), (0,), value, [])
 
 
 @pytest.mark.parametrize(
     ("given", "value"),
-    [(0, TILES), (2.5, TILES), (np.arange(6).reshape(2, 3), TILES), (7, INTEGER)],
+    [(0, TILES), (2.5, TILES), (np.arange(6).reshape(2, 3), TILES), (7, op.INTEGER)],
 )
-def test_initial_fills_a_tile(given: Any, value: TileType) -> None:
-    ((made, stop),) = found(Initial(given), (0,), value, [])
+def test_initial_fills_a_tile(given: Any, value: fab.TileType) -> None:
+    ((made, stop),) = found(op.Initial(given), (0,), value, [])
 
-    assert isinstance(made, Tile)
+    assert isinstance(made, fab.Tile)
     assert (value.rows, value.cols, value.dtype, False, 0) == (
         made.rows,
         made.cols,
@@ -114,10 +91,10 @@ def test_initial_fills_a_tile(given: Any, value: TileType) -> None:
 
 
 def test_initial_makes_tuples() -> None:
-    value = TupleType((FLOAT, SelectorType(3), BoolType()))
-    ((made, _),) = found(Initial((4, 2, False)), (0,), value, [])
+    value = fab.TupleType((FLOAT, fab.SelectorType(3), BoolType()))
+    ((made, _),) = found(op.Initial((4, 2, False)), (0,), value, [])
 
-    assert (4.0, Selector((2,), 3), False) == (number_in(made[0]), *made[1:])
+    assert (4.0, fab.Selector((2,), 3), False) == (number_in(made[0]), *made[1:])
 
 
 @examples(quick=300)
@@ -135,28 +112,28 @@ def test_initial_makes_tuples() -> None:
 def test_integers_are_what_is_given(dtype: Any, number: float) -> None:
     least, most = INTEGERS.get(dtype.name, (0, 1))
     held = math.isfinite(number) and number == int(number) and least <= number <= most
-    with Program("whole", mode="functional"):
-        emitted = Emit(StreamType((1,), TileType(1, 1, dtype)), [], name="x")()
+    with fab.Program("whole", mode="functional"):
+        emitted = Emit(fab.StreamType((1,), fab.TileType(1, 1, dtype)), [], name="x")()
         if held:
-            Initial(number)(emitted)
+            op.Initial(number)(emitted)
             return
-        with pytest.raises(ShapeError, match=f"expected numbers that {dtype.name} can hold"):
-            Initial(number)(emitted)
+        with pytest.raises(fab.ShapeError, match=f"expected numbers that {dtype.name} can hold"):
+            op.Initial(number)(emitted)
 
 
-def running_sum(numbers: np.ndarray[Any, Any], begin: int, depth: int = 2) -> Program:
+def running_sum(numbers: np.ndarray[Any, Any], begin: int, depth: int = 2) -> fab.Program:
     count = len(numbers)
-    with Program("running-sum", mode="functional", channel_depth=depth) as program:
-        x = Flatten(0, 2)(
-            LinearOffChipLoad(
-                Tensor((count, 1), numbers.reshape(count, 1), dtype="float32"), (1, 1)
+    with fab.Program("running-sum", mode="functional", channel_depth=depth) as program:
+        x = op.Flatten(0, 2)(
+            op.LinearOffChipLoad(
+                op.Tensor((count, 1), numbers.reshape(count, 1), dtype="float32"), (1, 1)
             )()
         )
-        so_far = Feedback(StreamType((count - 1,), x.value))
-        y = Map(Add())(x, Initial(begin)(so_far))
-        route = Flatten(0, 1)(Selectors(np.zeros((count - 1, 1), int), width=1)())
-        so_far.connect(Flatten(0, 1)(Reassemble()([y], route)))
-        LinearOffChipStore("y")(Promote(0)(y))  # [N, 1]: every number ends a line
+        so_far = fab.Feedback(fab.StreamType((count - 1,), x.value))
+        y = op.Map(op.Add())(x, op.Initial(begin)(so_far))
+        route = op.Flatten(0, 1)(op.Selectors(np.zeros((count - 1, 1), int), width=1)())
+        so_far.connect(op.Flatten(0, 1)(op.Reassemble()([y], route)))
+        op.LinearOffChipStore("y")(op.Promote(0)(y))  # [N, 1]: every number ends a line
     program.expect(y=lambda: begin + np.cumsum(numbers).reshape(count, 1))
     return program
 
@@ -165,7 +142,7 @@ def running_sum(numbers: np.ndarray[Any, Any], begin: int, depth: int = 2) -> Pr
 @pytest.mark.parametrize("begin", [0, 3])
 def test_a_loop_begins_and_ends(begin: int, depth: int) -> None:
     numbers = np.random.default_rng(0).integers(0, 9, size=12).astype(np.float64)
-    report = simulate(running_sum(numbers, begin, depth))
+    report = fab.simulate(running_sum(numbers, begin, depth))
 
     assert ("completed", True) == (report.status, report.verified)
 
@@ -175,9 +152,9 @@ def test_initial_takes_no_cycles() -> None:
     # takes the reader a cycle. The element that was sent at 0 came at 1, and is passed on when
     # the second was taken at 2, at 3; it is visible at 4 and taken then.
     seen: list[Any] = []
-    with Program("timing") as program:
-        Collect(seen)(Initial(True, 3)(Emit(StreamType((1,), BoolType()), [(False, 0)])()))
-    report = simulate(program)
+    with fab.Program("timing") as program:
+        Collect(seen)(op.Initial(True, 3)(Emit(fab.StreamType((1,), BoolType()), [(False, 0)])()))
+    report = fab.simulate(program)
     clocks = {unit.name: report.cycles - unit.idle_cycles for unit in report.units}  # type: ignore[operator]
 
     assert [True, True, True, False] == [value for value, _ in seen]

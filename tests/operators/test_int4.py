@@ -8,43 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import (
-    Hardware,
-    Program,
-    Report,
-    Tile,
-    hardware_scope,
-    simulate,
-)
+import fabric as fab
+import operators as op
 from fabric.extend import FlatDescription
 from fabric.graph.values.conversion import ValueChangedError, converted
 from fabric.graph.wiring.elaborate import elaborate
-from operators import (
-    Accum,
-    Consumer,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Matmul,
-    MatmulSum,
-    Promote,
-    RowMaximum,
-    Tensor,
-)
 from tests.profiles import examples
 
 INT4 = np.dtype(ml_dtypes.int4)
-BYTEWISE = Hardware(hbm=FlatDescription(request_bytes=1))
+BYTEWISE = fab.Hardware(hbm=FlatDescription(request_bytes=1))
 
 
-def copied(rows: int, cols: int, dtype: str) -> Report:
+def copied(rows: int, cols: int, dtype: str) -> fab.Report:
     values = np.arange(rows * cols).reshape(rows, cols) % 8
-    with hardware_scope(BYTEWISE), Program("copy", mode="functional") as program:
-        tensor = Tensor((rows, cols), lambda: values, dtype=dtype)
-        LinearOffChipStore("y")(LinearOffChipLoad(tensor, tile=(1, cols))())
+    with fab.hardware_scope(BYTEWISE), fab.Program("copy", mode="functional") as program:
+        tensor = op.Tensor((rows, cols), lambda: values, dtype=dtype)
+        op.LinearOffChipStore("y")(op.LinearOffChipLoad(tensor, tile=(1, cols))())
     program.expect(y=lambda: values)
-    report = simulate(program)
+    report = fab.simulate(program)
     assert report.verified
     assert () == report.warnings
     return report
@@ -72,8 +53,8 @@ def test_int4_takes_half_of_int8() -> None:
 
 
 def test_tiles_of_int4_begin_at_whole_bytes() -> None:
-    with Program("places") as program:
-        Consumer()(LinearOffChipLoad(Tensor((4, 8), dtype="int4"), (2, 4))())
+    with fab.Program("places") as program:
+        op.Consumer()(op.LinearOffChipLoad(op.Tensor((4, 8), dtype="int4"), (2, 4))())
     plan = elaborate(program)
     region = plan.memory_map.region(plan.nodes[0])
 
@@ -82,19 +63,19 @@ def test_tiles_of_int4_begin_at_whole_bytes() -> None:
     assert [(0, 4), (2, 4), (8, 4), (10, 4)] == [
         (each.address, each.pitch_bytes) for each in bursts
     ]
-    assert [6, 10] == [Tile(2, cols, INT4).size_bytes for cols in (5, 10)]
+    assert [6, 10] == [fab.Tile(2, cols, INT4).size_bytes for cols in (5, 10)]
 
 
 @pytest.mark.parametrize("dtype", ["int4", "int8"])
 def test_int4_takes_equal_cycles_in_both_engines(dtype: str) -> None:
     reports = []
     for engine in ("compiled", "tasks"):
-        with Program("layer") as program:
-            x = LinearOffChipLoad(Tensor((16, 64), dtype="int8"), tile=(16, 16))()
-            w = LinearOffChipLoad(Tensor((64, 32), dtype=dtype), tile=(16, 32))()
-            parts = Accum(MatmulSum())(Flatten(0, 1)(x), Flatten(0, 1)(w))
-            LinearOffChipStore("y")(Promote(0)(parts))
-        reports.append(simulate(program, engine=engine))
+        with fab.Program("layer") as program:
+            x = op.LinearOffChipLoad(op.Tensor((16, 64), dtype="int8"), tile=(16, 16))()
+            w = op.LinearOffChipLoad(op.Tensor((64, 32), dtype=dtype), tile=(16, 32))()
+            parts = op.Accum(op.MatmulSum())(op.Flatten(0, 1)(x), op.Flatten(0, 1)(w))
+            op.LinearOffChipStore("y")(op.Promote(0)(parts))
+        reports.append(fab.simulate(program, engine=engine))
 
     assert reports[0] == reports[1]
     weights_bytes = 64 * 32 // (2 if dtype == "int4" else 1)
@@ -111,14 +92,16 @@ def test_product_with_int4_weights_is_numpys(seed: int, activations: str, transp
     random = np.random.default_rng(seed)
     a, w = random.integers(-2, 3, (4, 6)), random.integers(-8, 8, (6, 10))
     w_stored = w.T if transposed else w
-    with Program("product", mode="functional") as program:
-        x = LinearOffChipLoad(Tensor(a.shape, lambda: a, dtype=activations), tile=a.shape)()
-        weights = Tensor(w_stored.shape, lambda: w_stored, dtype="int4")
-        y = Map(Matmul(transposed=transposed))(x, LinearOffChipLoad(weights, tile=w_stored.shape)())
-        LinearOffChipStore("y")(y)
+    with fab.Program("product", mode="functional") as program:
+        x = op.LinearOffChipLoad(op.Tensor(a.shape, lambda: a, dtype=activations), tile=a.shape)()
+        weights = op.Tensor(w_stored.shape, lambda: w_stored, dtype="int4")
+        y = op.Map(op.Matmul(transposed=transposed))(
+            x, op.LinearOffChipLoad(weights, tile=w_stored.shape)()
+        )
+        op.LinearOffChipStore("y")(y)
     program.expect(y=lambda: a @ w)
 
-    report = simulate(program)
+    report = fab.simulate(program)
 
     assert report.verified
     assert activations == str(report.outputs["y"].dtype)
@@ -126,12 +109,12 @@ def test_product_with_int4_weights_is_numpys(seed: int, activations: str, transp
 
 def test_functions_take_int4_as_other_integers() -> None:
     values = np.array([[-8, -5, -3, -8]])
-    with Program("largest", mode="functional") as program:
-        tiles = LinearOffChipLoad(values.astype(INT4), tile=(1, 4))()
-        LinearOffChipStore("y")(Map(RowMaximum())(tiles))
+    with fab.Program("largest", mode="functional") as program:
+        tiles = op.LinearOffChipLoad(values.astype(INT4), tile=(1, 4))()
+        op.LinearOffChipStore("y")(op.Map(op.RowMaximum())(tiles))
     program.expect(y=lambda: [[-3]])
 
-    report = simulate(program)
+    report = fab.simulate(program)
 
     assert report.verified
     assert str(report.outputs["y"].dtype) == "int4"

@@ -8,36 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+import operators as op
 from fabric import Layout, Program, ShapeError, Stream, simulate
 from fabric.extend import Loop
-from operators import (
-    Accum,
-    Add,
-    Bufferize,
-    Expand,
-    FlatMap,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Matmul,
-    Maximum,
-    Metadata,
-    Partition,
-    Promote,
-    Repeat,
-    Reshape,
-    RetileCol,
-    RetileRow,
-    Selectors,
-    SiLU,
-    SplitRows,
-    SplitTiles,
-    Streamify,
-    Sum,
-    Tensor,
-    loaded,
-)
 from tests.fabric.layouts.layouts import streamed, tensor
 from tests.operators.test_convert import orders, tiles
 from tests.profiles import examples
@@ -47,7 +20,7 @@ STEPS = 5
 
 
 def _maximum(stream: Stream, _: Any) -> Stream:
-    return Map(Maximum())(stream, stream)
+    return op.Map(op.Maximum())(stream, stream)
 
 
 def _reshape(stream: Stream, pick: Any) -> Stream:
@@ -56,12 +29,12 @@ def _reshape(stream: Stream, pick: Any) -> Stream:
         for at, size in enumerate(reversed(stream.shape))
         if isinstance(size, int) and size % 2 == 0
     ]
-    return Reshape(2, pick(dims)[0])(stream)[0] if dims else stream
+    return op.Reshape(2, pick(dims)[0])(stream)[0] if dims else stream
 
 
 def _flatten(stream: Stream, pick: Any) -> Stream:
     inner = pick(range(stream.rank)) if stream.rank else 0
-    return Flatten(inner, inner + 1)(stream) if stream.rank else stream
+    return op.Flatten(inner, inner + 1)(stream) if stream.rank else stream
 
 
 def _buffer(stream: Stream, pick: Any) -> Stream:
@@ -69,47 +42,47 @@ def _buffer(stream: Stream, pick: Any) -> Stream:
         return stream
     rank = pick(range(1, stream.rank + 1))
     size = int(np.prod(stream.shape[-rank:]))
-    buffers = Bufferize(rank)(stream)
+    buffers = op.Bufferize(rank)(stream)
     kind = pick(("again", "affine", "referred"))
     if kind == "again":
-        return Streamify(repeats=(pick((1, 2)),))(buffers)
+        return op.Streamify(repeats=(pick((1, 2)),))(buffers)
     if kind == "referred" and stream.shape[0] == 1:
-        guide = Metadata(np.zeros((*stream.shape[1:-rank], 2), np.int64))()
-        return Streamify()(buffers, guide)
+        guide = op.Metadata(np.zeros((*stream.shape[1:-rank], 2), np.int64))()
+        return op.Streamify()(buffers, guide)
     offset = pick(range(size))
     stride = pick(range(1, size + 1))
     count = 1 + (size - 1 - offset) // stride
-    return Streamify(shape=(2, count), strides=(0, stride), offset=offset)(buffers)
+    return op.Streamify(shape=(2, count), strides=(0, stride), offset=offset)(buffers)
 
 
 def _expand(stream: Stream, _: Any) -> Stream:
     if stream.shape[0] != 1:
         return stream
-    guide = Metadata(np.zeros((*stream.shape[1:], 3), np.int64))()
-    return Expand()(Promote(0)(stream), guide)
+    guide = op.Metadata(np.zeros((*stream.shape[1:], 3), np.int64))()
+    return op.Expand()(op.Promote(0)(stream), guide)
 
 
 def _split(stream: Stream, pick: Any) -> Stream:
     tile: Any = stream.value
     rows = pick([n for n in range(1, tile.rows + 1) if tile.rows % n == 0])
     cols = pick([n for n in range(1, tile.cols + 1) if tile.cols % n == 0])
-    return FlatMap(SplitTiles(rows, cols))(stream)
+    return op.FlatMap(op.SplitTiles(rows, cols))(stream)
 
 
 def _retile(stream: Stream, pick: Any) -> Stream:
     rank = pick(range(1, stream.rank + 1)) if stream.rank else 0
-    return Accum(pick((RetileRow, RetileCol))(), rank=rank)(stream) if rank else stream
+    return op.Accum(pick((op.RetileRow, op.RetileCol))(), rank=rank)(stream) if rank else stream
 
 
 CHANGES = {
     "maximum": _maximum,
     "flatten": _flatten,
-    "promote": lambda stream, pick: Promote(pick(range(len(stream.shape) + 1)))(stream),
+    "promote": lambda stream, pick: op.Promote(pick(range(len(stream.shape) + 1)))(stream),
     "reshape": _reshape,
-    "repeat": lambda stream, pick: Repeat(pick((1, 2)))(stream),
+    "repeat": lambda stream, pick: op.Repeat(pick((1, 2)))(stream),
     "expand": _expand,
     "buffer": _buffer,
-    "rows": lambda stream, _: FlatMap(SplitRows())(stream),
+    "rows": lambda stream, _: op.FlatMap(op.SplitRows())(stream),
     "split": _split,
     "retile": _retile,
 }
@@ -117,8 +90,8 @@ CHANGES = {
 
 def column(stream: Stream, name: str) -> None:
     if stream.rank:
-        stream = Flatten(0, stream.rank)(stream)
-    LinearOffChipStore(name)(Promote(0)(stream))
+        stream = op.Flatten(0, stream.rank)(stream)
+    op.LinearOffChipStore(name)(op.Promote(0)(stream))
 
 
 def test_layout_of_a_chain_is_the_order_that_is_sent() -> None:
@@ -140,7 +113,7 @@ def chained(known: set[str], data: st.DataObject) -> None:
 
     with Program("chain", mode="functional") as program:
         try:
-            stream = loaded(Tensor(shape, x, dtype="float32"), layout)
+            stream = op.loaded(op.Tensor(shape, x, dtype="float32"), layout)
         except ShapeError:
             return
         names = data.draw(st.lists(st.sampled_from(sorted(CHANGES)), max_size=STEPS))
@@ -164,11 +137,11 @@ def chained(known: set[str], data: st.DataObject) -> None:
 def test_sum_of_all_blocks_is_as_wide_as_a_block() -> None:
     x = np.arange(64.0).reshape(8, 8)
     with Program("sum", mode="functional") as program:
-        blocks = LinearOffChipLoad(Tensor((8, 8), x, dtype="float32"), (4, 2))()
-        total = Accum(Sum())(blocks)
+        blocks = op.LinearOffChipLoad(op.Tensor((8, 8), x, dtype="float32"), (4, 2))()
+        total = op.Accum(op.Sum())(blocks)
         column(total, "y")
-        half, _ = Reshape(2)(blocks)
-        part = Accum(Sum())(half)
+        half, _ = op.Reshape(2)(blocks)
+        part = op.Accum(op.Sum())(half)
         column(part, "part")
     assert total.layout == Layout((8, 2), (4, 2), (2,), (4,), (0,))
     expected = x[:, 0:2] + x[:, 2:4] + x[:, 4:6] + x[:, 6:8]
@@ -179,10 +152,10 @@ def test_sum_of_all_blocks_is_as_wide_as_a_block() -> None:
 
 def test_sum_of_two_tensors_has_the_layout_of_the_first() -> None:
     with Program("two"):
-        whole = LinearOffChipLoad(np.ones((8, 4)), (4, 4))()
-        part = LinearOffChipLoad(np.ones((8, 8)), (4, 4), (2, 1), (2, 1))()
-        sums = Map(Add())(whole, part)
-        others = Map(Add())(part, whole)
+        whole = op.LinearOffChipLoad(np.ones((8, 4)), (4, 4))()
+        part = op.LinearOffChipLoad(np.ones((8, 8)), (4, 4), (2, 1), (2, 1))()
+        sums = op.Map(op.Add())(whole, part)
+        others = op.Map(op.Add())(part, whole)
     assert whole.layout != part.layout
     assert sums.layout == whole.layout
     assert others.layout == part.layout
@@ -191,9 +164,9 @@ def test_sum_of_two_tensors_has_the_layout_of_the_first() -> None:
 def test_load_by_strides_has_the_layout_of_its_view() -> None:
     x = np.ones((8, 8))
     with Program("load"):
-        columns = LinearOffChipLoad(x, (4, 2), (4, 2), (1, 4))()
-        again = LinearOffChipLoad(x, (4, 2), (2, 4), (4, 1))(Metadata(np.zeros(3, int))())
-        backwards = LinearOffChipLoad(x, (4, 2), (4,), (-1,), 3, name="backwards")()
+        columns = op.LinearOffChipLoad(x, (4, 2), (4, 2), (1, 4))()
+        again = op.LinearOffChipLoad(x, (4, 2), (2, 4), (4, 1))(op.Metadata(np.zeros(3, int))())
+        backwards = op.LinearOffChipLoad(x, (4, 2), (4,), (-1,), 3, name="backwards")()
     assert columns.layout == Layout.tiled((8, 8), (4, 2), (1, 0))
     assert again.layout == Layout((8, 8), (4, 2), (3, 2, 4), (1, 4, 2), (None, 0, 1))
     assert backwards.no_layout == "backwards: its steps are none of loops over the tensor"
@@ -204,10 +177,10 @@ DOWN, ACROSS = Loop(4, 2, 0), Loop(4, 4, 1)
 
 def test_partition_has_no_layout() -> None:
     with Program("partition"):
-        rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((4, 4)), (1, 4))())
-        route = Flatten(0, 1)(Selectors(np.array([[0], [1], [1], [0]]), 2)())
-        even, _ = Partition(2, name="route")(rows, route)
-        later = Map(SiLU())(Promote(0)(even))
+        rows = op.Flatten(0, 2)(op.LinearOffChipLoad(np.ones((4, 4)), (1, 4))())
+        route = op.Flatten(0, 1)(op.Selectors(np.array([[0], [1], [1], [0]]), 2)())
+        even, _ = op.Partition(2, name="route")(rows, route)
+        later = op.Map(op.SiLU())(op.Promote(0)(even))
     reason = "route: data decide which of its tiles come where"
     assert even.layout is None
     assert even.no_layout == later.no_layout == reason
@@ -215,19 +188,19 @@ def test_partition_has_no_layout() -> None:
 
 def test_stated_layout_holds_from_there() -> None:
     with Program("stated"):
-        square = LinearOffChipLoad(np.ones((4, 4)), (2, 2))()
-        product = Map(Matmul())(square, square).laid_out(Layout.tiled((4, 4), (2, 2)))
-        again = Repeat(2)(product.assume(1, 2, 2))
+        square = op.LinearOffChipLoad(np.ones((4, 4)), (2, 2))()
+        product = op.Map(op.Matmul())(square, square).laid_out(Layout.tiled((4, 4), (2, 2)))
+        again = op.Repeat(2)(product.assume(1, 2, 2))
     assert again.layout == Layout((4, 4), (2, 2), (2, 2, 2), (2, 2, 1), (0, 1, None))
 
 
 def test_stated_layout_changes_no_cycle() -> None:
     def program(stated: bool) -> Program:
         with Program("runs") as program:
-            rows = LinearOffChipLoad(np.ones((4, 4)), (2, 2))()
+            rows = op.LinearOffChipLoad(np.ones((4, 4)), (2, 2))()
             if stated:
                 rows = rows.laid_out(Layout.tiled((4, 4), (2, 2))).assume(1, 2, 2)
-            LinearOffChipStore("y")(rows)
+            op.LinearOffChipStore("y")(rows)
         return program
 
     reports = [simulate(program(stated)) for stated in (False, True)]

@@ -14,6 +14,8 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 from typing_extensions import override
 
+import fabric.extend as ext
+import operators as op
 from fabric import (
     Program,
     Report,
@@ -21,30 +23,9 @@ from fabric import (
     StreamType,
     simulate,
 )
-from fabric.extend import (
-    BoolType,
-    Costs,
-    OffChipTensor,
-    Operator,
-    Ports,
-    Wiring,
-)
 from fabric.graph.hardware.description import PlacementDescription
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.memory_map import Placed
-from operators import (
-    Accum,
-    Consumer,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Metadata,
-    RaggedIntegers,
-    RandomOffChipLoad,
-    RandomOffChipStore,
-    Reshape,
-    RetileRow,
-    Tensor,
-)
 from tests.operators.recording_memory import bytes_of, recorded
 
 ALIGNMENT_BYTES = PlacementDescription().alignment_bytes
@@ -112,11 +93,11 @@ def test_linear_load_reads_the_bytes_of_numpys_view(
     tiles = tiles_of(shape, tile, itemsize)
     view, strides = data.draw(_view(len(tiles)))
     with recorded() as bursts, Program("load") as program:
-        reference = Metadata(np.zeros(references, np.int64))() if references else None
-        loaded = LinearOffChipLoad(Tensor(shape, dtype=dtype), tile, view, strides, name="load")(
-            reference
-        )
-        Consumer()(loaded)
+        reference = op.Metadata(np.zeros(references, np.int64))() if references else None
+        loaded = op.LinearOffChipLoad(
+            op.Tensor(shape, dtype=dtype), tile, view, strides, name="load"
+        )(reference)
+        op.Consumer()(loaded)
         completed(program)
 
     step = tiles.strides[0]
@@ -136,8 +117,10 @@ def test_random_load_reads_the_bytes_of_its_tile(
     tiles = tiles_of(shape, tile, itemsize)
     chosen = data.draw(st.lists(st.integers(0, len(tiles) - 1), min_size=1, max_size=6))
     with recorded() as bursts, Program("load") as program:
-        addresses = Metadata(np.array(chosen))()
-        Consumer()(RandomOffChipLoad(Tensor(shape, dtype=dtype), tile, name="load")(addresses))
+        addresses = op.Metadata(np.array(chosen))()
+        op.Consumer()(
+            op.RandomOffChipLoad(op.Tensor(shape, dtype=dtype), tile, name="load")(addresses)
+        )
         completed(program)
 
     assert same(bursts["load"], tiles[chosen], places(program)["load"].first_address)
@@ -149,7 +132,9 @@ def test_linear_store_writes_the_bytes_of_its_tile(
 ) -> None:
     shape, tile = cut
     with recorded() as bursts, Program("store") as program:
-        LinearOffChipStore("y", name="store")(LinearOffChipLoad(Tensor(shape, dtype=dtype), tile)())
+        op.LinearOffChipStore("y", name="store")(
+            op.LinearOffChipLoad(op.Tensor(shape, dtype=dtype), tile)()
+        )
         completed(program)
 
     placed = places(program)["store"]
@@ -160,9 +145,9 @@ def test_linear_store_writes_the_bytes_of_its_tile(
 
 def test_linear_store_of_unknown_width_is_contiguous() -> None:
     with recorded() as bursts, Program("store") as program:
-        ragged = RaggedIntegers([[0, 1], [0, 1, 2]])()
-        tiles = RandomOffChipLoad(Tensor((9, 2), dtype="int8"), (3, 2))(ragged)
-        LinearOffChipStore("y", name="store")(tiles)
+        ragged = op.RaggedIntegers([[0, 1], [0, 1, 2]])()
+        tiles = op.RandomOffChipLoad(op.Tensor((9, 2), dtype="int8"), (3, 2))(ragged)
+        op.LinearOffChipStore("y", name="store")(tiles)
         completed(program)
 
     first = places(program)["store"].first_address
@@ -172,10 +157,10 @@ def test_linear_store_of_unknown_width_is_contiguous() -> None:
 
 def test_linear_store_of_unknown_height_takes_the_highest() -> None:
     with recorded() as bursts, Program("store") as program:
-        ragged = RaggedIntegers([[0, 1], [0, 1, 2], [0], [3, 4]])()
-        rows = RandomOffChipLoad(Tensor((9, 3), dtype="int8"), (1, 3))(ragged)
-        tiles, _ = Reshape(chunk=2)(Accum(RetileRow())(rows))
-        LinearOffChipStore("y", name="store")(tiles)
+        ragged = op.RaggedIntegers([[0, 1], [0, 1, 2], [0], [3, 4]])()
+        rows = op.RandomOffChipLoad(op.Tensor((9, 3), dtype="int8"), (1, 3))(ragged)
+        tiles, _ = op.Reshape(chunk=2)(op.Accum(op.RetileRow())(rows))
+        op.LinearOffChipStore("y", name="store")(tiles)
         completed(program)
 
     first = places(program)["store"].first_address
@@ -188,14 +173,14 @@ def test_linear_store_of_unknown_height_takes_the_highest() -> None:
 def test_random_store_writes_the_bytes_of_its_tile(
     data: st.DataObject, cut: tuple[tuple[int, ...], tuple[int, int]], dtype: str
 ) -> None:
-    (shape, tile), tensor = cut, Tensor(cut[0], dtype=dtype)
+    (shape, tile), tensor = cut, op.Tensor(cut[0], dtype=dtype)
     tiles = tiles_of(shape, tile, _itemsizes[dtype])
     count = len(tiles)
     chosen = data.draw(st.permutations(range(count)))
     with recorded() as bursts, Program("store") as program:
-        linear = LinearOffChipLoad(tensor, tile, (count,), (1,), name="load")()
-        addresses = Metadata(np.array(chosen))()
-        RandomOffChipStore("y", tensor, tile, name="store")(addresses, linear)
+        linear = op.LinearOffChipLoad(tensor, tile, (count,), (1,), name="load")()
+        addresses = op.Metadata(np.array(chosen))()
+        op.RandomOffChipStore("y", tensor, tile, name="store")(addresses, linear)
         completed(program)
 
     found = places(program)
@@ -209,10 +194,10 @@ def test_tensors_do_not_overlap(
 ) -> None:
     with recorded() as bursts, Program("several") as program:
         for number, ((shape, tile), dtype, readers) in enumerate(tensors):
-            tensor = Tensor(shape, dtype=dtype)
+            tensor = op.Tensor(shape, dtype=dtype)
             for reader in range(readers):
-                loaded = LinearOffChipLoad(tensor, tile, name=f"load_{number}_{reader}")()
-                LinearOffChipStore(f"y_{number}_{reader}")(loaded)
+                loaded = op.LinearOffChipLoad(tensor, tile, name=f"load_{number}_{reader}")()
+                op.LinearOffChipStore(f"y_{number}_{reader}")(loaded)
         completed(program)
 
     in_memory = elaborate(program).memory_map.tensors
@@ -237,11 +222,11 @@ def test_tensors_do_not_overlap(
 
 def test_output_of_unknown_size_comes_last() -> None:
     with Program("ragged") as program:
-        ragged = RaggedIntegers([[0, 1], [0, 1, 2]])()
-        tiles = RandomOffChipLoad(Tensor((6, 2)), (3, 2), name="load")(ragged)
-        LinearOffChipStore("y", name="store")(tiles)
-        x = Tensor((4, 4))
-        LinearOffChipStore("z", name="other")(LinearOffChipLoad(x, (2, 2), name="x")())
+        ragged = op.RaggedIntegers([[0, 1], [0, 1, 2]])()
+        tiles = op.RandomOffChipLoad(op.Tensor((6, 2)), (3, 2), name="load")(ragged)
+        op.LinearOffChipStore("y", name="store")(tiles)
+        x = op.Tensor((4, 4))
+        op.LinearOffChipStore("z", name="other")(op.LinearOffChipLoad(x, (2, 2), name="x")())
 
     found = places(program)
     order = sorted(found, key=lambda name: found[name].first_address)
@@ -255,9 +240,9 @@ def test_output_of_unknown_size_comes_last() -> None:
 def test_array_that_is_read_twice_has_one_place() -> None:
     x = np.zeros((4, 4), np.float32)
     with Program("twice") as program:
-        Consumer()(LinearOffChipLoad(x, (2, 2), name="first")())
-        Consumer()(LinearOffChipLoad(x, (4, 4), name="second")())
-        Consumer()(LinearOffChipLoad(Tensor.of(x), (4, 4), name="third")())
+        op.Consumer()(op.LinearOffChipLoad(x, (2, 2), name="first")())
+        op.Consumer()(op.LinearOffChipLoad(x, (4, 4), name="second")())
+        op.Consumer()(op.LinearOffChipLoad(op.Tensor.of(x), (4, 4), name="third")())
 
     found = places(program)
     assert found["first"] is found["second"]
@@ -265,7 +250,7 @@ def test_array_that_is_read_twice_has_one_place() -> None:
 
 
 @dataclass(frozen=True)
-class _Corners(Operator):
+class _Corners(ext.Operator):
     off_chip: ClassVar[Literal["read", "write"] | None] = "read"
 
     bursts: tuple[tuple[int, ...], ...]
@@ -276,23 +261,23 @@ class _Corners(Operator):
         return self.wire()[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (StreamType((1,), BoolType()),)
+    def infer(self, wiring: ext.Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((1,), ext.BoolType()),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> ext.Costs:
+        return ext.Costs()
 
     @override
     def off_chip_tensor(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-    ) -> OffChipTensor | None:
+    ) -> ext.OffChipTensor | None:
         if not self.describes:
             return None
-        return OffChipTensor((4, 8), np.dtype("int8"), source=self, tile=self.tile)
+        return ext.OffChipTensor((4, 8), np.dtype("int8"), source=self, tile=self.tile)
 
     @override
-    async def run(self, ports: Ports) -> None:
+    async def run(self, ports: ext.Ports) -> None:
         for burst in self.bursts:
             await ports.burst(*burst)
         await ports.sink.send((True, 0))
@@ -300,8 +285,8 @@ class _Corners(Operator):
 
 def test_users_burst_addresses_bytes_of_its_tensor() -> None:
     with recorded() as bursts, Program("corners") as program:
-        LinearOffChipStore("y", name="y")(LinearOffChipLoad(Tensor((2, 2)), (2, 2))())
-        Consumer()(_Corners(((2, 3, 13), (1, 8), (0, 8), (4, 8)), name="corners")())
+        op.LinearOffChipStore("y", name="y")(op.LinearOffChipLoad(op.Tensor((2, 2)), (2, 2))())
+        op.Consumer()(_Corners(((2, 3, 13), (1, 8), (0, 8), (4, 8)), name="corners")())
         completed(program)
 
     first = places(program)["corners"].first_address
@@ -313,9 +298,9 @@ def test_users_burst_addresses_bytes_of_its_tensor() -> None:
 
 def test_users_burst_addresses_tiles_of_its_tensor() -> None:
     with recorded() as bursts, Program("corners") as program:
-        LinearOffChipStore("y", name="y")(LinearOffChipLoad(Tensor((2, 2)), (2, 2))())
+        op.LinearOffChipStore("y", name="y")(op.LinearOffChipLoad(op.Tensor((2, 2)), (2, 2))())
         corners = ((2, 4, 3), (2, 4), (1, 3, 2))
-        Consumer()(_Corners(corners, tile=(2, 4), name="corners")())
+        op.Consumer()(_Corners(corners, tile=(2, 4), name="corners")())
         completed(program)
 
     first = places(program)["corners"].first_address
@@ -327,8 +312,8 @@ def test_users_burst_addresses_tiles_of_its_tensor() -> None:
 
 def test_operator_without_a_tensor_has_its_own_place() -> None:
     with recorded() as bursts, Program("corners") as program:
-        Consumer()(_Corners(((9, 9),), describes=False, name="corners")())
-        LinearOffChipStore("y", name="y")(LinearOffChipLoad(Tensor((2, 2)), (2, 2))())
+        op.Consumer()(_Corners(((9, 9),), describes=False, name="corners")())
+        op.LinearOffChipStore("y", name="y")(op.LinearOffChipLoad(op.Tensor((2, 2)), (2, 2))())
         completed(program)
 
     assert places(program)["corners"].tensor is None
@@ -338,7 +323,7 @@ def test_operator_without_a_tensor_has_its_own_place() -> None:
 def test_burst_of_no_bytes_moves_nothing() -> None:
     with recorded() as bursts, Program("corners") as program:
         nothing = ((0, 8, 99), (2, 0, 99), (0, 0, 0), (0, 3), (5, 0))
-        Consumer()(_Corners((*nothing, (1, 5, 27)), name="corners")())
+        op.Consumer()(_Corners((*nothing, (1, 5, 27)), name="corners")())
         completed(program)
 
     first = places(program)["corners"].first_address

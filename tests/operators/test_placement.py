@@ -12,24 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import operators as op
 from fabric import Hardware, Program, StreamType, Tile, TileType, hardware_scope, simulate
 from fabric.extend import PlacementDescription
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.memory_map import MemoryMap
-from operators import (
-    Accum,
-    Consumer,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Metadata,
-    RaggedIntegers,
-    RandomOffChipLoad,
-    RandomOffChipStore,
-    Reshape,
-    RetileRow,
-    Tensor,
-)
 from tests.operators.driving import Emit
 from tests.operators.recording_memory import RECORDING, bytes_of, recorded
 
@@ -68,11 +55,11 @@ def test_contiguous_tile_begins_behind_the_one_before(
     count, tile, shape = down * across, (rows, cols), (down * rows, across * cols)
     chosen = data.draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=5))
     with placed(CONTIGUOUS), Program("tiles") as program:
-        tensor = Tensor(shape, dtype=dtype)
-        LinearOffChipStore("y", name="store")(LinearOffChipLoad(tensor, tile, name="load")())
-        places = Metadata(np.array(chosen))()
-        some = RandomOffChipLoad(tensor, tile, name="some")(places)
-        Consumer()(RandomOffChipStore("z", Tensor(shape), tile, name="put")(places, some))
+        tensor = op.Tensor(shape, dtype=dtype)
+        op.LinearOffChipStore("y", name="store")(op.LinearOffChipLoad(tensor, tile, name="load")())
+        places = op.Metadata(np.array(chosen))()
+        some = op.RandomOffChipLoad(tensor, tile, name="some")(places)
+        op.Consumer()(op.RandomOffChipStore("z", op.Tensor(shape), tile, name="put")(places, some))
     found, memory_map = moved(program)
 
     size = rows * cols * _sizes[dtype]
@@ -86,10 +73,10 @@ def test_contiguous_tile_begins_behind_the_one_before(
 
 
 def test_contiguous_tensor_with_two_tilings_is_row_major() -> None:
-    x = Tensor((4, 8), dtype="int8")
+    x = op.Tensor((4, 8), dtype="int8")
     with placed(CONTIGUOUS), Program("tiles") as program:
-        Consumer()(LinearOffChipLoad(x, (2, 4), name="small")())
-        Consumer()(LinearOffChipLoad(x.viewed((2, 16)), (1, 8), name="view")())
+        op.Consumer()(op.LinearOffChipLoad(x, (2, 4), name="small")())
+        op.Consumer()(op.LinearOffChipLoad(x.viewed((2, 16)), (1, 8), name="view")())
     found, memory_map = moved(program)
 
     matrix = np.arange(32).reshape(4, 8)
@@ -104,11 +91,11 @@ def test_contiguous_tensor_with_two_tilings_is_row_major() -> None:
 
 def test_contiguous_placement_skips_tiles_that_data_decide() -> None:
     with placed(CONTIGUOUS), Program("ragged") as program:
-        ragged = RaggedIntegers([[0, 1], [0, 1, 2], [0], [3, 4]])()
-        rows = RandomOffChipLoad(Tensor((9, 3), dtype="int8"), (1, 3), name="load")(ragged)
-        tiles, _ = Reshape(chunk=2)(Accum(RetileRow())(rows))
-        LinearOffChipStore("y", name="high")(tiles)
-        LinearOffChipStore("z", name="wide")(rows)
+        ragged = op.RaggedIntegers([[0, 1], [0, 1, 2], [0], [3, 4]])()
+        rows = op.RandomOffChipLoad(op.Tensor((9, 3), dtype="int8"), (1, 3), name="load")(ragged)
+        tiles, _ = op.Reshape(chunk=2)(op.Accum(op.RetileRow())(rows))
+        op.LinearOffChipStore("y", name="high")(tiles)
+        op.LinearOffChipStore("z", name="wide")(rows)
     found, memory_map = moved(program)
 
     matrix = np.arange(5 * 6).reshape(5, 6)
@@ -123,8 +110,8 @@ def test_contiguous_placement_skips_tiles_that_data_decide() -> None:
 
 def test_contiguous_placement_skips_odd_int4() -> None:
     with placed(CONTIGUOUS), Program("odd") as program:
-        x = LinearOffChipLoad(Tensor((6, 3), dtype="int4"), (2, 3))()
-        LinearOffChipStore("y", name="store")(Flatten(0, 1)(x))
+        x = op.LinearOffChipLoad(op.Tensor((6, 3), dtype="int4"), (2, 3))()
+        op.LinearOffChipStore("y", name="store")(op.Flatten(0, 1)(x))
     _, memory_map = moved(program)
 
     reasons = [each.layout.reason for each in memory_map.tensors]
@@ -136,7 +123,7 @@ def test_contiguous_placement_changes_no_flat_cycle() -> None:
     reports = []
     for placement in (PlacementDescription(), CONTIGUOUS):
         with hardware_scope(Hardware(placement=placement)), Program("copy") as program:
-            LinearOffChipStore("y")(LinearOffChipLoad(x, (2, 4))())
+            op.LinearOffChipStore("y")(op.LinearOffChipLoad(x, (2, 4))())
         program.expect(y=lambda: x)
         reports.append(simulate(program, mode="functional"))
     assert reports[0].cycles == reports[1].cycles
@@ -153,7 +140,9 @@ def test_padded_rows_of_a_power_of_two_are_further_apart(
     shape, itemsize = (down * rows, across * cols), _sizes[dtype]
     placement = PlacementDescription(row_padding_bytes=padding)
     with placed(placement), Program("rows") as program:
-        Consumer()(LinearOffChipLoad(Tensor(shape, dtype=dtype), (rows, cols), name="load")())
+        op.Consumer()(
+            op.LinearOffChipLoad(op.Tensor(shape, dtype=dtype), (rows, cols), name="load")()
+        )
     found, memory_map = moved(program)
 
     row = across * cols * itemsize
@@ -170,10 +159,10 @@ def test_padded_rows_of_a_power_of_two_are_further_apart(
 
 
 def test_tensor_with_rows_of_two_lengths_is_not_padded() -> None:
-    x = Tensor((4, 8), dtype="int8")
+    x = op.Tensor((4, 8), dtype="int8")
     with placed(PlacementDescription(row_padding_bytes=2)), Program("rows") as program:
-        Consumer()(LinearOffChipLoad(x, (4, 8), name="rows")())
-        Consumer()(LinearOffChipLoad(x.viewed((2, 16)), (2, 16), name="view")())
+        op.Consumer()(op.LinearOffChipLoad(x, (4, 8), name="rows")())
+        op.Consumer()(op.LinearOffChipLoad(x.viewed((2, 16)), (2, 16), name="view")())
     found, _ = moved(program)
 
     assert same(found["rows"], [np.arange(32).reshape(4, 8)])
@@ -185,7 +174,7 @@ def test_placement_of_a_program_goes_before_the_file() -> None:
     file = PlacementDescription(stagger_bytes=64, alignment_bytes=16)
     with placed(file), Program("mine", placement=mine) as program:
         for _ in range(2):
-            Consumer()(LinearOffChipLoad(Tensor((4, 8), dtype="int8"), (2, 4))())
+            op.Consumer()(op.LinearOffChipLoad(op.Tensor((4, 8), dtype="int8"), (2, 4))())
     tensors = elaborate(program).memory_map.tensors
 
     assert [(0, True), (4096, True)] == [
@@ -207,7 +196,7 @@ def test_tensor_begins_at_alignment_and_stagger(
     placement = PlacementDescription(alignment_bytes=alignment, stagger_bytes=stagger)
     with placed(placement), Program("places") as program:
         for size in sizes:
-            Consumer()(LinearOffChipLoad(Tensor((1, size), dtype="int8"), (1, size))())
+            op.Consumer()(op.LinearOffChipLoad(op.Tensor((1, size), dtype="int8"), (1, size))())
     tensors = elaborate(program).memory_map.tensors
 
     aligned = [each.first_address - i * stagger for i, each in enumerate(tensors)]
@@ -220,8 +209,10 @@ def test_tensor_begins_at_alignment_and_stagger(
 @pytest.mark.parametrize("engine", ["compiled", "tasks"])
 def test_compiled_operators_use_the_placement(engine: Literal["compiled", "tasks"]) -> None:
     with placed(CONTIGUOUS), Program("tiles", mode="timing") as program:
-        places = Metadata(np.array([3, 0, 2]))()
-        Consumer()(RandomOffChipLoad(Tensor((4, 8), dtype="int8"), (2, 4), name="load")(places))
+        places = op.Metadata(np.array([3, 0, 2]))()
+        op.Consumer()(
+            op.RandomOffChipLoad(op.Tensor((4, 8), dtype="int8"), (2, 4), name="load")(places)
+        )
     assert simulate(program, engine=engine).status == "completed"
     with recorded() as bursts:
         assert [24, 0, 16] == [burst.address for burst in bursts["load"]]
@@ -231,6 +222,6 @@ def test_tiles_without_rows_are_stored() -> None:
     kind = TileType(0, 4, np.dtype(np.int8))
     tile = Tile(0, 4, kind.dtype, np.zeros((0, 4), np.int8))
     with Program("flat", mode="functional") as program:
-        LinearOffChipStore("y")(Emit(StreamType((2, 1), kind), [(tile, 1), (tile, 1)])())
+        op.LinearOffChipStore("y")(Emit(StreamType((2, 1), kind), [(tile, 1), (tile, 1)])())
     program.expect(y=lambda: np.zeros((0, 4)))
     assert simulate(program).verified

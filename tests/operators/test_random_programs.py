@@ -10,28 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabric import (
-    Program,
-    Report,
-    Selector,
-    SelectorType,
-    StreamType,
-    Tile,
-    TileType,
-    simulate,
-)
+import fabric as fab
+import operators as op
 from fabric.analysis.symbolic.check import check
-from operators import (
-    Accum,
-    Consumer,
-    Flatten,
-    Map,
-    Parallelize,
-    Partition,
-    Reassemble,
-    RowSum,
-    Sum,
-)
 from tests import definitions
 from tests.operators.driving import Choices, Emit, decode
 from tests.operators.random_programs import Meant, Random
@@ -44,22 +25,22 @@ from tests.symbolic.bounded import Bounded
 _BYTES = 300
 
 
-def _run(data: bytes, mode: str) -> tuple[Report, Random]:
+def _run(data: bytes, mode: str) -> tuple[fab.Report, Random]:
     made = Random(Choices(data), functional=mode == "functional")
-    report = simulate(made.program, mode=mode, depths=_deep(made.program))
+    report = fab.simulate(made.program, mode=mode, depths=_deep(made.program))
     assert (report.status, report.error) == ("completed", None)
     # Elements of channels, traffic and FLOPs equal the figures before the run.
     assert [] == [text for text in report.comparison.warnings if "fault" in text]
     return report, made
 
 
-def _deep(program: Program) -> dict[str, int]:
+def _deep(program: fab.Program) -> dict[str, int]:
     return {
         f"{node.name}.{port}": 100_000 for node in program.nodes for port in range(len(node.inputs))
     }
 
 
-def _number(value: Tile) -> Any:
+def _number(value: fab.Tile) -> Any:
     assert value.data is not None
     return value.data[0, 0].item()
 
@@ -90,29 +71,29 @@ def test_random_programs_are_as_composed_exhaustively() -> None:
 
 
 def test_sizes_that_are_guessed_blame_nobody() -> None:
-    one = TileType(1, 1, np.dtype(np.float32))
-    narrow, wide = SelectorType(1), SelectorType(2)
-    once = [(Selector(hits, 1), 0) for hits in ((), (0,), ())]
-    second = [(Selector(hits, 2), 0) for hits in ((), (1,), ())]
-    with Program("guessed", channel_depth=16) as program:
-        (kept,) = Partition(1)(
-            Emit(StreamType((3,), one), [(Tile(1, 1, one.dtype), 0)] * 3)(),
-            Emit(StreamType((3,), narrow), once)(),
+    one = fab.TileType(1, 1, np.dtype(np.float32))
+    narrow, wide = fab.SelectorType(1), fab.SelectorType(2)
+    once = [(fab.Selector(hits, 1), 0) for hits in ((), (0,), ())]
+    second = [(fab.Selector(hits, 2), 0) for hits in ((), (1,), ())]
+    with fab.Program("guessed", channel_depth=16) as program:
+        (kept,) = op.Partition(1)(
+            Emit(fab.StreamType((3,), one), [(fab.Tile(1, 1, one.dtype), 0)] * 3)(),
+            Emit(fab.StreamType((3,), narrow), once)(),
         )
-        rows = Reassemble()([kept], Emit(StreamType((3,), narrow), once)())
-        route = Emit(StreamType((3,), wide), second)()
-        joined = Reassemble(rank=1)(Partition(2, rank=1)(rows, route), route)
-        shares = Parallelize(2, rank=1)(Flatten(1, 2)(joined))
+        rows = op.Reassemble()([kept], Emit(fab.StreamType((3,), narrow), once)())
+        route = Emit(fab.StreamType((3,), wide), second)()
+        joined = op.Reassemble(rank=1)(op.Partition(2, rank=1)(rows, route), route)
+        shares = op.Parallelize(2, rank=1)(op.Flatten(1, 2)(joined))
         for share in shares:
-            Consumer()(Accum(Sum())(share))
+            op.Consumer()(op.Accum(op.Sum())(share))
 
-    report = simulate(program, mode="timing")
+    report = fab.simulate(program, mode="timing")
     assert ("completed", ()) == (report.status, report.warnings)
 
 
 class Stated(Bounded):
     def _compute(self, of: Meant) -> Iterator[Meant]:
-        yield Meant(Map(RowSum(), flops_per_cycle=1)(of.stream), of.tensor)
+        yield Meant(op.Map(op.RowSum(), flops_per_cycle=1)(of.stream), of.tensor)
 
 
 def _true_types(kind: type[Random], data: bytes, operators: int) -> None:
@@ -121,7 +102,7 @@ def _true_types(kind: type[Random], data: bytes, operators: int) -> None:
         made = kind(Choices(data), functional=mode == "functional", operators=operators)
         program = made.program
         watched = Watched(program)
-        report = simulate(program, mode=mode, depths=_deep(program))
+        report = fab.simulate(program, mode=mode, depths=_deep(program))
         assert (report.status, report.error) == ("completed", None)
         assert [] == [text for text in report.comparison.warnings if "fault" in text]
         for symbol, size in watched.sizes().items():

@@ -13,26 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import (
-    Program,
-    ShapeError,
-    Stream,
-    StreamType,
-    Tile,
-    simulate,
-)
+import fabric as fab
+import operators as op
 from fabric.extend import Ports
-from operators import (
-    Bufferize,
-    Consumer,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Metadata,
-    RandomOffChipLoad,
-    Streamify,
-    Tensor,
-)
 from operators.tiles.integers import INTEGER
 from tests.bases import Sink
 from tests.operators.driving import Emit
@@ -40,7 +23,7 @@ from tests.operators.driving import Emit
 TENSOR = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(6, 16)
 """Three by four tiles of 2x4."""
 
-Wire = Callable[[], Stream]
+Wire = Callable[[], fab.Stream]
 
 _views = st.lists(st.tuples(st.integers(0, 4), st.integers(-3, 13)), max_size=3).map(
     lambda dims: (tuple(size for size, _ in dims), tuple(stride for _, stride in dims))
@@ -58,15 +41,18 @@ def test_a_load_reads_a_view_or_refuses_it(view: tuple[tuple[int, ...], tuple[in
     wanted = read_by(*view)
     tiles = TENSOR.reshape(3, 2, 4, 4).swapaxes(1, 2).reshape(12, 2, 4)
     if any(not 0 <= item < 12 for item in wanted):
-        with Program("view"), pytest.raises(ShapeError, match=rf"reads tiles {min(wanted)} to"):
-            LinearOffChipLoad(TENSOR, (2, 4), *view)()
+        with (
+            fab.Program("view"),
+            pytest.raises(fab.ShapeError, match=rf"reads tiles {min(wanted)} to"),
+        ):
+            op.LinearOffChipLoad(TENSOR, (2, 4), *view)()
         return
-    with Program("view", mode="functional") as program:
-        tensor = Tensor(TENSOR.shape, TENSOR, dtype="float32")
-        read = LinearOffChipLoad(tensor, (2, 4), *view)()
-        LinearOffChipStore("y")(Flatten(0, len(view[0]))(read) if view[0] else read)
+    with fab.Program("view", mode="functional") as program:
+        tensor = op.Tensor(TENSOR.shape, TENSOR, dtype="float32")
+        read = op.LinearOffChipLoad(tensor, (2, 4), *view)()
+        op.LinearOffChipStore("y")(op.Flatten(0, len(view[0]))(read) if view[0] else read)
     program.expect(y=lambda: np.concatenate([np.zeros((2, 0)), *tiles[wanted]], axis=1))
-    report = simulate(program)
+    report = fab.simulate(program)
     assert report.status == "completed", report.error
     if wanted:
         assert report.verified
@@ -77,35 +63,35 @@ def test_a_buffer_is_read_along_a_view_or_refused(
     view: tuple[tuple[int, ...], tuple[int, ...]],
 ) -> None:
     wanted = read_by(*view)
-    with Program("view") as program:
-        buffers = Bufferize(2)(LinearOffChipLoad(TENSOR, (2, 4))())
+    with fab.Program("view") as program:
+        buffers = op.Bufferize(2)(op.LinearOffChipLoad(TENSOR, (2, 4))())
         if any(not 0 <= item < 12 for item in wanted):
-            with pytest.raises(ShapeError, match=rf"reads tiles {min(wanted)} to"):
-                Streamify(shape=view[0], strides=view[1])(buffers)
+            with pytest.raises(fab.ShapeError, match=rf"reads tiles {min(wanted)} to"):
+                op.Streamify(shape=view[0], strides=view[1])(buffers)
             return
-        Consumer()(Streamify(shape=view[0], strides=view[1])(buffers))
-    report = simulate(program)
+        op.Consumer()(op.Streamify(shape=view[0], strides=view[1])(buffers))
+    report = fab.simulate(program)
     assert report.status == "completed", report.error
     assert [len(wanted)] == [
         channel.elements for channel in report.channels_counters if "consumer" in channel.name
     ]
 
 
-def loaded(values: Any, dtype: Any = np.int32) -> Stream:
+def loaded(values: Any, dtype: Any = np.int32) -> fab.Stream:
     array = np.asarray(values, dtype)[:, np.newaxis]
-    return Flatten(0, 2)(LinearOffChipLoad(array, (1, 1))())
+    return op.Flatten(0, 2)(op.LinearOffChipLoad(array, (1, 1))())
 
 
 @pytest.mark.parametrize("mode", ["timing", "functional"])
 @pytest.mark.parametrize("dtype", [np.int32, np.uint64, np.uint8])
 def test_indices_in_memory(dtype: Any, mode: str) -> None:
-    with Program("indices", mode=mode) as program:
-        tensor = Tensor(TENSOR.shape, TENSOR, dtype="float32")
-        tiles = RandomOffChipLoad(tensor, (2, 4))(loaded([7, 0, 7], dtype))
-        LinearOffChipStore("y")(tiles)
+    with fab.Program("indices", mode=mode) as program:
+        tensor = op.Tensor(TENSOR.shape, TENSOR, dtype="float32")
+        tiles = op.RandomOffChipLoad(tensor, (2, 4))(loaded([7, 0, 7], dtype))
+        op.LinearOffChipStore("y")(tiles)
     across = TENSOR.reshape(3, 2, 4, 4).swapaxes(1, 2).reshape(12, 2, 4)
     program.expect(y=lambda: np.concatenate(across[[7, 0, 7]], axis=1))
-    report = simulate(program)
+    report = fab.simulate(program)
     assert report.status == "completed", report.error
     assert (True if mode == "functional" else None) is report.verified
     # Addresses come at 21; four bursts of 20 cycles, a hop, and the memory stops.
@@ -114,12 +100,14 @@ def test_indices_in_memory(dtype: Any, mode: str) -> None:
 
 def test_integers_without_data() -> None:
     for addressed in (False, True):
-        with Program("none", mode="timing") as program:
-            numbers = Flatten(0, 2)(LinearOffChipLoad(Tensor((3, 1), dtype="int32"), (1, 1))())
+        with fab.Program("none", mode="timing") as program:
+            numbers = op.Flatten(0, 2)(
+                op.LinearOffChipLoad(op.Tensor((3, 1), dtype="int32"), (1, 1))()
+            )
             if addressed:
-                numbers = RandomOffChipLoad(TENSOR, (2, 4), name="load")(numbers)
-            Consumer()(numbers)
-        error = simulate(program).error
+                numbers = op.RandomOffChipLoad(TENSOR, (2, 4), name="load")(numbers)
+            op.Consumer()(numbers)
+        error = fab.simulate(program).error
         if not addressed:
             assert error is None
             continue
@@ -128,10 +116,10 @@ def test_integers_without_data() -> None:
 
 
 def test_no_number_to_go_by() -> None:
-    with Program("unknown", mode="timing") as program:
-        addresses = Emit(StreamType((1,), INTEGER), [(Tile(1, 1, INTEGER.dtype), 0)])()
-        Consumer()(RandomOffChipLoad(TENSOR, (2, 4), name="load")(addresses))
-    error = simulate(program).error
+    with fab.Program("unknown", mode="timing") as program:
+        addresses = Emit(fab.StreamType((1,), INTEGER), [(fab.Tile(1, 1, INTEGER.dtype), 0)])()
+        op.Consumer()(op.RandomOffChipLoad(TENSOR, (2, 4), name="load")(addresses))
+    error = fab.simulate(program).error
     assert error is not None
     assert error["message"] == (
         "load: ValueError: Tile(1x1 uint64) has no number in timing mode: expected one from "
@@ -152,20 +140,20 @@ class Few(Sink):
 @pytest.mark.parametrize(
     "wire",
     [
-        lambda: LinearOffChipLoad(TENSOR, (2, 4), (2**40, 3), (0, 1))(),  # noqa: PLW0108
-        lambda: Streamify(shape=(2**40, 3), strides=(0, 1))(
-            Bufferize(2)(LinearOffChipLoad(TENSOR, (2, 4))())
+        lambda: op.LinearOffChipLoad(TENSOR, (2, 4), (2**40, 3), (0, 1))(),  # noqa: PLW0108
+        lambda: op.Streamify(shape=(2**40, 3), strides=(0, 1))(
+            op.Bufferize(2)(op.LinearOffChipLoad(TENSOR, (2, 4))())
         ),
-        lambda: Streamify((2**40,))(Bufferize(2)(LinearOffChipLoad(TENSOR, (2, 4))())),
-        lambda: Streamify((), (2**40,), (0,))(
-            Bufferize(2)(LinearOffChipLoad(TENSOR, (2, 4))()),
-            Flatten(0, 1)(Metadata(np.ones(1, int))()),
+        lambda: op.Streamify((2**40,))(op.Bufferize(2)(op.LinearOffChipLoad(TENSOR, (2, 4))())),
+        lambda: op.Streamify((), (2**40,), (0,))(
+            op.Bufferize(2)(op.LinearOffChipLoad(TENSOR, (2, 4))()),
+            op.Flatten(0, 1)(op.Metadata(np.ones(1, int))()),
         ),
     ],
 )
 def test_long_views_are_walked_not_listed(wire: Wire) -> None:
-    with Program("long") as program:
+    with fab.Program("long") as program:
         Few(name="few")(wire())
-    error = simulate(program).error
+    error = fab.simulate(program).error
     assert error is not None
     assert "that is enough" in error["message"]

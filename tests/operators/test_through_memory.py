@@ -12,21 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import operators as op
 from fabric import Layout, Program, ShapeError, Stream, simulate
-from operators import (
-    Accum,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Metadata,
-    RandomOffChipLoad,
-    RandomOffChipStore,
-    Scratch,
-    SignalAllRead,
-    Tensor,
-    loaded,
-    matrix_of,
-    through_memory,
-)
 from tests.compiled.both import both
 from tests.fabric.layouts.layouts import places, streamed, tensor
 from tests.operators.test_convert import orders, tiles
@@ -40,7 +27,7 @@ def source(layout: Layout) -> Stream:
     x = tensor(layout.shape).astype(np.float32)
     size = layout.rows, layout.cols
     stored = np.stack([tile.reshape(1, *size) for tile in streamed(x, layout)])
-    load = LinearOffChipLoad(Tensor(stored.shape, stored, dtype="float32"), size)
+    load = op.LinearOffChipLoad(op.Tensor(stored.shape, stored, dtype="float32"), size)
     return load()
 
 
@@ -50,10 +37,10 @@ def rows_of(x: NDArray[Any], layout: Layout) -> NDArray[Any]:
 
 def program_of(written: Layout, read: Layout) -> Program:
     with Program("through memory", mode="functional") as program:
-        stream = through_memory(source(written), written, read)
+        stream = op.through_memory(source(written), written, read)
         assert stream.shape == (1, *read.trips)
         assert stream.layout == read
-        LinearOffChipStore("y")(stream)
+        op.LinearOffChipStore("y")(stream)
     x = tensor(written.shape).astype(np.float32).reshape(read.shape)
     inner = read.trips[-1] if read.trips else 1
 
@@ -72,7 +59,7 @@ def test_matrix_has_the_tiles_of_its_layout(data: st.DataObject) -> None:
     layout = data.draw(tiles(shape).flatmap(lambda tile: orders(shape, tile)))
     x = tensor(shape)
     try:
-        matrix = matrix_of(layout)
+        matrix = op.matrix_of(layout)
     except ShapeError:
         tile = x[tuple(map(slice, layout.tile))].reshape(layout.rows, layout.cols)
         apart = {int(each) for each in np.diff(tile[:, 0])}
@@ -86,9 +73,9 @@ def test_matrix_has_the_tiles_of_its_layout(data: st.DataObject) -> None:
 
 def test_matrix_of_uneven_rows_is_refused() -> None:
     with pytest.raises(ShapeError, match="expected rows of equal distance"):
-        matrix_of(Layout.tiled((2, 4, 6), (2, 2, 6)))
+        op.matrix_of(Layout.tiled((2, 4, 6), (2, 2, 6)))
     with pytest.raises(ShapeError, match="expected rows of equal distance"):
-        matrix_of(Layout((8, 8), (1, 4), (), (), (), (0, 2)))
+        op.matrix_of(Layout((8, 8), (1, 4), (), (), (), (0, 2)))
 
 
 @given(st.data())
@@ -132,18 +119,18 @@ def test_store_and_load_of_a_scratch_have_one_place() -> None:
     assert sorted(kinds) == ["LinearOffChipLoad", "RandomOffChipStore"]
 
 
-def _program(scratch: Scratch) -> Program:
+def _program(scratch: op.Scratch) -> Program:
     with Program("scratch", mode="functional") as program:
-        rows = LinearOffChipLoad(np.arange(1.0, 9).reshape(2, 4), (1, 4))()
-        places_of = Metadata(np.array([[3], [1]]))()
-        done = RandomOffChipStore("rows", scratch, (1, 4))(places_of, rows)
-        signal = Accum(SignalAllRead(), rank=2)(done)
-        LinearOffChipStore("y")(LinearOffChipLoad(scratch, (1, 4))(signal))
+        rows = op.LinearOffChipLoad(np.arange(1.0, 9).reshape(2, 4), (1, 4))()
+        places_of = op.Metadata(np.array([[3], [1]]))()
+        done = op.RandomOffChipStore("rows", scratch, (1, 4))(places_of, rows)
+        signal = op.Accum(op.SignalAllRead(), rank=2)(done)
+        op.LinearOffChipStore("y")(op.LinearOffChipLoad(scratch, (1, 4))(signal))
     return program
 
 
 def test_scratch_that_is_not_written_is_zero() -> None:
-    program = _program(Scratch((4, 4)))
+    program = _program(op.Scratch((4, 4)))
     expected = [[0] * 4, [5, 6, 7, 8], [0] * 4, [1, 2, 3, 4]]
     for _ in range(2):
         report = simulate(program)
@@ -153,25 +140,25 @@ def test_scratch_that_is_not_written_is_zero() -> None:
 
 
 def test_tile_that_was_read_is_not_changed_later() -> None:
-    scratch = Scratch((2, 4), dtype="float32")
+    scratch = op.Scratch((2, 4), dtype="float32")
     with Program("twice", mode="functional") as program:
-        first = LinearOffChipLoad(Tensor((1, 4), np.ones((1, 4)), dtype="float32"), (1, 4))()
-        done = RandomOffChipStore("a", scratch, (1, 4), name="one")(
-            Metadata(np.array([[0]]))(), first
+        first = op.LinearOffChipLoad(op.Tensor((1, 4), np.ones((1, 4)), dtype="float32"), (1, 4))()
+        done = op.RandomOffChipStore("a", scratch, (1, 4), name="one")(
+            op.Metadata(np.array([[0]]))(), first
         )
-        before = LinearOffChipLoad(scratch, (1, 4))(Accum(SignalAllRead(), rank=2)(done))
-        total = Accum(SignalAllRead(), rank=2)(before)
-        twos = Tensor((1, 4), 2 * np.ones((1, 4)), dtype="float32")
-        second = LinearOffChipLoad(twos, (1, 4))(total)
-        place = LinearOffChipLoad(Tensor((1, 1), np.array([[1]])), (1, 1))(total)
-        again = RandomOffChipStore("a", scratch, (1, 4), name="two")(place, second)
-        after = RandomOffChipLoad(scratch, (1, 4))(
-            LinearOffChipLoad(Tensor((1, 2), np.array([[0, 1]])), (1, 1))(
-                Accum(SignalAllRead(), rank=2)(again)
+        before = op.LinearOffChipLoad(scratch, (1, 4))(op.Accum(op.SignalAllRead(), rank=2)(done))
+        total = op.Accum(op.SignalAllRead(), rank=2)(before)
+        twos = op.Tensor((1, 4), 2 * np.ones((1, 4)), dtype="float32")
+        second = op.LinearOffChipLoad(twos, (1, 4))(total)
+        place = op.LinearOffChipLoad(op.Tensor((1, 1), np.array([[1]])), (1, 1))(total)
+        again = op.RandomOffChipStore("a", scratch, (1, 4), name="two")(place, second)
+        after = op.RandomOffChipLoad(scratch, (1, 4))(
+            op.LinearOffChipLoad(op.Tensor((1, 2), np.array([[0, 1]])), (1, 1))(
+                op.Accum(op.SignalAllRead(), rank=2)(again)
             )
         )
-        LinearOffChipStore("before")(before)
-        LinearOffChipStore("after")(after)
+        op.LinearOffChipStore("before")(before)
+        op.LinearOffChipStore("after")(after)
     report = simulate(program)
     assert np.asarray(report.outputs["before"]).tolist() == [[1] * 4, [0] * 4]
     assert np.asarray(report.outputs["after"]).tolist() == [[1] * 4 + [2] * 4]
@@ -183,15 +170,15 @@ def test_loaded_tensor_has_the_order_of_the_layout(data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(((8, 8), (2, 4, 6), (12,))))
     layout = data.draw(tiles(shape).flatmap(lambda tile: orders(shape, tile)))
     x = tensor(shape).astype(np.float32)
-    stored = Tensor((2, math.prod(shape) // 2), x.reshape(2, -1), dtype="float32")
+    stored = op.Tensor((2, math.prod(shape) // 2), x.reshape(2, -1), dtype="float32")
     with Program("loaded", mode="functional") as program:
         try:
-            stream = loaded(stored, layout)
+            stream = op.loaded(stored, layout)
         except ShapeError as error:
             assert "none of a matrix in memory" in error.message  # noqa: PT017
             return
         assert stream.layout == layout
-        LinearOffChipStore("y")(stream)
+        op.LinearOffChipStore("y")(stream)
     report = simulate(program)
     found = np.asarray(report.outputs["y"])
     inner = layout.trips[-1] if layout.trips else 1
@@ -204,9 +191,9 @@ def test_loaded_slice_is_read_for_each_reference() -> None:
     x = np.arange(64.0).reshape(8, 8)
     part = Layout((8, 8), (2, 4), (2,), (2,), (0,), (4, 4))
     with Program("slice", mode="functional") as program:
-        guide = Metadata(np.array([0, 0]))()
-        stream = loaded(Tensor.of(x), part, guide)
-        LinearOffChipStore("y")(stream)
+        guide = op.Metadata(np.array([0, 0]))()
+        stream = op.loaded(op.Tensor.of(x), part, guide)
+        op.LinearOffChipStore("y")(stream)
     assert stream.shape == (1, 2, 2)
     expected = np.concatenate([x[4:6, 4:], x[6:, 4:]], axis=1)
     program.expect(y=lambda: np.concatenate([expected, expected]))

@@ -8,100 +8,76 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import (
-    Program,
-    Report,
-    Selector,
-    SelectorType,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    simulate,
-)
+import fabric as fab
+import operators as op
 from fabric.extend import Element, Operator
-from operators import (
-    Accum,
-    Bufferize,
-    Consumer,
-    Map,
-    Mul,
-    Partition,
-    Promote,
-    Reassemble,
-    Reshape,
-    Scan,
-    Streamify,
-    Sum,
-    Zip,
-)
 from tests.operators.driving import FLOAT, NUMBER, Collect, Emit, encode, tile
 
-LARGE = TileType(16, 16, np.dtype(np.float32))
+LARGE = fab.TileType(16, 16, np.dtype(np.float32))
 
 
-def _run(wire: Any, depth: int = 1000) -> Report:
-    with Program("timing", channel_depth=depth, flops_per_cycle=64) as program:
+def _run(wire: Any, depth: int = 1000) -> fab.Report:
+    with fab.Program("timing", channel_depth=depth, flops_per_cycle=64) as program:
         wire()
-    report = simulate(program)
+    report = fab.simulate(program)
     assert report.status == "completed"
     return report
 
 
-def _busy(report: Report, name: str) -> int:
+def _busy(report: fab.Report, name: str) -> int:
     (cycles,) = (unit.busy_cycles for unit in report.units if unit.name == name)
     return cycles
 
 
-def _emit(values: Any, *shape: int, value: Any = NUMBER, gaps: Sequence[int] = (0,)) -> Stream:
-    return Emit(StreamType(shape, value), encode(values, len(shape)), gaps)()
+def _emit(values: Any, *shape: int, value: Any = NUMBER, gaps: Sequence[int] = (0,)) -> fab.Stream:
+    return Emit(fab.StreamType(shape, value), encode(values, len(shape)), gaps)()
 
 
-def _buffers() -> Stream:
-    return Bufferize()(_emit([[tile(1)] * 3] * 2, 2, 3, value=FLOAT))
+def _buffers() -> fab.Stream:
+    return op.Bufferize()(_emit([[tile(1)] * 3] * 2, 2, 3, value=FLOAT))
 
 
 def test_bufferize_charges_a_cycle_a_tile_but_for_the_last() -> None:
-    report = _run(lambda: Consumer()(_buffers()))
+    report = _run(lambda: op.Consumer()(_buffers()))
     assert _busy(report, "bufferize_1") == 4
 
 
 def test_streamify_charges_a_cycle_a_tile() -> None:
-    report = _run(lambda: Consumer()(Streamify((2, 2))(_buffers())))
+    report = _run(lambda: op.Consumer()(op.Streamify((2, 2))(_buffers())))
     assert _busy(report, "streamify_1") == 24
-    report = _run(lambda: Consumer()(Streamify((), (2, 2), (0, 2))(_buffers())))
+    report = _run(lambda: op.Consumer()(op.Streamify((), (2, 2), (0, 2))(_buffers())))
     assert _busy(report, "streamify_1") == 8
 
 
-@pytest.mark.parametrize("operator", [Zip(), Promote(0), Reshape(1)])
+@pytest.mark.parametrize("operator", [op.Zip(), op.Promote(0), op.Reshape(1)])
 def test_shape_operators_take_no_cycles(operator: Operator) -> None:
     def wire() -> None:
         source = _emit(list(range(5)), 5)
         result: Any = operator
-        outputs = result(source, source) if isinstance(operator, Zip) else result(source)
-        Collect([], (0,))(outputs if isinstance(outputs, Stream) else outputs[0])
+        outputs = result(source, source) if isinstance(operator, op.Zip) else result(source)
+        Collect([], (0,))(outputs if isinstance(outputs, fab.Stream) else outputs[0])
 
     report = _run(wire)
     assert sum(unit.busy_cycles for unit in report.units) == 0
-    assert (3 if isinstance(operator, Zip) else 2) == report.cycles
+    assert (3 if isinstance(operator, op.Zip) else 2) == report.cycles
 
 
-@pytest.mark.parametrize(("operator", "busy"), [(Accum, 4 + 16), (Scan, 16 + 16)])
+@pytest.mark.parametrize(("operator", "busy"), [(op.Accum, 4 + 16), (op.Scan, 16 + 16)])
 def test_a_scan_stores_every_element_and_an_accum_the_last(operator: Any, busy: int) -> None:
-    block = Tile(16, 16, LARGE.dtype)
+    block = fab.Tile(16, 16, LARGE.dtype)
 
     def wire() -> None:
         source = _emit([[block] * 2], 1, 2, value=LARGE)
-        Consumer()(operator(Sum(), to_memory=True)(source))
+        op.Consumer()(operator(op.Sum(), to_memory=True)(source))
 
     assert busy == _busy(_run(wire), "sum_1")
 
 
 def test_operands_in_memory_are_loaded() -> None:
-    block = Tile(16, 16, LARGE.dtype, in_memory=True)
+    block = fab.Tile(16, 16, LARGE.dtype, in_memory=True)
 
     def wire() -> None:
-        Consumer()(Scan(Sum())(_emit([[block] * 2], 1, 2, value=LARGE)))
+        op.Consumer()(op.Scan(op.Sum())(_emit([[block] * 2], 1, 2, value=LARGE)))
 
     assert _busy(_run(wire), "sum_1") == 32
 
@@ -109,18 +85,18 @@ def test_operands_in_memory_are_loaded() -> None:
 @pytest.mark.parametrize(
     "routed",
     [
-        lambda tiles, chosen: Partition(1)(tiles, chosen)[0],
-        lambda tiles, chosen: Reassemble()([tiles], chosen),
+        lambda tiles, chosen: op.Partition(1)(tiles, chosen)[0],
+        lambda tiles, chosen: op.Reassemble()([tiles], chosen),
     ],
     ids=["Partition", "Reassemble"],
 )
-def test_what_is_loaded_to_be_routed_is_loaded_once(routed: Callable[..., Stream]) -> None:
-    block = Tile(16, 16, LARGE.dtype, in_memory=True)
+def test_what_is_loaded_to_be_routed_is_loaded_once(routed: Callable[..., fab.Stream]) -> None:
+    block = fab.Tile(16, 16, LARGE.dtype, in_memory=True)
 
     def wire() -> None:
-        chosen = _emit([Selector((0,), 1)] * 2, 2, value=SelectorType(1))
+        chosen = _emit([fab.Selector((0,), 1)] * 2, 2, value=fab.SelectorType(1))
         tiles = routed(_emit([block] * 2, 2, value=LARGE), chosen)
-        Consumer()(Map(Mul())(tiles, tiles))
+        op.Consumer()(op.Map(op.Mul())(tiles, tiles))
 
     assert _busy(_run(wire), "mul_1") == 2 * 4
 
@@ -139,8 +115,8 @@ def _seen(wire: Any) -> list[int]:
 
 
 def test_promote_of_the_outermost_dimension_looks_one_element_ahead() -> None:
-    assert [12, 22, 22] == _seen(lambda: Promote()(_emit([1, 2, 3], 3, gaps=(0, 10, 10))))
+    assert [12, 22, 22] == _seen(lambda: op.Promote()(_emit([1, 2, 3], 3, gaps=(0, 10, 10))))
 
 
 def test_promote_of_an_inner_dimension_does_not_wait() -> None:
-    assert [2, 12, 22] == _seen(lambda: Promote(0)(_emit([1, 2, 3], 3, gaps=(0, 10, 10))))
+    assert [2, 12, 22] == _seen(lambda: op.Promote(0)(_emit([1, 2, 3], 3, gaps=(0, 10, 10))))

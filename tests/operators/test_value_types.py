@@ -8,39 +8,21 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import operators as op
 from fabric import Program, Tile, dtype_named, simulate
-from operators import (
-    Accum,
-    Add,
-    Div,
-    Exp,
-    Function,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Matmul,
-    MatmulSum,
-    Maximum,
-    Mul,
-    RowMaximum,
-    RowSum,
-    SiLU,
-    Sum,
-    Tensor,
-)
 
 FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")
 INTEGERS = ("int8", "int32")
 
-_EXACT: tuple[tuple[Function, Any], ...] = (
-    (Add(), lambda a, b: a + b),
-    (Mul(), lambda a, b: a * b),
-    (Div(), lambda a, b: a / b),
-    (Maximum(), np.maximum),
-    (SiLU(), lambda a: a / (1 + np.exp(-a))),
-    (Exp(), np.exp),
-    (RowSum(), lambda a: a.sum(axis=1, keepdims=True)),
-    (RowMaximum(), lambda a: a.max(axis=1, keepdims=True)),
+_EXACT: tuple[tuple[op.Function, Any], ...] = (
+    (op.Add(), lambda a, b: a + b),
+    (op.Mul(), lambda a, b: a * b),
+    (op.Div(), lambda a, b: a / b),
+    (op.Maximum(), np.maximum),
+    (op.SiLU(), lambda a: a / (1 + np.exp(-a))),
+    (op.Exp(), np.exp),
+    (op.RowSum(), lambda a: a.sum(axis=1, keepdims=True)),
+    (op.RowMaximum(), lambda a: a.max(axis=1, keepdims=True)),
 )
 
 
@@ -63,7 +45,7 @@ def _info(dtype: Any) -> tuple[float, float]:
 
 @pytest.mark.parametrize("name", FLOATS)
 @pytest.mark.parametrize(("function", "exact"), _EXACT, ids=lambda each: type(each).__name__)
-def test_a_function_is_rounded_once(name: str, function: Function, exact: Any) -> None:
+def test_a_function_is_rounded_once(name: str, function: op.Function, exact: Any) -> None:
     dtype = dtype_named(name)
     random = np.random.default_rng(0)
     operands = [
@@ -86,9 +68,9 @@ def test_a_matrix_product_is_summed_in_float32(name: str) -> None:
     # Half a unit of the result, the least subnormal step, and float32's error in 64 sums.
     unit, step = _info(dtype)
     bound = unit / 2 * np.abs(exact) + step + 64 * 1.2e-7 * sums
-    assert np.all(np.abs(_wide(Matmul().apply(a, b)) - exact) <= bound)
+    assert np.all(np.abs(_wide(op.Matmul().apply(a, b)) - exact) <= bound)
 
-    total = MatmulSum()
+    total = op.MatmulSum()
     state = None
     for part in range(0, 64, 16):
         left = _tile(a.data[:, part : part + 16], dtype)  # type: ignore[index]
@@ -109,9 +91,9 @@ def test_integers_are_summed_in_32_bits(name: str) -> None:
     dtype = dtype_named(name)
     a = _tile([[100, 100, -100]], dtype)
     b = _tile([[2], [1], [2]], dtype)
-    assert [[100]] == _wide(Matmul().apply(a, b)).tolist()
-    assert [[100]] == _wide(RowSum().apply(a)).tolist()
-    assert [[100]] == _wide(RowMaximum().apply(a)).tolist()
+    assert [[100]] == _wide(op.Matmul().apply(a, b)).tolist()
+    assert [[100]] == _wide(op.RowSum().apply(a)).tolist()
+    assert [[100]] == _wide(op.RowMaximum().apply(a)).tolist()
 
 
 @pytest.mark.parametrize("name", [*FLOATS, *INTEGERS])
@@ -119,8 +101,8 @@ def test_sizes_follow_the_type(name: str) -> None:
     size = dtype_named(name).itemsize
     x = np.arange(4 * 96).reshape(4, 96) % 7
     with Program("sizes", mode="functional") as program:
-        tiles = LinearOffChipLoad(Tensor((4, 96), x, dtype=name), tile=(4, 96))()
-        LinearOffChipStore("y")(Map(Add(), to_memory=True)(tiles, tiles))
+        tiles = op.LinearOffChipLoad(op.Tensor((4, 96), x, dtype=name), tile=(4, 96))()
+        op.LinearOffChipStore("y")(op.Map(op.Add(), to_memory=True)(tiles, tiles))
     program.expect(y=lambda: x + x)
     report = simulate(program)
     assert report.verified
@@ -138,7 +120,7 @@ def test_accumulators_are_rounded_when_they_are_emitted(name: str) -> None:
     dtype = dtype_named(name)
     x = np.full((256, 1), 0.0625)
     with Program("sum", mode="functional") as program:
-        tiles = LinearOffChipLoad(Tensor((256, 1), x, dtype=name), (1, 1), (1, 256))()
-        LinearOffChipStore("y")(Accum(Sum())(tiles))
+        tiles = op.LinearOffChipLoad(op.Tensor((256, 1), x, dtype=name), (1, 1), (1, 256))()
+        op.LinearOffChipStore("y")(op.Accum(op.Sum())(tiles))
     program.expect(y=lambda: np.array([[16.0]]).astype(dtype))
     assert simulate(program).verified

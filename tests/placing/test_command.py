@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
+import operators as op
 from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
 from fabric.analysis.placing.floor import Cost, Floor, Net, Netlist, Unit, netlist_of
 from fabric.analysis.placing.picture import floor_svg
@@ -19,15 +20,6 @@ from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.shell.cli import main
-from operators import (
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Partition,
-    Promote,
-    Repeat,
-    Selectors,
-)
 
 PAPER = Hardware()
 
@@ -192,11 +184,13 @@ def test_exact_plan_of_a_large_program_is_refused() -> None:
 
 def test_data_dependent_sizes_count_as_unknown_channels() -> None:
     with Program("routed") as program:
-        rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))())
+        rows = op.Flatten(0, 2)(op.LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))())
         # A list decides only the sizes of its own stream, not those behind another operator.
-        route = Flatten(0, 2)(Repeat(1)(Selectors(np.array([[0], [1], [0]]), 2, name="route")()))
-        for number, part in enumerate(Partition(2)(rows, route)):
-            LinearOffChipStore(f"y{number}")(Promote(0)(part))
+        route = op.Flatten(0, 2)(
+            op.Repeat(1)(op.Selectors(np.array([[0], [1], [0]]), 2, name="route")())
+        )
+        for number, part in enumerate(op.Partition(2)(rows, route)):
+            op.LinearOffChipStore(f"y{number}")(op.Promote(0)(part))
     netlist = netlist_of(elaborate(program))
     assert netlist.unknown_channels == 4
     more = netlist_of(elaborate(program), {"D_route[0]": 50})

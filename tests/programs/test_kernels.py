@@ -8,25 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import operators as op
 from fabric import Program, Report, Stream, simulate
-from operators import (
-    Accum,
-    Bufferize,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    MatmulSum,
-    Mul,
-    Partition,
-    Reassemble,
-    Reshape,
-    RetileCol,
-    Selectors,
-    SiLU,
-    Streamify,
-    Tensor,
-)
 
 Array = NDArray[Any]
 
@@ -36,7 +19,9 @@ def _random(*shape: int, seed: int = 0) -> Array:
 
 
 def _load(array: Array, tile: tuple[int, int], shape: Any = None, strides: Any = None) -> Any:
-    return LinearOffChipLoad(Tensor(array.shape, array, dtype="float32"), tile, shape, strides)
+    return op.LinearOffChipLoad(
+        op.Tensor(array.shape, array, dtype="float32"), tile, shape, strides
+    )
 
 
 def _verify(name: str, wire: Callable[[], object], depth: int, **expected: Array) -> Report:
@@ -67,11 +52,11 @@ def test_linear_of_any_tiles_equals_numpy(tile: tuple[int, int, int], on_chip: b
     def wire() -> None:
         if on_chip:
             tiles = _load(x, (m, k))()  # [1, rows, inner]
-            left = Streamify((cols,))(Bufferize(1)(tiles))  # [1, rows, cols, inner]
+            left = op.Streamify((cols,))(op.Bufferize(1)(tiles))  # [1, rows, cols, inner]
         else:
             left = _load(x, (m, k), (rows, cols, inner), (inner, 0, 1))()
         right = _load(w, (k, n), (rows, cols, inner), (0, 1, cols))()
-        LinearOffChipStore("y")(Accum(MatmulSum())(left, right))
+        op.LinearOffChipStore("y")(op.Accum(op.MatmulSum())(left, right))
 
     _verify("linear", wire, 1 if not on_chip else 2, y=x @ w)
 
@@ -84,25 +69,25 @@ def test_input_stationary_experts_equal_numpy() -> None:
     down = _random(experts, inter, hidden, seed=3)
 
     def weights(which: Array, rows: int, cols: int, by_column: bool) -> Stream:
-        chosen = Selectors(choice[:, :, np.newaxis], experts)()  # [1, 2, 4]
+        chosen = op.Selectors(choice[:, :, np.newaxis], experts)()  # [1, 2, 4]
         view = (cols, rows) if by_column else (rows, cols)
         strides = (1, cols) if by_column else (cols, 1)
         loads = [
             _load(which[expert], (32, 32), view, strides)(part)
-            for expert, part in enumerate(Partition(experts)(chosen, chosen))
+            for expert, part in enumerate(op.Partition(experts)(chosen, chosen))
         ]
         # [1, 2, 4, hits of 1, *view] to [1, 2, 4, *view]
-        return Flatten(2, 3)(Reassemble(rank=2)(loads, chosen))
+        return op.Flatten(2, 3)(op.Reassemble(rank=2)(loads, chosen))
 
     def product(tiles: Stream, which: Array, rows: int, cols: int) -> Stream:
-        again = Streamify((cols,))(Bufferize(1)(tiles))  # [1, 2, 4, cols, rows]
-        return Accum(MatmulSum())(again, weights(which, rows, cols, by_column=True))
+        again = op.Streamify((cols,))(op.Bufferize(1)(tiles))  # [1, 2, 4, cols, rows]
+        return op.Accum(op.MatmulSum())(again, weights(which, rows, cols, by_column=True))
 
     def wire() -> None:
         tiles = _load(x.reshape(8, hidden), (1, 32), (2, 4, 2), (8, 2, 1))()  # [1, 2, 4, 2]
-        gated = Map(SiLU())(product(tiles, gate, 2, 4))
-        inner = Map(Mul())(gated, product(tiles, up, 2, 4))
-        LinearOffChipStore("y")(product(inner, down, 4, 2))
+        gated = op.Map(op.SiLU())(product(tiles, gate, 2, 4))
+        inner = op.Map(op.Mul())(gated, product(tiles, up, 2, 4))
+        op.LinearOffChipStore("y")(product(inner, down, 4, 2))
 
     rows = x[:, :, 0]
     inner = _silu(np.einsum("bnd,bndf->bnf", rows, gate[choice]))
@@ -131,17 +116,17 @@ def test_swiglu_of_any_cut_equals_numpy(gate_cut: str, down_cut: str) -> None:
 
         def product(weight: Array) -> Stream:
             tile = (hidden // inner, inter // cols)
-            return Accum(MatmulSum())(
+            return op.Accum(op.MatmulSum())(
                 left(), _load(weight, tile, (rows, cols, inner), (0, 1, cols))()
             )  # [1, rows, cols]
 
-        joined = Map(Mul())(Map(SiLU())(product(gate)), product(up))
+        joined = op.Map(op.Mul())(op.Map(op.SiLU())(product(gate)), product(up))
         if parts != cols:
-            joined = Reshape(1)(Accum(RetileCol())(joined))[0]  # [1, rows, 1]
-        again = Streamify((outer,))(Bufferize(1)(joined))  # [1, rows, outer, parts]
+            joined = op.Reshape(1)(op.Accum(op.RetileCol())(joined))[0]  # [1, rows, 1]
+        again = op.Streamify((outer,))(op.Bufferize(1)(joined))  # [1, rows, outer, parts]
         tile = (inter // parts, hidden // outer)
         weights = _load(down, tile, (rows, outer, parts), (0, 1, outer))()
-        LinearOffChipStore("y")(Accum(MatmulSum())(again, weights))
+        op.LinearOffChipStore("y")(op.Accum(op.MatmulSum())(again, weights))
 
     y = (_silu(x @ gate) * (x @ up)) @ down
     _verify("swiglu", wire, 64, y=y)

@@ -10,25 +10,10 @@ import pytest
 from amaranth import Module, Signal
 from amaranth.sim import Simulator
 
+import operators as op
 from fabric import Hardware, Program, ProgramError, Tile, dtype_named
 from fabric.extend import ChannelDescription
 from fabric.graph.wiring.program import hardware_scope
-from operators import (
-    Add,
-    Exp,
-    Function,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Matmul,
-    PadRows,
-    Partition,
-    Promote,
-    RowSum,
-    Selectors,
-    SiLU,
-    Tensor,
-)
 from operators.functions.choosing import SelectorOf, TakenAlong, TopPlaces
 from operators.functions.flash_attention import AttentionScores, MaskScores, Quotient, ShiftedExp
 from operators.functions.matmul import ScaledAdd
@@ -79,7 +64,7 @@ CHAINS = [
     (Chain(1, (TopPlaces((0,), INT64, 3), TakenAlong((0, 1), BF16))), [(6, 8)]),
 ]
 
-OTHERS: list[tuple[str, Function, list[tuple[int, int]]]] = [
+OTHERS: list[tuple[str, op.Function, list[tuple[int, int]]]] = [
     ("ScaledAdd1", ScaledAdd(), [(6, 8), (1, 8)]),
     ("ScaledAdd2", ScaledAdd(0.5), [(6, 8), (6, 1)]),
     ("ScaledAdd3", ScaledAdd(0.5, 2.0), [(6, 8), (6, 8)]),
@@ -88,16 +73,16 @@ OTHERS: list[tuple[str, Function, list[tuple[int, int]]]] = [
     ("Quotient", Quotient("bfloat16"), [(6, 8), (6, 1)]),
 ]
 
-LIBRARY: list[tuple[str, Function, list[tuple[int, int]]]] = [
-    ("Matmul", Matmul(), [(6, 8), (8, 5)]),
-    ("MatmulT", Matmul(transposed=True), [(6, 8), (5, 8)]),
-    ("Binary", Add(), [(6, 8), (6, 8)]),
-    ("Binary", Add(), [(1, 8), (6, 8)]),
-    ("Binary", Add(), [(6, 8), (6, 1)]),
-    ("Binary", Add(), [(6, 1), (1, 8)]),
-    ("SiLU", SiLU(), [(6, 8)]),
-    ("Exp", Exp(), [(6, 8)]),
-    ("RowSum", RowSum(), [(6, 8)]),
+LIBRARY: list[tuple[str, op.Function, list[tuple[int, int]]]] = [
+    ("Matmul", op.Matmul(), [(6, 8), (8, 5)]),
+    ("MatmulT", op.Matmul(transposed=True), [(6, 8), (5, 8)]),
+    ("Binary", op.Add(), [(6, 8), (6, 8)]),
+    ("Binary", op.Add(), [(1, 8), (6, 8)]),
+    ("Binary", op.Add(), [(6, 8), (6, 1)]),
+    ("Binary", op.Add(), [(6, 1), (1, 8)]),
+    ("SiLU", op.SiLU(), [(6, 8)]),
+    ("Exp", op.Exp(), [(6, 8)]),
+    ("RowSum", op.RowSum(), [(6, 8)]),
     ("ShiftedExp", ShiftedExp(), [(6, 8), (6, 1), (6, 1)]),
 ]
 
@@ -136,7 +121,7 @@ def tiles_of(shapes: list[tuple[int, int]], random: Random) -> list[Tile]:
     ]
 
 
-def said_of(function: Function, tiles: list[Tile]) -> list[Any]:
+def said_of(function: op.Function, tiles: list[Tile]) -> list[Any]:
     result: Any = function.apply(*tiles)
     sizes = [result.rows, result.cols, result.valid_rows, result.valid_cols]
     return [*sizes, function.flops(*tiles)]
@@ -155,7 +140,7 @@ def test_sizes_and_operations_of_a_chain_equal_the_fabric(
 
 @pytest.mark.parametrize(("name", "function", "shapes"), [*OTHERS, *LIBRARY])
 def test_sizes_and_operations_of_a_function_equal_the_fabric(
-    name: str, function: Function, shapes: list[tuple[int, int]]
+    name: str, function: op.Function, shapes: list[tuple[int, int]]
 ) -> None:
     tiles = tiles_of(shapes, Random(2))
 
@@ -165,7 +150,7 @@ def test_sizes_and_operations_of_a_function_equal_the_fabric(
 def test_sizes_of_padded_rows_equal_the_fabric() -> None:
     tiles = tiles_of([(6, 8)], Random(3))
 
-    assert evaluated(pad_rows(9), tiles)[:-1] == said_of(PadRows(9), tiles)[:-1]
+    assert evaluated(pad_rows(9), tiles)[:-1] == said_of(op.PadRows(9), tiles)[:-1]
 
 
 def test_module_names_differ_if_the_hardware_differs() -> None:
@@ -185,15 +170,17 @@ def test_module_names_differ_if_the_hardware_differs() -> None:
     assert len(named(*others)) == len(others)
 
 
-def wired(functions: list[tuple[Function, list[tuple[int, int]]]]) -> Program:
+def wired(functions: list[tuple[op.Function, list[tuple[int, int]]]]) -> Program:
     with hardware_scope(WIRES), Program("functions", mode="timing") as built:
         for number, (function, shapes) in enumerate(functions):
             tiles = [
-                LinearOffChipLoad(Tensor((2 * rows, cols), dtype="bfloat16"), tile=(rows, cols))()
+                op.LinearOffChipLoad(
+                    op.Tensor((2 * rows, cols), dtype="bfloat16"), tile=(rows, cols)
+                )()
                 for rows, cols in shapes
             ]
-            result = Map(function, flops_per_cycle=3)(*tiles)
-            LinearOffChipStore(f"y{number}")(result)
+            result = op.Map(function, flops_per_cycle=3)(*tiles)
+            op.LinearOffChipStore(f"y{number}")(result)
     return built
 
 
@@ -214,15 +201,15 @@ def test_step_without_hardware_is_refused(step: Step, why: str) -> None:
 @pytest.mark.deep
 def test_chains_under_verilator_equal_the_run(tmp_path: Path) -> None:
     others = [(function, shapes) for _, function, shapes in OTHERS]
-    built = wired([*CHAINS, *others, (PadRows(9), [(6, 8)])])
+    built = wired([*CHAINS, *others, (op.PadRows(9), [(6, 8)])])
     with hardware_scope(WIRES), built:
         choice = np.array([[1], [0], [1]])
-        places = LinearOffChipLoad(choice, tile=(1, 1))()
-        given = Selectors(choice[:, :, np.newaxis], width=2)()
-        route = Map(SelectorOf())(places, given)
-        items = LinearOffChipLoad(Tensor((3, 1), dtype="bfloat16"), tile=(1, 1))()
-        for number, each in enumerate(Partition(2)(items, route)):
-            LinearOffChipStore(f"part{number}")(Promote(0)(each))
+        places = op.LinearOffChipLoad(choice, tile=(1, 1))()
+        given = op.Selectors(choice[:, :, np.newaxis], width=2)()
+        route = op.Map(SelectorOf())(places, given)
+        items = op.LinearOffChipLoad(op.Tensor((3, 1), dtype="bfloat16"), tile=(1, 1))()
+        for number, each in enumerate(op.Partition(2)(items, route)):
+            op.LinearOffChipStore(f"part{number}")(op.Promote(0)(each))
     made = design(built)
 
     found = run(made, write(made, tmp_path), tmp_path)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+import operators as op
 from fabric import ConfigurationError, Hardware, Program, ProgramError, Tile, TileType
 from fabric.extend import ChannelDescription, number_in
 from fabric.graph.hardware.file import load_hardware
@@ -24,25 +25,6 @@ from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.program import hardware_scope
 from fabric.shell import library
 from fabric.shell.cli import main
-from operators import (
-    INTEGER,
-    Accum,
-    Consumer,
-    Exp,
-    FlatMap,
-    Function,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    MatmulSum,
-    Metadata,
-    RaggedIntegers,
-    RandomOffChipLoad,
-    Split,
-    Tensor,
-    Union,
-    integer,
-)
 from operators.pieces import in_pieces
 from operators.rtl import compute, sequences, tools
 from operators.rtl.blocks import packed
@@ -118,17 +100,17 @@ def test_earliest_difference_is_reported(rows: list[tuple[int, int, int]], said:
 class TestRefused:
     def test_operator_without_a_module_is_named(self) -> None:
         with hardware_scope(WIRES), Program("union", mode="timing") as built:
-            lists = [RaggedIntegers([[1, 2], [3]])() for _ in "ab"]
-            for each in Union()(lists[0], lists[1].assume(*lists[0].shape)):
-                Consumer()(each)
+            lists = [op.RaggedIntegers([[1, 2], [3]])() for _ in "ab"]
+            for each in op.Union()(lists[0], lists[1].assume(*lists[0].shape)):
+                op.Consumer()(each)
         with pytest.raises(ProgramError, match="union_1: Union has no hardware module"):
             design(built)
 
     @pytest.mark.parametrize("name", ["Own", "Exp"])
     def test_function_of_a_user_is_not_mistaken_for_the_library(self, name: str) -> None:
-        own: type[Exp] = type(name, (Exp,), {"__module__": __name__})
+        own: type[op.Exp] = type(name, (op.Exp,), {"__module__": __name__})
         with hardware_scope(WIRES), Program("own", mode="timing") as built:
-            Consumer()(Map(own())(LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()))
+            op.Consumer()(op.Map(own())(op.LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()))
         with pytest.raises(ProgramError, match=f"Map has no hardware module for {name}"):
             design(built)
 
@@ -142,8 +124,8 @@ class TestRefused:
     )
     def test_number_beyond_a_port_is_refused(self, cols: int, rate: int, message: str) -> None:
         with hardware_scope(WIRES), Program("large", mode="timing") as built:
-            tiles = LinearOffChipLoad(Tensor((2, cols)), tile=(1, cols or 1))()
-            Consumer()(Map(Exp(), flops_per_cycle=rate)(tiles))
+            tiles = op.LinearOffChipLoad(op.Tensor((2, cols)), tile=(1, cols or 1))()
+            op.Consumer()(op.Map(op.Exp(), flops_per_cycle=rate)(tiles))
         with pytest.raises(ProgramError, match=message):
             modules_of(design(built).netlist)
 
@@ -161,7 +143,7 @@ class TestRefused:
         mesh = Mesh(columns=4, rows=4, link_bytes_per_cycle=64)
         with hardware_scope(replace(WIRES, network=mesh)):
             with Program("line") as wired:
-                LinearOffChipLoad(np.eye(32), tile=(1, 32))()
+                op.LinearOffChipLoad(np.eye(32), tile=(1, 32))()
             with pytest.raises(ProgramError, match="a mesh whose links have a limit"):
                 design(wired)
 
@@ -284,27 +266,27 @@ def test_page_shows_text_of_the_shipped_programs() -> None:
 
 
 @dataclass(frozen=True)
-class Third(Function):
+class Third(op.Function):
     operands: ClassVar = 1
     fixed_cycles: ClassVar = 1
 
     def infer(self, *_: TileType) -> TileType:
-        return INTEGER
+        return op.INTEGER
 
     def apply(self, *inputs: Tile) -> Tile:
-        return integer(number_in(inputs[0]) // 3)
+        return op.integer(number_in(inputs[0]) // 3)
 
     def hardware(self) -> Any:
         return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
 
 
 @dataclass(frozen=True)
-class Copies(Split):
+class Copies(op.Split):
     def infer(self, wiring: Any, *_: Any) -> Any:
-        return (wiring.symbol("D", ragged=True),), INTEGER
+        return (wiring.symbol("D", ragged=True),), op.INTEGER
 
     def apply(self, tile: Tile) -> Any:
-        return [(integer(0), 0)] * number_in(tile)
+        return [(op.integer(0), 0)] * number_in(tile)
 
     def hardware(self) -> Any:
         return sequences.Parts()
@@ -313,9 +295,9 @@ class Copies(Split):
 def test_numbers_computed_outside_are_listed_in_order() -> None:
     table, places = np.array([[5], [0], [9], [2]]), np.array([2, 0, 1, 3, 2])
     with hardware_scope(WIRES), Program("told", mode="timing") as built:
-        loaded = RandomOffChipLoad(table, tile=(1, 1), name="load")(Metadata(places)())
-        thirds = Map(Third(), name="third")(loaded)
-        Consumer()(FlatMap(Copies(), name="copies")(thirds))
+        loaded = op.RandomOffChipLoad(table, tile=(1, 1), name="load")(op.Metadata(places)())
+        thirds = op.Map(Third(), name="third")(loaded)
+        op.Consumer()(op.FlatMap(Copies(), name="copies")(thirds))
     given = {each.name: each.given for each in design(built).netlist.units}
     numbers = table[places, 0]
 
@@ -407,10 +389,12 @@ def test_memory_that_has_read_ahead_answers_in_the_same_cycle(tmp_path: Path) ->
     hardware = load_hardware(PROGRAMS / "hardware" / "hdl_ideal.toml").of_wires()
     with hardware_scope(hardware), Program("product", mode="timing") as built:
         left, right = (
-            LinearOffChipLoad(Tensor((256, 32)), (32, 32), shape=(8, 1, 1), strides=(1, 1, 1))()
+            op.LinearOffChipLoad(
+                op.Tensor((256, 32)), (32, 32), shape=(8, 1, 1), strides=(1, 1, 1)
+            )()
             for _ in range(2)
         )
-        LinearOffChipStore("y")(Accum(MatmulSum())(left, right))
+        op.LinearOffChipStore("y")(op.Accum(op.MatmulSum())(left, right))
     made = design(in_pieces(built, 16, 16))
     assert len(made.netlist.channels) < 50
     assert 0 in {cycles for each in made.netlist.units for cycles in each.latencies_cycles or []}

@@ -12,41 +12,12 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
+import fabric.extend as ext
+import operators as op
 from fabric import Hardware, Hop, KnownBefore, Program, Report, Stream, lower_bounds, simulate
-from fabric.extend import (
-    AreaDescription,
-    BankedDescription,
-    ChannelDescription,
-    ComputeUnit,
-    FixedDescription,
-    FlatDescription,
-    OffChipDescription,
-    OnChipDescription,
-)
 from fabric.graph.hardware.memory_models import ArbitratedBanksDescription, ArbitratedDescription
 from fabric.graph.values.expression import Symbol
 from fabric.graph.wiring.elaborate import elaborate
-from operators import (
-    Accum,
-    Add,
-    Bufferize,
-    Consumer,
-    EagerMerge,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Metadata,
-    Partition,
-    RandomOffChipLoad,
-    RandomOffChipStore,
-    Reassemble,
-    RowSum,
-    Selectors,
-    Streamify,
-    Sum,
-    Tensor,
-)
 from tests import definitions
 from tests.operators.random_programs import Meant, Random
 
@@ -54,13 +25,13 @@ _DTYPE = "float32"
 
 
 @dataclass(frozen=True)
-class Idle(RowSum):
+class Idle(op.RowSum):
     @override
-    def cycles(self, unit: ComputeUnit, *inputs: Any) -> int:
+    def cycles(self, unit: ext.ComputeUnit, *inputs: Any) -> int:
         return 0
 
 
-_AREA = AreaDescription(
+_AREA = ext.AreaDescription(
     small_memory_mm2_per_kib=(0.5, 2),
     memory_mm2_per_kib=(0.25, 0.75),
     small_memory_bytes=300,
@@ -75,14 +46,14 @@ def drawn_hardware(choices: Any, memory: Memory | None = None) -> Hardware:
     drawn = choices.pick((_flat, *MEMORIES))
     return Hardware(
         hbm=(memory or drawn)(choices),
-        on_chip=OnChipDescription(bytes_per_cycle=choices.pick((64, 1, 8))),
-        area=choices.pick((AreaDescription(), _AREA)),
-        channel=ChannelDescription(interval_cycles=choices.pick((0, 1))),
+        on_chip=ext.OnChipDescription(bytes_per_cycle=choices.pick((64, 1, 8))),
+        area=choices.pick((ext.AreaDescription(), _AREA)),
+        channel=ext.ChannelDescription(interval_cycles=choices.pick((0, 1))),
     )
 
 
-def _flat(choices: Any) -> OffChipDescription:
-    return FlatDescription(
+def _flat(choices: Any) -> ext.OffChipDescription:
+    return ext.FlatDescription(
         channels=choices.pick((32, 1, 2, 7)),
         request_bytes=choices.pick((64, 4, 32)),
         latency_cycles=choices.pick((2, 0, 9)),
@@ -92,9 +63,9 @@ def _flat(choices: Any) -> OffChipDescription:
     )
 
 
-def _banked(choices: Any) -> OffChipDescription:
+def _banked(choices: Any) -> ext.OffChipDescription:
     columns = choices.pick((None, 0))
-    return BankedDescription(
+    return ext.BankedDescription(
         channels=choices.pick((32, 1, 2)),
         pseudo_channels=choices.pick((2, 1, 4)),
         request_bytes=choices.pick((64, 32, 128)),
@@ -110,15 +81,15 @@ def _banked(choices: Any) -> OffChipDescription:
     )
 
 
-def _fixed(choices: Any) -> OffChipDescription:
-    return FixedDescription(
+def _fixed(choices: Any) -> ext.OffChipDescription:
+    return ext.FixedDescription(
         request_bytes=choices.pick((64, 3)),
         latency_cycles=choices.pick((100, 0)),
         bytes_per_cycle=choices.pick((64, 1, 500)),
     )
 
 
-def _arbitrated(choices: Any) -> OffChipDescription:
+def _arbitrated(choices: Any) -> ext.OffChipDescription:
     return ArbitratedDescription(
         interval_cycles=choices.pick((2, 1, 7)),
         latency_cycles=choices.pick((30, 1, 100)),
@@ -126,7 +97,7 @@ def _arbitrated(choices: Any) -> OffChipDescription:
     )
 
 
-def _arbitrated_banks(choices: Any) -> OffChipDescription:
+def _arbitrated_banks(choices: Any) -> ext.OffChipDescription:
     return ArbitratedBanksDescription(window_requests=choices.pick((33, 1)), **_ports(choices))
 
 
@@ -140,7 +111,7 @@ def _ports(choices: Any) -> dict[str, Any]:
     }
 
 
-Memory = Callable[[Any], OffChipDescription]
+Memory = Callable[[Any], ext.OffChipDescription]
 MEMORIES: tuple[Memory, ...] = (_flat, _banked, _fixed, _arbitrated, _arbitrated_banks)
 
 
@@ -160,8 +131,8 @@ class Bounded(Random):
     def _source(self) -> None:
         choices = self._choices
         rows, cols = 1 + choices.below(4), 1 + choices.below(6)
-        tensor = Tensor((rows, cols), dtype=_DTYPE)
-        stream = LinearOffChipLoad(tensor, (1, 1))()
+        tensor = op.Tensor((rows, cols), dtype=_DTYPE)
+        stream = op.LinearOffChipLoad(tensor, (1, 1))()
         self._live.append(Meant(stream, [[[0.0] * cols for _ in range(rows)]]))
 
     @override
@@ -194,9 +165,9 @@ class Bounded(Random):
         ]
         chosen = [each if len(set(each)) == hits else list(range(hits)) for each in chosen]
         choice = np.array(chosen, np.int64).reshape(*outer, hits)
-        made = Selectors(choice, width)()
-        selectors = Flatten(len(outer) - 1, len(outer))(made)
-        parts = Partition(width, rank, choices.below(4))(of.stream, selectors)
+        made = op.Selectors(choice, width)()
+        selectors = op.Flatten(len(outer) - 1, len(outer))(made)
+        parts = op.Partition(width, rank, choices.below(4))(of.stream, selectors)
         for number, part in enumerate(parts):
             if isinstance(part.shape[0], Symbol) and choices.below(4):
                 program.bind(part.shape[0], sum(number in each for each in chosen))
@@ -204,27 +175,27 @@ class Bounded(Random):
             program.bind(sum(part.shape[0] for part in parts), hits * count)
         if choices.maybe():
             for part in parts:
-                Consumer()(part)
+                op.Consumer()(part)
             yield of
             return
-        doubled = [Map(Add(), flops_per_cycle=1)(part, part) for part in parts]
+        doubled = [op.Map(op.Add(), flops_per_cycle=1)(part, part) for part in parts]
         sets = iter(chosen)
         tensor = definitions.at_depth(
             lambda part: [part] * len(next(sets)), of.dims - rank, of.tensor
         )
-        yield Meant(Reassemble(rank, choices.below(3))(doubled, selectors), tensor)
+        yield Meant(op.Reassemble(rank, choices.below(3))(doubled, selectors), tensor)
 
     def _store(self, of: Meant) -> Iterator[Meant]:
         name = f"y{len(self.program.nodes)}"
         if self._choices.maybe() and all(isinstance(dim, int) for dim in of.stream.shape):
-            places = Metadata(np.zeros(of.stream.shape, np.int64))()
-            places = Flatten(of.dims - 1, of.dims)(places)
-            stored = Tensor((2, 3), dtype=_DTYPE)
-            done = RandomOffChipStore(name, stored, (1, 1))(places, of.stream)
+            places = op.Metadata(np.zeros(of.stream.shape, np.int64))()
+            places = op.Flatten(of.dims - 1, of.dims)(places)
+            stored = op.Tensor((2, 3), dtype=_DTYPE)
+            done = op.RandomOffChipStore(name, stored, (1, 1))(places, of.stream)
             if self._choices.below(2):
-                Consumer()(done)
+                op.Consumer()(done)
         else:
-            LinearOffChipStore(name)(of.stream)
+            op.LinearOffChipStore(name)(of.stream)
         yield of
 
     def _refer(self, of: Meant) -> Iterator[Meant]:
@@ -232,36 +203,36 @@ class Bounded(Random):
             yield of
             return
         count = 1 + self._choices.below(3)
-        loaded = LinearOffChipLoad(Tensor((3, 4), dtype=_DTYPE), (1, 1), (count,))(of.stream)
+        loaded = op.LinearOffChipLoad(op.Tensor((3, 4), dtype=_DTYPE), (1, 1), (count,))(of.stream)
         yield Meant(loaded, definitions.repeat(count, of.dims, of.tensor))
 
     def _merge(self, of: Meant) -> Iterator[Meant]:
-        other = Map(Add(), flops_per_cycle=1)(of.stream, of.stream)
-        merged, source = EagerMerge(of.dims - 1)([of.stream, other])
+        other = op.Map(op.Add(), flops_per_cycle=1)(of.stream, of.stream)
+        merged, source = op.EagerMerge(of.dims - 1)([of.stream, other])
         if self._choices.maybe():
-            Consumer()(source)
+            op.Consumer()(source)
         yield Meant(merged, [*of.tensor, *of.tensor])
 
     def _compute(self, of: Meant) -> Iterator[Meant]:
-        function = self._choices.pick((RowSum(), Idle()))
+        function = self._choices.pick((op.RowSum(), Idle()))
         into = self._choices.maybe()
-        yield Meant(Map(function, into, flops_per_cycle=1)(of.stream), of.tensor)
+        yield Meant(op.Map(function, into, flops_per_cycle=1)(of.stream), of.tensor)
 
     def _reread(self, of: Meant) -> Iterator[Meant]:
         if not 2 <= of.dims <= 3 or of.size > 50:
             yield of
             return
-        sums = Accum(Sum(), flops_per_cycle=1)(of.stream)
-        read = Streamify()(Bufferize()(of.stream), sums)
+        sums = op.Accum(op.Sum(), flops_per_cycle=1)(of.stream)
+        read = op.Streamify()(op.Bufferize()(of.stream), sums)
         yield Meant(read, of.tensor)
 
     def _look_up(self, of: Meant) -> Iterator[Meant]:
         count = 1 + self._choices.below(6)
-        numbers: Stream = Metadata(np.arange(count))()
-        tensor = Tensor((2, 3), dtype=_DTYPE)
+        numbers: Stream = op.Metadata(np.arange(count))()
+        tensor = op.Tensor((2, 3), dtype=_DTYPE)
         yield of
         yield Meant(
-            RandomOffChipLoad(tensor, (1, 1))(numbers), [list(itertools.repeat(0.0, count))]
+            op.RandomOffChipLoad(tensor, (1, 1))(numbers), [list(itertools.repeat(0.0, count))]
         )
 
 
@@ -287,7 +258,7 @@ def beaten(known: KnownBefore, report: Report) -> Iterator[str]:
 
 
 def load(rows: int = 4, cols: int = 32, tile: tuple[int, int] = (1, 32)) -> Stream:
-    return LinearOffChipLoad(Tensor((rows, cols), dtype="float32"), tile)()
+    return op.LinearOffChipLoad(op.Tensor((rows, cols), dtype="float32"), tile)()
 
 
 def cycles(known: KnownBefore) -> dict[str, int]:

@@ -7,51 +7,10 @@ from typing import Any
 
 import numpy as np
 
+import operators as op
 from fabric import Program, Stream, TileType
 from fabric.extend import Operator
 from fabric.graph.values.expression import Symbol
-from operators import (
-    Accum,
-    Add,
-    Broadcast,
-    Bufferize,
-    CacheReadAddresses,
-    Consumer,
-    EagerMerge,
-    Expand,
-    ExpertAddresses,
-    FilterLastTile,
-    FlatMap,
-    Flatten,
-    Initial,
-    Intersect,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Metadata,
-    Parallelize,
-    Partition,
-    Promote,
-    RaggedIntegers,
-    RandomOffChipLoad,
-    RandomOffChipStore,
-    Reassemble,
-    Repeat,
-    Reshape,
-    RetileCol,
-    RetileRow,
-    RowSum,
-    Scan,
-    Scatter,
-    Selectors,
-    SplitRows,
-    SplitTiles,
-    Streamify,
-    Sum,
-    Tensor,
-    Union,
-    Zip,
-)
 from tests.operators.driving import Choices
 from tests.symbolic.bounded import Idle
 
@@ -74,14 +33,14 @@ class Surroundings:
         return tuple(self.choices.pick((2, 1, 3, 4, 2, 3, 0)) for _ in range(dims))
 
     def zeros(self, shape: tuple[int, ...]) -> Stream:
-        made = Metadata(np.zeros(shape, np.int64))()
-        return Flatten(len(shape) - 1, len(shape))(made)
+        made = op.Metadata(np.zeros(shape, np.int64))()
+        return op.Flatten(len(shape) - 1, len(shape))(made)
 
     def numbers(self, dims: int, below: int = 4) -> Stream:
         shape = self.outer(dims)
         count = int(np.prod(shape))
         values = np.array([self.choices.below(below) for _ in range(count)], np.int64)
-        return Flatten(dims - 1, dims)(Metadata(values.reshape(shape))())
+        return op.Flatten(dims - 1, dims)(op.Metadata(values.reshape(shape))())
 
     def selectors(self, shape: Sequence[Any], width: int, hits: int) -> tuple[Stream, list[int]]:
         chosen = [
@@ -89,16 +48,16 @@ class Surroundings:
             for _ in range(int(np.prod(shape)))
         ]
         chosen = [each if len(each) == hits else list(range(hits)) for each in chosen]
-        made = Selectors(np.array(chosen, np.int64).reshape(*shape, hits), width)()
+        made = op.Selectors(np.array(chosen, np.int64).reshape(*shape, hits), width)()
         counts = [sum(number in each for each in chosen) for number in range(width)]
-        return Flatten(len(shape) - 1, len(shape))(made), counts
+        return op.Flatten(len(shape) - 1, len(shape))(made), counts
 
     def parted(
         self, tiles: Stream, rank: int, width: int, hits: int
     ) -> tuple[list[Stream], Stream]:
         shape = tiles.shape[: len(tiles.shape) - rank]
         selectors, counts = self.selectors(shape, width, hits)
-        parts = Partition(width, rank, self.cycles())(tiles, selectors)
+        parts = op.Partition(width, rank, self.cycles())(tiles, selectors)
         for part, count in zip(parts, counts, strict=True):
             if self.choices.below(3) and isinstance(part.shape[0], Symbol):
                 self.program.bind(part.shape[0], count)
@@ -114,28 +73,30 @@ class Surroundings:
         if 0 in shape or choices.maybe():
             # A view for each number. The view or the numbers may be empty.
             view = shape[-1:]
-            whole = Tensor((rows * max(view[0], 1), cols), dtype=_DTYPE)
-            load = LinearOffChipLoad(whole, (rows, cols), view, (1,))
-            made = load(self.zeros(shape[:-1])) if dims > 1 else Flatten(0, 1)(load())
+            whole = op.Tensor((rows * max(view[0], 1), cols), dtype=_DTYPE)
+            load = op.LinearOffChipLoad(whole, (rows, cols), view, (1,))
+            made = load(self.zeros(shape[:-1])) if dims > 1 else op.Flatten(0, 1)(load())
         else:
             down = int(np.prod(shape[:-1]))
-            whole = Tensor((rows * down, cols * shape[-1]), dtype=_DTYPE)
-            made = LinearOffChipLoad(whole, (rows, cols))()  # [1, down, across]
-            made = Flatten(0, 2)(made) if dims == 1 else Flatten(1, 2)(made)
+            whole = op.Tensor((rows * down, cols * shape[-1]), dtype=_DTYPE)
+            made = op.LinearOffChipLoad(whole, (rows, cols))()  # [1, down, across]
+            made = op.Flatten(0, 2)(made) if dims == 1 else op.Flatten(1, 2)(made)
             for size in reversed(shape[1:-1]):
-                made = Reshape(size, 1)(made)[0]
+                made = op.Reshape(size, 1)(made)[0]
         return self.slowed(made, keeps=tile is not None)
 
     def slowed(self, tiles: Stream, *, keeps: bool) -> Stream:
         kind = self.choices.below(6)
         if kind == 1 and not keeps:
-            return Map(Idle(), self.choices.maybe(), flops_per_cycle=1)(tiles)
+            return op.Map(Idle(), self.choices.maybe(), flops_per_cycle=1)(tiles)
         if kind == 2:
-            return Map(Add(), self.choices.maybe(), flops_per_cycle=self.number())(tiles, tiles)
+            return op.Map(op.Add(), self.choices.maybe(), flops_per_cycle=self.number())(
+                tiles, tiles
+            )
         if kind == 3:
-            return Flatten(0, 1)(Repeat(self.number())(tiles))
+            return op.Flatten(0, 1)(op.Repeat(self.number())(tiles))
         if kind == 4 and len(tiles.shape) == 1:
-            merged, source = EagerMerge()(Parallelize(self.number(), 0, self.cycles())(tiles))
+            merged, source = op.EagerMerge()(op.Parallelize(self.number(), 0, self.cycles())(tiles))
             self.end(source)
             return merged
         if kind == 5 and len(tiles.shape) == 1 and isinstance(tiles.shape[0], int):
@@ -147,38 +108,40 @@ class Surroundings:
     def slowed_alike(self, tiles: Stream) -> Stream:
         if self.choices.maybe():
             return tiles
-        return Map(Add(), self.choices.maybe(), flops_per_cycle=self.number())(tiles, tiles)
+        return op.Map(op.Add(), self.choices.maybe(), flops_per_cycle=self.number())(tiles, tiles)
 
     def end(self, stream: Stream) -> None:
         kind = self.choices.below(7)
         is_tile = isinstance(stream.value, TileType)
         if kind == 1 and is_tile:
-            LinearOffChipStore(f"y{len(self.program.nodes)}")(stream)
+            op.LinearOffChipStore(f"y{len(self.program.nodes)}")(stream)
         elif kind == 2:
-            Consumer()(Repeat(self.choices.pick((2, 1, 30)))(stream))
+            op.Consumer()(op.Repeat(self.choices.pick((2, 1, 30)))(stream))
         elif kind == 3 and is_tile:
-            function = self.choices.pick((RowSum(), Idle()))
-            slow = Map(function, flops_per_cycle=1)(stream)
-            LinearOffChipStore(f"y{len(self.program.nodes)}")(slow)
+            function = self.choices.pick((op.RowSum(), Idle()))
+            slow = op.Map(function, flops_per_cycle=1)(stream)
+            op.LinearOffChipStore(f"y{len(self.program.nodes)}")(slow)
         elif kind == 4:
-            whole = Tensor((2, 16), dtype=_DTYPE)
-            Consumer()(LinearOffChipLoad(whole, (1, 16))(stream))
+            whole = op.Tensor((2, 16), dtype=_DTYPE)
+            op.Consumer()(op.LinearOffChipLoad(whole, (1, 16))(stream))
         elif kind == 5 and len(stream.shape) == 1:
-            for part in Parallelize(self.number(), 0, self.cycles())(stream):
-                Consumer()(part)
+            for part in op.Parallelize(self.number(), 0, self.cycles())(stream):
+                op.Consumer()(part)
         elif kind == 6 and is_tile:
-            Consumer()(Streamify()(Bufferize()(stream)) if len(stream.shape) > 1 else stream)
+            op.Consumer()(
+                op.Streamify()(op.Bufferize()(stream)) if len(stream.shape) > 1 else stream
+            )
         else:
-            Consumer()(stream)
+            op.Consumer()(stream)
 
     def beside(self) -> None:
         for _ in range(self.choices.pick((0, 0, 1, 2))):
-            tensor = Tensor((self.number(), 40), dtype=_DTYPE)
-            others = LinearOffChipLoad(tensor, (1, 40))()
+            tensor = op.Tensor((self.number(), 40), dtype=_DTYPE)
+            others = op.LinearOffChipLoad(tensor, (1, 40))()
             if self.choices.maybe():
-                LinearOffChipStore(f"y{len(self.program.nodes)}")(others)
+                op.LinearOffChipStore(f"y{len(self.program.nodes)}")(others)
             else:
-                Consumer()(others)
+                op.Consumer()(others)
 
 
 Wired = Sequence[Stream]
@@ -187,112 +150,114 @@ Wired = Sequence[Stream]
 def _accum(around: Surroundings) -> Wired:
     given = around.tiles(around.number(2, 2))
     rank = around.number(1, len(given.shape) - 1)
-    function = around.choices.pick((Sum(), RetileRow(), RetileCol()))
+    function = around.choices.pick((op.Sum(), op.RetileRow(), op.RetileCol()))
     rate = around.choices.pick((1, None, 7))
-    return [Accum(function, rank, around.choices.maybe(), flops_per_cycle=rate)(given)]
+    return [op.Accum(function, rank, around.choices.maybe(), flops_per_cycle=rate)(given)]
 
 
 def _scan(around: Surroundings) -> Wired:
     given = around.tiles(around.number(2, 2))
     rank = around.number(1, len(given.shape) - 1)
-    return [Scan(Sum(), rank, around.choices.maybe(), flops_per_cycle=around.number())(given)]
+    return [op.Scan(op.Sum(), rank, around.choices.maybe(), flops_per_cycle=around.number())(given)]
 
 
 def _map(around: Surroundings) -> Wired:
     given = around.tiles()
     into, rate = around.choices.maybe(), around.choices.pick((1, None, 7))
     if around.choices.maybe():
-        return [Map(RowSum(), into, flops_per_cycle=rate)(given)]
-    return [Map(Add(), into, flops_per_cycle=rate)(given, around.slowed_alike(given))]
+        return [op.Map(op.RowSum(), into, flops_per_cycle=rate)(given)]
+    return [op.Map(op.Add(), into, flops_per_cycle=rate)(given, around.slowed_alike(given))]
 
 
 def _bufferize(around: Surroundings) -> Wired:
     given = around.tiles(around.number(2, 2))
-    return [Bufferize(around.number(1, len(given.shape) - 1))(given)]
+    return [op.Bufferize(around.number(1, len(given.shape) - 1))(given)]
 
 
 def _streamify(around: Surroundings) -> Wired:
     given = around.tiles(around.number(2, 2))
-    buffers = Bufferize()(given)
+    buffers = op.Bufferize()(given)
     if around.choices.maybe():
-        reference = Repeat(around.number())(Accum(Sum(), flops_per_cycle=1)(given))
-        return [Streamify()(buffers, reference)]
+        reference = op.Repeat(around.number())(op.Accum(op.Sum(), flops_per_cycle=1)(given))
+        return [op.Streamify()(buffers, reference)]
     repeats = around.choices.pick(((), (2,), (1,), (3, 2)))
     size = given.shape[-1]
     if isinstance(size, int) and size and around.choices.maybe():
         offset = around.choices.below(size)
         view = around.choices.pick(((1,), (2, 1), (0,), (1, 3)))
-        return [Streamify(repeats, view, (0,) * len(view), offset)(buffers)]
-    return [Streamify(repeats)(buffers)]
+        return [op.Streamify(repeats, view, (0,) * len(view), offset)(buffers)]
+    return [op.Streamify(repeats)(buffers)]
 
 
 def _expert_addresses(around: Surroundings) -> Wired:
     shape = around.outer(around.number(1, 2))
-    return [ExpertAddresses(around.number())(around.selectors(shape, around.number(), 1)[0])]
+    return [op.ExpertAddresses(around.number())(around.selectors(shape, around.number(), 1)[0])]
 
 
 def _cache_read(around: Surroundings) -> Wired:
     lengths = around.numbers(1)
-    return [CacheReadAddresses(around.number())(lengths, lengths)]
+    return [op.CacheReadAddresses(around.number())(lengths, lengths)]
 
 
 def _filter(around: Surroundings) -> Wired:
-    return [FilterLastTile()(around.numbers(around.number(1, 2)))]
+    return [op.FilterLastTile()(around.numbers(around.number(1, 2)))]
 
 
 def _consumer(around: Surroundings) -> Wired:
-    Consumer()(around.tiles())
+    op.Consumer()(around.tiles())
     return []
 
 
 def _merge(around: Surroundings) -> Wired:
     given = [around.tiles(1, (1, 8)) for _ in range(around.number(1, 3))]
     if around.choices.maybe():
-        given = [Repeat(2)(each) for each in given]
-        return EagerMerge(1)(given)
-    return EagerMerge()(given)
+        given = [op.Repeat(2)(each) for each in given]
+        return op.EagerMerge(1)(given)
+    return op.EagerMerge()(given)
 
 
 def _expand(around: Surroundings) -> Wired:
     reference = around.tiles(around.number(2, 2))
     rank = around.number(1, len(reference.shape) - 1)
     short = (
-        Accum(Sum(), rank, flops_per_cycle=1)(reference) if rank < len(reference.shape) else None
+        op.Accum(op.Sum(), rank, flops_per_cycle=1)(reference)
+        if rank < len(reference.shape)
+        else None
     )
     assert short is not None
     for _ in range(rank):
-        short = Promote(0)(short)
-    return [Expand(rank)(short, reference)]
+        short = op.Promote(0)(short)
+    return [op.Expand(rank)(short, reference)]
 
 
 def _flat_map(around: Surroundings) -> Wired:
     given = around.tiles(around.number(2, 2), (around.choices.pick((2, 4)), 8))
     if around.choices.maybe():
-        given = Accum(RetileRow())(given)
+        given = op.Accum(op.RetileRow())(given)
     if not isinstance(given.value, TileType) or given.value.cols != 8:
         return [given]
-    splits = (SplitRows(), SplitRows(valid_only=True), SplitTiles(1, 4))
-    return [FlatMap(around.choices.pick(splits))(given)]
+    splits = (op.SplitRows(), op.SplitRows(valid_only=True), op.SplitTiles(1, 4))
+    return [op.FlatMap(around.choices.pick(splits))(given)]
 
 
 def _flatten(around: Surroundings) -> Wired:
     given = around.tiles(around.number(2, 2))
     inner = around.choices.below(len(given.shape) - 1)
     outer = around.number(inner + 1, len(given.shape) - inner - 1)
-    return [Flatten(inner, outer)(given)]
+    return [op.Flatten(inner, outer)(given)]
 
 
 def _linear_load(around: Surroundings) -> Wired:
     rows, cols = around.choices.pick((1, 3)), around.choices.pick((1, 16, 40))
-    whole = Tensor((rows * around.number(), cols * around.number()), dtype=_DTYPE)
+    whole = op.Tensor((rows * around.number(), cols * around.number()), dtype=_DTYPE)
     shape = around.choices.pick((None, (1,), (2, 3), (0,), (3, 0)))
     strides = None if shape is None else (0,) * len(shape)
-    load = LinearOffChipLoad(whole, (rows, cols), shape, strides)
+    load = op.LinearOffChipLoad(whole, (rows, cols), shape, strides)
     return [load(around.tiles()) if around.choices.below(2) else load()]
 
 
 def _linear_store(around: Surroundings) -> Wired:
-    LinearOffChipStore("drawn")(around.tiles())
+    op.LinearOffChipStore("drawn")(around.tiles())
     return []
 
 
@@ -302,7 +267,7 @@ def _metadata(around: Surroundings) -> Wired:
 
 def _parallelize(around: Surroundings) -> Wired:
     given = around.tiles()
-    return Parallelize(around.number(), len(given.shape) - 1, around.cycles())(given)
+    return op.Parallelize(around.number(), len(given.shape) - 1, around.cycles())(given)
 
 
 def _partition(around: Surroundings) -> Wired:
@@ -317,18 +282,18 @@ def _partition(around: Surroundings) -> Wired:
 def _promote(around: Surroundings) -> Wired:
     given = around.tiles()
     inside = around.choices.pick((None, *range(len(given.shape) + 1)))
-    return [Promote(inside)(given)]
+    return [op.Promote(inside)(given)]
 
 
 def _ragged(around: Surroundings) -> Wired:
     sizes = [around.choices.below(4) for _ in range(around.choices.below(4))]
-    return [RaggedIntegers([[1] * size for size in sizes])()]
+    return [op.RaggedIntegers([[1] * size for size in sizes])()]
 
 
 def _random_load(around: Surroundings) -> Wired:
-    whole = Tensor((12, 40), dtype=_DTYPE)
+    whole = op.Tensor((12, 40), dtype=_DTYPE)
     tile = around.choices.pick(((1, 40), (3, 10), (1, 20)))
-    return [RandomOffChipLoad(whole, tile)(around.numbers(around.number(1, 2)))]
+    return [op.RandomOffChipLoad(whole, tile)(around.numbers(around.number(1, 2)))]
 
 
 def _random_store(around: Surroundings) -> Wired:
@@ -336,8 +301,8 @@ def _random_store(around: Surroundings) -> Wired:
     if not all(isinstance(size, int) for size in tiles.shape):
         return [tiles]
     places = around.zeros(tiles.shape)
-    whole = Tensor((4, 8), dtype=_DTYPE)
-    store = RandomOffChipStore("drawn", whole, (1, 8), around.choices.pick((0, 1, 3)))
+    whole = op.Tensor((4, 8), dtype=_DTYPE)
+    store = op.RandomOffChipStore("drawn", whole, (1, 8), around.choices.pick((0, 1, 3)))
     return [store(places, tiles)]
 
 
@@ -348,41 +313,41 @@ def _reassemble(around: Surroundings) -> Wired:
     width, rank = around.number(1, 3), len(tiles.shape) - 1
     parts, selectors = around.parted(tiles, rank, width, around.choices.below(width + 1))
     if around.choices.maybe():
-        parts = [Map(RowSum(), flops_per_cycle=around.number())(part) for part in parts]
-    return [Reassemble(rank, around.cycles())(parts, selectors)]
+        parts = [op.Map(op.RowSum(), flops_per_cycle=around.number())(part) for part in parts]
+    return [op.Reassemble(rank, around.cycles())(parts, selectors)]
 
 
 def _repeat(around: Surroundings) -> Wired:
-    return [Repeat(around.choices.pick((2, 1, 3, 40)))(around.tiles())]
+    return [op.Repeat(around.choices.pick((2, 1, 3, 40)))(around.tiles())]
 
 
 def _reshape(around: Surroundings) -> Wired:
     given, chunk = around.tiles(), around.number()
     outermost = len(given.shape) == 1 and around.choices.maybe()
-    return Reshape(chunk, pad=0.0, outermost=outermost)(given)
+    return op.Reshape(chunk, pad=0.0, outermost=outermost)(given)
 
 
 def _selectors(around: Surroundings) -> Wired:
     width = around.number()
     shape = around.outer(around.number(1, 3))
     chosen = np.zeros((*shape, around.choices.below(2)), np.int64)
-    return [Selectors(chosen, width)()]
+    return [op.Selectors(chosen, width)()]
 
 
 def _zip(around: Surroundings) -> Wired:
     given = around.tiles()
-    return [Zip()(given, around.slowed_alike(given))]
+    return [op.Zip()(given, around.slowed_alike(given))]
 
 
 def _broadcast(around: Surroundings) -> Wired:
-    return Broadcast(around.number())(around.tiles())
+    return op.Broadcast(around.number())(around.tiles())
 
 
 def _initial(around: Surroundings) -> Wired:
     given = around.tiles(around.number(1, 2))
     if not all(isinstance(size, int) and size for size in given.shape[1:]):
         return [given]
-    return [Initial(0, around.number())(given)]
+    return [op.Initial(0, around.number())(given)]
 
 
 def _fibers(around: Surroundings, groups: int) -> Stream:
@@ -391,18 +356,18 @@ def _fibers(around: Surroundings, groups: int) -> Stream:
         for _ in range(groups)
     ]
     if around.choices.maybe():
-        return Metadata(np.arange(groups * 3).reshape(groups, 3))()
-    return RaggedIntegers(lists)()
+        return op.Metadata(np.arange(groups * 3).reshape(groups, 3))()
+    return op.RaggedIntegers(lists)()
 
 
 def _intersect(around: Surroundings) -> Wired:
     groups = around.number(0)
-    return Intersect()(_fibers(around, groups), _fibers(around, groups))
+    return op.Intersect()(_fibers(around, groups), _fibers(around, groups))
 
 
 def _union(around: Surroundings) -> Wired:
     groups = around.number(0)
-    return Union()(_fibers(around, groups), _fibers(around, groups))
+    return op.Union()(_fibers(around, groups), _fibers(around, groups))
 
 
 def _scatter(around: Surroundings) -> Wired:
@@ -411,41 +376,41 @@ def _scatter(around: Surroundings) -> Wired:
         return [tiles]
     rank = around.number(1, len(tiles.shape) - 1)
     banks, width = around.number(), around.number()
-    scatter = Scatter(around.number(), rank=rank, banks=banks, width=width)
+    scatter = op.Scatter(around.number(), rank=rank, banks=banks, width=width)
     return [scatter(around.zeros(tiles.shape), tiles)]
 
 
 CASES: dict[type[Operator], Callable[[Surroundings], Wired]] = {
-    Accum: _accum,
-    Broadcast: _broadcast,
-    Bufferize: _bufferize,
-    CacheReadAddresses: _cache_read,
-    Consumer: _consumer,
-    EagerMerge: _merge,
-    Expand: _expand,
-    ExpertAddresses: _expert_addresses,
-    FilterLastTile: _filter,
-    FlatMap: _flat_map,
-    Flatten: _flatten,
-    Initial: _initial,
-    Intersect: _intersect,
-    LinearOffChipLoad: _linear_load,
-    LinearOffChipStore: _linear_store,
-    Map: _map,
-    Metadata: _metadata,
-    Parallelize: _parallelize,
-    Partition: _partition,
-    Promote: _promote,
-    RaggedIntegers: _ragged,
-    RandomOffChipLoad: _random_load,
-    RandomOffChipStore: _random_store,
-    Reassemble: _reassemble,
-    Repeat: _repeat,
-    Reshape: _reshape,
-    Scan: _scan,
-    Scatter: _scatter,
-    Selectors: _selectors,
-    Streamify: _streamify,
-    Union: _union,
-    Zip: _zip,
+    op.Accum: _accum,
+    op.Broadcast: _broadcast,
+    op.Bufferize: _bufferize,
+    op.CacheReadAddresses: _cache_read,
+    op.Consumer: _consumer,
+    op.EagerMerge: _merge,
+    op.Expand: _expand,
+    op.ExpertAddresses: _expert_addresses,
+    op.FilterLastTile: _filter,
+    op.FlatMap: _flat_map,
+    op.Flatten: _flatten,
+    op.Initial: _initial,
+    op.Intersect: _intersect,
+    op.LinearOffChipLoad: _linear_load,
+    op.LinearOffChipStore: _linear_store,
+    op.Map: _map,
+    op.Metadata: _metadata,
+    op.Parallelize: _parallelize,
+    op.Partition: _partition,
+    op.Promote: _promote,
+    op.RaggedIntegers: _ragged,
+    op.RandomOffChipLoad: _random_load,
+    op.RandomOffChipStore: _random_store,
+    op.Reassemble: _reassemble,
+    op.Repeat: _repeat,
+    op.Reshape: _reshape,
+    op.Scan: _scan,
+    op.Scatter: _scatter,
+    op.Selectors: _selectors,
+    op.Streamify: _streamify,
+    op.Union: _union,
+    op.Zip: _zip,
 }

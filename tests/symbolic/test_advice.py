@@ -5,31 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import operators as op
 from fabric import Program, Stream
 from fabric.analysis.symbolic.check import check
-from operators import (
-    Accum,
-    Consumer,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Matmul,
-    Metadata,
-    Partition,
-    RandomOffChipLoad,
-    RandomOffChipStore,
-    Reshape,
-    RetileRow,
-    Selectors,
-    SiLU,
-    Tensor,
-)
 from tests.symbolic.programs import wired
 
 
 def load(rows: int = 4, cols: int = 32, tile: tuple[int, int] = (1, 32)) -> Stream:
-    return LinearOffChipLoad(np.zeros((rows, cols), np.float32), tile, name="x")()
+    return op.LinearOffChipLoad(np.zeros((rows, cols), np.float32), tile, name="x")()
 
 
 def told(program: Program) -> list[str]:
@@ -38,14 +21,14 @@ def told(program: Program) -> list[str]:
 
 def test_sound_program_needs_no_advice() -> None:
     with Program("p") as program:
-        LinearOffChipStore("y")(Map(SiLU())(load()))
+        op.LinearOffChipStore("y")(op.Map(op.SiLU())(load()))
 
     assert [] == told(program)
 
 
 def test_requests_wider_than_rows_are_reported() -> None:
     with Program("p") as program:
-        LinearOffChipStore("y", name="y")(load(4, 48, (1, 48)))
+        op.LinearOffChipStore("y", name="y")(load(4, 48, (1, 48)))
     rest = (
         "rows of 1x48 bfloat16 are 96 bytes, but 128 are moved for each (25 % wasted): expected a "
         "multiple of 64"
@@ -56,9 +39,9 @@ def test_requests_wider_than_rows_are_reported() -> None:
 
 def test_wasted_requests_of_random_stores() -> None:
     with Program("p") as program:
-        rows = Flatten(0, 1)(load(4, 48, (1, 48)))
-        addresses = Metadata(np.arange(4))()
-        RandomOffChipStore("y", Tensor((4, 48)), (1, 48), name="y")(addresses, rows)
+        rows = op.Flatten(0, 1)(load(4, 48, (1, 48)))
+        addresses = op.Metadata(np.arange(4))()
+        op.RandomOffChipStore("y", op.Tensor((4, 48)), (1, 48), name="y")(addresses, rows)
 
     assert [
         f"{name}: rows of 1x48 bfloat16 are 96 bytes, but 128 are moved for each (25 % wasted): "
@@ -70,9 +53,9 @@ def test_wasted_requests_of_random_stores() -> None:
 def test_read_per_row() -> None:
     weight = np.zeros((32, 64), np.float32)
     with Program("p") as program:
-        rows = Flatten(0, 1)(load())
-        columns = Flatten(0, 1)(LinearOffChipLoad(weight, (32, 64), name="w")(rows))
-        LinearOffChipStore("y")(Map(Matmul())(rows, Flatten(0, 1)(columns)))
+        rows = op.Flatten(0, 1)(load())
+        columns = op.Flatten(0, 1)(op.LinearOffChipLoad(weight, (32, 64), name="w")(rows))
+        op.LinearOffChipStore("y")(op.Map(op.Matmul())(rows, op.Flatten(0, 1)(columns)))
 
     assert [
         "w: reads 4,096 bytes again for every single row of flatten_1.0: expected tiles of several "
@@ -85,13 +68,13 @@ def test_read_per_tile_or_address() -> None:
     weight = np.zeros((32, 64), np.float32)
     with Program("p") as program:
         rows = load()
-        packed = Accum(RetileRow())(Reshape(4, pad=0.0)(Flatten(0, 2)(rows))[0])
-        LinearOffChipStore("y")(LinearOffChipLoad(weight, (32, 64))(packed))
-        addresses = Metadata(np.zeros(3, np.int64))()
-        LinearOffChipStore("z")(RandomOffChipLoad(weight, (32, 64))(addresses))
-        chosen = Selectors(np.array([[0], [1]]), 2)()
-        LinearOffChipStore("v")(LinearOffChipLoad(weight, (32, 64))(chosen))
-        LinearOffChipStore("w")(LinearOffChipLoad(weight, (1, 64))(rows))
+        packed = op.Accum(op.RetileRow())(op.Reshape(4, pad=0.0)(op.Flatten(0, 2)(rows))[0])
+        op.LinearOffChipStore("y")(op.LinearOffChipLoad(weight, (32, 64))(packed))
+        addresses = op.Metadata(np.zeros(3, np.int64))()
+        op.LinearOffChipStore("z")(op.RandomOffChipLoad(weight, (32, 64))(addresses))
+        chosen = op.Selectors(np.array([[0], [1]]), 2)()
+        op.LinearOffChipStore("v")(op.LinearOffChipLoad(weight, (32, 64))(chosen))
+        op.LinearOffChipStore("w")(op.LinearOffChipLoad(weight, (1, 64))(rows))
 
     assert [] == told(program)
 
@@ -99,11 +82,11 @@ def test_read_per_tile_or_address() -> None:
 def test_operator_without_a_store_is_reported() -> None:
     with Program("p") as program:
         rows = load()
-        LinearOffChipStore("y")(rows)
-        other = Selectors(np.zeros((4, 1), np.int64), 2, name="route")()
-        left, right = Partition(2, name="split")(Flatten(0, 1)(rows), other)
-        LinearOffChipStore("z")(left)
-        Consumer(name="dropped")(Map(SiLU(), name="useless")(right))
+        op.LinearOffChipStore("y")(rows)
+        other = op.Selectors(np.zeros((4, 1), np.int64), 2, name="route")()
+        left, right = op.Partition(2, name="split")(op.Flatten(0, 1)(rows), other)
+        op.LinearOffChipStore("z")(left)
+        op.Consumer(name="dropped")(op.Map(op.SiLU(), name="useless")(right))
 
     assert [
         "useless: no stored output depends on it",
@@ -113,7 +96,7 @@ def test_operator_without_a_store_is_reported() -> None:
 
 def test_channel_of_depth_1_is_reported() -> None:
     with Program("p", channel_depth=1) as program:
-        LinearOffChipStore("y")(load())
+        op.LinearOffChipStore("y")(load())
 
     assert [
         "channels of depth 1 pass an element every 2 cycles: expected a depth of 2, an element's "
@@ -124,11 +107,11 @@ def test_channel_of_depth_1_is_reported() -> None:
 def test_undecided_dimensions_are_reported() -> None:
     choice = np.array([[0], [1]])
     with Program("p") as program:
-        rows = Flatten(0, 1)(load(2))
-        first = Partition(2)(rows, Selectors(choice, 2, name="first")())
-        second = Partition(2)(rows, Selectors(choice, 2, name="second")())
+        rows = op.Flatten(0, 1)(load(2))
+        first = op.Partition(2)(rows, op.Selectors(choice, 2, name="first")())
+        second = op.Partition(2)(rows, op.Selectors(choice, 2, name="second")())
         for number, pair in enumerate(zip(first, second, strict=True)):
-            LinearOffChipStore(f"y{number}")(Map(Matmul(transposed=True))(*pair))
+            op.LinearOffChipStore(f"y{number}")(op.Map(op.Matmul(transposed=True))(*pair))
 
     assert (
         "matmul_1..2 (x2): D_first[0..1] and D_second[0..1] may differ. The run will check; "
@@ -138,12 +121,12 @@ def test_undecided_dimensions_are_reported() -> None:
 
 def test_repeated_operators_are_told_once() -> None:
     with Program("p") as program:
-        routed = Partition(8)(
-            Flatten(0, 1)(load(8, 48, (1, 48))),
-            Selectors(np.arange(8)[:, np.newaxis], 8, name="route")(),
+        routed = op.Partition(8)(
+            op.Flatten(0, 1)(load(8, 48, (1, 48))),
+            op.Selectors(np.arange(8)[:, np.newaxis], 8, name="route")(),
         )
         for number, stream in enumerate(routed):
-            LinearOffChipStore(f"y{number}", name=f"store_{number}")(stream)
+            op.LinearOffChipStore(f"y{number}", name=f"store_{number}")(stream)
 
     assert [False, True] == [text.startswith("store_0..7 (x8): rows") for text in told(program)]
 
@@ -153,16 +136,16 @@ def test_repeated_operators_are_told_once() -> None:
 )
 def test_a_recurrence_round_by_round(rounds: int, beside: int, is_told: bool) -> None:
     with Program("p") as program:
-        first = stream = Flatten(0, 1)(load(2))
+        first = stream = op.Flatten(0, 1)(load(2))
         for number in range(beside + rounds):
-            made = Map(SiLU())(stream)
+            made = op.Map(op.SiLU())(stream)
             if number < beside:
-                LinearOffChipStore(f"x{number}")(made)
+                op.LinearOffChipStore(f"x{number}")(made)
             stream = first if number < beside else made
-        LinearOffChipStore("y")(stream)
+        op.LinearOffChipStore("y")(stream)
         # 201 stores side by side are not reported.
         for number in range(201):
-            LinearOffChipStore(f"z{number}")(stream)
+            op.LinearOffChipStore(f"z{number}")(stream)
     found = [text for text in told(program) if "one behind the other" in text]
 
     assert is_told == bool(found)

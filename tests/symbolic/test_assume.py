@@ -5,57 +5,40 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fabric import (
-    Layout,
-    Program,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    simulate,
-)
+import fabric as fab
+import operators as op
 from fabric.analysis.symbolic.check import check
 from fabric.graph.values.dims import symbol
 from fabric.graph.wiring.elaborate import elaborate
-from operators import (
-    Consumer,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Partition,
-    Reassemble,
-    Repeat,
-    Selectors,
-)
 from tests.compiled.both import Engine
 from tests.definitions import at_depth
 from tests.operators.driving import Emit, encode
 from tests.symbolic.small_operators import HitList
 
 
-def routed(choice: list[list[int]]) -> tuple[Stream, ...]:
+def routed(choice: list[list[int]]) -> tuple[fab.Stream, ...]:
     array = np.array(choice)
     x = np.arange(32.0 * len(choice), dtype=np.float32).reshape(len(choice), 32)
-    rows = Flatten(0, 1)(LinearOffChipLoad(x, (1, 32))())
-    return Partition(2)(rows, Selectors(array, 2, name="route")())
+    rows = op.Flatten(0, 1)(op.LinearOffChipLoad(x, (1, 32))())
+    return op.Partition(2)(rows, op.Selectors(array, 2, name="route")())
 
 
 def test_assumed_shape_adds_no_operator() -> None:
-    with Program("p") as program:
+    with fab.Program("p") as program:
         left, right = routed([[0], [1], [0]])
         known = left.assume(2)
-        LinearOffChipStore("y")(known)
-        LinearOffChipStore("z")(right)
+        op.LinearOffChipStore("y")(known)
+        op.LinearOffChipStore("z")(right)
 
     assert ("[2] of 1x32 bfloat16", 6) == (str(known.type), len(elaborate(program).nodes))
 
 
 def test_needless_assumption_is_reported() -> None:
-    with Program("p") as program:
+    with fab.Program("p") as program:
         left, right = routed([[0], [1]])
         right.assume(1)
-        LinearOffChipStore("y")(left.assume(*left.shape))
-        LinearOffChipStore("z")(right)
+        op.LinearOffChipStore("y")(left.assume(*left.shape))
+        op.LinearOffChipStore("z")(right)
 
     first, second = check(program, {}, data=False).warnings
     assert second.endswith(
@@ -68,10 +51,10 @@ def test_needless_assumption_is_reported() -> None:
 
 
 def test_stated_layout_is_no_assumption() -> None:
-    with Program("p") as program:
-        tiles = LinearOffChipLoad(np.ones((32, 32), np.float32), (16, 32))()
-        tiles.laid_out(Layout.tiled((32, 32), (16, 32)))
-        LinearOffChipStore("y")(tiles.laid_out(Layout.tiled((32, 32), (16, 32))))
+    with fab.Program("p") as program:
+        tiles = op.LinearOffChipLoad(np.ones((32, 32), np.float32), (16, 32))()
+        tiles.laid_out(fab.Layout.tiled((32, 32), (16, 32)))
+        op.LinearOffChipStore("y")(tiles.laid_out(fab.Layout.tiled((32, 32), (16, 32))))
 
     assert check(program, {}, data=False).warnings == ()
 
@@ -79,22 +62,22 @@ def test_stated_layout_is_no_assumption() -> None:
 def test_true_assumption_changes_no_cycle() -> None:
     reports = []
     for size in (None, 2):
-        with Program("p") as program:
+        with fab.Program("p") as program:
             left, right = routed([[0], [1], [0]])
-            LinearOffChipStore("y")(left if size is None else left.assume(size))
-            LinearOffChipStore("z")(right)
-        reports.append(simulate(program))
+            op.LinearOffChipStore("y")(left if size is None else left.assume(size))
+            op.LinearOffChipStore("z")(right)
+        reports.append(fab.simulate(program))
 
     assert ["completed"] * 2 == [report.status for report in reports]
     assert reports[0].cycles == reports[1].cycles
 
 
 def test_false_assumed_symbol_is_an_error() -> None:
-    with Program("p") as program:
+    with fab.Program("p") as program:
         left, right = routed([[0], [1], [0]])
-        LinearOffChipStore("y")(left.assume(*right.shape))
-        LinearOffChipStore("z")(right)
-    report = simulate(program)
+        op.LinearOffChipStore("y")(left.assume(*right.shape))
+        op.LinearOffChipStore("z")(right)
+    report = fab.simulate(program)
 
     assert report.error is not None
     assert (
@@ -105,13 +88,13 @@ def test_false_assumed_symbol_is_an_error() -> None:
 
 @pytest.mark.parametrize(("hits", "message"), [([[0], [1]], None), ([[0, 1], []], "")])
 def test_assumed_size_holds_for_each_group(hits: list[list[int]], message: str | None) -> None:
-    with Program("p") as program:
+    with fab.Program("p") as program:
         chosen = HitList(tuple(map(tuple, hits)))()
-        rows = Flatten(0, 1)(LinearOffChipLoad(np.zeros((2, 32), np.float32), (1, 32))())
-        streams = Partition(2)(rows, chosen)
-        y = Reassemble()(streams, chosen).assume(1, 2, 1)
-        LinearOffChipStore("y")(y)
-    report = simulate(program)
+        rows = op.Flatten(0, 1)(op.LinearOffChipLoad(np.zeros((2, 32), np.float32), (1, 32))())
+        streams = op.Partition(2)(rows, chosen)
+        y = op.Reassemble()(streams, chosen).assume(1, 2, 1)
+        op.LinearOffChipStore("y")(y)
+    report = fab.simulate(program)
 
     if message is None:
         assert ("completed", None) == (report.status, report.error)
@@ -130,14 +113,14 @@ def test_assumed_size_holds_for_each_group(hits: list[list[int]], message: str |
 def test_assumed_size_gives_the_other_size_of_a_shape(
     size: int, message: str | None, engine: Engine
 ) -> None:
-    one = Tile(1, 1, np.dtype(np.float32))
+    one = fab.Tile(1, 1, np.dtype(np.float32))
     elements = encode(at_depth(lambda _: one, 3, [[[0], [0]], [[0], [0], [0]]]), 3)
     outer, inner = symbol("R", ragged=True), symbol("S", ragged=True)
-    with Program("p", mode="timing") as program:
-        kind = StreamType((2, outer, inner), TileType(1, 1, one.dtype))
-        rows = Repeat(2)(Emit(kind, elements)())
-        Consumer()(rows.assume(2, rows.shape[1], size, 2))
-    report = simulate(program, engine=engine)
+    with fab.Program("p", mode="timing") as program:
+        kind = fab.StreamType((2, outer, inner), fab.TileType(1, 1, one.dtype))
+        rows = op.Repeat(2)(Emit(kind, elements)())
+        op.Consumer()(rows.assume(2, rows.shape[1], size, 2))
+    report = fab.simulate(program, engine=engine)
 
     if message is None:
         assert ("completed", None, ()) == (report.status, report.error, report.warnings)

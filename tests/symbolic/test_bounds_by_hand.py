@@ -8,36 +8,13 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import (
-    Dim,
-    Feedback,
-    Hardware,
-    Program,
-    ProgramError,
-    StreamType,
-    TileType,
-    hardware_scope,
-    lower_bounds,
-)
+import fabric as fab
+import operators as op
 from fabric.extend import (
     BankedDescription,
     Costs,
     FlatDescription,
     Ports,
-)
-from operators import (
-    Bufferize,
-    Consumer,
-    EagerMerge,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Partition,
-    Reassemble,
-    RowSum,
-    Selectors,
-    Tensor,
 )
 from tests.bases import Hop as Passing
 from tests.operators.driving import Emit, encode, tile
@@ -47,7 +24,9 @@ from tests.symbolic.bounded import compared, cycles, load
 @dataclass(frozen=True)
 class Keeping(Passing):
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(
+        self, inputs: tuple[fab.StreamType, ...], outputs: tuple[fab.StreamType, ...]
+    ) -> Costs:
         return Costs(on_chip_bytes=inputs[0].shape[-1])
 
     @override
@@ -57,8 +36,8 @@ class Keeping(Passing):
 
 
 def test_bound_of_one_load_is_its_cycles() -> None:
-    with Program("p") as built:
-        Consumer()(load())
+    with fab.Program("p") as built:
+        op.Consumer()(load())
     known, report = compared(built)
 
     # The consumer has its last tile a hop later; the last request starts 7 after the first.
@@ -69,8 +48,8 @@ def test_bound_of_one_load_is_its_cycles() -> None:
 
 
 def test_bound_of_one_map_is_its_cycles() -> None:
-    with Program("p") as built:
-        LinearOffChipStore("y")(Map(RowSum(), flops_per_cycle=1)(load()))
+    with fab.Program("p") as built:
+        op.LinearOffChipStore("y")(op.Map(op.RowSum(), flops_per_cycle=1)(load()))
     known, report = compared(built)
 
     assert 21 + 4 * 32 + 1 + 19 + 3 == cycles(known)["compute"] == report.cycles
@@ -79,11 +58,13 @@ def test_bound_of_one_map_is_its_cycles() -> None:
 
 def test_bound_of_two_loads_on_one_channel_is_their_cycles() -> None:
     with (
-        hardware_scope(Hardware(hbm=FlatDescription(channels=1, initiation_interval_cycles=40))),
-        Program("p") as built,
+        fab.hardware_scope(
+            fab.Hardware(hbm=FlatDescription(channels=1, initiation_interval_cycles=40))
+        ),
+        fab.Program("p") as built,
     ):
         for _ in range(2):
-            Consumer()(load(4, 16, (1, 16)))
+            op.Consumer()(load(4, 16, (1, 16)))
     known, report = compared(built)
 
     assert 2 + 7 * 40 + 16 + 1 + 3 == cycles(known)["hbm"] == report.cycles
@@ -91,8 +72,8 @@ def test_bound_of_two_loads_on_one_channel_is_their_cycles() -> None:
 
 def test_bound_of_a_saturated_bank_is_within_three_percent() -> None:
     hbm = BankedDescription(channels=1, requests_per_bundle=64)
-    with hardware_scope(Hardware(hbm=hbm)), Program("p") as built:
-        Consumer()(load(256, 128, (256, 128)))
+    with fab.hardware_scope(fab.Hardware(hbm=hbm)), fab.Program("p") as built:
+        op.Consumer()(load(256, 128, (256, 128)))
     known, report = compared(built)
 
     assert report.cycles is not None
@@ -102,14 +83,14 @@ def test_bound_of_a_saturated_bank_is_within_three_percent() -> None:
 
 
 def test_size_known_only_in_a_product_is_not_exact() -> None:
-    one = TileType(1, 1, np.dtype(np.float32))
+    one = fab.TileType(1, 1, np.dtype(np.float32))
     elements = encode([[tile(0)] * 4] * 3, 2)
     found = []
     for shows in (False, True):
-        with Program("p") as built:
+        with fab.Program("p") as built:
             sizes = built.symbol("A"), built.symbol("B")
-            rows = Keeping()(Emit(StreamType(sizes, one), elements)())
-            Consumer()(Bufferize()(rows) if shows else rows)
+            rows = Keeping()(Emit(fab.StreamType(sizes, one), elements)())
+            op.Consumer()(op.Bufferize()(rows) if shows else rows)
             for size, number in zip(sizes, (3, 4), strict=True):
                 built.bind(size, number)
         known, _ = compared(built)
@@ -119,13 +100,15 @@ def test_size_known_only_in_a_product_is_not_exact() -> None:
 
 
 def test_feedback_counts_as_often_as_promised() -> None:
-    def built(promised: int) -> Program:
-        with Program("p") as program:
-            loop = Feedback(StreamType((promised,), TileType(1, 32, np.dtype(np.float32))))
-            merged, _ = EagerMerge()([Flatten(0, 2)(load(3)), loop])
-            Consumer()(LinearOffChipLoad(Tensor((4, 64)), (4, 16))(merged))
-            route = Flatten(0, 1)(Selectors(np.zeros((2, 1), np.int64), 1)())
-            (back,) = Partition(1)(Flatten(0, 2)(load(2)), route)
+    def built(promised: int) -> fab.Program:
+        with fab.Program("p") as program:
+            loop = fab.Feedback(
+                fab.StreamType((promised,), fab.TileType(1, 32, np.dtype(np.float32)))
+            )
+            merged, _ = op.EagerMerge()([op.Flatten(0, 2)(load(3)), loop])
+            op.Consumer()(op.LinearOffChipLoad(op.Tensor((4, 64)), (4, 16))(merged))
+            route = op.Flatten(0, 1)(op.Selectors(np.zeros((2, 1), np.int64), 1)())
+            (back,) = op.Partition(1)(op.Flatten(0, 2)(load(2)), route)
             program.bind(back.shape[0], 2)
             loop.connect(back)
         return program
@@ -134,29 +117,29 @@ def test_feedback_counts_as_often_as_promised() -> None:
 
     assert "completed" == report.status
     assert 5 * 2 * 64 == known.at_least["hbm_bytes_moved"]
-    with pytest.raises(ProgramError, match="is bound to 2: expected 1000, as the program"):
-        lower_bounds(built(1000))
+    with pytest.raises(fab.ProgramError, match="is bound to 2: expected 1000, as the program"):
+        fab.lower_bounds(built(1000))
 
 
 def test_open_feedback_is_trusted_without_other_symbols() -> None:
-    row = TileType(1, 32, np.dtype(np.float32))
+    row = fab.TileType(1, 32, np.dtype(np.float32))
     found = []
     for kind in ("open", "a number", "of another stream", "of another feedback"):
-        with Program("p") as built:
-            parts = Partition(2)(
-                Flatten(0, 1)(load(4)), Selectors(np.array([[0], [1], [0], [1]]), 2)()
+        with fab.Program("p") as built:
+            parts = op.Partition(2)(
+                op.Flatten(0, 1)(load(4)), op.Selectors(np.array([[0], [1], [0], [1]]), 2)()
             )
-            sizes: list[Dim] = [built.symbol("D"), built.symbol("E")]
+            sizes: list[fab.Dim] = [built.symbol("D"), built.symbol("E")]
             if kind == "of another stream":
                 sizes[0] = parts[0].shape[0]
             if kind == "of another feedback":
                 sizes[1] = sizes[0]
-            shapes: list[tuple[Dim, ...]]
+            shapes: list[tuple[fab.Dim, ...]]
             shapes = [(2,), (sizes[1],)] if kind == "a number" else [(size,) for size in sizes]
-            loops = [Feedback(StreamType(shape, row)) for shape in shapes]
-            order = Flatten(0, 1)(Selectors(np.array([[0], [1], [0], [1]]), 2)())
-            joined = Reassemble()(loops, order)
-            Consumer()(LinearOffChipLoad(Tensor((4, 64)), (4, 16))(joined))
+            loops = [fab.Feedback(fab.StreamType(shape, row)) for shape in shapes]
+            order = op.Flatten(0, 1)(op.Selectors(np.array([[0], [1], [0], [1]]), 2)())
+            joined = op.Reassemble()(loops, order)
+            op.Consumer()(op.LinearOffChipLoad(op.Tensor((4, 64)), (4, 16))(joined))
             for loop, part in zip(loops, parts, strict=True):
                 loop.connect(part)
         known, report = compared(built)
@@ -169,12 +152,14 @@ def test_open_feedback_is_trusted_without_other_symbols() -> None:
 def test_assumed_size_makes_bytes_exact() -> None:
     found = []
     for assumes in (True, False):
-        with Program("p") as built:
-            parts = Partition(2)(Flatten(0, 1)(load(3)), Selectors(np.array([[0], [1], [0]]), 2)())
+        with fab.Program("p") as built:
+            parts = op.Partition(2)(
+                op.Flatten(0, 1)(load(3)), op.Selectors(np.array([[0], [1], [0]]), 2)()
+            )
             for size, part in zip((2, 1), parts, strict=True):
                 counted = part.assume(size) if assumes else part
-                LinearOffChipStore(f"y{size}")(counted)
-                Consumer()(part)
+                op.LinearOffChipStore(f"y{size}")(counted)
+                op.Consumer()(part)
         known, report = compared(built)
         assert "completed" == report.status
         found.append("hbm_bytes_moved" in known.exact)

@@ -9,37 +9,9 @@ from typing import Annotated, Any
 import pytest
 from typing_extensions import override
 
-from fabric import (
-    Hardware,
-    Program,
-    Stream,
-    StreamType,
-    hardware_scope,
-    lower_bounds,
-)
-from fabric.extend import (
-    Bounds,
-    Burst,
-    OffChipDescription,
-    Ports,
-    Rates,
-    Unit,
-    Wiring,
-    Work,
-    register_memory,
-)
-from operators import (
-    Consumer,
-    FlatMap,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Repeat,
-    RowSum,
-    Split,
-    Tensor,
-)
+import fabric as fab
+import fabric.extend as ext
+import operators as op
 from tests.bases import Hop as Passing
 from tests.symbolic.bounded import Idle, compared, cycles, load
 
@@ -47,16 +19,16 @@ from tests.symbolic.bounded import Idle, compared, cycles, load
 @dataclass(frozen=True)
 class Halving(Passing):
     @override
-    async def run(self, ports: Ports) -> None:
+    async def run(self, ports: ext.Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             if await ports.source.receive() is not None:
                 await ports.sink.send(element)
 
 
 @dataclass(frozen=True)
-class Dropping(Split):
+class Dropping(op.Split):
     @override
-    def infer(self, wiring: Wiring, count: Any, tile: Any) -> tuple[tuple[Any, ...], Any]:
+    def infer(self, wiring: ext.Wiring, count: Any, tile: Any) -> tuple[tuple[Any, ...], Any]:
         return (count,), tile
 
     @override
@@ -65,17 +37,17 @@ class Dropping(Split):
 
 
 @dataclass(frozen=True)
-class Fewer(Flatten):
+class Fewer(op.Flatten):
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: ext.Wiring, *inputs: fab.Stream) -> tuple[fab.StreamType, ...]:
         (flat,) = super().infer(wiring, *inputs)
-        return (StreamType((*flat.shape[:-1], 10 * flat.shape[-1]), flat.value),)
+        return (fab.StreamType((*flat.shape[:-1], 10 * flat.shape[-1]), flat.value),)
 
 
 @dataclass(frozen=True)
-class Lazy(Consumer):
+class Lazy(op.Consumer):
     @override
-    async def run(self, ports: Ports) -> None:
+    async def run(self, ports: ext.Ports) -> None:
         while await ports.source.receive() is not None:
             pass
 
@@ -84,12 +56,15 @@ class Lazy(Consumer):
 class Slow(Passing):
     @override
     def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
-        return Work(cycles=inputs[0].count * 100, first_cycles=100, last_cycles=100)
+        self,
+        inputs: tuple[fab.StreamType, ...],
+        outputs: tuple[fab.StreamType, ...],
+        rates: ext.Rates,
+    ) -> ext.Work:
+        return ext.Work(cycles=inputs[0].count * 100, first_cycles=100, last_cycles=100)
 
     @override
-    async def run(self, ports: Ports) -> None:
+    async def run(self, ports: ext.Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             ports.unit.charge(100)
             await ports.sink.send(element)
@@ -98,16 +73,16 @@ class Slow(Passing):
 @dataclass(frozen=True)
 class SlowByName(Slow):
     @override
-    async def run(self, ports: Ports) -> None:
+    async def run(self, ports: ext.Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             await ports.sink.send(element)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtOnce(OffChipDescription):
+class AtOnce(ext.OffChipDescription):
     model = "at once"
-    request_bytes: Annotated[int, Bounds(1)] = 64
-    peak_bytes_per_cycle: Annotated[int, Bounds(1)] = 1 << 20
+    request_bytes: Annotated[int, ext.Bounds(1)] = 64
+    peak_bytes_per_cycle: Annotated[int, ext.Bounds(1)] = 1 << 20
 
 
 class AtOnceMemory:
@@ -115,31 +90,31 @@ class AtOnceMemory:
     bytes_moved = 0
 
     def __init__(self, _description: AtOnce, _readers: object, _writers: object) -> None:
-        self._asked: list[Unit] = []
+        self._asked: list[ext.Unit] = []
 
     @property
     def pending(self) -> bool:
         return bool(self._asked)
 
-    def submit(self, unit: Unit, _burst: Burst) -> None:
+    def submit(self, unit: ext.Unit, _burst: ext.Burst) -> None:
         self._asked.append(unit)
 
-    def served(self, _unit: Unit) -> int:
+    def served(self, _unit: ext.Unit) -> int:
         return 0
 
-    def advance(self, _horizon_cycle: int) -> list[Unit]:
+    def advance(self, _horizon_cycle: int) -> list[ext.Unit]:
         done, self._asked = self._asked, []
         for unit in done:
             unit.answered(unit.now + 1)
         return done
 
 
-register_memory(AtOnce, AtOnceMemory)
+ext.register_memory(AtOnce, AtOnceMemory)
 
 
 def test_operations_of_a_users_function_may_take_no_time() -> None:
-    with Program("p") as built:
-        Consumer()(Map(Idle(), flops_per_cycle=1)(load(4, 32, (4, 32))))
+    with fab.Program("p") as built:
+        op.Consumer()(op.Map(Idle(), flops_per_cycle=1)(load(4, 32, (4, 32))))
     known, report = compared(built)
 
     assert "flops" not in known.exact
@@ -150,15 +125,17 @@ def test_operations_of_a_users_function_may_take_no_time() -> None:
 @pytest.mark.parametrize(
     "fewer",
     [
-        lambda rows: Halving()(Flatten(0, 2)(rows)),
-        FlatMap(Dropping()),
+        lambda rows: Halving()(op.Flatten(0, 2)(rows)),
+        op.FlatMap(Dropping()),
         Fewer(1, 2),
     ],
     ids=["operator", "split", "types"],
 )
-def test_count_of_a_users_operator_is_not_trusted(fewer: Callable[[Stream], Stream]) -> None:
-    with Program("p") as built:
-        Consumer()(LinearOffChipLoad(Tensor((4, 64)), (4, 16))(fewer(load())))
+def test_count_of_a_users_operator_is_not_trusted(
+    fewer: Callable[[fab.Stream], fab.Stream],
+) -> None:
+    with fab.Program("p") as built:
+        op.Consumer()(op.LinearOffChipLoad(op.Tensor((4, 64)), (4, 16))(fewer(load())))
     known, report = compared(built)
 
     assert "completed" == report.status
@@ -168,20 +145,20 @@ def test_count_of_a_users_operator_is_not_trusted(fewer: Callable[[Stream], Stre
 
 
 def test_inherited_work_is_not_trusted_if_run_is_overridden() -> None:
-    with Program("p") as built:
-        Lazy()(Repeat(100)(load(1, 16, (1, 16))))
+    with fab.Program("p") as built:
+        Lazy()(op.Repeat(100)(load(1, 16, (1, 16))))
     known, _ = compared(built)
-    with Program("p") as told:
-        Consumer()(Repeat(100)(load(1, 16, (1, 16))))
+    with fab.Program("p") as told:
+        op.Consumer()(op.Repeat(100)(load(1, 16, (1, 16))))
 
-    assert cycles(known)["routing"] < cycles(lower_bounds(told))["routing"]
+    assert cycles(known)["routing"] < cycles(fab.lower_bounds(told))["routing"]
 
 
 def test_work_of_a_users_operator_is_trusted_for_its_own_class() -> None:
     found = []
     for kind in (Slow, SlowByName):
-        with Program("p") as built:
-            Consumer()(kind()(load()))
+        with fab.Program("p") as built:
+            op.Consumer()(kind()(load()))
         known, report = compared(built)
         found.append((known.at_least["cycles"], report.cycles))
 
@@ -189,8 +166,8 @@ def test_work_of_a_users_operator_is_trusted_for_its_own_class() -> None:
 
 
 def test_users_memory_bounds_no_cycles() -> None:
-    with hardware_scope(Hardware(hbm=AtOnce())), Program("p") as built:
-        LinearOffChipStore("y")(Map(RowSum(), flops_per_cycle=1)(load()))
+    with fab.hardware_scope(fab.Hardware(hbm=AtOnce())), fab.Program("p") as built:
+        op.LinearOffChipStore("y")(op.Map(op.RowSum(), flops_per_cycle=1)(load()))
     known, report = compared(built)
 
     assert {"compute", "memory"} == set(known.cycles)

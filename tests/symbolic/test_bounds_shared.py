@@ -11,34 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import operators as op
 from fabric import Program, Stream, hardware_scope, lower_bounds, simulate
-from operators import (
-    Accum,
-    Add,
-    Bufferize,
-    CacheReadAddresses,
-    Consumer,
-    EagerMerge,
-    FilterLastTile,
-    FlatMap,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Metadata,
-    Partition,
-    Promote,
-    RandomOffChipLoad,
-    Reassemble,
-    Repeat,
-    RetileRow,
-    RowSum,
-    Selectors,
-    SplitRows,
-    Streamify,
-    Sum,
-    Tensor,
-)
 from tests.operators.driving import Choices
 from tests.profiles import examples
 from tests.symbolic.bounded import compared, drawn_hardware, drawn_options
@@ -47,30 +21,32 @@ TILE = (2, 8)
 
 
 def flat(values: Iterable[int]) -> Stream:
-    return Flatten(0, 1)(Metadata(np.array(list(values), np.int64))())
+    return op.Flatten(0, 1)(op.Metadata(np.array(list(values), np.int64))())
 
 
 def one_hot(values: list[int], width: int) -> Stream:
-    return Flatten(0, 1)(Selectors(np.array(values, np.int64)[:, np.newaxis], width)())
+    return op.Flatten(0, 1)(op.Selectors(np.array(values, np.int64)[:, np.newaxis], width)())
 
 
 def read(numbers: Stream, lengths: Stream, most: int, count: int) -> Stream:
-    cache = Tensor((TILE[0] * max(most * count, 1), TILE[1]), dtype="float32")
-    return RandomOffChipLoad(cache, TILE)(CacheReadAddresses(most)(numbers, lengths))
+    cache = op.Tensor((TILE[0] * max(most * count, 1), TILE[1]), dtype="float32")
+    return op.RandomOffChipLoad(cache, TILE)(op.CacheReadAddresses(most)(numbers, lengths))
 
 
 def parted(tiles: Stream, lengths: Stream) -> Stream:
-    place = FilterLastTile()(lengths).assume(*tiles.shape)
-    last, others = Partition(2)(tiles, place)
+    place = op.FilterLastTile()(lengths).assume(*tiles.shape)
+    last, others = op.Partition(2)(tiles, place)
     last = last.assume(lengths.shape[0])
     others = others.assume(tiles.type.count - lengths.shape[0])
-    slow = Map(RowSum(), flops_per_cycle=1)(last)
-    quick = Map(RowSum(), flops_per_cycle=1000)(others)
-    return Flatten(0, 1)(Reassemble()([slow, quick], place))
+    slow = op.Map(op.RowSum(), flops_per_cycle=1)(last)
+    quick = op.Map(op.RowSum(), flops_per_cycle=1000)(others)
+    return op.Flatten(0, 1)(op.Reassemble()([slow, quick], place))
 
 
 def held(source: Stream) -> Stream:
-    return Flatten(0, 1)(Streamify()(Bufferize()(Promote()(source)))).assume(*source.shape)
+    return op.Flatten(0, 1)(op.Streamify()(op.Bufferize()(op.Promote()(source)))).assume(
+        *source.shape
+    )
 
 
 def wired(choices: Choices) -> Program:
@@ -82,8 +58,8 @@ def wired(choices: Choices) -> Program:
     joins, deals, binds = choices.below(3), choices.maybe(), choices.below(4)
     with Program("shared", channel_depth=1000) as program:
         where = one_hot(region_of, regions)
-        numbers = Partition(regions)(flat(list(range(count))), where)
-        sizes = Partition(regions, 0, choices.below(4))(flat(lengths), where)
+        numbers = op.Partition(regions)(flat(list(range(count))), where)
+        sizes = op.Partition(regions, 0, choices.below(4))(flat(lengths), where)
         results, shares = [], []
         for own, its in zip(numbers, sizes, strict=True):
             tiles = read(own, its, most, count)
@@ -91,40 +67,40 @@ def wired(choices: Choices) -> Program:
             if least and steps[0] == 1:
                 tiles = parted(tiles, its)
             elif steps[0] == 2:
-                tiles = Flatten(1, 2)(Repeat(2)(tiles))
+                tiles = op.Flatten(1, 2)(op.Repeat(2)(tiles))
             if steps[1] == 1:
-                tiles = Map(Add(), choices.maybe(), flops_per_cycle=slow)(tiles, tiles)
-            result = Accum(Sum(), flops_per_cycle=slow)(tiles)
+                tiles = op.Map(op.Add(), choices.maybe(), flops_per_cycle=slow)(tiles, tiles)
+            result = op.Accum(op.Sum(), flops_per_cycle=slow)(tiles)
             results.append(held(result) if steps[2] < 3 else result)
         if binds:
             program.bind(sum(each.shape[0] for each in shares), count)
         if binds > 1:
             program.bind(sum(each.type.count for each in shares), sum(lengths))
         if joins:
-            y = Flatten(0, 1)(Reassemble()(results, one_hot(region_of, regions)))  # [count]
+            y = op.Flatten(0, 1)(op.Reassemble()(results, one_hot(region_of, regions)))  # [count]
         else:
-            y, _ = EagerMerge()(results)
+            y, _ = op.EagerMerge()(results)
             y = y.assume(count)
         if deals:
             y = dealt(y, choices)
-        LinearOffChipStore("y")(Promote(0)(y))
+        op.LinearOffChipStore("y")(op.Promote(0)(y))
     return program
 
 
 def dealt(rows: Stream, choices: Choices) -> Stream:
     width = 1 + choices.below(3)
-    tile = Accum(RetileRow())(Promote()(rows))  # [1]
-    copies = Flatten(0, 1)(Repeat(width)(tile))
-    each = Partition(width)(copies, one_hot(list(range(width)), width))
+    tile = op.Accum(op.RetileRow())(op.Promote()(rows))  # [1]
+    copies = op.Flatten(0, 1)(op.Repeat(width)(tile))
+    each = op.Partition(width)(copies, one_hot(list(range(width)), width))
     done = []
     for part in each:
         copy = part.assume(1)
         if choices.maybe():
-            copy = Map(RowSum(), flops_per_cycle=1 + choices.below(4))(copy)
-        parts = FlatMap(SplitRows())(Promote(0)(copy))
-        one = Accum(Sum(), flops_per_cycle=1 + choices.below(4))(parts)
-        done.append(Map(RowSum())(one).assume(1))
-    return EagerMerge()(done)[0]
+            copy = op.Map(op.RowSum(), flops_per_cycle=1 + choices.below(4))(copy)
+        parts = op.FlatMap(op.SplitRows())(op.Promote(0)(copy))
+        one = op.Accum(op.Sum(), flops_per_cycle=1 + choices.below(4))(parts)
+        done.append(op.Map(op.RowSum())(one).assume(1))
+    return op.EagerMerge()(done)[0]
 
 
 @examples(quick=60, deep=20_000)
@@ -137,13 +113,13 @@ def test_random_shares_are_within_their_bounds(data: bytes) -> None:
 
 
 def two(*hits: int, cols: int = 32) -> tuple[Stream, ...]:
-    whole = Tensor((len(hits), cols), dtype="float32")
-    rows = Flatten(0, 2)(LinearOffChipLoad(whole, (1, cols))())
-    return Partition(2)(rows, one_hot(list(hits), 2))
+    whole = op.Tensor((len(hits), cols), dtype="float32")
+    rows = op.Flatten(0, 2)(op.LinearOffChipLoad(whole, (1, cols))())
+    return op.Partition(2)(rows, one_hot(list(hits), 2))
 
 
 def slow(rows: Stream) -> Stream:
-    return Map(RowSum(), flops_per_cycle=1)(rows)
+    return op.Map(op.RowSum(), flops_per_cycle=1)(rows)
 
 
 def test_one_of_two_units_has_at_least_half_of_the_rows() -> None:
@@ -152,7 +128,7 @@ def test_one_of_two_units_has_at_least_half_of_the_rows() -> None:
             parts = two(*hits, cols=512)
             done = [slow(part) for part in parts]
             built.bind(sum(part.type.count for part in parts), len(hits))
-            Consumer()(EagerMerge()(done)[0])
+            op.Consumer()(op.EagerMerge()(done)[0])
         known, _ = compared(built)
 
         # Some hops are added. One row takes 50 cycles to arrive.
@@ -165,8 +141,8 @@ def test_rows_of_one_partition_follow_each_other(hits: tuple[int, ...]) -> None:
         done = []
         for part in two(*hits):
             row = part.assume(1)
-            done.append(slow(Flatten(0, 1)(Repeat(3)(row))))
-        Consumer()(EagerMerge()(done)[0])
+            done.append(slow(op.Flatten(0, 1)(op.Repeat(3)(row))))
+        op.Consumer()(op.EagerMerge()(done)[0])
     known, report = compared(built)
 
     # The loads take 21 cycles each; some hops are added.
@@ -188,13 +164,13 @@ def test_wrong_mean_is_reported_if_there_are_groups(
     taken = [[size for route, size in requests if route == each] for each in (0, 1)]
     with Program("p") as built:
         where = one_hot(routes, 2)
-        ways = [Partition(2)(flat(each), where) for each in (range(len(requests)), lengths)]
+        ways = [op.Partition(2)(flat(each), where) for each in (range(len(requests)), lengths)]
         for (own, its), sizes in zip(zip(*ways, strict=True), taken, strict=True):
             tiles = read(own, its, 3, len(requests))
             built.bind(tiles.shape[0], len(sizes))
             mean = Fraction(sum(sizes), len(sizes)) if sizes else Fraction(of_nothing)
             built.bind(tiles.shape[1], mean + wrong)
-            Consumer()(tiles)
+            op.Consumer()(tiles)
 
     warnings = simulate(built).warnings
     assert wrong * sum(map(bool, taken)) == len(warnings)
@@ -204,6 +180,6 @@ def test_wrong_mean_is_reported_if_there_are_groups(
 def test_unbound_shares_give_the_last_row_to_one_unit() -> None:
     with Program("p") as built:
         parts = two(0, 1, 1, 0, 1, cols=512)
-        Consumer()(EagerMerge()([slow(part) for part in parts])[0])
+        op.Consumer()(op.EagerMerge()([slow(part) for part in parts])[0])
 
     assert 512 < lower_bounds(built).cycles["routing"].cycles < 2 * 512

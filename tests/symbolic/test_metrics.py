@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+import operators as op
 from fabric import Program, Stream
 from fabric.analysis.symbolic.metrics import metrics_of
 from fabric.analysis.symbolic.substitution import Substitution, chosen_sizes
 from fabric.graph.values.dims import dim_text
 from fabric.graph.wiring.elaborate import elaborate
-from operators import (
-    Accum,
-    EagerMerge,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Matmul,
-    Partition,
-    Promote,
-    Reassemble,
-    RetileRow,
-    Selectors,
-    SiLU,
-)
 from tests.symbolic.programs import data_metrics, symbolic_metrics
 from tests.symbolic.small_operators import HitList
 
@@ -33,16 +19,16 @@ def ones(rows: int, cols: int) -> np.ndarray[tuple[int, int], np.dtype[np.float3
 
 
 def split(choice: list[list[int]]) -> tuple[Stream, Stream]:
-    rows = Flatten(0, 1)(LinearOffChipLoad(ones(len(choice), 32), (1, 32))())
-    left, right = Partition(2)(rows, Selectors(np.array(choice), 2, name="route")())
+    rows = op.Flatten(0, 1)(op.LinearOffChipLoad(ones(len(choice), 32), (1, 32))())
+    left, right = op.Partition(2)(rows, op.Selectors(np.array(choice), 2, name="route")())
     return left, right
 
 
 def test_metrics_of_a_product_follow_the_equations() -> None:
     with Program("p", channel_depth=3, flops_per_cycle=1000) as program:
-        x = LinearOffChipLoad(ones(16, 32), (16, 32), shape=(4, 1), strides=(0, 1))()
-        w = LinearOffChipLoad(ones(32, 64), (32, 16), shape=(4, 1), strides=(1, 1))()
-        LinearOffChipStore("y")(Map(Matmul())(x, w))
+        x = op.LinearOffChipLoad(ones(16, 32), (16, 32), shape=(4, 1), strides=(0, 1))()
+        w = op.LinearOffChipLoad(ones(32, 64), (32, 16), shape=(4, 1), strides=(1, 1))()
+        op.LinearOffChipStore("y")(op.Map(op.Matmul())(x, w))
     metrics = data_metrics(program)
     tile_x, tile_w, tile_y = 16 * 32 * 2, 32 * 16 * 2, 16 * 16 * 2
 
@@ -65,8 +51,8 @@ def test_metrics_of_a_product_follow_the_equations() -> None:
 def test_rows_of_a_gathered_tile_are_the_size_of_its_group() -> None:
     with Program("p") as program:
         for number, stream in enumerate(split([[0], [1], [0]])):
-            grouped = Accum(RetileRow())(HitGroup()(stream))
-            LinearOffChipStore(f"y{number}")(Map(SiLU())(grouped))
+            grouped = op.Accum(op.RetileRow())(HitGroup()(stream))
+            op.LinearOffChipStore(f"y{number}")(op.Map(op.SiLU())(grouped))
     metrics = symbolic_metrics(program)
 
     assert () == metrics.on_chip_bytes
@@ -76,8 +62,8 @@ def test_rows_of_a_gathered_tile_are_the_size_of_its_group() -> None:
 
 def test_merged_stream_counts_mean_traffic_and_largest_room() -> None:
     with Program("p") as program:
-        tiles = [Accum(RetileRow())(HitGroup()(stream)) for stream in split([[0], [1], [0]])]
-        LinearOffChipStore("y")(EagerMerge()(tiles)[0])
+        tiles = [op.Accum(op.RetileRow())(HitGroup()(stream)) for stream in split([[0], [1], [0]])]
+        op.LinearOffChipStore("y")(op.EagerMerge()(tiles)[0])
     plan = elaborate(program)
     given = {"D_route[0]": 2, "D_route[1]": 5}
     metrics = metrics_of(plan, Substitution(chosen_sizes(plan, given, data=False)))
@@ -90,10 +76,10 @@ def test_merged_stream_counts_mean_traffic_and_largest_room() -> None:
 def test_flattened_ragged_dimension_has_a_new_symbol() -> None:
     with Program("p") as program:
         chosen = HitList(((0, 1), (0,)))()
-        rows = Flatten(0, 1)(LinearOffChipLoad(ones(2, 32), (1, 32))())
-        y = Reassemble()(Partition(2)(rows, chosen), chosen)
-        flat = Flatten(0, 1)(y)
-        LinearOffChipStore("y")(flat)
+        rows = op.Flatten(0, 1)(op.LinearOffChipLoad(ones(2, 32), (1, 32))())
+        y = op.Reassemble()(op.Partition(2)(rows, chosen), chosen)
+        flat = op.Flatten(0, 1)(y)
+        op.LinearOffChipStore("y")(flat)
     plan = elaborate(program)
 
     assert "[1, 2, D_reassemble_1~] of 1x32 bfloat16" == str(y.type)
@@ -106,4 +92,4 @@ def test_flattened_ragged_dimension_has_a_new_symbol() -> None:
 
 class HitGroup:
     def __call__(self, source: Stream) -> Stream:
-        return Promote()(source)
+        return op.Promote()(source)

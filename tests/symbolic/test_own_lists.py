@@ -6,33 +6,20 @@ from fractions import Fraction
 
 import numpy as np
 
+import operators as op
 from fabric import Program, simulate
 from fabric.analysis.symbolic.check import check
-from operators import (
-    CacheReadAddresses,
-    Consumer,
-    FilterLastTile,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Metadata,
-    Partition,
-    Promote,
-    RaggedIntegers,
-    RandomOffChipLoad,
-    Selectors,
-)
 
 
 def test_sizes_that_the_programs_lists_decide_are_known() -> None:
     with Program("lists") as program:
-        rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((6, 4)), tile=(1, 4))())
+        rows = op.Flatten(0, 2)(op.LinearOffChipLoad(np.ones((6, 4)), tile=(1, 4))())
         choice = np.array([[0, 2], [2, 1], [2, 0], [0, 1], [2, 1], [0, 2]])
-        route = Flatten(0, 1)(Selectors(choice, width=4)())
-        for number, each in enumerate(Partition(4)(rows, route)):
-            LinearOffChipStore(f"y{number}")(Promote(0)(each))
-        lists = RaggedIntegers([[0, 3], [], [7, 1, 2]])()
-        LinearOffChipStore("z")(lists)
+        route = op.Flatten(0, 1)(op.Selectors(choice, width=4)())
+        for number, each in enumerate(op.Partition(4)(rows, route)):
+            op.LinearOffChipStore(f"y{number}")(op.Promote(0)(each))
+        lists = op.RaggedIntegers([[0, 3], [], [7, 1, 2]])()
+        op.LinearOffChipStore("z")(lists)
 
     checked = check(program, {}, data=True)
     assert {str(symbol): size for symbol, size in checked.sizes.items()} == {
@@ -52,12 +39,12 @@ def test_sizes_that_the_programs_lists_decide_are_known() -> None:
 def test_lengths_of_requests() -> None:
     lengths = np.array([3, 0, 2])
     with Program("caches") as program:
-        requests, tiles = Metadata(np.arange(3))(), Metadata(lengths)()
-        rows = RandomOffChipLoad(np.ones((12, 4)), tile=(1, 4))(
-            CacheReadAddresses(4)(requests, tiles)
+        requests, tiles = op.Metadata(np.arange(3))(), op.Metadata(lengths)()
+        rows = op.RandomOffChipLoad(np.ones((12, 4)), tile=(1, 4))(
+            op.CacheReadAddresses(4)(requests, tiles)
         )
-        LinearOffChipStore("y")(rows)
-        Consumer()(FilterLastTile()(tiles))
+        op.LinearOffChipStore("y")(rows)
+        op.Consumer()(op.FilterLastTile()(tiles))
 
     checked = check(program, {}, data=True)
     assert {str(symbol): size for symbol, size in checked.sizes.items()} == {

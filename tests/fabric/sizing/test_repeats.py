@@ -8,6 +8,7 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import operators as op
 from fabric import Feedback, Initial, Program, StreamType, TileType, simulate
 from fabric.explore.sizing.running import Stuck, cycles_of, recorded, unbounded
 from fabric.graph.loading.program_file import load_on
@@ -15,17 +16,6 @@ from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.timing.retiming.retimer import Retimer
-from operators import (
-    Consumer,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Metadata,
-    Partition,
-    Promote,
-    Reassemble,
-    Selectors,
-)
 from tests.deadlock.test_random import Network, networks
 from tests.fabric.sizing.users import Keep, Late
 from tests.profiles import examples, spread
@@ -190,10 +180,10 @@ def shipped(name: str) -> Program:
 
 def pipeline(rows: int, cols: int, depth: int) -> Program:
     with Program("pipeline", channel_depth=depth) as program:
-        Consumer()(Metadata(np.arange(rows * cols).reshape(rows, cols))())
-        Consumer()(Selectors(np.zeros((rows, cols, 1), int), width=1)())
-        tiles = LinearOffChipLoad(np.ones((rows * 4, cols * 16)), tile=(4, 16))()
-        LinearOffChipStore("y")(tiles)
+        op.Consumer()(op.Metadata(np.arange(rows * cols).reshape(rows, cols))())
+        op.Consumer()(op.Selectors(np.zeros((rows, cols, 1), int), width=1)())
+        tiles = op.LinearOffChipLoad(np.ones((rows * 4, cols * 16)), tile=(4, 16))()
+        op.LinearOffChipStore("y")(tiles)
     return program
 
 
@@ -208,8 +198,8 @@ def loop(laps: int) -> Program:
     with Program("loop") as program:
         again = Feedback(StreamType((laps - 1,), TileType(1, 1, np.dtype("float32"))))
         numbers = Initial(1.0)(again)
-        going, last = Partition(2)(numbers, Flatten(0, 1)(Selectors(choice, 2)()))
-        back = Flatten(0, 1)(Selectors(np.zeros((laps - 1, 1), int), 1)())
-        again.connect(Flatten(0, 1)(Reassemble()([going], back)))
-        LinearOffChipStore("y")(Promote(0)(last))
+        going, last = op.Partition(2)(numbers, op.Flatten(0, 1)(op.Selectors(choice, 2)()))
+        back = op.Flatten(0, 1)(op.Selectors(np.zeros((laps - 1, 1), int), 1)())
+        again.connect(op.Flatten(0, 1)(op.Reassemble()([going], back)))
+        op.LinearOffChipStore("y")(op.Promote(0)(last))
     return program

@@ -18,15 +18,7 @@ import pytest
 import trio
 from typing_extensions import override
 
-from fabric import (
-    ConfigurationError,
-    FabricError,
-    Program,
-    ProgramError,
-    Report,
-    open_run,
-    simulate,
-)
+import fabric as fab
 from fabric.extend import Element, Observer, Ports, Watched
 from fabric.runs.stepped import RunThread
 from operators import Add, Flatten, LinearOffChipLoad, LinearOffChipStore, Map, Promote
@@ -37,13 +29,13 @@ from tests.fabric.trace.recording import program
 from tests.fabric.users import endless
 
 
-def told(report: Report) -> Report:
+def told(report: fab.Report) -> fab.Report:
     return replace(report, wall_seconds=None, log_dir=None)
 
 
-def same_end(wired: Program, **settings: object) -> Report:
-    expected = simulate(wired, **settings)  # type: ignore[arg-type]
-    with open_run(wired, **settings) as run:  # type: ignore[arg-type]
+def same_end(wired: fab.Program, **settings: object) -> fab.Report:
+    expected = fab.simulate(wired, **settings)  # type: ignore[arg-type]
+    with fab.open_run(wired, **settings) as run:  # type: ignore[arg-type]
         found = run.until(cycle=3).step(5).finish()
         assert run.over
         assert run.finish() is found
@@ -65,7 +57,7 @@ def test_held_livelock_ends_as_another_does(how: str) -> None:
 
 @pytest.mark.parametrize("livelock_cycles", [1_000, 10_000])
 def test_livelock_of_several(livelock_cycles: int) -> None:
-    with open_run(round_and_round(), livelock_cycles=livelock_cycles) as run:
+    with fab.open_run(round_and_round(), livelock_cycles=livelock_cycles) as run:
         assert run.until(cycle=3).finish().status == "livelock"
         assert repr(run.cycle) == repr(livelock_cycles + livelock_cycles // 10 - 1)
 
@@ -76,7 +68,7 @@ def test_held_run_grows_channels_as_another_does() -> None:
 
 
 def test_failure_is_where_it_is() -> None:
-    with open_run(small_program.build(stop=9, fault="raises")) as run:
+    with fab.open_run(small_program.build(stop=9, fault="raises")) as run:
         run.until(cycle=30)
         assert not run.over
         run.until(cycle=1_000)
@@ -88,7 +80,7 @@ def test_failure_is_where_it_is() -> None:
 
 
 def test_unit_is_held_at_its_element() -> None:
-    with open_run(small_program.build(stop=5, period=10)) as run:
+    with fab.open_run(small_program.build(stop=5, period=10)) as run:
         assert run.until(unit="count_1", element=2).cycle == 20
         assert [each.number for each in run.held("total_1.0")] == [1]
         assert run.until(unit="total_1", element=2).cycle == 21
@@ -102,22 +94,26 @@ def test_unit_is_held_at_its_element() -> None:
 
 def test_named_input_is_held_at_its_element() -> None:
     x = np.ones((4, 8), np.float32)
-    with Program("sum") as program:
+    with fab.Program("sum") as program:
         one, other = (Flatten(0, 2)(LinearOffChipLoad(x, tile=(1, 8))()) for _ in range(2))
         LinearOffChipStore("y")(Promote(0)(Map(Add())(one, other)))
-    with open_run(program) as run:
+    with fab.open_run(program) as run:
         run.until(unit="add_1.1", element=2)
         assert run.channel("add_1.1").taken == 2
-        with pytest.raises(ConfigurationError, match=r"add_1 has no input 2: expected one of 0, 1"):
+        with pytest.raises(
+            fab.ConfigurationError, match=r"add_1 has no input 2: expected one of 0, 1"
+        ):
             run.until(unit="add_1.2", element=1)
 
 
 def test_an_element_that_never_comes() -> None:
-    with open_run(small_program.build(stop=5)) as run:
-        with pytest.raises(FabricError, match=r"element 6 of total_1 does not come: .* taken 5"):
+    with fab.open_run(small_program.build(stop=5)) as run:
+        with pytest.raises(
+            fab.FabricError, match=r"element 6 of total_1 does not come: .* taken 5"
+        ):
             run.until(unit="total_1", element=6)
         assert run.over
-        with pytest.raises(ConfigurationError, match=r"has taken 5 elements by cycle 51"):
+        with pytest.raises(fab.ConfigurationError, match=r"has taken 5 elements by cycle 51"):
             run.until(unit="total_1", element=4)
         assert run.step() is run
         assert run.finish().status == "completed"
@@ -143,9 +139,9 @@ def test_an_element_that_never_comes() -> None:
     ],
 )
 def test_wrong_use_is_refused_and_the_run_stays(use: Callable[[object], object], said: str) -> None:
-    with open_run(small_program.build(stop=5, period=10)) as run:
+    with fab.open_run(small_program.build(stop=5, period=10)) as run:
         run.until(cycle=20)
-        with pytest.raises(FabricError, match=said) as caught:
+        with pytest.raises(fab.FabricError, match=said) as caught:
             use(run)
         assert caught.value.file == __file__
         assert run.cycle == 20 == run.until(cycle=20).cycle
@@ -153,16 +149,16 @@ def test_wrong_use_is_refused_and_the_run_stays(use: Callable[[object], object],
 
 
 def test_closed_run_refuses_use() -> None:
-    with open_run(small_program.build()) as run:
+    with fab.open_run(small_program.build()) as run:
         run.until(cycle=5)
     assert repr(run) == "<run of 'small', closed at cycle 5>"
     for use in (run.step, run.finish, lambda: run.state, lambda: run.held("total_1.0")):
         said = r"of the run of 'small', which is closed"
-        with pytest.raises(ConfigurationError, match=said) as caught:
+        with pytest.raises(fab.ConfigurationError, match=said) as caught:
             use()
         assert caught.value.file == __file__
     run.close()
-    with open_run(small_program.build()) as run:
+    with fab.open_run(small_program.build()) as run:
         assert repr(run) == "<run of 'small', held at cycle 0>"
         cycles = run.finish().cycles
         assert repr(run) == f"<run of 'small', over at cycle {cycles}>"
@@ -170,11 +166,11 @@ def test_closed_run_refuses_use() -> None:
 
 
 def test_run_with_wrong_options_is_not_opened() -> None:
-    with pytest.raises(ConfigurationError, match=r"no channel has that name") as caught:
-        open_run(small_program.build(), depths={"nobody.0": 2})
+    with pytest.raises(fab.ConfigurationError, match=r"no channel has that name") as caught:
+        fab.open_run(small_program.build(), depths={"nobody.0": 2})
     assert caught.value.file == __file__
-    with pytest.raises(ProgramError, match=r"open_run: mode is 'fast'") as refused:
-        open_run(small_program.build(), mode="fast")
+    with pytest.raises(fab.ProgramError, match=r"open_run: mode is 'fast'") as refused:
+        fab.open_run(small_program.build(), mode="fast")
     assert refused.value.file == __file__
 
 
@@ -203,13 +199,13 @@ def test_run_left_open_ends_with_the_process(tmp_path: Path) -> None:
 
 def test_ended_runs_leave_no_thread() -> None:
     before = set(threading.enumerate())
-    with open_run(small_program.build()) as run:
+    with fab.open_run(small_program.build()) as run:
         run.step()
-    with pytest.raises(ZeroDivisionError), open_run(small_program.build()) as run:
+    with pytest.raises(ZeroDivisionError), fab.open_run(small_program.build()) as run:
         raise ZeroDivisionError
-    open_run(small_program.build()).finish()
+    fab.open_run(small_program.build()).finish()
     del run
-    thread = open_run(small_program.build())._thread._thread
+    thread = fab.open_run(small_program.build())._thread._thread
     gc.collect()
     thread.join(60)
     assert set(threading.enumerate()) <= before
@@ -218,13 +214,13 @@ def test_ended_runs_leave_no_thread() -> None:
 def test_interrupted_while_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = []
 
-    def press(_program: Program, _stepper: object, thread: RunThread) -> None:
+    def press(_program: fab.Program, _stepper: object, thread: RunThread) -> None:
         begun.append(thread._thread)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("fabric.runs.stepped.SteppedRun", press)
     with pytest.raises(KeyboardInterrupt):
-        open_run(small_program.build())
+        fab.open_run(small_program.build())
     begun[0].join(60)
     assert not begun[0].is_alive()
 
@@ -243,13 +239,13 @@ class Spins(Sink):
 
 
 def test_an_operator_that_lets_nobody_go_on() -> None:
-    with Program("spins") as wired:
+    with fab.Program("spins") as wired:
         Spins()(small_program.Count(9, 10)())
-    run = open_run(wired).until(cycle=12)
+    run = fab.open_run(wired).until(cycle=12)
     other = threading.Thread(target=_until_error, args=(run,))
     other.start()
     Spins.began.wait()
-    with pytest.raises(ConfigurationError, match="while it goes on"):
+    with pytest.raises(fab.ConfigurationError, match="while it goes on"):
         _ = run.state
     run.close()
     other.join(60)
@@ -257,45 +253,45 @@ def test_an_operator_that_lets_nobody_go_on() -> None:
 
 
 def _until_error(run: object) -> None:
-    with pytest.raises(ConfigurationError, match="is closed"):
+    with pytest.raises(fab.ConfigurationError, match="is closed"):
         run.until(cycle=1_000)  # type: ignore[attr-defined]
 
 
 def test_beside_asyncio_and_trio() -> None:
     async def cell() -> int | None:
-        with open_run(small_program.build()) as run:
+        with fab.open_run(small_program.build()) as run:
             run.until(cycle=12)
             return run.finish().cycles
 
-    assert asyncio.run(cell()) == trio.run(cell) == simulate(small_program.build()).cycles
+    assert asyncio.run(cell()) == trio.run(cell) == fab.simulate(small_program.build()).cycles
 
 
 def test_several_runs_are_held_side_by_side() -> None:
     wired = program("simplified_moe")
-    expected = told(simulate(wired))
+    expected = told(fab.simulate(wired))
 
-    def steps(seed: int) -> Report:
-        with open_run(wired) as run:
+    def steps(seed: int) -> fab.Report:
+        with fab.open_run(wired) as run:
             for cycle in range(seed, 1_400, 101 + seed):
                 run.until(cycle=cycle)
             return told(run.finish())
 
     with ThreadPoolExecutor(4) as pool:
         assert all(each == expected for each in pool.map(steps, range(8)))
-    with open_run(wired) as one, open_run(wired, depths={"reassemble_1.2": 2}) as other:
+    with fab.open_run(wired) as one, fab.open_run(wired, depths={"reassemble_1.2": 2}) as other:
         for cycle in range(0, 200, 10):
             assert one.until(cycle=cycle).cycle == other.until(cycle=min(cycle, 60)).cycle or (
                 cycle > 60
             )
-        assert told(simulate(wired)) == expected == told(one.finish())
+        assert told(fab.simulate(wired)) == expected == told(one.finish())
         assert other.finish().status == "deadlock"
 
 
 def test_log_and_trace(tmp_path: Path) -> None:
-    with open_run(small_program.build(), log_dir=tmp_path, trace="events") as run:
+    with fab.open_run(small_program.build(), log_dir=tmp_path, trace="events") as run:
         run.until(cycle=12)
         assert run.finish().log_dir is not None
-    with open_run(small_program.build(), log_dir=tmp_path, trace="events") as run:
+    with fab.open_run(small_program.build(), log_dir=tmp_path, trace="events") as run:
         run.until(cycle=12)
     ends = [(tmp_path / f"small-{n}" / "report.json").read_text("utf-8") for n in (1, 2)]
     assert ['"completed"' in ends[0], '"interrupted"' in ends[1]] == [True, True]
@@ -317,16 +313,16 @@ class Presses(Observer):
 
 def test_interrupt_pauses() -> None:
     wired = small_program.build(stop=20_000)
-    with open_run(wired, observers=[Presses()]) as run:
+    with fab.open_run(wired, observers=[Presses()]) as run:
         with pytest.raises(KeyboardInterrupt):
             run.until(cycle=10**9)
         assert not run.over
         assert 0 < run.cycle < 2_000_000
         assert run.state.cycles == run.cycle
         report = run.finish()
-    assert told(report) == told(simulate(wired))
+    assert told(report) == told(fab.simulate(wired))
 
 
 def test_interrupt_ends_the_last_stretch() -> None:
-    with open_run(small_program.build(fault="endless"), observers=[Presses()]) as run:
+    with fab.open_run(small_program.build(fault="endless"), observers=[Presses()]) as run:
         assert run.finish().status == "interrupted"

@@ -4,16 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fabric import (
-    Hardware,
-    Outcome,
-    Point,
-    Study,
-    grid,
-    run_point,
-    simulate,
-    zipped,
-)
+import fabric as fab
 from fabric.explore.study.evaluation import Job, known_before, loaded_of
 from fabric.explore.study.outcome import metric
 from fabric.explore.study.space import Scalar
@@ -23,15 +14,17 @@ from fabric.graph.loading.program_file import load_program
 PROGRAM = Path(__file__).parent / "program_of_points.py"
 
 
-def outcome(**setting: Scalar) -> Outcome:
-    study = Study(program=PROGRAM, space=grid({name: [each] for name, each in setting.items()}))
-    return run_point(study, study.point(0))
+def outcome(**setting: Scalar) -> fab.Outcome:
+    study = fab.Study(
+        program=PROGRAM, space=fab.grid({name: [each] for name, each in setting.items()})
+    )
+    return fab.run_point(study, study.point(0))
 
 
 def test_completed_point_has_the_numbers_of_simulate() -> None:
-    study = Study(program=PROGRAM, space=grid(tiles=[3]), fixed={"rows": 32})
-    found = run_point(study, study.point(0))
-    report = simulate(load_program(PROGRAM, ["tiles=3", "rows=32"], Hardware()).program)
+    study = fab.Study(program=PROGRAM, space=fab.grid(tiles=[3]), fixed={"rows": 32})
+    found = fab.run_point(study, study.point(0))
+    report = fab.simulate(load_program(PROGRAM, ["tiles=3", "rows=32"], fab.Hardware()).program)
     assert found.status == "completed"
     assert found.setting == {"tiles": 3}
     assert found.parameters == {"tiles": 3, "rows": 32, "fault": "none"}
@@ -47,9 +40,9 @@ def test_completed_point_has_the_numbers_of_simulate() -> None:
 
 
 def test_depths_and_hops_of_a_point_override_those_of_the_study() -> None:
-    study = Study(
+    study = fab.Study(
         program=PROGRAM,
-        space=zipped({"tiles": [2, 3], "depth.map.0": [1, 7], "hop.map.0": ["2+5", "3+4"]}),
+        space=fab.zipped({"tiles": [2, 3], "depth.map.0": [1, 7], "hop.map.0": ["2+5", "3+4"]}),
         fixed={"rows": 4, "depth.store.0": 5, "hardware.hbm.channels": 2},
         depths={"map.0": 9, "store.0": 8},
         hops={"map.0": Hop(1, 6), "store.0": Hop(2, 1)},
@@ -59,7 +52,9 @@ def test_depths_and_hops_of_a_point_override_those_of_the_study() -> None:
     assert loaded.program.hardware.as_dict()["hbm"]["channels"] == 2
     assert options.depths == {"map.0": 7, "store.0": 5}
     assert options.hops == {"map.0": Hop(3, 4), "store.0": Hop(2, 1)}
-    _, plain = loaded_of(Job.of(Study(program=PROGRAM, space=grid(tiles=[2])), Point(0, {})))
+    _, plain = loaded_of(
+        Job.of(fab.Study(program=PROGRAM, space=fab.grid(tiles=[2])), fab.Point(0, {}))
+    )
     assert (plain.depths, plain.hops) == ({}, {})
 
 
@@ -87,8 +82,10 @@ def test_depths_and_hops_of_a_point_override_those_of_the_study() -> None:
 def test_point_that_cannot_be_wired_is_refused_before_it_runs(
     setting: dict[str, Scalar], reason: str
 ) -> None:
-    study = Study(program=PROGRAM, space=grid({name: [each] for name, each in setting.items()}))
-    found = run_point(study, study.point(0))
+    study = fab.Study(
+        program=PROGRAM, space=fab.grid({name: [each] for name, each in setting.items()})
+    )
+    found = fab.run_point(study, study.point(0))
     assert found.status == "refused"
     assert reason in str(found.reason)
     before = known_before(Job.of(study, study.point(0)))

@@ -13,26 +13,8 @@ from typing import Any, ClassVar, Final, Literal
 
 import pytest
 
-from fabric import (
-    FabricError,
-    Mesh,
-    Program,
-    export_trace,
-    hardware_scope,
-    lower_bounds,
-    open_run,
-    place,
-    simulate,
-    size,
-)
-from fabric.extend import (
-    Burst,
-    Observer,
-    OffChipDescription,
-    Unit,
-    export_form,
-    register_memory,
-)
+import fabric as fab
+import fabric.extend as ext
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import executed, wired
 from fabric.shell.cli import main
@@ -228,7 +210,7 @@ def _in_a_thread(act: Callable[[], Any]) -> Any:
     def run() -> None:
         try:
             found.append(act())
-        except FabricError as error:
+        except fab.FabricError as error:
             found.append(error)
 
     thread = threading.Thread(target=run)
@@ -245,7 +227,7 @@ def test_error_in_work_or_layouts_has_its_line(door: str, raised: str, tmp_path:
     path.write_text(_PROGRAM.format(raised=_RAISED[raised], door=door), encoding="utf-8")
 
     def ask() -> Any:
-        return lower_bounds(wired(executed(path), [], Hardware()).program)
+        return fab.lower_bounds(wired(executed(path), [], Hardware()).program)
 
     error = _in_a_thread(ask)
     assert f"raised {raised}" in str(error)
@@ -255,12 +237,12 @@ def test_error_in_work_or_layouts_has_its_line(door: str, raised: str, tmp_path:
 
 _METHODS: Final = tuple(
     name
-    for name, method in vars(Observer).items()
+    for name, method in vars(ext.Observer).items()
     if inspect.isfunction(method) and not name.startswith("_")
 )
 
 
-def _observer(method: str, raised: str, *, needs: bool) -> Observer:
+def _observer(method: str, raised: str, *, needs: bool) -> ext.Observer:
     told: list[str] = []
 
     def fails(*_: object) -> Any:
@@ -273,7 +255,7 @@ def _observer(method: str, raised: str, *, needs: bool) -> Observer:
         return fails if method == "transferred" else lambda *_: None
 
     body = {"watch": watch, "needs_tasks": needs, "told": told, method: fails}
-    observer: Observer = type("Mine", (Observer,), body)()
+    observer: ext.Observer = type("Mine", (ext.Observer,), body)()
     return observer
 
 
@@ -290,14 +272,14 @@ def test_error_in_an_observer_ends_the_run(
     program = wired(executed(path), [], Hardware()).program
     observer = _observer(method, raised, needs=engine == "tasks")
     result = _in_a_thread(
-        lambda: simulate(program, mode="timing", engine=engine, observers=[observer])
+        lambda: fab.simulate(program, mode="timing", engine=engine, observers=[observer])
     )
     if not vars(type(observer))["told"]:
         assert result.status == "completed"
         return
     called = "watch" if method == "transferred" else method
     name = raised if raised != "BaseExceptionGroup" else "BaseExceptionGroup: two"
-    if isinstance(result, FabricError):
+    if isinstance(result, fab.FabricError):
         assert method in ("begin", "watch")
         message = str(result)
     else:
@@ -309,7 +291,7 @@ def test_error_in_an_observer_ends_the_run(
 class _Memory:
     def __init__(self, description: _Raising, *_: object) -> None:
         self._description = description
-        self._under_way: list[Unit] = []
+        self._under_way: list[ext.Unit] = []
         self._at("__init__")
 
     def _at(self, method: str) -> None:
@@ -332,18 +314,18 @@ class _Memory:
         self._at("final_cycle")
         return None
 
-    def submit(self, unit: Unit, _burst: Burst) -> None:
+    def submit(self, unit: ext.Unit, _burst: ext.Burst) -> None:
         self._at("submit")
         self._under_way.append(unit)
 
-    def advance(self, _horizon_cycle: int) -> list[Unit]:
+    def advance(self, _horizon_cycle: int) -> list[ext.Unit]:
         self._at("advance")
         done, self._under_way = self._under_way, []
         for unit in done:
             unit.answered(unit.now + 3)
         return done
 
-    def served(self, _unit: Unit) -> int:
+    def served(self, _unit: ext.Unit) -> int:
         self._at("served")
         return 0
 
@@ -352,7 +334,7 @@ class _Memory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Raising(OffChipDescription):
+class _Raising(ext.OffChipDescription):
     model: ClassVar[str] = "raising"
     request_bytes: int = 32
     peak_bytes_per_cycle: int = 32
@@ -360,7 +342,7 @@ class _Raising(OffChipDescription):
     raised: str = ""
 
 
-register_memory(_Raising, _Memory)
+ext.register_memory(_Raising, _Memory)
 
 
 @pytest.mark.parametrize(
@@ -381,17 +363,17 @@ def test_error_in_a_memory_ends_the_run(
 ) -> None:
     def run() -> Any:
         hardware = Hardware(hbm=_Raising(method=method, raised=raised))
-        with hardware_scope(hardware), Program("memory") as program:
+        with fab.hardware_scope(hardware), fab.Program("memory") as program:
             LinearOffChipStore("y")(LinearOffChipLoad(Tensor((4, 4)), (2, 2))())
-        return simulate(program, engine=engine)
+        return fab.simulate(program, engine=engine)
 
     result = _in_a_thread(run)
 
-    error = result if isinstance(result, FabricError) else result.error["message"]
+    error = result if isinstance(result, fab.FabricError) else result.error["message"]
     # An operator reports the first error of a group.
     said = "SystemExit" if (method, raised) == ("submit", "BaseExceptionGroup") else raised
     assert f"raised {said}" in str(error) or f": {said}" in str(error)
-    if not isinstance(result, FabricError):
+    if not isinstance(result, fab.FabricError):
         assert "error" == result.status
         assert __file__ == result.error["file"] or Path(__file__).name in str(error)
 
@@ -413,8 +395,8 @@ class _Shows:
         self._fails()
 
 
-def _copied() -> Program:
-    with Program("copied") as program:
+def _copied() -> fab.Program:
+    with fab.Program("copied") as program:
         LinearOffChipStore("y")(LinearOffChipLoad(Tensor((4, 4)), (2, 2))())
     return program
 
@@ -426,23 +408,23 @@ def _copied() -> Program:
 def test_error_in_a_given_function_is_named(door: str, raised: str, tmp_path: Path) -> None:
     def ask() -> Any:
         if door == "notify":
-            return simulate(CASES["pack_rows"].build(), notify=_fails(raised))
+            return fab.simulate(CASES["pack_rows"].build(), notify=_fails(raised))
         if door == "size":
-            return size(_copied(), notify=_fails(raised))
+            return fab.size(_copied(), notify=_fails(raised))
         if door == "place":
-            return place(_copied(), Mesh(columns=2, rows=2), notify=_fails(raised))
+            return fab.place(_copied(), fab.Mesh(columns=2, rows=2), notify=_fails(raised))
         if door == "progress":
-            return simulate(_copied(), progress=_Shows(raised))
+            return fab.simulate(_copied(), progress=_Shows(raised))
         if door == "open_run":
-            with open_run(CASES["pack_rows"].build(), notify=_fails(raised)) as run:
+            with fab.open_run(CASES["pack_rows"].build(), notify=_fails(raised)) as run:
                 return run.finish()
-        export_form(f"{door} {raised}")(_fails(raised))
-        trace = simulate(_copied(), trace="events").trace()
-        return export_trace(trace, f"{door} {raised}", tmp_path / "run")
+        ext.export_form(f"{door} {raised}")(_fails(raised))
+        trace = fab.simulate(_copied(), trace="events").trace()
+        return fab.export_trace(trace, f"{door} {raised}", tmp_path / "run")
 
     result = _in_a_thread(ask)
 
-    error = result if isinstance(result, FabricError) else result.failure.error()
+    error = result if isinstance(result, fab.FabricError) else result.failure.error()
     who = {"progress": "progress _Shows: run()", "form": f"form 'form {raised}'"}
     said = "SystemExit" if (door, raised) == ("progress", "BaseExceptionGroup") else raised
     assert f"{who.get(door, 'notify')} raised {said}" in str(error)

@@ -8,17 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import operators as op
 from fabric import Program, Stream, simulate
-from operators import (
-    Add,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Matmul,
-    RowSum,
-    SiLU,
-    Tensor,
-)
 from operators.functions.steps import Chain, Number, Pointwise
 from tests.fabric.verification.storing import Array
 
@@ -27,12 +18,12 @@ BLOCKS = ("mxfp4", "mxfp6_e2m3", "mxfp8_e4m3", "mxfp8_e5m2")
 
 
 def loaded(array: Array, dtype: str | None = None) -> Stream:
-    return LinearOffChipLoad(Tensor(array.shape, array, dtype=dtype), tile=array.shape)()
+    return op.LinearOffChipLoad(op.Tensor(array.shape, array, dtype=dtype), tile=array.shape)()
 
 
 def verified(way: Any, wanted: Array) -> bool | None:
     with Program("carried", mode="functional") as program:
-        LinearOffChipStore("y")(way())
+        op.LinearOffChipStore("y")(way())
     program.expect(y=partial(np.asarray, wanted))
     return simulate(program).verified
 
@@ -43,7 +34,7 @@ def test_large_channel_does_not_hide_others() -> None:
     right = x / (1 + np.exp(-x))
     for wrong in (0, 1):
         wanted = np.where((np.arange(64) == 7) | (wrong == 0), right, 0.0)
-        assert verified(lambda: Map(SiLU())(loaded(x)), wanted) is not bool(wrong)
+        assert verified(lambda: op.Map(op.SiLU())(loaded(x)), wanted) is not bool(wrong)
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *BLOCKS])
@@ -51,7 +42,7 @@ def test_copies_are_exact(dtype: str) -> None:
     x = np.random.default_rng(0).standard_normal((8, 64))
 
     def way() -> Stream:
-        return LinearOffChipLoad(Tensor(x.shape, x, dtype=dtype), tile=(2, 32))()
+        return op.LinearOffChipLoad(op.Tensor(x.shape, x, dtype=dtype), tile=(2, 32))()
 
     assert verified(way, x)
     for place in (5, 17, 40):
@@ -71,7 +62,7 @@ def test_cancellation_keeps_the_error_of_what_cancels() -> None:
 
     def way() -> Stream:
         rows = loaded(x, "float32")
-        return Map(minus)(rows, Map(mean)(Map(RowSum())(rows)))
+        return op.Map(minus)(rows, op.Map(mean)(op.Map(op.RowSum())(rows)))
 
     exact = x.astype(np.float64)
     wanted = exact - exact.mean(axis=1, keepdims=True)
@@ -85,7 +76,7 @@ def test_products_of_8_bits_refuse_more_than_their_rounding(dtype: str) -> None:
     x, w = random.standard_normal((32, 64)), random.standard_normal((64, 64))
 
     def way() -> Stream:
-        return Map(Matmul())(loaded(x, dtype), loaded(w, dtype))
+        return op.Map(op.Matmul())(loaded(x, dtype), loaded(w, dtype))
 
     right = x @ w
     assert verified(way, right)
@@ -107,7 +98,7 @@ def test_steps_are_either_side_of_a_tie(number: float, sides: tuple[int, ...]) -
 
     def is_right(side: int) -> bool | None:
         right[0, 5] = side
-        return verified(lambda: Map(steps)(loaded(x), loaded(x)), right)
+        return verified(lambda: op.Map(steps)(loaded(x), loaded(x)), right)
 
     assert sides == tuple(filter(is_right, (2, 3)))
 
@@ -116,7 +107,7 @@ _ROUND = Pointwise((2,), np.dtype(np.float32), "round")
 
 
 def test_function_that_drops_errors_is_given_those_of_its_operands() -> None:
-    class Own(type(Add())):  # type: ignore[misc]
+    class Own(type(op.Add())):  # type: ignore[misc]
         def apply(self, *inputs: Any) -> Any:
             found = super().apply(*inputs)
             found.data = np.array(found.data)
@@ -124,4 +115,6 @@ def test_function_that_drops_errors_is_given_those_of_its_operands() -> None:
 
     x = np.random.default_rng(0).standard_normal((8, 64))
     for wrong in (0, 0.25):
-        assert verified(lambda: Map(Own())(loaded(x), loaded(x)), 2 * x + wrong) is not bool(wrong)
+        assert verified(lambda: op.Map(Own())(loaded(x), loaded(x)), 2 * x + wrong) is not bool(
+            wrong
+        )

@@ -11,35 +11,12 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import (
-    ConfigurationError,
-    Hardware,
-    Program,
-    StreamType,
-    Tile,
-    TileType,
-    dtype_named,
-    hardware_scope,
-    open_run,
-    simulate,
-)
+import fabric as fab
+import operators as op
 from fabric.extend import Ports
 from fabric.graph.hardware.description import TileDescription
 from fabric.graph.loading.program_file import load_program
 from fabric.shell.cli import main
-from operators import (
-    Add,
-    Consumer,
-    Flatten,
-    Function,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Mul,
-    Partition,
-    Promote,
-    Selectors,
-)
 from tests.fabric.small_program import Count, Total
 from tests.fabric.verification.test_wrong_data import SHIPPED
 from tests.operators.driving import Emit, encode
@@ -49,13 +26,13 @@ from tests.programs.loading import PROGRAMS
 X = np.random.default_rng(0).standard_normal((8, 64))
 
 
-def squares(dtype: str = "bfloat16", wrong: float = 0.0) -> Program:
+def squares(dtype: str = "bfloat16", wrong: float = 0.0) -> fab.Program:
     with (
-        hardware_scope(Hardware(tile=TileDescription(dtype=dtype))),  # type: ignore[arg-type]
-        Program("squares") as program,
+        fab.hardware_scope(fab.Hardware(tile=TileDescription(dtype=dtype))),  # type: ignore[arg-type]
+        fab.Program("squares") as program,
     ):
-        tiles = LinearOffChipLoad(X, tile=(4, 16))()
-        LinearOffChipStore("y")(Map(Mul())(tiles, tiles))
+        tiles = op.LinearOffChipLoad(X, tile=(4, 16))()
+        op.LinearOffChipStore("y")(op.Map(op.Mul())(tiles, tiles))
     program.expect(y=lambda: X * X + wrong)
     return program
 
@@ -63,8 +40,8 @@ def squares(dtype: str = "bfloat16", wrong: float = 0.0) -> Program:
 @pytest.mark.parametrize("name", spread(SHIPPED, 3))
 def test_shipped_programs_are_exact(name: str) -> None:
     given = [f"{key}={value}" for key, value in SHIPPED[name].items()]
-    wired = load_program(PROGRAMS / f"{name}.py", given, Hardware()).program
-    exact, declared = simulate(wired, exact=True), simulate(wired, mode="functional")
+    wired = load_program(PROGRAMS / f"{name}.py", given, fab.Hardware()).program
+    exact, declared = fab.simulate(wired, exact=True), fab.simulate(wired, mode="functional")
     assert (True, True) == (exact.verified, declared.verified)
     left, right = exact.as_json(), declared.as_json()
     for field in ("exact", "wall_seconds", "verification", "signal_to_noise_db"):
@@ -79,9 +56,9 @@ def test_shipped_programs_are_exact(name: str) -> None:
     [("float32", 24), ("float16", 11), ("bfloat16", 8), ("float8_e4m3", 4), ("float8_e5m2", 3)],
 )
 def test_signal_to_noise_is_six_decibels_a_bit(dtype: str, bits: int) -> None:
-    report = simulate(squares(dtype), exact=True)
+    report = fab.simulate(squares(dtype), exact=True)
     assert (True, True) == (report.verified, report.exact)
-    kind = dtype_named(dtype)
+    kind = fab.dtype_named(dtype)
     assert np.array_equal(report.outputs["y"], X * X)
     rounded = X.astype(kind).astype(np.float32)
     stored = (rounded * rounded).astype(kind).astype(np.float64)
@@ -92,44 +69,44 @@ def test_signal_to_noise_is_six_decibels_a_bit(dtype: str, bits: int) -> None:
 
 def test_a_mistake_below_the_rounding_is_found() -> None:
     program = squares("float8_e5m2", wrong=1e-6)
-    assert True is simulate(program, mode="functional").verified
-    report = simulate(program, exact=True)
+    assert True is fab.simulate(program, mode="functional").verified
+    report = fab.simulate(program, exact=True)
     assert (False, 1) == (report.verified, report.exit_status)
 
 
 def test_exact_run_is_the_same_by_every_entry(capsys: pytest.CaptureFixture[str]) -> None:
-    whole = simulate(squares(), exact=True)
-    with open_run(squares(), exact=True) as run:
+    whole = fab.simulate(squares(), exact=True)
+    with fab.open_run(squares(), exact=True) as run:
         assert whole == run.finish()
     assert 0 == main(["run", f"{PROGRAMS / 'own_function.py'}", "--exact", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert (True, True) == (found["exact"], found["verified"])
     assert 60 < found["signal_to_noise_db"]["y"] < 70
-    with pytest.raises(ConfigurationError, match="no data to be exact"):
-        simulate(squares(), mode="timing", exact=True)
+    with pytest.raises(fab.ConfigurationError, match="no data to be exact"):
+        fab.simulate(squares(), mode="timing", exact=True)
     assert 2 == main(["run", f"{PROGRAMS / 'own_function.py'}", "--exact", "--mode=timing"])
-    assert simulate(squares(), mode="timing").signal_to_noise_db == {}
+    assert fab.simulate(squares(), mode="timing").signal_to_noise_db == {}
 
 
 @dataclass(frozen=True)
-class Doubled(Function):
-    def infer(self, *inputs: TileType) -> TileType:
+class Doubled(op.Function):
+    def infer(self, *inputs: fab.TileType) -> fab.TileType:
         return inputs[0]
 
     def flops(self, *_: Any) -> int:
         return 0
 
-    def apply(self, *inputs: Tile) -> Tile:
+    def apply(self, *inputs: fab.Tile) -> fab.Tile:
         (x,) = inputs
         data = None if x.data is None else (2 * x.data).astype(x.dtype)
-        return Tile(x.rows, x.cols, x.dtype, data)
+        return fab.Tile(x.rows, x.cols, x.dtype, data)
 
 
 def test_a_function_that_rounds_by_itself_is_refused() -> None:
-    with Program("doubled") as program:
-        LinearOffChipStore("y")(Map(Doubled())(LinearOffChipLoad(X, tile=(4, 16))()))
-    assert "completed" == simulate(program, mode="functional").status
-    report = simulate(program, exact=True)
+    with fab.Program("doubled") as program:
+        op.LinearOffChipStore("y")(op.Map(Doubled())(op.LinearOffChipLoad(X, tile=(4, 16))()))
+    assert "completed" == fab.simulate(program, mode="functional").status
+    report = fab.simulate(program, exact=True)
     assert report.failure is not None
     assert "expected an array of 4x16 float64, as an exact run keeps bfloat16" in (
         report.failure.message
@@ -146,27 +123,27 @@ class First(Total):
 
 @pytest.mark.parametrize("last", [2, 3])
 def test_expected_element_that_is_never_read_is_compared(last: int) -> None:
-    with Program("first", mode="functional") as program:
+    with fab.Program("first", mode="functional") as program:
         numbers = Count(3, 10)()
         First("none")(numbers)
     numbers.expect(lambda: [np.array([[each]]) for each in (0, 1, last)])
-    assert (last == 2) == simulate(program).verified
+    assert (last == 2) == fab.simulate(program).verified
 
 
 def test_first_wrong_stage_is_named() -> None:
     tiled = X.reshape(2, 4, 4, 16).transpose(0, 2, 1, 3)[np.newaxis]
-    with Program("stages", mode="functional") as program:
-        tiles = LinearOffChipLoad(X, tile=(4, 16))()
-        twice = Map(Add())(tiles, tiles)
-        fourfold = Map(Add())(twice, twice)
-        LinearOffChipStore("y")(fourfold)
+    with fab.Program("stages", mode="functional") as program:
+        tiles = op.LinearOffChipLoad(X, tile=(4, 16))()
+        twice = op.Map(op.Add())(tiles, tiles)
+        fourfold = op.Map(op.Add())(twice, twice)
+        op.LinearOffChipStore("y")(fourfold)
     wanted = 2 * tiled
     wanted[0, 1, 2, 3, 5] += 1
     fourfold.expect(lambda: 2 * wanted)
     twice.expect(lambda: wanted)
     tiles.expect(lambda: tiled)
     program.expect(y=lambda: X)
-    report = simulate(program)
+    report = fab.simulate(program)
     assert report.verification is not None
     assert [True, False, False] == [each.agrees for each in report.verification.streams]
     first, place, *_ = report.verification.lines()
@@ -176,19 +153,21 @@ def test_first_wrong_stage_is_named() -> None:
     assert ("add_1.0", (0, 1, 2), (3, 5)) == tuple(
         places[0][key] for key in ("stream", "tile", "index")
     )
-    assert simulate(program, mode="timing").verified is None
+    assert fab.simulate(program, mode="timing").verified is None
 
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_expected_ragged_groups_are_lists(exact: bool) -> None:
     choice = np.array([0, 1, 1, 0, 1, 1, 1, 1])
-    with Program("ragged", mode="functional") as program:
-        rows = Flatten(0, 2)(LinearOffChipLoad(X, tile=(1, 64))())
-        parts = Partition(2)(rows, Flatten(0, 1)(Selectors(choice[:, np.newaxis], width=2)()))
+    with fab.Program("ragged", mode="functional") as program:
+        rows = op.Flatten(0, 2)(op.LinearOffChipLoad(X, tile=(1, 64))())
+        parts = op.Partition(2)(
+            rows, op.Flatten(0, 1)(op.Selectors(choice[:, np.newaxis], width=2)())
+        )
         for number, part in enumerate(parts):
             part.expect(partial(list, X[choice == number][:, np.newaxis]))
-            LinearOffChipStore(f"y{number}")(Promote(0)(part))
-    assert simulate(program, exact=exact).verified is True
+            op.LinearOffChipStore(f"y{number}")(op.Promote(0)(part))
+    assert fab.simulate(program, exact=exact).verified is True
 
 
 @pytest.mark.parametrize(
@@ -212,11 +191,11 @@ def test_expected_ragged_groups_are_lists(exact: bool) -> None:
     ],
 )
 def test_expected_tiles_that_differ_are_reported(given: Any, sentence: str) -> None:
-    with Program("rows", mode="functional") as program:
-        rows = Flatten(0, 2)(LinearOffChipLoad(X, tile=(1, 64))())
+    with fab.Program("rows", mode="functional") as program:
+        rows = op.Flatten(0, 2)(op.LinearOffChipLoad(X, tile=(1, 64))())
         rows.expect(given)
-        LinearOffChipStore("y")(Promote(0)(rows))
-    report = simulate(program)
+        op.LinearOffChipStore("y")(op.Promote(0)(rows))
+    report = fab.simulate(program)
     assert report.verification is not None
     assert report.verified is False
     assert report.verification.lines()[0].startswith(sentence)
@@ -225,15 +204,15 @@ def test_expected_tiles_that_differ_are_reported(given: Any, sentence: str) -> N
 @pytest.mark.parametrize("shape", [(2, 5), (2, 3), (4, 5), (4, 3)])
 def test_expected_padding_may_be_left_out(shape: tuple[int, int]) -> None:
     numbers = np.arange(20.0, dtype=np.float32).reshape(4, 5)
-    tile = Tile(4, 5, numbers.dtype, numbers, valid_rows=2, valid_cols=3)
+    tile = fab.Tile(4, 5, numbers.dtype, numbers, valid_rows=2, valid_cols=3)
     wanted = numbers[: shape[0], : shape[1]]
     for wrong in (0, 1):
-        with Program("padded", mode="functional") as program:
-            kind = StreamType((1,), TileType(4, 5, numbers.dtype))
+        with fab.Program("padded", mode="functional") as program:
+            kind = fab.StreamType((1,), fab.TileType(4, 5, numbers.dtype))
             tiles = Emit(kind, encode([tile], 1))()
             tiles.expect(partial(list, [wanted + wrong]))
-            Consumer()(tiles)
-        report = simulate(program)
+            op.Consumer()(tiles)
+        report = fab.simulate(program)
         assert report.verification is not None
         assert report.verified is not bool(wrong)
         of_all = f"{wanted.size} of {wanted.size} elements wrong"

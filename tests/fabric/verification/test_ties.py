@@ -8,17 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import operators as op
 from fabric import Program, dtype_named, simulate
 from fabric.graph.values.block_scaled import blocks_of, numbers_of
-from operators import (
-    Add,
-    AsType,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Matmul,
-    Tensor,
-)
 from tests.fabric.verification.storing import Array
 from tests.operators.test_block_scaled import FORMATS, numbers
 from tests.profiles import spread
@@ -31,14 +23,14 @@ def rounding(form: str, way: str, x: Any = None, w: Any = None, weights: Any = N
 
         def loaded(data: Any) -> Any:
             shape = (64, 64) if data is None else data.shape
-            return LinearOffChipLoad(Tensor(shape, data, dtype="float32"), tile=shape)()
+            return op.LinearOffChipLoad(op.Tensor(shape, data, dtype="float32"), tile=shape)()
 
-        product = Map(Matmul(transposed=True))(loaded(x), loaded(w))
-        y = Map(AsType(form))(Map(Add())(product, product))
+        product = op.Map(op.Matmul(transposed=True))(loaded(x), loaded(w))
+        y = op.Map(op.AsType(form))(op.Map(op.Add())(product, product))
         for number in range(WAYS.index(way)):
-            y = Map(AsType(form))(y) if number else y
-            y = Map(Matmul(transposed=True))(y, Map(AsType(form))(loaded(weights)))
-        LinearOffChipStore("y")(y)
+            y = op.Map(op.AsType(form))(y) if number else y
+            y = op.Map(op.Matmul(transposed=True))(y, op.Map(op.AsType(form))(loaded(weights)))
+        op.LinearOffChipStore("y")(y)
     return program
 
 
@@ -98,8 +90,8 @@ def test_a_stream_of_blocks() -> None:
     x = np.random.default_rng(2).standard_normal((8, 64)).astype(np.float32)
     for wrong in (0, 1):
         with Program("stream", mode="functional") as program:
-            blocks = Map(AsType("mxfp6_e2m3"))(LinearOffChipLoad(x, tile=(8, 64))())
+            blocks = op.Map(op.AsType("mxfp6_e2m3"))(op.LinearOffChipLoad(x, tile=(8, 64))())
             blocks.expect(lambda: [[[wrong + numbers(x, FORMATS["mxfp6_e2m3"])]]])  # noqa: B023
-            LinearOffChipStore("y")(blocks)
+            op.LinearOffChipStore("y")(blocks)
 
         assert simulate(program).verified is not bool(wrong)

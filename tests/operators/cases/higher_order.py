@@ -8,29 +8,9 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
+import operators as op
 from fabric import Dim, Stream, Tile, TileType
 from fabric.extend import Element, Empty, Wiring
-from operators import (
-    INTEGER,
-    Accum,
-    Add,
-    FlatMap,
-    Map,
-    MatmulSum,
-    Maximum,
-    Mul,
-    Reduction,
-    RetileCol,
-    RetileRow,
-    Scan,
-    Split,
-    SplitCols,
-    SplitRows,
-    SplitTiles,
-    Sum,
-    Zip,
-    integer,
-)
 from tests import definitions
 from tests.operators.driving import (
     FLOAT,
@@ -46,9 +26,9 @@ from tests.operators.driving import (
 from tests.own import own
 
 _FUNCTIONS: tuple[tuple[Any, Any], ...] = (
-    (Add(), lambda a, b: a + b),
-    (Mul(), lambda a, b: a * b),
-    (Maximum(), max),
+    (op.Add(), lambda a, b: a + b),
+    (op.Mul(), lambda a, b: a * b),
+    (op.Maximum(), max),
 )
 
 
@@ -71,7 +51,7 @@ def map_two(choices: Choices) -> Case:
     zipped = choices.maybe()
 
     def wire(left: Stream, right: Stream) -> Stream:
-        return Map(function)(Zip()(left, right)) if zipped else Map(function)(left, right)
+        return op.Map(function)(op.Zip()(left, right)) if zipped else op.Map(function)(left, right)
 
     return Case(choices, [(drawn, FLOAT), (other, FLOAT)], wire, [expected], plain=number_in)
 
@@ -85,7 +65,7 @@ def zip_three(choices: Choices) -> Case:
     ]
     expected = definitions.zip_values(drawn.dims, *tensors)
     inputs = [(Drawn(tensor, drawn.shape), NUMBER) for tensor in tensors]
-    return Case(choices, inputs, Zip(), [expected])
+    return Case(choices, inputs, op.Zip(), [expected])
 
 
 def _product_sum(total: Any, pair: Any) -> Any:
@@ -95,18 +75,20 @@ def _product_sum(total: Any, pair: Any) -> Any:
 def _folding(choices: Choices, drawn: Drawn, *, scan: bool) -> Case:
     rank = 1 + choices.below(drawn.dims - 1)
     define = definitions.scan if scan else definitions.accum
-    operator = Scan if scan else Accum
+    operator = op.Scan if scan else op.Accum
     if choices.maybe():
         expected = define(lambda a, b: a + b, 0, drawn.dims, rank, _numbers(drawn))
-        return Case(choices, [(drawn, FLOAT)], operator(Sum(), rank), [expected], plain=number_in)
+        return Case(
+            choices, [(drawn, FLOAT)], operator(op.Sum(), rank), [expected], plain=number_in
+        )
     other = _alike(choices, drawn)
     pairs = definitions.zip_values(drawn.dims, _numbers(drawn), _numbers(other))
     expected = define(_product_sum, 0, drawn.dims, rank, pairs)
     zipped = choices.maybe()
-    fold = operator(MatmulSum(), rank)
+    fold = operator(op.MatmulSum(), rank)
 
     def wire(left: Stream, right: Stream) -> Stream:
-        return fold(Zip()(left, right)) if zipped else fold(left, right)
+        return fold(op.Zip()(left, right)) if zipped else fold(left, right)
 
     return Case(choices, [(drawn, FLOAT), (other, FLOAT)], wire, [expected], plain=number_in)
 
@@ -145,7 +127,7 @@ def accum_rows(choices: Choices) -> Case:
     expected = definitions.accum(
         lambda a, b: (a[0] + b[0], a[1] + b[1]), ([], 0), drawn.dims, 1, tiles
     )
-    return Case(choices, [(drawn, value)], Accum(RetileRow()), [expected], plain=_lines)
+    return Case(choices, [(drawn, value)], op.Accum(op.RetileRow()), [expected], plain=_lines)
 
 
 def accum_cols(choices: Choices) -> Case:
@@ -157,14 +139,14 @@ def accum_cols(choices: Choices) -> Case:
         return [a + b for a, b in zip(left[0], right[0], strict=True)], valid
 
     expected = definitions.accum(beside, ([[], []], 2), drawn.dims, 1, tiles)
-    return Case(choices, [(drawn, value)], Accum(RetileCol()), [expected], plain=_lines)
+    return Case(choices, [(drawn, value)], op.Accum(op.RetileCol()), [expected], plain=_lines)
 
 
 def flat_map(choices: Choices) -> Case:
     drawn, value = _grown(choices, rows=True)
     valid_only = choices.maybe()
     kind = choices.below(3)
-    split: Split = SplitRows(valid_only)
+    split: op.Split = op.SplitRows(valid_only)
 
     def parts(what: Tile) -> list[Any]:
         lines, valid = _lines(what)
@@ -179,12 +161,12 @@ def flat_map(choices: Choices) -> Case:
         return [([line], int(row < valid)) for row, line in enumerate(kept)]
 
     if kind == 1:
-        split = SplitCols()
+        split = op.SplitCols()
     elif kind == 2:
-        split = SplitTiles(1, 1)
+        split = op.SplitTiles(1, 1)
     expected = definitions.flat_map(parts, drawn.dims, drawn.tensor)
     plain = _turned if kind == 1 else _lines
-    return Case(choices, [(drawn, value)], FlatMap(split), [expected], plain=plain)
+    return Case(choices, [(drawn, value)], op.FlatMap(split), [expected], plain=plain)
 
 
 def _turned(value: Tile) -> tuple[list[list[float]], int]:
@@ -193,7 +175,7 @@ def _turned(value: Tile) -> tuple[list[list[float]], int]:
 
 @own
 @dataclass(frozen=True)
-class Deep(Split):
+class Deep(op.Split):
     rank = 2
 
     @staticmethod
@@ -223,15 +205,15 @@ class Deep(Split):
 
 
 def flat_map_deep(choices: Choices) -> Case:
-    drawn = draw(choices, 1 + choices.below(3), lambda _: integer(choices.below(4)))
+    drawn = draw(choices, 1 + choices.below(3), lambda _: op.integer(choices.below(4)))
     expected = definitions.flat_map(
         lambda value: Deep.tensor(int(number_in(value))), drawn.dims, drawn.tensor
     )
-    return Case(choices, [(drawn, INTEGER)], FlatMap(Deep()), [expected])
+    return Case(choices, [(drawn, op.INTEGER)], op.FlatMap(Deep()), [expected])
 
 
 @dataclass(frozen=True)
-class Extremes(Reduction):
+class Extremes(op.Reduction):
     operands = 2
 
     @override
@@ -266,7 +248,7 @@ def tuples(choices: Choices) -> Case:
     pairs = definitions.zip_values(drawn.dims, _numbers(drawn), _numbers(other))
     rank = 1 + choices.below(drawn.dims - 1)
     scanned = choices.maybe()
-    define, operator = (definitions.scan, Scan) if scanned else (definitions.accum, Accum)
+    define, operator = (definitions.scan, op.Scan) if scanned else (definitions.accum, op.Accum)
     expected = define(
         lambda state, pair: (min(state[0], pair[0]), max(state[1], pair[1])),
         (99, -99),
@@ -277,7 +259,7 @@ def tuples(choices: Choices) -> Case:
     return Case(
         choices,
         [(drawn, FLOAT), (other, FLOAT)],
-        lambda left, right: operator(Extremes(), rank)(Zip()(left, right)),
+        lambda left, right: operator(Extremes(), rank)(op.Zip()(left, right)),
         [expected],
         plain=lambda value: tuple(map(number_in, value)),
     )

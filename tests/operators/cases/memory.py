@@ -8,18 +8,8 @@ from typing import Any
 
 import numpy as np
 
+import operators as op
 from fabric import SelectorType, Stream, Tile, TileType
-from operators import (
-    Bufferize,
-    CacheReadAddresses,
-    ExpertAddresses,
-    FilterLastTile,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    RandomOffChipLoad,
-    RandomOffChipStore,
-    Streamify,
-)
 from operators.tiles.integers import INTEGER, integer
 from tests import definitions
 from tests.operators.driving import (
@@ -65,7 +55,7 @@ def streamify(choices: Choices) -> Case:
     expected = definitions.streamify(_numbers(drawn), drawn.dims - rank, rank, repeats, pattern)
 
     def wire(source: Stream) -> Stream:
-        return Streamify(repeats, *(pattern or ()))(Bufferize(rank)(source))
+        return op.Streamify(repeats, *(pattern or ()))(op.Bufferize(rank)(source))
 
     return Case(choices, [(drawn, FLOAT)], wire, [expected], plain=number_in)
 
@@ -85,7 +75,7 @@ def streamify_referred(choices: Choices) -> Case:
     )
 
     def wire(source: Stream, guide: Stream) -> Stream:
-        return Streamify()(Bufferize(rank)(source), guide)
+        return op.Streamify()(op.Bufferize(rank)(source), guide)
 
     return Case(choices, [(drawn, FLOAT), (reference, NUMBER)], wire, [expected], plain=number_in)
 
@@ -128,7 +118,7 @@ def load(choices: Choices) -> Case:
     expected = definitions.per_reference(
         definitions.affine(items, shape, strides, offset), reference.dims, reference.tensor
     )
-    operator = LinearOffChipLoad(matrix, size, shape, strides, offset)
+    operator = op.LinearOffChipLoad(matrix, size, shape, strides, offset)
     return Case(choices, [(reference, NUMBER)], operator, [expected], plain=_lines)
 
 
@@ -138,7 +128,7 @@ def random_load(choices: Choices) -> Case:
     drawn = draw(choices, 1 + choices.below(3), lambda _: choices.below(len(items)))
     addresses = Drawn(definitions.map_values(integer, drawn.dims, drawn.tensor), drawn.shape)
     expected = definitions.map_values(items.__getitem__, drawn.dims, drawn.tensor)
-    operator = RandomOffChipLoad(matrix, size)
+    operator = op.RandomOffChipLoad(matrix, size)
     return Case(choices, [(addresses, INTEGER)], operator, [expected], plain=_lines)
 
 
@@ -150,7 +140,7 @@ def expert_addresses(choices: Choices) -> Case:
     )
     expected = definitions.expert_addresses(tiles, drawn.dims, drawn.tensor)
     inputs = [(Drawn(selectors, drawn.shape), SelectorType(4, hits=1))]
-    return Case(choices, inputs, ExpertAddresses(tiles), [expected], plain=_integer_in)
+    return Case(choices, inputs, op.ExpertAddresses(tiles), [expected], plain=_integer_in)
 
 
 def _integer_in(value: Tile) -> int:
@@ -165,7 +155,7 @@ def cache_read_addresses(choices: Choices) -> Case:
         (Drawn(definitions.map_values(integer, requests.dims, each), requests.shape), INTEGER)
         for each in (requests.tensor, lengths)
     ]
-    return Case(choices, inputs, CacheReadAddresses(4), [expected], plain=_integer_in)
+    return Case(choices, inputs, op.CacheReadAddresses(4), [expected], plain=_integer_in)
 
 
 def filter_last_tile(choices: Choices) -> Case:
@@ -175,7 +165,7 @@ def filter_last_tile(choices: Choices) -> Case:
     return Case(
         choices,
         [(Drawn(made, lengths.shape), INTEGER)],
-        FilterLastTile(),
+        op.FilterLastTile(),
         [expected],
         plain=lambda value: set(value.hits),
     )
@@ -193,7 +183,7 @@ def store(choices: Choices) -> Case:
     name = f"y{next(_names)}"
 
     def wire(source: Stream) -> list[Stream]:
-        LinearOffChipStore(name)(source)
+        op.LinearOffChipStore(name)(source)
         return []
 
     wanted = np.array(expected).reshape(-1, len(expected[0]) if expected else 1)
@@ -221,7 +211,7 @@ def random_store(choices: Choices) -> Case:
     return Case(
         choices,
         [(addresses, INTEGER), (blocks, TileType(*size, FLOAT.dtype))],
-        RandomOffChipStore(name, matrix, size),
+        op.RandomOffChipStore(name, matrix, size),
         [definitions.map_values(lambda _: True, drawn.dims, drawn.tensor)],
         stores={name: wanted},
     )

@@ -11,36 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import (
-    Hardware,
-    Program,
-    ProgramError,
-    ShapeError,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-    dtype_named,
-    simulate,
-)
+import fabric as fab
+import operators as op
 from fabric.graph.values.conversion import check_converts, converted
-from operators import (
-    Accum,
-    Consumer,
-    Div,
-    Flatten,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Map,
-    Metadata,
-    Mul,
-    RandomOffChipLoad,
-    RandomOffChipStore,
-    Reshape,
-    RowMaximum,
-    Sum,
-    Tensor,
-)
 from tests.operators.driving import Collect, Emit
 
 FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")
@@ -80,7 +53,7 @@ class TestConverted:
     @given(st.lists(_integers, min_size=1, max_size=4), st.sampled_from(FLOATS + INTEGERS))
     def test_integers_are_kept_or_refused(self, numbers: list[int], name: str) -> None:
         array = np.array([each if each < 2**63 else each - 2**63 for each in numbers], np.int64)
-        dtype = dtype_named(name)
+        dtype = fab.dtype_named(name)
         if name in INTEGERS:
             info = np.iinfo(dtype)
             kept = all(info.min <= each <= info.max for each in array.tolist())
@@ -98,7 +71,7 @@ class TestConverted:
 
     @given(st.lists(_floats, min_size=1, max_size=4), st.sampled_from(FLOATS))
     def test_floats_are_rounded_or_refused(self, numbers: list[float], name: str) -> None:
-        dtype = dtype_named(name)
+        dtype = fab.dtype_named(name)
         lost = any(
             (math.isfinite(each) and not math.isfinite(as_type(each, dtype)))
             or (math.isinf(each) and math.isnan(as_type(each, dtype)))
@@ -117,15 +90,15 @@ class TestConverted:
             for each in numbers
         )
 
-        assert refused(np.array(numbers), dtype_named(name)) is not kept
+        assert refused(np.array(numbers), fab.dtype_named(name)) is not kept
 
     @pytest.mark.parametrize("name", [*INTEGERS, "int4"])
     def test_float_beyond_the_ends_of_integers_is_refused(self, name: str) -> None:
-        dtype, bits = dtype_named(name), int(name.lstrip("uint"))
+        dtype, bits = fab.dtype_named(name), int(name.lstrip("uint"))
         low = 0 if name.startswith("u") else -(2 ** (bits - 1))
         high = low + 2**bits - 1
         for number in (low - 1, low, high, high + 1, 2 * low, 2 * high + 2):
-            for source in map(dtype_named, ("float32", "bfloat16")):
+            for source in map(fab.dtype_named, ("float32", "bfloat16")):
                 there = np.array([0, number], np.float64).astype(source)
                 assert refused(there, dtype) is not (low <= int(float(there[1])) <= high)
             there = np.array([0, number], np.float64)
@@ -133,7 +106,7 @@ class TestConverted:
 
     @pytest.mark.parametrize("name", FLOATS)
     def test_integer_in_a_gap_of_floats_is_refused(self, name: str) -> None:
-        dtype = dtype_named(name)
+        dtype = fab.dtype_named(name)
         info: Any = vars(ml_dtypes)["finfo"](dtype)
         bits = info.nmant + 1
         for sign in (1, -1):
@@ -148,18 +121,18 @@ class TestConverted:
 
 
 def _ends(name: str) -> tuple[int, int]:
-    info = np.iinfo(dtype_named(name))
+    info = np.iinfo(fab.dtype_named(name))
     return int(info.min), int(info.max)
 
 
 def _types(array: Any, mode: str = "functional") -> tuple[str, Any]:
     seen: list[Any] = []
-    with Program("own", mode=mode) as program:
-        stream = LinearOffChipLoad(array, (1, array.shape[-1]))()
+    with fab.Program("own", mode=mode) as program:
+        stream = op.LinearOffChipLoad(array, (1, array.shape[-1]))()
         Collect(seen)(stream)
-    assert simulate(program).error is None
+    assert fab.simulate(program).error is None
     value = stream.value
-    assert isinstance(value, TileType)
+    assert isinstance(value, fab.TileType)
     return value.dtype.name, [tile.data.tolist() for tile, _ in seen if tile.data is not None]
 
 
@@ -167,7 +140,7 @@ class TestOwnType:
     @pytest.mark.parametrize("name", [*INTEGERS, "bool"])
     def test_integers_keep_their_own_type(self, name: str) -> None:
         ends = (False, True) if name == "bool" else _ends(name)
-        array = np.array([ends], dtype_named(name))
+        array = np.array([ends], fab.dtype_named(name))
 
         assert (name, [[list(ends)]]) == _types(array)
         assert (name, []) == _types(array, "timing")
@@ -181,12 +154,12 @@ class TestOwnType:
         from fabric.graph.wiring.program import hardware_scope
 
         with (
-            hardware_scope(Hardware(tile=TileDescription(dtype=name))),
-            Program("hardware", mode="functional") as program,
+            hardware_scope(fab.Hardware(tile=TileDescription(dtype=name))),
+            fab.Program("hardware", mode="functional") as program,
         ):
-            LinearOffChipStore("y")(LinearOffChipLoad(np.full((2, 4), 3.0), (2, 4))())
+            op.LinearOffChipStore("y")(op.LinearOffChipLoad(np.full((2, 4), 3.0), (2, 4))())
         program.expect(y=lambda: np.full((2, 4), 3))
-        report = simulate(program)
+        report = fab.simulate(program)
 
         assert report.verified
         assert 2 * 8 * np.dtype(name).itemsize == report.off_chip_traffic_bytes
@@ -198,14 +171,16 @@ EXPECTED = (
 )
 
 
-def load(tensor: Tensor) -> None:
-    Consumer()(LinearOffChipLoad(tensor, (1, tensor.shape[1]), name="load")())
+def load(tensor: op.Tensor) -> None:
+    op.Consumer()(op.LinearOffChipLoad(tensor, (1, tensor.shape[1]), name="load")())
 
 
 def random_store(tensor: Any, dtype: str = "bfloat16") -> None:
-    data = Flatten(0, 2)(LinearOffChipLoad(Tensor((1, 2), np.ones((1, 2)), dtype=dtype), (1, 2))())
-    RandomOffChipStore("y", tensor, (1, 2), name="store")(
-        Flatten(0, 1)(Metadata(np.array([0]))()), data
+    data = op.Flatten(0, 2)(
+        op.LinearOffChipLoad(op.Tensor((1, 2), np.ones((1, 2)), dtype=dtype), (1, 2))()
+    )
+    op.RandomOffChipStore("y", tensor, (1, 2), name="store")(
+        op.Flatten(0, 1)(op.Metadata(np.array([0]))()), data
     )
 
 
@@ -214,19 +189,19 @@ def random_store(tensor: Any, dtype: str = "bfloat16") -> None:
     ("wire", "message"),
     [
         (
-            lambda: load(Tensor((1, 2), np.array([[1, 257]]), dtype="bfloat16")),
+            lambda: load(op.Tensor((1, 2), np.array([[1, 257]]), dtype="bfloat16")),
             "LinearOffChipLoad: a tensor [1, 2] has 257 at [0, 1], which is 256.0 as bfloat16: "
             f"{EXPECTED}",
         ),
         (
-            lambda: RandomOffChipLoad(Tensor((1, 1), np.array([[-1]]), dtype="uint8"), (1, 1))(
-                Metadata(np.array([0]))()
-            ),
+            lambda: op.RandomOffChipLoad(
+                op.Tensor((1, 1), np.array([[-1]]), dtype="uint8"), (1, 1)
+            )(op.Metadata(np.array([0]))()),
             "RandomOffChipLoad: a tensor [1, 1] has -1 at [0, 0], which is 255 as uint8: "
             f"{EXPECTED}",
         ),
         (
-            lambda: load(Tensor((1, 1), np.array([[1e6]]), dtype="float16")),
+            lambda: load(op.Tensor((1, 1), np.array([[1e6]]), dtype="float16")),
             "LinearOffChipLoad: a tensor [1, 1] has 1000000.0 at [0, 0], which is inf as float16: "
             f"{EXPECTED}",
         ),
@@ -241,14 +216,14 @@ def random_store(tensor: Any, dtype: str = "bfloat16") -> None:
             "expected one element type",
         ),
         (
-            lambda: random_store(Tensor((1, 2), dtype="float16")),
+            lambda: random_store(op.Tensor((1, 2), dtype="float16")),
             "RandomOffChipStore stores flatten_1.0 [1] of 1x2 bfloat16 in a tensor of float16: "
             "expected one element type",
         ),
     ],
 )
 def test_data_are_checked_at_the_line_that_loads_them(wire: Wire, message: str, mode: str) -> None:
-    with Program("wiring", mode=mode), pytest.raises(ProgramError) as caught:
+    with fab.Program("wiring", mode=mode), pytest.raises(fab.ProgramError) as caught:
         wire()
     assert message == caught.value.message
     assert __file__ == caught.value.file
@@ -258,21 +233,21 @@ def test_data_are_checked_at_the_line_that_loads_them(wire: Wire, message: str, 
     ("wire", "message"),
     [
         (
-            lambda: load(Tensor((1, 2), lambda: [[1, 257]])),
+            lambda: load(op.Tensor((1, 2), lambda: [[1, 257]])),
             "load: a tensor [1, 2] has 257 at [0, 1], which is 256.0 as bfloat16: "
             f"{EXPECTED}, at cycle 0, element 0",
         ),
         (
-            lambda: Consumer()(
-                RandomOffChipLoad(
-                    Tensor((1, 2), lambda: [[1e9, 1]], dtype="float16"), (1, 2), name="load"
-                )(Metadata(np.array([0]))())
+            lambda: op.Consumer()(
+                op.RandomOffChipLoad(
+                    op.Tensor((1, 2), lambda: [[1e9, 1]], dtype="float16"), (1, 2), name="load"
+                )(op.Metadata(np.array([0]))())
             ),
             "load: a tensor [1, 2] has 1000000000.0 at [0, 0], which is inf as float16: "
             f"{EXPECTED}, at cycle 1, element 1",
         ),
         (
-            lambda: random_store(Tensor((1, 2), lambda: np.array([[257, 0]]))),
+            lambda: random_store(op.Tensor((1, 2), lambda: np.array([[257, 0]]))),
             "store: a tensor [1, 2] has 257 at [0, 0], which is 256.0 as bfloat16: "
             f"{EXPECTED}, at cycle 0, element 0",
         ),
@@ -280,9 +255,9 @@ def test_data_are_checked_at_the_line_that_loads_them(wire: Wire, message: str, 
 )
 def test_lazy_data_are_checked_when_they_are_made(wire: Wire, message: str) -> None:
     for mode in ("functional", "timing"):
-        with Program("lazy", mode=mode) as program:
+        with fab.Program("lazy", mode=mode) as program:
             wire()
-        report = simulate(program)
+        report = fab.simulate(program)
         if mode == "timing":
             assert report.status == "completed"
             continue
@@ -293,29 +268,29 @@ def test_lazy_data_are_checked_when_they_are_made(wire: Wire, message: str) -> N
 class TestResults:
     def run(self, function: Any, name: str, *operands: Any) -> Any:
         seen: list[Any] = []
-        with Program("results", mode="functional") as program:
+        with fab.Program("results", mode="functional") as program:
             streams = [
-                LinearOffChipLoad(Tensor(each.shape, each, dtype=name), each.shape)()
+                op.LinearOffChipLoad(op.Tensor(each.shape, each, dtype=name), each.shape)()
                 for each in map(np.array, operands)
             ]
-            Collect(seen)(Map(function, name="map")(*streams))
-        error = simulate(program).error
+            Collect(seen)(op.Map(function, name="map")(*streams))
+        error = fab.simulate(program).error
         return error["message"] if error else seen[0][0].data.tolist()
 
     def test_results_that_fit_are_kept(self) -> None:
-        assert [[3]] == self.run(Div(), "int32", [[6]], [[2]])
-        assert [[2**30]] == self.run(Mul(), "int32", [[2**15]], [[2**15]])
-        assert [[127]] == self.run(RowMaximum(), "int8", [[-128, 127]])
+        assert [[3]] == self.run(op.Div(), "int32", [[6]], [[2]])
+        assert [[2**30]] == self.run(op.Mul(), "int32", [[2**15]], [[2**15]])
+        assert [[127]] == self.run(op.RowMaximum(), "int8", [[-128, 127]])
 
     def test_sums_are_checked_when_they_are_emitted(self) -> None:
         for last, verified in ((-100, True), (100, None)):
             x = np.array([[100], [100], [last]], np.int8)
-            with Program("sum", mode="functional") as program:
-                LinearOffChipStore("y")(
-                    Accum(Sum(), name="sum")(LinearOffChipLoad(x, (1, 1), (1, 3))())
+            with fab.Program("sum", mode="functional") as program:
+                op.LinearOffChipStore("y")(
+                    op.Accum(op.Sum(), name="sum")(op.LinearOffChipLoad(x, (1, 1), (1, 3))())
                 )
             program.expect(y=lambda: np.array([[100]]))
-            report = simulate(program)
+            report = fab.simulate(program)
 
             assert verified is report.verified
             if verified is None:
@@ -323,10 +298,10 @@ class TestResults:
                 assert "sum: ValueError: Sum gives 300 at [0, 0]" in report.error["message"]
 
 
-def tiles_of(name: str) -> Stream:
-    dtype = dtype_named(name)
-    tile = Tile(1, 1, dtype, np.ones((1, 1), dtype))
-    return Emit(StreamType((3,), TileType(1, 1, dtype)), [(tile, 0)] * 3)()
+def tiles_of(name: str) -> fab.Stream:
+    dtype = fab.dtype_named(name)
+    tile = fab.Tile(1, 1, dtype, np.ones((1, 1), dtype))
+    return Emit(fab.StreamType((3,), fab.TileType(1, 1, dtype)), [(tile, 0)] * 3)()
 
 
 class TestPads:
@@ -335,8 +310,8 @@ class TestPads:
         [("int8", 0.5), ("int8", 300), ("uint8", -1), ("float16", 1e9), ("bool", 2)],
     )
     def test_padding_beyond_the_type_is_refused(self, name: str, pad: float) -> None:
-        with Program("pad"), pytest.raises(ShapeError) as caught:
-            Reshape(2, pad=pad)(tiles_of(name))
+        with fab.Program("pad"), pytest.raises(fab.ShapeError) as caught:
+            op.Reshape(2, pad=pad)(tiles_of(name))
         assert caught.value.message == (
             f"Reshape pads emit_1.0 [3] of 1x1 {name} with {pad}: expected a number that "
             f"{name} holds"

@@ -6,15 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import operators as op
 from fabric import Program, Report, Tile, dtype_named, simulate
-from operators import (
-    Consumer,
-    LinearOffChipLoad,
-    Metadata,
-    RandomOffChipLoad,
-    RandomOffChipStore,
-    Tensor,
-)
 from tests.operators.driving import Collect
 
 NUMBERS = np.arange(16.0).reshape(4, 4) / 8
@@ -44,10 +37,10 @@ def run(program: Program, mode: str = "functional") -> Report:
     return report
 
 
-def loads(tensor: Tensor, count: int) -> Program:
+def loads(tensor: op.Tensor, count: int) -> Program:
     with Program("loads") as program:
         for _ in range(count):
-            Consumer()(LinearOffChipLoad(tensor, tile=(2, 2))())
+            op.Consumer()(op.LinearOffChipLoad(tensor, tile=(2, 2))())
     return program
 
 
@@ -55,13 +48,13 @@ class TestElements:
     @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
     def test_loads_share_the_data(self, dtype: str) -> None:
         made = Made()
-        run(loads(Tensor((4, 4), made, dtype=dtype), 3))
+        run(loads(op.Tensor((4, 4), made, dtype=dtype), 3))
 
         assert (1, 0) == (made.times, made.held)
 
     def test_timing_mode_makes_no_data(self) -> None:
         made = Made()
-        run(loads(Tensor((4, 4), made), 2), "timing")
+        run(loads(op.Tensor((4, 4), made), 2), "timing")
 
         assert made.times == 0
 
@@ -82,28 +75,28 @@ class TestElements:
             return np.ones((2, 2))
 
         with Program("integers") as program:
-            Consumer()(LinearOffChipLoad(Tensor((2, 2), data, dtype=dtype), tile)())
+            op.Consumer()(op.LinearOffChipLoad(op.Tensor((2, 2), data, dtype=dtype), tile)())
         run(program, "timing")
         assert times == len(made)
 
     def test_unread_data_are_not_made(self) -> None:
         made = Made()
         with Program("none") as program:
-            none = Metadata(np.zeros(0, np.int64))()
-            Consumer()(RandomOffChipLoad(Tensor((4, 4), made), (2, 2))(none))
+            none = op.Metadata(np.zeros(0, np.int64))()
+            op.Consumer()(op.RandomOffChipLoad(op.Tensor((4, 4), made), (2, 2))(none))
         run(program)
 
         assert made.times == 0
 
     def test_store_does_not_change_data_of_loads(self) -> None:
         made = Made()
-        tensor = Tensor((4, 4), made, dtype="float32")
+        tensor = op.Tensor((4, 4), made, dtype="float32")
         seen: list[Any] = []
         with Program("store") as program:
-            address = Metadata(np.array([0, 0]))()
-            tiles = RandomOffChipLoad(tensor, (2, 2))(Metadata(np.array([3, 3]))())
-            RandomOffChipStore("y", tensor, (2, 2))(address, tiles)
-            Collect(seen)(RandomOffChipLoad(tensor, (2, 2))(Metadata(np.array([0, 0, 0]))()))
+            address = op.Metadata(np.array([0, 0]))()
+            tiles = op.RandomOffChipLoad(tensor, (2, 2))(op.Metadata(np.array([3, 3]))())
+            op.RandomOffChipStore("y", tensor, (2, 2))(address, tiles)
+            Collect(seen)(op.RandomOffChipLoad(tensor, (2, 2))(op.Metadata(np.array([0, 0, 0]))()))
         program.expect(y=lambda: np.block([[NUMBERS[2:, 2:], NUMBERS[:2, 2:]], [NUMBERS[2:]]]))
 
         assert run(program).verified is True
@@ -113,7 +106,7 @@ class TestElements:
 
     def test_data_are_dropped_with_the_last_reader(self) -> None:
         made = Made()
-        tensor = Tensor((4, 4), made, dtype="float32")
+        tensor = op.Tensor((4, 4), made, dtype="float32")
         elements = tensor.elements()
         run(loads(tensor, 1))
         float32 = dtype_named("float32")
@@ -127,7 +120,7 @@ class TestElements:
         assert made.times == 2
 
     def test_shared_data_are_read_only(self) -> None:
-        elements = Tensor((4, 4), NUMBERS).elements()
+        elements = op.Tensor((4, 4), NUMBERS).elements()
         with pytest.raises(ValueError, match="read-only"):
             elements.of(dtype_named("float32"))[0, 0] = 1
 
@@ -138,7 +131,9 @@ def test_constant_arrays_are_not_copied(constant: bool) -> None:
     array.flags.writeable = not constant
     seen: list[tuple[Tile, int]] = []
     with Program("copies") as program:
-        Collect(seen)(LinearOffChipLoad(Tensor((4, 4), array, dtype="float32"), tile=(2, 2))())
+        Collect(seen)(
+            op.LinearOffChipLoad(op.Tensor((4, 4), array, dtype="float32"), tile=(2, 2))()
+        )
     run(program)
 
     tiles: list[Any] = [tile.data for tile, _ in seen]

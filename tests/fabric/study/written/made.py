@@ -6,18 +6,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fabric import (
-    Claim,
-    Findings,
-    Judgement,
-    KnownValue,
-    Outcome,
-    Picture,
-    Study,
-    Verdict,
-    grid,
-    zipped,
-)
+import fabric as fab
 from fabric.explore.study.outcome import METRICS
 from fabric.explore.study.result import StudyResult, design_outcome
 
@@ -29,21 +18,21 @@ BOTH: Final = ("cycles", "on_chip_requirement_bytes")
 HOSTILE: Final = "</script><script>alert(1)</script><b>&amp;\"'{{data}}$x^$\x1b[31m"
 
 
-def completed(index: int, study: Study, **numbers: float | None) -> Outcome:
+def completed(index: int, study: fab.Study, **numbers: float | None) -> fab.Outcome:
     setting = study.space[index]
     known = dict.fromkeys(METRICS) | numbers
-    return Outcome(
+    return fab.Outcome(
         index=index, setting=setting, status="completed", numbers=known, wall_seconds=index / 4
     )
 
 
 def design() -> StudyResult:
-    study = Study(
+    study = fab.Study(
         name="design",
         program=Path("programs/moe.py"),
         question="Which tile, how many regions and how many channels?",
-        space=grid({"tile_n": (8, 16, 32, 64), "regions": (4, 8, 128)})
-        * grid({"hardware.hbm.channels": (16, 32)}),
+        space=fab.grid({"tile_n": (8, 16, 32, 64), "regions": (4, 8, 128)})
+        * fab.grid({"hardware.hbm.channels": (16, 32)}),
         fixed={"batch": 64, "routing": "programs/data/routing.npz"},
         minimize=BOTH,
         where=("off_chip_traffic_bytes <= 4000000",),
@@ -66,7 +55,7 @@ def design() -> StudyResult:
             compute_utilization=round(4 / tile, 6),
         )
         found.append(replace(run, numbers=run.numbers | {"extra.rows": tile * 7}))
-    ends: dict[int, Outcome] = {
+    ends: dict[int, fab.Outcome] = {
         8: _proved(found[8], "pruned", 9),
         10: _proved(found[10], "pruned", 9),
         22: _proved(found[22], "pruned", 13),
@@ -81,10 +70,10 @@ def design() -> StudyResult:
 
 
 def one_metric() -> StudyResult:
-    study = Study(
+    study = fab.Study(
         name="depths",
         program=Path("programs/moe.py"),
-        space=grid({"depth.map_1.0": (2, 4, 8, 16, 32)}),
+        space=fab.grid({"depth.map_1.0": (2, 4, 8, 16, 32)}),
         minimize=("cycles",),
     )
     cycles = (900, 700, 500, 500)
@@ -93,10 +82,10 @@ def one_metric() -> StudyResult:
 
 
 def three_metrics(points: Iterable[int] = range(60)) -> StudyResult:
-    study = Study(
+    study = fab.Study(
         name="three",
         program=Path("programs/moe.py"),
-        space=grid(
+        space=fab.grid(
             {
                 "tiling": ("static", "dynamic", None),
                 "flag": (True, False),
@@ -119,53 +108,55 @@ def three_metrics(points: Iterable[int] = range(60)) -> StudyResult:
     return StudyResult(study, tuple(found))
 
 
-def _judge(findings: Findings) -> Judgement:
+def _judge(findings: fab.Findings) -> fab.Judgement:
     static = findings.value("cycles", tiling="static", tile_n=16)
     dynamic = findings.value("cycles", tiling="dynamic")
     assert static is not None
     assert dynamic is not None
-    return Judgement(f"{static / dynamic:.2f}", Verdict.CONTRADICTED, "with equal FLOPs per cycle")
+    return fab.Judgement(
+        f"{static / dynamic:.2f}", fab.Verdict.CONTRADICTED, "with equal FLOPs per cycle"
+    )
 
 
-def _asks_amiss(findings: Findings) -> Judgement:
-    return Judgement(str(findings.value("cycles", tiling="none")), Verdict.REPRODUCED)
+def _asks_amiss(findings: fab.Findings) -> fab.Judgement:
+    return fab.Judgement(str(findings.value("cycles", tiling="none")), fab.Verdict.REPRODUCED)
 
 
-def _draw(findings: Findings, figure: Figure) -> None:
+def _draw(findings: fab.Findings, figure: Figure) -> None:
     axes = figure.subplots()
     axes.bar([str(each.index) for each in findings.outcomes], [1] * len(findings.outcomes))
 
 
-def _draws_wrongly(findings: Findings, figure: Figure) -> None:
+def _draws_wrongly(findings: fab.Findings, figure: Figure) -> None:
     del findings, figure
     raise ZeroDivisionError("on purpose")
 
 
 def paper() -> StudyResult:
-    study = Study(
+    study = fab.Study(
         name="figure_9",
         program=Path("programs/moe.py"),
         question="How much faster are dynamic tiles?",
-        space=zipped(tiling=("static", "static", "dynamic"), tile_n=(8, 16, None)),
+        space=fab.zipped(tiling=("static", "static", "dynamic"), tile_n=(8, 16, None)),
         known=(
-            KnownValue({"tiling": "static", "tile_n": 8}, "cycles", 2_000_000, "figure 9"),
-            KnownValue({"tiling": "dynamic"}, "cycles", 1_000_000, "figure 9"),
-            KnownValue({"tile_n": 512}, "off_chip_traffic_bytes", 3.5e9, "figure 9"),
+            fab.KnownValue({"tiling": "static", "tile_n": 8}, "cycles", 2_000_000, "figure 9"),
+            fab.KnownValue({"tiling": "dynamic"}, "cycles", 1_000_000, "figure 9"),
+            fab.KnownValue({"tile_n": 512}, "off_chip_traffic_bytes", 3.5e9, "figure 9"),
         ),
         claims=(
-            Claim("dynamic tiles are faster", "section 5.2", "1.87 times", _judge),
-            Claim(
+            fab.Claim("dynamic tiles are faster", "section 5.2", "1.87 times", _judge),
+            fab.Claim(
                 "they need less memory",
                 "section 5.2",
                 "0.5",
-                lambda _: Judgement("0.5", Verdict.REPRODUCED),
+                lambda _: fab.Judgement("0.5", fab.Verdict.REPRODUCED),
             ),
-            Claim("they are nice", "section 6", "very", attrgetter("niceness")),
-            Claim("of a missing point", "section 6", "3", _asks_amiss),
+            fab.Claim("they are nice", "section 6", "very", attrgetter("niceness")),
+            fab.Claim("of a missing point", "section 6", "3", _asks_amiss),
         ),
         pictures=(
-            Picture("bars", "Cycles of all tilings", _draw, "As in the paper's figure 9."),
-            Picture("wrong", "One that fails", _draws_wrongly),
+            fab.Picture("bars", "Cycles of all tilings", _draw, "As in the paper's figure 9."),
+            fab.Picture("wrong", "One that fails", _draws_wrongly),
         ),
     )
     cycles = (2_100_000, 1_800_000, 990_000)
@@ -175,20 +166,23 @@ def paper() -> StudyResult:
 
 
 def hostile() -> StudyResult:
-    study = Study(
+    study = fab.Study(
         name=HOSTILE,
         program=Path("programs/moe.py"),
         question=HOSTILE,
-        space=grid({HOSTILE: (HOSTILE, 1), "Cycles": (1, 2), "index": (2**70, 0)}),
+        space=fab.grid({HOSTILE: (HOSTILE, 1), "Cycles": (1, 2), "index": (2**70, 0)}),
         fixed={"other": HOSTILE},
         minimize=(*BOTH,),
-        known=(KnownValue({HOSTILE: 1}, "cycles", 1.0, HOSTILE),),
+        known=(fab.KnownValue({HOSTILE: 1}, "cycles", 1.0, HOSTILE),),
         claims=(
-            Claim(
-                HOSTILE, HOSTILE, HOSTILE, lambda _: Judgement(HOSTILE, Verdict.UNEQUAL, HOSTILE)
+            fab.Claim(
+                HOSTILE,
+                HOSTILE,
+                HOSTILE,
+                lambda _: fab.Judgement(HOSTILE, fab.Verdict.UNEQUAL, HOSTILE),
             ),
         ),
-        pictures=(Picture(f"../{HOSTILE}", HOSTILE, _draw, HOSTILE),),
+        pictures=(fab.Picture(f"../{HOSTILE}", HOSTILE, _draw, HOSTILE),),
     )
     runs = [
         completed(n, study, cycles=n + 1, on_chip_requirement_bytes=8 - n)
@@ -206,12 +200,12 @@ def nothing() -> StudyResult:
 
 
 def over_inputs() -> StudyResult:
-    study = Study(
+    study = fab.Study(
         name="over",
         program=Path("programs/moe.py"),
         question="Which tile serves all of these?",
-        space=grid({"tile_n": (8, 16, 32, 64, 128), "tiling": ("static", "dynamic")}),
-        over=zipped(
+        space=fab.grid({"tile_n": (8, 16, 32, 64, 128), "tiling": ("static", "dynamic")}),
+        over=fab.zipped(
             routing=[f"data/{name}.npz" for name in ("a", "b", "c", "d", "e", "f")],
             seed=(0, 0, 0, 1, 1, 1),
         ),
@@ -219,7 +213,7 @@ def over_inputs() -> StudyResult:
         minimize=("p95:cycles", "mean:on_chip_requirement_bytes"),
         where=("worst:off_chip_traffic_bytes <= 2510000",),
     )
-    runs: dict[int, Outcome] = {}
+    runs: dict[int, fab.Outcome] = {}
     for index, setting in enumerate(study.runs):
         design, place = divmod(index, len(study.over))
         tile = setting["tile_n"]
@@ -229,7 +223,7 @@ def over_inputs() -> StudyResult:
             "on_chip_requirement_bytes": 4_096 * tile + 512 * (place % 3) * (design % 2),
             "off_chip_traffic_bytes": 2_500_000 + 1_000 * place * (design % 3),
         }
-        runs[index] = Outcome(
+        runs[index] = fab.Outcome(
             index=index, setting=setting, status="completed", numbers=numbers, wall_seconds=0.25
         )
         if design == 4 and place > 0:
@@ -264,9 +258,9 @@ RESULTS: Final = {
 }
 
 
-def _proved(run: Outcome, status: str, by: int | str | None) -> Outcome:
+def _proved(run: fab.Outcome, status: str, by: int | str | None) -> fab.Outcome:
     bounds = {name: int(run.numbers[name] or 0) // 2 for name in BOTH}
-    return Outcome(
+    return fab.Outcome(
         index=run.index,
         setting=run.setting,
         status=status,  # type: ignore[arg-type]
@@ -276,5 +270,5 @@ def _proved(run: Outcome, status: str, by: int | str | None) -> Outcome:
     )
 
 
-def _failed(run: Outcome, status: str, reason: str) -> Outcome:
-    return Outcome(index=run.index, setting=run.setting, status=status, reason=reason)  # type: ignore[arg-type]
+def _failed(run: fab.Outcome, status: str, reason: str) -> fab.Outcome:
+    return fab.Outcome(index=run.index, setting=run.setting, status=status, reason=reason)  # type: ignore[arg-type]
