@@ -253,7 +253,6 @@ class Streamify(Operator):
         return reference.shape
 
     def _read_shape(self, buffer: BufferType) -> tuple[Dim, ...]:
-        """Return the shape of one reading."""
         if self.shape is None and self.strides is None and not self.offset:
             return buffer.shape
         shape, strides = self.shape, self.strides

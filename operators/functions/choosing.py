@@ -252,7 +252,6 @@ def _parted(pairs: list[_Pair], first: int, last: int, before: _Before) -> int:
 
 
 def _median(pairs: list[_Pair], a: int, b: int, c: int, before: _Before) -> int:
-    """Return which of three places holds the median."""
     if before(pairs[a], pairs[b]):
         if before(pairs[b], pairs[c]):
             return b

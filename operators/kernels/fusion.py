@@ -267,7 +267,6 @@ def _as_it_comes(operand: Operand) -> bool:
 
 
 def _merged(first: RowLocal, second: RowLocal) -> RowLocal:
-    """Return one kernel that does the steps of both."""
     (given,) = first.results
     operands: list[Operand] = []
     # The reader's operands come first: they say how what is merged is walked.

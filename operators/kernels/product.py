@@ -124,7 +124,6 @@ class Product(Kernel):
         return (product if self.keeps is None else self._cut(product, self.keeps),)
 
     def _unit(self, name: str, left: Stream, right: Stream, addend: Stream | None) -> Stream:
-        """Wire one unit and what it adds."""
         nest = self.nest
         left, right = self._repeated(left), self._repeated(right)
         product: Stream

@@ -251,12 +251,10 @@ def _named(program: Program, model: Model, wired: Wired) -> Iterator[Again]:
 
 
 def _tensor_bytes(shape: Sequence[int], dtype: np.dtype) -> int:
-    """Return what a tensor takes in memory."""
     return TileType(math.prod(shape[:-1]), math.prod(shape[-1:]), dtype).size_bytes
 
 
 def _bytes(program: Program, places: Iterable[int]) -> int:
-    """Return what operators move."""
     nodes = [program.nodes[place] for place in places]
     costs = [node.operator.costs(node.input_types, node.output_types) for node in nodes]
     return sum(number_of(program, each.load_bytes + each.store_bytes) or 0 for each in costs)

@@ -286,7 +286,6 @@ def _data(value: object) -> np.ndarray:
 
 
 def _sum(total: np.ndarray | None, value: object) -> np.ndarray:
-    """Return a sum with one piece more."""
     data = _data(value)
     return data if total is None else summed(total, data)
 
@@ -370,7 +369,6 @@ def token_type(piece: TileType, inner: tuple[int, ...]) -> TileType:
 
 
 def _token(kind: object, data: np.ndarray | None = None) -> Tile:
-    """Return a token."""
     assert isinstance(kind, TileType)
     rows, cols = kind.rows, kind.cols
     assert isinstance(rows, int)

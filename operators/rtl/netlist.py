@@ -146,7 +146,6 @@ def _levels(shape: Sequence[int]) -> Iterator[int]:
 
 
 def _sent(place: Place) -> list[int]:
-    """Return the tokens of a source."""
     operator = place.operator
     size = {"rows": 1, "cols": 1, "valid_rows": 1, "valid_cols": 1}
     if isinstance(operator, Selectors):

@@ -128,7 +128,6 @@ def _windows(x: Any, dim: int, size: int, step: int) -> Any:
 def _variance_and_mean(
     x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False
 ) -> tuple[Any, Any]:
-    """Both, each by itself."""
     mean = x.mean() if dim is None else x.mean(dim, keepdim)
     return torch.var(x, dim, correction=correction, keepdim=keepdim), mean
 

@@ -168,7 +168,6 @@ def _without_elements(value: Any) -> Any:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a tensor is known to have no elements."""
     return isinstance(value, torch.Tensor) and any(
         isinstance(size, int) and size == 0 for size in value.shape
     )

@@ -131,7 +131,6 @@ def _routed(importing: Importing, call: Call, rows: View, offsets: object, group
 
 
 def _experts(importing: Importing, offsets: object, count: int, groups: int) -> NDArray[np.int64]:
-    """Return the group of each row."""
     ends = importing.known(offsets)
     if ends is None:
         importing.unsupported(
