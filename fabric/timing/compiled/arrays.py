@@ -1,6 +1,6 @@
-"""The arrays of a run that the compiled loop works on, and the loop over them.
+"""The arrays of the compiled loop.
 
-In a run that is recorded, they keep which transitions stages took; all they did follows from that.
+If the run is recorded, they keep the transitions of stages, which determine all events.
 """
 
 from __future__ import annotations
@@ -28,28 +28,25 @@ if TYPE_CHECKING:
 _ANY_SIZE: Final = 1 << 62
 
 _FIRST_SLOTS: Final = 128
-"""Of a channel at most, until it needs more."""
+"""Initial slots of a channel at most."""
 
 _LEDGER: Final = 1 << 14
 
 _JOURNAL: Final = 1 << 16
 
 _FIRST_LOOK: Final = 1 << 14
-"""Elements that operators are handed, in half a second, before it is looked at what for."""
+"""Elements handed to operators, in half a second, before the first look at ``pays``."""
 
 _PAYING: Final = 16
-"""Transfers of tasks that take as long as to hand an element to an operator that is asked."""
+"""Transfers of tasks that take as long as handing one element to an operator."""
 
 
 class Stage(NamedTuple):
     """An operator in the region.
 
     Attributes:
-        unit: where it runs.
-        automaton: what it does.
-        inputs: its channels.
-        outputs: likewise; None where nobody reads.
-        region: of the memory off chip, where it has its tensor; None where it has none.
+        outputs: None for unread ones.
+        region: of its tensor in off-chip memory, if any.
     """
 
     unit: Unit
@@ -60,13 +57,12 @@ class Stage(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """A channel at an end of which there is a stage.
+    """A channel of a stage.
 
     Attributes:
-        channel: it.
         rank: of its stream.
-        assumed: counts the groups of what a stage sends, where the program states a shape.
-        producer, consumer: numbers of stages; OUTSIDE for a unit that is a task.
+        assumed: counts groups, if the program states a shape.
+        producer, consumer: numbers of stages; OUTSIDE for tasks.
     """
 
     channel: Channel
@@ -77,18 +73,13 @@ class Joint(NamedTuple):
 
 
 class Arrays:
-    """What stands where is in ``columns``; what there is one of for each thing, in its order.
+    """Arrays of the loop; ``columns`` has their layout.
 
     Attributes:
-        stages, joints: what the rows of ``rows`` and ``channels`` stand for.
-        number: of each channel, its joint's.
-        rows: of stages.
-        channels, slots, dimensions: as the loop's.
-        marks, stamps, ledger, submitted, journal, control: likewise.
-        codes: of elements.
-        tables: of what operators do.
-        network: the links that channels share; None where none do.
-        outer_flows: those of units outside.
+        stages, joints: by rows of ``rows`` and ``channels``.
+        number: of each channel's joint.
+        network: None if no links are shared.
+        outer_flows: flows of units outside.
     """
 
     def __init__(
@@ -101,16 +92,6 @@ class Arrays:
         network: Links | None = None,
         recorded: bool = False,
     ) -> None:
-        """Let ``stages`` stand before their first elements, all of them ready.
-
-        Args:
-            codes: of elements.
-            tables: of what operators do.
-            stages: see above.
-            joints: see above.
-            network: see above.
-            recorded: the loop is to write what each stage does.
-        """
         self.codes: Final = codes
         self.tables: Final = tables
         self.stages: Final = stages
@@ -157,7 +138,7 @@ class Arrays:
         self.slots.count = int(slots.sum())
 
     def _build_flows(self) -> None:
-        """Let channels know their flows, and flows the channels that stages send on."""
+        """Connect channels to flows, and flows to the channels that stages send on."""
         flows = () if self.network is None else self.network.flows
         ends: list[list[int]] = [[] for _ in flows]
         for number, joint in enumerate(self.joints):
@@ -178,7 +159,7 @@ class Arrays:
         self._ends: Array = np.array([*starts.tolist(), *numbers], np.int64)
 
     def _build_places(self) -> None:
-        """Let channels have coordinates whose readers compare them with those of others."""
+        """Add coordinates to channels whose readers compare them."""
         rows = self.channels
         rows[:, c.PLACE], rows[:, c.LAST] = c.OUTSIDE, c.ENDED_CODE
         size = 0
@@ -215,7 +196,7 @@ class Arrays:
         self.stamps: Array = np.zeros(len(stages) * c.STAMPS, np.int64)
 
     def link(self) -> None:
-        """Let the loop know the arrays, where some have grown."""
+        """Pass the arrays to the loop, after some have grown."""
         tables, network = self.tables, self.network
         growing = (
             self.slots.array,
@@ -259,12 +240,12 @@ class Arrays:
         )
 
     def go_on(self, pace_cycle: int, horizon_cycle: int, operations: int) -> tuple[int, int]:
-        """Let the loop go on; see ``kernel.go_on``."""
+        """Run the loop; see ``kernel.go_on``."""
         reason, about = self._loop(pace_cycle, horizon_cycle, operations)
         return reason, about
 
     def pays(self) -> bool:
-        """Whether far more elements were taken than operators were handed; seen now and then."""
+        """Whether far more elements were taken than handed to operators; checked now and then."""
         steps = self.tables.steps
         if steps < self._next_look:
             return True
@@ -272,7 +253,7 @@ class Arrays:
         return bool(self.channels[:, c.TAKEN].sum() > _PAYING * steps)
 
     def grow(self, number: int) -> None:
-        """Give a channel twice the slots; none of them has been used twice yet."""
+        """Double the slots of a channel, none of which has been used twice yet."""
         row = self.channels[number]
         base, mask = self.place(number)
         size = mask + 1
@@ -281,23 +262,23 @@ class Arrays:
         row[c.MASK] = 2 * size - 1
 
     def crowd(self, number: int) -> None:
-        """Let more elements of a channel be under way on the links that it shares."""
+        """Enlarge the queue of a channel on shared links."""
         assert self.network is not None
         self.network.grow(self.channels.item(number, c.FLOW))
 
     def wake(self, stage: int) -> None:
-        """Let a stage go on; one whose operator has ended goes on draining."""
+        """Make a stage ready; one whose operator has ended keeps draining."""
         wake(stage, self._flat_rows, self._ready, self.control)
 
     def last_looks(self, at: int) -> list[int]:
-        """Return codes that were looked at in input ``at`` of all, the latest first."""
+        """Return the codes seen in input ``at``, latest first."""
         count, *codes = self._looks[at].tolist()
         return [codes[each % c.LOOKS] for each in range(count - 1, max(count - c.LOOKS, 0) - 1, -1)]
 
     def last_taken(self, number: int) -> tuple[int, list[int]] | None:
-        """Return the code of what was taken last from a channel, and its coordinates.
+        """Return the last code taken from a channel, and its coordinates.
 
-        The code is ENDED_CODE where nothing was; None where the channel has no coordinates.
+        The code is ENDED_CODE before the first; None if the channel has no coordinates.
         """
         row = self.channels[number].tolist()
         first = row[c.PLACE]
@@ -306,34 +287,32 @@ class Arrays:
         return row[c.LAST], self._places[first : first + row[c.RANK] + 1].tolist()
 
     def last_seen(self, at: int) -> int:
-        """Return the code of what was looked at last in input ``at`` of all."""
+        """Return the last code seen in input ``at``."""
         return int(self._seen[at])
 
     def place(self, number: int) -> tuple[int, int]:
-        """Return where the slots of a channel begin, and what turns a count into one of them."""
+        """Return where the slots of a channel begin, and the mask of a count."""
         row = self.channels[number]
         return row.item(c.BASE), row.item(c.MASK)
 
 
 def _first_slots(depth: int) -> int:
-    """Return how many slots a channel has at first: a power of two."""
+    """Return the initial slots of a channel: a power of two."""
     return 1 << (min(depth, _FIRST_SLOTS) - 1).bit_length()
 
 
 def _starts(sizes: Array) -> Array:
-    """Return where each of several begins that are one behind the other."""
+    """Return the offsets of concatenated ranges."""
     starts: Array = np.cumsum(sizes) - sizes
     return starts
 
 
 class Journal:
-    """What the loop has written while a run went on, and what it means.
+    """Transitions that the loop has written.
 
     Attributes:
-        stages: operators that the rows are about.
-        tables: what transitions are.
         codes: of the elements in them.
-        standing: where each stage was when this was written; see ``columns``.
+        standing: progress of each stage; see ``columns``.
     """
 
     def __init__(self, arrays: Arrays) -> None:
@@ -346,7 +325,7 @@ class Journal:
         self._taken: list[NDArray[np.int32]] = []
 
     def keep(self, arrays: Arrays) -> None:
-        """Keep what the loop has written and let it begin anew."""
+        """Copy the loop's journal and clear it there."""
         rows = arrays.journal[: arrays.control[c.JOURNAL]]
         self._stages.append((rows >> c.STAGE_SHIFT).astype(self._small))
         self._taken.append(rows.astype(np.int32))
@@ -354,15 +333,15 @@ class Journal:
         self.standing = arrays.rows.copy()
 
     def rows(self) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Return stages and the transitions that they took, in the order of the loop."""
+        """Return stages and their transitions, in the order of the loop."""
         stages = np.concatenate([np.zeros(0, self._small), *self._stages])
         return stages, np.concatenate([np.zeros(0, np.int32), *self._taken])
 
     def forget(self) -> None:
-        """Forget the rows so far; where stages stand stays."""
+        """Drop the rows so far and keep the stages' progress."""
         self._stages, self._taken = [], []
 
     @property
     def chose(self) -> Array:
-        """Stages that went on with whichever input came first."""
+        """Stages whose work depends on which input came first."""
         return np.flatnonzero(self.standing[:, c.CHOSE])

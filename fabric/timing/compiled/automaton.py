@@ -1,8 +1,8 @@
-"""What an operator does, as states and transitions that are found out by asking its own ``run``.
+"""An operator's behaviour as states and transitions, found by running its ``run``.
 
-A state is what the operator waits for, with what it said it keeps when its last turn ended, and
-the elements it has been handed since. Operators that are alike share one automaton. The tables of
-all automata of a run are arrays, which the compiled loop reads.
+A state is what the operator waits for, the memory it stated at the end of its last turn, and the
+elements since then. Operators of equal behaviour share one automaton. The compiled loop reads the
+tables of all automata.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from fabric.timing.engine.ports import Ports
 
 _LONGEST_TURN: Final = 4096
-"""Elements; an operator that does not end its turns would have a state for every element."""
+"""Elements; without turns an operator would have a state for every element."""
 
 
 class Automaton:
     """The behaviour of an operator in timing mode.
 
     Attributes:
-        first_state: it begins with; before, it does ``first_stretch``.
-        first_stretch: where these operations begin and end.
+        first_state: after ``first_stretch``.
+        first_stretch: range of the operations before the first element.
         carries_numbers: see ``Operator``.
     """
 
     def __init__(self, operator: Operator, ports: Ports, codes: Codes, tables: Tables) -> None:
-        """Ask what it does before its first element.
+        """Run ``operator`` up to its first element.
 
         Raises:
-            UnfitError: something that cannot be written down.
+            UnfitError: its behaviour is not a table.
         """
         self._operator: Final = operator
         self._real_ports: Final = ports
@@ -58,14 +58,14 @@ class Automaton:
         self.first_state = self._state(run, awaited, None, ((), ()))
 
     def awaited(self, state: int) -> Awaited | None:
-        """Return what is waited for in ``state``; None where it is another automaton's."""
+        """Return what ``state`` waits for; None for another automaton's state."""
         return self._awaited.get(state)
 
     def ask(self, state: int, code: int) -> None:
-        """Find out what follows ``code`` in ``state``.
+        """Find the transition for ``code`` in ``state``.
 
         Raises:
-            UnfitError: something that cannot be written down.
+            UnfitError: its behaviour is not a table.
         """
         run = self._live.pop(state, None) or self._replayed(state)
         awaited, operations = run.hand(self._awaited[state], code)
@@ -74,7 +74,7 @@ class Automaton:
         self._tables.transition(state, code, operations, after)
 
     def path(self, state: int) -> list[tuple[Awaited, int]]:
-        """Return one way to ``state``: what was waited for, and the codes it was answered with."""
+        """Return one path to ``state``: what was awaited, and the codes received."""
         path: list[tuple[Awaited, int]] = []
         step = self._reached[state]
         while step is not None:
@@ -83,7 +83,7 @@ class Automaton:
         return path[::-1]
 
     def close(self) -> None:
-        """Let nothing go on."""
+        """Close all coroutines."""
         for run in self._live.values():
             run.close()
         self._live.clear()
@@ -125,7 +125,7 @@ class Automaton:
         return number
 
     def _replayed(self, state: int) -> _Run:
-        """Return a run that has come to ``state``, from where one stands on the way, or anew."""
+        """Return a run in ``state``, continued from an earlier one on its path or restarted."""
         path: list[tuple[int, int]] = []
         run, step = None, self._reached[state]
         while step is not None and run is None:
@@ -145,7 +145,7 @@ class Automaton:
 
 
 class _Run:
-    """One run of an operator on what is noted."""
+    """One recorded run of an operator."""
 
     def __init__(self, operator: Operator, ports: Ports, codes: Codes) -> None:
         self._recording = Recording(codes)
@@ -186,16 +186,11 @@ Array = NDArray[np.int64]
 
 
 _KNOWN: Final = 1 << 14
-"""Room for transitions at first; to hash them anew takes as long as to find them out."""
+"""Initial room for transitions; rehashing is as slow as finding them."""
 
 
 class Rows:
-    """Rows of an array that grows.
-
-    Attributes:
-        array: with room for more.
-        count: how many there are.
-    """
+    """Rows of an array that grows."""
 
     def __init__(self, columns: int, room: int = 64) -> None:
         self.array: Array = np.zeros((room, columns), np.int64)
@@ -211,7 +206,7 @@ class Rows:
         return first
 
     def reserve(self, rows: int) -> int:
-        """Add so many rows of zeros and return the number of the first."""
+        """Add ``rows`` zero rows and return the number of the first."""
         first = self.count
         while first + rows > len(self.array):
             self.array = np.concatenate([self.array, np.zeros_like(self.array)])
@@ -220,12 +215,11 @@ class Rows:
 
 
 class Tables:
-    """States, transitions and operations of all automata.
+    """States, transitions and operations of all automata; see ``columns``.
 
     Attributes:
-        states, transitions, operations: see ``columns``.
         known: transitions, hashed by state and code.
-        steps: elements that operators have been handed to find all that out.
+        steps: elements handed to operators to find the tables.
     """
 
     def __init__(self) -> None:
@@ -240,12 +234,12 @@ class Tables:
         return self.states.extend([[kind, port, int(carries), 0, -1]])
 
     def stretch(self, operations: list[list[int]]) -> tuple[int, int]:
-        """Add a stretch of operations and return where it begins and ends."""
+        """Add operations and return their range."""
         start = self.operations.extend(operations)
         return start, start + len(operations)
 
     def transition(self, state: int, code: int, operations: list[list[int]], after: int) -> None:
-        """Say what follows ``code`` in ``state``."""
+        """Add the transition for ``code`` in ``state``."""
         start, stop = self.stretch(operations)
         number = self.transitions.extend([[start, stop, after]])
         if 2 * self.transitions.count > len(self.known):

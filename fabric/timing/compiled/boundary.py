@@ -1,7 +1,7 @@
-"""What of the compiled region is seen outside: its channels that lead out, and its counters.
+"""Channels between the compiled region and tasks, and the region's counters.
 
-Elements, ends and credits go both ways there. What units and channels say of themselves is taken
-from the arrays of the compiled loop.
+Elements, ends and credits cross in both directions. Counters of units and channels are copied from
+the arrays of the loop.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from fabric.timing.engine.unit import Wait
 
 
 class Boundary:
-    """Channels between stages and units that are tasks.
+    """Channels between stages and tasks.
 
-    What a stage waits for is fetched when it is there; else its unit is named as who waits, so
+    Elements are fetched once available; otherwise the stage's unit is registered as waiting, so
     that the channel wakes it.
     """
 
     def __init__(self, arrays: Arrays) -> None:
-        """Find the channels one end of which is outside."""
         self._arrays: Final = arrays
         channels = arrays.channels
         self._entrances = np.flatnonzero(channels[:, c.PRODUCER] < 0)
@@ -41,7 +40,7 @@ class Boundary:
         self._shown = [0] * len(channels)
 
     def is_there(self, stage: int) -> bool:
-        """Fetch what a stage that was woken waited for; whether there is any of it."""
+        """Fetch what a woken stage waited for; return whether there is any."""
         arrays = self._arrays
         row = arrays.rows[stage]
         status, waits = row.item(c.STATUS), row.item(c.WAIT)
@@ -56,7 +55,7 @@ class Boundary:
         return status != c.NO_CREDIT or self._fetch_credits(waits)
 
     def _fetch(self, number: int) -> bool:
-        """Fetch the elements of a channel from outside; whether there is one, or the end."""
+        """Fetch elements of a channel from outside; return whether there is one, or the end."""
         arrays = self._arrays
         self._armed[number] = False
         channel, row = arrays.joints[number].channel, arrays.channels[number]
@@ -84,7 +83,7 @@ class Boundary:
         return bool(sent > row[c.TAKEN])
 
     def _fetch_credits(self, number: int) -> bool:
-        """Fetch the credits of a channel to outside; whether there were any."""
+        """Fetch credits of a channel to outside; return whether there were any."""
         arrays = self._arrays
         self._armed[number] = False
         channel, row = arrays.joints[number].channel, arrays.channels[number]
@@ -99,7 +98,7 @@ class Boundary:
         return found
 
     def emit(self) -> None:
-        """Hand what was sent and taken to the units outside."""
+        """Pass elements and credits to the units outside."""
         arrays = self._arrays
         if not arrays.control[c.TOUCHED]:
             return
@@ -128,14 +127,14 @@ class Boundary:
         self._taken = taken
 
     def _arrive(self) -> None:
-        """Hand over what has come over links and was sent by units outside."""
+        """Deliver elements that tasks sent over links."""
         network = self._arrays.network
         if network is not None:
             cycle = self._arrays.control.item(c.ARRIVAL_CYCLE)
             network.hand_over(self._arrays.outer_flows, cycle)
 
     def arm(self) -> bool:
-        """Let what stages wait for wake them; whether some of it is there already."""
+        """Register waiting stages at their channels; return whether something is available."""
         arrays = self._arrays
         rows, found = arrays.rows, False
         if not arrays.control[c.OUTWARD]:
@@ -175,9 +174,9 @@ class Boundary:
         return found
 
     def disarm(self) -> None:
-        """Let nothing wake stages: who goes on soon looks by itself.
+        """Unregister the stages, which will look themselves.
 
-        A stage that is armed and still counts as running would miss what comes meanwhile.
+        A registered stage that counts as running would miss arrivals.
         """
         arrays = self._arrays
         for number in self._armed.nonzero()[0].tolist():
@@ -190,7 +189,7 @@ class Boundary:
         arrays.control[c.OUTWARD] = 1
 
     def show(self, number: int, taken: int, arrived: int) -> None:
-        """Let the queue of a channel into a stage say what is there and the stage has not taken."""
+        """Fill the queue of a channel into a stage with elements the stage has not taken."""
         held = self._elements(number, taken, arrived) if taken < arrived else []
         joint = self._arrays.joints[number]
         channel = joint.channel
@@ -207,7 +206,7 @@ class Boundary:
         self._shown[number] = len(held)
 
     def on_way(self, number: int) -> list[tuple[int, int, Element]]:
-        """Return what a stage has sent over links and has not arrived, as ``Way`` has it."""
+        """Return the elements of a stage on links, as in ``Way``."""
         row = self._arrays.channels[number]
         arrived, sent = row.item(c.ARRIVED), row.item(c.SENT)
         if arrived == sent:
@@ -217,7 +216,7 @@ class Boundary:
         return [(cycle, *each) for cycle, each in zip(set_out, held, strict=True)]
 
     def _late(self, number: int, first: int, end: int) -> list[tuple[int, int]]:
-        """Return when elements were sent over links, and for how long these held them up."""
+        """Return when elements were sent over links, and their delays."""
         if first == end:
             return []
         base, mask = self._arrays.place(number)
@@ -225,7 +224,7 @@ class Boundary:
         return [*map(tuple, self._arrays.slots.array[indices, c.SET_OUT :].tolist())]
 
     def _hide(self, number: int) -> None:
-        """Take from the queue of a channel into a stage what ``show`` has put there."""
+        """Remove the elements that ``show`` has added."""
         channel = self._arrays.joints[number].channel
         for _ in range(self._shown[number]):
             channel.queue.popleft()
@@ -234,7 +233,7 @@ class Boundary:
         self._shown[number] = 0
 
     def _elements(self, number: int, first: int, end: int) -> list[tuple[int, Element]]:
-        """Return elements ``first`` to ``end`` - 1 of a channel, as its queue has them."""
+        """Return elements ``first`` to ``end`` - 1 of a channel, as in its queue."""
         arrays = self._arrays
         base, mask = arrays.place(number)
         elements = []
@@ -247,7 +246,7 @@ class Boundary:
 
 
 def publish(arrays: Arrays, boundary: Boundary) -> None:
-    """Let units and channels say how far they are."""
+    """Copy the progress to units and channels."""
     for stage, row in zip(arrays.stages, arrays.rows.tolist(), strict=True):
         unit = stage.unit
         # A burst may have been answered since, which the loop has not been told.
@@ -272,7 +271,7 @@ def publish(arrays: Arrays, boundary: Boundary) -> None:
 
 
 def _wait(arrays: Arrays, stage: Stage, row: list[int]) -> Wait:
-    """Return what a stage that does not go on waits for."""
+    """Return what a blocked stage waits for."""
     now, status = row[c.NOW], row[c.STATUS]
     if status == c.NO_CREDIT:
         return Wait(Operation.SEND, (arrays.joints[row[c.WAIT]].channel,), now)

@@ -1,4 +1,4 @@
-"""Elements as integers: what a value is, the number in a tile of one, and the stop."""
+"""Elements as integers: the kind of a value, the number in its tile, and the stop."""
 
 from __future__ import annotations
 
@@ -22,40 +22,34 @@ from fabric.timing.compiled.columns import (
 )
 
 Key: TypeAlias = Hashable
-"""What equal values share; a nest of tuples that can be hashed."""
+"""Shared by equal values; hashable nested tuples."""
 
 _LEVELS: Final = (1 << LEVEL_BITS) - 1
 
 _MOST_KEPT: Final = 1 << 12
-"""Values that are found again at once; of a stream of new ones most are seen no more."""
+"""Values in the cache; most values of a changing stream never repeat."""
 
 _TILES: Final = frozenset({Tile, SentTile})
 
 _KINDS: Final = _TILES | {Selector, Empty, bool, tuple}
-"""What has a number; a user's own kind of tile may say more than a tile does."""
+"""Types of tiles with a number; a user's own type may hold more."""
 
 
 class UncodedError(Exception):
-    """An element cannot be written as an integer."""
+    """An element has no code."""
 
 
 class LookedError(Exception):
-    """An operator that says it passes numbers on has looked at one."""
+    """An operator that declares to pass numbers on has read one."""
 
 
 class OpaqueTile(Tile):
-    """A tile of one number that nobody may look at: it is any number."""
+    """A tile whose one number must not be read."""
 
     __slots__ = ("looked", "port")
 
     def __init__(self, like: Tile, port: int, looked: object = None) -> None:
-        """Stand for what is in input ``port``, a tile like ``like``.
-
-        Args:
-            like: the tile.
-            port: where it is.
-            looked: what tells this look at the input from others; a new one where None.
-        """
+        """Replace ``like`` in input ``port``; ``looked`` identifies the look, a new one if None."""
         self.rows, self.cols, self.dtype = like.rows, like.cols, like.dtype
         self.in_memory = like.in_memory
         self.valid_rows, self.valid_cols = like.valid_rows, like.valid_cols
@@ -75,16 +69,14 @@ class OpaqueTile(Tile):
 
 
 class OpaqueNumber:
-    """The number in a tile that nobody may look at."""
+    """The number of an opaque tile."""
 
     __slots__ = ("tile",)
 
     def __init__(self, tile: OpaqueTile) -> None:
-        """Stand for the number in ``tile``."""
         self.tile: Final = tile
 
     def _refuse(self, _: object = None) -> bool:
-        """Refuse to be compared: it is any number."""
         raise LookedError
 
     __eq__ = __bool__ = _refuse
@@ -92,12 +84,12 @@ class OpaqueNumber:
 
 
 class Codes:
-    """A number for every kind of value that a run has.
+    """Numbers for all kinds of values of a run.
 
     Attributes:
-        empties: by kind, which dimension a bare stop stands for.
+        empties: by kind, the dimension of a bare stop.
         sizes: by kind, bytes of a value.
-        bursts: rows and bytes of each, of tiles that are moved to and from the HBM; by number.
+        bursts: by number, rows and bytes per row of HBM tiles.
     """
 
     def __init__(self) -> None:
@@ -150,20 +142,20 @@ class Codes:
         return value, code & _LEVELS
 
     def opaque(self, code: int, port: int) -> Element | None:
-        """Return the element in input ``port``, with any number in it."""
+        """Return the element in input ``port``, with an opaque number."""
         element = self.element(code)
         if element is None or not isinstance(element[0], Tile) or _number(element[0]) is None:
             return element
         return OpaqueTile(element[0], port), element[1]
 
     def key(self, tile: Tile) -> Key:
-        """Return what stands for ``tile`` where an operator keeps it."""
+        """Return the key of a ``tile`` in an operator's memory."""
         if isinstance(tile, OpaqueTile):
             return ("any", tile.port, *_shape(tile))
         return self.code((tile, 0))
 
     def burst(self, rows: int, row_bytes: int) -> int:
-        """Return a number for bursts of this size; see ``bursts``."""
+        """Return the number of bursts of this size."""
         burst = index(rows), index(row_bytes)
         number = self._numbers.setdefault(burst, len(self.bursts))
         if number == len(self.bursts):
@@ -171,7 +163,7 @@ class Codes:
         return number
 
     def same_kind(self, tile: OpaqueTile, level: int) -> int:
-        """Return the code of a tile such as ``tile``, but for its number."""
+        """Return the code of a tile like ``tile``, without its number."""
         return self.code((_numbered(tile, 0), level))
 
     def _key(self, value: Value) -> Key:
@@ -207,7 +199,6 @@ class Codes:
 
 
 def _numbered(like: Tile, number: int) -> Tile:
-    """Return a tile like ``like`` with a number of its own."""
     return Tile(
         like.rows,
         like.cols,
@@ -220,7 +211,7 @@ def _numbered(like: Tile, number: int) -> Tile:
 
 
 def _number(tile: Tile) -> int | None:
-    """Return the number of a 1x1 tile that fits beside its kind; None for other tiles."""
+    """Return the number of a 1x1 tile that fits into a code; None for other tiles."""
     data = tile.data
     if data is None or data.size != 1 or data.dtype.kind not in "iu":
         return None

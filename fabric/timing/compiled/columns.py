@@ -1,4 +1,4 @@
-"""What stands where in the arrays that the compiled loop works on: one row for each thing."""
+"""Layout of the compiled loop's arrays, one row per object."""
 
 from __future__ import annotations
 
@@ -72,8 +72,7 @@ LAST: Final = 29
 CHANNEL_COLUMNS: Final = 30
 
 OUTSIDE: Final = -1
-"""In the place of a stage: a unit that is a task; in that of a channel: nobody reads; in that of a
-flow: no links are shared; in that of the coordinates of a channel: nobody asks for them."""
+"""No stage, reader, flow or coordinates."""
 
 # A slot of a channel; the last two where links are shared. What is under way there is visible in no
 # cycle yet: the one that was requested stands in that place.
@@ -144,13 +143,13 @@ CHECK: Final = 12
 REPEAT: Final = 13
 
 AT_ONCE: Final = 1
-"""Amount of a TAKE of what the operator had not looked at before."""
+"""Amount of a TAKE without an earlier look."""
 
 STAMPS: Final = 4
-"""Clock readings that an operator may keep at a time."""
+"""The most clock readings of an operator at a time."""
 
 LOOKS: Final = 4
-"""Elements of an input that are remembered of an operator which carries their numbers."""
+"""Remembered elements of an input whose numbers are passed on."""
 
 # What the loop is told, and says.
 READY_HEAD: Final = 0
@@ -183,7 +182,7 @@ SUBMITTED_COLUMNS: Final = 3
 STAGE_SHIFT: Final = 32
 
 FAR: Final = 1 << 60
-"""Cycles and FLOPs from which on they are left to Python's integers, which have no end."""
+"""Cycles and FLOPs from here on use Python's unbounded integers."""
 
 # An element as a number: kind, number in a tile, bare stop, level of its stop.
 LEVEL_BITS: Final = 7

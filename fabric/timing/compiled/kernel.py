@@ -1,7 +1,7 @@
-"""The compiled loop: stages go on, one after the other, until each of them waits.
+"""The compiled loop: stages run one after the other, until each of them waits.
 
-It does what channels of tasks do, to the cycle, the credit and the counter; what an operator does
-is in the tables. ``columns`` says what stands where: a table is one array, row after row.
+Cycles, credits and counters equal those of tasks. ``columns`` has the layout of the tables, which
+are flat arrays of rows.
 """
 
 from __future__ import annotations
@@ -93,55 +93,22 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
     horizon: int,
     budget: int,
 ) -> tuple[int, int]:
-    """Let every stage that is ready go on until it waits.
+    """Run every ready stage until it waits.
 
-    Args:
-        stages: where each is; as the other tables, see ``columns``.
-        channels: with their counters.
-        slots: of all channels.
-        dimensions: of streams whose shape the program has stated.
-        places: coordinates of the last element that was taken from each channel that has them,
-            the innermost first.
-        inputs: channel of each port; of stage s, from its FIRST_INPUT on.
-        outputs: likewise.
-        seen: by input, the code of the element that was looked at last.
-        looks: by input, how many elements were looked at, and the codes of the last ones.
-        stamps: clock readings of each stage, from its FIRST_STAMP on.
-        marks: by input, arrivals that were noted: cycle and port.
-        states: of all automata.
-        known: hashed by state and code: state + 1, code, transition.
-        transitions: of all automata.
-        operations: likewise.
-        empties: by kind of value, which dimension a bare stop stands for.
-        sizes: by kind of value, its bytes.
-        ready: a ring of the stages that can go on.
-        ledger: filled with the changes of on-chip use: cycle and bytes.
-        submitted: filled with stages, and with size and tile of the burst that each waits for.
-        journal: filled with the transitions that stages take; of no size where nobody records.
-        control: see ``columns``.
-        ends: from where to where the channels of a flow are in it, and the channels.
-        flows: of the links that channels share; for these and what follows see ``carrying``.
-        waiting: see there.
-        taken: see there.
-        links: see there.
-        members: see there.
-        live: see there.
-        arrived: see there.
-        marked: see there.
-        touched: see there.
-        differing: see there.
-        notes: see there.
-        pace: a stage whose clock is so far does not send.
-        horizon: up to which cycle links go on while every stage waits, unless one waits for what
-            is outside.
-        budget: about how many operations, before it comes back.
+    Arguments without a row in ``columns``: ``places`` are coordinates of each channel's last taken
+    element, innermost first; ``seen`` and ``looks`` have the last codes of each input; ``marks``
+    the cycle and port of noted arrivals; ``known`` the transitions, hashed, as state + 1, code,
+    transition. ``ready`` is a ring of stages, ``ledger`` gets changes of on-chip use in cycles and
+    bytes, ``submitted`` the bursts of stages, and ``journal`` their transitions (size 0 if not
+    recorded). From ``ends`` on see ``fabric.timing.network.carrying``. A stage at ``pace`` does not
+    send, links advance up to ``horizon`` while all stages wait, and about ``budget`` operations are
+    done.
 
     Returns:
-        Why it comes back, and whom or what that is about: AT_REST where every stage waits; ASKS
-        where a stage has come to what is not known, in ASKED_STATE and ASKED_CODE; TIRED; GROWS
-        where a channel has no slot left below its depth; CROWDS where its flow has no place left
-        for what waits; RECORDS where the ledger or the journal is
-        full; FAILS where something is wrong.
+        Why it returns, and for which stage or channel: AT_REST if all wait; ASKS for an unknown
+        transition, in ASKED_STATE and ASKED_CODE; TIRED after the budget; GROWS if a channel and
+        CROWDS if a flow needs more room; RECORDS if the ledger or the journal is full; FAILS on
+        errors.
     """
     while True:
         while control[c.READY_COUNT] > 0:

@@ -1,7 +1,4 @@
-"""Channels in the compiled loop, those over links that others use among them.
-
-What the links do is in ``fabric.timing.network``, for tasks as here.
-"""
+"""Channels in the compiled loop, including those over shared links."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from fabric.timing.network.carrying import depart
 
 
 def wake(other: int, stages: Counters, ready: Counters, control: Counters) -> None:
-    """Let stage ``other`` go on."""
+    """Make stage ``other`` ready."""
     row = other * c.STAGE_COLUMNS
     if stages[row + c.STATUS] != c.DRAINING:
         stages[row + c.STATUS] = c.READY
@@ -33,7 +30,7 @@ def wake(other: int, stages: Counters, ready: Counters, control: Counters) -> No
 def wake_reader(
     ch: int, channels: Counters, stages: Counters, ready: Counters, control: Counters
 ) -> None:
-    """Let the reader of a channel go on, where it waits for it."""
+    """Wake the reader of a channel, if it waits for it."""
     other = channels[ch * c.CHANNEL_COLUMNS + c.CONSUMER]
     if other < 0:
         control[c.TOUCHED] = 1
@@ -48,7 +45,7 @@ def wake_reader(
 def wake_writer(
     ch: int, channels: Counters, stages: Counters, ready: Counters, control: Counters
 ) -> None:
-    """Let the writer of a channel go on, where it waits for a credit."""
+    """Wake the writer of a channel, if it waits for a credit."""
     other = channels[ch * c.CHANNEL_COLUMNS + c.PRODUCER]
     if other < 0:
         control[c.TOUCHED] = 1
@@ -71,13 +68,13 @@ def head(ch: int, channels: Counters) -> int:
 
 
 def head_shown(ch: int, channels: Counters, slots: Counters) -> int:
-    """Return the cycle from which on the oldest element of a channel is shown."""
+    """Return the first cycle that shows the oldest element of a channel."""
     visible = slots[head(ch, channels) + c.VISIBLE]
     return shown_from(visible, channels[ch * c.CHANNEL_COLUMNS + c.NEXT_TAKE])
 
 
 def see_end(ch: int, now: int, channels: Counters) -> int:
-    """See the end of a channel, which is there; return the clock."""
+    """See the end of a channel, which has arrived; return the clock."""
     row = ch * c.CHANNEL_COLUMNS
     if channels[row + c.ENDED] == 0:
         channels[row + c.ENDED] = 1
@@ -89,7 +86,7 @@ def see_end(ch: int, now: int, channels: Counters) -> int:
 
 
 def pass_by(ch: int, code: int, channels: Counters, places: Counters) -> None:
-    """Let the coordinates of a channel be those of its next element, whose code is ``code``."""
+    """Advance the coordinates of a channel by its next element, ``code``."""
     row = ch * c.CHANNEL_COLUMNS
     last = channels[row + c.LAST]
     if last >= 0:
@@ -124,7 +121,7 @@ def take(ch: int, now: int, channels: Counters, slots: Counters, places: Counter
 
 
 def goes_on(ch: int, channels: Counters) -> bool:
-    """Whether more may come to a channel than has arrived."""
+    """Whether more elements may arrive in a channel."""
     row = ch * c.CHANNEL_COLUMNS
     return bool(channels[row + c.CLOSED] < 0 or channels[row + c.SENT] > channels[row + c.ARRIVED])
 
@@ -137,7 +134,7 @@ def has_credit(ch: int, channels: Counters) -> bool:
 
 
 def has_slot(ch: int, channels: Counters) -> bool:
-    """Whether there is a slot for the credit; a deep channel begins with few."""
+    """Whether a slot is allocated for the credit; deep channels begin with few."""
     row = ch * c.CHANNEL_COLUMNS
     number = channels[row + c.SENT] + channels[row + c.RESERVED]
     size = channels[row + c.MASK] + 1
@@ -145,7 +142,7 @@ def has_slot(ch: int, channels: Counters) -> bool:
 
 
 def spend(ch: int, now: int, channels: Counters, slots: Counters) -> int:
-    """Spend a credit; return the clock, at which it is usable."""
+    """Spend a credit; return the clock, not before it is usable."""
     row = ch * c.CHANNEL_COLUMNS
     before = channels[row + c.SENT] + channels[row + c.RESERVED] - channels[row + c.DEPTH]
     usable = slots[slot_of(ch, before, channels) + c.USABLE] if before >= 0 else 0
@@ -169,7 +166,7 @@ def append(ch: int, visible: int, code: int, channels: Counters, slots: Counters
 
 
 def fits(ch: int, code: int, channels: Counters, dimensions: Counters, empties: Counters) -> bool:
-    """Whether what is to be sent keeps to the shape that the program states."""
+    """Whether an element conforms to the shape that the program states."""
     row = ch * c.CHANNEL_COLUMNS
     if channels[row + c.COUNTED] < 0:
         return True
@@ -226,7 +223,7 @@ def set_out(
     live: Counters,
     notes: Counters,
 ) -> None:
-    """Send an element on its way."""
+    """Send an element over links."""
     row = ch * c.CHANNEL_COLUMNS
     slot = slot_of(ch, channels[row + c.SENT], channels)
     slots[slot + c.VISIBLE] = requested
@@ -252,10 +249,7 @@ def arrive(
     arrived: Counters,
     notes: Counters,
 ) -> None:
-    """Let consumers have what is through the links at ``cycle``.
-
-    Of what tasks have sent the loop knows nothing: that is left to who hands it over.
-    """
+    """Deliver elements that left the links at ``cycle``; ``Boundary`` delivers those of tasks."""
     control[c.ARRIVAL_CYCLE] = cycle
     for place in range(notes[n.ARRIVALS]):
         flow = arrived[place]

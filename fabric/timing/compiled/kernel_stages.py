@@ -1,4 +1,4 @@
-"""What stages do in the compiled loop, between two of their states."""
+"""Operations of stages in the compiled loop."""
 
 from __future__ import annotations
 
@@ -48,11 +48,7 @@ def send(  # noqa: C901, PLR0911 - one rule, in the order in which it is followe
     live: Counters,
     notes: Counters,
 ) -> tuple[int, int, int]:
-    """Reserve, put or send.
-
-    Returns:
-        The clock; the status the stage has then; why the loop comes back, if it does.
-    """
+    """Reserve, put or send; return the clock, the status, and why the loop returns, if it does."""
     row = ch * c.CHANNEL_COLUMNS
     what = operations[operation + c.WHAT]
     flow = channels[row + c.FLOW]
@@ -87,11 +83,7 @@ def send(  # noqa: C901, PLR0911 - one rule, in the order in which it is followe
 
 
 def look(ch: int, channels: Counters, slots: Counters) -> tuple[int, int]:
-    """Look what is next on a channel.
-
-    Returns:
-        The status that who waits for it has; the code.
-    """
+    """Return the status of a stage that waits for the next element of a channel, and its code."""
     row = ch * c.CHANNEL_COLUMNS
     if channels[row + c.ARRIVED] > channels[row + c.TAKEN]:
         return c.READY, slots[head(ch, channels) + c.CODE]
@@ -99,7 +91,7 @@ def look(ch: int, channels: Counters, slots: Counters) -> tuple[int, int]:
 
 
 def see(ch: int, now: int, channels: Counters, slots: Counters) -> int:
-    """See the next element of a channel, or its end, which is there; return the clock."""
+    """See the next element of a channel, or its end, which has arrived; return the clock."""
     row = ch * c.CHANNEL_COLUMNS
     if channels[row + c.ARRIVED] > channels[row + c.TAKEN]:
         waited: int = max(0, head_shown(ch, channels, slots) - now)
@@ -120,7 +112,7 @@ def work(
     operations: Counters,
     stamps: Counters,
 ) -> int:
-    """Do what concerns no channel; return the clock."""
+    """Do an operation without a channel; return the clock."""
     what = operations[operation + c.WHAT]
     amount: int = operations[operation + c.AMOUNT]
     if what == c.CHARGE:
@@ -140,13 +132,13 @@ def work(
 def requested(
     stage: int, operation: int, now: int, stages: Counters, operations: Counters, stamps: Counters
 ) -> int:
-    """Return the clock from which the cycles of a SEND_AT count."""
+    """Return the clock that the cycles of a SEND_AT count from."""
     stamp = operations[operation + c.STAMP]
     return stamps[stages[stage + c.FIRST_STAMP] + stamp] if stamp >= 0 else now
 
 
 def carried(first: int, operation: int, operations: Counters, seen: Counters) -> int:
-    """Return the code that an operation sends, with the number it passes on."""
+    """Return the code that an operation sends, including a number passed on."""
     code: int = operations[operation + c.SENDS]
     port = operations[operation + c.FROM]
     if port >= 0:
@@ -155,7 +147,7 @@ def carried(first: int, operation: int, operations: Counters, seen: Counters) ->
 
 
 def note_outward(ch: int, status: int, channels: Counters, control: Counters) -> None:
-    """Note that a stage waits for what is outside."""
+    """Note that a stage waits for a task."""
     row = ch * c.CHANNEL_COLUMNS
     if status == c.PACED:
         control[c.TOO_FAR] = 1
@@ -166,7 +158,7 @@ def note_outward(ch: int, status: int, channels: Counters, control: Counters) ->
 
 
 def hold(now: int, size_bytes: int, ledger: Counters, control: Counters) -> int:
-    """Note a change of on-chip use; return why the loop comes back, if it does."""
+    """Note a change of on-chip use; return why the loop returns, if it does."""
     at = control[c.LEDGER]
     if at == ledger.size:
         return c.RECORDS
@@ -177,7 +169,7 @@ def hold(now: int, size_bytes: int, ledger: Counters, control: Counters) -> int:
 
 
 def write(s: int, transition: int, journal: Counters, control: Counters) -> int:
-    """Note, where the run is recorded, what a stage does; return why the loop comes back."""
+    """Note a transition, if the run is recorded; return why the loop returns, if it does."""
     if journal.size == 0:
         return c.AT_REST
     at = control[c.JOURNAL]
@@ -197,7 +189,7 @@ def submit(
     submitted: Counters,
     control: Counters,
 ) -> None:
-    """Note that a stage waits for a burst, and of which tile."""
+    """Note that a stage waits for a burst, and its tile."""
     at = control[c.SUBMITTED] * c.SUBMITTED_COLUMNS
     port = operations[operation + c.FROM]
     number = operations[operation + c.SENDS]
@@ -210,21 +202,21 @@ def submit(
 
 
 def remember(at: int, code: int, looks: Counters) -> None:
-    """Remember the element that an operator looks at."""
+    """Remember a peeked element."""
     row = at * (c.LOOKS + 1)
     looks[row + 1 + looks[row] % c.LOOKS] = code
     looks[row] += 1
 
 
 def mark(first: int, number: int, cycle: int, port: int, marks: Counters) -> None:
-    """Note as arrival ``number`` that an element came to ``port`` in ``cycle``."""
+    """Note arrival ``number``, in ``port`` at ``cycle``."""
     at = (first + number) * 2
     marks[at] = cycle
     marks[at + 1] = port
 
 
 def earliest(first: int, number: int, marks: Counters) -> int:
-    """Return which of so many arrivals was the earliest, of equal ones the first noted."""
+    """Return the earliest of ``number`` arrivals, of equal ones the first noted."""
     best = 0
     for other in range(1, number):
         if marks[(first + other) * 2] < marks[(first + best) * 2]:
@@ -233,20 +225,20 @@ def earliest(first: int, number: int, marks: Counters) -> int:
 
 
 def forget(first: int, number: int, arrival: int, marks: Counters) -> None:
-    """Forget one of so many arrivals."""
+    """Remove one of ``number`` arrivals."""
     for at in range((first + arrival) * 2, (first + number - 1) * 2):
         marks[at] = marks[at + 2]
 
 
 def entry_of(state: int, code: int, entries: int) -> int:
-    """Return where to look first for what follows ``code`` in ``state``, of a power of two."""
+    """Return the hash index of ``code`` in ``state``; ``entries`` is a power of two."""
     return ((state * c.STATE_FACTOR) ^ (code * c.CODE_FACTOR) ^ (code >> c.CODE_SHIFT)) & (
         entries - 1
     )
 
 
 def look_up(state: int, code: int, states: Counters, known: Counters) -> int:
-    """Return what follows ``code`` in ``state``; -1 where that is not known."""
+    """Return the transition for ``code`` in ``state``; -1 if unknown."""
     row = state * c.STATE_COLUMNS
     if states[row + c.LAST_CODE] == code and states[row + c.LAST_TRANSITION] >= 0:
         return states[row + c.LAST_TRANSITION]  # type: ignore[no-any-return]
@@ -272,7 +264,7 @@ def drain(
     ready: Counters,
     control: Counters,
 ) -> int:
-    """Discard what still comes to a stage whose operator has ended; return the clock."""
+    """Discard the rest of the inputs of an ended operator; return the clock."""
     stage = s * c.STAGE_COLUMNS
     first = stages[stage + c.FIRST_INPUT]
     last = first + stages[stage + c.INPUTS]
@@ -311,7 +303,7 @@ def finish(
     ready: Counters,
     control: Counters,
 ) -> None:
-    """End the outputs of a stage whose operator has ended."""
+    """End the outputs of an ended operator."""
     stage = s * c.STAGE_COLUMNS
     first = stages[stage + c.FIRST_OUTPUT]
     for at in range(first, first + stages[stage + c.OUTPUTS]):

@@ -1,10 +1,8 @@
-"""The operators of a region go on as tasks, from where the compiled loop has left them.
+"""Operators of a region continue as tasks, from the state of the compiled loop.
 
-What is in the arrays goes to units and channels. The ``run`` of an operator is called on its own
-ports, as that of any task, and is handed what brings it to where the operator stands. So long, what
-it asks its ports for is done by the stand-ins that are there for operators that are asked: they
-note it, and nothing comes of it a second time. Then the ports are themselves again. That takes no
-turn of the scheduler: nobody else comes upon ports in their past.
+State is copied from the arrays to units and channels. Each operator's ``run`` is called on its own
+ports and replayed up to its state. During the replay, stand-ins in the ports note calls without
+effects. The scheduler does not run meanwhile, so no other task sees the replaced ports.
 """
 
 from __future__ import annotations
@@ -34,12 +32,9 @@ if TYPE_CHECKING:
 
 
 def leave(arrays: Arrays, boundary: Boundary, open_channel: Callable[[Channel], object]) -> None:
-    """Let units and channels stand where the loop has brought them, as those of tasks.
+    """Copy the loop's progress to units and channels, for their tasks.
 
-    Args:
-        arrays: of the loop.
-        boundary: of the region.
-        open_channel: makes room in a channel that was not opened.
+    ``open_channel`` allocates a channel that was not opened.
     """
     boundary.emit()
     for joint in arrays.joints:
@@ -75,7 +70,7 @@ def _usable_cycles(arrays: Arrays, number: int, first: int, end: int) -> list[in
 
 
 class Leaving:
-    """Where the operators stand when they leave the region."""
+    """State of the operators that leave the region."""
 
     def __init__(
         self,
@@ -87,11 +82,8 @@ class Leaving:
     ) -> None:
         """Look at ``arrays``.
 
-        Args:
-            arrays: of the loop.
-            asked: bursts of stages that have not been submitted: rows, bytes, number of the tile.
-            refused: stages whose bursts the memory would not take, with what it raised.
-            answered: stages whose burst is complete.
+        By stage, ``asked`` has the rows, row bytes and tile of bursts not yet submitted,
+        ``refused`` the errors of the memory, and ``answered`` the complete bursts.
         """
         self._arrays: Final = arrays
         self._asked: Final = asked
@@ -99,7 +91,7 @@ class Leaving:
         self._answered: Final = answered
 
     def place(self, number: int) -> Place:
-        """Return where stage ``number`` stands."""
+        """Return the state of stage ``number``."""
         arrays = self._arrays
         stage = arrays.stages[number]
         row = arrays.rows[number].tolist()
@@ -134,7 +126,7 @@ class Leaving:
         )
 
     def _progress(self, channel: Channel, at: int) -> Progress | None:
-        """Return how far a stage is in ``channel``, which is input ``at`` of all."""
+        """Return a stage's progress in ``channel``, its input ``at``."""
         arrays, element = self._arrays, self._arrays.codes.element
         last = arrays.last_taken(arrays.number[channel])
         if last is None:
@@ -143,10 +135,7 @@ class Leaving:
         return Progress(place, element(code), element(arrays.last_seen(at)))
 
     def _done(self, row: list[int]) -> tuple[int, int]:
-        """Return how many operations of its stretch a stage has done, and rounds of a loop.
-
-        Those of a loop count as of one round.
-        """
+        """Return the finished operations of a stage's stretch, loops once, and its loop rounds."""
         operations = self._arrays.tables.operations.array
         pc, rounds = row[c.PC], row[c.TIMES]
         if rounds:
@@ -163,13 +152,9 @@ class Leaving:
 def _answers(
     path: list[tuple[Awaited, int]], looks: list[list[int]] | None, codes: Codes
 ) -> list[object]:
-    """Return what an operator was handed on its ``path``.
+    """Return what an operator received on its ``path``.
 
-    Args:
-        path: what it waited for, and the codes of what came.
-        looks: of one that carries numbers, which the path is without: by input, what was looked at
-            last with them, the latest first.
-        codes: of elements.
+    ``looks`` has, by input, the last codes with their numbers, which ``path`` lacks.
     """
     answers: list[object] = []
     for (kind, port, _), code in reversed(path):
@@ -185,19 +170,18 @@ def _answers(
 
 
 EFFECTLESS: Final = frozenset({c.NOTE, c.CHECK})
-"""Operations that an operator may do once more."""
+"""Operations that may be repeated."""
 
 # Any: parts of ports, of several classes.
 _Part = Any
 
 
 class Progress(NamedTuple):
-    """How far an operator is in an input.
+    """Progress of an operator in an input.
 
     Attributes:
-        place: coordinates of the last element that it has taken, the innermost first.
-        taken: that element; None where there is none.
-        seen: the last one that it has looked at; likewise.
+        place: coordinates of the last taken element, innermost first.
+        taken, seen: the last element taken and looked at; None before the first.
     """
 
     place: list[int]
@@ -206,20 +190,19 @@ class Progress(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an operator stands.
+    """Progress of an operator.
 
     Attributes:
-        answers: what it was handed, each where it waited for it; the last one began its stretch.
-        done: operations of that stretch; None for all, until it waits for what it is handed next.
-        rounds: of the loop that it is in, those that are over.
-        stamps: readings of the clock that it may keep.
-        arrivals: cycles and ports of inputs that it is to read in their order.
-        arrival: the cycle of the one that it has read last.
-        ended: it has done its work.
-        burst: rows, bytes and number of the tile that it is about to move.
+        answers: received values; the last one began its stretch.
+        done: operations of that stretch; None for all.
+        rounds: completed rounds of its loop.
+        stamps: kept readings of the clock.
+        arrivals: cycles and ports of inputs to be read in their order.
+        arrival: cycle of the one read last.
+        burst: rows, row bytes and tile of the next burst.
         moving: it waits for a tile.
-        error: that the memory raised when it was asked for one.
-        progress: by input; None where there is but one.
+        error: raised by the memory for the burst.
+        progress: by input; None if there is one input.
     """
 
     answers: Sequence[object]
@@ -236,17 +219,16 @@ class Place(NamedTuple):
 
 
 class Standing:
-    """An operator that has no task yet, and from where it goes on in one."""
+    """An operator without a task, and the state it will continue from."""
 
     def __init__(self, operator: Operator, ports: Ports, codes: Codes, place: Place) -> None:
-        """Let ``operator`` stand at ``place``."""
         self._operator: Final = operator
         self._ports: Final = ports
         self._codes: Final = codes
         self._place: Final = place
 
     async def run(self) -> None:
-        """Go on until the operator has done its work."""
+        """Continue until the operator has done its work."""
         place, ports = self._place, self._ports
         if place.error is not None:
             raise place.error
@@ -270,7 +252,7 @@ class Standing:
 def _going_on(
     going: Coroutine[object, object, None], answer: object
 ) -> Generator[object, object, None]:
-    """Go on with a coroutine that has begun elsewhere and is handed ``answer`` first."""
+    """Continue a coroutine that has begun elsewhere with ``answer``."""
     try:
         while True:
             answer = yield going.send(answer)
@@ -281,10 +263,10 @@ def _going_on(
 
 
 class _Past:
-    """Stand-ins in the place of all that is in the ports of one operator."""
+    """Stand-ins for all parts of one operator's ports."""
 
     now: _Past | None = None
-    """That of the operator which is being brought to its place."""
+    """Clock of the operator during the replay."""
 
     def __init__(self, ports: Ports, codes: Codes, place: Place) -> None:
         self.place: Final = place
@@ -312,13 +294,13 @@ class _Past:
         self._parts: Final = {id(part): (part, part.__class__) for part in parts}
 
     def begin(self) -> None:
-        """Let the parts of the ports do nothing but note what they are asked for."""
+        """Replace the ports' parts by stand-ins that note calls."""
         _Past.now = self
         for part, kind in self._parts.values():
             object.__setattr__(part, "__class__", _past_of(kind))
 
     def end(self) -> None:
-        """Let them be themselves again, where they are not: the operator is where it stands."""
+        """Restore the parts, if replaced."""
         if _Past.now is not self:
             return
         _Past.now = None
@@ -337,7 +319,7 @@ class _Past:
             source.looked()
 
     def _resume(self, track: Tracking, progress: Progress) -> None:
-        """Let ``track`` be where the operator is: it was told of a shorter way to its state."""
+        """Set ``track`` to the operator's progress, since the replayed path may be shorter."""
         source = id(self.ports.inputs[track.port])
         head: Element | None = self._sources[source].head
         stays = source in self._looked
@@ -349,7 +331,7 @@ class _Past:
             track.passed(progress.seen if stays else None)
 
     def bring(self, going: Coroutine[object, object, None]) -> object:
-        """Hand the operator all but the last answer, which is returned: it may go on with that."""
+        """Replay all answers but the last, which is returned."""
         *before, last = None, *self.place.answers
         for answer in before:
             going.send(answer)
@@ -361,7 +343,7 @@ class _Past:
         return last
 
     def count(self) -> None:
-        """Be over where the last operation that was done has been noted."""
+        """End the replay after the last operation that was done."""
         operations = self.recording.operations
         if self.is_last and self.place.done is not None:
             new = operations[self._counted :]
@@ -371,7 +353,6 @@ class _Past:
                 self.end()
 
     def stand_in(self, part: _Part, *, sends: bool) -> _Part:
-        """Return what stands for a ``part``."""
         stands = self.stands
         if part is self.ports:
             return stands
@@ -385,15 +366,13 @@ class _Past:
         return (self._sinks if sends else self._sources)[id(part)]
 
     def source_of(self, stand: _Part) -> _Part:
-        """Return the input for which ``stand`` stands."""
         return self._real[id(stand)]
 
     def follow(self, track: Tracking) -> None:
-        """Know a track of an input."""
         self._tracks.append(track)
 
     def looks(self, source: _Part, *, stays: bool) -> None:
-        """Know whether the next element of ``source`` was looked at."""
+        """Note whether the next element of ``source`` was looked at."""
         if stays:
             self._looked[id(source)] = source
         else:
@@ -404,7 +383,7 @@ _SENDING: Final = frozenset({"send", "send_bare", "reserve", "put"})
 
 
 def _at_once(name: str) -> Callable[..., object]:
-    """Return what notes a call of ``name`` in the past, and calls ``name`` where it is over."""
+    """Return a method that notes calls of ``name`` during the replay, and calls it afterwards."""
 
     def noted(part: _Part, *arguments: object, **named: object) -> object:
         past = _Past.now
@@ -421,7 +400,7 @@ def _at_once(name: str) -> Callable[..., object]:
 
 
 def _in_time(name: str) -> Callable[..., Coroutine[object, object, object]]:
-    """Return the same for what is awaited; where it is the next thing to wait for, it is done."""
+    """Return the same for coroutines; the operation after the replay is awaited."""
 
     async def noted(part: _Part, *arguments: _Part, **named: object) -> object:
         past = _Past.now
@@ -527,15 +506,15 @@ _PAST: Final[dict[str, object]] = {
     "follow": _follow,
     "now": property(_now),
 }
-"""By what an operator asks for, what is done instead."""
+"""Replacements by method."""
 
 _NOT_OF_PORTS: Final = frozenset({"now"})
-"""Of them they read the unit's."""
+"""Attributes read from the unit."""
 
 
 @cache
 def _past_of(kind: type) -> type:
-    """Return the class of what stands where an object of class ``kind`` does, in its past."""
+    """Return the stand-in class for ``kind``."""
     left_out = _NOT_OF_PORTS if issubclass(kind, Ports) else frozenset()
     left_out |= frozenset(name for name in _PAST if not hasattr(kind, name))
     found = {name: each for name, each in _PAST.items() if name not in left_out}

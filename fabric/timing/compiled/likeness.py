@@ -1,4 +1,4 @@
-"""Which operators behave alike in timing mode, so that one has to be asked for all of them."""
+"""Operators with equal behaviour in timing mode, so that one is run for all of them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _Plainly: TypeAlias = "Callable[[Likeness, Any], Any]"
 
 
 class Likeness:
-    """Tells operators apart by what their behaviour depends on.
+    """Compares operators by what their behaviour depends on.
 
-    Their names are not part of that, nor is which of the sizes that data decide a stream has.
+    Names and the numbering of data-dependent sizes are ignored.
     """
 
     def __init__(self) -> None:
@@ -40,13 +40,7 @@ class Likeness:
         self._plain_of: Final[dict[type, _Plainly]] = {}
 
     def of(self, node: Node, unit: Unit, outputs: Sequence[Sink]) -> Hashable:
-        """Return what operators of one behaviour share.
-
-        Args:
-            node: the operator in its place.
-            unit: where it runs.
-            outputs: where it sends to.
-        """
+        """Return a key shared by operators of equal behaviour, which depends on their outputs."""
         rate = unit.flops_per_cycle if isinstance(unit, ComputeUnit) else 0
         parts = [*self.made_of(node.operator), rate, unit.bytes_per_cycle, len(node.inputs)]
         for stream in (*node.inputs, *node.outputs):
@@ -55,7 +49,7 @@ class Likeness:
         return tuple(parts)
 
     def made_of(self, operator: Operator) -> tuple[Hashable, ...]:
-        """Return the class of ``operator`` and what it is made of, but for its name."""
+        """Return the class of ``operator`` and its attributes, without its name."""
         known = self._made_of.get(id(operator))
         if known is None:
             # The operator is kept, so that its identity stays its own.
@@ -63,7 +57,7 @@ class Likeness:
         return known[1]
 
     def is_ours(self, described: object) -> bool:
-        """Whether all that ``described`` is made of is the fabric's or the operators' own."""
+        """Whether all parts of ``described`` are classes of the fabric or the operators."""
         if not (is_dataclass(described) and is_own(described)):
             return False
         values = [getattr(described, each.name) for each in fields(described)]
@@ -71,10 +65,10 @@ class Likeness:
         return all(self.is_ours(each) for each in values if is_dataclass(each) or callable(each))
 
     def keeps(self, operator: Operator, behaving: type[Operator]) -> bool:
-        """Whether ``operator`` keeps what ``behaving`` promises, whose behaviour it has.
+        """Whether ``operator`` fulfils the promise of ``behaving``, whose behaviour it has.
 
-        A class may promise that for all that its operators are made of; the promise of one of ours
-        does not hold for a function of a user's.
+        A class may promise for all parts of its operators; the package's promises exclude users'
+        functions.
         """
         return not is_ours(behaving) or self.is_ours(operator)
 
@@ -86,11 +80,10 @@ class Likeness:
         return known[1]
 
     def _plain(self, part: object) -> Hashable:
-        """Return what two parts share that make no difference."""
+        """Return a key shared by equal parts."""
         return part if part.__class__ in _PLAIN else self._plainly(part)(self, part)
 
     def _plainly(self, part: object) -> _Plainly:
-        """Return what makes things of the class of ``part`` plain."""
         kind = part.__class__
         plainly = self._plain_of.get(kind)
         if plainly is None:
@@ -110,7 +103,6 @@ class Likeness:
 
 
 def _reader(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
-    """Return what reads the attributes ``names`` of an object."""
     if not names:
         return lambda _: ()
     read = attrgetter(*names)
@@ -118,7 +110,7 @@ def _reader(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
 
 
 def _parts_of(kind: type) -> _Plainly:
-    """Return what lists the class ``kind`` and what its instances are made of."""
+    """Return what lists a class and its instances' attributes."""
     besides = "name" if issubclass(kind, Operator) else None
     names = [each.name for each in fields(kind) if each.name != besides]
     number, values = id(kind), _reader(names)

@@ -1,4 +1,4 @@
-"""What makes the ports of a machine's operators, one node at a time and only when asked."""
+"""Ports of a machine's operators, made on demand."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
 
 class Views:
-    """The ports of each node, made when they are asked for: compiled operators never ask.
+    """Ports by node, made on demand: compiled operators need none.
 
     Attributes:
-        nodes: of the program.
-        units, inputs, outputs: of each of them.
         clock, off_chip, on_chip, observation: see ``Ports``.
     """
 
@@ -43,7 +41,6 @@ class Views:
         observation: Observation | None,
         repeats: int,
     ) -> None:
-        """Make none; see ``Ports``."""
         self.units: Final = units
         self.inputs: Final = inputs
         self.outputs: Final = outputs
@@ -66,15 +63,15 @@ class Views:
         return ports
 
     def __iter__(self) -> Iterator[Ports]:
-        """Go through all of them, in node order."""
+        """Iterate over all ports, in node order."""
         return map(self.__getitem__, range(len(self.units)))
 
     def replace(self, index: int, ports: Ports) -> None:
-        """Let node ``index`` have other ports."""
+        """Replace the ports of node ``index``."""
         self._made[index] = ports
 
     def region(self, index: int) -> Region | None:
-        """Return where the tensor of node ``index`` is; each input is stored behind the last."""
+        """Return the region of the tensor of node ``index``; inputs are stored consecutively."""
         region = self._plan.memory_map.region(self._plan.nodes[index])
         if region is None or not region.write:
             return region

@@ -1,6 +1,6 @@
-"""The operators of a run whose behaviour is a table: which they are, and their one loop.
+"""The compiled operators of a run and their one loop.
 
-To the clock and to the channels at its boundary each of them is a unit like any other.
+For the clock and for channels at its boundary they are units like any other.
 """
 
 from __future__ import annotations
@@ -39,21 +39,14 @@ if TYPE_CHECKING:
 
 
 class Carrier:
-    """Lets the loop go on with the links: it does what comes of that, too.
+    """Advances shared links, in the loop if possible.
 
     Attributes:
-        links: they.
-        horizon_cycle: up to which cycle the loop may go on with them while all its stages wait; -1
-            where it may not.
+        horizon_cycle: up to which the loop may advance links while all stages wait; -1 if not at
+            all.
     """
 
     def __init__(self, links: Links, wake: Callable[[], None]) -> None:
-        """Carry over ``links``.
-
-        Args:
-            links: see above.
-            wake: lets the loop go on.
-        """
         self.links: Final = links
         self.horizon_cycle = -1
         self._wake: Final = wake
@@ -69,26 +62,25 @@ class Carrier:
         self._wake()
 
     def rest(self) -> int:
-        """Know that nothing in the loop can go on; return the cycle up to which links have."""
+        """Note that all stages wait; return the cycle that links have reached."""
         self.links.see()
         return self.links.cycle
 
 
 _BUDGET: Final = 2_000_000
-"""Operations after which Python looks whether there was a signal."""
+"""Operations between two checks for signals."""
 
 
 _ASKED: Final = 1_000
-"""Operators asked after which others have their turn, as they have after so many operations."""
+"""Operators asked before other tasks have a turn."""
 
 
 class _Woken(Strand):
-    """Tells the region that a unit in it has been woken."""
+    """Reports to the region that one of its units was woken."""
 
     __slots__ = ("_number", "_woken")
 
     def __init__(self, woken: Callable[[int], None], number: int) -> None:
-        """Stand for stage ``number``, which waits to be woken."""
         self.task = None
         self.parked = True
         self.cancelled = False
@@ -97,7 +89,6 @@ class _Woken(Strand):
         self._number = number
 
     def step(self, _: object) -> None:
-        """Go on: the conductor does that."""
         self._woken(self._number)
 
     def interrupt(self, error: BaseException) -> None:
@@ -108,12 +99,10 @@ class Region:
     """Runs stages.
 
     Attributes:
-        has_left: it came upon something that cannot be written down, and its operators are tasks.
-        may_leave: they may go on as such; else the run is given up, to begin again.
-        gave_up: it was.
-        indices: of the nodes whose operators are in it.
-        likeness: what has told the program's operators apart.
-        journal: what they do, where the run is recorded.
+        has_left: its operators became tasks, since one is not a table.
+        may_leave: if not, the run is given up and restarted.
+        indices: of the nodes in it.
+        journal: None if the run is not recorded.
     """
 
     def __init__(
@@ -123,14 +112,6 @@ class Region:
         views: Views,
         journal: Journal | None = None,
     ) -> None:
-        """Let the stages of ``arrays`` stand before their first elements.
-
-        Args:
-            arrays: of the stages.
-            likeness: see above.
-            views: what each node sees.
-            journal: see above.
-        """
         self._views: Final = views
         self._clock: Final = views.clock
         self._on_chip: Final = views.on_chip
@@ -165,17 +146,17 @@ class Region:
             stage.unit.strand = _Woken(touch, number)
 
     async def run(self) -> None:
-        """Let the stages go on, as the conductor does, until all of them have ended or left."""
+        """Run the stages in the conductor until all have ended or left."""
         self._schedule()
         await self._over.wait()
 
     @property
     def left(self) -> Iterable[int]:
-        """The nodes whose operators have left it, and are to go on as tasks."""
+        """Nodes whose operators have left it and continue as tasks."""
         return tuple(self._standing)
 
     def standing(self, index: int) -> Standing | None:
-        """Return from where the operator of node ``index`` goes on; None where it has not begun."""
+        """Return the state of the operator of node ``index``; None before it has begun."""
         return self._standing.pop(index, None)
 
     def _schedule(self) -> None:
@@ -185,13 +166,13 @@ class Region:
             self._clock.conductor.resume_last(self._strand)
 
     def _carry(self) -> None:
-        """Go on with the links that channels share, as a unit that can run."""
+        """Advance the shared links, as a running unit."""
         self._carries += 1
         self._clock.come()
         self._schedule()
 
     def _rest_links(self) -> int:
-        """Know how far links have gone on; return how often they were to."""
+        """Note the progress of links; return the number of calls to advance."""
         carrier, carries = self._carrier, self._carries
         if carrier is not None:
             self._clock.now = max(self._clock.now, carrier.rest())
@@ -199,13 +180,12 @@ class Region:
         return carries
 
     def _touch(self, stage: int) -> None:
-        """Know that ``stage`` was woken."""
         self._woken.append(stage)
         self._touched.append(stage)
         self._schedule()
 
     def _go(self, _: object) -> None:
-        """Let the stages go on until all of them wait."""
+        """Run the stages until all of them wait."""
         self._scheduled = False
         clock = self._clock
         if clock.stopped or self.has_left:
@@ -242,7 +222,7 @@ class Region:
             del self._touched[:absorbed]
 
     def _absorb(self, stage: int) -> None:
-        """Let a stage that was woken go on, where what it waited for is there."""
+        """Make a woken stage ready, if its element or credit is available."""
         arrays = self._arrays
         row = arrays.rows[stage]
         status = row.item(c.STATUS)
@@ -255,7 +235,7 @@ class Region:
         arrays.wake(stage)
 
     def _run(self) -> bool:
-        """Run the loop until all stages wait; False where it came back early."""
+        """Run the loop until all stages wait; False if it returned early."""
         arrays, asked = self._arrays, 0
         control = arrays.control
         while asked < _ASKED and not self._clock.stopped:
@@ -285,7 +265,7 @@ class Region:
         return False
 
     def _ask(self, stage: int) -> None:
-        """Ask an operator what it does where its table does not say."""
+        """Find an operator's unknown transition."""
         arrays = self._arrays
         state, code = arrays.control[[c.ASKED_STATE, c.ASKED_CODE]].tolist()
         arrays.stages[stage].automaton.ask(state, code)
@@ -294,7 +274,6 @@ class Region:
             raise UnfitError
 
     def _submit(self) -> None:
-        """Hand bursts to the memory off chip."""
         arrays = self._arrays
         asked = self._asked_for()
         bursts, rows = arrays.codes.bursts, arrays.rows
@@ -316,7 +295,7 @@ class Region:
             unit.off_chip_bytes += burst.rows * burst.row_bytes
 
     def _asked_for(self) -> list[list[int]]:
-        """Return which stages wait for bursts that were not submitted, their sizes and tiles."""
+        """Return the stages, sizes and tiles of bursts not yet submitted."""
         arrays = self._arrays
         count = int(arrays.control[c.SUBMITTED])
         if not count:
@@ -326,7 +305,7 @@ class Region:
         return asked
 
     def _leave(self) -> None:
-        """Let all operators go on as tasks, from where they stand."""
+        """Continue all operators as tasks."""
         arrays, clock, views = self._arrays, self._clock, self._views
         bursts = arrays.codes.bursts
         asked = {
@@ -359,7 +338,6 @@ class Region:
         self._over.set()
 
     def _give_up(self) -> None:
-        """Let nothing go on here."""
         self.publish()
         self.keep_journal()
         self.has_left = self.gave_up = True
@@ -367,7 +345,7 @@ class Region:
         self._over.set()
 
     def _rest(self) -> None:
-        """Count the stages that were woken as waiting."""
+        """Count the woken stages as waiting."""
         woken, self._woken = self._woken, []
         arrays, clock = self._arrays, self._clock
         for number in woken:
@@ -388,18 +366,18 @@ class Region:
             self._over.set()
 
     def publish(self) -> None:
-        """Let units and channels say how far they are."""
+        """Copy the progress to units and channels."""
         if not self._is_published:
             self._is_published = True
             publish(self._arrays, self._boundary)
 
     def keep_journal(self) -> None:
-        """Let the journal, where there is one, have all that was done so far."""
+        """Update the journal, if there is one."""
         if self.journal is not None and not self._is_over:
             self.journal.keep(self._arrays)
 
     def close(self) -> None:
-        """Forget all but what was published: the run is over."""
+        """Release everything but published progress: the run is over."""
         if self.has_left:
             return
         self.keep_journal()
@@ -419,14 +397,9 @@ def region_of(
     conducted: Sequence[bool],
     network: Links | None,
 ) -> Region | None:
-    """Return the operators that need no task of their own; None where there are none.
+    """Return the region of operators that need no task; None if there are none.
 
-    Args:
-        plan: the program.
-        views: what each node sees.
-        channels: of each edge.
-        conducted: whether the operator of each node is.
-        network: the links that channels share; None where none do.
+    ``channels`` are by edge, ``conducted`` by node.
     """
     slow = max((max(each.forward_cycles, each.backward_cycles) for each in channels), default=0)
     if slow > c.FAR:
@@ -466,7 +439,7 @@ def region_of(
 def _joints(
     plan: Plan, views: Views, channels: Sequence[Channel], number: Sequence[int]
 ) -> list[Joint]:
-    """Return the channels at whose ends there are stages, whose numbers are given by node."""
+    """Return the channels of stages; ``number`` is the stage of each node."""
     joints = []
     for edge, channel in zip(plan.edges, channels, strict=True):
         source, output, target = edge.producer, edge.output, edge.consumer
@@ -479,7 +452,7 @@ def _joints(
 
 
 def _automaton(operator: Operator, ports: Ports, codes: Codes, tables: Tables) -> Automaton | None:
-    """Return what ``operator`` does, and all that are like it; None where that is no table."""
+    """Return the automaton of ``operator``, shared by equal ones; None if it is not a table."""
     try:
         return Automaton(operator, ports, codes, tables)
     except (UnfitError, UncodedError, OverflowError):
@@ -493,7 +466,7 @@ def _channel(sink: Sink) -> Channel | None:
 
 
 def _is_fit(ports: Ports) -> bool:
-    """Whether what an operator, which turns, does can be written in a table."""
+    """Whether the ports of an operator with turns can be recorded."""
     # What it announces is not; a table would say it an element at a time.
     announces = ports.region is not None and not ports.region.write
     if announces and prefetching(ports.off_chip) is not None:
@@ -502,7 +475,6 @@ def _is_fit(ports: Ports) -> bool:
 
 
 def _is_coded(described: ValueType) -> bool:
-    """Whether values of a type can be written as integers."""
     if isinstance(described, TupleType):
         return all(map(_is_coded, described.items))
     return type(described) in (TileType, SelectorType, BoolType)

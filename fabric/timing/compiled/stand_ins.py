@@ -1,7 +1,7 @@
-"""What an operator sees while its behaviour is written down, and what is written: its operations.
+"""Stand-ins that record the operations of an operator's ``run``.
 
-Ends of channels, a unit and a memory note what it does between two elements, and what it keeps. Its
-``run`` goes on as far as an element, whose code it is then handed.
+Channel ends, a unit and a memory note the operations between two elements and the stated memory.
+``run`` advances to an element and then receives its code.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from fabric.timing.engine.channel import Channel
 
 _LONGEST_STRETCH: Final = 10_000
-"""Operations; a source that sends a million tiles is not written down."""
+"""Operations; longer stretches, such as a source of a million tiles, are not recorded."""
 
 
 class UnfitError(Exception):
-    """An operator does what cannot be written down."""
+    """An operator's behaviour cannot be recorded."""
 
 
 class Awaited(NamedTuple):
@@ -40,8 +40,8 @@ class Awaited(NamedTuple):
 
     Attributes:
         kind: PEEK, POP, END or STARVE.
-        port: of which input, where it is one.
-        stops: where it waits for ever; see ``Wait.stops``.
+        port: number of the input, if it waits for one.
+        stops: of STARVE; see ``Wait.stops``.
     """
 
     kind: int
@@ -50,24 +50,19 @@ class Awaited(NamedTuple):
 
 
 class Input:
-    """Stands for an input.
-
-    Attributes:
-        port: which one.
-    """
+    """Stand-in for an input."""
 
     def __init__(self, port: int) -> None:
-        """Stand for input ``port``."""
         self.port: Final = port
 
 
 class Recording:
-    """Notes what an operator does.
+    """Records an operator.
 
     Attributes:
-        operations: since the last element it was handed; rows of the table.
-        memory: what it said it keeps, when a turn ended since then; None where none did.
-        shown: by input, the value that was looked at last; the loop knows the number of no other.
+        operations: rows since the last element.
+        memory: stated at the end of a turn since the last element; None otherwise.
+        shown: by input, the last peeked value; only its number is available to the loop.
     """
 
     def __init__(self, codes: Codes) -> None:
@@ -88,7 +83,7 @@ class Recording:
             self.moved()
 
     def burst(self, rows: int, row_bytes: int, number: int | OpaqueNumber) -> None:
-        """Note that a tile is moved to or from the HBM, wherever the operator's tensor is."""
+        """Note an HBM burst, relative to the operator's tensor."""
         port = -1
         if isinstance(number, OpaqueNumber):
             self.check_shown(number.tile)
@@ -102,7 +97,7 @@ class Recording:
             raise UnfitError
 
     def moved(self) -> None:
-        """Know that the clock may have moved."""
+        """Note that the clock may have moved."""
         self._moves += 1
         self._latest = None
 
@@ -122,10 +117,10 @@ class Recording:
         self.moved()
 
     def check_shown(self, tile: OpaqueTile) -> None:
-        """Make sure that the number of ``tile`` is the one that was looked at last.
+        """Check that the number of ``tile`` is from the last look.
 
         Raises:
-            UnfitError: another element of that input has been looked at since.
+            UnfitError: another element of that input was peeked since.
         """
         shown = self.shown.get(tile.port)
         if not isinstance(shown, OpaqueTile) or shown.looked is not tile.looked:
@@ -135,7 +130,7 @@ class Recording:
         """Return a reading of the clock.
 
         Raises:
-            UnfitError: more are kept than the loop has room for.
+            UnfitError: too many readings are kept.
         """
         latest = self._latest
         if latest is None:
@@ -149,7 +144,7 @@ class Recording:
         return _Stamp(latest)
 
     def repeated(self, count: int) -> Iterator[int]:
-        """Yield once and note that what was done then is done ``count`` times."""
+        """Yield once and note that the body is done ``count`` times."""
         if self._repeats:
             raise UnfitError
         self._repeats = True
@@ -165,13 +160,13 @@ class Recording:
         self._repeats = False
 
     def is_now(self, stamp: object) -> bool:
-        """Whether ``stamp`` is what the clock says."""
+        """Whether ``stamp`` equals the clock."""
         if not isinstance(stamp, _Stamp):
             return False
         return stamp.reading.moves == self._moves and not stamp.cycles
 
     def stretch(self) -> list[list[int]]:
-        """Return the operations so far and begin anew; readings that nobody keeps are left out."""
+        """Return the operations so far and clear them; unused readings are left out."""
         operations = self.operations
         self.moved()
         if self._has_notes and not self._has_repeats:
@@ -183,7 +178,7 @@ class Recording:
         return operations
 
     def turned(self) -> tuple[object, ...] | None:
-        """Return what is kept where a turn has ended since the last call; else None."""
+        """Return the memory if a turn has ended since the last call; else None."""
         memory, self.memory = self.memory, None
         if memory is not None:
             memory = tuple(map(self.key, memory))
@@ -194,7 +189,7 @@ class Recording:
         return memory
 
     def key(self, kept: object) -> object:
-        """Return what stands for ``kept`` in the name of a state."""
+        """Return the key of ``kept`` in a state."""
         if isinstance(kept, OpaqueTile):
             self.check_shown(kept)
         if isinstance(kept, Tile):
@@ -219,7 +214,7 @@ class Recording:
 
 
 class _Reading:
-    """What the clock said, and where it is kept; -1 where something else is kept there now."""
+    """A clock reading and its slot; -1 if the slot was reused."""
 
     __slots__ = ("__weakref__", "moves", "number")
 
@@ -229,7 +224,7 @@ class _Reading:
 
 
 class _Stamp:
-    """A reading of the clock, or some cycles after one."""
+    """A clock reading plus cycles."""
 
     __slots__ = ("cycles", "reading")
 
@@ -244,7 +239,6 @@ class _Stamp:
         return self + -cycles
 
     def _refuse(self, _: object = None) -> bool:
-        """Refuse to be compared: it is any cycle."""
         raise UnfitError
 
     __eq__ = __bool__ = _refuse
@@ -257,13 +251,11 @@ def _answer(awaited: Awaited) -> Generator[Awaited, Any, Any]:
 
 
 def recorded_ports(recording: Recording, ports: Ports) -> Ports:
-    """Return what stands for ``ports`` and notes in ``recording`` what is done with it."""
+    """Return ``ports`` that record their calls in ``recording``."""
     return _RecordedPorts.of(recording, ports, _RecordedUnit(recording, ports.unit))
 
 
 class _RecordedUnit(ComputeUnit):
-    """Notes what is charged and computed."""
-
     __slots__ = ("_recording",)
 
     def __init__(self, recording: Recording, unit: Unit) -> None:
@@ -300,10 +292,10 @@ class _RecordedUnit(ComputeUnit):
 
 
 class _RecordedSource(Input):
-    """Hands out what the operator is told is there.
+    """Returns the elements given to the operator.
 
     Attributes:
-        head: the element that was looked at last; None at the end, and before the first.
+        head: the last peeked element; None before the first, and at the end.
     """
 
     def __init__(self, recording: Recording, port: int, channel: Channel) -> None:
@@ -330,8 +322,6 @@ class _RecordedSource(Input):
 
 
 class _RecordedSink:
-    """Notes what is sent."""
-
     def __init__(self, recording: Recording, port: int) -> None:
         self._recording = recording
         self._port = port
@@ -356,8 +346,6 @@ class _RecordedSink:
 
 
 class _RecordedMemory:
-    """Notes what is allocated on chip; there is no limit."""
-
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
 
@@ -375,7 +363,7 @@ class _RecordedMemory:
 
 
 class _RecordedClock:
-    """Lets an operator wait for what never comes."""
+    """Waits forever."""
 
     async def park(self, _unit: Unit, wait: Wait) -> None:
         (source,) = wait.channels
@@ -384,7 +372,7 @@ class _RecordedClock:
 
 
 class _RecordedArrivals(Arrivals):
-    """Notes in which order inputs are to be read."""
+    """Notes the order of inputs."""
 
     __slots__ = ("_inputs", "_recording")
 
@@ -411,18 +399,15 @@ class _RecordedArrivals(Arrivals):
 
 
 _SOMEWHERE: Final = object()
-"""A region of the off-chip memory, none of whose addresses is known."""
+"""An off-chip region with unknown addresses."""
 
 
 @dataclass(frozen=True)
 class _RecordedPorts(Ports):
-    """An operator's view of a machine that notes what it does."""
-
     recording: Recording = field(kw_only=True)
 
     @classmethod
     def of(cls, recording: Recording, ports: Ports, unit: Unit) -> Ports:
-        """Return what stands for ``ports``."""
         # Any: the stand-ins are no channels.
         parts: dict[str, Any] = {**vars(ports), "recording": recording, "unit": unit}
         parts["inputs"] = tuple(

@@ -1,8 +1,7 @@
-"""Bounded channels with time stamps and credits, and sinks; ``channel_rule`` says when.
+"""Bounded channels with time stamps and credits, and their sinks.
 
-Where the element or the credit is there, an operation completes without suspending: units run
-ahead in their own time, and the stamps are the same under every schedule. Where nobody reads, a
-``Discard`` takes the place of a channel.
+The cycle rules are in ``channel_rule``. An operation whose element or credit is available completes
+without suspending: units run ahead in their own time, and every schedule gives the same stamps.
 """
 
 from __future__ import annotations
@@ -296,7 +295,6 @@ class Channel(ChannelCounters):
 
 @types.coroutine
 def _nothing() -> Generator[None, None, None]:
-    """Wait for nothing: once it has ended it can be awaited again and again, and is at once."""
     yield from ()
 
 
@@ -339,7 +337,6 @@ class AssumedSink:
     __slots__ = ("_counts", "_groups", "_numbers", "channel", "claims", "sizes")
 
     def __init__(self, channel: Channel, claims: tuple[Claim, ...], rank: int) -> None:
-        """Stand before ``channel``, whose stream has rank ``rank``."""
         self.channel: Final = channel
         self.claims: Final = claims
         self.sizes: dict[int, tuple[int, int]] = {}

@@ -1,4 +1,4 @@
-"""What a channel is, how long it is and what it has counted: everything but what moves elements."""
+"""The depth, latencies and counters of a channel."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ class ChannelCounters:
     """A FIFO of ``depth`` elements from one unit to another.
 
     Attributes:
-        name: ``producer.output -> consumer.input``.
-        producer, consumer: the units at its ends.
         forward_cycles: from the sending of an element to the cycle in which it is visible.
         backward_cycles: from a dequeue to the cycle in which its credit is usable.
         interval_cycles: between two elements at one end, at least; 0 or 1.
@@ -37,12 +35,10 @@ class ChannelCounters:
         next_take_cycle: before which nothing is shown; likewise.
         queue: (the cycle in which it becomes visible, element), oldest first.
         credits: the cycle in which each is usable, oldest first.
-        elements: values dequeued; bare stops are not counted.
         empty_cycles: cycles the consumer waited for an element or the end.
         full_cycles: cycles the producer waited for the consumer to take an element.
         credit_cycles: cycles it then waited for the credit on its way back.
         closed_cycle: the producer's final clock, once it has ended; with an interval a hop later.
-        ended: the consumer has seen the end.
         left_over: values that came after the consumer's operator had ended.
     """
 
@@ -90,21 +86,6 @@ class ChannelCounters:
         *,
         opened: bool = True,
     ) -> None:
-        """Join two units.
-
-        Args:
-            name: ``producer.output -> consumer.input``.
-            depth: elements it holds at most.
-            producer: the unit that sends.
-            consumer: the unit that receives.
-            clock: of the run.
-            hop: its latencies.
-            opened: it has room for elements and credits; else it only counts what is done
-                elsewhere, until ``open``.
-
-        Raises:
-            ConfigurationError: the depth is below 1.
-        """
         if depth < 1:
             raise ConfigurationError(f"channel {name}: depth is {depth}: expected at least 1")
         self.name: Final = name
@@ -137,7 +118,7 @@ class ChannelCounters:
             self.open()
 
     def open(self) -> None:
-        """Make room for elements and credits, which take half of what a channel does."""
+        """Make room for elements and credits."""
         self.queue = deque()
         self.credits = deque([0] * min(self.depth, GRANT))
         self._returned = deque()
@@ -158,7 +139,7 @@ class ChannelCounters:
 
     @property
     def under_way(self) -> int:
-        """Elements sent that the links of a network have not brought yet."""
+        """Elements sent that are still on the links of a network."""
         return 0
 
     @property
@@ -191,27 +172,26 @@ class ChannelCounters:
 
     @property
     def head_sent_cycle(self) -> int:
-        """When the next element set out; where it was requested for later, not before that hop."""
+        """When the next element was sent; at the earliest one hop before it is visible."""
         return set_out_at(self.head_cycle, self.forward_cycles)
 
     @property
     def last_sent_cycle(self) -> int | None:
-        """When the latest of the elements that wait here set out; None where none does."""
+        """When the latest queued element was sent; None if the queue is empty."""
         return set_out_at(self.queue[-1][0], self.forward_cycles) if self.queue else None
 
     @property
     def last_taken_cycle(self) -> int | None:
-        """The consumer's clock at its last dequeue; None where it made none."""
+        """The consumer's clock at its last dequeue; None before the first."""
         usable = self._recent[-1] if self._recent else self._last_usable_cycle
         return usable - self.backward_cycles if usable else None
 
     @property
     def peak_occupancy(self) -> int:
-        """The most slots in use at once, a slot whose credit is on its way back among them.
+        """The most slots in use at once, including slots whose credit is on its way back.
 
-        A slot counts from a hop before its element is visible, elements that were never dequeued
-        at the end, and those that came after the consumer's operator had ended not at all. That
-        nobody waits for a slot may take more of them: ``fabric.size`` has the high-water marks.
+        A slot counts from one hop before its element is visible. Elements that were never dequeued
+        count; elements that came after the consumer's operator had ended do not.
         """
         return max(self._peak_slots if self.taken else 0, self.held_elements)
 
@@ -227,12 +207,10 @@ class ChannelCounters:
         usable_cycles: Sequence[int],
         reserved: int,  # noqa: ARG002 - for who watches
     ) -> None:
-        """Let the producer go on, who was counted elsewhere.
+        """Continue the producer, which was counted elsewhere.
 
-        Args:
-            unused_slots: that were never used.
-            usable_cycles: of credits that it had there and has not spent.
-            reserved: slots that nothing has been put into.
+        ``unused_slots`` were never used, ``usable_cycles`` belong to its unspent credits, and
+        ``reserved`` slots were not put into.
         """
         self.credits = deque([0] * min(unused_slots, GRANT))
         self._ungranted = unused_slots - len(self.credits)
@@ -241,20 +219,20 @@ class ChannelCounters:
         self.writer = None
 
     def resume_receiving(self, usable_cycles: Sequence[int]) -> None:
-        """Let the consumer go on, who was counted elsewhere.
+        """Continue the consumer, which was counted elsewhere.
 
-        ``usable_cycles`` are of its last dequeues, for as many slots as were ever in use at once;
-        none where that is all slots.
+        ``usable_cycles`` belong to its last dequeues, one for each slot ever in use; empty for all
+        slots.
         """
         self._recent = deque(usable_cycles)
         self.queue = deque(self.queue)
         self.reader = None
 
     def looked(self) -> None:
-        """Know that the consumer, who was elsewhere, has looked at the next element."""
+        """Note that the consumer has looked at the next element elsewhere."""
 
     def hold(self, queue: Iterable[tuple[int, Element]]) -> None:
-        """Hold what is held elsewhere, visible in these cycles."""
+        """Fill the queue with elements and their visible cycles."""
         self.queue = deque(queue) or NOTHING
 
     def count_taken(

@@ -1,4 +1,4 @@
-"""The rule of channels: when an element is sent, shown and taken, and when its slot is free again.
+"""The rule of channels: when an element is sent, visible and dequeued, and when its slot is free.
 
 For element n of a channel of depth K, with hops of F cycles forward and B backward, producer clock
 p and consumer clock c:
@@ -6,17 +6,13 @@ p and consumer clock c:
 * a credit: p = max(p, d[n-K] + B), where d[m] is the clock at which element m was dequeued;
 * visible:  v[n] = max(requested, p + F);
 * dequeue:  c = max(c, v[n]), d[n] = c. A peek moves c and frees nothing.
-* hear:     d[n] = v[n], where v[n] <= c, which stays.
+* hear:     d[n] = v[n], if v[n] <= c, which does not change.
 
-With an interval of I cycles a channel is one of wires, which take one element in I cycles and give
-one: p is at least I later than when element n-1 was sent, element n is shown from d[n-1] + I on,
-and the end of the stream goes forward as long as an element does.
+With an interval of I cycles, p is at least I later than when element n-1 was sent, element n is
+shown from d[n-1] + I on, and the end of the stream takes as long as an element.
 
-Nobody who reads a stamp adds to it: that of an element is v, that of a credit is when it is usable,
-d + B.
-
-Tasks call these functions, and the compiled loops compile them: the rule stands here and nowhere
-else. ``tests/model`` has it once more, for comparison.
+The stamp of an element is v, and the stamp of a credit is d + B. Tasks call these functions, and
+the compiled loops compile them. ``tests/model`` has an independent copy.
 """
 
 from __future__ import annotations

@@ -195,12 +195,12 @@ class CheckedUnit(Unit):
         return result
 
     def let_go(self) -> None:
-        """Count no more steps and wait for no call: the operator has failed."""
+        """Stop counting steps and calls: the operator has failed."""
         self.calls.drop()
         self.steps_left[0] = MOST_CYCLES
 
     def _look(self) -> None:
-        """See whether an element was received or sent, or a tile moved, since the last look."""
+        """Note whether an element was received or sent, or a tile moved, since the last call."""
         moved = self.off_chip_bytes
         moved += sum(channel.taken for channel in self.reads)
         moved += sum(channel.sent for channel in self.writes)
@@ -290,9 +290,9 @@ def _with_checked_reads(kind: Reading) -> Reading:
 
 
 class CheckedSink:
-    """Stands before a channel and refuses what is no element of its stream.
+    """Wraps a channel and refuses values that are not elements of its stream.
 
-    Elements are numbered from 0, bare stops among them.
+    Elements are numbered from 0, including bare stops.
     """
 
     __slots__ = (
@@ -315,7 +315,6 @@ class CheckedSink:
         *,
         functional: bool,
     ) -> None:
-        """Stand before ``sink``, called ``name``; ``calls`` are those of its unit."""
         self._sink: Final = sink
         self._name: Final = name
         self._type: Final = stream_type
@@ -384,15 +383,11 @@ class CheckedSink:
         self._sink.put(element)
 
     def close(self) -> None:
-        """Refuse: a stream ends where its operator does.
-
-        Raises:
-            Refusal: always.
-        """
+        """Refuse: a stream ends with its operator."""
         raise Refusal(f"{self._name} is closed by its operator: expected the end of run() to do so")
 
     def finish(self) -> None:
-        """Close the channel: the operator has ended.
+        """Close the channel at the end of the operator.
 
         Raises:
             Refusal: a dimension is still open.
@@ -408,11 +403,7 @@ class CheckedSink:
         self._sink.close()
 
     def _checked(self, element: object) -> Element:
-        """Return ``element``, which nobody changes any more and which fits.
-
-        Raises:
-            Refusal: it does not.
-        """
+        """Return ``element``, made read-only; refuse values of another type."""
         if type(element) is not tuple or len(element) != 2:
             raise self._refusal(
                 f"is {described(element)}: expected a tuple (value, level of the stop)"
@@ -442,10 +433,10 @@ class CheckedSink:
 
 
 class LaterSink:
-    """Stands before a sink; cycles that ``send_at`` asks for count from a later one than 0.
+    """Wraps a sink; cycles of ``send_at`` count from a later one than 0.
 
     Attributes:
-        next_cycle: after the last one asked for, or the one they count from.
+        next_cycle: one after the latest requested cycle, or the first cycle.
     """
 
     __slots__ = (
@@ -455,7 +446,6 @@ class LaterSink:
     def __init__(
         self, sink: Channel | AssumedSink | CheckedSink | Discard, since_cycle: int
     ) -> None:
-        """Stand before ``sink`` and count from ``since_cycle``."""
         self._sink: Final = sink
         self._since_cycle: Final = since_cycle
         self.next_cycle = since_cycle

@@ -1,8 +1,8 @@
-"""The global virtual clock: counts the units that can run, and orders what must be ordered.
+"""The global virtual clock: counts the units that can run, and orders events.
 
-Units run ahead in their own time. Only when none of them can run does the clock advance: to the
-first completion of an off-chip burst, or to the earliest cycle a unit asked to reach. When there
-is neither, the program is over or deadlocked, and that is known at once.
+Units run ahead in their own time. The clock advances only when no unit can run: to the first
+completion of an off-chip burst, or to the earliest cycle that a unit wants to reach. If there is
+neither, the program is over or deadlocked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NEVER: Final = 1 << 62
 
 
 class Stopped(BaseException):
-    """Ends an operator that goes on although the run has stopped."""
+    """Ends an operator that continues although the run has stopped."""
 
 
 class VirtualClock:
@@ -40,27 +40,18 @@ class VirtualClock:
 
     Attributes:
         now: every event before this cycle has happened.
-        running: units that can run.
-        conductor: lets units that were woken go on.
-        memory: advanced only while nothing else can run.
-        foresees: the same, where it knows how long it will be silent.
-        network: likewise; None where every channel has its elements to itself.
-        stopping: let what can run come to rest, then stop instead of advancing.
-        stopped: the run is over; what operators do while they are cancelled does not count.
-        pace_cycle: a unit whose clock is past it waits for the others to come to rest.
-        chose: told of units that wait for a cycle, and may do what that depends on.
+        running: number of units that can run.
+        foresees: the memory, if it can foresee how long it will be silent.
+        network: None if no links are shared.
+        stopping: stop when no unit can run, instead of advancing.
+        stopped: the run is over; work of cancelled operators does not count.
+        pace_cycle: a unit whose clock is later waits until no other unit can run.
+        chose: called with units whose work depends on which input came first.
     """
 
     def __init__(
         self, on_quiescence: Callable[[], None], on_heartbeat: Callable[[], None], beat_cycles: int
     ) -> None:
-        """Start at cycle 0.
-
-        Args:
-            on_quiescence: called when nothing can happen any more.
-            on_heartbeat: called about every ``beat_cycles``, while nothing can run.
-            beat_cycles: cycles between two heartbeats.
-        """
         self.now = 0
         self.running = 0
         self.stopping = False
@@ -83,19 +74,16 @@ class VirtualClock:
         self._on_pace: Callable[[], None] | None = None
 
     def watch(self, on_pace: Callable[[], None], pace_cycles: int) -> None:
-        """Call ``on_pace`` about every ``pace_cycles`` also where units never come to rest.
+        """Call ``on_pace`` about every ``pace_cycles``, even if some unit can always run.
 
-        It changes no clock: units that are that far ahead stop until the others rest too.
+        Clocks do not change: units that are that far ahead wait for the others.
         """
         self._on_pace = on_pace
         self._pace_cycles = self._watch_cycle = pace_cycles
         self.bound(None)
 
     def bound(self, cycle: int | None) -> None:
-        """Let no unit whose clock is at ``cycle`` or past it run ahead; None takes that back.
-
-        It changes no clock either.
-        """
+        """Stop units whose clock is at ``cycle`` or later; None removes the bound."""
         self._bound_cycle = _NEVER if cycle is None else cycle
         self.pace_cycle = pace_cycle = min(self._watch_cycle, self._bound_cycle)
         behind = [unit for unit in self._pacing if unit.now < pace_cycle]
@@ -105,7 +93,7 @@ class VirtualClock:
 
     @property
     def spent(self) -> bool:
-        """Whether nothing will happen any more, but for what units that can run still do."""
+        """Whether only units that can run now can still act."""
         pending = self.memory is not None and self.memory.pending
         carries = self.network is not None and self.network.next_cycle <= _NEVER
         return not (pending or carries or self._pacing or self._next_reach())
@@ -124,7 +112,7 @@ class VirtualClock:
 
     @types.coroutine
     def park(self, unit: Unit, wait: Wait) -> Switching[None]:
-        """Suspend ``unit`` until somebody wakes it; the last unit to park advances the clock.
+        """Suspend ``unit`` until it is woken; the last unit to park advances the clock.
 
         Raises:
             ProgramError: the operator has cancelled itself.
@@ -160,7 +148,7 @@ class VirtualClock:
             raise Stopped
 
     def wake(self, unit: Unit) -> None:
-        """Let ``unit`` run again; nothing happens where it runs already."""
+        """Let ``unit`` run again, if it is parked."""
         if unit.wait is None:
             return
         unit.wait = None
@@ -175,11 +163,11 @@ class VirtualClock:
         self._pacing.append(unit)
 
     def forget_pacing(self, units: Collection[Unit]) -> None:
-        """Wake none of ``units`` that were too far ahead: they go on."""
+        """Wake none of ``units`` that were too far ahead."""
         self._pacing = [unit for unit in self._pacing if unit not in units]
 
     def leave(self, units: int = 1) -> None:
-        """Count so many units less that can run."""
+        """Count ``units`` fewer that can run."""
         self.running -= units
         if not self.running:
             self._settle()
@@ -197,8 +185,8 @@ class VirtualClock:
     ) -> None:
         """Wait until no event before ``cycle`` can happen any more.
 
-        Units that ask for one cycle go on one after the other, in node order. An element that
-        arrives in a channel of ``watching`` ends the wait early: then the caller looks again.
+        Units that wait for one cycle continue one at a time, in node order. An element that arrives
+        in a channel of ``watching`` ends the wait early.
         """
         if cycle.__class__ is not int:
             cycle = whole(cycle, "is a cycle to reach")
@@ -247,7 +235,7 @@ class VirtualClock:
         return False
 
     def _answered(self, horizon: int) -> bool:
-        """Let the off-chip memory go on up to ``horizon``; whether it has woken somebody."""
+        """Advance the off-chip memory to ``horizon``; return whether a unit was woken."""
         memory = self.memory
         if memory is None or not memory.pending:
             return False
@@ -259,11 +247,10 @@ class VirtualClock:
         return bool(done)
 
     def _carried(self, horizon: int) -> bool:
-        """Let the network go on, event by event, and the memory with it, up to ``horizon``.
+        """Advance the network and the memory up to ``horizon``; return whether a unit was woken.
 
-        Whether somebody was woken. What an event of the network lets units do has later stamps than
-        the cycle by which it has happened, and an answer of the memory none before its cycle: so
-        the one that comes first goes first.
+        Units act on a network event with later stamps, and on an answer of the memory with no
+        earlier ones. So the earlier of the two advances first.
         """
         network = self.network
         while network is not None and (cycle := network.next_cycle) <= horizon:
@@ -278,7 +265,7 @@ class VirtualClock:
         return False
 
     def _quiet_until(self, horizon: int) -> int:
-        """Return up to which cycle nothing but the network goes on by itself."""
+        """Return the last cycle before which only the network acts."""
         quiet = min(horizon, self.pace_cycle, self._next_beat - 1)
         memory, foresees = self.memory, self.foresees
         if memory is None or not memory.pending:
@@ -286,14 +273,13 @@ class VirtualClock:
         return 0 if foresees is None else min(quiet, foresees.silent_until)
 
     def _next_reach(self) -> list[tuple[int, int, int, Unit, Wait]]:
-        """Return the heap of who waits for a cycle, without waits at its head that have ended."""
+        """Return the heap of waits for cycles, without ended waits at its head."""
         reaching = self._reaching
         while reaching and reaching[0][3].wait is not reaching[0][4]:
             heapq.heappop(reaching)
         return reaching
 
     def _let_pace(self) -> None:
-        """Let the units that are far ahead go on, unless whoever watches wants to stop."""
         if self._on_pace is not None:
             self._on_pace()
         if self.stopping:
@@ -311,22 +297,22 @@ class Arriving(Protocol):
     """The end of a channel, as the network knows it."""
 
     def arrive(self, cycle: int) -> None:
-        """Hand over the oldest element under way: all of it is through the links at ``cycle``."""
+        """Hand over the oldest element under way, which left the links at ``cycle``."""
         ...
 
 
 class Flow(Protocol):
-    """What one unit sends along one route, or one tree of routes: one thing after the other."""
+    """Transfers of one unit along one route, or one tree of routes, one at a time."""
 
     @property
     def number(self) -> int:
-        """Its place among all."""
+        """Number of the flow."""
         ...
 
     def begin(self, cycle: int, size_bytes: int) -> None:
-        """Send so much on one of the channels, not before ``cycle``.
+        """Send ``size_bytes`` on one of the channels, not before ``cycle``.
 
-        What goes to several begins once it has been sent on all of them.
+        A broadcast begins once it was sent on all channels.
         """
         ...
 
@@ -334,39 +320,33 @@ class Flow(Protocol):
 class Network(Protocol):
     """Links that channels share.
 
-    It is told to go on only when no unit can run, and then to its next event: what units send
-    because of that has later stamps.
+    The network advances only when no unit can run, to its next event.
     """
 
     @property
     def next_cycle(self) -> int:
-        """By when something begins or is through, unless more is sent; 1 << 63 if nothing.
+        """The cycle of the next event, unless more is sent; 1 << 63 if there is none.
 
-        Nothing that comes of it has a stamp before that, and what arrives has a later one.
+        Elements that arrive with this event have later stamps.
         """
         ...
 
     def advance(self, horizon_cycle: int) -> None:
-        """Go on to the next event, and hand over what is through.
+        """Advance to the next event, and hand over elements that have arrived.
 
-        It may do what comes of that itself, and go on to further events that are not later than
-        ``horizon_cycle``, as long as that concerns nobody else.
+        It may process further events up to ``horizon_cycle`` that concern no other unit.
         """
         ...
 
 
 class Way:
-    """What of a channel is on the network.
+    """Elements of a channel on the network.
 
     Attributes:
-        flow: takes what is sent.
-        sent: the oldest first, of each element: the producer's clock, a cycle that was requested,
-            and the element itself.
-        arrived: of elements that have arrived and were not dequeued, when each was sent, and for
-            how many of the last cycles before it is visible links held it up.
-        links_cycles: for so many of such cycles the consumer waited.
-        bytes_sent: so far.
-        closed_cycle: the producer has ended; known to the consumer once all has arrived.
+        sent: oldest first: the producer's clock, the requested cycle, the element.
+        arrived: of elements not yet dequeued, the cycle of sending and the delay by links.
+        links_cycles: cycles that the consumer waited for links.
+        closed_cycle: the consumer sees it once all elements have arrived.
     """
 
     __slots__ = ("arrived", "bytes_sent", "closed_cycle", "flow", "links_cycles", "sent")

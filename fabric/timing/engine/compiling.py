@@ -27,16 +27,11 @@ _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_w
 def compiled(
     function: Callable[..., Any], is_array: Mapping[str, bool], uses: Iterable[str], target: Any
 ) -> bytes:
-    """Return an object file with a C function of the name of ``function``.
+    """Return an object file with a C function named like ``function``.
 
-    It takes a pointer to the address and the size of each array, behind which it leaves the
-    results, and the integers: each thing it is handed takes as long as a loop of a dozen steps.
-
-    Args:
-        function: of integers and arrays of integers; returns a tuple of integers.
-        is_array: by the name of the parameter.
-        uses: other modules whose functions it calls.
-        target: the machine of LLVM to compile for.
+    ``function`` takes integers and arrays, and returns a tuple of integers. The C function takes a
+    pointer to addresses and sizes of the arrays, followed by room for the results, and the
+    integers.
     """
     pointer: Any = types.CPointer(types.int64)  # type: ignore[no-untyped-call]
     integers: Any = [types.int64 for array in is_array.values() if not array]

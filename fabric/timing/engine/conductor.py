@@ -1,10 +1,9 @@
-"""Lets strands that were woken go on: those of conducted operators without trio in between.
+"""Runs woken strands of conducted operators without trio in between.
 
-A unit that parks is blocked as trio sees it, and whoever has its coroutine may go on with it; trio
-offers that for other runners of coroutines (``temporarily_detach_coroutine_object``). Compared with
-trio's scheduler, the conductor saves 2 microseconds each time: a third of the time of an attention
-run. It is a task itself, gives trio a turn now and then, and hands an operator that ends back to
-trio. Operators that promise nothing may await what they like: trio runs them.
+A parked task is detached from trio (``temporarily_detach_coroutine_object``). Compared with trio's
+scheduler, the conductor saves 2 microseconds for each switch: a third of the time of an attention
+run. It gives trio a turn now and then, and hands an operator that ends back to trio. Other
+operators are run by trio.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ class Conductor:
     """Runs strands that were woken, oldest first."""
 
     def __init__(self) -> None:
-        """Wait for the first one."""
         self._ready: Final[deque[Strand]] = deque()
         self._conducting = False
         self._last: Strand | None = None
@@ -33,11 +31,11 @@ class Conductor:
         self._paused = False
 
     def pause(self) -> None:
-        """Let trio have its turn as soon as the strand that goes on parks."""
+        """Give trio a turn as soon as the running strand parks."""
         self._paused = True
 
     def resume(self, strand: Strand) -> None:
-        """Let ``strand``, which has parked, go on soon."""
+        """Schedule ``strand``, which has parked."""
         if strand.step is None:
             strand.resume()
             return
@@ -45,7 +43,7 @@ class Conductor:
         self._awake()
 
     def resume_last(self, strand: Strand) -> None:
-        """Let ``strand``, of which there is one such, go on when no other waits for its turn."""
+        """Schedule ``strand`` for when no other strand waits."""
         self._last = strand
         self._awake()
 
@@ -87,7 +85,7 @@ class Conductor:
 
     @types.coroutine
     def give_way(self, strand: Strand) -> Switching[None]:
-        """Let everybody else go on first."""
+        """Let all other strands run first."""
         if strand.step is None:
             yield from checkpoint()  # noqa: ASYNC105 - as a generator awaits
         else:
@@ -98,7 +96,7 @@ class Conductor:
 
     @types.coroutine
     def end(self, strand: Strand) -> Switching[None]:
-        """Be run by trio again: a task can end nowhere else."""
+        """Return the task to trio, where it ends."""
         if self._conducting and strand.step is not None:
             if not strand.cancelled:
                 strand.resume()
@@ -122,17 +120,15 @@ class Strand:
     """One operator's task.
 
     Attributes:
-        task: it; None until it runs.
-        step: goes on with its coroutine; None where only trio does that.
-        parked: it waits to be woken.
-        cancelled: trio has cancelled its wait, and goes on with it itself.
-        suspension: what the task tells trio when it parks, the same each time.
+        task: None before the strand runs.
+        step: advances the coroutine; None if only trio does.
+        cancelled: trio has cancelled the wait, and runs the task.
+        suspension: the value yielded to trio when the task parks.
     """
 
     __slots__ = ("cancelled", "parked", "step", "suspension", "task")
 
     def __init__(self) -> None:
-        """Stand for a task that has not begun."""
         self.task: Task | None = None
         self.step: Callable[[Value[None]], object] | None = None
         self.parked = False
@@ -140,11 +136,7 @@ class Strand:
         self.suspension: object = None
 
     def begin(self, *, conducted: bool) -> Task:
-        """Stand for the task that calls this; the conductor may go on with it where ``conducted``.
-
-        Returns:
-            The task.
-        """
+        """Attach the task that calls this; the conductor may run it if ``conducted``."""
         self.task = task = current_task()
         self.suspension = _suspension(self._abort)
         if conducted:
@@ -152,7 +144,7 @@ class Strand:
         return task
 
     def resume(self) -> None:
-        """Let trio go on with the task, which is suspended."""
+        """Let trio run the suspended task."""
         assert self.task is not None
         reschedule(self.task, WOKEN)
 
@@ -164,16 +156,15 @@ class Strand:
             reschedule(self.task, Error(error))
 
     def _abort(self, _: object) -> Abort:
-        """Let trio cancel the parked task; nobody may wake it any more."""
         self.parked = False
         self.cancelled = True
         return Abort.SUCCEEDED
 
 
 def _suspension(abort: Callable[[object], Abort]) -> object:
-    """Return what ``wait_task_rescheduled(abort)`` tells trio: the same each time a task parks.
+    """Return what ``wait_task_rescheduled(abort)`` yields to trio.
 
-    Made once for a strand, it takes 2 of the 4 microseconds of a switch away.
+    Reusing it saves 2 of the 4 microseconds of a switch.
     """
     waiting = wait_task_rescheduled(abort)  # noqa: ASYNC105 - asked, not awaited
     told: object = waiting.send(None)

@@ -44,22 +44,16 @@ def has_kept_code() -> bool:
 
 
 class MachineCode:
-    """A function of integers and of arrays of integers as machine code; decorates it.
+    """Decorates a function of integers and arrays that runs as machine code.
 
-    Parameters are ``int`` or ``Counters``, and it returns a tuple of ``int``. What it uses of its
-    own module counts as part of it, functions included, and of the modules that it names.
+    Parameters are ``int`` or ``Counters``, and it returns a tuple of ``int``. The code depends on
+    what it uses of its own module and of the modules in ``uses``.
 
     Attributes:
         function: the same in Python.
     """
 
     def __init__(self, function: Loop, uses: Sequence[ModuleType] = ()) -> None:
-        """Stand for ``function``; nothing is compiled or linked before it is to be called.
-
-        Args:
-            function: the loop.
-            uses: other modules of which it makes use.
-        """
         self.function: Final = function
         self._uses: Final = uses
         hints = get_type_hints(function)
@@ -91,7 +85,7 @@ class MachineCode:
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p, *integers)(self.link())
 
     def link(self) -> int:
-        """Return where the machine code is, which is compiled where no process has left it."""
+        """Return the address of the machine code, compiled if no process has kept it."""
         # Loading LLVM takes 50 milliseconds, which a run without off-chip memory can do without.
         from llvmlite import binding as llvm
 
@@ -125,7 +119,7 @@ class MachineCode:
 
 
 def _key(*sources: Path) -> str:
-    """Return what tells the machine code of these texts and one machine from all others."""
+    """Return a hash of the texts and the machine."""
     import llvmlite
     from llvmlite import binding as llvm
 
@@ -148,7 +142,7 @@ def _folders(source: Path) -> Iterator[Path]:
 
 
 def _kept(name: str, source: Path) -> Iterator[bytes]:
-    """Yield the machine code that another process has left; half a file is none."""
+    """Yield the machine code that another process has kept; incomplete files are skipped."""
     for folder in _folders(source):
         with contextlib.suppress(OSError):
             kept = (folder / name).read_bytes()
@@ -158,7 +152,7 @@ def _kept(name: str, source: Path) -> Iterator[bytes]:
 
 
 def _keep(code: bytes, name: str, source: Path) -> bool:
-    """Write machine code for the next processes; return whether a folder takes it."""
+    """Keep machine code for other processes; return whether a folder is writable."""
     for folder in _folders(source):
         beside = folder / f"{name}.{os.getpid()}"
         with contextlib.suppress(OSError):

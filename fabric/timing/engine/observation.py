@@ -1,4 +1,4 @@
-"""The parts of a machine that is watched: channels and memories that tell observers."""
+"""Observed channels and memories, which report to the observers of a run."""
 
 from __future__ import annotations
 
@@ -29,17 +29,13 @@ if TYPE_CHECKING:
 
 
 class Observation:
-    """One run, as its observers have it.
-
-    Attributes:
-        next_order: draws the next number for an operation, of whatever unit.
-    """
+    """One run and its observers."""
 
     def __init__(self, observers: Sequence[Observer], units: tuple[Unit, ...]) -> None:
         """Begin a run with these ``units``.
 
         Raises:
-            ConfigurationError: there is nothing an observer wants to know.
+            ConfigurationError: nothing is observed.
         """
         self.next_order: Final[Callable[[], int]] = count().__next__
         self._observers: Final = tuple(observers)
@@ -59,10 +55,9 @@ class Observation:
         opened: bool,
         shared: bool = False,
     ) -> Channel:
-        """Return the channel ``number``, a plain one where nobody watches it.
+        """Return channel ``number``, a plain one if it is not observed.
 
-        One that is not ``opened`` may be watched later; one that is ``shared`` goes over links of a
-        network.
+        A channel that is not ``opened`` may be observed later; a ``shared`` one uses shared links.
         """
         observed = ObservedNetworkedChannel if shared else ObservedChannel
         channel = observed(
@@ -74,13 +69,12 @@ class Observation:
         return plain(name, depth, producer, consumer, clock, hop)
 
     def open(self, channel: Channel) -> None:
-        """Open one that was not, and let it be watched."""
+        """Open a channel and observe it."""
         channel.open()
         assert isinstance(channel, ObservedChannel)
         self._watch(channel)
 
     def _watch(self, channel: ObservedChannel) -> bool:
-        """Ask who watches ``channel``; whether anybody does."""
         asked = [(each, each.watch(channel)) for each in self._observers]
         told = [(each, transferred) for each, transferred in asked if transferred is not None]
         channel.tell(
@@ -89,34 +83,34 @@ class Observation:
         return bool(told)
 
     def off_chip(self, memory: OffChip, request_bytes: int) -> ObservedOffChip:
-        """Return what stands for ``memory``, whose requests move ``request_bytes`` each."""
+        """Return an observed wrapper of ``memory``, whose requests move ``request_bytes`` each."""
         return ObservedOffChip(memory, request_bytes, self._observers, self.next_order)
 
     def reading(self, unit: Unit) -> Reading:
-        """Return the clock of ``unit``, as what it was at this place among its operations."""
+        """Return the clock of ``unit``, numbered among its operations."""
         return Reading.at(unit.now, self.next_order())
 
     def arrived(self, source: Channel, element: int) -> None:
-        """Tell that a group was taken up whose first element is ``element`` of ``source``."""
+        """Report a group whose first element is ``element`` of ``source``."""
         if isinstance(source, ObservedChannel):
             stamp = self.next_order(), source.consumer.now, 0
             for observer in self._observers:
                 observer.arrived(source, stamp, element)
 
     def was_busy(self, unit: Unit, charged_cycles: int, cycles: int) -> None:
-        """Tell that ``unit`` was charged what was left of ``cycles`` since an arrival."""
+        """Report that ``unit`` was charged for the rest of ``cycles`` since an arrival."""
         stamp = self.next_order(), unit.now, charged_cycles
         for observer in self._observers:
             observer.was_busy(unit, stamp, cycles)
 
     def chose(self, unit: Unit) -> None:
-        """Tell that what ``unit`` does depends on which input came first."""
+        """Report that the work of ``unit`` depends on which input came first."""
         stamp = self.next_order(), unit.now, 0
         for observer in self._observers:
             observer.chose(unit, stamp)
 
     def finished(self, unit: Unit) -> None:
-        """Tell that the operator of ``unit`` has done its work."""
+        """Report that the operator of ``unit`` has done its work."""
         stamp = self.next_order(), unit.now, 0
         for observer in self._observers:
             observer.finished(unit, stamp)
@@ -129,7 +123,6 @@ class Observation:
 
 
 def _together(told: Sequence[Transferred]) -> Transferred:
-    """Return what calls all that are ``told``, at least one."""
     if len(told) == 1:
         return told[0]
 
@@ -141,7 +134,7 @@ def _together(told: Sequence[Transferred]) -> Transferred:
 
 
 class ObservedOffChip(StandIn):
-    """Any off-chip memory; each burst is told of when it is complete."""
+    """Wraps an off-chip memory; each burst is reported when it is complete."""
 
     def __init__(
         self,
@@ -150,7 +143,6 @@ class ObservedOffChip(StandIn):
         observers: Sequence[Observer],
         next_order: Callable[[], int],
     ) -> None:
-        """Stand for ``memory``; operations get their numbers from ``next_order``."""
         super().__init__(memory)
         self._request_bytes: Final = request_bytes
         self._observers: Final = observers
@@ -158,13 +150,13 @@ class ObservedOffChip(StandIn):
         self._under_way: dict[int, tuple[int, int, int]] = {}
 
     def submit(self, unit: Unit, burst: Burst) -> None:
-        """Hand ``burst`` on and remember when."""
+        """Submit ``burst`` and note its cycle."""
         self.memory.submit(unit, burst)
         requests = burst.requests(self._request_bytes)
         self._under_way[unit.index] = (self._next_order(), unit.now, requests)
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Let the memory advance and tell what is complete."""
+        """Advance the memory and report complete bursts."""
         done = self.memory.advance(horizon_cycle)
         for unit in done:
             order, submitted, requests = self._under_way.pop(unit.index)
@@ -174,7 +166,7 @@ class ObservedOffChip(StandIn):
 
 
 class ObservedOnChipMemory(OnChipMemory):
-    """An on-chip memory that tells of the room it gives."""
+    """An on-chip memory that reports its allocations."""
 
     def __init__(
         self,
@@ -183,7 +175,6 @@ class ObservedOnChipMemory(OnChipMemory):
         observers: Sequence[Observer],
         next_order: Callable[[], int],
     ) -> None:
-        """See ``OnChipMemory``; operations get their numbers from ``next_order``."""
         super().__init__(capacity_bytes, clock)
         self._observers: Final = observers
         self._next_order: Final = next_order

@@ -1,11 +1,11 @@
-"""Channels that are watched, and channels over links that others use too.
+"""Observed channels, and channels over shared links.
 
-For element n, sent at the producer's clock p, and all of it through the links of its route at t:
+For element n, sent at the producer's clock p, which leaves the links of its route at t:
 
-* visible: v[n] = max(requested, t + F), where F is how long its head takes over the route.
+* visible: v[n] = max(requested, t + F), where F is the latency of the route.
 
-All else is as in any channel: slots, credits, which come back without load, and dequeues. What is
-under way holds its slot, and cannot be told from what has not been sent until it has arrived.
+Slots, credits and dequeues are those of any channel; credits return without load. An element under
+way holds its slot.
 """
 
 from __future__ import annotations
@@ -39,13 +39,10 @@ if TYPE_CHECKING:
 
 
 class ObservedChannel(Channel):
-    """A channel that keeps how each of its elements was sent until it is dequeued.
-
-    Its operations are those of ``Channel``, which they call.
+    """A channel that keeps how each element was sent until it is dequeued.
 
     Attributes:
-        number: its place in edge order.
-        reserved: of the slots that were reserved and nothing has been put into.
+        reserved: reserved slots that were not put into.
     """
 
     __slots__ = (
@@ -65,7 +62,6 @@ class ObservedChannel(Channel):
         *,
         opened: bool = True,
     ) -> None:
-        """Join two units; operations get their numbers from ``next_order``."""
         self.reserved: deque[Stamp] = NOTHING
         self._sent: deque[Sent] = NOTHING
         super().__init__(name, depth, producer, consumer, clock, hop, opened=opened)
@@ -81,13 +77,13 @@ class ObservedChannel(Channel):
         self.reserved, self._sent = deque(), deque()
 
     def tell(self, observers: Sequence[Observer], transferred: Transferred) -> None:
-        """Tell ``observers`` from here on, and of transfers with ``transferred``."""
+        """Report to ``observers`` from now on, transfers to ``transferred``."""
         self._observers = observers
         self._transferred = transferred
 
     @property
     def held(self) -> list[tuple[Element, Sent, Stamp | None]]:
-        """What is sent and not dequeued, oldest first: elements, how they were sent and seen."""
+        """Elements sent and not dequeued, oldest first, with how each was sent and seen."""
         # An element that is just being sent or dequeued may be here or there only; of those that
         # a unit without a task has fetched nothing is known any more.
         count = min(len(self._sent), len(self.queue))
@@ -271,7 +267,7 @@ class NetworkedChannel(Channel):
         way.flow.begin(now, carried_bytes)
 
     def arrive(self, cycle: int) -> None:
-        """Let the consumer have the oldest element, all of which is through at ``cycle``."""
+        """Show the consumer the oldest element, which left the links at ``cycle``."""
         way = self.way
         sent_cycle, requested_cycle, element = way.sent.popleft()
         visible = visible_from(cycle, self.forward_cycles, requested_cycle)
@@ -314,7 +310,7 @@ class NetworkedChannel(Channel):
             self._count_late(before)
 
     def _count_late(self, before: int) -> None:
-        """Count for how long since ``before`` the consumer waited for links, not for the rest."""
+        """Count the cycles since ``before`` that the consumer waited for links."""
         visible, late_cycles = self.queue[0][0], self.way.arrived[0][1]
         self.way.links_cycles += links_part(before, self.consumer.now, visible, late_cycles)
 
@@ -340,7 +336,7 @@ class NetworkedChannel(Channel):
     def send_elsewhere(
         self, bytes_sent: int, sent: Iterable[tuple[int, int, Element]], closed_cycle: int | None
     ) -> None:
-        """Take over what the producer has sent elsewhere, ``sent`` as in ``Way``, and its end."""
+        """Adopt the elements that the producer has sent elsewhere, as in ``Way``, and its end."""
         way = self.way
         way.bytes_sent = bytes_sent
         way.sent.clear()
@@ -372,7 +368,7 @@ class NetworkedChannel(Channel):
 
 
 class ObservedNetworkedChannel(ObservedChannel, NetworkedChannel):
-    """One that is watched: who watches is told of an arrival as of a cycle that was requested."""
+    """An observed channel over links; an arrival is reported like a requested cycle."""
 
     __slots__ = ()
 

@@ -179,7 +179,6 @@ class OnChipMemory:
         return self._bytes.level
 
     async def _finds_room(self, unit: Unit, room_bytes: int) -> bool:
-        """Take what is free at the unit's clock and not reserved, unless others wait for it."""
         await self._clock.reach(unit, unit.now)
         self._spilling.add(unit)
         releases = self._spillable_releases
@@ -224,7 +223,6 @@ class OnChipMemory:
         return self._limit_bytes - self._used_bytes + released_bytes
 
     def _fits_at(self, size_bytes: int, cycle: int) -> int | None:
-        """Return the first cycle from ``cycle`` on with room, by what is known so far."""
         cycle = max(cycle, self._clock.now)
         releases = self._releases
         while releases and releases[0][0] <= self._clock.now:
@@ -247,13 +245,11 @@ class OnChipMemory:
             self._empty_bytes.record(cycle, room_bytes - size_bytes)
 
     def _room(self, size_bytes: int) -> int:
-        """Return the bytes that an allocation takes: those of its pages, where there are any."""
         pages = self.pages
         return size_bytes if pages is None else pages.of(size_bytes) * pages.page_bytes
 
     @property
     def _limit_bytes(self) -> int:
-        """The bytes that there are, in pages where there are any; the capacity is limited."""
         capacity_bytes, pages = self.capacity_bytes, self.pages
         assert capacity_bytes is not None
         return capacity_bytes if pages is None else pages.within(capacity_bytes) * pages.page_bytes
@@ -286,7 +282,6 @@ class AmountOverTime:
     """An amount over time, of which the most in any cycle is asked for."""
 
     def __init__(self, now: Callable[[], int]) -> None:
-        """Begin with nothing; before the cycle ``now`` nothing is recorded any more."""
         self._now: Final = now
         self._changes: list[tuple[int, int]] = []
         self._fold_at = _FOLD

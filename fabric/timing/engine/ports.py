@@ -91,7 +91,6 @@ class Splitting(Protocol):
 
 
 def _values_of(function: object, method: str, kind: ValueType, functional: bool) -> Call:
-    """Return ``function.method``, whose results have to be of type ``kind``."""
     call: Call = getattr(function, method)
     if is_own(function):
         return call
@@ -124,7 +123,6 @@ def _update_of(reduction: Updating) -> Call:
 
 
 def _numbers_of(function: object, method: str) -> Callable[..., int]:
-    """Return ``function.method``, whose results have to be integers of at least 0."""
     call: Callable[..., int] = getattr(function, method)
     if is_own(function):
         return call
@@ -201,7 +199,6 @@ def _refusals(function: object, method: str) -> Callable[[str | None], None]:
 
 
 def _named(function: object, method: str) -> tuple[str, Place | None]:
-    """Return what ``method`` is called, and where it is defined, or else its class is."""
     kind = type(function)
     place = defining_place(getattr(function, method)) or next(
         filter(None, map(defining_place, vars(kind).values())), None

@@ -1,7 +1,7 @@
-"""What happens in a run as rows of integers, in buffers that are emptied when full, or kept.
+"""Events of a run as rows of integers, in buffers that are flushed when full, or kept.
 
-An element that is sent and received by one operation each, the usual case, takes a short row; one
-whose slot was reserved or requested for later, or which was looked at before, takes a long one.
+An element sent and received by one operation each has a short row. Its row is long if its slot was
+reserved, if it was requested for later, or if it was peeked.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ LONG_COLUMNS: Final = (
     *SHORT_COLUMNS,
     "requested_cycle", "reserved_order", "reserved_cycle", "seen_order", "seen_cycle",
 )  # fmt: skip
-"""Columns of the others; -1 is what has not happened."""
+"""Columns of the others; -1 for events that have not happened."""
 
 _LONG_OF_SHORT: Final = [
     SHORT_COLUMNS.index(name) for name in (
         *SHORT_COLUMNS, "channel", "sent_order", "sent_cycle", "taken_order", "taken_cycle"
     )
 ]  # fmt: skip
-"""In short rows, what is in the columns of long ones; nobody requested a cycle."""
+"""Long columns of short rows, without requests."""
 
 OPERATION_COLUMNS: Final = (
     "operation", "unit", "order", "cycle", "wait_cycles", "channel", "amount"
@@ -46,7 +46,7 @@ OPERATION_COLUMNS: Final = (
 the sending cycle of the element that was waited for."""
 
 NUMBERED: Final = (Step.BURST, Step.ALLOCATE, Step.END, Step.RESERVE, Step.IDLE)
-"""Operations that are no transfers; a row has the place of its operation here."""
+"""Operations other than transfers; a row has their index."""
 
 BURST, ALLOCATE, END, RESERVE, IDLE = range(len(NUMBERED))
 
@@ -59,17 +59,17 @@ from the one on whose number stands in the place of an order until the next such
 cycles, of the wait that ends in its cycle, in which shared links held an element up."""
 
 UNKNOWN: Final = -2
-"""Stands for the number of the reading that a cycle counts from."""
+"""An unknown reading."""
 
 LEFT_OVER: Final = -2
-"""Stands for the order of a dequeue after the consumer's operator had ended."""
+"""Order of a dequeue after the consumer's operator had ended."""
 
 _ROWS: Final = 1 << 17
-"""In a full segment."""
+"""Rows of a full segment."""
 
 
 def as_long(table: Counters) -> Counters:
-    """Return rows as long ones; ``table`` has short or long ones."""
+    """Return short or long rows as long ones."""
     if table.shape[1] == len(LONG_COLUMNS):
         return table
     found: Counters = table[:, _LONG_OF_SHORT]
@@ -81,17 +81,14 @@ class Packed:
     """A buffer of rows of 64-bit integers.
 
     Attributes:
-        columns: of a row.
-        buffer: the rows.
-        offset: where the next one goes.
-        limit: where the buffer is full.
-        written: up to where the rows are on disk.
+        offset: of the next row.
+        limit: of the full buffer.
+        written: rows before it are on disk.
     """
 
     __slots__ = ("buffer", "columns", "limit", "offset", "written")
 
     def __init__(self, columns: tuple[str, ...], rows: int) -> None:
-        """Start empty, with room for ``rows``."""
         self.columns: Final = columns
         self.limit: Final = rows * calcsize(f"={len(columns)}q")
         # Memory that is not touched before it is used.
@@ -100,17 +97,17 @@ class Packed:
         self.written = 0
 
     def release(self) -> None:
-        """Give the memory back at once; channels that are garbage may live on for a while."""
+        """Free the memory; unreachable channels may live longer."""
         self.buffer = memoryview(b"")
 
 
 class Rows:
-    """What has been recorded since the buffers were last full.
+    """Rows since the last flush.
 
     Attributes:
         short, long: transfers.
-        operations: everything else.
-        flush: writes what is new and starts over.
+        operations: all other rows.
+        flush: writes the new rows and clears the buffers.
     """
 
     def __init__(self, flush: Callable[[], None]) -> None:
@@ -127,7 +124,7 @@ class Rows:
         channel: int = -1,
         amount: int = 0,
     ) -> None:
-        """Record what is no transfer."""
+        """Record an operation other than a transfer."""
         order, cycle, wait_cycles = stamp
         self.operations.append((operation, unit, order, cycle, wait_cycles, channel, amount))
         if len(self.operations) >= _ROWS:
@@ -135,11 +132,7 @@ class Rows:
 
 
 class KeptRows:
-    """What has been recorded and not been asked for.
-
-    Attributes:
-        rows: where it is recorded.
-    """
+    """Rows in memory, until they are taken."""
 
     def __init__(self) -> None:
         self.rows: Final = Rows(self._empty)
@@ -147,7 +140,7 @@ class KeptRows:
         self._operations: list[Counters] = []
 
     def take(self) -> tuple[list[Counters], Counters]:
-        """Return tables of short and of long rows, and operations; they are not kept any more."""
+        """Return and remove tables of short and of long rows, and operations."""
         self._empty()
         found = self._transfers, np.concatenate(self._operations)
         self._transfers, self._operations = [], []
@@ -162,7 +155,7 @@ class KeptRows:
 
 
 def _table(packed: Packed) -> Counters:
-    """Return the rows of a buffer, which has none of them afterwards."""
+    """Return the rows of a buffer and clear it."""
     table = np.frombuffer(packed.buffer[: packed.offset], np.int64)
     packed.offset = 0
     return table.reshape(-1, len(packed.columns)).copy()

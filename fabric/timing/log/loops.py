@@ -1,4 +1,4 @@
-"""Compiled loops over the rows of a log: what went through channels up to a cycle, and waits."""
+"""Compiled loops over the rows of a log: traffic of channels and waits up to a cycle."""
 
 from __future__ import annotations
 
@@ -13,21 +13,15 @@ from fabric.timing.log import log_rows as r
 
 @partial(MachineCode, uses=(c, r, channel_rule))
 def count_elements(rows: Counters, ways: Counters, counts: Counters, cut: int) -> tuple[int, int]:
-    """Add what was sent and dequeued up to a cycle.
+    """Add the elements sent and dequeued up to ``cut``.
 
-    An element shared its channel with those before it whose credits were not back when it set out;
-    that counts once it is dequeued. Where no links are shared, one that was requested for later set
-    out a hop before that.
-
-    Args:
-        rows: long rows by channel and element. Those below NEXT were counted before; what they say
-            of credits is needed for as many as the channel has slots.
-        ways: of channels; see ``columns``.
-        counts: by channel, are added to; likewise.
-        cut: the cycle.
+    An element shared its channel with earlier ones whose credits were not back at its send, which
+    is one hop before a requested cycle unless links are shared; that counts once it is dequeued.
+    ``rows`` are sorted by channel and element; rows below NEXT were counted, and are kept for
+    credits.
 
     Returns:
-        How many elements were held, and how many were counted as dequeued.
+        The number of held elements, and of those counted as dequeued.
     """
     held = dequeued = 0
     last = -1
@@ -88,20 +82,12 @@ def count_waits(
     full: int,
     cut: int,
 ) -> tuple[int, int]:
-    """Add waits that were over by a cycle, and note those that had begun.
+    """Add the waits that ended up to ``cut``, and note open ones in ``under_way``, by unit.
 
-    Args:
-        waits: see ``columns``.
-        ways: likewise.
-        counts: by channel, are added to.
-        waited: by unit and cause, likewise.
-        under_way: by unit, is set to the number of the wait that it was in.
-        causes: how many there are.
-        full: the one whose last part was for a credit on its way back.
-        cut: the cycle.
+    ``full`` is the cause whose last part was for a credit on its way back.
 
     Returns:
-        How many were over, and how many had begun.
+        The number of waits that had ended, and that had begun.
     """
     over = begun = 0
     for number in range(waits.size // c.WAIT):

@@ -1,8 +1,7 @@
-"""The state of a run in a cycle, from the rows of its log.
+"""The state of a run at a cycle, from the rows of its log.
 
-All that bears a stamp up to the cycle has happened, and nothing later. A unit that works has come
-to the cycle; one that waits stands where it began to, and the wait counts in its unit and channel
-once it is over.
+All events with stamps up to the cycle have happened. A working unit's clock is the cycle; a waiting
+unit's clock is the start of its wait, which counts once it is over.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
     from fabric.timing.engine.machine_code import Counters
 
 UnitStem: TypeAlias = "tuple[int, str, str, UnitKind, Place, int]"
-"""The first fields of a ``UnitState``."""
+"""First fields of a ``UnitState``."""
 
 ChannelStem: TypeAlias = "tuple[int, str, str, int, int, str, int, int, int]"
-"""The first fields of a ``ChannelState``."""
+"""First fields of a ``ChannelState``."""
 
 _PLACE: Final = {cause: place for place, cause in enumerate(WAITS)}
 _OPERATION, _UNIT, _, _CYCLE, _WAITED, _CHANNEL, _ = range(len(OPERATION_COLUMNS))
@@ -36,13 +35,12 @@ _CAUSES: Final = np.array([_PLACE[step.cause] for step in NUMBERED])
 
 
 class UnitEnd(NamedTuple):
-    """What a unit came to.
+    """The end of a unit.
 
     Attributes:
-        cycle: in which.
         finished: its operator had ended.
-        busy_cycles: charged for work; None for all that it did not wait.
-        flops: floating-point operations done; None where that is not known.
+        busy_cycles: charged for work; None for all cycles without waits.
+        flops: None if unknown.
     """
 
     cycle: int
@@ -52,12 +50,9 @@ class UnitEnd(NamedTuple):
 
 
 def waits_of(rows: Counters, operations: Counters, ways: Counters) -> Counters:
-    """Return the waits that were over, in no order; see ``columns``.
+    """Return the ended waits, in no order; see ``columns``.
 
-    Args:
-        rows: long rows.
-        operations: rows of what is no transfer.
-        ways: of channels.
+    ``rows`` are long, ``operations`` the other rows.
     """
     parts = []
     for cause, end, cycles, its_end in (
@@ -76,36 +71,28 @@ def waits_of(rows: Counters, operations: Counters, ways: Counters) -> Counters:
 
 
 class Tally:
-    """What had happened on channels by a cycle, and what units had waited.
+    """Traffic of channels and waits of units up to a cycle.
 
     Attributes:
-        ways: of channels; see ``columns``.
-        carried: by channel, likewise.
+        ways, carried: by channel; see ``columns``.
     """
 
     def __init__(self, units: int, ways: Counters) -> None:
-        """Nothing has happened yet among so many ``units``."""
         self.ways: Final = np.ascontiguousarray(ways, np.int64).reshape(-1, c.WAY)
         self.carried = np.zeros((len(self.ways), c.COUNTS), np.int64)
         self.carried[:, (c.NEWEST_SENT, c.LAST_TAKEN)] = -1
         self._waited = np.zeros((units, len(WAITS)), np.int64)
 
     def copy(self) -> Tally:
-        """Return another one that has counted the same."""
+        """Return a copy."""
         other = Tally(len(self._waited), self.ways)
         other.carried, other._waited = self.carried.copy(), self._waited.copy()
         return other
 
     def count(self, rows: Counters, waits: Counters, cycle: int) -> dict[int, Counters]:
-        """Add what has happened up to ``cycle``.
+        """Add events up to ``cycle``; return the open wait by unit.
 
-        Args:
-            rows: long rows by channel and element; see ``count_elements``.
-            waits: that were over some time.
-            cycle: the last one.
-
-        Returns:
-            The wait in which a unit was, by its number.
+        ``rows`` are long, by channel and element; ``waits`` have ended at any cycle.
         """
         ways, carried = self.ways.reshape(-1), self.carried.reshape(-1)
         flat = np.ascontiguousarray(rows, np.int64).reshape(-1)
@@ -127,14 +114,7 @@ class Tally:
         ends: dict[int, UnitEnd],
         cycle: int,
     ) -> tuple[UnitState, ...]:
-        """Return units in ``cycle``.
-
-        Args:
-            stems: their first fields, in node order.
-            waits: what they wait for, by their numbers.
-            ends: what they came to, of those that do nothing more.
-            cycle: see above.
-        """
+        """Return units at ``cycle``; ``stems`` are in node order, ``ends`` of ended units."""
         found = []
         for stem, waited in zip(stems, self._waited.tolist(), strict=True):
             wait = waits.get(stem[0])
@@ -150,12 +130,9 @@ class Tally:
     def channels(
         self, stems: Sequence[ChannelStem], closed: dict[int, int], taken: dict[int, int]
     ) -> tuple[ChannelState, ...]:
-        """Return channels.
+        """Return channels; ``stems`` are in edge order.
 
-        Args:
-            stems: their first fields, in edge order.
-            closed: when streams were ended, by the numbers of their channels.
-            taken: values that were dequeued, where that is known better than from rows; likewise.
+        ``closed`` is when streams ended; ``taken`` overrides the number of dequeued values.
         """
         found = []
         for stem, counts in zip(stems, self.carried.tolist(), strict=True):
@@ -183,7 +160,7 @@ class Tally:
 
 
 def wait_state(wait: Counters) -> WaitState:
-    """Return what a unit waited for in ``wait``, a row of waits; see ``columns``."""
+    """Return the wait of a row; see ``columns``."""
     _, cause, channel, end_cycle, cycles, _ = wait.tolist()
     channels = () if channel < 0 else (channel,)
     return WaitState(

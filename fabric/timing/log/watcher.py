@@ -1,4 +1,4 @@
-"""What an observer is told, as rows."""
+"""An observer that writes rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LONG_BYTES: Final = calcsize(f"={len(LONG_COLUMNS)}q")
 
 
 class Watcher(Observer):
-    """Writes one row for each element, when it is dequeued, and one for each wait that is none."""
+    """Writes a row for each element at its dequeue, and for each wait without an element."""
 
     def __init__(
         self,
@@ -51,12 +51,9 @@ class Watcher(Observer):
         keeps: Callable[[str], bool] = lambda _: True,
         check: Callable[[list[str]], object] = lambda _: None,
     ) -> None:
-        """Write into ``rows`` what happens on the channels of units whose names are kept.
+        """Write into ``rows`` the events of channels of units whose names ``keeps`` accepts.
 
-        Args:
-            rows: get what happens.
-            keeps: whether the channels of a unit of this name are watched.
-            check: is shown the names of all units, and may refuse them.
+        ``check`` receives the names of all units, and may refuse them.
         """
         self._keeps: Final = keeps
         self._check: Final = check
@@ -170,16 +167,16 @@ class Watcher(Observer):
         self._rows.operation(FINISH, unit.index, stamp)
 
     def next_order(self) -> int:
-        """Draw a number: what bears a higher one happens later."""
+        """Draw a number; later events have higher ones."""
         return self._next_order()
 
     def finish(self) -> None:
-        """Record the reservations that nothing was put into when the run stopped."""
+        """Record reservations without elements at the end of the run."""
         self._rows.operations.extend(self.reserved)
 
     @property
     def reserved(self) -> list[tuple[int, int, int, int, int, int, int]]:
-        """A row of an operation for each slot that nothing has been put into."""
+        """An operation row for each reserved slot without an element."""
         return [
             (RESERVE, channel.producer.index, *stamp, channel.number, 0)
             for channel in self._channels.values()
@@ -188,7 +185,7 @@ class Watcher(Observer):
 
     @property
     def pending(self) -> list[tuple[int, ...]]:
-        """A long row for each element that is held; -1 for what has not happened."""
+        """A long row for each held element; -1 for events that have not happened."""
         rows = []
         for channel in self._channels.values():
             held = enumerate(channel.held, self._elements[channel.number])
@@ -222,5 +219,4 @@ class Watcher(Observer):
 
 
 def _whole(sent: Sent) -> Sent:
-    """Return all six figures of a sending."""
     return sent if len(sent) > 3 else (*sent, -1, sent[0], sent[1])

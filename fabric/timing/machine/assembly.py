@@ -1,4 +1,4 @@
-"""From a plan to a machine: units, channels, memories, and what each operator sees of them."""
+"""Builds a machine from a plan: units, channels, memories, and the ports of each operator."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fabric.timing.engine.observation import Observation
 
 _DISCARD: Final = Discard()
-"""Of every output that nobody reads."""
+"""The sink of every unread output."""
 
 
 def assemble(
@@ -51,20 +51,12 @@ def assemble(
 ) -> Machine:
     """Build the machine for a program.
 
-    Args:
-        plan: the program.
-        clock: at cycle 0.
-        functional: tiles have data.
-        depths: of single channels, by ``consumer.input``.
-        hops: likewise.
-        capacity_bytes: of the on-chip memory; None for no limit.
-        observers: watch the run; one that nobody watches costs nothing.
-        compiles: let operators go on without tasks where that is possible.
-        repeats: inputs to give it, one after the other; see ``rounds``.
+    ``depths`` and ``hops`` are of single channels, by ``consumer.input``. ``compiles`` lets
+    operators run without tasks, and ``repeats`` is the number of inputs; see ``rounds``.
 
     Raises:
         ConfigurationError: a depth or a hop names no channel, a depth is below 1, a hop is given
-            where routes say what it is, or the memory is not known.
+            for a route that decides it, or the memory is unknown.
     """
     # The compiled loop does not tell what it allocates for which.
     compiles = compiles and plan.program.hardware.on_chip.pages is None
@@ -140,7 +132,7 @@ def _on_chip(
 def _ends(
     plan: Plan, channels: Sequence[Channel]
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Sink, ...]], tuple[AssumedSink, ...]]:
-    """Return what each node reads from and sends to, and the ends that check assumptions."""
+    """Return the sources and sinks of each node, and the sinks that check assumptions."""
     assumed: list[AssumedSink] = []
     inputs: list[list[Any]] = [[None] * len(node.inputs) for node in plan.nodes]
     outputs: list[list[Sink]] = [[_DISCARD] * len(node.outputs) for node in plan.nodes]
@@ -155,7 +147,7 @@ def _ends(
 
 
 def _may_compile(plan: Plan, conducted: set[type[Operator]], repeats: int) -> list[bool]:
-    """Return which nodes may go on without a task; a table ends where one run of its does."""
+    """Return which nodes may run without a task; a table ends with one run of its operator."""
     return [
         type(node.operator) in conducted and (repeats == 1 or bool(node.inputs))
         for node in plan.nodes
@@ -168,7 +160,7 @@ def _open_others(
     region: Region | None,
     observation: Observation | None,
 ) -> None:
-    """Open the channels that the compiled loop does not have to itself."""
+    """Open the channels that are not internal to the compiled loop."""
     inner = frozenset() if region is None else region.indices
     open_ = Channel.open if observation is None else observation.open
     for edge, channel in zip(plan.edges, channels, strict=True):
@@ -240,7 +232,7 @@ def _channels(
 
 
 def _refuse_hops(hops: Mapping[str, Hop], of_program: Mapping[str, Hop]) -> None:
-    """Refuse what is said of a hop that its route decides."""
+    """Refuse hops of channels whose route decides them."""
     for what, said in ("hops", hops), ("the program's hops", of_program):
         for key in said:
             raise ConfigurationError(
@@ -270,7 +262,7 @@ def _observation(
 
 
 def _check_names(what: str, keys: Collection[str], plan: Plan) -> None:
-    """Refuse what is said of a channel that there is not."""
+    """Refuse names of unknown channels."""
     known = {edge.key for edge in plan.edges} if keys else set()
     for key in keys:
         if key not in known:
@@ -303,7 +295,7 @@ def _off_chip(
 
 
 def _check(plan: Plan, views: Views) -> None:
-    """Have a look at what the operators do that are not conducted."""
+    """Wrap the ports of operators that are not conducted in checks."""
     names = {(edge.producer.index, edge.output): edge.name for edge in plan.edges}
     for node, unit in zip(plan.nodes, views.units, strict=True):
         if isinstance(unit, CheckedUnit):
@@ -314,17 +306,17 @@ def _check(plan: Plan, views: Views) -> None:
 
 
 def _names(node: Node, edges: Mapping[tuple[int, int], str]) -> tuple[str, ...]:
-    """Return what the outputs of ``node`` are called: as their channels, where they are read."""
+    """Return the names of the outputs of ``node``, those of their channels if they are read."""
     return tuple(
         edges.get((node.index, port), f"{node.name}.{port}") for port in range(len(node.outputs))
     )
 
 
 def unspilled_bytes(plan: Plan) -> list[int]:
-    """Return room for what cannot be spilled, as far as shapes say how much before a run.
+    """Return the room for what cannot be spilled, as far as shapes decide it before a run.
 
-    An accumulator keeps its room until its group ends. A tile on its way to or from off-chip
-    memory gives its own back soon: room for the largest one lets all of them through.
+    An accumulator keeps its room until its group ends. A tile on its way to or from off-chip memory
+    returns its room soon: room for the largest one is enough.
     """
     kept: list[int] = []
     passing = [0]

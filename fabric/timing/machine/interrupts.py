@@ -1,7 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the run is asked to end.
-
-What goes on computing all the same is ended a moment later.
-"""
+"""Ctrl-C, SIGTERM and SIGHUP end a run, and computations that continue soon after."""
 
 from __future__ import annotations
 
@@ -29,19 +26,17 @@ _GRACE_SECONDS: Final = 0.4
 
 _PATIENCE_SECONDS: Final = 1.0
 _MOST_ALARMS: Final = 3
-"""How often a user's code may catch the interrupt and go on, and how soon the next comes."""
+"""The number of repeated interrupts that user code may catch, and their interval."""
 
 
 class Interrupts(Handler):
-    """What SIGINT, SIGTERM and SIGHUP do while a run goes on.
+    """Handles SIGINT, SIGTERM and SIGHUP during a run.
 
-    The first one cancels the run, which writes what it has. Where a user's function computes and
-    does not let trio run anything else, Interrupted is raised in it a moment later, or at the
-    second signal.
+    The first signal cancels the run, which writes its results. If a user's function keeps
+    computing, Interrupted is raised in it a moment later, or at the second signal.
 
     Attributes:
-        seen: there was one.
-        number: of the signal that came first.
+        number: of the first signal.
     """
 
     def __init__(self) -> None:
@@ -52,9 +47,9 @@ class Interrupts(Handler):
         self._end: Callable[[], object] | None = None
 
     def ends(self, cancel: Callable[[], object], abandon: Callable[[], object]) -> None:
-        """At the first signal from here on, ``abandon`` and ``cancel``; called inside trio.
+        """Call ``abandon`` and ``cancel`` at the first signal from now on; called inside trio.
 
-        ``abandon`` is called at once, also while trio has no turn.
+        ``abandon`` is called immediately, also while trio has no turn.
         """
         token = trio.lowlevel.current_trio_token()
 
@@ -67,7 +62,7 @@ class Interrupts(Handler):
             end()
 
     def come(self) -> bool:
-        """Do what the first signal does, from any thread; return whether the run still goes on."""
+        """Handle the first signal, from any thread; return whether the run still continues."""
         self.seen = True
         if self._end is None:
             return False
@@ -78,14 +73,14 @@ class Interrupts(Handler):
         return True
 
     def again(self) -> None:
-        """Let the signal that was seen do what it does where no run goes on."""
+        """Repeat the signal if no run continues."""
         signal.raise_signal(self.number)
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
-        """Handle the signals; what is raised after the first one is only what comes of it.
+        """Handle the signals; errors after the first signal are consequences of it.
 
-        Interrupted in the middle of what it did, trio may complain about anything.
+        Trio may raise any error if it is interrupted.
         """
         try:
             with self._taken():
@@ -96,7 +91,7 @@ class Interrupts(Handler):
 
     @contextlib.contextmanager
     def _taken(self) -> Iterator[None]:
-        """Take the signals that nobody else does, where this is the main thread."""
+        """Handle the signals without other handlers, in the main thread only."""
         taken = free_ones(SIGNALS)
         if not taken:
             yield
@@ -122,7 +117,7 @@ class Interrupts(Handler):
         signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)
 
     def _late(self, _number: int, frame: FrameType | None) -> None:
-        """End what goes on computing; leave the process where a user's code lets nothing end it."""
+        """End a computation that continues; exit the process if user code prevents that."""
         signal.setitimer(signal.ITIMER_REAL, _PATIENCE_SECONDS)
         self._alarms += 1
         stack = [] if frame is None else list(traceback.walk_stack(frame))

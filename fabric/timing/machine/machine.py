@@ -1,7 +1,7 @@
-"""The machine a program runs on, as data; its state, and what went wrong in it: who, what, when.
+"""The machine a program runs on, as data; its state, and its errors with unit, line and cycle.
 
-It has one unit per operator, one channel per edge, and memories. What of them is the same in every
-state of a run is there once: names, places, and the routes of channels over a mesh.
+It has one unit per operator, one channel per edge, and memories. Names, places and routes are
+stored once, since they are equal in every state of a run.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 
 class Failures:
-    """Keeps the errors of operators, and of a user's memory and observers.
+    """Errors of operators, and of a user's memory and observers.
 
     Attributes:
-        circling: units that charged on and on, and the line in which each was stopped.
+        circling: units that charge cycles endlessly, and the line in which each was stopped.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Failures:
         self._kept: list[tuple[int, int, FabricError]] = []
 
     def keep(self, error: BaseException, node: Node, ports: Ports) -> None:
-        """Keep what the operator of ``node``, or a function it was given, raised."""
+        """Keep an error of the operator of ``node`` or of its function."""
         if not isinstance(error, FabricError):
             error = blamed(error, node.operator, ports)
         elif error.file is None:
@@ -61,12 +61,12 @@ class Failures:
         self._kept.append((ports.unit.now, node.index, error))
 
     def keep_at(self, cycle: int, error: FabricError) -> None:
-        """Keep what a user's memory or observer did, before what operators did at ``cycle``."""
+        """Keep an error of a user's memory or observer, before operators' errors at ``cycle``."""
         self._kept.append((cycle, -1, error))
 
     @property
     def nodes(self) -> set[int]:
-        """The nodes that have failed."""
+        """Nodes that have failed."""
         return {index for _, index, _ in self._kept}
 
     @property
@@ -81,7 +81,7 @@ class Failures:
 
 
 def blamed(error: BaseException, operator: Operator, ports: Ports) -> OperatorError:
-    """Return the error for what ``operator``, or a function it was given, raised."""
+    """Return the error for what ``operator`` or its function raised."""
     place = raising_place(error) or _function_place(operator)
     if not isinstance(error, Refusal):
         return ports.failure(said(error), place)
@@ -89,9 +89,9 @@ def blamed(error: BaseException, operator: Operator, ports: Ports) -> OperatorEr
 
 
 def users_among(operators: Iterable[Operator]) -> frozenset[int]:
-    """Return the numbers of the ``operators`` that have a user's code.
+    """Return the indices of ``operators`` that have user code.
 
-    A program has thousands of operators, of a few classes with functions of a few.
+    Results are cached by class and function, as a program may have thousands of operators.
     """
     known: dict[tuple[type, ...], bool] = {}
     found = set()
@@ -106,12 +106,12 @@ def users_among(operators: Iterable[Operator]) -> frozenset[int]:
 
 
 def has_user_code(operator: Operator) -> bool:
-    """Whether what ``operator`` does, or a function it was given, is a user's."""
+    """Whether the operator or its function is a user's."""
     return not is_ours(behaving_as(type(operator))) or _function_place(operator) is not None
 
 
 def _function_place(operator: Operator) -> Place | None:
-    """Return where the user's function that ``operator`` was given is defined, if there is one."""
+    """Return the definition of the user's function of ``operator``, if any."""
     for given in vars(operator).values():
         for method in ("apply", "update"):
             place = defining_place(getattr(given, method, None))
@@ -125,18 +125,12 @@ class Machine:
     """Units, channels and memories of one run; see ``assemble``.
 
     Attributes:
-        plan: what was built.
-        clock: the global virtual clock.
-        units: in node order.
-        channels: in edge order.
-        assumed: ends of channels whose stream the program has stated the shape of.
-        off_chip: the memory behind the chip's pins, where the program uses it.
-        on_chip: the on-chip memory.
-        ports: what each operator sees, by its node's place.
-        stored: what stores have written, by name.
-        failures: errors that operators raised.
-        region: the units that go on without a task of their own, where there are any.
-        routes: of the channels, where the units have sites.
+        assumed: sinks of streams whose shape the program states.
+        off_chip: None if the program does not use it.
+        ports: by node.
+        stored: results by name.
+        region: of units without a task, if any.
+        routes: None if units have no sites.
     """
 
     plan: Plan
@@ -153,7 +147,7 @@ class Machine:
     routes: Routes | None = None
 
     def publish(self) -> None:
-        """Let all units and channels say how far they are."""
+        """Copy the progress to all units and channels."""
         if self.region is not None:
             self.region.publish()
 
@@ -163,12 +157,12 @@ class Machine:
 
     @cached_property
     def fixed(self) -> Fixed:
-        """What is the same in every state of it; to ask again would take most of a state's time."""
+        """Data that is equal in every state; cached, since it takes most of a state's time."""
         return fixed_of(self.plan, self.units, self.channels)
 
     @property
     def sinks(self) -> tuple[Channel, ...]:
-        """The channels whose readers send nothing on."""
+        """Channels whose readers have no outputs."""
         ends = zip(self.channels, self.plan.edges, strict=True)
         return tuple(channel for channel, edge in ends if not edge.consumer.outputs)
 
@@ -180,12 +174,12 @@ class Machine:
 
     @property
     def waiting(self) -> int:
-        """How many units wait."""
+        """Number of waiting units."""
         return sum(unit.wait is not None for unit in self.units)
 
     @property
     def ran_ahead(self) -> bool:
-        """Whether units were ahead of a failure, stopped where the schedule had brought them."""
+        """Whether the schedule stopped units after the cycle of a failure."""
         cycle = self.failures.first_cycle
         if cycle is None:
             return False
@@ -197,21 +191,19 @@ class Companion(Observer):
     """An observer with a task of its own."""
 
     def attach(self, machine: Machine, interrupt: Callable[[], bool]) -> None:
-        """``machine`` is about to run.
+        """Prepare for the run of ``machine``.
 
-        Args:
-            machine: on which nothing has happened.
-            interrupt: abandons the run, from any thread; says whether it still goes on.
+        ``interrupt`` abandons the run, from any thread, and returns whether it still continues.
         """
         raise NotImplementedError
 
     async def run(self) -> None:
-        """Run as long as the operators do."""
+        """Run beside the operators."""
         raise NotImplementedError
 
 
 class FixedUnit(NamedTuple):
-    """The first fields of a ``UnitState``."""
+    """First fields of a ``UnitState``."""
 
     number: int
     name: str
@@ -222,7 +214,7 @@ class FixedUnit(NamedTuple):
 
 
 class FixedChannel(NamedTuple):
-    """The first fields of a ``ChannelState``."""
+    """First fields of a ``ChannelState``."""
 
     number: int
     name: str
@@ -233,14 +225,14 @@ class FixedChannel(NamedTuple):
 
 
 class Fixed(NamedTuple):
-    """Of all units and channels, in node and in edge order."""
+    """Fixed data of all units and channels, in order."""
 
     units: tuple[FixedUnit, ...]
     channels: tuple[FixedChannel, ...]
 
 
 def fixed_of(plan: Plan, units: Sequence[Unit], channels: Sequence[Channel]) -> Fixed:
-    """Return what is fixed of the ``units`` and ``channels`` of a machine for ``plan``."""
+    """Return the fixed data of ``units`` and ``channels`` of ``plan``."""
     return Fixed(
         tuple(
             FixedUnit(
@@ -268,13 +260,13 @@ def fixed_of(plan: Plan, units: Sequence[Unit], channels: Sequence[Channel]) -> 
 
 
 class Routes(NamedTuple):
-    """How the channels of a program go.
+    """Routes of the channels of a program.
 
     Attributes:
-        hops: of each channel, in edge order: one cycle within a site, that of its route elsewhere.
-        network: the links; None where nothing has to wait for one.
-        flows: of each channel; None of one that no link limits. Those from one Broadcast are one.
-        trees: of each flow, in their order, its links by number, and its channels.
+        hops: in edge order: one cycle within a site, else that of the route.
+        network: None if no link is limited.
+        flows: by channel; None without limited links. Channels of one Broadcast share a flow.
+        trees: by flow, its links by number, and its channels.
     """
 
     hops: Sequence[Hop]
@@ -286,8 +278,8 @@ class Routes(NamedTuple):
 def routes_of(plan: Plan, floor: Floor) -> Routes:
     """Return the routes of the channels of ``plan`` over the mesh of ``floor``.
 
-    Along the row first, then along the column; credits take as many cycles back. What a Broadcast
-    sends goes over the links of all its routes once.
+    Routes follow the row, then the column; credits take as many cycles back. A Broadcast uses each
+    link of its routes once.
     """
     mesh = floor.mesh
     sites = [floor.site_of(node) for node in plan.nodes]
@@ -324,9 +316,9 @@ def routes_of(plan: Plan, floor: Floor) -> Routes:
 
 
 def state_of(machine: Machine) -> RunState:
-    """Return the state of ``machine``; to be called while no unit runs.
+    """Return the state of ``machine``, in which no unit may run.
 
-    It takes some 1 microsecond for a unit and as much for a channel.
+    It takes about 1 microsecond per unit and channel.
     """
     machine.publish()
     number: dict[Watched, int] = {channel: at for at, channel in enumerate(machine.channels)}
@@ -345,7 +337,7 @@ def state_of(machine: Machine) -> RunState:
 
 
 def cycles_of(machine: Machine) -> int:
-    """Return the largest clock, the HBM's included once it stops: when its clients have ended."""
+    """Return the largest clock, including the HBM's if it has stopped."""
     machine.publish()
     cycles = max(unit.now for unit in machine.units)
     off_chip = machine.off_chip
@@ -355,12 +347,12 @@ def cycles_of(machine: Machine) -> int:
 
 
 def clients_of(plan: Plan) -> tuple[int, ...]:
-    """Return the numbers of the units that the off-chip memory serves."""
+    """Return the units that the off-chip memory serves."""
     return tuple(plan.clients)
 
 
 def shutdown_cycles_of(machine: Machine) -> int:
-    """Return how long after its last client the off-chip memory stops, which has stopped."""
+    """Return the cycles from the end of the last client until the off-chip memory stopped."""
     off_chip = machine.off_chip
     if off_chip is None or off_chip.final_cycle is None:
         return 0
@@ -369,7 +361,7 @@ def shutdown_cycles_of(machine: Machine) -> int:
 
 
 def memory_use(machine: Machine) -> MemoryUse:
-    """Return what went to and from the memories of ``machine``, whose run has ended."""
+    """Return the traffic of memories of ``machine``, whose run has ended."""
     moved: Counter[str | None] = Counter()
     for node, unit in zip(machine.plan.nodes, machine.units, strict=True):
         if unit.off_chip_bytes:
@@ -439,7 +431,7 @@ def _on_chip(memory: OnChipMemory) -> OnChipState:
 
 
 def network_use(machine: Machine) -> NetworkUse | None:
-    """Return it; None where units have no sites."""
+    """Return the use of the network; None if units have no sites."""
     floor, routes = machine.plan.floor, machine.routes
     if floor is None or routes is None:
         return None

@@ -1,7 +1,4 @@
-"""One run of a program on a machine of its own, from cycle 0 to its end.
-
-Runs of a user and runs in which a remedy is tried both go here.
-"""
+"""One run of a program on its own machine, for users and for trial remedies."""
 
 from __future__ import annotations
 
@@ -29,9 +26,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def _no_wakeups() -> Iterator[None]:
-    """Keep from trio where another event loop of this thread, a notebook's, is told of signals.
+    """Hide the signal wakeup descriptor of another event loop of this thread, such as a notebook's.
 
-    It would take that for a collision, and warn of it; that loop does not go on meanwhile.
+    Trio would warn of a collision.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -45,12 +42,7 @@ def _no_wakeups() -> Iterator[None]:
 
 
 class Runner:
-    """Runs a program once.
-
-    Attributes:
-        machine: what it runs on.
-        runtime: runs the machine's operators.
-    """
+    """Runs a program once."""
 
     def __init__(
         self,
@@ -69,18 +61,9 @@ class Runner:
     ) -> None:
         """Build the machine.
 
-        Args:
-            plan: the program.
-            functional: tiles have data.
-            depths: of single channels, by ``consumer.input``.
-            hops: likewise.
-            capacity_bytes: of the on-chip memory; None for no limit.
-            on_heartbeat: called about every ``beat_cycles``.
-            beat_cycles: between two heartbeats.
-            released: called when nothing can happen any more; says whether it has changed that.
-            observers: watch the run; one that nobody watches costs nothing.
-            compiles: see ``assemble``.
-            repeats: likewise.
+        ``depths`` and ``hops`` are of single channels, by ``consumer.input``. ``on_heartbeat`` is
+        called about every ``beat_cycles``. ``released`` is called if no unit can run, and returns
+        whether it has changed that. See ``assemble`` for the rest.
 
         Raises:
             ConfigurationError: a depth or a hop names no channel, or a depth is below 1.
@@ -108,10 +91,8 @@ class Runner:
     ) -> Ending:
         """Run to the end and return how it ended.
 
-        Args:
-            given_up: as what the run was given up, where it was; None where it was not.
-            on_start: called first inside of trio.
-            beside: tasks that go on as long as the operators do.
+        ``given_up`` returns the ending of an abandoned run, ``on_start`` is called inside trio, and
+        tasks ``beside`` run with the operators.
         """
         foreign = Foreign(self.runtime)
         with _no_wakeups(), unawaited(foreign.dropped):
@@ -142,7 +123,7 @@ class Runner:
         *,
         beside: Iterable[Callable[[], Awaitable[object]]] = (),
     ) -> Ending:
-        """Run, as ``run`` does, and end when ``interrupts`` that are handled say so."""
+        """Run like ``run``, and end at the signals of ``interrupts``."""
         runtime = self.runtime
         return self.run(
             given_up,
@@ -168,14 +149,14 @@ class Runner:
 _MESSAGE: Final = r"coroutine '(.*)' was never awaited"
 _lock: Final = threading.Lock()
 _told: Final[dict[int, Callable[[str], bool]]] = {}
-"""By thread, whom to tell; runs in several threads share one hook, as Python has only one."""
+"""Callbacks by thread; runs in several threads share Python's one hook."""
 
 
 @contextlib.contextmanager
 def unawaited(tell: Callable[[str], bool]) -> Iterator[None]:
-    """Call ``tell`` with the name of each coroutine that this thread drops without awaiting it.
+    """Call ``tell`` with each coroutine name that this thread drops without awaiting it.
 
-    It says whether it took note; where it did not, the warning is shown as ever.
+    If it returns False, the warning is shown as usual.
     """
     thread = threading.get_ident()
     with _lock:
@@ -194,7 +175,7 @@ def unawaited(tell: Callable[[str], bool]) -> Iterator[None]:
 
 
 class _Hook:
-    """Tells runs of what they dropped, and shows all else by ``shown``."""
+    """Passes dropped coroutines to runs, other errors to ``shown``."""
 
     def __init__(self, shown: Callable[..., None]) -> None:
         self.shown: Final = shown

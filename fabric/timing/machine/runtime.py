@@ -1,12 +1,11 @@
-"""Runs the operators of a machine as trio tasks, stops them, and tells of those that hang.
+"""Runs the operators of a machine as trio tasks, stops them, and reports hanging ones.
 
-No clock of the fabric sees that: nothing comes to rest. A thread looks at the machine once a
-second of the host's time, and where nothing has moved for a while says who is at work, and in which
-line. It changes nothing, and nothing of it is in a report.
+A thread looks at the machine once a second of the host's time. If nothing has moved for a while, it
+reports the running unit and its line. It does not affect the run or reports.
 
-An operator awaits nothing but the fabric: where it awaits an event of trio's, say, it counts as
-running, and nothing ever comes to rest. It does so in one task: its unit waits for one thing at a
-time. Operators that break this are found without slowing those that keep to it.
+An operator awaits only the fabric: otherwise, for instance at a trio event, it counts as running
+forever. It does so in one task. Operators that break these rules are found without slowing the
+others.
 """
 
 from __future__ import annotations
@@ -50,17 +49,15 @@ if TYPE_CHECKING:
 _PERIOD_SECONDS: Final = 1.0
 
 _PATIENCE: Final = 4
-"""Looks at which nothing has moved before somebody is told."""
+"""Looks without progress before the user is told."""
 
 
 class Watched(NamedTuple):
-    """What the watchdog looks at.
+    """Input of the watchdog.
 
     Attributes:
-        units: of a program, in node order.
-        users: the numbers of those that run a user's operator or function.
-        channels: between the units.
-        operating: the coroutine function in which every operator runs; its ``unit`` is the unit.
+        users: units with a user's operator or function.
+        operating: the coroutine function in which operators run; its local ``unit`` is the unit.
     """
 
     units: Sequence[Unit]
@@ -71,7 +68,7 @@ class Watched(NamedTuple):
 
 @contextlib.contextmanager
 def watched(what: Watched, say: Callable[[str], object]) -> Iterator[None]:
-    """Watch the run in this thread, if users' code takes part in it; ``say`` who does not end."""
+    """Watch the run in this thread if it has user code; ``say`` which unit does not end."""
     if not what.users:
         yield
         return
@@ -113,11 +110,9 @@ def _watch(what: Watched, runner: int, say: Callable[[str], object], done: threa
 
 
 def _at_work(what: Watched, running: FrameType | None) -> Iterator[tuple[Unit, Place]]:
-    """Return users' units that do something, each with the line of the user's code it is in.
+    """Return users' units that are running, each with its line of user code.
 
-    Args:
-        what: is looked at.
-        running: what the run's thread does.
+    ``running`` is the frame of the run's thread.
     """
     stack = list(traceback.walk_stack(running))[::-1] if running is not None else []
     for depth, (frame, _) in enumerate(stack):
@@ -137,7 +132,7 @@ def _at_work(what: Watched, running: FrameType | None) -> Iterator[tuple[Unit, P
 
 
 def _unit_of(frame: FrameType, what: Watched) -> Unit | None:
-    """Return the unit whose operator runs in ``frame``, if that is where one does."""
+    """Return the unit whose operator runs in ``frame``, if any."""
     if frame.f_code is not getattr(what.operating, "__code__", None):
         return None
     unit: Unit = frame.f_locals["unit"]
@@ -145,10 +140,10 @@ def _unit_of(frame: FrameType, what: Watched) -> Unit | None:
 
 
 def rounds(ports: Ports) -> Iterator[Ports]:
-    """Yield what an operator without inputs sees in each run of it.
+    """Yield the ports of an operator without inputs for each of its runs.
 
-    Cycles that it asks for with ``send_at`` go on where those of the run before ended: what it
-    wants visible in cycles 0 to 9 is to be so in cycles 10 to 19 the second time.
+    Cycles of ``send_at`` continue after those of the previous run: cycles 0 to 9 are 10 to 19 in
+    the second run.
     """
     if ports.repeats == 1:
         yield ports
@@ -165,11 +160,7 @@ def rounds(ports: Ports) -> Iterator[Ports]:
 
 
 class Runtime:
-    """One trio task for each operator.
-
-    Attributes:
-        machine: whose operators run.
-    """
+    """One trio task for each operator."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine: Final = machine
@@ -179,7 +170,7 @@ class Runtime:
         self._at_rest: list[tuple[Unit, Wait | None, int]] = []
 
     async def run(self) -> None:
-        """Let the operators run until all have ended, or until they are cancelled."""
+        """Run the operators until all have ended or are cancelled."""
         machine = self.machine
         machine.clock.running += len(machine.units)
         async with open_nursery() as host:
@@ -197,7 +188,7 @@ class Runtime:
             unit.wait, unit.now = wait, now
 
     async def _compiled(self, region: Region, nursery: Nursery) -> None:
-        """Let a region go on, and its operators as tasks where they leave it."""
+        """Run a region, and its operators as tasks after they leave it."""
         await region.run()
         if region.gave_up:
             self.abandon()
@@ -207,7 +198,7 @@ class Runtime:
             nursery.start_soon(self.operate, node, name=node.name)
 
     def abandon(self) -> None:
-        """Start no operator any more; those that have started are about to be cancelled."""
+        """Start no further operators; started ones will be cancelled."""
         self._abandoned = True
         self.machine.clock.stopped = True
 
@@ -216,9 +207,9 @@ class Runtime:
         self._scope.cancel()
 
     def stop(self) -> None:
-        """Cancel the operators; the machine stays as it is, whatever they still do.
+        """Cancel the operators and freeze the machine.
 
-        They may send in a ``finally``, or shield themselves: those are ended, too.
+        Operators that send in a ``finally`` or shield themselves are ended, too.
         """
         machine = self.machine
         machine.publish()
@@ -236,24 +227,24 @@ class Runtime:
         return self._abandoned or self._scope.cancel_called
 
     def unit_of(self, task: Task) -> Unit | None:
-        """Return the unit whose operator runs in ``task``, if one does."""
+        """Return the unit whose operator runs in ``task``, if any."""
         return self._unit_of.get(task)
 
     def refuse(self, unit: Unit, what: str, place: Place | None) -> None:
-        """Keep that the operator of ``unit`` did ``what`` in line ``place`` of the user's code."""
+        """Keep an error of the operator of ``unit`` at line ``place`` of the user's code."""
         machine = self.machine
         node, ports = machine.plan.nodes[unit.index], machine.ports[unit.index]
         machine.failures.keep(ports.failure(what, place), node, ports)
 
     @property
     def watched(self) -> Watched:
-        """What a watchdog looks at."""
+        """Input of a watchdog."""
         machine = self.machine
         users = users_among(node.operator for node in machine.plan.nodes)
         return Watched(machine.units, users, machine.channels, Runtime._operate)
 
     async def operate(self, node: Node) -> None:
-        """Run one operator until it ends; an error ends it too and is kept."""
+        """Run one operator until it ends; keep its error."""
         ports = self.machine.ports[node.index]
         unit = ports.unit
         task = unit.strand.begin(conducted=not isinstance(unit, CheckedUnit))
@@ -299,7 +290,7 @@ class Runtime:
             await node.operator.run(each)
 
     async def _stop_in_turn(self, unit: Unit) -> None:
-        """Stop the run once no unit that is behind ``unit`` can fail at an earlier cycle."""
+        """Stop the run once no unit can fail before ``unit``."""
         clock = self.machine.clock
         with suppress(Stopped):
             clock.bound(None)
@@ -309,10 +300,9 @@ class Runtime:
 
 
 class _IdleClock(trio.abc.Clock):
-    """Wall time for trio, which asks for it before it sleeps: then no task can run."""
+    """Wall time for trio, which calls it before it sleeps: then no task can run."""
 
     def __init__(self, on_idle: Callable[[], bool]) -> None:
-        """Call ``on_idle`` where no task can run; it says whether it changed that."""
         self._on_idle: Final = on_idle
 
     @override
@@ -329,10 +319,9 @@ class _IdleClock(trio.abc.Clock):
 
 
 class _ChildTasks(trio.abc.Instrument):
-    """Sees tasks start: a unit has one task, and waits for one thing at a time."""
+    """Reports tasks that start: a unit has one task."""
 
     def __init__(self, on_start: Callable[[trio.lowlevel.Task], object]) -> None:
-        """Call ``on_start`` with the task that started another one."""
         self._on_start: Final = on_start
 
     @override
@@ -342,7 +331,7 @@ class _ChildTasks(trio.abc.Instrument):
 
 
 class Foreign:
-    """Refuses what operators do besides awaiting their channels, and ends the run.
+    """Refuses operators that await anything but their channels, and ends the run.
 
     Attributes:
         clock: for trio.
@@ -350,19 +339,14 @@ class Foreign:
     """
 
     def __init__(self, runtime: Runtime) -> None:
-        """Look at the operators of ``runtime``."""
         self._runtime: Final = runtime
         self.clock: Final = _IdleClock(self._idle)
         self.tasks: Final = _ChildTasks(self._started)
 
     def _idle(self) -> bool:
-        """End a run whose units wait for what no unit, memory or clock will ever bring.
+        """Stop a run whose units wait for something outside of the fabric; return whether any does.
 
-        While no task can run, a unit that counts as running waits for something outside of the
-        fabric.
-
-        Returns:
-            Whether there were any, and the run was stopped.
+        While no task can run, such a unit counts as running.
         """
         runtime = self._runtime
         machine = runtime.machine
@@ -384,7 +368,7 @@ class Foreign:
         return bool(outside)
 
     def _started(self, parent: trio.lowlevel.Task) -> None:
-        """End the run where ``parent``, which has just started a task, is that of an operator."""
+        """End the run if ``parent``, which has started a task, runs an operator."""
         unit = self._runtime.unit_of(parent)
         if unit is not None:
             what = "starts a task of its own: expected one that awaits its channels in turn"
@@ -392,11 +376,7 @@ class Foreign:
             self._runtime.stop()
 
     def dropped(self, name: str) -> bool:
-        """Note that an operator has dropped the coroutine ``name``, which it did not await.
-
-        Returns:
-            Whether it was an operator.
-        """
+        """Note a coroutine that was not awaited; return whether an operator has dropped it."""
         runtime, task = self._runtime, None
         if trio.lowlevel.in_trio_task():
             task = trio.lowlevel.current_task()
@@ -412,5 +392,5 @@ class Foreign:
 
 
 def _line_now() -> Place | None:
-    """Return the deepest line of the user's code that is being run."""
+    """Return the deepest running line of the user's code."""
     return deepest_place(reversed(list(traceback.walk_stack(None))))

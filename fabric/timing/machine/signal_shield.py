@@ -1,4 +1,4 @@
-"""Calls of libraries that swallow the KeyboardInterrupt of a signal's handler."""
+"""Calls of libraries that swallow the KeyboardInterrupt of a signal handler."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ _AGAIN_SECONDS: Final = 0.01
 
 
 def shielded(call: Callable[[], Answer], cancel: Callable[[], object] = bool) -> Answer:
-    """Return ``call()``, which another thread makes: handlers run in the main thread only.
+    """Return ``call()``, made by another thread, since handlers run in the main thread only.
 
-    DuckDB and pygraphviz catch whatever a handler raises in the middle of their work.
-
-    Args:
-        call: of a library.
-        cancel: makes the library end its work soon. A call that has not begun does not hear it, so
-            it is repeated.
+    DuckDB and pygraphviz catch errors of handlers. ``cancel`` makes the library end soon; it is
+    repeated, since a call that has not begun ignores it.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()

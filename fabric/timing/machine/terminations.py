@@ -14,21 +14,21 @@ from fabric.messages.telling.place import is_installed, written_by_us
 from fabric.messages.telling.users_code import Handler, Interrupted
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What asks a command to end; another way would be SIGKILL."""
+"""Signals that end a command."""
 
 _SOON_SECONDS: Final = 0.01
 
 
 class Terminations(Handler):
-    """What Ctrl-C, SIGTERM and SIGHUP do while no run goes on: Interrupted is raised.
+    """Raises Interrupted at Ctrl-C, SIGTERM and SIGHUP while no run is active.
 
-    While modules are imported it is raised afterwards: Python drops what is raised where it takes
-    its locks of modules away, and libraries that are half there are no use to anybody. What Python
-    has dropped anywhere else, as in ``__del__``, is raised again.
+    During imports it is raised afterwards, since Python drops errors in its import locks, and
+    half-imported libraries are unusable. It is raised again if Python drops it elsewhere, as in
+    ``__del__``.
 
     Attributes:
-        number: of the signal that came, SIGINT's where none did.
-        waits: one came, and is raised in a moment.
+        number: of the signal; SIGINT by default.
+        waits: a signal came, and is raised soon.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Terminations(Handler):
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
-        """Handle them, where this is the main thread and nobody else does."""
+        """Handle signals without other handlers, in the main thread only."""
         taken = free_ones((*SIGNALS, signal.SIGALRM))
         before = sys.unraisablehook
 
@@ -57,7 +57,7 @@ class Terminations(Handler):
                     signal.setitimer(signal.ITIMER_REAL, 0)
 
     def end(self, number: int, frame: FrameType | None) -> None:
-        """Raise Interrupted where the main thread is, or once it has imported what it imports."""
+        """Raise Interrupted in the main thread, or after its import."""
         if number != signal.SIGALRM:
             self.number = number
         if _imports(frame):
@@ -73,11 +73,7 @@ class Terminations(Handler):
 
 @contextlib.contextmanager
 def uninterrupted(*, second_ends: bool = False) -> Iterator[None]:
-    """Let what is done here be done before a signal that asks for the end is heard.
-
-    Args:
-        second_ends: do not wait any more when a second signal comes.
-    """
+    """Delay signals until the block has ended; if ``second_ends``, until a second signal."""
     came: list[int] = []
 
     def hear(number: int, _: FrameType | None) -> None:
@@ -99,7 +95,7 @@ def uninterrupted(*, second_ends: bool = False) -> Iterator[None]:
 def handling(
     numbers: Sequence[int], handler: Callable[[int, FrameType | None], object]
 ) -> Iterator[None]:
-    """Have ``handler`` called at the signals ``numbers``; the main thread only may ask for any."""
+    """Call ``handler`` at the signals ``numbers``; in the main thread only."""
     before = [signal.signal(number, handler) for number in numbers]
     try:
         yield
@@ -109,27 +105,24 @@ def handling(
 
 
 def free_ones(numbers: Sequence[int]) -> list[int]:
-    """Return the signals that may be handled: nobody ignores them or does anything of his own.
-
-    Only the main thread may handle any.
-    """
+    """Return the signals that are neither ignored nor handled; none outside of the main thread."""
     main = threading.current_thread() is threading.main_thread()
     return [number for number in numbers if main and _is_free(number)]
 
 
 def terminations() -> Terminations:
-    """Return what handles the signals of the command that goes on, if any does."""
+    """Return the signal handler of the running command, if any."""
     owner = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     return owner if isinstance(owner, Terminations) else Terminations()
 
 
 def ending_signal() -> int:
-    """Return the signal that a KeyboardInterrupt is of: SIGTERM, SIGHUP, or Ctrl-C's."""
+    """Return the signal of a KeyboardInterrupt: SIGTERM, SIGHUP or SIGINT."""
     return terminations().number
 
 
 def was_terminated() -> bool:
-    """Whether a KeyboardInterrupt is SIGTERM's or SIGHUP's, which end a command, not Ctrl-C's."""
+    """Whether a KeyboardInterrupt came from SIGTERM or SIGHUP, not Ctrl-C."""
     return ending_signal() != signal.SIGINT
 
 
@@ -140,7 +133,7 @@ def _is_free(number: int) -> bool:
 
 
 def _imports(frame: FrameType | None) -> bool:
-    """Whether a module is being imported in ``frame``, and no user's code is executed for that."""
+    """Whether ``frame`` imports a module without running user code."""
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith("<frozen importlib"):

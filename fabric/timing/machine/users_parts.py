@@ -1,7 +1,6 @@
-"""What users have made of a machine: their operators' ports, their memory, their observer.
+"""Checks of users' operators, memories and observers.
 
-Each is the same as any other, with a look at what it does and answers; an observer that fails ends
-the run with its error.
+They wrap ports, memory and observer. An observer that fails ends the run with its error.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ from fabric.timing.state.resource_use import as_document, counters_in
 
 @dataclass(frozen=True)
 class CheckedPorts(Ports):
-    """Ports that look at what their operator does.
+    """Ports that check their operator.
 
     Attributes:
-        calls: what the operator has asked its channels for.
+        calls: of its channels.
     """
 
     calls: Calls = field(kw_only=True)
@@ -75,12 +74,7 @@ class CheckedPorts(Ports):
 
 
 def checked_ports(ports: Ports, names: Sequence[str]) -> CheckedPorts:
-    """Return ``ports`` with a look at what their operator does.
-
-    Args:
-        ports: of a conducted operator in its place.
-        names: of what it writes, in port order.
-    """
+    """Return checked ``ports``; ``names`` are those of its outputs."""
     unit = ports.unit
     assert isinstance(unit, CheckedUnit)
     unit.calls = calls = Calls(unit)
@@ -108,15 +102,12 @@ Said = TypeVar("Said")
 
 
 class CheckedMemory(StandIn):
-    """Stands for a memory until it fails; then nothing is answered any more, and the run ends."""
+    """Wraps a memory; after its first error it answers nothing, and the run ends."""
 
     def __init__(
         self, memory: OffChip, model: str, units: int, keep: Callable[[int, FabricError], None]
     ) -> None:
-        """Stand for ``memory`` of a program of so many units.
-
-        ``keep`` is told at which cycle what went wrong.
-        """
+        """Wrap ``memory``; ``keep`` receives errors with their cycle."""
         super().__init__(memory)
         self._model: Final = model
         self._units: Final = units
@@ -128,16 +119,16 @@ class CheckedMemory(StandIn):
     @property
     @override
     def pending(self) -> bool:
-        """See ``OffChip``, as all others; here it is known without asking."""
+        """Whether a burst is under way, counted here."""
         return bool(self._asked) and not self._failed
 
     def submit(self, unit: Unit, burst: Burst) -> None:
-        """See ``OffChip``; what is raised here is told of the operator."""
+        """Submit ``burst``; errors are the operator's."""
         self.memory.submit(unit, burst)
         self._asked[unit] = unit.now, unit.off_chip_cycles
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Let the memory advance and look at whom it has answered, and when."""
+        """Advance the memory and check its answers and their cycles."""
         cycle = min(since for since, _ in self._asked.values())
         try:
             done = list(self.memory.advance(horizon_cycle))
@@ -156,7 +147,7 @@ class CheckedMemory(StandIn):
     @property
     @override
     def bytes_moved(self) -> int:
-        """See ``OffChip``, as the next two; where the memory cannot say it, the run ends."""
+        """See ``OffChip``; an error ends the run."""
         return self._said("bytes_moved", lambda: self.memory.bytes_moved, 0)
 
     @property
@@ -170,7 +161,7 @@ class CheckedMemory(StandIn):
 
     @override
     def counters(self) -> MemoryCounters | None:
-        """Return what the memory says; None where that cannot be, and the run ends."""
+        """Return the memory's counters; None after an error."""
         return self._said("counters", self._counters, None)
 
     def _counters(self) -> MemoryCounters | None:
@@ -182,7 +173,7 @@ class CheckedMemory(StandIn):
         return counters_in(as_document(found), self._units)
 
     def _said(self, method: str, say: Callable[[], Said], unknown: Said) -> Said:
-        """Return what the memory says of itself, or ``unknown`` once it has failed."""
+        """Return the memory's answer, or ``unknown`` after an error."""
         if self._failed:
             return unknown
         try:
@@ -227,17 +218,16 @@ _TOLD: Final = tuple(
     for name, method in vars(Observer).items()
     if callable(method) and not name.startswith("_") and name not in ("begin", "watch")
 )
-"""The methods that are called while a run goes on."""
+"""Methods that are called during a run."""
 
 
 class CheckedObserver(Observer):
-    """Tells a user's observer what it is told, up to the first thing that the user's code raises.
+    """Wraps a user's observer up to its first error.
 
-    What is raised before the run is raised; what is raised while it goes on is kept, and ends it.
+    Errors before the run are raised; later ones are kept and end the run.
     """
 
     def __init__(self, observer: Observer, fail: Callable[[int, FabricError], object]) -> None:
-        """Stand for ``observer``; ``fail`` is told in which cycle it raised what."""
         self._observer: Final = observer
         self._fail: Final = fail
         self._failed = False
@@ -272,7 +262,7 @@ class CheckedObserver(Observer):
     def _guarded(
         self, method: str, tell: Callable[..., object], unit_of: Callable[..., Unit]
     ) -> Callable[..., None]:
-        """Return what calls ``tell`` of the observer's ``method`` until the observer has failed."""
+        """Return a wrapper of ``method`` that stops after an error."""
 
         def told(*arguments: Any) -> None:
             if self._failed:
@@ -297,5 +287,5 @@ class CheckedObserver(Observer):
 
 
 def _unit_of(about: Unit | Watched, *_: object) -> Unit:
-    """Return the unit that a method of an observer is told of, which gets it first."""
+    """Return the unit of an observer method's first argument."""
     return about if isinstance(about, Unit) else about.consumer

@@ -26,8 +26,6 @@ REORDER_CYCLES: Final = 2
 
 
 class _Fifo(Generic[T]):
-    """A queue that takes and gives by what it held at the start of a cycle."""
-
     def __init__(self, every: list[_Fifo[object]], room: int = 2) -> None:
         self.items: Final[deque[T]] = deque()
         self.held = 0
@@ -36,24 +34,21 @@ class _Fifo(Generic[T]):
 
     @property
     def full(self) -> bool:
-        """Whether it took nothing in this cycle, whatever it gives."""
         return self.held >= self._room
 
 
 class _Client:
     """A port, its stream of bursts, and the burst under way.
 
-    Bursts that were announced together are one stream. Two streams share no request. A burst that
-    was not announced is a stream. A writer has one stream.
+    Bursts announced together are one stream; a burst that was not announced is a stream, and a
+    writer has one stream. Streams share no request.
 
     Attributes:
-        asked: requests that the port has issued.
-        seen: answers that the port has dropped.
-        first, end: numbers of the latest stream's first request, and of the one after its last.
-        begin_cycle: of the latest stream: the cycle of its announcement.
-        stream_bytes: of the latest stream.
+        asked, seen: requests issued, and answers dropped.
+        first, end: request numbers of the latest stream; ``end`` is exclusive.
+        begin_cycle, stream_bytes: announcement and size of the latest stream.
         before_bytes: of its complete bursts.
-        since_cycle: first cycle in which the burst under way acts; None without a burst.
+        since_cycle: first cycle of the burst under way; None without a burst.
         free_cycle: after the cycle in which the last burst was complete.
         burst_bytes: of the burst under way.
     """
@@ -71,18 +66,14 @@ class _Client:
         self.burst_bytes = 0
 
     def needs(self, request_bytes: int) -> int:
-        """Return the number of the answer with which the next burst is complete."""
+        """Return the number of the answer that completes the next burst."""
         if self.before_bytes >= self.stream_bytes:
             return self.end
         return self.first + max(0, -(-self.before_bytes // request_bytes) - 1)
 
 
 class ArbitratedMemory:
-    """Ports, an arbiter, and what is behind them.
-
-    Attributes:
-        final_cycle: it does not outlast its clients.
-    """
+    """Ports, an arbiter, and the memory behind them."""
 
     final_cycle: Final = None
     prefetches: Final = True
@@ -90,7 +81,6 @@ class ArbitratedMemory:
     def __init__(
         self, description: PortDescription, readers: list[Unit], writers: list[Unit]
     ) -> None:
-        """Serve ``readers`` and ``writers``, whose ports are in this order."""
         self._description: Final = description
         self._behind: Final = behind_arbiter(description)
         self._fifos: Final[list[_Fifo[object]]] = []
@@ -108,18 +98,18 @@ class ArbitratedMemory:
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of the requests that the memory has carried out so far, whole requests each."""
+        """Bytes of the requests carried out so far, whole requests each."""
         return (self._taken - self._behind.open_requests(self._cycle)) * (
             self._description.request_bytes
         )
 
     @property
     def pending(self) -> bool:
-        """Whether a burst is under way that was asked for."""
+        """Whether a submitted burst is under way."""
         return self._bursts > 0
 
     def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
-        """Ask for all ``bursts`` of a reader from the unit's clock on."""
+        """Request all ``bursts`` of a reader from the unit's clock on."""
         description, client = self._description, self._of_unit[unit.index]
         size, total_bytes, last_bytes = description.request_bytes, 0, 0
         for burst in bursts:
@@ -143,14 +133,14 @@ class ArbitratedMemory:
         self._bursts += 1
 
     def served(self, unit: Unit) -> int:
-        """Return how many requests of the unit's burst under way have been taken."""
+        """Return how many requests of the burst under way have been taken."""
         client, size = self._of_unit[unit.index], self._description.request_bytes
         return max(0, (client.asked - client.first) * size - client.before_bytes) // size
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Advance to the first completion, or to ``horizon_cycle``, which does not end yet.
+        """Advance to the first completion, or to ``horizon_cycle``.
 
-        Units may still ask in that cycle. It ends with the first call for a later cycle.
+        Units may submit bursts in that cycle: it ends with the first call for a later cycle.
         """
         while self._cycle <= horizon_cycle:
             cycle = self._cycle
@@ -179,7 +169,7 @@ class ArbitratedMemory:
         self._cycle = cycle + 1
 
     def _choose(self) -> None:
-        """Let the next port with a request have its turn, which passes where it has no room."""
+        """Serve the next port with a request; its turn passes if there is no room."""
         count = len(self._clients)
         for step in range(count):
             number = (self._first + step) % count
@@ -191,7 +181,6 @@ class ArbitratedMemory:
                 return
 
     def _send(self, cycle: int) -> None:
-        """Let requests go on to the memory."""
         if self._sent.held and not self._into.full:
             self._into.items.append(self._sent.items.popleft())
         if self._into.held and not self._last.full:
@@ -205,7 +194,7 @@ class ArbitratedMemory:
             self._taken += 1
 
     def _answer(self, cycle: int) -> None:
-        """Let answers go back, in the order of sending."""
+        """Return answers in the order of sending."""
         answered = self._behind.step(cycle)
         if answered is not None:
             answered.back_cycle = cycle + REORDER_CYCLES
@@ -225,7 +214,6 @@ class ArbitratedMemory:
                 client.answers.items.append(client.buffer.items.popleft())
 
     def _ask(self, client: _Client) -> None:
-        """Let a port issue its next request if there is room."""
         if not client.requests.full:
             port = self._clients.index(client)
             address = client.asked * self._description.request_bytes
@@ -233,7 +221,7 @@ class ArbitratedMemory:
             client.asked += 1
 
     def _complete(self, client: _Client, cycle: int) -> bool:
-        """Return whether the burst under way is complete; if not, a writer asks once more."""
+        """Return whether the burst under way is complete; otherwise a writer issues a request."""
         if client.since_cycle is None or client.since_cycle > cycle:
             return False
         size = self._description.request_bytes
@@ -248,7 +236,7 @@ class ArbitratedMemory:
         return True
 
     def _read(self, client: _Client, cycle: int) -> None:
-        """Let a reader ask, drop the answer that it has seen, and see the next one."""
+        """Let a reader issue a request, drop the answer it has seen, and see the next one."""
         if client.asked < (client.end if client.begin_cycle <= cycle else client.first):
             self._ask(client)
         if client.response.held and client.seen < client.needs(self._description.request_bytes):
@@ -265,16 +253,13 @@ class Request:
     """A request on its way.
 
     Attributes:
-        port: that asks.
-        address: counted from the beginning of the port's stream.
-        write: else it reads.
-        back_cycle: from which its answer can go back; None before it is answered.
+        address: relative to the port's stream.
+        back_cycle: when its answer can return; None before it is answered.
     """
 
     __slots__ = ("address", "back_cycle", "port", "write")
 
     def __init__(self, port: int, address: int, write: bool) -> None:
-        """Have it wait to be served."""
         self.port: Final = port
         self.address: Final = address
         self.write: Final = write
@@ -282,14 +267,14 @@ class Request:
 
 
 class Behind(Protocol):
-    """What serves the requests that the arbiter lets through."""
+    """Serves the requests that the arbiter passes."""
 
     def take(self, request: Request, cycle: int) -> bool:
-        """Take a request before anything else happens in ``cycle``; return whether it has room."""
+        """Take a request at the start of ``cycle``; return whether there is room."""
         ...
 
     def step(self, cycle: int) -> Request | None:
-        """Do what ``cycle`` does; return the read that is answered then."""
+        """Advance by ``cycle``; return the read that is answered in it."""
         ...
 
     def open_requests(self, cycle: int) -> int:
@@ -306,7 +291,7 @@ def behind_arbiter(description: PortDescription) -> Behind:
 
 
 class _Steady:
-    """Starts a request every so many cycles; answers reads so many cycles later, in order."""
+    """Starts requests at a fixed interval and answers reads in order, after a fixed latency."""
 
     def __init__(self, description: ArbitratedDescription) -> None:
         self._description: Final = description
@@ -331,10 +316,10 @@ class _Steady:
 
 
 class _Waiting:
-    """A request in the channel: where it is, and since when.
+    """A request in a channel's window.
 
     Attributes:
-        since_cycle: the cycle in which it came; no two come in one.
+        since_cycle: when it came; requests have different cycles.
         command: its next one.
     """
 
@@ -349,36 +334,27 @@ class _Waiting:
 
 
 class _Level:
-    """A bank, or what has banks: the first cycle in which each command can go.
-
-    Attributes:
-        ready: by command.
-    """
+    """A bank or a group of banks: by command, the first cycle in which it can be issued."""
 
     __slots__ = ("_after", "ready")
 
     def __init__(self, after: dict[int, list[tuple[int, int]]]) -> None:
-        """Have all commands go at once.
-
-        Args:
-            after: of each command, what has to wait for it, and for how long.
-        """
+        """Allow all commands; ``after`` has, by command, the commands it delays and the cycles."""
         self.ready: Final = [0, 0, 0, 0]
         self._after: Final = after
 
     def issue(self, command: int, cycle: int) -> None:
-        """Let others wait for ``command``."""
         for other, cycles in self._after.get(command, ()):
             self.ready[other] = max(self.ready[other], cycle + cycles)
 
 
 class _Bank(_Level):
-    """A bank and what it is in.
+    """A bank and its groups.
 
     Attributes:
-        levels: it, its bank group, its pseudo channel and the channel.
+        levels: the bank, its bank group, its pseudo channel and the channel.
         activated: cycles of the latest four activations in the pseudo channel.
-        row: that is open; None where none is.
+        row: None if closed.
         opening: a request for which its row was opened waits.
     """
 
@@ -398,9 +374,9 @@ class _Bank(_Level):
 
 
 class _Channel:
-    """One channel that issues one command a cycle, the oldest one of those that can go.
+    """A channel that issues one command a cycle, the oldest that is ready.
 
-    Requests whose row was opened for them go first, then the reads or the writes.
+    Requests whose row was opened for them come first, then the reads or the writes.
     """
 
     def __init__(self, description: ArbitratedBanksDescription) -> None:
@@ -448,7 +424,7 @@ class _Channel:
         return waiting + len(self._data) + len(self._written)
 
     def _turn(self) -> None:
-        """Turn to writing, or back."""
+        """Switch between reading and writing."""
         writes = len(self._writes)
         if not self._writing:
             self._writing = writes >= self._description.write_high_requests or not self._reads
@@ -456,7 +432,6 @@ class _Channel:
             self._writing = False
 
     def _issue(self, chosen: _Waiting, window: list[_Waiting], cycle: int) -> None:
-        """Issue the next command of a request."""
         bank, command = chosen.bank, chosen.command
         for level in bank.levels:
             level.issue(command, cycle)
@@ -479,7 +454,7 @@ class _Channel:
             self._written.append(cycle + made_of.cwl_cycles + made_of.burst_cycles)
 
     def _limit_activations(self, bank: _Bank, cycle: int) -> None:
-        """Let the fourth activation from the latest one on wait."""
+        """Delay the fourth activation after the latest one."""
         pseudo_channel = bank.levels[2]
         bank.activated.append(cycle)
         if len(bank.activated) == 4:
@@ -489,7 +464,7 @@ class _Channel:
 
 
 def _first_ready(window: list[_Waiting], cycle: int) -> _Waiting | None:
-    """Return the oldest request, the first one, whose next command can go in ``cycle``."""
+    """Return the oldest request whose next command can be issued in ``cycle``."""
     for waiting in window:
         bank = waiting.bank
         if bank.row is None:

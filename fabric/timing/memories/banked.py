@@ -1,10 +1,8 @@
-"""HBM with banks: which row is open, what else is on the bus and who came first decide.
+"""HBM with banks: cycles depend on open rows, on the bus, and on the order of requests.
 
-Its loop is compiled (``banked_kernel``) and stops at the first completed burst.
-
-A client hands over one tile after the other, and not more requests beyond the tile that it has
-asked for than may be fetched ahead: the next part of a tile begins when there is room for it. To
-the loop a client has a port for each part that may be under way at a time.
+The loop is compiled (``banked_kernel``) and stops at the first completed burst. A client hands over
+one tile at a time, and fetches ahead no more requests than allowed: the next part of a tile begins
+when there is room. A client has one port for each part that may be under way.
 """
 
 from __future__ import annotations
@@ -29,19 +27,19 @@ REQUESTS_PER_CALL: Final = 1 << 17
 """Some 50 milliseconds of the host's time."""
 
 _GROWTH: Final = 8
-"""Of what has no room: to copy it takes longer than to have too much."""
+"""Factor by which full queues grow."""
 
 MOST_REQUESTS: Final = 1 << 28
-"""Of one tile: more than ten gigabytes of the host's memory while they wait."""
+"""Of one tile: more would take over ten gigabytes of the host's memory."""
 
 
 class BankedMemory:
-    """Channels with banks behind one port per client, or several where it fetches ahead.
+    """Channels with banks behind one port per client, or several if it fetches ahead.
 
     Attributes:
-        requests: that are or will be handed over, of what has been asked for or is fetched ahead.
-        requests_per_call: after about so many the loop comes back from compiled code.
-        log: the latest commands; see ``banked_columns``. None are kept where it has no row.
+        requests: to hand over, including those that are fetched ahead.
+        requests_per_call: after about that many the compiled loop returns.
+        log: the latest commands; see ``banked_columns``. Empty if none are kept.
     """
 
     def __init__(
@@ -52,16 +50,10 @@ class BankedMemory:
         *,
         logged: int = 0,
     ) -> None:
-        """Serve ``readers`` before ``writers`` in every cycle, each in the order given.
-
-        Args:
-            description: of the memory.
-            readers: units that read.
-            writers: units that write.
-            logged: so many commands are kept.
+        """Serve ``readers`` before ``writers`` in every cycle, and keep ``logged`` commands.
 
         Raises:
-            ConfigurationError: it fetches ahead for more of them than have room in its tables.
+            ConfigurationError: more requests are fetched ahead than the tables hold.
         """
         self._description: Final = description
         each = most_ports(description)
@@ -95,12 +87,12 @@ class BankedMemory:
         self.requests_per_call = REQUESTS_PER_CALL
 
     def _link(self) -> None:
-        """Let the loop work on the tables as they are."""
+        """Pass the tables to the compiled loop."""
         self._advance = advance.over(m=self._state, queues=self._queues)
 
     @property
     def pending(self) -> bool:
-        """Whether a burst is under way that was asked for."""
+        """Whether a submitted burst is under way."""
         return self._bursts > 0
 
     @property
@@ -118,12 +110,12 @@ class BankedMemory:
         return self._description.prefetch_requests > 0
 
     def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
-        """Begin to fetch what a unit that reads asks for next."""
+        """Begin to fetch the next bursts of a reader."""
         for part in self._of_unit[unit.index].announce(bursts):
             self._begin(part)
 
     def served(self, unit: Unit) -> int:
-        """Return how many requests of the unit's burst under way have been taken."""
+        """Return how many requests of the burst under way have been taken."""
         asked = self._of_unit[unit.index].asked
         if asked is None:
             return 0
@@ -133,7 +125,7 @@ class BankedMemory:
         """Take a burst at the unit's clock.
 
         Raises:
-            Refusal: it has more requests than the host has room for, or another was announced.
+            Refusal: the burst has too many requests, or another burst was announced.
         """
         requests = burst.requests(self._description.request_bytes)
         if requests > MOST_REQUESTS:
@@ -150,7 +142,6 @@ class BankedMemory:
             self._fetched.append(client)
 
     def _begin(self, part: Part) -> None:
-        """Let a port hand over its part of a tile."""
         burst, row = part.tile.burst, self._ports[part.port]
         row_requests = -(-burst.row_bytes // self._description.request_bytes)
         rows, in_row = divmod(part.first, row_requests)
@@ -165,14 +156,14 @@ class BankedMemory:
         self.requests += part.requests
 
     def _is_complete(self, client: Client) -> bool:
-        """Whether all of the tile that is asked for, if one is, is known to come."""
+        """Whether all answers of the submitted tile are scheduled."""
         asked = client.asked
         if asked is None:
             return False
         return not any(self._ports.item(port, c.OPEN) for port in asked.ports)
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Go on to the first completion of what was asked for, or up to ``horizon_cycle``."""
+        """Advance to the first completion of a submitted burst, or to ``horizon_cycle``."""
         done: list[Client] = []
         # A tile that was fetched ahead is answered in its turn, after what is complete before.
         answers = [(self._answer_cycle(client), client) for client in self._fetched]
@@ -200,7 +191,7 @@ class BankedMemory:
         return max(client.unit.now, *ready) + 1
 
     def _completed(self, horizon_cycle: int) -> list[int]:
-        """Go on to the first completion, or up to ``horizon_cycle``; return the ports."""
+        """Advance to the first completion, or to ``horizon_cycle``; return the ports."""
         state = self._state
         while state[c.CYCLE] < horizon_cycle:
             # Between two calls Python looks whether there was a signal.
@@ -212,7 +203,7 @@ class BankedMemory:
         return ports
 
     def _grow(self) -> None:
-        """Make room for more requests that wait outside of a window."""
+        """Enlarge the queues outside of the windows."""
         room = int(self._state[c.ROOM])
         old = self._queues.reshape(-1, room, c.QUEUED_COLUMNS)
         new = np.zeros((len(old), _GROWTH * room, c.QUEUED_COLUMNS), np.int64)
@@ -226,7 +217,7 @@ class BankedMemory:
         self._link()
 
     def counters(self) -> MemoryCounters:
-        """Return what became of the bandwidth so far, up to the end of the last data."""
+        """Return the counters up to the end of the last data."""
         # The last burst that is written is on the bus for longer than its command takes.
         latest = int(self._ports[:, c.READY].max(initial=0)) + int(self._state[c.BURST_CYCLES])
         cycle = max(latest, int(self._state[c.CYCLE]))
@@ -269,10 +260,10 @@ def _channel(row: list[int]) -> ChannelTraffic:
 
 
 def most_ports(description: BankedDescription) -> int:
-    """Return how many parts a unit that reads has under way at most.
+    """Return how many parts a reader has under way at most.
 
-    Of those fetched ahead each has a request at least. The tile that is asked for has one, or two
-    where room ended within it.
+    Each part fetched ahead has at least one request. The submitted tile has one part, or two if
+    room ended within it.
     """
     ahead_requests = description.prefetch_requests
     return ahead_requests + 2 if ahead_requests else 1
@@ -282,10 +273,7 @@ class Tile:
     """A burst that has begun.
 
     Attributes:
-        burst: that it is.
-        requests: of the burst.
-        begun: as many of them have a port.
-        ports: of its parts.
+        begun: requests that have a port.
     """
 
     def __init__(self, burst: Burst, requests: int) -> None:
@@ -299,11 +287,9 @@ class Part(NamedTuple):
     """Consecutive requests of a tile.
 
     Attributes:
-        port: that hands them over.
-        tile: whose they are.
-        first: how many of the tile's are before them.
-        requests: how many they are.
-        cycle: in which the first bundle of them is handed over.
+        first: the index of its first request in the tile.
+        requests: their number.
+        cycle: when the first bundle is handed over.
     """
 
     port: int
@@ -317,8 +303,6 @@ class Client:
     """A unit and its ports.
 
     Attributes:
-        unit: the client.
-        ports: of the loop.
         asked: the tile that it waits for.
     """
 
@@ -334,19 +318,19 @@ class Client:
         self._free_cycle = 0
 
     def announce(self, bursts: Iterator[Burst]) -> list[Part]:
-        """Know which bursts are asked for next; return the parts that begin now.
+        """Add the next bursts; return the parts that begin now.
 
-        All that was announced before has been asked for.
+        All bursts announced before have been submitted.
         """
         self._announced = bursts
         self._room_requests = self._description.prefetch_requests
         return list(self._begin_ahead())
 
     def ask(self, burst: Burst) -> list[Part]:
-        """Ask for ``burst``, and return the parts that begin now.
+        """Submit ``burst``; return the parts that begin now.
 
         Raises:
-            Refusal: another one was announced.
+            Refusal: another burst was announced.
         """
         requests = burst.requests(self._description.request_bytes)
         if not self._ahead:
@@ -362,7 +346,6 @@ class Client:
         return begun
 
     def _begin_ahead(self) -> Iterator[Part]:
-        """Begin what there is room for."""
         while self._room_requests:
             if not self._ahead or self._ahead[-1].begun == self._ahead[-1].requests:
                 burst = next(self._announced, None)
@@ -375,7 +358,7 @@ class Client:
             yield self._begin(tile, requests)
 
     def _begin(self, tile: Tile, requests: int) -> Part:
-        """Begin so many requests of a tile, behind all that have begun before."""
+        """Begin the next ``requests`` of a tile, after all that have begun."""
         port = self.ports[self._parts % len(self.ports)]
         self._parts += 1
         cycle = max(self.unit.now + 1, self._free_cycle)

@@ -1,7 +1,7 @@
-"""What stands where in the one array that the banked memory's compiled loop works on.
+"""Layout of the array of the banked memory's compiled loop.
 
-First the settings and what is kept between two calls; then tables, one row for each thing. A
-channel, a client and a bank are known by where their rows begin.
+Settings and state come first, then tables with one row per object. Channels, clients and banks are
+identified by the index of their rows.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ FAR: Final = 1 << 60
 """Later than any cycle."""
 
 NEVER: Final = -(1 << 40)
-"""Earlier than any cycle by more than anything takes."""
+"""A cycle long before any other."""
 
 NONE: Final = -1
 
 LEAST_ANSWER: Final = 4
-"""Cycles from one to which a channel has gone on to the one in which a client may see a later
-command."""
+"""Cycles from a channel's progress to the first answer of a later command."""
 
 WORD: Final = 32
 WORD_BITS: Final = 5
 WORD_MASK: Final = (1 << WORD) - 1
-"""Cycles of a bus, one bit each, that stand in one integer."""
+"""Cycles of a bus in one integer, one bit each."""
 
 # Settings: what the description says.
 BURSTS: Final = 0
@@ -170,7 +169,7 @@ IDLE: Final = 5
 FATES: Final = 6
 
 PERIODS: Final = 512
-"""Into which a run is cut at most."""
+"""The most periods of a run."""
 
 # A bank. PRECHARGE_FROM is BLOCKED where HELD does not count yet; then where its pseudo channel is,
 # and the first of the four gates of its group; and the first of the requests to it.

@@ -1,15 +1,12 @@
 """Commands of a channel of the banked memory, its windows and its buses.
 
-A command takes its time, and others have to wait for it: for the cycle from which on they can go,
-so commands go in the order of their cycles. A gate is what all banks of a group share; their own
-cycles are kept with the bank.
+A command delays others: each has a first cycle in which it can be issued, so commands are ordered
+by cycle. A gate is shared by all banks of a group; a bank's own cycles are stored with the bank.
 
-Windows say who comes in, who leaves, and whose turn it is. A window has an entry for each burst. It
-is free from the command of its burst on, or from the activation that is made for it on: such a
-burst waits elsewhere for its row.
+A window has one entry per burst. The entry is free after the command of its burst, or after the
+activation for it: such a burst waits elsewhere for its row.
 
-Data buses are bits, one for each cycle: what became of it. Cycles before CLOCKED are accounted for:
-the others stand in a ring of words.
+Buses are bits by cycle. Cycles before CLOCKED are counted; later cycles are in a ring of words.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ def precharge(ch: int, slot: int, cycle: int, m: Counters) -> None:
 
 
 def activate(ch: int, slot: int, cycle: int, m: Counters) -> None:
-    """Open a row for a request in the slots from ``cycle`` on; it counts from the second one on."""
+    """Open a row for a request, from ``cycle`` on; the second slot is the cycle that counts."""
     at = m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS
     m[at + c.STARTED] = min(m[at + c.STARTED], cycle)
     bank = m[at + c.BANK]
@@ -107,7 +104,7 @@ def read_or_write(ch: int, slot: int, cycle: int, m: Counters) -> int:
 
 
 def _shut_columns(ch: int, bank: int, write: int, cycle: int, m: Counters) -> None:
-    """Let columns wait after one in ``cycle``: for their slot, and for the bus, which may turn."""
+    """Delay columns after the one in ``cycle``, for their slot and for the bus, which may turn."""
     m[ch + c.COLUMNS_FROM] = cycle + 1
     groups = m[c.CHANNEL_GROUPS]
     first = m[ch + c.GATES_AT] + m[m[bank + c.PSEUDO] + c.FIRST_GROUP]
@@ -129,7 +126,7 @@ def _shut_columns(ch: int, bank: int, write: int, cycle: int, m: Counters) -> No
 
 
 def _classify_all(ch: int, bank: int, m: Counters) -> None:
-    """Look at the requests to a bank again, whose state has changed."""
+    """Update the requests to a bank whose state has changed."""
     slot = m[bank + c.FIRST]
     while slot != c.NONE:
         classify(ch, slot, bank, m)
@@ -137,7 +134,7 @@ def _classify_all(ch: int, bank: int, m: Counters) -> None:
 
 
 def _serve_client(ch: int, at: int, write: int, ready: int, m: Counters) -> None:
-    """Count a request that is served, for its channel and its client."""
+    """Count a served request for its channel and its client."""
     client = m[at + c.CLIENT]
     row = m[c.CLIENTS_AT] + client * c.CLIENT_COLUMNS
     met = m[at + c.MET]
@@ -181,7 +178,7 @@ def refresh(ch: int, m: Counters) -> None:
 
 
 def _note(ch: int, what: int, cycle: int, bank: int, m: Counters) -> None:
-    """Write a command down, where somebody wants to know."""
+    """Log a command, if commands are kept."""
     if m[c.LOGS]:
         at = m[c.LOG_AT] + (m[c.LOGGED] % m[c.LOGS]) * c.LOG_COLUMNS
         m[at + c.LOG_CYCLE] = cycle
@@ -195,7 +192,7 @@ def _note(ch: int, what: int, cycle: int, bank: int, m: Counters) -> None:
 def take(
     ch: int, arrived: int, place: int, client: int, write: int, m: Counters, queues: Counters
 ) -> None:
-    """Put a request behind the others that wait to come to the window of a channel."""
+    """Queue a request behind the others outside the window of a channel."""
     queued = m[ch + c.QUEUED_READS + write]
     at = _queued(ch, write, queued, m)
     queues[at + c.QUEUED_WHEN] = arrived << c.CLIENT_BITS | client
@@ -212,7 +209,7 @@ def take(
 
 
 def _queued(ch: int, write: int, number: int, m: Counters) -> int:
-    """Return where the request is that has so many before it in a queue."""
+    """Return where the request at position ``number`` of a queue is."""
     room: int = m[c.ROOM]
     at: int = m[ch + c.READ_HEAD + write] + number
     queue: int = m[ch + c.NUMBER] * 2 + write
@@ -220,9 +217,9 @@ def _queued(ch: int, write: int, number: int, m: Counters) -> int:
 
 
 def coming(ch: int, m: Counters) -> tuple[int, int]:
-    """Return when the next request comes to a window, and whether it writes; FAR: none does.
+    """Return when the next request enters a window, and whether it writes; FAR if none does.
 
-    It comes with its first burst; the others have the next entries that are free.
+    Its first burst enters first, the others take the next free entries.
     """
     earliest = c.FAR
     kind = 0
@@ -239,7 +236,7 @@ def coming(ch: int, m: Counters) -> tuple[int, int]:
 
 
 def admit(ch: int, cycle: int, write: int, m: Counters, queues: Counters) -> int:
-    """Let the first one that waits outside of a window come in; return its slot."""
+    """Move the first waiting request into its window; return its slot."""
     keep_up(ch, cycle, m)
     slot: int = m[ch + c.FREE_READ_SLOT + write]
     head = _queued(ch, write, 0, m)
@@ -265,7 +262,7 @@ def admit(ch: int, cycle: int, write: int, m: Counters, queues: Counters) -> int
 
 
 def _line_up(ch: int, slot: int, where: int, m: Counters) -> None:
-    """Put a request behind all others in age, and among those to its bank."""
+    """Append a request in age order, and among the requests to its bank."""
     if m[ch + c.SEQUENCE] > c.MOST_AGE:
         _count_ages_anew(ch, m)
     order = m[ch + c.SLOTS_AT] + 2 * m[c.SLOTS] + slot
@@ -281,7 +278,7 @@ def _line_up(ch: int, slot: int, where: int, m: Counters) -> None:
 
 
 def _move_up(ch: int, write: int, cycle: int, m: Counters, queues: Counters) -> None:
-    """Let the next one be the first in a queue."""
+    """Remove the head of a queue."""
     m[ch + c.READ_HEAD + write] += 1
     m[ch + c.QUEUED_READS + write] -= 1
     m[ch + c.READ_COMES + write] = c.FAR
@@ -296,7 +293,7 @@ def _move_up(ch: int, write: int, cycle: int, m: Counters, queues: Counters) -> 
 
 
 def classify(ch: int, slot: int, bank: int, m: Counters) -> None:
-    """Say when the bank of a request can take its next command, and what else that waits for."""
+    """Compute when the bank of a request can take its next command, and its other delays."""
     opened = m[bank + c.OPEN_ROW]
     row = m[m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS + c.ROW]
     since = c.ACTIVATE_FROM if opened == c.NONE else c.PRECHARGE_FROM
@@ -308,7 +305,7 @@ def classify(ch: int, slot: int, bank: int, m: Counters) -> None:
 
 
 def _count_ages_anew(ch: int, m: Counters) -> None:
-    """Let the oldest request in the windows of a channel be of age 0, the next one of age 1."""
+    """Renumber the ages in the windows of a channel from 0."""
     first = m[ch + c.SLOTS_AT] + 2 * m[c.SLOTS]
     last = first + m[c.SLOTS]
     number = 0
@@ -327,14 +324,14 @@ def _count_ages_anew(ch: int, m: Counters) -> None:
 
 
 def release(ch: int, write: int, cycle: int, m: Counters) -> None:
-    """Let an entry of a window be free from ``cycle`` on."""
+    """Free an entry of a window from ``cycle`` on."""
     m[ch + c.USED_READ_ENTRIES + write] -= 1
     m[ch + c.READ_FREED + write] = cycle
     _turn(ch, cycle + 1, m)
 
 
 def leave(ch: int, slot: int, cycle: int, m: Counters) -> None:
-    """Let a request that is served leave its slot."""
+    """Free the slot of a served request."""
     write = int(slot >= m[c.READ_SLOTS])
     at = m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS
     bank = m[at + c.BANK]
@@ -359,7 +356,7 @@ def leave(ch: int, slot: int, cycle: int, m: Counters) -> None:
 
 
 def _turn(ch: int, cycle: int, m: Counters) -> None:
-    """Let a channel turn to writing or reading; its commands go from ``cycle`` on then."""
+    """Switch a channel between writing and reading; its commands start at ``cycle``."""
     reads, writes = m[ch + c.USED_READ_ENTRIES], m[ch + c.USED_WRITE_ENTRIES]
     mode = 1
     if writes == 0:
@@ -371,7 +368,7 @@ def _turn(ch: int, cycle: int, m: Counters) -> None:
 
 
 def _begin(ch: int, mode: int, cycle: int, m: Counters) -> None:
-    """Let a channel begin to write or read; its buses may have to turn."""
+    """Begin writing or reading; buses may have to turn."""
     m[ch + c.MODE] = mode
     m[ch + c.MODE_FROM] = cycle
     gates = m[ch + c.GATES_AT] + mode * m[c.CHANNEL_GROUPS]
@@ -383,14 +380,14 @@ def _begin(ch: int, mode: int, cycle: int, m: Counters) -> None:
 
 
 def _at(ch: int, cycle: int, m: Counters) -> int:
-    """Return where the lanes of the word with ``cycle`` begin."""
+    """Return the index of the word with ``cycle``."""
     words: int = m[c.RING_WORDS]
     word = (cycle >> c.WORD_BITS) & (words - 1)
     return m[ch + c.BUSES_AT] + word * m[c.LANES]  # type: ignore[no-any-return]
 
 
 def fill(ch: int, lane: int, first: int, last: int, m: Counters) -> None:
-    """Take the cycles from ``first`` to ``last`` that are not accounted for yet."""
+    """Take the free cycles from ``first`` to ``last``."""
     cycle = max(first, m[ch + c.CLOCKED])
     while cycle <= last:
         start = cycle & (c.WORD - 1)
@@ -400,7 +397,6 @@ def fill(ch: int, lane: int, first: int, last: int, m: Counters) -> None:
 
 
 def _ones(word: int) -> int:
-    """Return how many bits of 32 are set."""
     word -= (word >> 1) & 0x55555555
     word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
     word = (word + (word >> 4)) & 0x0F0F0F0F
@@ -408,13 +404,13 @@ def _ones(word: int) -> int:
 
 
 def keep_up(ch: int, cycle: int, m: Counters) -> None:
-    """Account for the cycles before ``cycle`` where they are a word or more."""
+    """Count the cycles before ``cycle`` if they fill a word."""
     if cycle - m[ch + c.CLOCKED] >= c.WORD:
         account(ch, cycle, m)
 
 
 def account(ch: int, cycle: int, m: Counters) -> None:
-    """Account for all cycles of a channel before ``cycle``: nothing goes there any more."""
+    """Count all cycles of a channel before ``cycle``, which are final."""
     now = m[ch + c.CLOCKED]
     active = m[ch + c.ACTIVE_READS] + m[ch + c.ACTIVE_WRITES]
     while now < cycle:
@@ -438,12 +434,12 @@ def account(ch: int, cycle: int, m: Counters) -> None:
 
 
 def _before(bit: int) -> int:
-    """Return the bits of a word that stand before one."""
+    """Return a mask of the bits below one bit."""
     return (1 << min(max(bit, 0), c.WORD)) - 1
 
 
 def retire(ch: int, cycle: int, end: int, m: Counters) -> None:
-    """Count what became of the word from ``cycle`` on, up to ``end``, and clear it."""
+    """Count the word from ``cycle`` to ``end``, and clear it."""
     at = _at(ch, cycle, m)
     while (cycle >> m[c.PERIOD_BITS]) >= c.PERIODS:
         _halve(m)
@@ -475,7 +471,7 @@ def retire(ch: int, cycle: int, end: int, m: Counters) -> None:
 
 
 def _halve(m: Counters) -> None:
-    """Let each period be twice as long."""
+    """Double the length of periods."""
     m[c.PERIOD_BITS] += 1
     first = m[c.PERIODS_AT]
     for fate in range(first, first + c.FATES):

@@ -1,11 +1,10 @@
-"""The loop of the banked memory, compiled: clients hand over, channels choose.
+"""The compiled loop of the banked memory: clients hand over requests, channels issue commands.
 
 In every cycle each client with a burst under way hands over one bundle, in client order. A channel
-does what goes by a cycle when it knows who has come before: cuts between two calls change nothing.
+processes a cycle once all earlier requests are known, so the times of calls change nothing.
 
-Of the commands that the requests in its windows want next a channel takes the one that can go
-first, of those the one of a request for which a row was opened, of those that of the oldest: so it
-goes on from command to command, not from cycle to cycle.
+A channel issues the command that can go first; of equal ones, that of a request whose row was
+opened for it, and then that of the oldest. So it advances by commands, not by cycles.
 """
 
 from __future__ import annotations
@@ -33,18 +32,11 @@ from fabric.timing.memories.banked_commands import (
 def advance(horizon: int, budget: int, m: Counters, queues: Counters) -> tuple[int]:
     """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
 
-    It may return earlier, between two cycles: after so many requests that the host's signals have
-    waited long enough, or where queues need more room.
-
-    Args:
-        horizon: the last cycle in which bundles are handed over.
-        budget: about so many requests before it returns.
-        m: see ``banked_columns``.
-        queues: rings of the requests that wait outside of the windows, of reads and of writes of
-            each channel.
+    It returns earlier after about ``budget`` requests, so that signals are handled, or if queues
+    are full. ``queues`` are rings of waiting reads and writes of each channel.
 
     Returns:
-        The last cycle to process: while less than that has been processed, there is more to do.
+        The last cycle to process; if fewer have been processed, call again.
     """
     count = 0
     for client in range(m[c.CLIENTS]):
@@ -81,10 +73,9 @@ def advance(horizon: int, budget: int, m: Counters, queues: Counters) -> tuple[i
 
 
 def _ahead(count: int, m: Counters) -> tuple[int, int]:
-    """Return the cycle before that of the next bundle, and how many cycles have no answer.
+    """Return the cycle before the next bundle, and the number of cycles without an answer.
 
-    In so many cycles no client sees its burst complete by a command that is yet to go. Data that
-    are read come later than their command; of a write the last request has to be handed over.
+    Read data come later than their command, and a write is answered after its last request.
     """
     before = c.FAR
     cycles = c.LEAST_ANSWER + m[c.CL] + m[c.BURST_CYCLES]
@@ -100,7 +91,7 @@ def _ahead(count: int, m: Counters) -> tuple[int, int]:
 
 
 def _gather(count: int, cycle: int, m: Counters, queues: Counters) -> int:
-    """Let each of ``count`` active clients hand over; return how many have more to hand over."""
+    """Let each of ``count`` clients hand over a bundle; return how many have more."""
     kept = 0
     active = m[c.ACTIVE_AT]
     for at in range(active, active + count):
@@ -117,7 +108,6 @@ def _gather(count: int, cycle: int, m: Counters, queues: Counters) -> int:
 
 
 def _hand_over(client: int, row: int, cycle: int, m: Counters, queues: Counters) -> None:
-    """Let a client hand over a bundle."""
     write = m[row + c.WRITE]
     requests = min(m[c.PER_BUNDLE], m[row + c.LEFT])
     m[row + c.LEFT] -= requests
@@ -140,7 +130,7 @@ def _hand_over(client: int, row: int, cycle: int, m: Counters, queues: Counters)
 
 @partial(MachineCode, uses=(c, banked_commands))
 def settle(cycle: int, m: Counters) -> tuple[int]:
-    """Account for all cycles before ``cycle``, or as far as some channel has got: once, at last."""
+    """Count all cycles before ``cycle``, or up to the progress of the channels; called last."""
     first = m[c.CHANNELS_AT]
     last = first + m[c.CHANNELS] * c.CHANNEL_COLUMNS
     for ch in range(first, last, c.CHANNEL_COLUMNS):
@@ -154,7 +144,7 @@ def settle(cycle: int, m: Counters) -> tuple[int]:
 
 
 def serve(ch: int, until: int, m: Counters, queues: Counters) -> None:
-    """Let a channel go on up to ``until``: who has come before is known."""
+    """Advance a channel up to ``until``; all earlier requests are known."""
     row, column = m[ch + c.ROW_KEY], m[ch + c.COLUMN_KEY]
     while m[ch + c.NEXT] <= until:
         due = m[ch + c.NEXT_REFRESH]
@@ -191,10 +181,10 @@ def serve(ch: int, until: int, m: Counters, queues: Counters) -> None:
 
 
 def _go(ch: int, row: int, column: int, m: Counters) -> tuple[int, int]:
-    """Let the command go that goes first; return the keys of what goes next, where that is known.
+    """Issue the first command; return the keys of the next ones, EMPTY if unknown.
 
-    Row commands and columns have slots of their own: what would go before the next one of the kind
-    that has gone, for another bank, goes next. The keys are EMPTY where it is not known.
+    Row commands and columns have separate slots: the second-best of the issued kind, for another
+    bank, is next.
     """
     cycle = min(row, column) >> c.CYCLE_SHIFT
     if column < row:
@@ -210,21 +200,19 @@ def _go(ch: int, row: int, column: int, m: Counters) -> tuple[int, int]:
 
 
 def _active(ch: int, m: Counters) -> int:
-    """Return how many requests have a row that was opened for them."""
+    """Return the number of requests whose row was opened for them."""
     return m[ch + c.ACTIVE_READS] + m[ch + c.ACTIVE_WRITES]  # type: ignore[no-any-return]
 
 
 def _bank(ch: int, key: int, m: Counters) -> int:
-    """Return the bank of the request with a key."""
     slot = key & c.SLOT_MASK
     return m[m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS + c.BANK]  # type: ignore[no-any-return]
 
 
 def _next(ch: int, m: Counters) -> tuple[int, int]:
-    """Return the keys of those whose row command and whose column go first, in the cycles they say.
+    """Return the keys of the first row command and the first column, with their cycles.
 
-    Those for which a row was opened have a turn even when the others have to wait: for a refresh
-    that is due, or since the channel has turned.
+    Requests whose row was opened for them may go even while others wait for a refresh or a turn.
     """
     writes = m[ch + c.MODE]
     row, column = _least(ch, writes, 0, m)
@@ -239,7 +227,7 @@ def _next(ch: int, m: Counters) -> tuple[int, int]:
 
 
 def _with(ch: int, slot: int, row: int, column: int, m: Counters) -> tuple[int, int]:
-    """Return the keys of who goes first where a request has come in."""
+    """Return the first keys after a request has entered."""
     new_row, new_column = _of_slot(ch, slot, m)
     if min(new_row, new_column) >> c.CYCLE_SHIFT >= m[ch + c.NEXT_REFRESH] and _active(ch, m):
         return row, column
@@ -259,7 +247,7 @@ def _of_slot(ch: int, slot: int, m: Counters) -> tuple[int, int]:
 
 
 def _least(ch: int, write: int, barred: int, m: Counters) -> tuple[int, int]:
-    """Return the least keys in a window; of those alone that have not the bit ``barred``."""
+    """Return the least keys in a window, without those that have the bit ``barred``."""
     slots = m[c.SLOTS]
     first = m[ch + c.SLOTS_AT] + write * m[c.READ_SLOTS]
     last = first + m[c.READ_SLOTS + write]
@@ -289,7 +277,7 @@ def _least(ch: int, write: int, barred: int, m: Counters) -> tuple[int, int]:
 
 
 def _open_or_close(ch: int, slot: int, cycle: int, m: Counters) -> int:
-    """Open the row that a request is for, or close the one that is; return the bank."""
+    """Open the row of a request, or close the open one; return the bank."""
     bank: int = m[m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS + c.BANK]
     if m[bank + c.OPEN_ROW] == c.NONE:
         activate(ch, slot, cycle, m)

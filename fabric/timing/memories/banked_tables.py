@@ -1,4 +1,4 @@
-"""The array that the banked memory's loop works on, and where in the memory an address is."""
+"""The array of the banked memory's loop, and the mapping of addresses to locations."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from fabric.timing.engine.machine_code import Counters
 
 ROW_SHIFT: Final = BANK_SHIFT + BANK_BITS
-"""Of the fields of a packed location; the channel is below."""
+"""Bits of a packed location; the channel is in the lowest ones."""
 
 BYTES: Final = REQUEST_NUMBER_BITS // 8
 
 BYTE_VALUES: Final = 256
 
 _ROOM: Final = 256
-"""For requests that wait outside of a window, at first."""
+"""Initial room for requests outside of a window."""
 
 _LINE: Final = 8
 """Integers in a cache line of most hosts."""
@@ -50,15 +50,10 @@ _TIMING: Final = (
 
 
 class Location(NamedTuple):
-    """Where a request is.
+    """Location of a request.
 
     Attributes:
-        channel: of the memory.
-        pseudo_channel: of the channel.
-        bank_group: of the pseudo channel.
-        bank: of the bank group.
-        row: of the bank.
-        column: of the row, counted in requests.
+        column: counted in requests.
     """
 
     channel: int
@@ -70,18 +65,16 @@ class Location(NamedTuple):
 
 
 class AddressMapping:
-    """What ``[hbm] mapping`` says of addresses.
+    """The ``[hbm] mapping`` of addresses.
 
     Attributes:
-        request_shift: an address without so many of its low bits is the number of its request.
-        tables: of each byte of that number, the lowest one first, 256 entries; the xor of the
-            seven that a number selects is ``channel | bank << 16 | row << 32``, where banks are
-            counted through their channel: by pseudo channel, then bank group, then bank.
-        end_address: from there on, places are those of lower addresses again.
+        request_shift: low bits of an address within a request.
+        tables: 256 entries for each byte of the request number, lowest byte first; their xor is
+            ``channel | bank << 16 | row << 32``, with banks numbered within the channel.
+        end_address: locations repeat from this address on.
     """
 
     def __init__(self, description: BankedDescription) -> None:
-        """Take the mapping of ``description``, which has been checked."""
         self._bits: Final = address_bits(description.mapping, description.widths)
         self.request_shift: Final = description.request_bytes.bit_length() - 1
         banks = self._bits["bank"] + self._bits["bank_group"] + self._bits["pseudo_channel"]
@@ -93,7 +86,7 @@ class AddressMapping:
         self.end_address: Final = 1 << (number_bits + self.request_shift)
 
     def locate(self, address: int) -> Location:
-        """Return where the request is that ``address`` is in."""
+        """Return the location of the request with ``address``."""
         number = address >> self.request_shift
         found = {
             field: sum((number & mask).bit_count() % 2 << bit for bit, mask in enumerate(masks))
@@ -103,7 +96,7 @@ class AddressMapping:
 
 
 def _contributions(masks: Sequence[int], shift: int) -> Counters:
-    """Return what each bit of a number flips in the bits from ``shift`` on that xor ``masks``."""
+    """Return, by bit of a number, the bits from ``shift`` on that it flips by the xor ``masks``."""
     flips = [
         sum((mask >> number_bit & 1) << (shift + bit) for bit, mask in enumerate(masks))
         for number_bit in range(REQUEST_NUMBER_BITS)
@@ -112,7 +105,7 @@ def _contributions(masks: Sequence[int], shift: int) -> Counters:
 
 
 def _tables(contributions: Counters) -> Counters:
-    """Return, for each byte and each of its values, what the bits that are set flip together."""
+    """Return, by byte and value, the xor of its set bits' contributions."""
     tables = np.zeros((BYTES, BYTE_VALUES), np.int64)
     for byte, flips in enumerate(contributions.reshape(BYTES, 8)):
         for bit, flip in enumerate(flips):
@@ -121,22 +114,15 @@ def _tables(contributions: Counters) -> Counters:
 
 
 class Tables:
-    """Settings and tables for a memory.
+    """Settings and tables of a memory.
 
     Attributes:
-        state: all of it; see ``banked_columns``.
-        queues: of requests that wait outside of the windows.
-        clients, channels, done, log: the parts of ``state`` that are looked at from outside.
+        state: see ``banked_columns``.
+        queues: requests outside of the windows.
+        clients, channels, done, log: views of ``state``.
     """
 
     def __init__(self, description: BankedDescription, clients: int, logged: int) -> None:
-        """Have nothing under way.
-
-        Args:
-            description: of the memory.
-            clients: how many there are.
-            logged: so many commands are kept.
-        """
         header = _header(description, clients, logged)
         self._parts: list[Counters] = [header]
         self._end = _lines(c.HEADER)
@@ -160,7 +146,6 @@ class Tables:
         self.log: Final = table(self.state, c.LOG_AT, max(1, logged), c.LOG_COLUMNS)
 
     def _add(self, part: Counters) -> int:
-        """Add a part and return where it begins."""
         start = self._end
         self._parts.append(part)
         self._end += _lines(part.size)
@@ -168,21 +153,18 @@ class Tables:
 
 
 def table(state: Counters, begins: int, rows: int, columns: int) -> Counters:
-    """Return the rows of the table whose place is at ``begins`` in the header of ``state``."""
+    """Return the table whose offset is at ``begins`` in the header of ``state``."""
     start = int(state[begins])
     return state[start : start + rows * columns].reshape(rows, columns)
 
 
 def _lines(size: int) -> int:
-    """Return in how many integers of whole cache lines so many have room."""
+    """Return ``size``, rounded up to whole cache lines."""
     return -(-size // _LINE) * _LINE
 
 
 def _aligned(parts: Sequence[Counters]) -> Counters:
-    """Return the parts one behind the other, each at the beginning of a cache line.
-
-    What lies across two lines takes half as long again to read: slots are read by whole lines.
-    """
+    """Concatenate parts, each at the start of a cache line, as slots are read by whole lines."""
     room = np.zeros(sum(_lines(part.size) for part in parts) + _LINE, np.int64)
     start = -(room.ctypes.data // room.itemsize) % _LINE
     state = room[start:]
@@ -194,7 +176,7 @@ def _aligned(parts: Sequence[Counters]) -> Counters:
 
 
 def _header(description: BankedDescription, clients: int, logged: int) -> Counters:
-    """Return the settings, and what is kept between two calls."""
+    """Return the settings and the state between two calls."""
     made_of, timing = description.organization, description.timing
     bursts = description.request_bytes // made_of.burst_bytes
     header = np.zeros(c.HEADER, np.int64)
@@ -237,7 +219,7 @@ def _header(description: BankedDescription, clients: int, logged: int) -> Counte
 
 
 def _channels(description: BankedDescription, header: Counters) -> Counters:
-    """Return the rows of channels; where their parts are is counted from the first block on."""
+    """Return the rows of channels; offsets are relative to the first block."""
     made_of = description.organization
     channels = np.zeros((description.channels, c.CHANNEL_COLUMNS), np.int64)
     channels[:, [c.NEXT, c.WAITS_SINCE, c.QUEUES_SINCE, c.READ_COMES, c.WRITE_COMES]] = c.FAR
@@ -264,13 +246,12 @@ def _channels(description: BankedDescription, header: Counters) -> Counters:
 
 
 def _blocks(description: BankedDescription, header: Counters, channels: Counters) -> Counters:
-    """Return what channels are made of, a block for each."""
+    """Return the state of the channels, one block each."""
     made_of = description.organization
     first = channels[0]
     blocks = np.zeros((len(channels), int(first[c.ENDS_AT] - first[c.BANKS_AT])), np.int64)
 
     def part(column: int, rows: int, columns: int) -> Counters:
-        """Return a part of each channel, in rows of so many columns; a view."""
         start = int(first[column] - first[c.BANKS_AT])
         its = blocks[:, start : start + rows * columns]
         return its.reshape(len(channels), rows, columns, copy=False)

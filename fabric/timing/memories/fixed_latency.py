@@ -1,4 +1,4 @@
-"""The fixed memory: how long a burst takes hangs on the burst alone."""
+"""The fixed memory: the cycles of a burst depend on the burst alone."""
 
 from __future__ import annotations
 
@@ -15,19 +15,13 @@ if TYPE_CHECKING:
 
 
 class FixedMemory:
-    """Latency and bandwidth for each client, and no queues.
-
-    Attributes:
-        bytes_moved: see ``OffChip``, as all others; a burst is taken when it is handed over.
-        final_cycle: it does not outlast its clients.
-    """
+    """Latency and bandwidth for each client, without queues."""
 
     final_cycle: Final = None
 
     def __init__(
         self, description: FixedDescription, readers: list[Unit], writers: list[Unit]
     ) -> None:
-        """Serve ``readers`` and ``writers``, whose ports are in this order."""
         self._description: Final = description
         self._port: Final = {unit: port for port, unit in enumerate([*readers, *writers])}
         self._under_way: Final[dict[Unit, tuple[int, int]]] = {}
@@ -42,7 +36,7 @@ class FixedMemory:
         """Take a burst at the unit's clock.
 
         Raises:
-            Refusal: it would be complete beyond the last cycle of any clock.
+            Refusal: it would end after the last cycle of any clock.
         """
         requests = burst.requests(self._description.request_bytes)
         cycles = self._description.burst_cycles(requests)
@@ -56,7 +50,7 @@ class FixedMemory:
         self.bytes_moved += requests * self._description.request_bytes
 
     def served(self, unit: Unit) -> int:
-        """Return how many requests of the unit's burst under way have been taken: all of them."""
+        """Return how many requests of the burst under way have been taken: all of them."""
         return self._under_way[unit][1]
 
     def advance(self, horizon_cycle: int) -> list[Unit]:

@@ -1,6 +1,6 @@
-"""The flat model of high-bandwidth memory: channels without banks, whatever the addresses.
+"""The flat model of high-bandwidth memory: channels without banks, independent of addresses.
 
-Its inner loop is compiled: tens of millions of requests a run are normal.
+The inner loop is compiled: tens of millions of requests a run are normal.
 """
 
 from __future__ import annotations
@@ -37,14 +37,12 @@ class FlatMemory:
 
     Attributes:
         requests: handed over so far.
-        silent_until: see ``Foreseeing``.
-        requests_per_call: after so many the loop comes back from compiled code.
+        requests_per_call: after that many the compiled loop returns.
     """
 
     def __init__(
         self, description: FlatDescription, readers: list[Unit], writers: list[Unit]
     ) -> None:
-        """Serve ``readers`` before ``writers`` in every cycle, each in the order given."""
         self._description: Final = description
         self._clients: Final = [*readers, *writers]
         self._port: Final = {unit.index: port for port, unit in enumerate(self._clients)}
@@ -88,7 +86,7 @@ class FlatMemory:
         return max(unit.now for unit in self._clients) + SHUTDOWN_CYCLES
 
     def served(self, unit: Unit) -> int:
-        """Return how many requests of the unit's burst under way have been taken."""
+        """Return how many requests of the burst under way have been taken."""
         port = self._port[unit.index]
         return self._asked[port] - int(self._left[port])
 
@@ -114,7 +112,7 @@ class FlatMemory:
         self.silent_until = min(self.silent_until, unit.now + 1 + bundles + answer_cycles)
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Go on to the first completion, or up to ``horizon_cycle``."""
+        """Advance to the first completion, or to ``horizon_cycle``."""
         description = self._description
         finished, cycle = 0, 0
         while cycle <= horizon_cycle:
@@ -138,7 +136,7 @@ class FlatMemory:
 
 
 def _too_long(burst: Burst, requests: int) -> str:
-    """Say what is wrong with a tile that nobody would live to see the end of."""
+    """Return the error of a tile that takes too long to simulate."""
     days = requests // (REQUESTS_PER_SECOND * 86_400)
     return (
         f"a tile of {counted(burst.rows, 'row')} of {counted(burst.row_bytes, 'byte')} takes "
@@ -168,28 +166,15 @@ def advance(  # noqa: C901 - one loop, compiled as one function
 ) -> tuple[int, int, int, int, int]:
     """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
 
-    It may return earlier, between two cycles: after so many requests that the host's signals have
-    waited long enough. Called again with what it returned, it goes on as if it had not.
-
-    Args:
-        horizon: the last cycle to process.
-        budget: about so many requests at most, whole cycles of them, before it returns.
-        finished: how many clients are done already; 0 unless it goes on.
-        offset: the rotating pointer.
-        free: per memory channel, the first cycle in which it can start a request.
-        next_bundle: per client, the cycle in which its next bundle is taken.
-        left: per client, requests not yet handed over.
-        last_ready: per client, when the latest of its requests is ready.
-        active: scratch space, one entry a client.
-        done: filled with the clients whose last request was handed over.
-        bundle: requests per bundle.
-        answer: start-up and latency of a request.
-        interval: cycles between the starts of two requests on one channel.
+    It may return earlier, after about ``budget`` requests, so that signals are handled; call it
+    again with its results. ``free`` has, by channel, the first idle cycle; by client,
+    ``next_bundle`` is the cycle of its next bundle, ``left`` its requests not yet handed over and
+    ``last_ready`` when its latest request is ready. ``done`` is filled with ``finished`` clients.
+    ``bundle`` counts requests, ``answer`` and ``interval`` cycles.
 
     Returns:
-        The new offset, how many clients are done, the first cycle not yet processed, the last one
-        to process: while that is not the smaller one, there is more to do; and a cycle up to which
-        no client that is not done sees its burst complete.
+        The new offset, the number of finished clients, the first unprocessed cycle, the last one to
+        process, and a cycle before which no other burst is complete.
     """
     channels = free.size
     count = 0

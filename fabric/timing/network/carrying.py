@@ -1,14 +1,12 @@
-"""What is sent over shared links goes on from event to event, compiled: in tasks as in their loop.
+"""Advances transfers over shared links, compiled, one event at a time.
 
-A flow has one transfer under way at most. Between two events every one has a constant rate, its
-max-min fair share. All numbers are integers, so that they are the same on every machine, in finer
-fractions than those of ``shares``, since stamps of a run hang on them.
+A flow has at most one transfer under way. Between two events every transfer has a constant rate,
+its max-min fair share. All numbers are integers, so that cycles are equal on every machine.
 
-Where transfers have begun or ended, the shares are found anew. What ``shares.fill`` finds for all,
-``reshare`` finds from what has changed: most events change few rates. Links become full one after
-the other, in the order of the rates at which they do, equal ones by number. What a link does hangs
-on what came before it in that order alone. So a link is looked at again where a member of it has
-changed, and the first of those that differ goes first: nothing later changes what it has found.
+When transfers begin or end, ``reshare`` updates the shares from the changed links, with the result
+of ``shares.fill``. Links become full in the order of their rates, equal ones by number. A link
+depends only on earlier ones in that order. So links with a changed member are processed again, the
+first differing one first.
 """
 
 from __future__ import annotations
@@ -20,13 +18,13 @@ from fabric.timing.network import columns as n
 
 
 def next_cycle(notes: Counters) -> int:
-    """Return by when something begins or is through; NEVER if nothing."""
+    """Return the cycle of the next event; NEVER if none."""
     cycle: int = notes[n.NEXT_CYCLE]
     return cycle + (1 if notes[n.NEXT_TICK] > 0 else 0)
 
 
 def has_room(flow: int, flows: Counters) -> bool:
-    """Whether one more element can wait for its turn in a flow."""
+    """Whether one more element fits into the queue of a flow."""
     row = flow * n.FLOW_COLUMNS
     return bool(flows[row + n.SENT] - flows[row + n.THROUGH] <= flows[row + n.MASK])
 
@@ -40,9 +38,9 @@ def depart(
     live: Counters,
     notes: Counters,
 ) -> None:
-    """Send so much on one of the channels of a flow, not before ``cycle``.
+    """Send ``size_bytes`` on one of the channels of a flow, not before ``cycle``.
 
-    What goes to several begins once it has been sent on all of them.
+    A broadcast begins once it was sent on all channels.
     """
     row = flow * n.FLOW_COLUMNS
     flows[row + n.SENDS] += 1
@@ -63,7 +61,7 @@ def depart(
 
 
 def note_due(flow: int, flows: Counters, notes: Counters) -> None:
-    """Let what is due next be that of a flow, where it comes first."""
+    """Make a flow's event the next one, if it is earlier."""
     row = flow * n.FLOW_COLUMNS
     cycle, tick = flows[row + n.DUE_CYCLE], flows[row + n.DUE_TICK]
     first = notes[n.NEXT_CYCLE]
@@ -73,7 +71,7 @@ def note_due(flow: int, flows: Counters, notes: Counters) -> None:
 
 
 def note_through(flow: int, flows: Counters, arrived: Counters, notes: Counters) -> None:
-    """Note that all of an element of a flow is through."""
+    """Note that an element of a flow has arrived."""
     row = flow * n.FLOW_COLUMNS
     if flows[row + n.ARRIVED] == 0:
         arrived[notes[n.ARRIVALS]] = flow
@@ -83,9 +81,9 @@ def note_through(flow: int, flows: Counters, arrived: Counters, notes: Counters)
 
 
 def load(flow: int, cycle: int, flows: Counters, waiting: Counters) -> bool:
-    """Let the next transfer of a flow be the one to go; whether there is one with bytes by then.
+    """Begin the next transfer of a flow; return whether it has bytes.
 
-    Bare stops take a slot and no bytes: they are through.
+    Bare stops have a slot and no bytes: they arrive immediately.
     """
     row = flow * n.FLOW_COLUMNS
     if flows[row + n.REST] == 0:
@@ -116,7 +114,7 @@ def pass_on(
     touched: Counters,
     notes: Counters,
 ) -> bool:
-    """Let what is due of a flow be through, or begin; whether it has more to do."""
+    """Complete or begin the due transfer of a flow; return whether more is due."""
     row = flow * n.FLOW_COLUMNS
     was_under_way = flows[row + n.UNDER_WAY] != 0
     if was_under_way and flows[row + n.REST] == 0:
@@ -147,20 +145,10 @@ def carry_on(
     differing: Counters,
     notes: Counters,
 ) -> int:
-    """Go on to the next event; return the cycle by which what has arrived then is through.
+    """Advance to the next event; return its cycle, by which elements have arrived.
 
-    Args:
-        flows: as the other tables, see ``columns``.
-        waiting: of all flows.
-        taken: links of all flows.
-        links: with their members.
-        members: of all links, where in ``taken``.
-        live: flows that have something to do.
-        arrived: filled with those of which something has arrived.
-        marked: scratch space, one entry a link.
-        touched: scratch space, one entry a flow.
-        differing: scratch space, one entry a link.
-        notes: see ``columns``.
+    ``arrived`` is filled with flows that have arrivals; ``marked``, ``touched`` and ``differing``
+    are scratch space. See ``columns`` for the tables.
     """
     cycle, tick = notes[n.NEXT_CYCLE], notes[n.NEXT_TICK]
     notes[n.NOW_CYCLE] = cycle
@@ -218,10 +206,10 @@ def begin(
     live: Counters,
     notes: Counters,
 ) -> tuple[int, int]:
-    """Send so much on one of the channels of a flow, where there is room; see ``depart``.
+    """Send ``size_bytes`` on one of the channels of a flow; see ``depart``.
 
     Returns:
-        Whether there is, 1 or 0; by when something begins or is through next.
+        1 if there is room, else 0; the cycle of the next event.
     """
     if not has_room(flow, flows):
         return 0, next_cycle(notes)
@@ -243,11 +231,10 @@ def go_on(
     differing: Counters,
     notes: Counters,
 ) -> tuple[int, int, int]:
-    """Go on to the next event; see ``carry_on``.
+    """Advance to the next event; see ``carry_on``.
 
     Returns:
-        The cycle by which what has arrived then is through; of how many flows it is; by when
-        something begins or is through next.
+        The cycle of the arrivals, the number of flows with arrivals, the cycle of the next event.
     """
     cycle = carry_on(
         flows,
@@ -266,7 +253,7 @@ def go_on(
 
 
 def mark(link: int, links: Counters, marked: Counters, notes: Counters) -> None:
-    """Note that a link is to be looked at."""
+    """Mark a link for processing."""
     row = link * n.LINK_COLUMNS
     if links[row + n.MARKED] == 0:
         links[row + n.MARKED] = 1
@@ -275,7 +262,7 @@ def mark(link: int, links: Counters, marked: Counters, notes: Counters) -> None:
 
 
 def touch(flow: int, flows: Counters, touched: Counters, notes: Counters) -> None:
-    """Note that the rate of a flow may change, and what has come of its transfer so far."""
+    """Note that the rate of a flow may change, and its progress so far."""
     row = flow * n.FLOW_COLUMNS
     if flows[row + n.TOUCHED] == 0:
         flows[row + n.TOUCHED] = 1
@@ -298,7 +285,7 @@ def join(
     marked: Counters,
     notes: Counters,
 ) -> None:
-    """Let a flow be under way on its links, at a rate that is not known yet."""
+    """Add a flow to its links, without a rate."""
     row = flow * n.FLOW_COLUMNS
     flows[row + n.BY] = n.NOBODY
     for at in range(flows[row + n.FIRST_LINK], flows[row + n.END_LINK]):
@@ -345,7 +332,7 @@ def open_up(
     touched: Counters,
     notes: Counters,
 ) -> None:
-    """Let the rate of a flow be unknown."""
+    """Clear the rate of a flow."""
     touch(flow, flows, touched, notes)
     row = flow * n.FLOW_COLUMNS
     flows[row + n.BY] = n.NOBODY
@@ -368,7 +355,7 @@ def give(
     touched: Counters,
     notes: Counters,
 ) -> None:
-    """Let a flow have the rate at which a link is full."""
+    """Give a flow the rate at which a link is full."""
     touch(flow, flows, touched, notes)
     row = flow * n.FLOW_COLUMNS
     was_known = flows[row + n.BY] != n.NOBODY
@@ -387,7 +374,7 @@ def give(
 
 
 def stops_before(flow: int, level: int, link: int, flows: Counters) -> bool:
-    """Whether a flow has its rate of another link that is full before this one, at ``level``."""
+    """Whether a flow has its rate from another link that is full before this one, at ``level``."""
     row = flow * n.FLOW_COLUMNS
     by = flows[row + n.BY]
     if by in (n.NOBODY, link):
@@ -437,10 +424,9 @@ def look_again(
     differing: Counters,
     notes: Counters,
 ) -> int:
-    """Look at a link of which a member has changed; return how many differ now.
+    """Process a link with a changed member; return the number of differing links.
 
-    Whom it gave a rate that it does not give now has none. Where it is to give one to more, or
-    another one, it is among those that differ.
+    Flows lose rates that the link no longer gives. If it has to give rates, it is a differing link.
     """
     row = link * n.LINK_COLUMNS
     level = full_at(link, flows, taken, links, members)
@@ -476,7 +462,7 @@ def reshare(
     differing: Counters,
     notes: Counters,
 ) -> None:
-    """Give all that is under way its share again, where links are marked."""
+    """Update the shares after links were marked."""
     waiting = 0
     while True:
         while notes[n.MARKS] > 0:

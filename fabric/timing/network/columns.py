@@ -1,4 +1,4 @@
-"""What stands where in the arrays of links that a run shares: one row for each thing."""
+"""Layout of the arrays of shared links, one row per object."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ PIECE_BITS: Final = 40
 """A byte has 2 ** PIECE_BITS pieces."""
 
 MOST_BYTES: Final = 2**22
-"""Of one transfer; what is larger goes as several, one right behind the other."""
+"""The largest transfer; larger elements are several transfers."""
 
 UNCOUNTED_TICKS: Final = 3050
-"""Rates are rounded down, and ends are rounded up, so that what would fill its last cycle ends some
-ticks later. Of a cycle that has begun, less than this (1 / 86) is not counted."""
+"""Less than this part (1 / 86) of a begun cycle is not counted.
+
+Rates are rounded down and ends are rounded up, so a transfer that fills its last cycle ends some
+ticks later.
+"""
 
 NEVER: Final = 1 << 62
-"""A cycle that does not come, and a rate that no link has."""
+"""An infinite cycle or rate."""
 
 NOBODY: Final = -1
 

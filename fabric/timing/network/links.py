@@ -1,4 +1,4 @@
-"""Links that the channels of a run share: when what was sent on them is through."""
+"""Links shared by the channels of a run, and the arrivals of elements."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fabric.timing.network import columns as n
 from fabric.timing.network.carrying import begin, go_on, next_cycle
 
 NO_CYCLE: Final = 1 << 63
-"""Later than whatever a clock waits for: nothing is under way."""
+"""A cycle after all others: nothing is under way."""
 
 _FIRST_WAITING: Final = 2
-"""Elements that can be under way in a flow, until it needs more."""
+"""Initial queue length of a flow."""
 
 
 NO_LINKS: Final[Mapping[str, Counters]] = {
@@ -35,27 +35,25 @@ NO_LINKS: Final[Mapping[str, Counters]] = {
         "notes",
     )
 }
-"""Arrays of a run that shares none: nothing ever comes."""
+"""Arrays of a run without shared links."""
 
 
 class SharedFlow:
-    """What one unit sends along one route, or one tree of routes, in the order in which it does.
+    """Transfers of one unit along one route or tree of routes, in order.
 
     Attributes:
-        number: its place among all.
-        ends: the channels that it leads to; what is sent goes to all.
+        ends: its channels; each element goes to all of them.
     """
 
     __slots__ = ("_links", "ends", "number")
 
     def __init__(self, links: Links, number: int) -> None:
-        """Lead to no channel so far."""
         self.number: Final = number
         self.ends: Final[list[Arriving]] = []
         self._links: Final = links
 
     def lead_to(self, end: Arriving) -> None:
-        """Lead to one more channel."""
+        """Add a channel."""
         self.ends.append(end)
         self._links.count_end(self.number)
 
@@ -65,23 +63,20 @@ class SharedFlow:
 
 
 class Links:
-    """Links whose bytes a cycle are shared by all that is under way on them, max-min fair.
+    """Links with max-min fair shares of their bytes per cycle.
 
-    A flow has one transfer under way at a time, on all links of its route at once, at one rate.
-    What is under way is in arrays, on which the compiled loop of operators goes on, too.
+    A flow has one transfer under way, on all links of its route, at one rate. Tasks and the
+    compiled loop share the arrays.
 
     Attributes:
         flows: one for each route.
-        next_cycle: see ``Network``.
-        waiting: what is sent and is not through; see ``columns``. Another array after ``grow``.
+        waiting: queued elements; see ``columns``. Replaced by ``grow``.
     """
 
     def __init__(self, capacities: Sequence[int | None], routes: Sequence[Sequence[int]]) -> None:
-        """Begin with nothing under way.
+        """Begin without transfers.
 
-        Args:
-            capacities: bytes a cycle of each link, by its number; None for any number.
-            routes: links of each flow, each once; one of them at least is limited.
+        ``capacities`` are bytes per cycle, None for unlimited; each route has a limited link.
         """
         used = sorted({link for route in routes for link in route if capacities[link] is not None})
         place = {link: at for at, link in enumerate(used)}
@@ -121,11 +116,11 @@ class Links:
 
     @property
     def arrays(self) -> Mapping[str, Counters]:
-        """What is under way, as ``carrying`` knows it, until ``grow`` is called."""
+        """Arrays for ``carrying``, valid until ``grow``."""
         return {**self._fixed, "waiting": self.waiting.reshape(-1)}
 
     def reserve(self, elements: Counters) -> None:
-        """Let so many elements be under way in each flow, powers of two; none is so far."""
+        """Set the queue lengths of idle flows, powers of two."""
         self._flows[:, n.BASE], self._flows[:, n.MASK] = (
             np.cumsum(elements) - elements,
             elements - 1,
@@ -134,11 +129,11 @@ class Links:
         self._loops: tuple[Loop, Loop] | None = None
 
     def count_end(self, flow: int) -> None:
-        """Know that a flow leads to one more channel."""
+        """Count one more channel of a flow."""
         self._flows[flow, n.ENDS] += 1
 
     def grow(self, flow: int) -> None:
-        """Let twice as many elements be under way in a flow."""
+        """Double the queue of a flow."""
         row = self._flows[flow]
         base, size = int(row[n.BASE]), int(row[n.MASK]) + 1
         # In the order in which they came, from a multiple of the size on.
@@ -150,7 +145,7 @@ class Links:
         self._loops = None
 
     def begin(self, flow: int, cycle: int, size_bytes: int) -> None:
-        """Send so much in a flow; see ``Flow``."""
+        """Send ``size_bytes`` in a flow; see ``Flow``."""
         while True:
             begun, next_cycle = self._linked[0](flow, cycle, size_bytes)
             if begun:
@@ -165,7 +160,7 @@ class Links:
         self.hand_over(self._arrived[:count], cycle)
 
     def hand_over(self, flows: Counters, cycle: int) -> None:
-        """Let the channels of these flows have what is through at ``cycle``."""
+        """Deliver elements of these flows that arrived at ``cycle``."""
         elements = self._flows[flows, n.ARRIVED]
         self._flows[flows, n.ARRIVED] = 0
         for number, count in zip(flows.tolist(), elements.tolist(), strict=True):
@@ -175,11 +170,11 @@ class Links:
 
     @property
     def cycle(self) -> int:
-        """Up to which everything has happened."""
+        """The current cycle."""
         return self._notes.item(n.NOW_CYCLE) + bool(self._notes[n.NOW_TICK])
 
     def see(self) -> None:
-        """Know what comes next, after another loop has gone on."""
+        """Update the next event after another loop has advanced the links."""
         self._note(next_cycle(self._notes))
 
     def _note(self, cycle: int) -> None:
@@ -187,7 +182,7 @@ class Links:
 
     @property
     def _linked(self) -> tuple[Loop, Loop]:
-        """The loops of tasks, which know the arrays."""
+        """The loops of tasks, linked to the arrays."""
         if self._loops is None:
             arrays = self.arrays
             names = "flows", "waiting", "live", "notes"

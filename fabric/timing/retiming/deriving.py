@@ -1,8 +1,7 @@
-"""What compiled operators and their channels did in which cycle: derived from a log.
+"""Derives the cycles of compiled operators and their channels from a log.
 
-Rows of tasks have stamps. Those of a channel with a compiled end lack what was done at that end,
-those of a channel with two such ends are not there at all. The log, timed by the rule that the run
-went by, has them.
+Rows of tasks have stamps. Rows of channels with one compiled end lack the events of that end, and
+channels with two such ends have no rows. Timing the log by the rule of channels yields them.
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ _TAKEN: Final = np.array([
         "taken_order", "taken_cycle", "receive_wait_cycles", "seen_order", "seen_cycle"
     )
 ])  # fmt: skip
-"""Columns of what is done at either end."""
+"""Columns of both ends."""
 
 _OPERATION, _UNIT, _ORDER, _CYCLE, _WAIT, _CHANNEL, _AMOUNT = range(len(r.OPERATION_COLUMNS))
 
 
 class Moment(NamedTuple):
-    """How far a run was.
+    """Progress of a run.
 
     Attributes:
-        cycles: of each unit.
-        next_order: what bears that number or a later one happened afterwards.
+        cycles: by unit.
+        next_order: events with this number or a later one came afterwards.
         is_end: the run was over.
     """
 
@@ -58,14 +57,14 @@ class Moment(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """A run of which the compiled loop wrote a part.
+    """A run that was partly written by the compiled loop.
 
     Attributes:
-        transfers: of all units; long rows.
-        operations: likewise; see ``rows``.
-        next_order: what happened has lower numbers.
+        transfers: long rows of all units.
+        operations: of all units; see ``rows``.
+        next_order: all events have lower numbers.
         given: transfers and operations of tasks.
-        log: of the others.
+        log: of compiled units.
     """
 
     transfers: Counters
@@ -87,17 +86,12 @@ def logged(
     about: About,
     moment: Moment,
 ) -> Logged:
-    """Return all rows of a run; those of tasks as they are.
+    """Return all rows of a run.
 
-    Args:
-        tables: of the log; see ``log_tables``.
-        transfers: long rows of tasks; what was done elsewhere is ELSEWHERE in them.
-        operations: likewise.
-        about: the run.
-        moment: in which all that was recorded.
+    ``transfers`` and ``operations`` are rows of tasks, in which compiled operations are ELSEWHERE.
 
     Raises:
-        ValueError: they do not fit together, or are none of a run.
+        ValueError: the tables do not fit together, or do not describe a run.
     """
     units = len(about.units)
     if len(moment.cycles) != units:
@@ -138,7 +132,7 @@ def _units_in(tables: Mapping[str, Table], units: int) -> Counters:
 def _of_moment(
     transfers: Counters, operations: Counters, moment: Moment, is_compiled: NDArray[np.bool_]
 ) -> tuple[Counters, Counters]:
-    """Return the rows of tasks without what happened after a moment."""
+    """Return the rows of tasks up to a moment."""
     transfers = transfers[transfers[:, _NUMBER["sent_order"]] < moment.next_order]
     for name in ("seen", "taken"):
         later = transfers[:, _NUMBER[f"{name}_order"]] >= moment.next_order
@@ -154,7 +148,7 @@ def _of_moment(
 
 
 def _check(record: Record) -> None:
-    """Refuse what the loop that times a record would look for where nothing is."""
+    """Refuse a record whose indices are out of range."""
     code, amount = record.events.T
     kinds, about = code & e.KIND, code >> e.SHIFT
     arrives = kinds == e.ARRIVAL
@@ -171,8 +165,6 @@ def _check(record: Record) -> None:
 
 
 class _Found:
-    """Events of a run, and when they were."""
-
     def __init__(self, retimer: Retimer, log: Log, unrolled: Unrolled) -> None:
         self.record = record = retimer.record
         self.clocks = clocks = retimer.clocks[: len(record.events)]
@@ -199,7 +191,6 @@ class _Found:
             raise ValueError("its units are not where the run's were")
 
     def operations(self, *, is_end: bool) -> Counters:
-        """Return rows of what compiled units did that is no transfer."""
         ended = np.flatnonzero((self.kind == e.END) & self.is_compiled[self.unit])
         rows = [self._rows(r.END, ended)]
         if is_end:
@@ -218,14 +209,13 @@ class _Found:
         return np.column_stack([*columns, self.channel[its], none])
 
     def ordered(self, *kinds: int) -> tuple[Counters, Counters]:
-        """Return events of these kinds by channel, and their number there."""
         its = np.flatnonzero(np.isin(self.kind, kinds))
         its = its[np.argsort(self.channel[its], kind="stable")]
         channel = self.channel[its]
         return its, np.arange(len(its)) - np.searchsorted(channel, channel)
 
     def places(self, *kinds: int) -> Counters:
-        """Return, by slot, the event of these kinds that is about it; -1 where none is."""
+        """Return, by slot, the event of these kinds on that slot; -1 if none."""
         found = np.full(int(self.record.base[-1]) + 1, -1)
         its, element = self.ordered(*kinds)
         channel = self.channel[its]
@@ -243,7 +233,7 @@ def _by_channel(codes: list[tuple[Counters, Counters]]) -> Counters:
 
 
 def _of_tasks(operations: Counters, found: _Found) -> Counters:
-    """Return rows of operations, those about bursts of compiled units with places among theirs."""
+    """Return rows of operations; bursts of compiled units are inserted among them."""
     operations = operations[np.lexsort((operations[:, _ORDER], operations[:, _UNIT]))]
     its = found.is_compiled[operations[:, _UNIT]]
     waits = np.flatnonzero((found.kind == e.WAIT) & found.is_compiled[found.unit])
@@ -252,7 +242,7 @@ def _of_tasks(operations: Counters, found: _Found) -> Counters:
 
 
 def _transfers(transfers: Counters, found: _Found) -> Counters:
-    """Return rows of all transfers: as they are where both ends are tasks."""
+    """Return rows of all transfers; rows between two tasks are unchanged."""
     sends, takes = found.is_compiled[found.producer], found.is_compiled[found.consumer]
     of_both = ~(sends | takes)[transfers[:, 0]]
     known = transfers[~of_both]
@@ -281,7 +271,6 @@ def _stops(codes: Counters) -> Counters:
 
 
 def _whole(found: _Found, channels: Counters) -> Counters:
-    """Return long rows of all elements on ``channels``."""
     record, clocks, waited = found.record, found.clocks, found.waited
     counts = record.elements[channels]
     channel = np.repeat(channels, counts)
@@ -327,7 +316,7 @@ def _whole(found: _Found, channels: Counters) -> Counters:
 
 
 def _first_looks(found: _Found) -> Counters:
-    """Return, by slot, the event in which its element was looked at, and left; -1 where none is."""
+    """Return, by slot, the event that peeked its element; -1 if none."""
     record = found.record
     looks = np.full(int(record.base[-1]) + 1, -1)
     its = np.flatnonzero(found.kind == e.SEE)

@@ -1,7 +1,7 @@
-"""What stands where in the arrays of a record and of the loop that times it again.
+"""Layout of the arrays of a record and of the loop that times it.
 
-An event is two integers: ``channel << SHIFT | kind``, and an amount. In the place of a channel, a
-request has how many events of its unit ago the reading was that it counts from.
+An event is two integers: ``channel << SHIFT | kind``, and an amount. For a request, the upper bits
+count how many events of its unit ago its reading was.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ WAIT: Final = 8
 
 # What follows from other stamps than the clock before.
 NOTE: Final = 9
-"""A reading of the clock."""
 LATE: Final = 10
-"""The next element is visible so many cycles after a reading, or later."""
+"""The next element is visible this many cycles after a reading, or later."""
 AT: Final = 11
 """The next element is visible in this cycle, or later."""
 ARRIVAL: Final = 12
@@ -37,7 +36,7 @@ ARRIVAL: Final = 12
 UNTIL: Final = 13
 """Be busy until so many cycles after the remembered arrival."""
 IDLE: Final = 14
-"""Wait until so many cycles after the channel's next element becomes visible, at least 0 or not."""
+"""Wait until this many cycles after the channel's next element becomes visible."""
 HEAR: Final = 15
 """Dequeue an element in the cycle in which it is shown, behind the clock."""
 
@@ -70,4 +69,4 @@ FLOW: Final = 15  # of the shared links that carry them; NONE where none do
 CHANNEL_COLUMNS: Final = 16
 
 NONE: Final = -1
-"""In the place of a channel, a cycle, or a unit."""
+"""No channel, cycle or unit."""

@@ -1,9 +1,8 @@
-"""The log of compiled operators as tables of integers: from a journal, and back to what was done.
+"""The log of compiled operators as tables of integers, written from a journal and read back.
 
-``ports`` says which channels they have; ``templates`` what they may do: first stretches, ends, and
-transitions, as these become known; ``taken`` which of them each takes, in the order of the loop;
-and ``stages`` how far each was in a moment. The last one makes the others whole: rows beyond it
-are of a moment that was not written.
+``ports`` has their channels; ``templates`` first stretches, ends and transitions, as they are
+found; ``taken`` the template that each operator takes, in the order of the loop; and ``stages``
+their progress at a moment. Rows beyond the last ``stages`` are incomplete and ignored.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ COLUMNS: Final = {
 _RUNS, _DRAINS, _FINISHED = range(3)
 
 _ALL: Final = -1
-"""In the place of how many operations of its last template a stage has done."""
+"""All operations of the last template."""
 
 _COUNTED: Final = {
     c.TAKE: e.TAKE,
@@ -65,10 +64,9 @@ _MOST_CYCLES: Final = 1 << 53
 
 
 class LogWriter:
-    """Makes tables of a journal, each time of what is new."""
+    """Makes tables of the new rows of a journal."""
 
     def __init__(self, journal: Journal, number: Mapping[Channel, int]) -> None:
-        """Have made none; channels are known by ``number``."""
         self._journal: Final = journal
         self._number: Final = number
         stages = journal.stages
@@ -87,7 +85,7 @@ class LogWriter:
         return _columns("ports", unit, output, ranges(np.zeros_like(counts), counts), channels[:-1])
 
     def new(self) -> tuple[tuple[str, Table], ...]:
-        """Return what is new since this was asked last, and where stages stand, by table."""
+        """Return the rows that are new since the last call, and the stages' progress, by table."""
         return (
             ("templates", self._templates()),
             ("taken", self._new_taken()),
@@ -95,7 +93,6 @@ class LogWriter:
         )
 
     def _templates(self) -> Table:
-        """Return the rows of templates that are new."""
         tables, stages = self._journal.tables, self._journal.stages
         begin, count = self._told, tables.transitions.count
         most = int(self._inputs.max())
@@ -114,14 +111,14 @@ class LogWriter:
         return _columns("templates", *(each[order] for each in rows))
 
     def _new_taken(self) -> Table:
-        """Return the rows of the journal that are new, which it forgets."""
+        """Return the new rows of the journal and remove them there."""
         stages, taken = self._journal.rows()
         self._journal.forget()
         self._taken += np.bincount(stages, minlength=len(self._taken))
         return _columns("taken", stages.astype(np.int64), taken.astype(np.int64) + self._fixed)
 
     def _stages(self) -> Table:
-        """Return how far each stage was when the journal was kept last."""
+        """Return the progress of each stage when the journal was last kept."""
         standing = self._journal.standing
         count = len(standing)
         done, work = np.full(count, _ALL), np.zeros(count, np.int64)
@@ -168,15 +165,12 @@ def done_since(operations: Counters, row: list[int]) -> tuple[int, int]:
 
 
 def log_in(tables: Mapping[str, Table], bursts: Counters, channels: int) -> Log:
-    """Return what was done until the moment of ``stages``.
+    """Return the events up to the moment of ``stages``.
 
-    Args:
-        tables: as ``LogWriter`` makes them, all rows of each; anybody may have changed them.
-        bursts: by unit, how many were answered.
-        channels: how many there are.
+    ``tables`` are untrusted; ``bursts`` counts answered bursts by unit.
 
     Raises:
-        ValueError: they do not fit together, or are none of a run.
+        ValueError: the tables do not fit together, or do not describe a run.
     """
     ports, stages = tables["ports"], tables["stages"]
     units, sides, joined = _ports(ports, len(stages["taken"]), len(bursts), channels)
@@ -260,7 +254,7 @@ def _checked(table: Table, fixed: int) -> Templates:
 def _cut(
     ends: Counters, taken: Counters, templates: Templates, stages: Table, bursts: Counters
 ) -> tuple[Counters, Templates]:
-    """Return templates with those that stages are in as far as they were; who took which then."""
+    """Truncate the last template of each stage to its progress, and list the taken templates."""
     first, kind, work = templates.first, templates.kind, templates.work
     columns = (kind, templates.port, templates.amount, work, templates.code, templates.stamp)
     waits = np.diff(np.concatenate([[0], np.cumsum(kind == e.WAIT)])[first])[taken]
@@ -295,7 +289,7 @@ def _cut(
 
 
 def _fit(ends: Counters, taken: Counters, templates: Templates, ports: Counters) -> None:
-    """Refuse templates that are about ports which who takes them does not have."""
+    """Refuse templates whose ports their operators do not have."""
     count = np.diff(templates.first)
     is_output = np.isin(templates.kind, OUTPUT_KINDS)
     is_input = np.isin(templates.kind, _INPUT_KINDS)

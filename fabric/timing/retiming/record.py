@@ -1,7 +1,6 @@
-"""The record of a run: what each unit did, in its order, and how long it worked before.
+"""The record of a run: the events of each unit, in order, and the work between them.
 
-Stamps are not in it: they follow from it under any depths. It is made of parts, each in the order
-of its units.
+Stamps are not recorded, since they follow from the events under any depths.
 """
 
 from __future__ import annotations
@@ -28,15 +27,14 @@ class RecordedChannel(NamedTuple):
     """A channel of the recorded run.
 
     Attributes:
-        option: what ``--depth`` calls it, ``consumer.input``.
+        option: its name in ``--depth``, ``consumer.input``.
         name: ``producer.output -> consumer.input``.
-        producer, consumer: numbers of the units at its ends.
-        depth: in the recorded run.
+        producer, consumer: numbers of units.
         forward_cycles: from the sending of an element until it is visible.
         backward_cycles: from a dequeue until its credit is usable.
-        elements: sent on it, bare stops included.
+        elements: including bare stops.
         unused: slots that were reserved and never put into.
-        element_bytes: of the largest one; 0 where that was not recorded.
+        element_bytes: of the largest element; 0 if not recorded.
     """
 
     option: str
@@ -52,12 +50,12 @@ class RecordedChannel(NamedTuple):
 
 
 class RecordedLinks(NamedTuple):
-    """Links that channels of the recorded run shared, and what they carried.
+    """Links that channels of the recorded run shared.
 
     Attributes:
-        capacities: bytes a cycle of each.
-        flows: of each route or tree of routes, its links and the channels that it leads to.
-        sizes_bytes: of the elements of each of these channels.
+        capacities: bytes per cycle.
+        flows: of each route or tree of routes, its links and channels.
+        sizes_bytes: of the elements of each channel.
     """
 
     capacities: tuple[int, ...]
@@ -67,26 +65,20 @@ class RecordedLinks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What happened in one run that completed.
+    """Events of one completed run.
 
     Attributes:
-        program: its name.
-        units: their names.
-        channels: in edge order.
-        first: by unit, its first event; and behind the last unit, how many events there are.
+        first: by unit, its first event; then the number of events.
         events: [events, 2]; see ``events``.
-        cycles: of the run.
         clients: units that the off-chip memory serves.
-        shutdown_cycles: it stops so long after the last of them.
-        choosers: units that did what came first among their inputs asked for.
-        shares_off_chip: the off-chip memory served bursts, and others would meet in it elsewhere.
-        shares_on_chip: there is only so much room on chip.
-        unread: units that sent for cycles that count neither from a reading of their clock nor from
-            the start of the run.
+        shutdown_cycles: from the end of the last client until the memory stops.
+        choosers: units whose work depends on which input came first.
+        shares_off_chip: bursts of several units may meet in the memory.
+        shares_on_chip: the on-chip capacity is limited.
+        unread: units with requests relative neither to a clock reading nor to cycle 0.
         interval_cycles: of all channels; see ``fabric.timing.engine.channel_rule``.
-        shares_links: elements may have waited for links of a network.
-        links: these links; None where there are none, or where the record does not have them: then
-            nothing waits for links when it is timed.
+        shares_links: elements may have waited for links.
+        links: None if none are shared or recorded; then elements never wait for links.
     """
 
     program: str
@@ -107,20 +99,20 @@ class Record:
 
     @property
     def orders_are_fixed(self) -> bool:
-        """Whether under other depths every unit does the same, only when is not known.
+        """Whether under other depths every unit has the same events.
 
-        Then whether a run ends can be told from the record, whatever the memories do.
+        If so, the record decides whether a run ends.
         """
         return not (self.choosers or self.shares_on_chip)
 
     @property
     def determinate(self) -> bool:
-        """Whether other depths change nothing but when, and that can be told from the record."""
+        """Whether other depths change only the cycles, and the record decides them."""
         return not self.arbitrated
 
     @cached_property
     def arbitrated(self) -> tuple[str, ...]:
-        """Sentences: why other depths may change more than can be told from the record."""
+        """Reasons, as sentences, why the record does not decide runs with other depths."""
         sentences = [
             f"{title} {'take' if len(units) > 1 else 'takes'} whichever input comes first"
             for title, units in families(self.choosers, str)
@@ -146,18 +138,18 @@ class Record:
 
     @cached_property
     def base(self) -> Counters:
-        """By channel, where its slots begin among those of all; and how many there are."""
+        """By channel, its first slot among all slots; then the number of slots."""
         slots = [channel.elements + channel.unused for channel in self.channels]
         return np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
 
     @cached_property
     def unit_of(self) -> Counters:
-        """By event, the unit whose it is."""
+        """The unit of each event."""
         return np.repeat(np.arange(len(self.units)), np.diff(self.first))
 
     @cached_property
     def element_of(self) -> Counters:
-        """By event on a channel, the number of its element there; 0 for other events."""
+        """The element number of each event on a channel; 0 for other events."""
         found = np.zeros(len(self.events), np.int64)
         kinds = self.events[:, 0] & e.KIND
         for its, counted in (
@@ -171,7 +163,7 @@ class Record:
         return found
 
     def places(self, *kinds: int) -> Counters:
-        """By slot, the event of these ``kinds`` that is about it; -1 where none is."""
+        """By slot, the event of these ``kinds`` on that slot; -1 if none."""
         found = np.full(max(1, int(self.base[-1])), e.NONE)
         its = np.flatnonzero(np.isin(self.events[:, 0] & e.KIND, kinds))
         channel = self.events[its, 0] >> e.SHIFT
@@ -179,7 +171,7 @@ class Record:
         return found
 
     def _before(self, its: Counters, counted: NDArray[np.bool_]) -> Counters:
-        """Return for events, in their order, how many on the same channel counted before them."""
+        """Return, for each event, the number of earlier counted events on its channel."""
         channel = self.events[its, 0] >> e.SHIFT
         ordered = np.argsort(channel, kind="stable")
         counts: Counters = np.cumsum(counted[ordered]) - counted[ordered]
@@ -194,10 +186,9 @@ class Record:
         return {channel.option: at for at, channel in enumerate(self.channels)}
 
     def with_work(self, units: Iterable[int], factor: float) -> Record:
-        """Return the same with all work of ``units`` taking ``factor`` as long.
+        """Return a copy in which work of ``units`` takes ``factor`` as long.
 
-        What a unit's work takes from the first on is rounded to cycles, so that all of it is
-        scaled.
+        The accumulated work of a unit is rounded to cycles, so that the total is scaled.
         """
         events = self.events.copy()
         for unit in units:
@@ -205,7 +196,7 @@ class Record:
         return replace(self, events=events)
 
     def with_pace(self, units: Sequence[int], factor: float) -> Record:
-        """Return the same with work of ``units`` and their waits for memories so much longer."""
+        """Return a copy with work and memory waits of ``units`` scaled by ``factor``."""
         slower = self.with_waits(units, factor)
         for unit in units:
             self._scale_work(slower.events, unit, factor)
@@ -222,9 +213,9 @@ class Record:
         its[until, 1] = np.rint(its[until, 1] * factor).astype(np.int64)
 
     def with_links(self, times: float) -> Record:
-        """Return the same with links that carry so many ``times`` as much; inf for any number.
+        """Return a copy with link capacities scaled by ``times``; inf for unlimited.
 
-        What a link carries stays a whole number of bytes, and at least one.
+        Capacities are whole bytes, at least one.
         """
         links = self.links
         if links is None or math.isinf(times):
@@ -233,7 +224,7 @@ class Record:
         return replace(self, links=links._replace(capacities=wider))
 
     def with_waits(self, units: Sequence[int], factor: float) -> Record:
-        """Return the same with waits of ``units`` for memories that take ``factor`` as long."""
+        """Return a copy in which memory waits of ``units`` take ``factor`` as long."""
         events = self.events.copy()
         its = ((events[:, 0] & e.KIND) == e.WAIT) & np.isin(self.unit_of, units)
         events[its, 1] = np.rint(events[its, 1] * factor).astype(np.int64)
@@ -241,14 +232,13 @@ class Record:
 
 
 class Events(NamedTuple):
-    """Events in the order of units and of each unit's own, one array a column.
+    """Events in the order of units, one array per column.
 
     Attributes:
-        unit: whose it is.
         code: channel and kind.
-        work: cycles of work since the event before.
-        amount: where it is no work; see ``events``.
-        since: of a request, the place here of the reading that it counts from.
+        work: cycles since the previous event.
+        amount: see ``events``.
+        since: of a request, the index of its reading.
     """
 
     unit: Counters
@@ -261,10 +251,7 @@ class Events(NamedTuple):
 def assembled(parts: Iterable[Events], units: int) -> tuple[Counters, Counters]:
     """Return where each unit's events begin, and the events; see ``Record``.
 
-    Args:
-        parts: all events; what a unit did first is in no later part than what it did then, and
-            what it asked for in the same part as the reading it counts from.
-        units: how many there are.
+    Events of a unit are ordered across ``parts``; a request is in the same part as its reading.
     """
     paired = [_paired(part, units) for part in parts]
     counts = np.array([count for count, _ in paired])
@@ -281,7 +268,7 @@ def assembled(parts: Iterable[Events], units: int) -> tuple[Counters, Counters]:
 
 
 def _place(events: Counters, first: Counters, count: Counters, pairs: Counters) -> None:
-    """Copy a part, of which each unit has ``count``, to where those of its units begin."""
+    """Copy a part to the positions of its units."""
     its = np.flatnonzero(count)
     ends = np.cumsum(count)[its]
     begins = ends - count[its]
@@ -295,7 +282,7 @@ def _place(events: Counters, first: Counters, count: Counters, pairs: Counters) 
 
 
 def _paired(events: Events, units: int) -> tuple[Counters, Counters]:
-    """Return how many each unit has, and them; work that one has no place for stands before it."""
+    """Return the number of events per unit, and the events; excess work gets its own events."""
     unit, code, work, amount, since = events
     kinds = code & e.KIND
     own = kinds <= e.LAST_WORKED

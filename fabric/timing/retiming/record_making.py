@@ -1,7 +1,7 @@
-"""Make the record of a run: from what an observer has kept of it, or from a trace's tables.
+"""Makes the record of a run from an observer's rows, or from a trace's tables.
 
-Units that were tasks have left rows, in any order; their events are in theirs. Rows are given back
-as they are read: of a long run they are most of what there is.
+Rows of tasks may come in any order. Rows are freed as they are read, since they are most of the
+memory of a long run.
 """
 
 from __future__ import annotations
@@ -36,19 +36,14 @@ _ORDER, _CHANNEL, _AMOUNT = map(r.OPERATION_COLUMNS.index, ("order", "channel", 
 
 
 class About(NamedTuple):
-    """What a record says of a run besides its events.
+    """Facts of a run besides its events.
 
     Attributes:
-        program: its name.
-        units: their names.
-        channels: with no elements as yet.
-        cycles: of the run.
+        channels: without elements.
         clients: units that the off-chip memory serves.
-        shutdown_cycles: it stops so long after the last of them.
-        shares_on_chip: there is only so much room on chip.
-        interval_cycles: of all channels; see ``fabric.timing.engine.channel_rule``.
-        shares_links: what is sent may wait for links that others use, too.
-        links: these links, where elements of the record are to be carried by them.
+        shutdown_cycles: from the end of the last client until the memory stops.
+        shares_on_chip: the on-chip capacity is limited.
+        links: None if elements do not wait for links.
     """
 
     program: str
@@ -64,15 +59,14 @@ class About(NamedTuple):
 
 
 class Recording(Watcher):
-    """Watches a run and keeps what its record needs, in memory.
+    """Observes a run and keeps the rows for its record in memory.
 
-    Units that have no task of their own are not told of: the record has them from the journal.
+    Events of compiled units come from the journal.
     """
 
     needs_tasks = False
 
     def __init__(self, plan: Plan) -> None:
-        """Have seen nothing of a run of ``plan``."""
         sizes = [edge.type.value.size_bytes for edge in plan.edges]
         self._static: Final = [size if isinstance(size, int) else 0 for size in sizes]
         self._measured: Final = frozenset(
@@ -118,9 +112,9 @@ class Recording(Watcher):
             self._largest[channel.number] = max(largest, size_bytes(element[0]))
 
     def record(self, machine: Machine) -> Record:
-        """Return the record of a run on ``machine`` that has completed; it is asked for once.
+        """Return the record of a completed run on ``machine``; may be called once.
 
-        No operator has left the machine's region: then half of it would be told, half written.
+        The operators of the compiled region must not have left it.
         """
         self.finish()
         rows = Rows(*self._kept.take())
@@ -137,12 +131,9 @@ class Recording(Watcher):
 
 
 def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Record:
-    """Return the record of a run that completed.
+    """Return the record of a completed run.
 
-    Args:
-        rows: of all units that were tasks.
-        about: the run.
-        unrolled: what the others did.
+    ``rows`` are of tasks, ``unrolled`` of compiled units.
     """
     producers = np.array([channel.producer for channel in about.channels], np.int64)
     consumers = np.array([channel.consumer for channel in about.channels], np.int64)
@@ -191,7 +182,7 @@ def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Rec
 
 
 def _carried(links: RecordedLinks, rows: Counters, counts: Counters) -> RecordedLinks:
-    """Return ``links`` with the bytes of all elements, of which ``rows`` say where they change."""
+    """Return ``links`` with the bytes of all elements; ``rows`` has the changes of size."""
     sizes_bytes = {}
     for channel in (each for _, channels in links.flows for each in channels):
         its = rows[rows[:, _CHANNEL] == channel]
@@ -203,7 +194,6 @@ def _carried(links: RecordedLinks, rows: Counters, counts: Counters) -> Recorded
 
 
 def _units(numbers: Counters, about: About) -> tuple[str, ...]:
-    """Return the names of some units, in node order."""
     return tuple(about.units[unit] for unit in np.unique(numbers).tolist())
 
 
@@ -237,7 +227,7 @@ def _about(machine: Machine, element_bytes: Sequence[int]) -> About:
 
 
 _UNIT_SHIFT: Final = 42
-"""A key is the unit, the number of its operation, and what comes first of those with one number."""
+"""A key has the unit, the operation number, and the order among equal numbers."""
 
 
 class Rows(NamedTuple):
@@ -252,7 +242,7 @@ class Rows(NamedTuple):
     operations: Counters
 
     def counts(self, channels: int) -> Counters:
-        """Return how many transfers there were on each channel."""
+        """Return the number of transfers by channel."""
         found = np.zeros(channels, np.int64)
         for table in self.transfers:
             found += np.bincount(table[:, 0], minlength=channels)
@@ -260,13 +250,12 @@ class Rows(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Events in any order, one array a column.
+    """Events in any order, one array per column.
 
     Attributes:
-        key: see above.
         code: channel and kind.
-        cycle: the unit's clock after it.
-        spent: cycles of those since the event before that were not work.
+        cycle: the unit's clock after the event.
+        spent: cycles since the previous event that were not work.
     """
 
     key: Counters
@@ -276,12 +265,10 @@ class _Part(NamedTuple):
 
 
 class _More(NamedTuple):
-    """What of some events is to be known besides.
+    """Amounts of some events.
 
     Attributes:
-        key: whose.
-        amount: see ``events``.
-        since: of requests, the key of the reading that they count from; else -1.
+        since: of requests, the key of their reading; else -1.
     """
 
     key: Counters
@@ -290,13 +277,9 @@ class _More(NamedTuple):
 
 
 def events_of(rows: Rows, producers: Counters, consumers: Counters, forward: Counters) -> Events:
-    """Return what units that were tasks did; ``rows`` has no transfers afterwards.
+    """Return the events of tasks, and remove the transfers of ``rows``.
 
-    Args:
-        rows: of the run.
-        producers: by channel, the unit that sends.
-        consumers: by channel, the unit that receives.
-        forward: by channel, cycles from the sending of an element until it is visible.
+    ``producers`` and ``consumers`` are units by channel, ``forward`` the latency in cycles.
     """
     parts, more = _of_operations(rows.operations, forward)
     while rows.transfers:
@@ -323,7 +306,7 @@ def _key(unit: Counters, order: Counters, rank: int) -> Counters:
 
 
 def _sorted(parts: list[_Part]) -> _Part:
-    """Return all parts as one in the order of keys; the list is empty afterwards."""
+    """Return all parts as one, sorted by key; empties the list."""
     columns = [[part[number] for part in parts] for number in range(len(_Part._fields))]
     parts.clear()
     key = np.concatenate(columns[0])
@@ -340,7 +323,6 @@ def _sorted(parts: list[_Part]) -> _Part:
 
 
 def _of_transfers(table: Counters, producers: Counters, consumers: Counters) -> list[_Part]:
-    """Return reserving, sending, seeing and taking."""
     is_short = table.shape[1] == len(r.SHORT_COLUMNS)
     names = r.SHORT_COLUMNS if is_short else r.LONG_COLUMNS
     column = {name: np.ascontiguousarray(its) for name, its in zip(names, table.T, strict=True)}
@@ -380,7 +362,6 @@ def _of_transfers(table: Counters, producers: Counters, consumers: Counters) -> 
 
 
 def _of_operations(table: Counters, forward: Counters) -> tuple[list[_Part], _More]:
-    """Return everything else."""
     column = dict(zip(r.OPERATION_COLUMNS, table.T, strict=True))
     operation, unit, order, cycle, wait, channel, amount = (
         column[name] for name in r.OPERATION_COLUMNS

@@ -1,4 +1,4 @@
-"""A record, timed again under other depths, and how long its units waited for channels then."""
+"""Times a record under other depths, and the waits of its units for channels."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ NO_LIMIT: Final = 1 << 61
 
 
 class Blocked(NamedTuple):
-    """A unit that can never go on.
+    """A unit that can never continue.
 
     Attributes:
-        unit: its number.
-        channel: which it waits for.
-        full: for a slot; else for an element or the end.
+        channel: the awaited one.
+        full: it waits for a slot; else for an element or the end.
     """
 
     unit: int
@@ -37,12 +36,12 @@ class Blocked(NamedTuple):
 
 
 class Retimed(NamedTuple):
-    """How a record went under some depths.
+    """Timing of a record under some depths.
 
     Attributes:
-        cycles: of the run; None where units block each other, or it was given up.
-        blocked: units that can never go on.
-        passed: the event at which the limit was passed; None where it was not.
+        cycles: None if units block each other, or the limit was passed.
+        blocked: units that can never continue.
+        passed: the event that passed the limit, if any.
     """
 
     cycles: int | None
@@ -51,16 +50,15 @@ class Retimed(NamedTuple):
 
 
 class Retimer:
-    """Times one record under depths, as often as asked; the stamps of the last time stay.
+    """Times one record under depths; the stamps of the last timing are kept.
 
     Attributes:
-        record: which.
-        base: by channel, where the stamps of its slots begin; and how many there are.
-        issued: by slot, one for each element and each that was never put into, when it was taken.
+        base: by channel, its first slot; then the number of slots.
+        issued: by slot, when it was taken.
         visible: by slot, when its element was visible.
-        usable: by slot, when its credit was usable again; those never put into stay NO_LIMIT.
+        usable: by slot, when its credit was usable again; NO_LIMIT if never put into.
         clocks: the unit's clock after each event.
-        timed: how often a record was timed so far.
+        timed: number of timings so far.
     """
 
     def __init__(self, record: Record) -> None:
@@ -112,12 +110,7 @@ class Retimer:
         )
 
     def time(self, depths: Counters | Sequence[int], limit: int = NO_LIMIT) -> Retimed:
-        """Return how the record goes under ``depths``, given in edge order.
-
-        Args:
-            depths: at least 1 each.
-            limit: given up in the first cycle after it.
-        """
+        """Time the record under ``depths``, at least 1 each, in edge order, up to ``limit``."""
         self.timed += 1
         np.copyto(self._units, self._begun_units)
         np.copyto(self._channels, self._begun_channels)
@@ -136,13 +129,13 @@ class Retimer:
         return Retimed(cycles if cycles <= limit else None, passed=None)
 
     def blamed(self, retimed: Retimed) -> frozenset[int]:
-        """Return channels, one of which has to be deeper for the last timing to end otherwise.
+        """Return channels, one of which has to be deeper to change the outcome of the last timing.
 
-        Where units block each other, those that are full in a loop they are in; where a limit
-        was passed, those whose slots were waited for on the way to the event that passed it; and
-        where neither is so, those on the way to the last cycle. None, and no depths help.
+        If units block each other, these are the full channels of a loop. Otherwise they are
+        channels whose slots were waited for on the critical path, up to the limit or the last
+        cycle. If empty, no depths help.
 
-        Nothing is known of records with links, on which other channels may have been in the way.
+        Shared links are not considered.
         """
         assert self._shared is None
         if retimed.blocked:
@@ -155,7 +148,7 @@ class Retimer:
         return frozenset(np.flatnonzero(self._blamed).tolist())
 
     def loop_of(self, blocked: Iterable[Blocked]) -> tuple[Blocked, ...]:
-        """Return units that wait for each other, each for the next and the last for the first."""
+        """Return units that wait for each other in a cycle."""
         awaits = {each.unit: each for each in blocked}
         done: set[int] = set()
         for start in awaits:
@@ -172,7 +165,6 @@ class Retimer:
         return ()
 
     def _last_event(self) -> int:
-        """Return the event after which the run was over."""
         now = self._units[:, e.NOW].copy()
         clients = list(self.record.clients)
         now[clients] += self.record.shutdown_cycles
@@ -219,15 +211,14 @@ class Retimer:
 
 
 class _Shared:
-    """Links that channels of a record share, on which nothing is under way when a timing begins.
+    """Shared links of a record, idle at the start.
 
     Attributes:
-        arrays: see ``kernel.retime``.
-        flow_of: by channel, the flow that leads to it; NONE where none does.
+        arrays: see ``timing_loop.retime``.
+        flow_of: flow by channel; NONE if none.
     """
 
     def __init__(self, record: Record, shared: RecordedLinks) -> None:
-        """Have places for all elements of ``record``, whose channels share links so."""
         sizes = np.zeros(max(1, int(record.base[-1])), np.int64)
         for channel, sizes_bytes in shared.sizes_bytes.items():
             begin, end = record.base[channel], record.base[channel + 1]
@@ -254,7 +245,6 @@ class _Shared:
         self._begun: Final = {name: array.copy() for name, array in links.arrays.items()}
 
     def begin(self) -> None:
-        """Let nothing be under way."""
         for name, array in self._begun.items():
             np.copyto(self.arrays[name], array)
 
@@ -265,19 +255,19 @@ _NOT_SHARED: Final[Mapping[str, Counters]] = {
 
 
 def _grouped(unit_of: Counters, units: int) -> tuple[Counters, Counters]:
-    """Return channels by unit, one after the other, and where those of each unit begin."""
+    """Return channels grouped by unit, and where each unit's begin."""
     ordered = np.argsort(unit_of, kind="stable")
     first = np.searchsorted(unit_of[ordered], np.arange(units + 1))
     return ordered.astype(np.int64), first.astype(np.int64)
 
 
 class Waits(NamedTuple):
-    """Of a record that came to its end.
+    """Waits of a completed record.
 
     Attributes:
         ends: by unit, its final clock.
         empty: by channel, cycles its consumer waited for an element or the end.
-        full: by channel, cycles its producer waited for a slot, credits on their way back included.
+        full: by channel, cycles its producer waited for a slot.
     """
 
     ends: Counters
@@ -286,7 +276,7 @@ class Waits(NamedTuple):
 
 
 def waits_of(retimer: Retimer) -> Waits:
-    """Return how long units waited in the last timing, which came to its end."""
+    """Return the waits of the last timing, which must have completed."""
     record, clocks = retimer.record, retimer.clocks
     code, amount = record.events.T
     before = np.append(0, clocks[:-1])[: len(code)]

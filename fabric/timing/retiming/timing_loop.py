@@ -1,10 +1,8 @@
-"""The compiled loops over a record: one times it again, one goes back along its critical path.
+"""Compiled loops over a record: one times it, one follows its critical path backwards.
 
-What each unit does is in the record, and how long it waits is the rule of channels. While all wait,
-what shared links carry goes on, as in a run; what the links do is in ``fabric.timing.network``.
-
-Every clock of a record that was timed follows from one before: of the unit itself, of who sent an
-element, or of who gave a slot back.
+The record has each unit's events, and waits follow the rule of channels. While all units wait,
+shared links advance, as in a run (``fabric.timing.network``). Each clock follows from an earlier
+one: of the unit itself, of an element's sender, or of the unit that freed a slot.
 """
 
 from __future__ import annotations
@@ -58,37 +56,12 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
     count: int,
     limit: int,
 ) -> tuple[int, int]:
-    """Let every unit go on until all have ended or wait, or a clock passes ``limit``.
+    """Run every unit until all have ended or wait, or a clock passes ``limit``.
 
-    Args:
-        events: of all units, one after the other; see ``events``.
-        units: where each is; see ``events``.
-        channels: likewise.
-        outputs: channels that each unit sends on.
-        first_output: by unit, where they begin; and where the last one's end.
-        inputs: channels that each unit receives from.
-        first_input: likewise.
-        issued: by slot, when it was taken; those of a channel begin at its BASE.
-        visible: by slot, when its element is visible.
-        usable: by slot, when its credit is usable again.
-        clocks: filled with the unit's clock after each event.
-        ready: a stack of units that can go on; at first all that there are.
-        sizes: by slot, the bytes of its element, where shared links carry it.
-        ends: from where to where the channels of a flow are in it, and the channels.
-        flows: of the links that channels share, each with places for all of its elements; for
-            these and what follows see ``fabric.timing.network.carrying``.
-        waiting: see there.
-        taken: see there.
-        links: see there.
-        members: see there.
-        live: see there.
-        arrived: see there.
-        marked: see there.
-        touched: see there.
-        differing: see there.
-        notes: see there.
-        count: how many.
-        limit: the last cycle that is of interest.
+    ``outputs`` and ``inputs`` list the channels of unit u from ``first_output[u]`` and
+    ``first_input[u]`` on. ``issued``, ``visible`` and ``usable`` are stamps by slot, ``clocks`` by
+    event, ``sizes`` bytes by slot. ``ready`` is a stack of ``count`` units. From ``flows`` on,
+    arrays are those of ``fabric.timing.network.carrying``.
 
     Returns:
         How many units have not ended, and the event at which ``limit`` was passed, or NONE.
@@ -224,7 +197,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
 
 
 def woken(unit: int, ch: int, units: Counters, ready: Counters, count: int) -> int:
-    """Let a unit go on if it waits for a channel; return how many are ready then."""
+    """Make a unit ready if it waits for a channel; return the number of ready units."""
     if units[unit * e.UNIT_COLUMNS + e.AWAITS] == ch:
         units[unit * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
         ready[count] = unit
@@ -233,10 +206,7 @@ def woken(unit: int, ch: int, units: Counters, ready: Counters, count: int) -> i
 
 
 def come(ch: int, seen: int, channels: Counters, visible: Counters, usable: Counters) -> None:
-    """Let the next element of a channel be visible from a cycle on.
-
-    One whose reader has ended goes at once.
-    """
+    """Make the next element of a channel visible; an ended reader discards it."""
     at = ch * e.CHANNEL_COLUMNS
     element = channels[at + e.BASE] + channels[at + e.COME]
     visible[element] = seen
@@ -260,7 +230,7 @@ def arrive(
     arrived: Counters,
     notes: Counters,
 ) -> int:
-    """Let units have what is through the links at ``cycle``; return how many are ready then."""
+    """Deliver elements that left the links at ``cycle``; return the number of ready units."""
     for place in range(notes[n.ARRIVALS]):
         flow = arrived[place]
         elements = flows[flow * n.FLOW_COLUMNS + n.ARRIVED]
@@ -294,24 +264,13 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
     pc: int,
     unit: int,
 ) -> tuple[int, int]:
-    """Go back from an event to the first cycle; note the channels whose slots were waited for.
+    """Follow the critical path from event ``pc`` of ``unit`` back to the first cycle.
 
-    Args:
-        events: as for ``kernel.retime``, as the other arrays that are not told of here.
-        first: by unit, its first event.
-        channels: see above.
-        element: by event on a channel, the number of its element there.
-        put: by element, the event that sent it.
-        taken: by element, the event that dequeued it; NONE where nobody did.
-        finish: by unit, the event at which it ended.
-        visible: see above.
-        clocks: see above.
-        blamed: by channel, set to 1 where a slot was waited for.
-        pc: the event.
-        unit: whose it is.
+    ``put`` and ``taken`` are the events that sent and dequeued each element, or NONE; ``finish``
+    the last event of each unit. ``blamed`` is set to 1 for channels whose slots were waited for.
 
     Returns:
-        How many events it went over, and how many slots were waited for.
+        The number of events on the path, and of slots waited for.
     """
     steps = 0
     slots = 0

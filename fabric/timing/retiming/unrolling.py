@@ -1,6 +1,6 @@
-"""From the journal of compiled operators to what each of them did.
+"""Unrolls the journal of compiled operators into events.
 
-What a transition does, as events, is the same whenever it is taken.
+A transition has the same events whenever it is taken.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fabric.timing.engine.machine_code import Counters
 
 NOTHING: Final = -1
-"""Kind of a row that is no event: work at the end of a transition, which the next event gets."""
+"""Kind of a row without an event: its work is added to the next event."""
 
 OUTPUT_KINDS: Final = (e.SEND, e.RESERVE, e.PUT)
 
@@ -39,24 +39,22 @@ _KIND_OF: Final = {
 }
 
 _MOVES: Final = (c.CHARGE, c.UNTIL, c.RESERVE, c.BURST, c.SEND, c.SEND_AT, c.PUT)
-"""After these, a clock that was read before may no longer be what it was."""
+"""Events that may move the clock."""
 
 _HEAD, _NOTE, _LATE, _OWN, _RANKS = range(5)
 
 
 class Templates(NamedTuple):
-    """Rows of all of them, one after the other; those of template t begin at ``first[t]``.
+    """Rows of all templates; template t begins at ``first[t]``.
 
     Attributes:
-        first: see above; and where the last one ends.
         kind: of the event, or NOTHING.
-        port: of the unit's inputs or outputs, where the event is on a channel.
-        amount: as the event has it, where it is no work.
-        work: cycles since the row before.
-        code: of the element that is sent; see ``codes``.
-        stamp: of a reading, where it is kept; of a request, where the one it counts from is.
-        stays: an element is looked at that the template does not take.
-        reaches: by template, whether a request counts from a reading in an earlier one.
+        port: of the unit's inputs or outputs, for events on a channel.
+        work: cycles since the previous row.
+        code: of a sent element; see ``codes``.
+        stamp: where a reading is kept; of a request, where its reading is.
+        stays: the template peeks at an element and does not take it.
+        reaches: by template, whether a request counts from an earlier template's reading.
     """
 
     first: Counters
@@ -73,13 +71,9 @@ class Templates(NamedTuple):
 def templates_of(
     tables: Tables, stretches: Sequence[tuple[int, int]], inputs: int, used: NDArray[np.bool_]
 ) -> Templates:
-    """Return templates: of transitions, of stretches before the first element, and of ends.
+    """Return the templates of transitions, first stretches and ends.
 
-    Args:
-        tables: of the transitions.
-        stretches: operations that are done before the first element.
-        inputs: the most that an operator has; for 0 to so many there is an end each.
-        used: whether each of them is needed; the others have no rows.
+    There is an end for 0 to ``inputs`` inputs. Templates that are not ``used`` have no rows.
     """
     transitions = tables.transitions.array[: tables.transitions.count]
     bounds = np.concatenate([transitions[:, [c.START, c.STOP]], np.array(stretches, np.int64)])
@@ -100,7 +94,7 @@ def templates_of(
 
 
 def ranges(first: Counters, counts: Counters) -> Counters:
-    """Return ``counts`` integers from each of ``first`` on, one after the other."""
+    """Return ``counts`` consecutive integers from each of ``first`` on, concatenated."""
     ends = np.cumsum(counts)
     found = np.repeat(first - (ends - counts), counts)
     found += np.arange(len(found), dtype=found.dtype)
@@ -108,7 +102,7 @@ def ranges(first: Counters, counts: Counters) -> Counters:
 
 
 def _repeated(rows: Counters, owner: Counters, operations: Counters) -> tuple[Counters, Counters]:
-    """Return operations with those that are done several times as often as they are done."""
+    """Return operations, each repeated by its count."""
     repeats = np.flatnonzero(operations[rows, c.WHAT] == c.REPEAT)
     if not len(repeats):
         return rows, owner
@@ -126,7 +120,7 @@ _Rows = tuple["Counters", ...]
 
 
 def _of_operations(rows: Counters, owner: Counters, operations: Counters) -> list[_Rows]:
-    """Return the events of operations, and what requests need before them."""
+    """Return the events of operations, and the readings of their requests."""
     what = operations[rows, c.WHAT]
     kinds = np.full(c.REPEAT + 1, NOTHING)
     kinds[list(_KIND_OF)] = list(_KIND_OF.values())
@@ -156,7 +150,7 @@ def _of_operations(rows: Counters, owner: Counters, operations: Counters) -> lis
 
 
 def _latest(which: NDArray[np.bool_]) -> Counters:
-    """Return, by place, the last place up to it that is one of ``which``; -1 where none is."""
+    """Return, by row, the last row up to it with ``which`` set; -1 if none."""
     latest: Counters = np.maximum.accumulate(np.where(which, np.arange(len(which)), -1))
     return latest
 
@@ -192,7 +186,7 @@ def _ends(first: int, inputs: int) -> list[_Rows]:
 
 
 def _squeezed(count: int, owner: Counters, *columns: Counters) -> Templates:
-    """Let events have the work of rows before them that are none."""
+    """Add the work of rows without events to the next event."""
     kind, port, amount, work, code, stamp = columns
     is_last = np.append(owner[1:] != owner[:-1], True)[: len(owner)]
     total = np.cumsum(work)
@@ -214,7 +208,7 @@ def templates_in(
     code: Counters,
     stamp: Counters,
 ) -> Templates:
-    """Return ``count`` templates of these rows, which are in the order of their owners."""
+    """Return ``count`` templates of these rows, in the order of their owners."""
     first = np.searchsorted(owner, np.arange(count + 1))
     reaches = np.zeros(count, np.bool_)
     late = kind == e.LATE
@@ -224,7 +218,7 @@ def templates_in(
 
 
 def readings_of(owner: Counters, kind: Counters, stamp: Counters) -> Counters:
-    """Return, by row, the last reading that its owner has kept where it says; -1 where none."""
+    """Return, by row, the last reading that its owner kept in its stamp; -1 if none."""
     rows = np.flatnonzero((kind == e.NOTE) | (kind == e.LATE))
     keys = owner[rows] * (c.STAMPS + 1) + stamp[rows]
     ordered = np.argsort(keys, kind="stable")
@@ -262,16 +256,15 @@ _IS_ON_CHANNEL: Final = _IS_OUTPUT | np.isin(_KINDS, (e.SEE, e.TAKE, e.END, e.AR
 
 
 class Log(NamedTuple):
-    """What compiled operators did, each in its order, as templates.
+    """Templates of compiled operators, each in its order.
 
     Attributes:
-        units: numbers of theirs.
-        sides: by operator, where its inputs begin in ``channels``, and then its outputs.
-        channels: of inputs and outputs, by port; -1 where nobody reads, and at the end.
-        ends: by operator, where what it did ends in ``taken``.
-        taken: the templates of one operator after those of another.
-        templates: what they are.
-        chose: units that went on with whichever input came first.
+        units: numbers.
+        sides: by operator, where its inputs begin in ``channels``, then its outputs.
+        channels: by port; -1 for unread outputs and at the end.
+        ends: by operator, where its templates end in ``taken``.
+        taken: templates of all operators, concatenated.
+        chose: units whose work depends on which input came first.
     """
 
     units: Counters
@@ -284,7 +277,7 @@ class Log(NamedTuple):
 
 
 def log_of(journal: Journal, number: Mapping[Channel, int]) -> Log:
-    """Return what is in the ``journal`` of a run that has ended; channels by ``number``."""
+    """Return the log of a completed run's ``journal``."""
     stages = journal.stages
     units = np.array([stage.unit.index for stage in stages], np.int64)
     inputs = np.array([len(stage.inputs) for stage in stages], np.int64)
@@ -309,15 +302,14 @@ def ports_of(stages: Sequence[Stage], number: Mapping[Channel, int]) -> tuple[Co
 
 
 class Unrolled:
-    """What compiled operators did in one run.
+    """Events of compiled operators in one run.
 
     Attributes:
-        units: their numbers.
-        chose: those that went on with whichever input came first.
-        sent: by channel, elements.
+        chose: units whose work depends on which input came first.
+        sent: elements by channel.
         unused: by channel, slots that were reserved and never put into.
-        largest: by channel, bytes of the largest element; of those that were to be measured.
-        codes: of what was sent, channel and code, on each channel in its order.
+        largest: by measured channel, bytes of its largest element.
+        codes: channel and code of sent elements, in order.
     """
 
     def __init__(
@@ -327,14 +319,7 @@ class Unrolled:
         sizes_bytes: Counters | None = None,
         measured: Sequence[int] = (),
     ) -> None:
-        """Get ready to unroll.
-
-        Args:
-            log: of the run.
-            channels: how many there are.
-            sizes_bytes: of what is sent, by row of the templates.
-            measured: channels whose largest element is of interest.
-        """
+        """Count the elements of ``log``; the largest ones of ``measured`` channels are kept."""
         self.units: Final = log.units
         self.chose: Final = log.chose
         self._sides: Final = log.sides
@@ -355,13 +340,10 @@ class Unrolled:
         self._sizes: Final = sizes_bytes
 
     def events(self, waits: Counters) -> Iterator[Events]:
-        """Yield all events, some at a time.
-
-        Args:
-            waits: cycles of all bursts, in the order of units and of each unit's own.
+        """Yield all events in parts; ``waits`` are cycles of bursts, in order of units.
 
         Raises:
-            ValueError: the log is none of a run.
+            ValueError: the log does not describe a run.
         """
         self._waits = waits
         counts = np.diff(self._templates.first)
@@ -376,7 +358,7 @@ class Unrolled:
                 begin = end
 
     def _uncut(self, cuts: Counters) -> list[int]:
-        """Return ``cuts`` behind the units that count from readings before them."""
+        """Move ``cuts`` behind units whose requests count from earlier readings."""
         if not self._templates.reaches.any():
             found: list[int] = cuts.tolist()
             return found
@@ -416,7 +398,6 @@ class Unrolled:
         return Events(self.units[stage[kept]], code, work, amount[kept], since[kept])
 
     def _count(self, channel: Counters, kind: Counters, rows: Counters) -> None:
-        """Count what was sent, and measure it where that is asked for."""
         sent = np.flatnonzero((kind == e.SEND) | (kind == e.PUT))
         to = channel[sent]
         if (to < 0).any():
@@ -430,7 +411,7 @@ class Unrolled:
             np.maximum.at(self.largest, to[large], self._sizes[rows[sent[large]]])
 
     def _number_arrivals(self, channel: Counters, kind: Counters, amount: Counters) -> None:
-        """Say which element of its channel each arrival is about: the next to be dequeued."""
+        """Number the element of each arrival: the next to be dequeued."""
         arrivals = np.flatnonzero(kind == e.ARRIVAL)
         is_taken = kind == e.TAKE
         if len(arrivals):
@@ -445,7 +426,7 @@ class Unrolled:
     def _forget_seen_before(
         self, is_event: NDArray[np.bool_], kind: Counters, channel: Counters, stays: Counters
     ) -> None:
-        """Forget later looks than the first at an element that stays, and at an end."""
+        """Remove repeated peeks at one element or end."""
         looks = (kind == e.SEE) | (kind == e.TAKE)
         may_stay = self._looked.copy()
         may_stay[channel[stays]] = True
@@ -467,7 +448,7 @@ class Unrolled:
 
 
 def _sequence(journal: Journal, inputs: Counters) -> tuple[Counters, Counters]:
-    """Return where each stage's templates end: its first stretch, what it took, its end."""
+    """Return where each stage's templates end: its first stretch, transitions, its end."""
     stages, taken = journal.rows()
     count, transitions = len(inputs), journal.tables.transitions.count
     numbers = np.arange(count)
@@ -479,14 +460,14 @@ def _sequence(journal: Journal, inputs: Counters) -> tuple[Counters, Counters]:
 
 
 def sequenced(stages: Counters, templates: Counters, count: int) -> tuple[Counters, Counters]:
-    """Return ``ends`` and ``taken`` of a ``Log``: by row, who of ``count`` took which template."""
+    """Return ``ends`` and ``taken`` of a ``Log``."""
     # Small numbers are sorted without comparing them.
     sequence = np.argsort(stages.astype(np.min_scalar_type(count)), kind="stable")
     return np.cumsum(np.bincount(stages, minlength=count)), templates[sequence]
 
 
 def _among(numbers: Counters, some: Counters) -> NDArray[np.bool_]:
-    """Return which ``numbers``, at least 0, are one of ``some``; quicker than to sort them."""
+    """Return which ``numbers``, at least 0, are in ``some``; faster than sorting."""
     is_one = np.zeros(int(numbers.max()) + 1, np.bool_)
     is_one[some] = True
     return is_one[numbers]

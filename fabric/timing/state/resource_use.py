@@ -1,8 +1,4 @@
-"""What was asked of memories and links over a run, and what became of their bandwidth.
-
-The engine counts what operators asked of the memories, and no trace has it. What a memory has
-counted is plain data, too, and is read back: a user's memory or a file may say anything.
-"""
+"""Traffic of memories and links over a run, and the use of their bandwidth."""
 
 from __future__ import annotations
 
@@ -23,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class MemoryUse(NamedTuple):
-    """What went to and from the memories, up to the end of a run.
+    """Traffic and use of the memories, up to the end of a run.
 
     Attributes:
         loaded_bytes, stored_bytes: of tiles, off chip; a trace has whole requests only.
-        on_chip_peak_bytes: the most held on chip in any cycle; a trace has waits for room only.
-        on_chip_peak_pages: the most pages held in any cycle; None where there are none.
-        on_chip_peak_empty_bytes: the most bytes empty in held pages in any cycle; likewise.
+        on_chip_peak_bytes: the most held in any cycle.
+        on_chip_peak_pages: None without pages.
+        on_chip_peak_empty_bytes: the most unused bytes in held pages; None without pages.
         spilled_bytes, fetched_bytes: of tiles of buffers that found no room on chip.
     """
 
@@ -47,12 +43,10 @@ class RouteUse:
     """A channel between two sites.
 
     Attributes:
-        channel: its name.
-        source, target: the sites of its units, column and row.
-        hop_cycles: from a send until the element can be seen, where no link holds it up.
-        bytes: sent; None where no link of the route is limited, and nobody counts.
-        links_cycles: its consumer waited for links that were taken, beyond the hop; part of the
-            channel's ``empty_cycles``.
+        source, target: column and row of the units' sites.
+        hop_cycles: from a send until the element is visible, without load.
+        bytes: None if no link of the route is limited.
+        links_cycles: cycles that the consumer waited for links; part of ``empty_cycles``.
     """
 
     channel: str
@@ -65,13 +59,13 @@ class RouteUse:
 
 @dataclass(frozen=True)
 class LinkUse:
-    """A link that something went over.
+    """Traffic of a link.
 
     Attributes:
         name: ``0,0 -> 1,0``, ``out of 0,0`` or ``into 0,0``.
-        bytes: that went over it; what a Broadcast sends once for all its readers.
-        bytes_per_cycle: that it could carry; None for any number.
-        channels: whose elements went over it, by name.
+        bytes: a broadcast counts once for all its readers.
+        bytes_per_cycle: None for unlimited.
+        channels: names of the channels that used it.
     """
 
     name: str
@@ -80,7 +74,7 @@ class LinkUse:
     channels: tuple[str, ...]
 
     def share(self, cycles: int) -> float | None:
-        """Return which part of what it could carry in ``cycles`` it did."""
+        """Return the used share of its capacity in ``cycles``."""
         if self.bytes_per_cycle is None or not cycles:
             return None
         return self.bytes / (self.bytes_per_cycle * cycles)
@@ -91,11 +85,10 @@ class NetworkUse:
     """A run's use of its network.
 
     Attributes:
-        placement: the file that says where units are; None where they are put row by row.
-        sites: that have units.
-        most_units: of one site, those that the program names.
-        routes: channels between two sites, in edge order.
-        links: that were used, in their order.
+        placement: the file that places units; None if they are placed row by row.
+        sites: number of sites with units.
+        most_units: the most units that the program places on one site.
+        links: used links only.
     """
 
     placement: str | None
@@ -106,19 +99,19 @@ class NetworkUse:
 
     @property
     def links_cycles(self) -> int:
-        """Cycles of all consumers that waited for links."""
+        """Cycles that all consumers waited for links."""
         return sum(route.links_cycles for route in self.routes)
 
 
 _UNEVEN: Final = 1.5
-"""So many times the mean of all channels is worth a sentence."""
+"""Factor above the mean that is reported."""
 
 _FEW: Final = 100
-"""Fewer requests than that are uneven by chance."""
+"""Fewer requests are uneven by chance."""
 
 
 def bus_shares(bus: BusCycles) -> Iterator[tuple[BusUse, float]]:
-    """Yield what there was of the cycles of data buses, and its percentage of them."""
+    """Yield the categories of bus cycles and their percentages."""
     for use in BusUse:
         cycles = getattr(bus, use)
         if cycles:
@@ -126,7 +119,7 @@ def bus_shares(bus: BusCycles) -> Iterator[tuple[BusUse, float]]:
 
 
 def row_outcomes(counters: MemoryCounters) -> str:
-    """Return how many requests found which row in their bank."""
+    """Return how many requests hit an open row, a closed bank or another row."""
     channels = counters.channels
     counted = {
         "row hits": sum(each.row_hits for each in channels),
@@ -141,7 +134,7 @@ def row_outcomes(counters: MemoryCounters) -> str:
 
 
 def uneven_channels(counters: MemoryCounters) -> str | None:
-    """Return which channel served most and which least, where one has much more than the mean."""
+    """Return the channels with the most and the least traffic, if the most far exceeds the mean."""
     served = [channel.requests for channel in counters.channels]
     most, mean = max(served, default=0), sum(served) / max(1, len(served))
     if most < max(_FEW, _UNEVEN * mean):
@@ -155,24 +148,20 @@ def uneven_channels(counters: MemoryCounters) -> str | None:
 
 
 _NUMBERS = 1 << 63
-"""No count is as large."""
+"""Upper limit of a valid count."""
 
 
 def as_document(counters: MemoryCounters) -> JsonObject:
-    """Return ``counters`` in JSON's own types; numpy's numbers become numbers."""
+    """Return ``counters`` as JSON, with numbers of Python."""
     document: JsonObject = msgspec.to_builtins(counters, enc_hook=plain)
     return document
 
 
 def counters_in(document: object, units: int) -> MemoryCounters:
-    """Return the counters that ``as_document`` has made a document of.
-
-    Args:
-        document: any.
-        units: of the program; clients are some of them.
+    """Return the counters in a document of ``as_document``.
 
     Raises:
-        Refusal: it is none.
+        Refusal: the document is malformed, or has clients beyond ``units``.
     """
     try:
         found = msgspec.convert(document, MemoryCounters)
@@ -190,7 +179,6 @@ def counters_in(document: object, units: int) -> MemoryCounters:
 
 
 def _numbers(document: object, where: str) -> Iterator[tuple[str, int]]:
-    """Yield all numbers, and where they are."""
     if isinstance(document, int):
         yield where, document
     elif isinstance(document, dict):

@@ -1,13 +1,7 @@
-"""The state of a run at a cycle, as data; its waits, its end, and what shapes tell of channels.
+"""The state of a run at a cycle, as data: its waits, its end, and the expected channel totals.
 
-The engine makes it of a machine (``fabric.timing.machine.state_of``), the reader of traces of a
-recorded run, at any cycle of it (``fabric.analysis.trace.analysis.moment``). Units and channels are
-referred to by their numbers, in node and in edge order. What hangs on the program alone is in its
-plan; what its shapes tell of channels in this state, in ``fabric.timing.state.expected``.
-
-Waits that had not ended when a run stopped, in a deadlock, at an error, at an interrupt, go on to
-its last cycle, and are counted under the cause they would have had. Counters and traces both ask
-here.
+Units and channels are numbered in node and in edge order. Waits that are open when a run stops last
+until its final cycle and count under their cause.
 """
 
 from __future__ import annotations
@@ -33,15 +27,13 @@ if TYPE_CHECKING:
 
 
 class WaitState(NamedTuple):
-    """Why a parked unit does not go on.
+    """Why a parked unit waits.
 
     Attributes:
-        operation: what it is trying to do.
-        channels: numbers of those it waits for; none for the clock and the memories.
+        channels: numbers; empty for the clock and the memories.
         since_cycle: its clock when it began to wait.
         any_of: one of the channels is enough; else all are needed.
-        stops: level of the last stop seen, and the lowest that would do, where a stream has to
-            close dimensions; None elsewhere.
+        stops: level of the last stop seen, and the lowest that would close the awaited dimensions.
     """
 
     operation: Operation
@@ -52,22 +44,14 @@ class WaitState(NamedTuple):
 
 
 class UnitState(NamedTuple):
-    """A unit, its clock, and where its cycles went; those waited for channels are theirs.
+    """A unit, its clock, and its cycles by cause; cycles spent on channels are in their states.
 
     Attributes:
-        number: in node order.
-        name: unique in the program.
-        operator: class of its operator.
         kind: ``compute``, ``memory`` or ``routing``.
-        place: where it was wired.
-        flops_per_cycle: its compute bandwidth; 0 where it has no arithmetic.
-        cycle: its clock.
-        finished: its operator has ended.
-        wait: what it is parked for; None where it is not.
-        busy_cycles: charged for work.
-        hbm_cycles: waited for the HBM.
-        capacity_cycles: waited for room on chip.
-        flops: floating-point operations done; None where that is not recorded.
+        flops_per_cycle: 0 for units without arithmetic.
+        wait: None unless parked.
+        hbm_cycles, capacity_cycles: waited for the HBM, and for room on chip.
+        flops: None if not recorded.
     """
 
     number: int
@@ -86,27 +70,23 @@ class UnitState(NamedTuple):
 
 
 class ChannelState(NamedTuple):
-    """A channel, what went through it, and who waited for it.
+    """A channel, its traffic, and the waits of its units.
 
     Attributes:
-        number: in edge order.
         name: ``producer.output -> consumer.input``.
-        option: what ``--depth`` calls it: ``consumer.input``.
-        producer, consumer: numbers of the units at its ends.
+        option: its name in ``--depth``: ``consumer.input``.
+        producer, consumer: numbers of units.
         carries: ``tile``, ``selector``, ``buffer``, ``bool`` or ``tuple``.
-        depth: slots.
         forward_cycles: from the sending of an element until it is visible.
         backward_cycles: from a dequeue until its credit is usable.
-        held: how many of them hold an element or a bare stop.
-        sent, taken: values; bare stops are not counted.
-        bare_stops: sent; those that are held are in ``held``.
-        closed_cycle: the producer's clock when it ended the stream; None while it is open.
-        newest_sent_cycle: when the latest element that is held set out.
-        last_taken_cycle: the consumer's clock at its last dequeue.
-        peak_occupancy: the most slots in use at once, credits on their way back included.
+        held: slots that hold an element or a bare stop.
+        sent, taken: values, without bare stops.
+        closed_cycle: None while the stream is open.
+        newest_sent_cycle: of the latest held element.
+        peak_occupancy: includes slots whose credit is on its way back.
         empty_cycles: the consumer waited for an element or the end.
-        full_cycles: the producer waited for the consumer to take an element.
-        credit_cycles: it then waited for the credit on its way back.
+        full_cycles: the producer waited for a dequeue.
+        credit_cycles: the producer waited for a credit on its way back.
         left_over: values that came after the consumer's operator had ended.
     """
 
@@ -134,14 +114,13 @@ class ChannelState(NamedTuple):
 
 
 class OnChipState(NamedTuple):
-    """The on-chip memory; who holds and wants what is known where its capacity is limited.
+    """The on-chip memory.
 
     Attributes:
         capacity_bytes: None for unlimited.
-        requests: units that wait for room and the bytes they want, in the order they are served.
-        held: units that asked for room that is not given back, and its bytes, in node order; None
-            where that is not recorded.
-        pages: in which room is given, so that bytes are those of whole pages; None for in bytes.
+        requests: waiting units and their bytes, in the order of service.
+        held: units and the bytes they hold, in node order; None if not recorded.
+        pages: None if room is given in bytes.
     """
 
     capacity_bytes: int | None
@@ -151,7 +130,7 @@ class OnChipState(NamedTuple):
 
     @property
     def room(self) -> str:
-        """What there is, in words; the capacity is limited."""
+        """Return the capacity in words; it is limited."""
         assert self.capacity_bytes is not None
         pages = self.pages
         if pages is None:
@@ -159,7 +138,7 @@ class OnChipState(NamedTuple):
         return self.amount(pages.within(self.capacity_bytes) * pages.page_bytes)
 
     def amount(self, room_bytes: int) -> str:
-        """Say in words how much ``room_bytes`` is of what room is given in."""
+        """Return ``room_bytes`` in words, as bytes or pages."""
         pages = self.pages
         if pages is None:
             return counted(room_bytes, "byte")
@@ -176,14 +155,9 @@ class RunState:
     """A run at a cycle.
 
     Attributes:
-        program: its name.
-        cycles: the largest clock, the HBM's included once it has stopped.
-        units: in node order.
-        channels: in edge order.
-        on_chip: the on-chip memory.
-        hbm_bytes_moved: by the HBM, whole requests each; 0 where there is none.
-        hbm: what it has counted; None where its model counts nothing, and of a run that goes on,
-            where only its memory knows.
+        cycles: the largest clock, including the HBM's once it has stopped.
+        hbm_bytes_moved: whole requests; 0 without an HBM.
+        hbm: None if the model has no counters, and in a held run.
     """
 
     program: str
@@ -201,12 +175,12 @@ class RunState:
 
     @property
     def flops(self) -> int:
-        """Floating-point operations of the units that are known to have done them."""
+        """Floating-point operations of the units that report them."""
         return sum(unit.flops for unit in self.units if unit.flops is not None)
 
     @property
     def waiting(self) -> int:
-        """How many units wait."""
+        """Number of waiting units."""
         return sum(unit.wait is not None for unit in self.units)
 
     @property
@@ -216,12 +190,10 @@ class RunState:
 
 
 class OpenWait(NamedTuple):
-    """What a unit was still waiting for.
+    """A wait that was open at the end.
 
     Attributes:
-        cause: under which the cycles count.
-        channel: waited for, the first one of several; None for the memories.
-        since_cycle: the unit's clock, which stands still while it waits.
+        channel: the first of several; None for the memories.
     """
 
     cause: Cause
@@ -230,13 +202,9 @@ class OpenWait(NamedTuple):
 
 
 def open_waits(state: RunState) -> list[OpenWait | None]:
-    """Return for each unit the wait that goes on to the end of the run.
+    """Return for each unit the wait that lasts to the end of the run; None if it could continue.
 
-    Args:
-        state: at the run's end, or in between while nothing can run.
-
-    Returns:
-        In node order; None where the wait had ended or the unit could have gone on.
+    ``state`` is at the run's end, or at a cycle in which no unit can run.
     """
     return [_open_wait(unit) for unit in state.units]
 
@@ -255,19 +223,16 @@ def _open_wait(unit: UnitState) -> OpenWait | None:
 
 
 Ending: TypeAlias = Literal["completed", "deadlock", "livelock", "error", "interrupted"]
-"""All operators ended; nothing can happen any more; it moves and gets nowhere; an operator failed;
-whoever ran it did not want to wait any longer."""
+"""Completed, deadlock, livelock, an operator's error, or an interrupt."""
 
 
 class Expected(NamedTuple):
-    """What is told of one channel.
+    """The expected traffic of a channel.
 
     Attributes:
-        in_all: how many elements it should carry: a number, or an expression.
-        shape: of its stream.
-        per_output: how many of its elements make one of its consumer's first output; None where
-            the shapes do not say that it is a whole number above 1.
-        feedback: where the ``Feedback`` that it closes was declared; None where it closes none.
+        in_all: number of elements, or an expression.
+        per_output: elements per output of its consumer, if a whole number above 1.
+        feedback: the declaration of the ``Feedback`` that the channel closes.
     """
 
     in_all: int | str
@@ -277,15 +242,15 @@ class Expected(NamedTuple):
 
 
 UNTOLD: Final = Expected("unknown", "", None, None)
-"""Where nobody has looked at the shapes."""
+"""Used if shapes were not evaluated."""
 
 
 def expected_of(
     plan: Plan, state: RunState, channels: Iterable[ChannelState]
 ) -> Mapping[int, Expected]:
-    """Return what the shapes of ``plan`` tell of ``channels``, by their numbers.
+    """Return the expected traffic of ``channels`` by number, from the shapes of ``plan``.
 
-    Symbols have values where a stream that has ended shows them in ``state``.
+    Symbols have the values that ended streams show in ``state``.
     """
     sizes = _Sizes(plan, state)
     return {channel.number: _expected(plan.edges[channel.number], sizes) for channel in channels}
@@ -321,8 +286,6 @@ def _per_output(edge: Edge) -> int | None:
 
 
 class _Sizes:
-    """Sizes of symbols that streams which have ended show."""
-
     def __init__(self, plan: Plan, state: RunState) -> None:
         self._values: dict[Symbol, int] = {}
         ended = [

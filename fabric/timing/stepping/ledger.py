@@ -1,8 +1,8 @@
-"""What units of a held run have told: what happened up to its cycle, and later; its state then.
+"""Rows of units of a held run, and its state at its cycle.
 
-Units run ahead in their own time; their stamps say what belongs to a cycle. The state is counted as
-that of a recorded run (``fabric.timing.log.tally``): all that bears a stamp up to the cycle has
-happened, and nothing later, however far units have run ahead.
+Units run ahead in their own time; stamps decide what belongs to a cycle. The state is counted like
+that of a recorded run (``fabric.timing.log.tally``): all events with stamps up to the cycle have
+happened.
 """
 
 from __future__ import annotations
@@ -39,12 +39,10 @@ class Held(NamedTuple):
     """An element that was sent and not dequeued.
 
     Attributes:
-        number: of it in its stream, from 0 on, bare stops included, as in traces.
-        value: a tile, say; ``Empty`` where it is a bare stop.
-        stop: the level of the stop that rides on it; 0 for none.
-        sent_cycle: the producer's clock when it was sent.
-        visible_cycle: from which on the consumer can see it; None while it is on links that others
-            use, too: what is sent later may delay it.
+        number: in its stream, from 0, bare stops included.
+        value: ``Empty`` for a bare stop.
+        stop: level of its stop; 0 for none.
+        visible_cycle: None while it is on shared links, which may still be delayed.
     """
 
     number: int
@@ -55,10 +53,10 @@ class Held(NamedTuple):
 
 
 class Ledger(Watcher):
-    """Keeps the rows of a run; those up to a cycle that only moves forward are counted and gone.
+    """Keeps the rows of a run until they are counted; its cycle only increases.
 
     Attributes:
-        requests: of bursts that were answered by the cycle.
+        requests: of bursts answered by the cycle.
     """
 
     def __init__(self) -> None:
@@ -72,7 +70,7 @@ class Ledger(Watcher):
         self._clear()
 
     def _clear(self) -> None:
-        """Have been told nothing: a run may start again."""
+        """Reset, so that a run may start again."""
         self._kept.take()
         self.requests = 0
         # Of each channel as many that were dequeued and counted as it has slots, and all later.
@@ -102,7 +100,7 @@ class Ledger(Watcher):
         super().left_over(channel, element, sent, seen, cycle)
 
     def open(self, machine: Machine) -> None:
-        """Begin with a run on ``machine``, of which nothing was told yet."""
+        """Begin a run on ``machine``."""
         ways = [
             (
                 each.producer.index,
@@ -116,7 +114,7 @@ class Ledger(Watcher):
         self._tally = Tally(len(machine.units), np.array(ways, np.int64))
 
     def go_to(self, cycle: int, machine: Machine) -> None:
-        """Count what had happened by ``cycle``: all of it has been told."""
+        """Count all events up to ``cycle``, which are complete."""
         self._take()
         rows, operations = self._moved, self._operations
         channel, element, taken = rows[:, c.CHANNEL], rows[:, c.ELEMENT], rows[:, c.TAKEN]
@@ -141,11 +139,9 @@ class Ledger(Watcher):
     def counted(
         self, cycle: int, more: Iterable[Sequence[int]]
     ) -> tuple[Tally, dict[int, Counters]]:
-        """Return what had happened by the cycle that it has gone to, and waits under way in it.
+        """Return the totals at its ``cycle``, and the open waits.
 
-        Args:
-            cycle: that one.
-            more: waits that nobody has told of; see ``fabric.timing.log.columns``.
+        ``more`` are unreported waits; see ``fabric.timing.log.columns``.
         """
         tally = self._tally.copy()
         rows = self._all_rows()
@@ -156,7 +152,7 @@ class Ledger(Watcher):
         return tally, tally.count(rows, waits, cycle)
 
     def held_of(self, channel: ObservedChannel, cycle: int) -> list[Held]:
-        """Return what ``channel`` held in the cycle that it has gone to, oldest first."""
+        """Return what ``channel`` held at ``cycle``, oldest first."""
         sent = [*self._dequeued[channel.number], *(each[:2] for each in channel.held)]
         number = int(self._tally.carried[channel.number, c.NEXT])
         found = []
@@ -170,18 +166,18 @@ class Ledger(Watcher):
         return found
 
     def sent_cycle(self, channel: int, values: int) -> int | None:
-        """Return when value number ``values``, from 1 on, was sent, if it was."""
+        """Return when value number ``values``, from 1, was sent, if it was."""
         counts = self._tally.carried[channel]
         return self._cycle_of(c.SENT, channel, values - int(counts[c.TAKEN_VALUES]))
 
     def taken_cycle(self, channel: int, values: int) -> int | None:
-        """Return when the operator dequeued its value number ``values``, from 1 on, if it did."""
+        """Return when value number ``values``, from 1, was dequeued by the operator, if it was."""
         counts = self._tally.carried[channel]
         count = int(counts[c.TAKEN_VALUES] - counts[c.LEFT_OVER_VALUES])
         return self._cycle_of(c.TAKEN, channel, values - count)
 
     def _cycle_of(self, column: int, channel: int, value: int) -> int | None:
-        """Return the cycle in which a value, the how many-th of those to come, was moved."""
+        """Return the cycle of the value ``value`` places after the counted ones."""
         rows = self._all_rows()
         rows = rows[(rows[:, c.CHANNEL] == channel) & (rows[:, c.STOP] >= 0)]
         rows = rows[rows[:, c.ELEMENT] >= self._tally.carried[channel, c.NEXT]]
@@ -190,10 +186,7 @@ class Ledger(Watcher):
         return int(rows[value - 1, column]) if 0 < value <= len(rows) else None
 
     def next_cycle(self, after: int) -> int | None:
-        """Return the first cycle after ``after`` in which something is known to have happened.
-
-        That is: an element was sent or dequeued, or the off-chip memory has answered.
-        """
+        """Return the next known cycle with a send, a dequeue or an answer of off-chip memory."""
         rows = self._all_rows()
         bursts = self._operations[self._operations[:, 0] == BURST, _CYCLE]
         cycles = np.concatenate([rows[:, c.SENT], rows[:, c.TAKEN], bursts])
@@ -201,7 +194,7 @@ class Ledger(Watcher):
         return int(later.min()) if later.size else None
 
     def _take(self) -> None:
-        """Put what was told since to the rest."""
+        """Append the new rows."""
         transfers, operations = self._kept.take()
         tables = [as_long(table) for table in transfers if len(table)]
         if tables:
@@ -209,7 +202,7 @@ class Ledger(Watcher):
         self._operations = np.concatenate([self._operations, operations])
 
     def _all_rows(self) -> Counters:
-        """Return rows of what is held, too."""
+        """Return rows of held elements, too."""
         self._take()
         return _in_order(np.concatenate([self._moved, _table(self.pending, len(LONG_COLUMNS))]))
 
@@ -223,18 +216,17 @@ def _table(rows: Iterable[Sequence[int]], columns: int) -> Counters:
 
 
 def state_at(ledger: Ledger, machine: Machine, cycle: int) -> RunState:
-    """Return the state in ``cycle``: the one that ``ledger`` has gone to.
+    """Return the state at ``cycle``, which is that of ``ledger``.
 
-    A unit that works has come to ``cycle``; one that waits stands where it began to, and the wait
-    counts once it is over. What is to come is not known: a unit that takes what comes first, of
-    several streams, waits for all that are open; who holds room on chip is not known in between,
-    nor what a unit has computed before it has ended, nor what the HBM has counted.
+    A working unit's clock is ``cycle``; a waiting unit's clock is the start of its wait, which
+    counts once it is over. Unknown before the end are holders of on-chip room, FLOPs of a unit and
+    HBM counters; a unit that merges streams waits for all open ones.
     """
     return _Moment(ledger, machine, cycle).state()
 
 
 class _Moment:
-    """One cycle of a run, and what units wait for in it."""
+    """One cycle of a run, and the units' waits."""
 
     def __init__(self, ledger: Ledger, machine: Machine, cycle: int) -> None:
         self._ledger: Final = ledger
@@ -248,7 +240,6 @@ class _Moment:
         ]
 
     def state(self) -> RunState:
-        """Return it."""
         machine, cycle = self._machine, self._cycle
         waits: dict[int, WaitState] = {}
         seen: list[tuple[int, ...]] = []
@@ -287,7 +278,7 @@ class _Moment:
         )
 
     def _ends(self, waits: dict[int, WaitState]) -> dict[int, UnitEnd]:
-        """Return what units came to that have ended."""
+        """Return the ends of units."""
         return {
             unit.index: UnitEnd(unit.now, finished=True, busy_cycles=None, flops=unit.flops)
             for unit in self._machine.units
@@ -295,7 +286,7 @@ class _Moment:
         }
 
     def _closed(self) -> dict[int, int]:
-        """Return when streams were ended, by the numbers of their channels."""
+        """Return when streams ended, by channel."""
         return {
             number: channel.closed_cycle
             for number, channel in enumerate(self._machine.channels)
@@ -303,7 +294,7 @@ class _Moment:
         }
 
     def _wait(self, unit: Unit, wait: Wait, tally: Tally) -> WaitState:
-        """Return what ``unit`` is parked for since a cycle up to this one."""
+        """Return the wait of ``unit`` at this cycle."""
         operation = wait.operation
         channels = tuple(self._number[channel] for channel in wait.channels)
         if channels and wait.any_of:
@@ -311,7 +302,7 @@ class _Moment:
         return WaitState(operation, channels, unit.now, len(channels) > 1, wait.stops)
 
     def _drain(self, unit: Unit, waits: dict[int, WaitState], seen: list[tuple[int, ...]]) -> None:
-        """Let ``unit``, whose operator has done its work, see the ends of its inputs in turn."""
+        """Let an ended ``unit`` see the ends of its inputs in turn."""
         now = unit.now
         for source in self._machine.ports[unit.index].inputs:
             number, closed_cycle = self._number[source], source.closed_cycle
@@ -326,7 +317,7 @@ class _Moment:
                 now = closed_cycle
 
     def _open_inputs(self, unit: int, tally: Tally) -> tuple[int, ...]:
-        """Return the inputs of a unit from which an element may come."""
+        """Return the inputs of a unit that may carry further elements."""
         closed = self._closed()
         numbers = (self._number[source] for source in self._machine.ports[unit].inputs)
         return tuple(

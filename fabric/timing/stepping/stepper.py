@@ -1,8 +1,7 @@
-"""Holds a run until another thread says how far: to a cycle, an element or what comes next.
+"""Holds a run until another thread sets a goal: a cycle, an element or the next event.
 
-The run's clock serves it as it serves a merge: it asks for its turn at a cycle, and has it when
-nothing before that cycle can happen any more. Then everything up to the cycle before is known, and
-nobody's clock was touched.
+The run's clock treats it like a merge: it waits for a cycle, and continues when nothing earlier can
+happen any more. Then all events before that cycle are known, and no unit's clock has changed.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ if TYPE_CHECKING:
     from fabric.timing.stepping.ledger import Held
 
 FINISH: Final = "finish"
-"""Asked for in the place of a goal: go on to the end, and be held nowhere."""
+"""A goal: run to the end."""
 
 _NEVER: Final = 1 << 62
 
 _LOOK_SECONDS: Final = 0.1
-"""So often does who waits for a run look whether a signal came."""
+"""Interval of checks for signals while waiting for a run."""
 
 _FIRST_CYCLES: Final = 64
 
@@ -46,23 +45,19 @@ _CHUNK_CYCLES: Final = 1_024
 _SHORT_SECONDS: Final = 0.02
 
 _LONG_SECONDS: Final = 0.1
-"""So long should the machine run before it is looked whether somebody wants it to pause."""
+"""Interval of checks for a pause while the machine runs."""
 
 
 class Goal(Protocol):
-    """Where to go."""
+    """A goal of a held run."""
 
     def cycle(self, ledger: Ledger, now: int) -> int | None:
-        """Return the cycle it is in, by what is known; a later one than ``now``, or none so far."""
+        """Return the goal's cycle, later than ``now``; None if unknown."""
         ...
 
 
 class AtCycle(NamedTuple):
-    """A cycle.
-
-    Attributes:
-        at: it.
-    """
+    """A cycle."""
 
     at: int
 
@@ -75,8 +70,7 @@ class AtElement(NamedTuple):
     """The cycle in which a value is dequeued by its operator, or sent.
 
     Attributes:
-        channel: its number.
-        element: the how many-th value, from 1 on.
+        element: number of the value, from 1.
         sent: when it is sent; else when it is dequeued.
     """
 
@@ -91,7 +85,7 @@ class AtElement(NamedTuple):
 
 
 class AtNext(NamedTuple):
-    """The next cycle in which an element is sent or dequeued, or the off-chip memory answers."""
+    """The next cycle with a send, a dequeue or an answer of off-chip memory."""
 
     def cycle(self, ledger: Ledger, now: int) -> int | None:
         """See ``Goal``."""
@@ -99,14 +93,14 @@ class AtNext(NamedTuple):
 
 
 _DIGITS: Final = 10
-"""No input has a number of so many."""
+"""The most digits of an input's number."""
 
 
 def unit_number(machine: Machine, name: str) -> int:
     """Return the number of the unit called ``name``.
 
     Raises:
-        ConfigurationError: there is none.
+        ConfigurationError: unknown name.
     """
     names = [unit.name for unit in machine.units]
     if name not in names:
@@ -115,10 +109,10 @@ def unit_number(machine: Machine, name: str) -> int:
 
 
 def channel_number(machine: Machine, name: str) -> int:
-    """Return the number of the channel called ``name``: ``OPERATOR.INPUT``, or as in reports.
+    """Return the number of a channel: ``OPERATOR.INPUT``, or its name in reports.
 
     Raises:
-        ConfigurationError: there is none.
+        ConfigurationError: unknown name.
     """
     edges = machine.plan.edges
     found = [number for number, edge in enumerate(edges) if name in (edge.key, edge.name)]
@@ -132,12 +126,9 @@ def channel_number(machine: Machine, name: str) -> int:
 
 
 def element_goal(machine: Machine, unit: str, element: int) -> AtElement:
-    """Return where a unit takes ``element`` values from an input, or sends them.
+    """Return the goal at which a unit takes ``element`` values from an input, or sends them.
 
-    Args:
-        machine: that runs.
-        unit: its name, for its first input, or its name and an input: ``matmul_1.1``.
-        element: how many.
+    ``unit`` is a name for its first input, or a name and an input: ``matmul_1.1``.
 
     Raises:
         ConfigurationError: there is no such unit or input, or it has no streams.
@@ -161,16 +152,16 @@ def element_goal(machine: Machine, unit: str, element: int) -> AtElement:
 
 
 class Stepper(Ledger, Companion):
-    """Runs beside a machine and lets it go on as far as it is asked to.
+    """Runs beside a machine and holds it at goals.
 
-    Between two goals the machine's thread waits, and another one may look.
+    Between two goals the machine's thread waits, and another thread may read it.
 
     Attributes:
         cycle: in which the run is held.
-        over: nothing will happen any more, or the run has failed.
-        pausing: set from outside, it lets the run be held soon, wherever it is.
-        machine: that is held; None before the run.
-        interrupt: abandons the run, from any thread; says whether it still goes on.
+        over: the run has ended or failed.
+        pausing: set by another thread, it holds the run soon.
+        machine: None before the run.
+        interrupt: abandons the run, from any thread; returns whether it still continues.
     """
 
     def __init__(self) -> None:
@@ -187,7 +178,7 @@ class Stepper(Ledger, Companion):
         self._resting: Final = threading.Event()
 
     def ask(self, goal: Goal | str | None) -> None:
-        """Let the run go on to ``goal``, to the end with ``FINISH``; None abandons it."""
+        """Run to ``goal``, or to the end with ``FINISH``; None abandons the run."""
         self._resting.clear()
         self._asked.put(goal)
 
@@ -199,7 +190,7 @@ class Stepper(Ledger, Companion):
             pass
 
     def rest(self) -> None:
-        """Let who waits go on: the run is held, or has ended."""
+        """Release the waiting thread: the run is held, or has ended."""
         self._resting.set()
 
     @override
@@ -254,7 +245,7 @@ class Stepper(Ledger, Companion):
             spent = clock.spent
 
     async def _advance(self, cycle: int, machine: Machine, unit: Unit) -> None:
-        """Let everything up to ``cycle`` happen."""
+        """Run until all events up to ``cycle`` have happened."""
         start = time.perf_counter()
         clock = machine.clock
         if machine.failures.first_cycle is None and not machine.failures.circling:
@@ -273,7 +264,7 @@ class Stepper(Ledger, Companion):
         self.go_to(cycle, machine)
 
     def end(self) -> None:
-        """Look at the run where it has ended: at its failure, where it has failed."""
+        """Note the run's end or failure."""
         machine = self.machine
         assert machine is not None
         cycle = machine.failures.first_cycle
@@ -285,7 +276,7 @@ class Stepper(Ledger, Companion):
         self._view(max(cycle, self.cycle), machine)
 
     def state(self) -> RunState:
-        """Return the state in the cycle in which the run is held."""
+        """Return the state at the held cycle."""
         machine = self.machine
         assert machine is not None
         return state_of(machine) if self._at_end else state_at(self, machine, self.cycle)
@@ -302,7 +293,7 @@ class Stepper(Ledger, Companion):
 
     @property
     def _at_end(self) -> bool:
-        """Whether the run has come to its last state: what nobody dequeues is dequeued, too."""
+        """Whether the run has its final state, in which unread values are dequeued, too."""
         machine = self.machine
         assert machine is not None
         failed = machine.failures.first_cycle is not None
