@@ -12,20 +12,15 @@ if TYPE_CHECKING:
     from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState, WaitState
 
 _SENTENCES: Final = 6
-"""Sentences of a cause before the middle of a long loop is left out."""
 
 _THROUGH: Final = 4
-"""How many of the units that only pass something on are named."""
 
 
 class Stuck(NamedTuple):
-    """What of a run can never go on.
+    """The units of a run that can never continue.
 
     Attributes:
-        cores: loops of units, or single ones that wait for something that has ended; each in the
-            order of its waits.
-        tail: units that wait behind them, in node order.
-        needs: what each of them waits for, by node.
+        cores: loops of units, or single units that wait for a unit that has ended, in wait order.
     """
 
     cores: list[list[UnitState]]
@@ -34,11 +29,7 @@ class Stuck(NamedTuple):
 
 
 def find_stuck(state: RunState) -> Stuck:
-    """Find the units that can never go on; empty where all of them can.
-
-    Args:
-        state: of a run while no unit of it runs.
-    """
+    """Find the units that can never continue, while no unit runs."""
     units = state.units
     needs = {}
     live = []
@@ -74,7 +65,6 @@ def channels_of(state: RunState, loop: Iterable[UnitState]) -> list[ChannelState
 
 
 def _peers(state: RunState, unit: UnitState, wait: WaitState) -> Iterator[int]:
-    """Yield the nodes that could let ``unit`` go on."""
     if wait.operation is Operation.CAPACITY:
         yield from sorted(_who_frees(state, unit))
         return
@@ -88,7 +78,6 @@ def _peers(state: RunState, unit: UnitState, wait: WaitState) -> Iterator[int]:
 
 
 def _who_frees(state: RunState, unit: UnitState) -> set[int]:
-    """Return the nodes that could give ``unit`` on-chip capacity."""
     (first, _), *_ = state.on_chip.requests
     if first != unit.number:
         return {first}
@@ -96,7 +85,6 @@ def _who_frees(state: RunState, unit: UnitState) -> set[int]:
 
 
 def _holding(state: RunState, owner: int) -> set[int]:
-    """Return a node that asked for room and those that may hold references to its buffers."""
     found = {owner}
     ahead = [owner]
     while ahead:
@@ -144,13 +132,7 @@ def growable(state: RunState, loop: list[UnitState]) -> ChannelState | None:
 
 
 class Need(NamedTuple):
-    """What a parked node waits for.
-
-    Attributes:
-        peers: nodes that could serve it.
-        any_of: one of them is enough; else all are needed, and nobody can serve a wait that has
-            no peers.
-    """
+    """The reason a parked node waits, and the peers that could serve it."""
 
     peers: tuple[int, ...]
     any_of: bool = False
@@ -204,7 +186,6 @@ def cores(needs: Mapping[int, Need], stuck: set[int]) -> list[list[int]]:
 
 
 def _chain(needs: Mapping[int, Need], group: set[int]) -> list[int]:
-    """Order a group along its waits, depth first."""
     order: dict[int, None] = {}
     ahead = [min(group)]
     while ahead:
@@ -245,13 +226,7 @@ def needs(unit: UnitState, state: RunState) -> str:
 
 
 def cause(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -> str:
-    """Explain a loop: who needs what, and through whom it comes back to where it began.
-
-    Args:
-        loop: in the order of its waits.
-        state: of the run.
-        told: what the shapes tell of the channels that the loop waits for.
-    """
+    """Explain a loop: the need of each unit, and the path back to the first unit."""
     named = [
         number for number, unit in enumerate(loop) if _is_told(number, unit, loop, state, told)
     ]
@@ -277,7 +252,6 @@ def cause(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) 
 
 
 def _holders(state: RunState) -> str:
-    """Say who holds the on-chip memory."""
     memory = state.on_chip
     shares = [
         f"{state.units[owner].name} holds {memory.number(held):,}"
@@ -297,7 +271,6 @@ def _is_told(
     state: RunState,
     told: Mapping[int, Expected],
 ) -> bool:
-    """Whether a unit does more than wait for the next one with nothing in its hands."""
     wait = wait_of(unit)
     return (
         number == 0
@@ -315,13 +288,7 @@ def _through(names: list[str]) -> str:
 
 
 def hint(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -> str:
-    """Say where something is missing in a loop that no depth releases; empty where unknown.
-
-    Args:
-        loop: in the order of its waits.
-        state: of the run.
-        told: what the shapes tell of the channels that the loop waits for.
-    """
+    """Suggest what is missing in a loop that no depth releases; empty if unknown."""
     match code(loop, state):
         case "FAB-D002":
             return _missing_token(loop, state, told)
@@ -378,7 +345,6 @@ def _clause(unit: UnitState, state: RunState, told: Mapping[int, Expected]) -> s
 
 
 def _stops(wait: WaitState) -> str:
-    """Say which stop a stream that ended has left out, where it had to close something."""
     if wait.stops is None:
         return ""
     seen, awaited = wait.stops
@@ -387,7 +353,6 @@ def _stops(wait: WaitState) -> str:
 
 
 def _asked_by(unit: UnitState, channel: ChannelState, state: RunState) -> str:
-    """Say which selector asked a merge for what its stream no longer has."""
     steering = [
         each
         for each in state.channels
@@ -397,7 +362,6 @@ def _asked_by(unit: UnitState, channel: ChannelState, state: RunState) -> str:
 
 
 def _group(wait: WaitState, state: RunState, told: Mapping[int, Expected]) -> str:
-    """Say how much of its next output a unit has, where the shapes tell."""
     if len(wait.channels) != 1:
         return ""
     channel = _channel(wait, state)
@@ -410,7 +374,7 @@ def _group(wait: WaitState, state: RunState, told: Mapping[int, Expected]) -> st
 
 
 def _missing_token(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -> str:
-    """Name the channels that close a loop of receivers: the ones wired as feedback."""
+    """Name the feedback channels that close a loop of receivers."""
     inside = {unit.number for unit in loop}
     closing = []
     for unit in loop:
@@ -423,5 +387,4 @@ def _missing_token(loop: list[UnitState], state: RunState, told: Mapping[int, Ex
 
 
 def _channel(wait: WaitState, state: RunState) -> ChannelState:
-    """Return the channel that is waited for, the first one of several."""
     return state.channels[wait.channels[0]]

@@ -44,23 +44,14 @@ if TYPE_CHECKING:
     from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState
 
 _EVENTS: Final = 8
-"""How many of the last events are reported."""
 
 _NAMES: Final = 4
-"""How many units of a livelock its cause names."""
 
 
 def describe_deadlock(
     state: RunState, stuck: Stuck, told: Mapping[int, Expected], why_no_remedy: str
 ) -> DeadlockReport:
-    """Describe why the units of a run that are ``stuck``, at least one, can never go on.
-
-    Args:
-        state: of the run.
-        stuck: found in it.
-        told: what the shapes tell of the channels that the loops wait for.
-        why_no_remedy: is looked for.
-    """
+    """Describe why the units of a run that are ``stuck``, at least one, can never continue."""
     loops = [_loop(state, loop, stuck, told) for loop in stuck.cores]
     return _report(state, loops, stuck.tail, stuck, _no_remedy(why_no_remedy))
 
@@ -74,16 +65,7 @@ def cured(
     effort: int | None,
     takes_channel_depth: bool,
 ) -> DeadlockReport:
-    """Return ``report`` with a remedy that was tried.
-
-    Args:
-        report: of a deadlock.
-        plan: the program.
-        depths: of single channels, by option, with which it got stuck.
-        hops: of single channels, likewise.
-        effort: see ``find_remedy``.
-        takes_channel_depth: see ``find_remedy``.
-    """
+    """Return ``report`` with a remedy that was tried."""
     names = frozenset(frozenset(unit.unit for unit in loop.units) for loop in report.loops)
     remedy = _no_remedy(INTERRUPTED)
     with suppress(KeyboardInterrupt):
@@ -94,10 +76,9 @@ def cured(
 
 
 def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockReport:
-    """Name the units of a run of ``plan`` that move and get nothing done.
+    """Name the units of a run of ``plan`` that move and make no progress.
 
-    Where they were when they were stopped differs from run to run, so their clocks and counts
-    are left out.
+    Their positions at the stop differ from run to run, so clocks and counts are left out.
     """
     stuck = find_stuck(state)
     told = expected_of(plan, state, channels_of(state, chain.from_iterable(stuck.cores)))
@@ -142,7 +123,6 @@ def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockRe
 
 
 def _circling(unit: UnitState, place: Place | None, steps: int) -> Loop:
-    """Describe a unit that works, or waits for cycles, on and on, and moves nothing."""
     where = "" if place is None else f" ({place})"
     alone = _blocked_as(
         unit, operation="circling", channels=[], peers=[], needs="to send, receive or end"
@@ -255,7 +235,7 @@ def _blocked_as(
 
 
 def _last_events(state: RunState, stuck: Stuck) -> list[Event]:
-    """Return what the channels of the loops still have stamps of, and the waits themselves."""
+    """Return the stamps that channels of the loops still hold, and the waits themselves."""
     events: list[tuple[int, int, str]] = []
     for loop in stuck.cores:
         for channel in channels_of(state, loop):

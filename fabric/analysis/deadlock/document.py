@@ -28,20 +28,14 @@ KINDS: Final = {
 
 @dataclass(frozen=True)
 class BlockedUnit:
-    """A unit that does not go on.
+    """A unit that does not continue.
 
     Attributes:
-        unit, operator: its name and the class of its operator.
-        operation: ``receive``, ``send``, ``capacity``; ``moving`` in a livelock, or
-            ``circling`` where a unit is one by itself.
+        operation: ``receive``, ``send``, ``capacity``; ``moving`` or ``circling`` in a livelock.
         any_of: one of the channels is enough.
-        channels: names of those it waits for.
-        waits_for: units that could let it go on.
         since_cycle: its clock when it began to wait; None in a livelock.
-        file, line: where it was wired.
-        needs: what would let it go on, in words.
-        seen_stop, awaited_stop: level of the last stop of a stream that ended in the middle of a
-            sub-tensor, and the lowest that would have closed it; None elsewhere.
+        seen_stop, awaited_stop: level of the last stop of a stream that ended inside a sub-tensor,
+            and the lowest level that would have closed it; otherwise None.
     """
 
     unit: str
@@ -65,11 +59,8 @@ class LoopChannel:
     Attributes:
         name: ``producer.output -> consumer.input``.
         option: what ``--depth`` calls it.
-        depth, held: slots, and how many of them hold an element or a bare stop.
-        sent, taken: elements.
-        expected: how many elements it should carry in all: a number, or an expression.
-        shape: of the stream.
-        ended_cycle: the producer's final clock, where it has ended.
+        depth, held: slots, and the elements and bare stops in them.
+        expected: elements in the whole stream: a number or an expression.
     """
 
     name: str
@@ -85,14 +76,12 @@ class LoopChannel:
 
 @dataclass(frozen=True)
 class Loop:
-    """Units that wait for one another, or one that waits for something that has ended.
+    """Units that wait for one another, or one that waits for a unit that has ended.
 
     Attributes:
         code: of ``KINDS``.
         units: each waits for the next, the last for the first.
-        channels: that they wait for, in the same order.
-        cause: in sentences.
-        hint: where something is missing, for loops that no depth releases.
+        hint: the missing thing, for loops that no depth releases.
     """
 
     code: str
@@ -104,14 +93,10 @@ class Loop:
 
 @dataclass(frozen=True)
 class Depth:
-    """A channel made deeper.
+    """A deeper channel; ``same_loop`` is about the rejected run.
 
     Attributes:
-        option: what ``--depth`` calls it.
-        before, after: slots.
-        rejected_cycle: where the program stops with one slot less, the other depths kept; None
-            where that was not tried.
-        same_loop: it stops in the same loop then.
+        rejected_cycle: the stop with one slot less, other depths kept; None if not tried.
     """
 
     option: str
@@ -123,12 +108,10 @@ class Depth:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The on-chip memory made larger.
+    """More on-chip memory: ``[on_chip] capacity_bytes``.
 
     Attributes:
-        before_bytes, after_bytes: ``capacity_bytes`` in the section ``[on_chip]`` of the hardware.
-        rejected_cycle: where the program stops with one byte less; None where that was not tried.
-        same_loop: it stops in the same loop then.
+        rejected_cycle: the stop with one byte less; None if not tried.
     """
 
     before_bytes: int
@@ -139,17 +122,12 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Front:
-    """Elements put in front of a feedback, so that its loop has something to begin with.
+    """Elements in front of a feedback, so that its loop can start.
 
     Attributes:
-        stream, type: what is connected, and what it carries.
-        write: what to give ``connect`` instead; any value does for the run that was tried.
-        file, line: of the ``connect``.
-        count: of elements, or of sub-tensors.
-        rejected_cycle: where the program stops with one less, all else kept; None where that was
-            not tried.
-        same_loop: it stops in the same loop then.
-        statement: the user's line with that in it; empty where it is not a plain one.
+        write: the replacement argument of ``connect``; any value works for the run that was tried.
+        rejected_cycle: the stop with one element less; None if not tried.
+        statement: the user's corrected line; empty if the line is not a plain one.
     """
 
     stream: str
@@ -165,13 +143,7 @@ class Front:
 
 @dataclass(frozen=True)
 class EveryChannel:
-    """One depth for all channels that are given none of their own.
-
-    Attributes:
-        before, after: slots.
-        cycles: of a run from cycle 0 with it.
-        write: what to type or to write for it.
-    """
+    """One depth for all channels without their own; ``cycles`` is a full run with it."""
 
     before: int
     after: int
@@ -187,18 +159,13 @@ INTERRUPTED: Final = "the search for a remedy was interrupted"
 
 @dataclass(frozen=True)
 class Remedy:
-    """Changes with which the program completes, all of them together.
+    """Changes with which the program completes, all together.
 
     Attributes:
-        depths: none where no depth helps, or none was found.
-        capacity: of the on-chip memory, where more of it is needed; else None.
-        cycles: of a run from cycle 0 with these changes; None where none completed.
+        cycles: of a full run with these changes; None if no run completed.
         irreducible: none of the depths or fronts can be lowered by one with all else kept, nor the
             capacity by a byte.
-        trials: runs it took.
-        why_not: the reason, where there is none, or why they may be larger than needed.
-        initial: elements in front of feedbacks, where loops have none to begin with.
-        every_channel: another remedy, which is simpler to type, where the search gave up.
+        why_not: why there is no remedy, or why it may be larger than needed.
     """
 
     depths: list[Depth]
@@ -213,13 +180,7 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened on a channel of a loop, of which the channel still has the stamp.
-
-    Attributes:
-        cycle: when.
-        unit: whose operation it was.
-        what: in words.
-    """
+    """An event on a channel of a loop, by a stamp that the channel still holds."""
 
     cycle: int
     unit: str
@@ -231,16 +192,8 @@ class DeadlockReport(ShownAsTables):
     """Why a program does not move.
 
     Attributes:
-        schema: of this object.
-        program: its name.
         code, kind: of the first loop.
-        cycle: when the last of the units that wait came to rest.
-        loops: the cores.
-        behind: units that wait behind them.
-        finished: how many units had ended.
-        remedy: what was tried.
-        last_events: of the channels of the loops, latest last.
-        summary: in one line.
+        cycle: when the last of the waiting units stopped.
     """
 
     schema: int

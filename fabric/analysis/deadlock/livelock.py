@@ -13,29 +13,17 @@ if TYPE_CHECKING:
 LIVELOCK_CYCLES: Final = 10_000_000
 
 _LOOKS: Final = 10
-"""How many times in a row no progress has to be seen, where nobody says otherwise."""
 
 
 class Circling(NamedTuple):
-    """A unit that charged on and on.
-
-    Attributes:
-        unit: its number.
-        place: the line in which it was stopped; None where that is not known.
-    """
+    """A unit that charges cycles without progress, and the line in which it was stopped."""
 
     unit: int
     place: Place | None
 
 
 class Livelock(NamedTuple):
-    """Who moves in a run and gets nowhere.
-
-    Attributes:
-        cycles: that nothing got done.
-        moving: numbers of channels on which elements went round all that time.
-        circling: units that went round in loops of their own.
-    """
+    """Units and channels that move without progress for ``cycles`` cycles."""
 
     cycles: int
     moving: tuple[int, ...]
@@ -43,15 +31,9 @@ class Livelock(NamedTuple):
 
 
 class LivelockWatch:
-    """Stops a run in which the clock advances for long and nothing gets done.
+    """Stops a run in which the clock advances for long without progress.
 
-    Something gets done when a sink receives, a unit charges work, or a burst of the HBM
-    completes. It looks at the counters themselves, a few sums, again and again.
-
-    Attributes:
-        cycles: without progress that are a livelock.
-        moving: numbers of channels on which elements went round all that time, once it has
-            stopped the run.
+    Progress is a sink that receives, a unit that charges work, or a completed HBM burst.
     """
 
     def __init__(
@@ -62,10 +44,7 @@ class LivelockWatch:
     ) -> None:
         """Watch a run.
 
-        Args:
-            machine: what runs.
-            cycles: without progress that are a livelock.
-            looks: so many times in these cycles.
+        ``looks``: checks within these cycles.
         """
         self.cycles: Final = cycles
         self._machine: Final = machine

@@ -32,7 +32,6 @@ from fabric.messages.telling.files import write_whole
 from fabric.messages.telling.place import Place
 
 _SHOWN: Final = 200
-"""Units of loops that are drawn, and as many behind them: nobody could read more."""
 
 _TITLE: Final = 12
 
@@ -43,20 +42,13 @@ _AROUND: Final = 12.0
 _SWATCH: Final = 6.0
 
 _CAUSES: Final = (Cause.EMPTY, Cause.FULL, Cause.CAPACITY)
-"""What units in a loop wait for."""
 
 _GREY: Final = "#666666"
 
 
 @dataclass(frozen=True)
 class _Wait:
-    """One unit waits for another.
-
-    Attributes:
-        source, target: the names of the one that waits and of the other.
-        label: the channel, and how much it holds where that is known.
-        core: whether it is part of a loop.
-    """
+    """One unit waits for another; ``core`` waits are part of a loop."""
 
     source: str
     target: str
@@ -122,7 +114,6 @@ def _of(shown: int, total: int) -> str:
 
 
 def _units(report: DeadlockReport) -> tuple[list[BlockedUnit], list[BlockedUnit]]:
-    """Return the units of loops and those behind them, as far as they are drawn."""
     core = [unit for loop in report.loops for unit in loop.units]
     return core[:_SHOWN], report.behind[:_SHOWN]
 
@@ -142,7 +133,6 @@ def _waits(
 
 
 def _told(unit: BlockedUnit, peer: str, held: dict[str, str]) -> tuple[str, ...]:
-    """Return the channels that ``unit`` waits for ``peer`` on, or what it needs besides."""
     between = [
         name for name in unit.channels if name.startswith(f"{peer}.") or f" -> {peer}." in name
     ]
@@ -163,7 +153,6 @@ def _room(label: tuple[str, ...]) -> Size | None:
 
 
 def _texts(unit: BlockedUnit) -> tuple[list[str], list[str]]:
-    """Return what is said large in a box, and what small."""
     place = Place(unit.file, unit.line).brief
     return [shortened(unit.unit)], [_state(unit), shortened(f"{unit.operator}  {place}")]
 

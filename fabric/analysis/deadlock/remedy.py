@@ -1,14 +1,12 @@
 """Changes with which a stuck program completes: found by growing, checked by running again.
 
-Channels grow by Parks' rule where a run from cycle 0 stops, until it completes or no growth helps;
-where units wait for on-chip capacity it gets all it asks for, and where nothing is on its way in a
-loop an element is put in front of it. Cycles after a growth are not valid, and a merge may choose
-otherwise in another run: so what was found is tried from cycle 0 again. Then each number is lowered
-as far as it goes with the others kept.
+Channels grow by Parks' rule where a run from cycle 0 stops, until it completes or no growth helps.
+Units that wait for on-chip capacity get all they need. A loop without an element in flight gets one
+in front. Cycles after a growth are not valid, and a merge may choose otherwise in another run, so
+the result runs again from cycle 0. Then each number is lowered with the others kept.
 
-Source: T. Parks, Bounded Scheduling of Process Networks, 1995; growth in every loop, also where
-others still move: M. Geilen and T. Basten, Requirements on the Execution of Kahn Process
-Networks, 2003.
+Source: T. Parks, Bounded Scheduling of Process Networks, 1995; growth in every loop: M. Geilen and
+T. Basten, Requirements on the Execution of Kahn Process Networks, 2003.
 """
 
 from __future__ import annotations
@@ -33,13 +31,11 @@ if TYPE_CHECKING:
     from fabric.graph.wiring.stream import Feedback
 
 _MOST_INITIAL: Final = 16
-"""Sub-tensors that are put in front of one feedback at most."""
 
 _LONGEST: Final = 100
-"""Letters of a user's line that is written anew."""
 
 _RECORDED_ELEMENTS: Final = 5_000
-"""Of a run: from so many on it is quicker to load the loop that times its record again."""
+"""From this many elements on, loading the compiled replay loop is quicker."""
 
 
 def find_remedy(
@@ -53,14 +49,9 @@ def find_remedy(
 ) -> Remedy:
     """Search for changes with which the program completes.
 
-    Args:
-        plan: the program.
-        depths: of single channels, by option, with which it got stuck.
-        hops: of single channels, likewise.
-        loops: names of the units of the loops it got stuck in.
-        effort: elements that all trials may deliver together. Without a limit, it bounds what is
-            tried besides deeper channels, and the lowering of the depths.
-        takes_channel_depth: ``-p channel_depth=N`` sets the depth of all channels.
+    ``effort``: elements that all trials may deliver together; None for no limit on deeper channels,
+    and the default for all else. ``takes_channel_depth``: ``-p channel_depth=N`` sets the depth of
+    all channels.
     """
     search = Search(plan, depths, hops, effort)
     change, outcome = _explore(search)
@@ -77,7 +68,6 @@ def find_remedy(
 
 
 def _explore(search: Search) -> tuple[Change, Outcome]:
-    """Change whatever the program gets stuck on, until it completes or nothing more helps."""
     change, records = search.unchanged, False
     while True:
         outcome = search.grow(change, records=records)
@@ -99,7 +89,7 @@ def _explore(search: Search) -> tuple[Change, Outcome]:
 
 
 def _more(search: Search, change: Change, outcome: Outcome) -> Change | None:
-    """Return what may release all loops that deeper channels do not; None where nothing does."""
+    """Return what may release the loops that deeper channels do not; None if nothing does."""
     if outcome.ending != "deadlock" or outcome.hopeless:
         return None
     more = change.roomy(None) if outcome.lacks_room else change
@@ -118,7 +108,7 @@ def _more(search: Search, change: Change, outcome: Outcome) -> Change | None:
 
 
 def _deepened(search: Search, takes_channel_depth: bool) -> EveryChannel | None:
-    """Return one depth for all channels that is enough, where doubling it soon finds one."""
+    """Return one depth for all channels that is enough, if doubling soon finds one."""
     found = search.deepen_all()
     if found is None:
         return None
@@ -175,7 +165,6 @@ def _remedy(search: Search, low: Lowered, loops: frozenset[frozenset[str]]) -> R
 
 
 def _why_larger(search: Search, low: Lowered) -> str:
-    """Say why depths may be larger than needed; nothing where they are not."""
     if low.finished:
         return ""
     if search.replay is None or not low.replayed:
@@ -204,19 +193,17 @@ def _front(feedback: Feedback, count: int, rejected_cycle: int | None, same_loop
 
 
 def _initial(feedback: Feedback, count: int) -> str:
-    """Return what to give ``connect``, of the stream's own name."""
     return f"{_written(beginning(feedback, count))}({feedback.connected.name})"
 
 
 def _written(initial: Initial) -> str:
-    """Return how a program writes ``initial``."""
     more = f", {initial.count}" if initial.count > 1 else ""
     kept = ", keep_length=True" if initial.keep_length else ""
     return f"{Initial.__name__}({initial.value!r}{more}{kept})"
 
 
 def _line(feedback: Feedback, count: int) -> str:
-    """Return the user's line with the elements in front; nothing where it is not a plain one."""
+    """Return the user's line with the elements in front; empty if it is not a plain one."""
     place = feedback.connected_at or feedback.place
     written = linecache.getline(place.file, place.line).strip()
     try:
@@ -264,21 +251,19 @@ def _why_not(search: Search, change: Change, outcome: Outcome) -> str:
 
 
 def _gave_up(doing: str, search: Search) -> str:
-    """Say that the effort was used up."""
     return f"gave up {doing} after {counted(search.trials, 'run')} and {EFFORT_ELEMENTS:,} elements"
 
 
 class _EffortUsedUp(Exception):  # noqa: N818 - an answer, no error
-    """The search may run nothing more."""
+    pass
 
 
 class Lowered(NamedTuple):
-    """What came of lowering a change.
+    """The result of lowering a change.
 
     Attributes:
-        change: with which a run has completed.
-        finished: nothing of it can be lowered, with all else kept.
-        replayed: nothing can as long as inputs come in the order in which they came in that run.
+        finished: no number can be lowered, with all else kept.
+        replayed: no number can be lowered with the input order of that run.
     """
 
     change: Change
@@ -287,10 +272,9 @@ class Lowered(NamedTuple):
 
 
 def lowered(search: Search, change: Change) -> Lowered:
-    """Lower ``change``, with which a run has completed, as far as it goes.
+    """Lower ``change``, with which a run has completed, as far as possible.
 
-    Where that run was recorded, the record is timed again instead of the program run again; what
-    comes of it is run, and so is, as far as the effort goes, one slot less of each channel.
+    A record of that run is timed again instead of a new run. The result is run once more.
     """
     replay = search.replay
     if replay is not None:
@@ -306,29 +290,21 @@ def lowered(search: Search, change: Change) -> Lowered:
 
 
 class _Lowering:
-    """Lowers depths, initial elements and the on-chip capacity, each with the others kept.
-
-    Attributes:
-        change: with which the program completes, as far as it was lowered.
-    """
+    """Lowers depths, initial elements and the on-chip capacity, each with the others kept."""
 
     def __init__(
         self, search: Search, change: Change, completes: Callable[[Change], bool | None]
     ) -> None:
         """Start from ``change``, with which a run has completed.
 
-        Args:
-            search: for it.
-            change: see above.
-            completes: whether the program does, with another change; None where that is not known
-                and no effort is left to find out.
+        ``completes``: tests another change; None if the effort is used up.
         """
         self.change = change
         self._search: Final = search
         self._completes: Final = completes
 
     def run(self) -> bool:
-        """Lower what can be lowered; False where the effort ran out before that."""
+        """Lower all numbers; False if the effort ran out first."""
         try:
             self._drop()
         except _EffortUsedUp:
@@ -337,7 +313,7 @@ class _Lowering:
         return self.settle()
 
     def settle(self) -> bool:
-        """Do the same one by one; soon done where hardly anything can be lowered any more."""
+        """Lower the numbers one by one."""
         try:
             while self._lowered():
                 pass
@@ -347,7 +323,6 @@ class _Lowering:
         return True
 
     def _lowered(self) -> bool:
-        """Lower each number once; whether one of them was."""
         before = self.change
         depths = before.depths
         for option in sorted(depths, key=lambda each: (-depths[each], each)):
@@ -366,7 +341,6 @@ class _Lowering:
         return self._search.unchanged.capacity_bytes
 
     def _drop(self) -> None:
-        """Leave out channels that need not grow, in groups first."""
         size = len(self.change.depths) // 2
         while size:
             options = sorted(self.change.depths)
@@ -377,7 +351,7 @@ class _Lowering:
             size //= 2
 
     def _limit(self, *, at_last: bool = False) -> None:
-        """Where room was unlimited, be content with the most that was held; or with as it was."""
+        """Replace unlimited memory with the most that was held."""
         if self.change.capacity_bytes is not None or self._given_bytes is None:
             return
         held = self._search.attempt(self.change)
@@ -392,8 +366,8 @@ class _Lowering:
     def _lower(self, too_few: int, enough: int, changed: Callable[[int], Change]) -> None:
         """Find the smallest number that is enough, all else kept.
 
-        Deeper channels never stop a network of blocking reads, so bisection finds it; where they
-        might (a merge, a limited on-chip memory) it finds one whose lower neighbour is not enough.
+        Deeper channels never stop a network of blocking reads, so bisection is exact. With a merge
+        or a limited on-chip memory, only the next lower number is not enough.
         """
         probe = enough - 1
         while too_few < probe:
@@ -404,7 +378,6 @@ class _Lowering:
             probe = (too_few + enough) // 2
 
     def _try(self, change: Change) -> bool:
-        """Take ``change`` where the program completes with it."""
         completes = self._completes(change)
         if completes is None:
             raise _EffortUsedUp

@@ -31,7 +31,6 @@ from fabric.messages.telling.wording import counted
 LINES: Final = 40
 _COLUMNS: Final = 100
 _MARGIN: Final = 4
-"""Sentences end so many columns before the edge of the terminal."""
 
 _ROWS: Final = 8
 _FIRST_ROWS: Final = 5
@@ -78,13 +77,9 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
 
 
 def report_lines(report: DeadlockReport, columns: int | None = None) -> list[str]:
-    """Return the report in lines of ASCII, the first of them the verdict, which is not broken.
+    """Return the report in lines of ASCII; the first is the verdict, which is not broken.
 
-    There are at most ``LINES`` of those that are not folded: the last events are left out first.
-
-    Args:
-        report: of the deadlock.
-        columns: of the terminal; where None there is none, and tables are as wide as they need.
+    At most ``LINES`` lines are not folded. The last events are left out first.
     """
     with_events = len([*_parts(report, None, with_events=True)]) <= LINES
     lines = [*_parts(report, columns, with_events=with_events)]
@@ -132,7 +127,6 @@ def _verdict(report: DeadlockReport) -> str:
 
 
 def _stopped_at(report: DeadlockReport, said: str) -> list[str]:
-    """Say when it stopped; what moves for ever does not."""
     return [] if report.code == "FAB-L001" else [said.format(report.cycle)]
 
 
@@ -205,7 +199,6 @@ def _at(unit: BlockedUnit) -> str:
 
 
 def _others(loops: Sequence[Loop], first: Loop, columns: int | None) -> list[str]:
-    """One line for each kind of further loop."""
     alike: dict[tuple[object, ...], list[Loop]] = {}
     for loop in (first, *loops):
         alike.setdefault((loop.code, *map(_kind, loop.units)), []).append(loop)
@@ -225,7 +218,6 @@ def _others(loops: Sequence[Loop], first: Loop, columns: int | None) -> list[str
 
 
 def _wrapped(text: str, lines: int, columns: int | None, indent: str = "    ") -> list[str]:
-    """Break ``text`` into as much as ``lines`` of the usual width hold."""
     room = (columns or _COLUMNS) - _MARGIN
     return textwrap.wrap(
         text,

@@ -1,10 +1,9 @@
 """Runs of a stuck program with other depths, within one effort, before a remedy is named.
 
-Source: T. Parks, Bounded Scheduling of Process Networks, 1995.
+A recorded run is timed again with other depths. With the orders of the record it ends if and only
+if no unit waits for itself. Without merges there are no other orders.
 
-Where a run was recorded, whether it ends with other depths is found by timing it again.
-With the orders of the record it ends if and only if no unit waits for itself in the end, however
-long everything takes. Where no unit chooses by what comes first, there are no other orders.
+Source: T. Parks, Bounded Scheduling of Process Networks, 1995.
 """
 
 from __future__ import annotations
@@ -41,38 +40,30 @@ if TYPE_CHECKING:
     from fabric.timing.state.run_state import RunState, UnitState
 
 _CHECK_CYCLES: Final = 100_000
-"""How often the effort is checked, where all units are at rest: the same in every run."""
+"""Cycles between checks of the effort: the same in every run."""
 
 _IDLE_CHECK_CYCLES: Final = 10_000
-"""The same where elements may go round for ever."""
 
 _IDLE_ELEMENTS: Final = 20_000
-"""So many of them may go round before one reaches a sink or the HBM."""
 
 _EFFORT_EVENTS: Final = 500_000_000
-"""Of the record, over all timings together: some seconds."""
+"""Events of the record, over all timings together: some seconds."""
 
 EFFORT_ELEMENTS: Final = 400_000
 """Elements that all trials of a report may deliver together."""
 
 _BUILDING_ELEMENTS: Final = 10
-"""What it takes to build an operator of a machine is counted as if it were elements."""
 
 
 class Outcome(NamedTuple):
-    """How a trial ended.
+    """The end of a trial.
 
     Attributes:
-        ending: how; interrupted when it took too long.
-        grown: depths of the channels that were grown, by option.
-        cycle: of its end, or where the last of the units that wait came to rest.
-        loops: names of the units of each loop it stopped in.
-        lacks_room: in one of them a unit waits for on-chip capacity that others hold.
-        feedbacks: that close each loop in which nothing is on its way.
-        hopeless: a loop is stuck in another way, and not for slots.
-        elements: how many it delivered.
-        enough_bytes: the least on-chip capacity with which none of it would have waited.
-        failure: the error, where it failed.
+        cycle: of its end, or when the last of the waiting units stopped.
+        lacks_room: a unit waits for on-chip capacity that others hold.
+        feedbacks: close the loops without an element in flight.
+        hopeless: a loop is stuck for another reason than slots.
+        enough_bytes: the least on-chip capacity without any wait for capacity.
     """
 
     ending: Ending
@@ -88,11 +79,7 @@ class Outcome(NamedTuple):
 
 
 class Trial:
-    """One run from cycle 0 in timing mode, in which channels may grow where it stops.
-
-    Attributes:
-        machine: what it runs on.
-    """
+    """One run from cycle 0 in timing mode, in which channels may grow where it stops."""
 
     def __init__(
         self,
@@ -108,15 +95,9 @@ class Trial:
     ) -> None:
         """Build the machine.
 
-        Args:
-            plan: the program.
-            depths: of single channels, by option; of others, which the plan does not have, too.
-            hops: of single channels, likewise.
-            grow: add slots to the shallowest full channel of every loop, and go on.
-            effort: elements after which the trial is stopped; None for no limit.
-            capacity_bytes: of the on-chip memory; None for no limit.
-            may_go_round: stop it where elements go round and none comes out.
-            recording: watches it.
+        ``grow``: add slots to the shallowest full channel of every loop, and continue. ``effort``:
+        elements after which the trial is stopped; None for no limit. ``may_go_round``: stop if
+        elements circulate without output.
         """
         self._may_go_round = may_go_round
         check_cycles = _IDLE_CHECK_CYCLES if may_go_round else _CHECK_CYCLES
@@ -145,11 +126,7 @@ class Trial:
         self._idle_from = 0
 
     def run(self) -> Outcome:
-        """Run to the end, to a stop that no growth releases, or until it takes too long.
-
-        Raises:
-            KeyboardInterrupt: Ctrl-C; other signals do what they do outside of runs.
-        """
+        """Run to the end, to a stop that no growth releases, or until it takes too long."""
         machine = self.machine
         ending = self._run()
         failure = machine.failures.first
@@ -173,7 +150,7 @@ class Trial:
         )
 
     def _run(self) -> Ending:
-        """Run; a signal waits until the operators have ended, who would take it for anything."""
+        """Run; signals wait until the operators have ended."""
         interrupts = Interrupts()
         ending: Ending = "interrupted"
         with interrupts.handled():
@@ -188,7 +165,7 @@ class Trial:
         return "interrupted" if self._stopped else None
 
     def _released(self) -> bool:
-        """Nothing can happen any more: grow, or let it end."""
+        """Grow, or let the run end: no event is left."""
         machine = self.machine
         if machine.clock.stopping or all(unit.finished for unit in machine.units):
             return False
@@ -213,7 +190,7 @@ class Trial:
 
 
 def _feedbacks(plan: Plan, state: RunState, loop: list[UnitState]) -> tuple[Feedback, ...]:
-    """Return what closes a loop of units that wait to receive, in the order of its waits."""
+    """Return the feedbacks of a loop of receivers, in wait order."""
     edges = [plan.edges[channel.number] for channel in channels_of(state, loop)]
     streams = [edge.consumer.inputs[edge.input] for edge in edges]
     return tuple(dict.fromkeys(each for each in streams if isinstance(each, Feedback)))
@@ -224,11 +201,7 @@ _FINE_STEPS: Final = 8
 
 
 class Growth:
-    """Lets the channels of a machine grow.
-
-    Attributes:
-        grown: their depths since, by option.
-    """
+    """Lets the channels of a machine grow."""
 
     def __init__(self, machine: Machine) -> None:
         self.grown: Final[dict[str, int]] = {}
@@ -258,11 +231,10 @@ class Growth:
         return [self._machine.channels[each.number] for each in found if each is not None]
 
     def _at_a_glance(self) -> list[Channel] | None:
-        """Return what ``_in_full`` does, in a hundredth of the time; None where it takes that.
+        """Find new loops from the channels that changed; None if a full search is needed.
 
-        Where every unit waits for one channel, who waits for whom leads to the loops: new ones are
-        where a unit waits for something else than before, or for a channel that has grown. Of
-        thousands of growths nearly all the time went into states that were looked at once.
+        This takes a hundredth of the time of ``_in_full``: with thousands of growths, nearly all of
+        the time went into states that were examined before.
         """
         units = self._machine.units
         before, self._waits = self._waits or [None] * len(units), [unit.wait for unit in units]
@@ -285,7 +257,6 @@ class Growth:
 
 
 def _awaited(unit: Unit) -> Channel | None:
-    """Return the channel that ``unit`` waits for; None where it is not as simple as that."""
     wait = unit.wait
     if wait is None or len(wait.channels) != 1:
         return None
@@ -296,7 +267,6 @@ def _awaited(unit: Unit) -> Channel | None:
 
 
 def _peer(unit: Unit, channel: Channel) -> Unit:
-    """Return who could let ``unit`` go on, which waits for ``channel``."""
     return channel.consumer if _sends(unit) else channel.producer
 
 
@@ -305,7 +275,6 @@ def _sends(unit: Unit) -> bool:
 
 
 def _shallowest(first: Unit) -> list[Channel]:
-    """Return the shallowest full channel of the loop of ``first``, where there is one."""
     loop: dict[Unit, Channel] = {}
     unit = first
     while unit not in loop:
@@ -323,13 +292,7 @@ def _shallowest(first: Unit) -> list[Channel]:
 
 @dataclass(frozen=True)
 class Change:
-    """What is done to a program.
-
-    Attributes:
-        capacity_bytes: of the on-chip memory; None for no limit.
-        depths: of single channels, by option.
-        initial: sub-tensors in front of feedbacks.
-    """
+    """A change of a program; ``capacity_bytes`` is None for no limit."""
 
     capacity_bytes: int | None
     depths: Mapping[str, int] = field(default_factory=dict)
@@ -353,11 +316,7 @@ class Change:
 
 
 class Replay:
-    """Times one record again with changed depths.
-
-    Attributes:
-        record: which.
-    """
+    """Times one record again with changed depths."""
 
     def __init__(self, record: Record, depth_before: Callable[[str], int]) -> None:
         """Get ready; ``depth_before`` gives the depth of a channel that is not changed."""
@@ -370,10 +329,10 @@ class Replay:
         self._too_shallow: Final[list[tuple[Counters, Counters]]] = []
 
     def completes(self, changed: Mapping[str, int]) -> bool | None:
-        """Whether the record ends with depths ``changed``, by option; None where no effort is left.
+        """Whether the record ends with depths ``changed``, by option; None without effort left.
 
-        What made the units wait for each other once does so wherever these channels, all of them
-        full then, are no deeper: that is looked up first.
+        Units that waited for each other do so again if the full channels are no deeper. Such cases
+        are looked up first.
         """
         depths = self._before.copy()
         for option, depth in changed.items():
@@ -395,10 +354,7 @@ class Search:
     """Runs of a program with changes, each of which is made once.
 
     Attributes:
-        plan: the program.
-        trials: runs so far.
-        unchanged: what it was found stuck with.
-        replay: of the run that completed once all channels had grown, where it was recorded.
+        replay: the recorded run that completed once all channels had grown.
     """
 
     def __init__(
@@ -406,12 +362,8 @@ class Search:
     ) -> None:
         """Begin.
 
-        Args:
-            plan: the program.
-            depths: of single channels, by option, with which it got stuck.
-            hops: of single channels, likewise.
-            effort: elements that all trials may deliver together. Without a limit, it bounds only
-                the trials that do more than to deepen channels until the program completes.
+        ``effort``: elements that all trials may deliver together; None for no limit on deeper
+        channels, and the default for all else.
         """
         self.plan: Final = plan
         self.trials = 0
@@ -434,9 +386,8 @@ class Search:
     def grow(self, change: Change, *, records: bool = False) -> Outcome:
         """Run with ``change`` and let full channels of stuck loops grow.
 
-        Args:
-            change: to be tried; of depths only where it ``records``.
-            records: keep a ``replay`` of it, where it completes and nothing had to grow.
+        ``records``: keep a ``replay`` if it completes without growth; needs a change of depths
+        only.
         """
         bounded = not self._unlimited or change != self.unchanged.deeper(change.depths)
         recording = Recording(self.plan) if records else None
@@ -454,11 +405,9 @@ class Search:
         return None if outcome is None else outcome.ending == "completed"
 
     def attempt(self, change: Change, *, at_last: bool = False) -> Outcome | None:
-        """Run with ``change``; None where the effort is used up before it ends.
+        """Run with ``change``; None if the effort is used up before it ends.
 
-        Args:
-            change: to be tried.
-            at_last: whatever effort is left: a run much like it has completed.
+        ``at_last``: use all remaining effort: a similar run has completed.
         """
         key = self._key(change)
         if key not in self._known:
@@ -471,12 +420,7 @@ class Search:
         return self._known[key]
 
     def deepen_all(self) -> tuple[int, Outcome] | None:
-        """Double the depth of all channels until the program completes, with all effort again.
-
-        Returns:
-            The depth of those that are given none of their own, and the outcome; None where there
-            is none, or not within the effort.
-        """
+        """Double the depth of all channels until the program completes; None if it does not."""
         self._left = EFFORT_ELEMENTS
         depth = self.plan.program.channel_depth
         while self._left > 0:
@@ -522,11 +466,10 @@ class Search:
         )
 
     def _with_fronts(self, initial: Mapping[Feedback, int]) -> Plan:
-        """Return the program with so many elements in front of feedbacks, on the same floor."""
         return elaborate(self.plan.program, initial)._replace(floor=self.plan.floor)
 
     def _ran(self, trial: Trial, *, counts: bool = True) -> Outcome:
-        """Run ``trial``; what it delivers ``counts``, and so does building the machine."""
+        """Run ``trial``; its elements and the building of the machine count as effort."""
         self.trials += 1
         outcome = trial.run()
         if counts:
@@ -538,7 +481,6 @@ class Search:
         return _BUILDING_ELEMENTS * len(self.plan.nodes)
 
     def _key(self, change: Change) -> object:
-        """Return what the machine sees: what is as it was does not count."""
         return (
             change.capacity_bytes,
             frozenset((o, n) for o, n in change.depths.items() if n != self.depth_before(o)),

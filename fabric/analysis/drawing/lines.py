@@ -1,11 +1,7 @@
-"""Where boxes and lines of a picture go, by Graphviz, and lines, words and colours as SVG.
+"""Layout of boxes and lines by Graphviz; lines, text and colours as SVG.
 
-A label is a node between the ends of its arrow, so that it has room of its own and no line runs
-through it.
-
-Colours are attributes for white paper, which every program that reads SVG understands; browsers and
-notebooks with a dark theme follow the style sheet. Colours of causes are the same on both, but for
-that of idle units.
+A label is a node between the ends of its arrow, so that no line crosses it. Colours are attributes
+for white paper; browsers and notebooks with a dark theme use the style sheet.
 """
 
 from __future__ import annotations
@@ -34,10 +30,8 @@ Curve: TypeAlias = tuple[Point, ...]
 """Cubic Bezier curves end to end: a start, then two control points and an end for each."""
 
 _INCH: Final = 72.0
-"""Pixels, in which Graphviz gives places; it takes sizes in inches."""
 
 _GAPS: Final = {"nodesep": "0.2", "ranksep": "0.2"}
-"""Between neighbours and between layers, in inches."""
 
 _one_at_a_time: Final = threading.Lock()
 """Graphviz keeps its state in globals."""
@@ -49,15 +43,12 @@ LEADING: Final = 1.2
 """Height of a line of text, by the size of its font."""
 
 _LETTER: Final = 0.61
-"""Width of a letter, by the size of its font: the fonts are monospaced."""
 
 _FONT: Final = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 _TIP: Final = (7.0, 3.0)
-"""Length and half the width of an arrow's tip."""
 
 _LONGEST: Final = 48
-"""Letters of a name that are written out."""
 
 _MARGIN: Final = 16.0
 
@@ -74,14 +65,11 @@ _BETWEEN: Final = 22.0
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything is.
+    """Positions in a drawing; ``nodes`` are centres, and the upper left corner is (0, 0).
 
     Attributes:
-        size: of the whole drawing, whose upper left corner is (0, 0).
-        nodes: centres.
         labels: centres of the labels of arrows; None for an arrow without one.
-        routes: for each arrow its curves, from the edge of its source to that of its target: one to
-            its label and one from there on, or one where it has no label.
+        routes: curves of each arrow: to its label and from there on, or one without a label.
     """
 
     size: Size
@@ -93,12 +81,10 @@ class Layout:
 def layered(
     sizes: Sequence[Size], arrows: Sequence[tuple[int, int]], labels: Sequence[Size | None]
 ) -> Layout:
-    """Lay out a graph; the same graph always comes out the same.
+    """Lay out a graph; the same graph always has the same layout.
 
-    Args:
-        sizes: of the nodes.
-        arrows: from node to node; there may be cycles, several between two nodes, and loops.
-        labels: size of each arrow's label; None for an arrow without one.
+    ``arrows``: from node to node; cycles, parallel arrows and loops are allowed. ``labels``: size
+    of each arrow's label; None for an arrow without one.
     """
     if not sizes:
         return Layout((0.0, 0.0), (), (), ())
@@ -126,7 +112,6 @@ def layered(
 def _laid_out(
     boxes: Iterable[Size], lines: Iterable[tuple[int, int]]
 ) -> tuple[Size, list[Point], list[Curve]]:
-    """Return the size of the drawing, the centres of the boxes and the curves of the lines."""
     drawing = json.loads(shielded(lambda: _graphviz(boxes, lines)))
     # The paper, from (0, 0).
     width, height = map(max, zip(*_points(drawing, "P"), strict=True))
@@ -146,7 +131,7 @@ def _laid_out(
 
 
 def _graphviz(boxes: Iterable[Size], lines: Iterable[tuple[int, int]]) -> bytes:
-    """Return the drawing of ``dot`` as JSON: attributes are rounded to five digits, it is not."""
+    """Return the drawing of ``dot`` as JSON, whose coordinates are not rounded to five digits."""
     import pygraphviz  # here: only pictures need it
     from pygraphviz import graphviz
 
@@ -174,7 +159,6 @@ def _graphviz(boxes: Iterable[Size], lines: Iterable[tuple[int, int]]) -> bytes:
 
 # Any: JSON of another program.
 def _points(thing: Mapping[str, Any], operation: str) -> list[Point]:
-    """Return the points of what ``thing`` is drawn with; y grows upwards."""
     (points,) = (each["points"] for each in thing["_draw_"] if each["op"] == operation)
     return [(x, y) for x, y in points]
 
@@ -187,13 +171,7 @@ def _middle(corners: Sequence[Point]) -> Point:
 
 @dataclass(frozen=True)
 class Paint:
-    """A colour that follows the theme.
-
-    Attributes:
-        name: its class.
-        light: on white paper.
-        dark: on dark paper.
-    """
+    """A colour that follows the theme; ``name`` is its CSS class."""
 
     name: str
     light: str
@@ -250,14 +228,11 @@ _PAINTS: Final = (PAPER, INK, FAINT, LINE, RED, REST, *BOX.values(), *KIND.value
 
 
 _STRONGEST: Final = 0.5
-"""How opaque the tint of a box is at most: text can be read on it, light and dark."""
+"""The most opaque tint on which text is readable, light and dark."""
 
 
 def style() -> str:
-    """Return the style sheet of a picture: its colours on dark paper.
-
-    JupyterLab and VS Code say themselves whether they are dark; elsewhere the browser does.
-    """
+    """Return the style sheet of a picture: its colours on dark paper."""
     said_light = "[data-jp-theme-light=true] *,.vscode-light *"
     by_browser = _dark(f".{SCOPE}:not({said_light})")
     by_notebook = _dark(f":is([data-jp-theme-light=false],.vscode-dark) .{SCOPE}")
@@ -265,10 +240,7 @@ def style() -> str:
 
 
 def tint(shares: Mapping[Cause, float]) -> tuple[Cause, float]:
-    """Return the cause that dominates, and how opaque a box is in its colour, from 0 to 0.5.
-
-    What was idle for most of a run has no tint.
-    """
+    """Return the cause that dominates, and how opaque a box is in its colour, from 0 to 0.5."""
     cause = max(shares, key=lambda each: shares[each])
     strength = 0.0 if cause is Cause.IDLE else max(0.0, min(1.0, shares[cause]))
     return cause, _STRONGEST * strength
@@ -333,15 +305,7 @@ def arrow(curves: Sequence[Curve], paint: Paint, *, width: float = 1.1) -> str:
 
 
 def document(title: str, legend: Sequence[tuple[str, str]], size: Size, body: Iterable[str]) -> str:
-    """Return a whole picture.
-
-    Args:
-        title: what stands above it.
-        legend: colours, each as attributes of what is filled with it, and what it stands for; no
-            attributes for mere words.
-        size: of the drawing.
-        body: the drawing, from (0, 0) on.
-    """
+    """Return a whole picture; ``body`` starts at (0, 0)."""
     swatches, legend_width = _legend(legend)
     width = max(size[0], legend_width, extent([title], _TITLE)[0]) + 2 * _MARGIN
     height = _HEAD + size[1] + 2 * _MARGIN
@@ -366,7 +330,6 @@ def document(title: str, legend: Sequence[tuple[str, str]], size: Size, body: It
 
 
 def _legend(entries: Iterable[tuple[str, str]]) -> tuple[list[str], float]:
-    """Return a row of colours with their names, and its width."""
     parts: list[str] = []
     x, y = _MARGIN, _MARGIN + 22
     for attributes, name in entries:

@@ -1,7 +1,4 @@
-"""What a picture of a program shows: boxes for operators and arrows for streams.
-
-Boxes may show where the cycles of a finished run went, from the counters in its folder.
-"""
+"""What a picture of a program shows: boxes for operators and arrows for streams."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ from fabric.messages.telling.files import read_json
 from fabric.messages.telling.wording import merged_text, without_numbers
 
 _MOST_BOXES: Final = 150
-"""More are folded further: nobody could read them."""
 
 Shares: TypeAlias = Mapping[Cause, float]
 """Fractions of all cycles by the causes of ``SHOWN``."""
@@ -36,11 +32,7 @@ class Box:
     """An operator, or several that are wired alike.
 
     Attributes:
-        title: the name; for several with ``i`` where they differ.
         count: how many operators it stands for.
-        operator: the kind of operator.
-        kind: compute, memory or routing.
-        place: ``file:line`` in the user's program.
         shares: of a finished run, the mean over the operators; None without one.
         copies: whether it is a Broadcast: what leaves it is what comes in.
     """
@@ -56,13 +48,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Arrow:
-    """A stream, or several between the same boxes.
-
-    Attributes:
-        source, target: indices of boxes.
-        label: the shape and the element.
-        count: how many streams it stands for.
-    """
+    """A stream, or several between the same boxes."""
 
     source: int
     target: int
@@ -72,11 +58,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Picture:
-    """Boxes in the program's order, and arrows.
-
-    Attributes:
-        title: the program's name.
-    """
+    """Boxes in the program's order, and arrows."""
 
     title: str
     boxes: tuple[Box, ...]
@@ -93,10 +75,7 @@ def picture_of(
 ) -> Picture:
     """Draw ``plan``.
 
-    Args:
-        plan: the program.
-        unfold: a box for every operator, also where many are alike.
-        shares: of a finished run, by operator.
+    ``unfold``: draw every operator in its own box.
     """
     groups = [(node,) for node in plan.nodes] if unfold else folded(plan, _MOST_BOXES)
     box_of = {node: index for index, group in enumerate(groups) for node in group}
@@ -141,8 +120,6 @@ def _box(group: Sequence[Node], shares: Mapping[str, Shares] | None) -> Box:
 
 
 class _Unit(msgspec.Struct, frozen=True):
-    """What is drawn of a unit."""
-
     name: str
     busy_cycles: _Cycles
     empty_cycles: _Cycles
@@ -154,11 +131,7 @@ class _Unit(msgspec.Struct, frozen=True):
 
 
 def shares_of_run(folder: Path, plan: Plan) -> dict[str, Shares]:
-    """Return the shares of each operator of ``plan`` by name.
-
-    Raises:
-        ConfigurationError: the folder has no counters, or those of another program.
-    """
+    """Return the shares of each operator of ``plan`` by name."""
     file = folder / "counters.json"
     try:
         units = msgspec.convert(read_json(file)["units"], list[_Unit])

@@ -34,15 +34,12 @@ _TITLE: Final = 12
 _SMALL: Final = 10
 
 _LABEL_LETTERS: Final = 28
-"""In a line of a label, where there is a place to break it."""
 
 _AROUND: Final = 9.0
-"""Between the text of a box and its sides."""
 
 _BAR_HEIGHT: Final = 7.0
 
 _BEHIND: Final = 4.0
-"""By how much the second box of several stands out."""
 
 _TIMES: Final = "\N{NO-BREAK SPACE}\N{MULTIPLICATION SIGN}"
 
@@ -50,14 +47,7 @@ _OF: Final = "of\N{NO-BREAK SPACE}"
 
 
 class Placed(NamedTuple):
-    """A picture whose boxes and labels have their places.
-
-    Attributes:
-        sizes: of the boxes.
-        texts: of each box, what is said large, and what small.
-        labels: the lines of each arrow's label.
-        layout: where all that is.
-    """
+    """A picture with the positions of its boxes and labels."""
 
     sizes: list[Size]
     texts: list[tuple[list[str], list[str]]]
@@ -104,7 +94,6 @@ def _fill(cause: Cause) -> str:
 
 
 def _label(arrow: Arrow, source: Box) -> list[str]:
-    """Return the lines of a label: none behind a Broadcast."""
     if source.copies:
         return []
     shape, _, value = arrow.label.partition(" of ")
@@ -126,7 +115,6 @@ def _title(box: Box) -> str:
 
 
 def _texts(box: Box) -> tuple[list[str], list[str]]:
-    """Return what is said large in a box, and what small."""
     if box.copies:
         return [], [_title(box)]
     return [_title(box)], [f"{box.operator}  {box.place}"]
@@ -170,7 +158,6 @@ def _box(box: Box, centre: Point) -> Iterator[str]:
 
 
 def _bar(shares: Shares, left: float, top: float, width: float) -> Iterator[str]:
-    """Yield where the cycles went, one colour after the other."""
     for cause in SHOWN:
         part = width * shares[cause]
         percent = f"{cause.label}: {100 * shares[cause]:.1f} %"
@@ -233,7 +220,7 @@ def escaped(text: str) -> str:
 
 
 def _entities(text: str) -> str:
-    """Mermaid reads brackets and the like as its own unless they are written as entities."""
+    """Write brackets as entities, which Mermaid would interpret."""
     return "".join(
         letter if letter.isalnum() or letter in " _.:,/*+-" else f"#{ord(letter)};"
         for letter in text

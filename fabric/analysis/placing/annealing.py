@@ -1,8 +1,7 @@
-"""How a plan is found: units are cut in two again and again by METIS, then slots are swapped.
+"""Floor plans by METIS, which halves the units recursively, and annealing.
 
-Each cut halves a rectangle of sites along its longer side, and the units that go there so that few
-bytes cross. What a rectangle of one site gets is where its units would like to be: then each has
-the nearest site that may have it.
+Each cut halves a rectangle of sites along its longer side, and the units so that few bytes cross.
+Then each unit gets the nearest allowed site.
 """
 
 from __future__ import annotations
@@ -23,12 +22,10 @@ from fabric.messages.telling.wording import counted
 from fabric.timing.engine.machine_code import Counters
 
 _TRIES = 20
-"""Of random plans, where the memory of sites is nearly full."""
 
 _UNLIMITED = 2**62
 
 _HEAVIEST = 2**20
-"""Of an edge of the graph: METIS adds weights up in 32 bits."""
 
 _MOVES_PER_UNIT: Final = 10_000
 
@@ -41,10 +38,10 @@ _MOVES_OF_ROUNDS: Final = 3_000_000
 _STAGES: Final = 120
 
 _HOPS: Final = 4
-"""The first temperature, in hops of what nets carry in the mean."""
+"""The first temperature, in mean net bytes times hops."""
 
 _COOLEST: Final = 1e-2
-"""Of the first temperature."""
+"""As a fraction of the first temperature."""
 
 
 class _Rectangle(NamedTuple):
@@ -56,7 +53,6 @@ class _Rectangle(NamedTuple):
     rows: int
 
     def halves(self) -> tuple[_Rectangle, _Rectangle]:
-        """Return its two parts, cut across the longer side."""
         column, row, columns, rows = self
         if columns >= rows:
             left = columns // 2
@@ -72,11 +68,7 @@ class _Rectangle(NamedTuple):
 
 
 def partitioned(floor: Floor, seed: int) -> list[int]:
-    """Return the site of each unit.
-
-    Raises:
-        ConfigurationError: pymetis is not installed, or no site with room for a unit was found.
-    """
+    """Return the site of each unit."""
     if importlib.util.find_spec("pymetis") is None:
         raise ConfigurationError(
             "place needs pymetis, which is not installed: expected the extra placing, as in "
@@ -122,7 +114,7 @@ def random_sites(floor: Floor, seed: int) -> list[int] | None:
 
 
 def _graph(floor: Floor) -> list[Counter[int]]:
-    """Return the bytes between each unit and others, a net's shared out among its readers."""
+    """Return the bytes between units; a net's bytes are divided among its readers."""
     found: list[Counter[int]] = [Counter() for _ in floor.netlist.units]
     for net in floor.netlist.nets:
         each = max(1, net.size_bytes // len(net.targets))
@@ -135,7 +127,6 @@ def _graph(floor: Floor) -> list[Counter[int]]:
 def _cut(
     here: Sequence[int], between: Sequence[Counter[int]], share: float, seed: int
 ) -> Sequence[int]:
-    """Return the side of each unit, 0 or 1; the first side gets about ``share`` of them."""
     if len(here) == 1:
         return [0 if share >= 0.5 else 1]
     import pymetis
@@ -163,9 +154,9 @@ def _cut(
 
 
 def _settled(floor: Floor, wanted: Sequence[int]) -> list[int] | None:
-    """Return each unit's nearest site to ``wanted`` that may have it; None where there is none.
+    """Return each unit's nearest allowed site to ``wanted``; None if there is none.
 
-    Those that need the edge choose first, then those that need most memory.
+    Units on the edge choose first, then those with the most memory.
     """
     units, at = floor.netlist.units, floor.mesh.sites
     order = sorted(
@@ -200,15 +191,11 @@ def _settled(floor: Floor, wanted: Sequence[int]) -> list[int] | None:
 def annealed(
     floor: Floor, start: Sequence[int], seed: int, notify: Callable[[str], object]
 ) -> list[int]:
-    """Return a plan that annealing found from the plan ``start``, or that one if none is cheaper.
+    """Return a plan annealed from ``start``, or ``start`` if none is cheaper.
 
     A small program is annealed several times, with other random numbers.
 
-    Args:
-        floor: with nets.
-        start: of each unit, the number of its site.
-        seed: of the random numbers.
-        notify: is told how far it is.
+    ``start``: site number of each unit.
     """
     best, least = list(start), floor.cost(start).bytes
     if len(start) < 2 or not floor.netlist.nets:
@@ -233,14 +220,9 @@ def annealed(
 
 
 class _State:
-    """A plan in the arrays of the loop.
-
-    Attributes:
-        hottest: the first temperature, in bytes.
-    """
+    """A plan in the arrays of the loop."""
 
     def __init__(self, floor: Floor, start: Sequence[int], seed: int) -> None:
-        """Begin with the plan ``start``."""
         netlist, each = floor.netlist, floor.units_per_site
         count = len(floor.is_edge)
         self._per_site: Final = each
@@ -288,7 +270,6 @@ class _State:
         self.hottest: Final = math.ceil(_HOPS * sum(sizes) / len(sizes))
 
     def run(self, moves: int, temperature: int, reach: int) -> tuple[int, ...]:
-        """Try so many moves."""
         mesh = self._mesh
         return self._loop(
             moves, temperature, reach, mesh.columns, mesh.rows, self._per_site, self._site_bytes
@@ -296,12 +277,10 @@ class _State:
 
     @property
     def cost(self) -> Cost:
-        """What the plan costs, as the loop has kept it."""
         return Cost(int(self._memory[5]), int(self._memory[2]))
 
     @property
     def sites(self) -> list[int]:
-        """The site of each unit."""
         found: list[int] = (self._place // self._per_site).tolist()
         return found
 
@@ -315,7 +294,6 @@ def _starts(lists: Sequence[Sequence[int]]) -> Counters:
 
 
 def _quantiles() -> Counters:
-    """Return the exponential distribution's, in the middle of each of so many equal parts."""
     parts = 1 << QUANTILE_BITS
     return _integers(
         [

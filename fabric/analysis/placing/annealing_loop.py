@@ -1,7 +1,7 @@
-"""The loop of annealing, compiled: slots are swapped, and what nets and links have is kept.
+"""The compiled loop of annealing, which swaps slots and updates nets and links.
 
-All numbers are integers, so that one seed gives one plan on every machine. Sites have four links
-each here, to the right, to the left, down and up: what goes in and out at a site is not counted.
+All numbers are integers, so that one seed gives one plan on every machine. Each site has four
+links: right, left, down, up. Traffic into and out of a site is not counted.
 """
 
 from __future__ import annotations
@@ -40,10 +40,7 @@ def _laid(
     seen: Counters,
     memory: Counters,
 ) -> int:
-    """Lay a net over its links, or take it off; return its byte hops.
-
-    ``memory`` has the mark of the last walk, the worst load and whether that has to be looked for.
-    """
+    """Add a net to its links, or remove it; return its byte hops."""
     size = net_bytes[net]
     first = first_pin[net]
     last = first_pin[net + 1]
@@ -107,7 +104,7 @@ def _of_unit(
     touched: Counters,
     memory: Counters,
 ) -> int:
-    """Lay the nets of a unit, or take them off; each of two units' nets once: ``touched``."""
+    """Add the nets of a unit, or remove them; ``touched`` marks nets that two units share."""
     found = 0
     for pair in range(2):
         one = unit if pair == 0 else other
