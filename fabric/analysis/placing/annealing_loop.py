@@ -146,41 +146,16 @@ def anneal(  # noqa: C901, PLR0912, PLR0915 - one loop, compiled as one function
     quantiles: Counters,
     memory: Counters,
 ) -> tuple[int, int]:
-    """Try so many swaps of two slots at one temperature.
+    """Try ``moves`` swaps of two slots; return the accepted swaps and those that changed the cost.
 
-    Half of the tries go to a random site within ``reach``, the others beside a unit that shares a
-    net. A swap that makes the plan dearer by d is kept if d is at most the temperature times a
-    number drawn from the exponential distribution: Metropolis' rule.
+    Half of the tries go to a random site within ``reach`` columns and rows, the others next to a
+    unit that shares a net. A swap that makes the plan dearer by d bytes is kept if d is at most
+    ``temperature`` times an exponential random number (Metropolis' rule).
 
-    Args:
-        moves: how many to try.
-        temperature: in bytes.
-        reach: columns and rows to the site of a try, at most.
-        columns: of the mesh.
-        rows: of it.
-        slots_per_site: how many units a site holds.
-        site_bytes: of memory; below 0 for any number.
-        slots: the unit in each slot, site by site; -1 where there is none.
-        place: the slot of each unit.
-        on_edge: of each unit, 1 where it has to be on the edge.
-        unit_bytes: of memory that each unit needs.
-        used_bytes: of each site's memory.
-        first_pin: of each net in ``pins``, and one more.
-        pins: the units of all nets, the source of a net first.
-        net_bytes: of each.
-        first_net: of each unit in ``nets``, and one more.
-        nets: of all units.
-        hops: what a byte on a link counts.
-        weights: of the load of a link.
-        load: of each link, weighed.
-        seen: scratch space, one entry a link.
-        touched: scratch space, one entry a net.
-        quantiles: of the exponential distribution.
-        memory: the generator's state; the mark of the last walk; the worst load; whether that is to
-            be looked for; the mark of the last try; the byte hops.
-
-    Returns:
-        How many were kept, and how many of them made the plan dearer or cheaper.
+    ``slots`` has the unit in each slot, site by site, or -1; ``pins`` and ``nets`` are flat lists
+    that ``first_pin`` and ``first_net`` index, with the source of a net first. ``memory`` has the
+    generator's state, the mark of the last walk, the worst load, whether to search for the worst
+    load, the mark of the last try, and the byte hops.
     """
     kept = 0
     changed = 0

@@ -58,10 +58,9 @@ _SECONDS: Final = 120
 machine."""
 
 _INFEASIBLE: Final = 2
-"""What HiGHS says where nothing is cheaper."""
 
 _ROUNDING: Final = 1e-6
-"""What HiGHS may be wrong by, relative to the bound."""
+"""Error of HiGHS, relative to the bound."""
 
 
 def lower_bound(floor: Floor) -> Cost:
@@ -81,7 +80,6 @@ def lower_bound(floor: Floor) -> Cost:
 
 
 def _at_edge(pairs: Sequence[Net], floor: Floor) -> tuple[int, Sequence[Net]]:
-    """Return what nets between the edge and the rest cost at least, and the other nets."""
     units = floor.netlist.units
     room = floor.units_per_site * sum(floor.is_edge) - sum(unit.on_edge for unit in units)
     inside: Counter[int] = Counter()
@@ -96,7 +94,6 @@ def _at_edge(pairs: Sequence[Net], floor: Floor) -> tuple[int, Sequence[Net]]:
 
 
 def _stars(pairs: Sequence[Net], each: int) -> tuple[int, list[Net]]:
-    """Return what the units with many partners cost at least, and the nets that have no part."""
     ends = [(net.source, net.targets[0]) for net in pairs]
     partners: dict[int, set[int]] = {}
     for one, other in ends:
@@ -124,7 +121,6 @@ def _stars(pairs: Sequence[Net], each: int) -> tuple[int, list[Net]]:
 
 
 def _packed(nets: Sequence[Net], each: int) -> int:
-    """Return the weight of sets of nets that hang together and do not fit on a site."""
     units = [(net.source, *net.targets) for net in nets]
     left = [net.size_bytes for net in nets]
     at_unit: dict[int, list[int]] = {}
@@ -151,7 +147,7 @@ def _grown(
     left: Sequence[int],
     each: int,
 ) -> list[int]:
-    """Return nets that hang together with ``first``, those with most left; none if too few do."""
+    """Return nets connected with ``first``, those with most bytes left; none if too few are."""
     taken = [first]
     seen = {first}
     covered: set[int] = set()
@@ -177,7 +173,6 @@ def _grown(
 
 
 def _worst(pairs: Sequence[Net], each: int) -> int:
-    """Return what the worst link has at least."""
     out: dict[int, Counter[int]] = {}
     into: dict[int, Counter[int]] = {}
     for net in pairs:
@@ -192,17 +187,11 @@ def _worst(pairs: Sequence[Net], each: int) -> int:
 
 
 def _farther(star: Mapping[int, int], each: int) -> Sequence[int]:
-    """Return the bytes to those that cannot share the site, most of them first."""
     return sorted(star.values(), reverse=True)[each - 1 :]
 
 
 class Exact(NamedTuple):
-    """What the search came to.
-
-    Attributes:
-        sites: of each unit, the number of its site; None where no cheaper plan was found.
-        bound: bytes that no plan costs less than.
-    """
+    """The found plan's site numbers, if any is cheaper, and the lower bound in bytes."""
 
     sites: list[int] | None
     bound: int
@@ -230,12 +219,7 @@ class _Rows:
 def exact(floor: Floor, known_bytes: int) -> Exact:
     """Return a cheapest plan, or the best bound that the search proves.
 
-    Args:
-        floor: with few units, at most ``MOST_UNITS``.
-        known_bytes: what some plan costs; only cheaper ones are looked for.
-
-    Raises:
-        ConfigurationError: scipy is not installed.
+    ``known_bytes``: the cost of a known plan; only cheaper plans are searched.
     """
     netlist = floor.netlist
     if importlib.util.find_spec("scipy") is None:
@@ -278,16 +262,10 @@ class _Program:
 
     Attributes:
         unit: bytes in which it counts.
-        on: how many columns say where units are; they come first.
-        columns: how many there are.
-        prices: of each column.
-        is_whole: of each column, 1 where it is a whole number.
-        most: of each column.
-        rows: its constraints.
+        on: number of columns for the sites of units; they come first.
     """
 
     def __init__(self, floor: Floor, known_bytes: int) -> None:
-        """Write the program down."""
         units, nets = floor.netlist.units, floor.netlist.nets
         sites = len(floor.is_edge)
         self.unit: Final = math.gcd(*(net.size_bytes for net in nets))
@@ -334,7 +312,7 @@ class _Program:
         self.is_whole: Final = np.arange(self.columns) < self.on
 
     def _mirror(self) -> None:
-        """Keep the unit with most nets in one quarter: plans come in four mirror images."""
+        """Keep the unit with most nets in one quarter: plans have four mirror images."""
         mesh = self._floor.mesh
         ends = Counter(
             unit for net in self._floor.netlist.nets for unit in (net.source, *net.targets)

@@ -1,11 +1,11 @@
-"""What a floor plan is made for, units and nets, and the sites of a mesh: what it costs there.
+"""Units and nets of a floor plan, the sites of a mesh, and the cost of a plan.
 
-A net is what one output sends. An inferred Broadcast is a part of its net: it is where its producer
-is, and what it sends goes to all its readers as one tree.
+A net is the output of a unit. An inferred Broadcast belongs to its net and shares the site of its
+producer; its readers are reached by one tree.
 
-The cost is in bytes: those of each net times the hops of its way (of a tree each link once), plus
-those of the worst link. A crossing between dies counts as the hops that its cycles are, and on a
-link that is narrower than others its bytes weigh more by as much.
+The cost is in bytes: the bytes of each net times the hops of its route (each link of a tree once),
+plus the bytes of the worst link. A crossing between dies counts as hops by its cycles, and bytes on
+a narrower link weigh more in proportion.
 """
 
 from __future__ import annotations
@@ -30,14 +30,12 @@ from fabric.messages.telling.wording import counted
 
 @dataclass(frozen=True)
 class Unit:
-    """What has a site.
+    """A unit that needs a site.
 
     Attributes:
-        name: of its operator.
-        kind: ``compute``, ``memory`` or ``routing``.
-        on_edge: whether it is a client of the off-chip memory, whose ports are on the edge.
-        on_chip_bytes: of memory that it needs; of sizes that data decide, as ``check`` has them.
-        follows: the names of the Broadcasts that are where it is.
+        on_edge: it is a client of the off-chip memory, whose ports are on the edge.
+        on_chip_bytes: with the sizes of ``check`` if data decide.
+        follows: names of the Broadcasts that share its site.
     """
 
     name: str
@@ -49,12 +47,11 @@ class Unit:
 
 @dataclass(frozen=True)
 class Net:
-    """What one output sends.
+    """The output of a unit.
 
     Attributes:
-        source: the number of its unit.
-        targets: those of the units that read it, in order of reading, at least one, each once.
-        size_bytes: that it carries in a run, once, however many read it.
+        targets: the numbers of the reading units, each once, in the order of reading.
+        size_bytes: in a run, counted once for all readers.
     """
 
     source: int
@@ -64,15 +61,10 @@ class Net:
 
 @dataclass(frozen=True)
 class Netlist:
-    """A program as a floor plan sees it.
+    """A program for a floor plan; nets are between different units.
 
     Attributes:
-        program: its name.
-        units: in the order of its nodes.
-        nets: between different units, in the order of its edges.
-        channels: of the program.
-        unknown_channels: of these, how many carry bytes that only a run can tell; see
-            ``netlist_of``.
+        unknown_channels: channels whose bytes only a run can tell; see ``netlist_of``.
     """
 
     program: str
@@ -85,15 +77,9 @@ class Netlist:
 def netlist_of(plan: Plan, given: Mapping[str, Size] | None = None) -> Netlist:
     """Return the units of ``plan`` and the nets between them.
 
-    Sizes that data decide are those that the program binds or assumes. What is not known so is
-    taken as 1, and the channels for which that was done are counted.
+    Unknown sizes count as 1, and the channels that need them are counted.
 
-    Args:
-        plan: the program.
-        given: sizes for symbols, by name; they count more than the program's.
-
-    Raises:
-        ConfigurationError: no stream has a symbol of a given name.
+    ``given``: sizes of symbols by name; they override the program's.
     """
     sizes = _with_claims(plan, chosen_sizes(plan, given or {}, data=True))
     substitution = Substitution(sizes)
@@ -150,7 +136,6 @@ def netlist_of(plan: Plan, given: Mapping[str, Size] | None = None) -> Netlist:
 
 
 def _with_claims(plan: Plan, sizes: dict[Symbol, Size]) -> dict[Symbol, Size]:
-    """Return ``sizes`` and those that the program assumes, where its assumptions tell them."""
     found = dict(sizes)
     for edge in plan.edges:
         for claim in edge.claims:
@@ -162,7 +147,6 @@ def _with_claims(plan: Plan, sizes: dict[Symbol, Size]) -> dict[Symbol, Size]:
 
 
 def _number(dim: Dim) -> tuple[int, bool]:
-    """Return ``dim`` as a whole number, and whether all of its symbols were known."""
     unknown = free_symbols(dim)
     if unknown:
         dim = Substitution(dict.fromkeys(unknown, 1)).dim(dim)
@@ -172,12 +156,7 @@ def _number(dim: Dim) -> tuple[int, bool]:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a plan costs.
-
-    Attributes:
-        byte_hops: of all nets.
-        worst_link_bytes: of the link with most of them, weighed by its width.
-    """
+    """The cost of a plan: byte hops, and the bytes of the worst link weighed by its width."""
 
     byte_hops: int
     worst_link_bytes: int
@@ -190,15 +169,12 @@ class Cost:
 
 @dataclass(frozen=True)
 class Floor:
-    """Where units of a netlist may be.
+    """The sites for the units of a netlist.
 
     Units that use the off-chip memory are on the edge of the mesh, where its ports are.
 
     Attributes:
-        mesh: of sites.
-        netlist: what is placed.
-        units_per_site: at most.
-        site_bytes: of memory that the units of a site may need together; None for any number.
+        site_bytes: memory for all units of a site; None for no limit.
     """
 
     mesh: Mesh
@@ -214,14 +190,7 @@ class Floor:
     ) -> Floor:
         """Return the floor for ``netlist``.
 
-        Args:
-            mesh: of sites; where it does not say how many units one holds, as few as leave room
-                for all.
-            netlist: what is placed.
-            site_bytes: see ``Floor``.
-
-        Raises:
-            ConfigurationError: there is no room for all units.
+        A mesh without a number of units per site gets the fewest that leave room for all.
         """
         units = netlist.units
         edge, on_edge = len(mesh.edge), sum(each.on_edge for each in units)
@@ -285,11 +254,7 @@ class Floor:
         return found
 
     def cost(self, sites: Sequence[int]) -> Cost:
-        """Return what a plan costs.
-
-        Args:
-            sites: of each unit, the number of its site.
-        """
+        """Return what a plan costs."""
         loads = self.link_bytes(sites)
         return Cost(
             sum(map(math.prod, zip(loads, self.hops, strict=True))),

@@ -18,21 +18,19 @@ if TYPE_CHECKING:
 _COLOURS: Final = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d8c400", "#8a4fbf", "#8c564b",
 )  # fmt: skip
-"""Of the families with most units: they are told apart on white and on dark paper."""
 
 _REST: Final = "#9aa3ad"
 _WIDEST: Final = 720.0
-"""Of the mesh; sites are as large as that allows."""
+"""Of the whole mesh; it limits the size of sites."""
 
 _LARGEST_SITE: Final = 44.0
 _SHARE: Final = 0.6
-"""Of the way from a site to the next one that a site takes up; the rest shows the link."""
+"""Part of the distance between sites that a site covers; the rest shows the link."""
 
 _FONT: Final = 11
 _LINE: Final = 17.0
 _USERS: Final = 10
 _FAINTEST: Final = 0.1
-"""Of a link's colour, however little it carries."""
 
 
 def floor_svg(plan: FloorPlan) -> str:
@@ -64,14 +62,12 @@ def _load(plan: FloorPlan) -> str:
 
 
 def _families(plan: FloorPlan) -> Counter[str]:
-    """Return how many units differ in the numbers of their names only, by what they share."""
     return Counter(without_numbers(unit.name) for unit in plan.floor.netlist.units)
 
 
 def _texts(
     plan: FloorPlan, families: Counter[str], colours: Mapping[str, str]
 ) -> Iterator[tuple[str, str | None, Paint]]:
-    """Yield the lines beside the mesh: each with its colour, where it has one."""
     yield "sites, by what most of their units are", None, INK
     names: dict[str, list[str]] = {}
     for unit in plan.floor.netlist.units:
@@ -110,7 +106,6 @@ def _line(text: str, fill: str | None, paint: Paint, left: float, top: float) ->
 
 
 def _links(plan: FloorPlan, step: float) -> Iterator[str]:
-    """Yield the links, both directions beside each other; the worst one is thick."""
     floor, mesh = plan.floor, plan.mesh
     loads = floor.link_bytes(plan.numbers)
     weighed = [load * weight for load, weight in zip(loads, floor.weights, strict=True)]
@@ -163,7 +158,6 @@ def _title(site: Site, names: Sequence[str]) -> str:
 
 
 def _colour(names: Sequence[str], colours: Mapping[str, str]) -> str:
-    """Return the colour of the family that most units of a site are of."""
     (family, _), *_ = Counter(map(without_numbers, names)).most_common(1)
     return colours.get(family, _REST)
 

@@ -124,7 +124,6 @@ def _random_cost(floor: Floor, seed: int) -> int | None:
 
 
 def _worst(floor: Floor, sites: Sequence[int]) -> LoadedLink | None:
-    """Return the link with the largest load, the first of several."""
     loads = floor.link_bytes(sites)
     weighed = [load * weight for load, weight in zip(loads, floor.weights, strict=True)]
     most = max(weighed)

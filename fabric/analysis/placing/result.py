@@ -21,13 +21,10 @@ _USERS: Final = 8
 
 @dataclass(frozen=True)
 class LoadedLink:
-    """A link between two neighbours, and what uses it.
+    """A link between two neighbours, and the nets that use it.
 
     Attributes:
-        source, target: its sites.
-        size_bytes: that it carries in a run.
-        users: the bytes of each output that goes over it, most first, by unit and then its readers:
-            ``load_x -> route``.
+        users: bytes of each output on the link, most first, by ``load_x -> route``.
     """
 
     source: Site

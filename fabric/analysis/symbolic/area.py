@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _KIB: Final = 1024
 
 _ROUNDING: Final = 1e-12
-"""Relative: sums of the same numbers in another order differ by less."""
+"""Relative: sums in another order differ by less."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,9 @@ class Sized(NamedTuple):
 
 
 def sized(plan: Plan, depths: Iterable[int], metrics: Metrics, sizes: Substitution) -> Sized:
-    """Return what the channels of a run of ``plan`` hold, and what all of it takes of a die.
+    """Return the bytes in the channels of a run of ``plan``, and its die area.
 
-    Args:
-        plan: the program.
-        depths: of the run's channels, in edge order.
-        metrics: of the program, for the sizes it had.
-        sizes: that the symbols of the program had.
+    ``depths`` are in edge order.
     """
     # Of a size that no channel shows nothing is known; it counts as none.
     held = _slot_bytes(plan, depths, sizes)
@@ -80,20 +76,12 @@ def least_sized(
     sizes: Substitution,
     totals: Totals,
 ) -> Mapping[str, float]:
-    """Return what ``sized`` says at least of any run with these depths, by field of the report.
+    """Return lower bounds of what ``sized`` reports for any run with these depths, by field.
 
-    Proof. Of a size that is not certain it is known that it is not below 0, and an expression that
-    only adds, multiplies and rounds up is least where all such sizes are 0. So slots have at least
-    that many bytes, and so has a memory unit. A unit that may turn out small or not takes at least
-    what it takes as the one or, of more bytes than a small one has, as the other. What hangs on
-    the program alone, operations and links, is what it is.
-
-    Args:
-        plan: the program.
-        depths: of the channels, in edge order.
-        metrics: of the program, for the sizes that are certain.
-        sizes: that are certain.
-        totals: of sizes that are not certain one by one.
+    Proof. Sizes that are not certain are at least 0, and an expression of sums, products and
+    rounding up is least if they are 0. So slots and memory units have at least that many bytes. A
+    unit that may be small or large takes at least the smaller of both areas. Operations and links
+    depend on the program alone.
     """
     held = _slot_bytes(plan, depths, sizes)
     known: Size = sum(each for each in held if isinstance(each, Size))
@@ -128,7 +116,7 @@ def _least(dim: Dim, totals: Totals) -> int:
 
 
 def _least_mm2(stated: AreaDescription, least_bytes: int, end: int) -> float:
-    """Return what a memory unit of at least so many bytes takes at least; 0 is low, 1 is high."""
+    """Return the least area of a memory unit with at least these bytes; 0 is low, 1 is high."""
     small, large = stated.small_memory_mm2_per_kib, stated.memory_mm2_per_kib
     assert small is not None
     assert large is not None
@@ -150,14 +138,7 @@ def _slot_bytes(plan: Plan, depths: Iterable[int], sizes: Substitution) -> list[
 
 
 def _priced(plan: Plan, slot_bytes: int, needed_bytes: Sequence[int], metrics: Metrics) -> Sized:
-    """Return the area of slots, of memory units that need so many bytes, and of all that computes.
-
-    Args:
-        plan: the program.
-        slot_bytes: of all channels.
-        needed_bytes: of each memory unit.
-        metrics: say who computes.
-    """
+    """Return the area of slots, of memory units with their bytes, and of compute units."""
     hardware = plan.program.hardware
     stated = hardware.area
     if not stated.is_stated:
@@ -190,10 +171,7 @@ def _priced(plan: Plan, slot_bytes: int, needed_bytes: Sequence[int], metrics: M
 
 
 def _link_bytes_per_cycle(mesh: Mesh) -> int | None:
-    """Return what all links carry a cycle, ways into sites and out of them included.
-
-    None where nothing limits one of them.
-    """
+    """Return the bytes a cycle of all links, those of sites included; None if unlimited."""
     sites = {*mesh.sites}
     widths = [
         width
@@ -214,6 +192,6 @@ def _area(cause: str, amount: int | None, unit: str, price: Range | None, each: 
 
 
 def _in_all(values: Sequence[float | None]) -> float | None:
-    """Return the sum; None where a part that there is has no area."""
+    """Return the sum; None if the area of a present part is unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None

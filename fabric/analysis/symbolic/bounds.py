@@ -94,9 +94,9 @@ def lower_bounds(
 def _of_types(dim: Dim) -> tuple[int, bool]:
     """Return a total that the report computes of types, for the sizes that the run had.
 
-    Proof. The report puts the sizes that it measures into the same expression. Those that are
-    certain are measured as what they are; of the others it is known that they are not below 0, and
-    an expression that only adds, multiplies and rounds up is least where they are 0.
+    Proof. The report uses the measured sizes in the same expression. Certain sizes are measured
+    unchanged; the others are at least 0, and an expression of sums, products and rounding up is
+    least if they are 0.
     """
     return (dim, True) if isinstance(dim, int) else (least_of(dim), False)
 

@@ -30,12 +30,7 @@ from fabric.timing.memories.flat import SHUTDOWN_CYCLES
 
 
 class Bound(NamedTuple):
-    """A lower bound of a run's cycles.
-
-    Attributes:
-        cycles: no run that completes is shorter.
-        what: needs them: the name of an operator, or ``hbm``.
-    """
+    """A lower bound of a run's cycles, by ``what``: the name of an operator, or ``hbm``."""
 
     cycles: int
     what: str
@@ -44,17 +39,10 @@ class Bound(NamedTuple):
 def bounds_of_cycles(
     plan: Plan, graph: Graph, least: Sequence[Least], totals: Totals
 ) -> dict[str, Bound]:
-    """Return the largest lower bound of each kind: the largest of all is a lower bound, too.
+    """Return the largest lower bound of each kind; the largest of all is a lower bound, too.
 
-    Args:
-        plan: the program.
-        graph: of it.
-        least: what its operators do, in node order.
-        totals: what sizes are together that are not known one by one.
-
-    Returns:
-        By what needs the cycles: ``compute``, ``memory`` and ``routing`` units, and ``hbm``, which
-        all clients share.
+    The kinds are ``compute``, ``memory`` and ``routing`` units, and ``hbm``, which all clients
+    share.
     """
     begins, lasts = earliest(graph, least, totals)
     rests = least_rests(plan, graph, least)
@@ -133,9 +121,8 @@ class _Line(NamedTuple):
     """When the elements of an output are sent at the earliest.
 
     Attributes:
-        first: the first one.
         offset, slope: element k, counted from 0, in ``offset + slope * k``.
-        until: the last element of which that is true; those after it are sent no earlier than it.
+        until: the last element on the line; later ones are sent no earlier than it.
     """
 
     first: int
@@ -155,7 +142,6 @@ def _line(
     lines: Sequence[_Line],
     first: int,
 ) -> _Line:
-    """Return when an operator sends its elements at the earliest; see ``earliest``."""
     edge = edges[0] if edges and its.takes else None
     if edge is None:
         return _Line(first, first, its.pace_cycles)
@@ -268,12 +254,7 @@ def busiest_units(
 
 
 class Share(NamedTuple):
-    """What several streams have together.
-
-    Attributes:
-        parts: how many elements each has.
-        size: all of them.
-    """
+    """What several streams have together."""
 
     parts: tuple[Expression, ...]
     size: int
@@ -285,11 +266,9 @@ class Share(NamedTuple):
 
 
 class After(NamedTuple):
-    """How long after an element that was dealt out an operator sends, at the earliest.
+    """Least cycles after a dealt element until an operator sends its first and last element.
 
-    Attributes:
-        first: its first element; None where that need not be after it.
-        last: its last one.
+    ``first`` is None if the first element need not follow the dealt one.
     """
 
     first: int | None
@@ -310,15 +289,7 @@ def waited_for(
     dealt: Sequence[Dealt],
     shares: Sequence[Share],
 ) -> Dealt:
-    """Return which dealt elements what an operator sends comes after; see ``earliest``.
-
-    Args:
-        its: what the operator does.
-        edges: of its inputs.
-        least: what all operators do.
-        dealt: the same of those in front.
-        shares: what streams have together.
-    """
+    """Return the dealt elements that an operator's output comes after; see ``earliest``."""
     begins: dict[tuple[int, int], int] = {}
     lasts = dict(_most(its.open_cycles, shares))
     for port, edge in enumerate(edges):
@@ -342,7 +313,6 @@ def waited_for(
 
 
 def _sent(edge: Edge, front: Least, dealt: Sequence[Dealt]) -> Dealt:
-    """Return which dealt elements what is sent through ``edge`` waits for."""
     number = edge.producer.index
     if not front.deals:
         return dealt[number]
@@ -352,7 +322,7 @@ def _sent(edge: Edge, front: Least, dealt: Sequence[Dealt]) -> Dealt:
 
 
 def _most(cycles: Dim, shares: Sequence[Share]) -> Iterator[tuple[tuple[int, int], int]]:
-    """Yield how long an operator of ``cycles`` takes where it has the most of what is shared."""
+    """Yield an operator's ``cycles`` for the largest part of a shared total."""
     number, terms = terms_of(cycles) if isinstance(cycles, Expression) else (0, {})
     if any(each < 0 for each in terms.values()):
         return
@@ -365,10 +335,9 @@ def _most(cycles: Dim, shares: Sequence[Share]) -> Iterator[tuple[tuple[int, int
 def whole_of(
     mine: Dealt, least: Sequence[Least], dealt: Sequence[Dealt], shares: Sequence[Share]
 ) -> list[tuple[int, int]]:
-    """Take those who deal out of ``mine`` of whom all outputs are in it.
+    """Remove from ``mine`` the dealers whose outputs are all in it.
 
-    Returns:
-        These, each with how long after its last element; what they waited for is in ``mine`` now.
+    Returns them with the cycles after their last element; ``mine`` gets their own waits.
     """
     whole: list[tuple[int, int]] = []
     while True:
@@ -403,13 +372,6 @@ def shared_memory(
 ) -> int:
     """Return the bound by all that the off-chip memory moves; 0 where none is known.
 
-    Args:
-        plan: the program.
-        least: what its operators do, in node order.
-        totals: what sizes are together that are not known one by one.
-        begins: when each operator has what its first element takes, at the earliest.
-        rests: how long a run goes on at least after each has sent its last element.
-
     Proof. Take any cycle ``start``, and any number of cycles ``rest`` before the end of the run.
     Bursts that are handed over from ``start`` on and seen complete ``rest`` before the end take
     ``least_shared_cycles`` of all their requests, whatever else makes the queue longer. So long,
@@ -437,14 +399,11 @@ def shared_memory(
 
 
 class _Client(NamedTuple):
-    """A client of the off-chip memory.
+    """A client of the off-chip memory; it sends no request before ``begin``.
 
     Attributes:
-        begin: before it, it hands nothing over.
-        rest: how long the run goes on after its last burst.
-        requests: of all its bursts.
-        burst_requests, burst_cycles: of one burst, and how long that takes at least.
-        is_write: it stores.
+        rest: least cycles of the run after its last burst.
+        burst_requests, burst_cycles: of one burst.
     """
 
     begin: int
@@ -462,7 +421,7 @@ def _clients(
     begins: Sequence[int],
     rests: Sequence[int],
 ) -> Iterator[_Client]:
-    """Yield the clients of which something is known; those that share a total as one."""
+    """Yield the clients with known requests; those that share a total as one."""
     shared: dict[bool, list[tuple[Expression, int, int]]] = {False: [], True: []}
     for node, its, begin, rest in zip(plan.nodes, least, begins, rests, strict=True):
         is_write = node.operator.off_chip == "write"
@@ -481,25 +440,13 @@ def _clients(
 
 
 class _Windows:
-    """What clients do at least from a start until a rest before the end.
-
-    Attributes:
-        begins, rests: of the clients; see ``_Client``.
-    """
-
     def __init__(self, memory: OffChipDescription, clients: Array) -> None:
-        """Look at clients of ``memory``, one in each column."""
         self._memory: Final = memory
         self.begins, self.rests, self._requests, self._burst_requests = clients[:4]
         self._burst_cycles, self._writes = clients[4], clients[5].astype(bool)
 
     def longest(self, starts: Array, rests: Array) -> tuple[int, int, int]:
-        """Return the largest bound of some starts, or some rests, with its start and rest.
-
-        Args:
-            starts: one, or several for one rest.
-            rests: one, or several for one start.
-        """
+        """Return the largest bound of several starts or several rests, with its start and rest."""
         before = self._most(starts[:, np.newaxis] - self.begins)
         after = self._most(rests[:, np.newaxis] - self.rests)
         ahead = (starts[:, np.newaxis] > self.begins) * most_ahead_requests(self._memory)
@@ -515,7 +462,6 @@ class _Windows:
         return max(found)
 
     def _most(self, cycles: Array) -> Array:
-        """Return the requests of the bursts of so many cycles, at most."""
         bursts = (cycles // self._burst_cycles + 1) * (cycles > 0)
         most: Array = np.minimum(bursts * self._burst_requests, self._requests)
         return most

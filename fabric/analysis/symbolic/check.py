@@ -34,15 +34,7 @@ from fabric.timing.memories.banked_tables import BYTE_VALUES, BYTES, ROW_SHIFT, 
 
 @dataclass(frozen=True)
 class Check:
-    """A program that was wired and not run.
-
-    Attributes:
-        plan: the program, complete.
-        groups: its operators, repeated ones together, in wiring order.
-        sizes: substituted for symbols.
-        metrics: with these sizes.
-        warnings: what looks wrong or wasteful.
-    """
+    """A program that was wired and not run; ``sizes`` replaced its symbols."""
 
     plan: Plan
     groups: tuple[tuple[Node, ...], ...]
@@ -100,14 +92,7 @@ class Check:
 def check(program: Program, given: Mapping[str, Size], *, data: bool) -> Check:
     """Look at a wired program.
 
-    Args:
-        program: wired.
-        given: sizes for symbols, by name; of a ragged one the mean over its groups.
-        data: substitute what the program's control data decide, too.
-
-    Raises:
-        ProgramError: the program is not complete.
-        ConfigurationError: no stream has a symbol of a given name, or its size is no integer.
+    ``given``: sizes of symbols by name; of a ragged symbol the mean over its groups.
     """
     plan = elaborate(program)
     sizes = chosen_sizes(plan, given, data=data)
@@ -123,7 +108,7 @@ def _tile(node: Node) -> str | None:
 
 
 def _layout(stream: Stream) -> dict[str, object]:
-    """Return which coordinates the tiles of ``stream`` have, in which order; or why not."""
+    """Return the tile coordinates of ``stream`` in order, or the reason they are unknown."""
     layout = stream.layout
     return {
         "layout": None if layout is None else str(layout),
@@ -151,19 +136,13 @@ def _plain(size: Size) -> int | float:
 
 
 _MOST_ROUNDS: Final = 200
-"""Units of a recurrence that is wired round by round."""
 
 _ROUND_TRIP_CYCLES: Final = 2
-"""An element takes one cycle forth, and its credit one back."""
+"""One cycle for the element, one for its credit."""
 
 
 def advice(plan: Plan, groups: Iterable[tuple[Node, ...]]) -> tuple[str, ...]:
-    """Return a sentence for each finding, one for a whole group of repeated operators.
-
-    Args:
-        plan: the program.
-        groups: its repeated operators.
-    """
+    """Return a sentence for each finding; repeated operators share one."""
     useful, crowded = _useful(plan), Crowded(plan)
     checks: tuple[Callable[[Node], str | None], ...] = (
         lambda node: _wasted_requests(node, plan),
@@ -196,7 +175,7 @@ def _told(
 
 
 def _wasted_requests(node: Node, plan: Plan) -> str | None:
-    """A row is moved in whole requests, and on most memories not together with the next one."""
+    """Find rows that are not whole requests: most memories do not join neighbouring rows."""
     if node.operator.off_chip is None or plan.program.hardware.hbm.joins_rows:
         return None
     types = node.output_types if node.operator.off_chip == "read" else node.input_types
@@ -220,7 +199,7 @@ def _wasted_requests(node: Node, plan: Plan) -> str | None:
 
 
 def _read_per_row(node: Node) -> str | None:
-    """A tensor that is read again for every row costs as many times its bytes."""
+    """Find tensors that are read again for every row."""
     if node.operator.off_chip != "read" or not node.inputs:
         return None
     reference, tiles = node.input_types[0], node.output_types[0]
@@ -252,9 +231,9 @@ def _shallow(plan: Plan) -> Iterator[str]:
 
 
 def _unrolled(plan: Plan) -> Iterator[str]:
-    """A recurrence that was wired round by round: each unit of a family waits for the one before.
+    """Find recurrences wired round by round: each unit of a family waits for the one before.
 
-    What goes from a later operator to an earlier one closes a loop, and does not count.
+    Streams from later to earlier operators close loops and do not count.
     """
     after: dict[Node, list[Node]] = {node: [] for node in plan.nodes}
     for edge in plan.edges:
@@ -283,7 +262,6 @@ def _unrolled(plan: Plan) -> Iterator[str]:
 
 
 def _useful(plan: Plan) -> set[Node]:
-    """Return the operators that a store depends on, or that come after one."""
     stores = {node for node in plan.nodes if node.operator.off_chip == "write"}
     if not stores:
         return set(plan.nodes)
@@ -333,20 +311,17 @@ def _needless(plan: Plan) -> Iterator[str]:
 
 
 _REQUESTS: Final = 1024
-"""Of a stream, from its first on."""
 
 _FEW: Final = 4
-"""A stream of so many requests a channel uses few channels if it uses less than this part."""
+"""A stream uses few channels below this part of its requests per channel."""
 
 _SLOW: Final = 2
-"""A bank that takes so many times as long as all requests would is what they wait for."""
+"""Times as long in one bank as all requests would take."""
 
 _FIELD: Final = (1 << BANK_SHIFT) - 1
 
 
 class _Requests(NamedTuple):
-    """Where the first requests of a stream are, in order."""
-
     channels: Counters
     banks: Counters
     rows: Counters
@@ -442,7 +417,6 @@ def first_addresses(node: Node, region: Region | None, hbm: BankedDescription) -
 
 
 def _numbers(layout: Layout, count: int) -> list[int]:
-    """Return the numbers of the first tiles of ``layout``, counted row-major in its tensor."""
     places = np.arange(min(count, layout.count))
     offsets = np.tile(np.array(layout.start, np.int64), (len(places), 1))
     inside = layout.count

@@ -26,9 +26,9 @@ def alike(plan: Plan) -> list[tuple[Node, ...]]:
 
 
 def folded(plan: Plan, most: int) -> list[tuple[Node, ...]]:
-    """Return the groups of ``alike``, coarser ones where these are more than ``most``.
+    """Return the groups of ``alike``, coarser ones if these are more than ``most``.
 
-    Then parameters and types do not count, and at last all operators of a kind are together.
+    The first coarser level ignores parameters and types, the last one has a group for each kind.
     """
     groups = alike(plan)
     if len(groups) > most:
@@ -79,7 +79,7 @@ def _signature(node: Node) -> Hashable:
 
 
 def _parameter(value: object) -> str:
-    """What two operators have to share of a parameter: values, names but for numbers, shapes."""
+    """Return what operators share of a parameter: values, names without numbers, shapes."""
     if isinstance(value, str):
         return without_numbers(value)
     if value is None or isinstance(value, bool | int | float | tuple):

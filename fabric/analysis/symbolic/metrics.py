@@ -28,11 +28,9 @@ _REFERENCE_BYTES: Final = ADDRESS_DTYPE.itemsize
 
 
 class OperatorMetrics(NamedTuple):
-    """One operator.
+    """One operator; ``compute_cycles`` and ``flops_per_cycle`` are 0 without arithmetic.
 
     Attributes:
-        node: the operator.
-        costs: over the whole program.
         compute_cycles: at least spent in arithmetic; 0 where there is none.
         flops_per_cycle: its compute bandwidth; 0 where it has no arithmetic.
     """
@@ -44,14 +42,7 @@ class OperatorMetrics(NamedTuple):
 
 
 class Accounting(NamedTuple):
-    """The totals of one accounting, in bytes.
-
-    Attributes:
-        load_bytes, store_bytes: off-chip traffic.
-        on_chip_bytes: requirement.
-        fifo_bytes: what FIFOs add to it.
-        memory_cycles: the traffic at the peak bandwidth of the memory.
-    """
+    """The totals of one accounting, in bytes, and memory cycles at the peak bandwidth."""
 
     load_bytes: Dim
     store_bytes: Dim
@@ -71,8 +62,6 @@ class Metrics(NamedTuple):
     Attributes:
         operators: in node order.
         carried: the types of what goes through the channels, in edge order.
-        paper, artifact: the two accountings.
-        flops: floating-point operations.
         allocated_flops_per_cycle: of all compute units together.
     """
 
@@ -119,13 +108,7 @@ class Metrics(NamedTuple):
 
 
 def metrics_of(plan: Plan, substitution: Substitution, likeness: Likeness | None = None) -> Metrics:
-    """Return the metrics of ``plan`` with the sizes of ``substitution`` for its symbols.
-
-    Args:
-        plan: the program.
-        substitution: which may have been asked for types of this program before.
-        likeness: of its operators, where somebody has looked at them before.
-    """
+    """Return the metrics of ``plan`` with the sizes of ``substitution`` for its symbols."""
     asked = _Asked(plan, substitution, likeness or Likeness())
     operators = tuple([OperatorMetrics(node, *asked.metrics(node)) for node in plan.nodes])
     times = Counter(id(each.costs) for each in operators)
@@ -186,7 +169,7 @@ def largest(values: tuple[Dim, ...]) -> int | str:
 
 
 class _Asked:
-    """Asks operators for their costs, those of ours that are alike once."""
+    """Computes the costs of operators; like operators share a result."""
 
     def __init__(self, plan: Plan, substitution: Substitution, likeness: Likeness) -> None:
         self._plan: Final = plan
@@ -198,7 +181,6 @@ class _Asked:
         self._known: Final[dict[Hashable, tuple[Costs, Dim, int]]] = {}
 
     def metrics(self, node: Node) -> tuple[Costs, Dim, int]:
-        """Return the costs of ``node``, and the cycles and the bandwidth of its compute unit."""
         inputs = tuple([self._sizes.stream(each.type) for each in node.inputs])
         outputs = tuple([self._sizes.stream(each.type) for each in node.outputs])
         if self._on_chip is not None:
@@ -257,12 +239,12 @@ def _flops_per_cycle(node: Node, plan: Plan) -> int:
 
 
 def _tidy(value: Dim) -> Dim:
-    """Return ``value`` without flags beside what they are flags of."""
+    """Remove flags that duplicate the flags in ``value``."""
     return product((value,)) if free_symbols(value) else value
 
 
 def _whole(value: Dim) -> Dim:
-    """Return a mean over ragged groups as the next whole number."""
+    """Round a mean over ragged groups up."""
     return ceil_div(value, 1) if isinstance(value, Fraction) else value
 
 

@@ -24,11 +24,10 @@ from fabric.timing.compiled.likeness import Likeness
 
 
 def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
-    """Return the sizes that the program binds and that a run can measure, and what follows.
+    """Return the sizes that the program binds and a run can measure, and their consequences.
 
-    A run knows a symbol by the elements of a channel, where all other dimensions are known and not
-    0; where only a product of two is seen, it guesses. What stands for a product of ragged symbols
-    is left out: the mean of a product is not that of the means.
+    A run measures a symbol by the elements of a channel if all other dimensions are known and not
+    0. Products of ragged symbols are left out: the mean of a product is not the product of means.
     """
     program = plan.program
     sizes: dict[Symbol, Size] = {}
@@ -55,13 +54,12 @@ def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
 
 
 class Facts(NamedTuple):
-    """What is certain of a stream.
+    """The certain properties of a stream.
 
     Attributes:
-        type: with the sizes that are certain; symbols where they are not.
-        elements: how many it has in all; None where that is not certain.
+        elements: total number; None if not certain.
         is_regular: it has elements, and no group of them is empty.
-        has_sizes: of its elements all sizes are certain.
+        has_sizes: all sizes of its elements are certain.
     """
 
     type: StreamType
@@ -76,10 +74,6 @@ class Certain:
     A mean over ragged groups counts the elements of a stream where it is the only one. Of a tile or
     a buffer it says nothing: they are routed one by one, and each has a size of its own. Symbols
     that stand for the sizes of those are left as they are.
-
-    Attributes:
-        substitution: of all sizes that are certain, means among them.
-        totals: that the program binds and that a run can measure.
     """
 
     def __init__(self, plan: Plan, sizes: Sizes) -> None:
@@ -115,10 +109,7 @@ class Certain:
         return known
 
     def _certain_totals(self, plan: Plan) -> dict[Expression, int]:
-        """Return the totals of which each part is what some channel carries.
-
-        One of two ragged sizes is left out: the mean of a product is not that of the means.
-        """
+        """Return the totals of which each part is what some channel carries."""
         stated = plan.program.totals
         carried = {edge.type.count for edge in plan.edges} if stated else set()
         found: dict[Expression, int] = {}
@@ -148,7 +139,7 @@ class Certain:
 
 
 def _shown(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> Symbol | None:
-    """Return the symbol that the elements of a stream of ``shape`` show, where they show one."""
+    """Return the symbol that the elements of a stream of ``shape`` show, if it is a single one."""
     unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
     if len(unknown) != 1 or not isinstance(unknown[0], Symbol):
         return None
@@ -161,7 +152,7 @@ def _is_static(shape: tuple[Dim, ...]) -> bool:
 
 
 def _ragged_factors(dims: Iterable[Dim]) -> int:
-    """Return of how many ragged sizes the product of ``dims`` is one, at most."""
+    """Return the most ragged sizes in the product ``dims``."""
     return sum(map(_degree, dims))
 
 
@@ -190,11 +181,10 @@ def symbols_of(value: ValueType) -> Iterator[Symbol]:
 
 
 class Graph(NamedTuple):
-    """The operators in the order of their streams; what comes back from behind is left out.
+    """The operators in the order of their streams, without feedback.
 
     Attributes:
-        order: indices of nodes, those in front first.
-        into: by node, the edges of its inputs; None for one that comes back.
+        into: by node, the edges of its inputs; None for feedback.
         out_of: by node, its edges.
     """
 
@@ -225,28 +215,18 @@ def graph_of(plan: Plan) -> Graph:
 
 
 class Least(NamedTuple):
-    """What one operator does at least; see ``Work``. What is not known is 0, or no port.
+    """The least that one operator does; see ``Work``. Unknown is 0, or no port.
 
     Attributes:
-        known: how many elements it sends follows from its types.
         starts_with: what its first element takes; ``none`` where an empty group may come first.
         cycles, first_cycles, last_cycles, delay_cycles, pace_cycles: as in ``Work``.
         open_cycles: what its cycles are by sizes that are not certain; 0 where these are.
         takes: how many elements of its first input it takes for each that it sends to one output.
-        pads: as in ``Work``.
-        elements: of each output; None where that is not certain.
         closing: inputs with at least one element.
         may_close: those and the inputs that may have some.
-        late: as in ``Work``.
-        sees: inputs, as in ``Work``.
-        holds, deals: as in ``Work``.
-        sends_one: to each of its outputs one element, and no more.
-        requests: of all its bursts together, by sizes that may not be certain; None where nothing
-            is known.
         burst_requests, burst_cycles: of one burst, and from handing it over to seeing it complete;
             0 where that is not certain.
         computes: its costs say for certain how many operations its compute unit does.
-        in_memory: as in ``Work``.
     """
 
     known: bool = False
@@ -308,12 +288,9 @@ def leasts(plan: Plan, graph: Graph, certain: Certain, likeness: Likeness) -> li
 
 
 def _assumed(plan: Plan, graph: Graph, certain: Certain) -> dict[tuple[int, int], Facts]:
-    """Return what the program assumes of streams whose elements are not counted by their own types.
+    """Return the program's assumed elements by producer and output, if types do not count them.
 
-    It says so where a stream is read; where that is behind a Broadcast, it says so of each copy.
-
-    Returns:
-        By the number of the operator in front and its output.
+    An assumption at the reader of a Broadcast counts for each copy.
     """
     found: dict[tuple[int, int], Facts] = {}
     for number in reversed(graph.order):
@@ -334,12 +311,11 @@ def _assumed(plan: Plan, graph: Graph, certain: Certain) -> dict[tuple[int, int]
 
 
 def _open_promises(plan: Plan) -> set[Stream]:
-    """Return the feedbacks of which only the element type and the number of dimensions are said.
+    """Return the feedbacks that promise only an element type and a number of dimensions.
 
-    Each dimension has a symbol of its own, which stands for what the run measures: no operator in
-    front of the first reader has it, and no other feedback. The element type is that of the stream
-    it is connected to, and so of each element that ever comes back: the first one of another type
-    would have been made of none such.
+    Each dimension has a symbol of its own, which the run measures: no operator in front of the
+    first reader has it, and no other feedback. Each element that comes back has the type of the
+    connected stream, by induction: it is made from elements of that type.
     """
     promises: set[Stream] = set()
     if not any(isinstance(stream, Feedback) for node in plan.nodes for stream in node.inputs):
@@ -360,7 +336,7 @@ def _open_promises(plan: Plan) -> set[Stream]:
 
 
 class _Declared:
-    """Asks operators for their work, those that are alike once."""
+    """Computes the work of operators; like operators share a result."""
 
     def __init__(self, plan: Plan, likeness: Likeness, totals: Totals) -> None:
         self._program: Final = plan.program
@@ -370,10 +346,10 @@ class _Declared:
         self._known: Final[dict[Hashable, Least]] = {}
 
     def states(self, operator: Operator) -> bool:
-        """Whether what ``operator`` says of its work is said of what it does.
+        """Return whether the stated work of ``operator`` is that of its own behaviour.
 
-        What a class inherits is said of the class it comes from. It holds where that is one of
-        ours whose behaviour and types are unchanged, or where nothing else was overridden since.
+        An inherited statement holds if behaviour and types are unchanged, or nothing else was
+        overridden since.
         """
         kind = type(operator)
         found = self._states.get(kind)
@@ -461,12 +437,11 @@ class _Declared:
 
 
 def _ports(said: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
-    """Return the ports that are ``said``, all where nothing is, but for those without elements."""
     return tuple(port for port in _those(said, facts) if facts[port].elements != 0)
 
 
 def _is_regular(work: Work, inputs: Sequence[Facts]) -> bool:
-    """Whether all inputs are; what has no elements is not the first one of several."""
+    """Return whether all inputs are regular; an empty one cannot come first of several."""
     there = [each for each in inputs if work.needs == "all" or each.type.shape[0] != 0]
     return all(each.is_regular for each in (there or inputs))
 
@@ -476,7 +451,6 @@ def _those(said: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, .
 
 
 def _bursts(work: Work, rates: Rates) -> dict[str, Any]:
-    """Return the fields of ``Least`` that say what is moved off chip."""
     if work.tile is None:
         return {}
     requests = rates.requests(work.tile)
@@ -488,14 +462,13 @@ def _bursts(work: Work, rates: Rates) -> dict[str, Any]:
 
 
 def _sends_one(work: Work, outputs: Sequence[Facts]) -> bool:
-    """Whether each output gets one element, and that at the end."""
+    """Return whether each output gets one element, at the end."""
     if not outputs or work.late is not None or work.deals:
         return False
     return all(each.elements == 1 for each in outputs)
 
 
 def _computes(operator: Operator, inputs: Sequence[Facts]) -> bool:
-    """Whether what one of our operators costs is known of all that it takes."""
     return is_ours(_definer(type(operator), "costs")) and all(
         each.elements is not None and each.has_sizes for each in inputs
     )

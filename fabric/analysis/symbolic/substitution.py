@@ -47,14 +47,8 @@ def symbols_of(plan: Plan) -> dict[str, Symbol]:
 def chosen_sizes(plan: Plan, given: Mapping[str, Size], *, data: bool) -> dict[Symbol, Size]:
     """Return sizes by symbol.
 
-    Args:
-        plan: the program.
-        given: by name, of a ragged symbol the mean over its groups; they count more than the
-            program's.
-        data: take the sizes that the program's control data decide, too.
-
-    Raises:
-        ConfigurationError: no stream has a symbol of a given name, or its size is no integer.
+    ``given``: by name, of a ragged symbol the mean over its groups; they override the program's.
+    ``data``: use the sizes that the program's control data decide, too.
     """
     known = symbols_of(plan) if given or data else {}
     sizes: dict[Symbol, Size] = known_sizes(plan.program) if data else {}
@@ -73,7 +67,6 @@ def chosen_sizes(plan: Plan, given: Mapping[str, Size], *, data: bool) -> dict[S
 
 
 def _few(names: Sequence[str], found: str) -> list[str]:
-    """Return names to choose from: those that begin like ``found``, and not hundreds."""
     near = [
         name for name in names if name.split("[")[0] == found.split("[", maxsplit=1)[0]
     ] or list(names)
@@ -91,11 +84,7 @@ def _dims(value: ValueType) -> list[Dim]:
 
 
 class Substitution:
-    """Puts ``sizes`` in place of symbols; symbols without a size stay.
-
-    Attributes:
-        sizes: by symbol.
-    """
+    """Puts ``sizes`` in place of symbols; symbols without a size stay."""
 
     def __init__(self, sizes: Sizes) -> None:
         """Substitute ``sizes``."""

@@ -164,7 +164,6 @@ def write_vcd(trace: RecordedRun, output: Path) -> int:
 
 
 def _states(lines: Timelines, unit: int) -> Iterator[tuple[int, int]]:
-    """Yield the cycles in which the state changes, and to what; an open wait stays."""
     last, end, still = 0, lines.first, False
     for piece in slices(lines, unit):
         state, end, still = STATES.index(piece.state), piece.end, piece.open
@@ -184,7 +183,6 @@ def _scope(write: object, title: str, bits: int, codes: list[str], names: list[s
 
 
 def _identifiers(names: list[str]) -> Iterator[str]:
-    """Yield ``names`` without what viewers read as the levels of a hierarchy, each another one."""
     taken = set(names)
     for name in names:
         known = plain = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
@@ -197,7 +195,6 @@ def _identifiers(names: list[str]) -> Iterator[str]:
 
 
 def _codes() -> Iterator[str]:
-    """Yield the short codes signals have in the file."""
     for length in itertools.count(1):
         for letters in itertools.product(_PRINTABLE, repeat=length):
             yield "".join(letters)

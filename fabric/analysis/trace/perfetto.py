@@ -1,8 +1,7 @@
 """The trace as Perfetto's protobuf: a track a unit, counters for channels and the HBM.
 
-Where the HBM's model counts, counters say what became of the cycles of its buses. Arrows lead from
-each wait to where the unit at the other end ended it. 1 cycle is written as 1 ns, and the root
-track says so.
+Counters show the uses of the HBM's buses, if counted. Arrows link each wait to the event that ended
+it. 1 cycle is written as 1 ns, and the root track states this.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _BINS: Final = 1_000
 
 
 class _Writer:
-    """Packets on their way into a file; a file of packets may be cut anywhere between two."""
+    """Writes packets into a file, which may be cut between any two packets."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -75,7 +74,7 @@ class _Writer:
         return packet.track_event
 
     def slice(self, track: int, start: int, end: int, name: str) -> Any:
-        """Write both ends; return the first, or None where there is nothing between."""
+        """Write both ends; return the first, or None if nothing is between."""
         if start >= end:
             return None
         begin = self.event(start, track, TrackEvent.TYPE_SLICE_BEGIN)
@@ -84,7 +83,7 @@ class _Writer:
         return begin
 
     def arrow(self, begin: Any, track: int, cycle: int, name: str) -> None:
-        """Lead from the slice that begins with ``begin`` to something that is written here."""
+        """Draw an arrow from the slice that begins with ``begin`` to an event written here."""
         self._arrows += 1
         begin.flow_ids.append(self._arrows)
         instant = self.event(cycle, track, TrackEvent.TYPE_INSTANT)
@@ -137,7 +136,7 @@ def write_perfetto(trace: RecordedRun, output: Path) -> int:
 
 
 def _buses(writer: _Writer, counters: MemoryCounters, lines: Timelines) -> None:
-    """Write how many cycles of data buses each use had, for each period of the memory's."""
+    """Write the cycles of each use of the data buses, for each period."""
     width = counters.period_cycles
     starts = [
         (max(number * width, lines.first), period)

@@ -32,19 +32,16 @@ _SHOWN: Final = 20
 _WHERE: Final = "Where the cycles went"
 
 _LINKS: Final = "for links"
-"""Beside what a unit waited for elements: shared links of a network held them up."""
 
 _ENDS: Final = {(True, False): "not in B", (False, True): "not in A", (False, False): "in neither"}
-"""Where a unit's operator ended in A and in B, if not in both."""
 
 _ASKED_SHOWN: Final = 4
-"""Channels of a pattern that are named."""
 
 
 def summary_sheet(summary: TraceSummary, *, unfold: bool = False) -> Sheet:
-    """Yield how the run ended, how much was recorded, and who still waits.
+    """Yield the end of the run, the recorded amounts, and the units that still wait.
 
-    Units of a family that wait for channels of one family are a row; with ``unfold`` none are.
+    Units of a family that wait for channels of one family share a row, except with ``unfold``.
     """
     given = ", ".join(f"{name}={value}" for name, value in summary.parameters.items())
     yield line((summary.name, "bold"), f"  {visible(summary.program)}")
@@ -97,8 +94,6 @@ def summary_sheet(summary: TraceSummary, *, unfold: bool = False) -> Sheet:
 
 
 class _Left(NamedTuple):
-    """A unit that had not ended, and a channel that it waited for; empty for none."""
-
     unit: UnitLeft
     channel: str
 
@@ -112,7 +107,7 @@ class _Left(NamedTuple):
 
 
 def stalls_sheet(stalls: Stalls, shown: int = ROWS, *, unfold: bool = False) -> Sheet:
-    """Yield the tables, the critical path and the verdict; ``shown`` rows of each at most.
+    """Yield the tables, the critical path and the verdict; at most ``shown`` rows of each.
 
     A row is a family of units; with ``unfold`` it is a unit.
     """
@@ -134,7 +129,6 @@ def stalls_sheet(stalls: Stalls, shown: int = ROWS, *, unfold: bool = False) -> 
 
 
 def _stages(stalls: Stalls, shown: int) -> Sheet:
-    """Yield what a stage has to do with the run's time, beside its traffic and its memory."""
     rows = [
         (
             stage.name,
@@ -172,7 +166,7 @@ def _units(stalls: Stalls, shown: int) -> Sheet:
 
 
 def _families(stalls: Stalls, shown: int) -> Sheet:
-    """Yield a row a family: its median unit, and how far the others are from it."""
+    """Yield a row for each family: its median unit, and the spread of the units."""
     families = stalls.folded.families
     medians = [family.spread.median for family in families]
     columns = _columns(medians)
@@ -210,7 +204,6 @@ def _families(stalls: Stalls, shown: int) -> Sheet:
 
 
 def _columns(units: Iterable[StalledUnit]) -> dict[str, str]:
-    """Return the names of columns by their title: of what any of ``units`` has cycles of."""
     seen = list(units)
     columns: dict[str, str] = {}
     for cause in SHOWN:
@@ -225,7 +218,6 @@ def _columns(units: Iterable[StalledUnit]) -> dict[str, str]:
 
 
 def _note(cycles: int, columns: Iterable[str], of: str = "") -> str:
-    """Return the note on what a row sums to, and what it is ``of``."""
     more = f"; {_LINKS} is part of {Cause.EMPTY.label}" if _LINKS in columns else ""
     return f", each row sums to {counted(cycles, 'cycle')}{of}{more}"
 
@@ -263,7 +255,6 @@ def _memory(slow: SlowMemory, shown: int) -> Sheet:
 
 
 def _gains(gains: Sequence[Gain], cycles: int, shown: int) -> Sheet:
-    """Yield what a person would change: the memory, then each family, then all channels."""
     # The prompt prints with this module, and loads no database.
     from fabric.analysis.trace.analysis.what_if import by_change
 
@@ -316,9 +307,9 @@ def moment_sheet(moment: Moment) -> Sheet:
 
 
 def channels_table(channels: Sequence[ChannelState], shown: int | None = None) -> Rows:
-    """Return what at most ``shown`` channels hold of their slots, and the values that went through.
+    """Return the held slots and the passed values of at most ``shown`` channels.
 
-    A bare stop takes a slot and is no value.
+    A bare stop takes a slot and is not a value.
     """
     rows = [
         (visible(each.name), f"{each.held}/{each.depth}", each.sent, each.taken, each.bare_stops)
@@ -429,7 +420,7 @@ def _blocked(unit: BlockedUnit) -> str:
 
 
 def _released(found: WhatIf, shown: int) -> Sheet:
-    """Yield who would have gone on; what happens then is not in the record."""
+    """Yield the units that would have continued; the record ends there."""
     for unit in found.released[:shown]:
         way = "sends to" if unit.full else "receives from"
         yield line(f"  cycle {unit.cycle:,}  {unit.name} {way} {unit.channel}")

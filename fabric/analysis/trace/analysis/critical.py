@@ -31,8 +31,8 @@ class Step(NamedTuple):
 def critical_path(timelines: Timelines) -> list[Step]:
     """Return the path, earliest step first; the steps cover the cycles without a gap.
 
-    It ends with the unit that comes furthest (the first in node order where several do), whose
-    open wait has no cycles. Cycles after that are those the HBM takes to stop.
+    The path ends with the unit that runs longest (the lowest node on a tie). Later cycles are those
+    that the HBM takes to stop.
     """
     unit = max(range(len(timelines.names)), key=lambda each: (timelines.final[each], -each))
     cycle = timelines.final[unit]
@@ -71,7 +71,7 @@ def path_note(status: str) -> str:
 
 
 def phases(timelines: Timelines, path: list[Step]) -> list[tuple[int, int, Root, float]]:
-    """Return what the path mostly went through, and its share, in each tenth of the run.
+    """Return the largest part of the path, and its share, in each tenth of the run.
 
     Neighbours with the same root are one phase.
     """
@@ -98,14 +98,12 @@ def phases(timelines: Timelines, path: list[Step]) -> list[tuple[int, int, Root,
 
 @dataclass(frozen=True)
 class WaitRoot:
-    """What a chain of waits comes to.
+    """The end of a chain of waits.
 
     Attributes:
         kind: ``unit`` that works, ``hbm`` or ``capacity`` that serves a unit, ``hop`` between
             units, links of the ``network`` that channels share, ``untraced`` units, or ``open``
             waits that had not ended.
-        unit: that works or is served; None for the others.
-        name: what it is called.
     """
 
     kind: str
@@ -115,12 +113,7 @@ class WaitRoot:
 
 @dataclass(frozen=True)
 class PathStep:
-    """A stretch of the path.
-
-    Attributes:
-        start_cycle, end_cycle: its first cycle and the first one after it.
-        root: what it went through.
-    """
+    """A stretch of the path, without the cycle ``end_cycle``."""
 
     start_cycle: int
     end_cycle: int
@@ -129,12 +122,7 @@ class PathStep:
 
 @dataclass(frozen=True)
 class PathShare:
-    """How much of the path went through one thing.
-
-    Attributes:
-        root: the thing.
-        cycles: of the path.
-    """
+    """How much of the path went through one thing."""
 
     root: WaitRoot
     cycles: int
@@ -142,13 +130,7 @@ class PathShare:
 
 @dataclass(frozen=True)
 class Phase:
-    """Tenths of the run in which the path mostly went through one thing.
-
-    Attributes:
-        start_cycle, end_cycle: its first cycle and the first one after it.
-        root: the thing.
-        share: of the phase, from 0 to 1.
-    """
+    """Tenths of the run with the same largest root; ``share`` is from 0 to 1."""
 
     start_cycle: int
     end_cycle: int

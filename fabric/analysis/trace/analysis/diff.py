@@ -21,12 +21,7 @@ _EVENTS = (
 
 
 class Stamps(NamedTuple):
-    """When an element was on its way.
-
-    Attributes:
-        sent_cycle: its producer sent it.
-        taken_cycle: its consumer dequeued it; None where it is still held.
-    """
+    """When an element was sent and dequeued; ``taken_cycle`` is None while it is in the channel."""
 
     sent_cycle: int
     taken_cycle: int | None
@@ -34,12 +29,7 @@ class Stamps(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """A parameter or a piece of hardware that differs.
-
-    Attributes:
-        name: such as ``hardware.channel.depth``.
-        in_a, in_b: its values; None where there is none.
-    """
+    """A parameter or a hardware value that differs, such as ``hardware.channel.depth``."""
 
     name: str
     in_a: object
@@ -48,14 +38,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Parting:
-    """The earliest transfer that differs.
-
-    Attributes:
-        cycle: the first one in which one run did what the other did not.
-        channel: its name.
-        element: its number in the channel, from 0.
-        in_a, in_b: its stamps; None where it was not sent.
-    """
+    """The earliest transfer that differs; the stamps are None if it was not sent."""
 
     cycle: int
     channel: str
@@ -66,15 +49,7 @@ class Parting:
 
 @dataclass(frozen=True)
 class UnitChange:
-    """What changed for a unit from A to B, in cycles more or fewer.
-
-    Attributes:
-        name, file, line: which unit, and where B has it wired.
-        ended_in_a, ended_in_b: whether its operator had ended; None where a trace does not say.
-        end_cycles: its last cycle in B is so much later.
-        busy_cycles, empty_cycles, full_cycles, hbm_cycles, capacity_cycles: it worked or waited so
-            much longer.
-    """
+    """Changes of a unit from A to B, in cycles; ``ended_in_a`` is None if not recorded."""
 
     name: str
     file: str
@@ -147,7 +122,6 @@ def _events(trace: RecordedRun) -> dict[_Key, Stamps]:
 
 
 def _first_cycle(in_a: Stamps | None, in_b: Stamps | None) -> int:
-    """Return the first cycle in which one run did what the other did not."""
     if in_a is None or in_b is None:
         only = in_a or in_b
         assert only is not None
@@ -157,7 +131,6 @@ def _first_cycle(in_a: Stamps | None, in_b: Stamps | None) -> int:
 
 
 def _settings(a: dict[str, object], b: dict[str, object]) -> tuple[Setting, ...]:
-    """Return the parameters and pieces of hardware that differ."""
     found = []
     for title in ("program", "mode", "parameters", "hardware"):
         left, right = _flat(title, a.get(title)), _flat(title, b.get(title))
@@ -179,7 +152,6 @@ def _flat(title: str, value: object) -> dict[str, object]:
 
 
 def _changes(a: Accounts, b: Accounts) -> tuple[UnitChange, ...]:
-    """Return what changed, for units of both runs."""
     units = {a.names.units[each.unit]: each for each in a.units}
     changes = []
     for each in b.units:

@@ -1,11 +1,9 @@
-"""The state that a recorded run had at a cycle, what everyone was doing, and why it does not move.
+"""The state of a recorded run at a cycle, as the engine has it of a machine.
 
-It is as the engine has it of a machine.
-A trace has the stamps of all that happened, and what only a machine knows at the end: not recorded,
-and None before that, are the operations of units, who holds room on chip and what the HBM has
-counted, which is recorded of a run that said how it ended; and at any cycle, when
-streams were ended that no unit waits for in the end. Of a window, or of some channels, there is
-what was recorded: until a unit's last cycle, what is no recorded wait counts as work.
+A trace has the stamps of all events. The operations of units, the holders of on-chip memory and the
+counters of the HBM are recorded only at the end of the run. Cycles are unknown in which a stream
+without a waiting reader ended. If only a window or some channels are recorded, a unit counts as
+busy outside of its recorded waits.
 """
 
 from __future__ import annotations
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from fabric.timing.state.run_state import OpenWait, UnitState
 
 _NEVER: Final = (1 << 63) - 1
-"""No stamp is later."""
 
 _UNITS: Final = """
 SELECT unit, name, operator, kind, file, line, flops_per_cycle, coalesce(last.cycle, 0),
@@ -71,7 +68,7 @@ FROM channels ORDER BY channel
 _WAITED_FOR: Final = """
 SELECT channel, any_value(elements), any_value(closed_cycle) FROM waiting GROUP BY channel
 """
-"""Of a window the last state has the elements of the whole run, where a unit waits."""
+"""In a window, the last state has the elements of the whole run if a unit waits."""
 
 _WANTED: Final = f"""
 SELECT unit, wanted_bytes FROM (
@@ -87,7 +84,7 @@ _AFTER: Final = {
     False: f"{Cause.IDLE.label}, stopped with the run",
     None: "not recorded any more",
 }
-"""What a unit is after its last cycle, by whether its operator had ended."""
+"""The state after the last cycle of a unit, by whether its operator had ended."""
 
 _AROUND: Final = """
 SELECT coalesce(max(end_cycle) FILTER (NOT open AND end_cycle <= $at), 0),
@@ -102,25 +99,17 @@ _WHY_NO_REMEDY: Final = "a trace cannot be run with other depths: `run` tries th
 
 
 def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
-    """Return the state of the run in ``cycle`` of the virtual time, or the last one.
+    """Return the state of the run in ``cycle`` of the virtual time; None for the last state.
 
-    All that bears a stamp up to ``cycle`` has happened, and nothing later. A unit that works has
-    come to ``cycle``, and its work up to there counts. One that waits, from the first cycle of the
-    wait to the one before it goes on, stands where it began to wait, and so does the clock of one
-    that has ended; a wait counts in its unit and channel once it is over. So every clock is the sum
-    of what is counted, and accounts of the state reach up to ``cycle``.
+    All events with a stamp up to ``cycle`` have happened. The work of a busy unit counts up to
+    ``cycle``. The clock of a waiting unit is the cycle in which the wait began, and a wait counts
+    in its unit and channel once it is over. So every clock is the sum of its counters.
 
-    A burst has moved its bytes once the HBM has answered; of one that it never answered, those that
-    were served count from the run's last cycle on. An element that was sent to an operator which
-    has ended is dequeued when it would be visible: that may be later than the run's last cycle.
+    A burst has moved its bytes once the HBM has answered. Bytes of a burst without an answer count
+    from the run's last cycle on. An element sent to an operator that has ended is dequeued when it
+    would be visible, possibly after the run's last cycle.
 
-    Args:
-        trace: of the run.
-        cycle: from 0 on; None for the last state that ``trace`` has.
-
-    Returns:
-        The state. A wait in it that came to an end has one channel, the one that ended it, also
-        where others would have done; and no ``stops``.
+    A finished wait has only the channel that ended it, and there are no ``stops``.
     """
     cut = _NEVER if cycle is None else cycle
     ((moved_bytes,),) = trace.rows(
@@ -147,10 +136,7 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
 
 
 def expected_in(trace: RecordedRun) -> Mapping[int, Expected]:
-    """Return what the shapes told of channels, by number, when the last state was written.
-
-    They were asked about the channels of loops only.
-    """
+    """Return the expected elements by channel of the last state; of channels in loops only."""
     told = dict.fromkeys(
         (number for (number,) in trace.rows("SELECT channel FROM channels")), UNTOLD
     )
@@ -170,7 +156,7 @@ def expected_in(trace: RecordedRun) -> Mapping[int, Expected]:
 def _counted(
     trace: RecordedRun, units: int, channels: list[ChannelStem], cut: int
 ) -> tuple[Tally, dict[int, WaitState]]:
-    """Return what had happened by a cycle, and the waits that were over later."""
+    """Return the events up to a cycle, and the waits that ended later."""
     shared = set(trace.shared_channels)
     ways = [
         (producer, consumer, forward, backward, number in shared)
@@ -184,7 +170,6 @@ def _counted(
 
 
 def _units(trace: RecordedRun, cut: int) -> tuple[list[UnitStem], dict[int, UnitEnd]]:
-    """Return the first fields of units, and what those came to that do nothing after a cycle."""
     stems: list[UnitStem] = []
     ends = {}
     for (
@@ -198,7 +183,7 @@ def _units(trace: RecordedRun, cut: int) -> tuple[list[UnitStem], dict[int, Unit
 
 
 def _last_waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
-    """Return what units waited for that never got it, by their numbers."""
+    """Return the waits of units that never ended, by unit number."""
     return {
         unit: WaitState(
             Operation(operation),
@@ -214,7 +199,7 @@ def _last_waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
 
 
 def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
-    """Return who wants room on chip, in the order they are served, and who holds it."""
+    """Return the units that want on-chip memory, in the order of service, and the holders."""
     on_chip = trace.meta.get("hardware", {}).get("on_chip", {})
     capacity_bytes, page_bytes = on_chip.get("capacity_bytes"), on_chip.get("page_bytes")
     pages = None if page_bytes is None else Pages(page_bytes, on_chip["unit_bytes"])
@@ -227,13 +212,7 @@ def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
 
 
 class _Around(NamedTuple):
-    """What a state does not tell: since when a unit works, and what becomes of it later.
-
-    Attributes:
-        works_since, works_until: if it works.
-        waits_until: None where it does not wait, or to the end of the run.
-        last_cycle: of the unit.
-    """
+    """The activity of a unit around a cycle: its work, its wait, and its last cycle."""
 
     works_since: int
     works_until: int
@@ -243,16 +222,13 @@ class _Around(NamedTuple):
 
 @dataclass(frozen=True)
 class UnitMoment:
-    """What a unit was doing.
+    """The activity of a unit.
 
     Attributes:
-        name, operator, file, line: which unit, and where it was wired.
-        cause: under which the cycle counts; None where the unit was not traced.
-        awaits: what it waits for, another unit or a memory; None where it does not wait.
-        since_cycle: when it began to; None where it was not traced.
+        cause: under which the cycle counts; None if the unit was not traced.
+        awaits: another unit or a memory; None if it does not wait.
         until_cycle: the first cycle after it; None to the end of the run.
-        ended: of an idle one, whether its operator had ended or was stopped with the run; None
-            where the trace does not say, and of all others.
+        ended: of an idle unit, whether its operator had ended; otherwise None.
     """
 
     name: str
@@ -313,11 +289,7 @@ class Moment(ShownAsTables):
 
 
 def moment_of(trace: RecordedRun, cycle: int) -> Moment:
-    """Return what everyone was doing in ``cycle``.
-
-    Raises:
-        ConfigurationError: the cycle was not recorded.
-    """
+    """Return what everyone was doing in ``cycle``."""
     first, last = trace.window
     if not first <= cycle <= last:
         raise refused(f"cycle {cycle}: expected a cycle from {first:,} to {last:,}")
@@ -341,7 +313,6 @@ def _doing(
     wait: OpenWait | None,
     around: _Around,
 ) -> UnitMoment:
-    """Return what ``unit`` does."""
     if wait is not None:
         return replace(
             still,
@@ -362,7 +333,6 @@ def _doing(
 
 
 def _awaited(state: RunState, wait: OpenWait) -> str:
-    """Return the unit at the other end, or the memory."""
     if wait.channel is None:
         return wait.cause.awaits
     channel = state.channels[wait.channel]
@@ -371,11 +341,10 @@ def _awaited(state: RunState, wait: OpenWait) -> str:
 
 
 def analysed(trace: RecordedRun) -> DeadlockReport | None:
-    """Return the report of the loops at the last recorded state; None where it has none.
+    """Return the report of the loops at the last recorded state; None without such a state.
 
-    A trace cannot be run with other depths, and of a livelock it has but a piece: the remedy of a
-    deadlock and the report of a livelock are those that the run wrote beside its trace. So is the
-    whole report where the trace has no state.
+    A trace cannot run with other depths. The remedy of a deadlock and the report of a livelock are
+    those that the run wrote next to its trace.
     """
     written = _written(trace)
     known = trace.has_state and trace.status != "livelock"
@@ -394,7 +363,6 @@ def analysed(trace: RecordedRun) -> DeadlockReport | None:
 
 
 def _written(trace: RecordedRun) -> DeadlockReport | None:
-    """Return what the run itself wrote about its end, where it came to that."""
     try:
         return msgspec.json.decode(trace.explained or b"", type=DeadlockReport)
     except (msgspec.MsgspecError, RecursionError):

@@ -1,14 +1,13 @@
-"""Root attribution: whose work or memory each stalled cycle was really waiting for.
+"""Root attribution: the work or memory that each stalled cycle really waited for.
 
-A unit that waits in cycle t for a peer that waits itself, waits for the peer's peer, and so on to
-a unit that works or a memory that moves data in cycle t. An event that ends a wait happens at or
-after the end of every wait further down, so that the chain always ends (a hop is a cycle at
-least).
-The cycles in which an element or a credit was already on its way are charged to the hops, but for
-those in which links held it up that other channels use, too: they are the network's.
+A unit that waits in cycle t for a waiting peer waits for the peer's peer, up to a unit that works
+or a memory that moves data in cycle t. The event that ends a wait is no earlier than the end of
+every wait further down the chain, and a hop is at least a cycle, so the chain ends. Cycles in which
+an element or a credit was in flight are charged to the hops, or to the network if shared links
+delayed it.
 
-Where a wait had not ended when the run stopped, the chain may close, or come to a unit that has
-ended or was stopped: those cycles are charged to the waits that had not ended.
+A wait that had not ended when the run stopped may lead into a loop, or to a unit that has ended:
+these cycles are charged to open waits.
 """
 
 from __future__ import annotations
@@ -25,12 +24,10 @@ from fabric.messages.telling.causes import MEMORIES
 
 
 class Root(NamedTuple):
-    """What a stalled cycle is charged to.
+    """The root that a stalled cycle is charged to.
 
     Attributes:
-        kind: one of ``MEMORIES``, ``unit``, ``hop``, ``network``, ``untraced`` or
-            ``open``.
-        unit: that works, or for which the memory works; -1 for the others.
+        unit: that works, or for which the memory works; -1 for other roots.
     """
 
     kind: str
@@ -81,7 +78,6 @@ class Roots:
         return Counter({self._known[root]: int(cycles[root]) for root in np.flatnonzero(cycles)})
 
     def _build(self, unit: int, target: int) -> None:
-        """Resolve ``unit`` up to ``target``, and before it whatever that needs."""
         stack = [(unit, target)]
         under_way = {unit}
         while stack:
@@ -95,7 +91,7 @@ class Roots:
                 under_way.add(needed[0])
 
     def _advance(self, unit: int, target: int, under_way: set[int]) -> tuple[int, int] | None:
-        """Go on with ``unit``; return the peer, and up to where, that has to come first."""
+        """Continue with ``unit``; return the peer to resolve first, and up to which cycle."""
         waits = self._timelines.waits[unit]
         number = self._next[unit]
         while number < len(waits) and waits[number].start < target:
@@ -113,7 +109,6 @@ class Roots:
         return None
 
     def _end(self, unit: int) -> int:
-        """Return up to where ``unit`` works or waits."""
         still = self._timelines.still(unit)
         return self._timelines.final[unit] if still is None else still.end
 
@@ -143,7 +138,6 @@ class Roots:
         self._ends[unit] = wait.end
 
     def _copy(self, unit: int, peer: int, start: int, end: int) -> None:
-        """Append the peer's roots from ``start`` to ``end``."""
         starts, roots = self._starts[peer], self._roots[peer]
         low = bisect_right(starts, start) - 1
         high = bisect_left(starts, end)
@@ -157,9 +151,9 @@ class Roots:
 
 
 def _closing(timelines: Timelines) -> set[int]:
-    """Return one unit of each loop of open waits, the one that came to wait last.
+    """Return one unit of each loop of open waits: the last one that began to wait.
 
-    Once it waits, all of its loop do: from there on the chain of waits comes back to it.
+    From then on all units of its loop wait.
     """
     still = [timelines.still(unit) for unit in range(len(timelines.names))]
     closing: set[int] = set()

@@ -30,28 +30,23 @@ _MUCH: Final = {
     BusUse.REFRESH: 5.0,
     BusUse.IDLE: 50.0,
 }
-"""Percent of the buses' cycles that are worth a sentence about what decides them."""
+"""Percent of the buses' cycles that are worth a finding."""
 
 _NEVER: Final = 101.0
 
 _LOST: Final = {BusUse.WINDOW, BusUse.CONFLICT}
-"""What row conflicts add to."""
 
 _MANY_CONFLICTS: Final = 20
-"""Percent of all requests."""
 
 
 @dataclass(frozen=True)
 class SlowedUnit:
-    """What the requests of a unit met that waited for the HBM.
+    """The requests of a unit that waited for the HBM; cycles are averages.
 
     Attributes:
-        name: of the unit.
-        hbm_cycles: that it waited.
-        requests: that were served for it.
-        queued_cycles: a request waited outside of a full window, on average.
-        waiting_cycles: in the window, for its first command.
-        serving_cycles: from there to its end.
+        queued_cycles: outside of a full window.
+        waiting_cycles: in the window, up to the first command.
+        serving_cycles: from there to the end.
         conflict_percent: of the requests found another row open in their bank.
     """
 
@@ -66,13 +61,7 @@ class SlowedUnit:
 
 @dataclass(frozen=True)
 class SlowMemory:
-    """Why the HBM was slow; the counters are those of the whole run.
-
-    Attributes:
-        counters: of its model.
-        units: those that waited for it, the longest first.
-        findings: sentences: where its bandwidth went, and where that is much, what decides it.
-    """
+    """Reasons why the HBM was slow; the counters are those of the whole run."""
 
     counters: MemoryCounters = field(repr=False)
     units: tuple[SlowedUnit, ...] = field(repr=False)
@@ -149,13 +138,10 @@ def _findings(counters: MemoryCounters) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ChannelWait:
-    """How long a unit waited at one of its channels.
+    """A unit's wait at one of its channels.
 
     Attributes:
-        channel: its name.
-        peer: the unit at the other end.
-        reads: the unit reads the channel, so that it waited for elements; else for slots.
-        cycles: that it waited.
+        reads: the unit reads the channel, so it waited for elements; otherwise for slots.
     """
 
     channel: str
@@ -173,16 +159,8 @@ class StalledUnit:
     """Where a unit's cycles went; all but ``links_cycles`` sum to the cycles accounted for.
 
     Attributes:
-        name, operator, file, line: which unit, and where it was wired.
-        busy_cycles: charged for work.
-        empty_cycles: waited for an element or the end of a stream.
-        links_cycles: of these, shared links of a network held the element up.
-        full_cycles: waited for a slot, and for its credit on the way back.
-        hbm_cycles: waited for the HBM.
-        capacity_cycles: waited for on-chip capacity.
-        idle_cycles: between its end and the run's.
-        elements: values it dequeued.
-        mostly: the channel at which it waited longest; None where it waited at none.
+        links_cycles: part of ``empty_cycles`` in which shared network links delayed the element.
+        mostly: the channel of the longest wait; None without a wait.
     """
 
     name: str
@@ -212,13 +190,7 @@ class StalledUnit:
 
 @dataclass(frozen=True)
 class ChargedRoot:
-    """Stalled cycles that were waits for one thing in the end.
-
-    Attributes:
-        root: the thing.
-        cycles: of all units together.
-        units: how many of them.
-    """
+    """Stalled cycles with one root, of all units together."""
 
     root: WaitRoot
     cycles: int
@@ -230,9 +202,7 @@ class StalledFamily:
     """Units that were wired at one place, and whose names differ in numbers only.
 
     Attributes:
-        name: of the family.
-        units: those that took part, the least stalled first.
-        mostly: for which family the median unit waited longest, such as ``from load_0..3``.
+        mostly: the family that the median unit waited longest for, such as ``from load_0..3``.
     """
 
     name: str
@@ -246,16 +216,12 @@ class StalledFamily:
 
 
 class StageFigures(NamedTuple):
-    """A family of units as a stage of the program: its time beside its traffic and its memory.
+    """A family of units as a stage of the program: its time, traffic and memory.
 
     Attributes:
-        name, file, line: of the family, and where it was wired.
-        units: how many there are.
-        path_cycles: of the critical path that went through it, or through a memory for it.
-        headroom_cycles: that the run would save if the stage took no time; None where that is not
-            known, since the run cannot be timed again or nothing was to be gained.
-        off_chip_bytes: that the off-chip memory moved for it.
-        on_chip_bytes: that it requires; None where the run does not say.
+        path_cycles: of the critical path, in its units or in a memory that serves them.
+        headroom_cycles: saved if the stage took no time; None if the run cannot be timed again.
+        on_chip_bytes: required; None if not recorded.
     """
 
     name: str
@@ -273,11 +239,8 @@ class FoldedStalls:
     """The account with families for units.
 
     Attributes:
-        stages: all families, by their share of the critical path, their headroom and traffic.
         families: those of the critical path first, then the most stalled.
-        absent: families of units that had no part: they got no element, and did nothing.
-        roots: what stalled cycles were really waiting for, the most first.
-        critical_path: what the run went through.
+        absent: families of units without an element.
     """
 
     stages: tuple[StageFigures, ...]
@@ -337,7 +300,6 @@ def stalls_of(trace: RecordedRun) -> Stalls:
 
 
 def _folded(trace: RecordedRun, accounts: Accounts, units: dict[int, StalledUnit]) -> FoldedStalls:
-    """Return the accounts with families for units, which are ranked."""
     names = accounts.names
 
     def of_family(root: Root) -> Root:
@@ -422,7 +384,6 @@ def _family(accounts: Accounts, members: list[tuple[int, StalledUnit]]) -> Stall
 
 
 def _charged(names: Names, waits: Iterable[Counter[Root]]) -> tuple[ChargedRoot, ...]:
-    """Return the roots by their cycles; ``waits`` has those of each unit."""
     cycles: Counter[Root] = Counter()
     stalled: Counter[Root] = Counter()
     for each in waits:
@@ -435,7 +396,6 @@ def _charged(names: Names, waits: Iterable[Counter[Root]]) -> tuple[ChargedRoot,
 
 
 def _named(accounts: Accounts, stalls: UnitStalls) -> StalledUnit:
-    """Return ``stalls`` with names for numbers."""
     names, unit, mostly = accounts.names, stalls.unit, None
     if stalls.worst is not None:
         channel, cycles = stalls.worst

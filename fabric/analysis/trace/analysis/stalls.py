@@ -27,26 +27,16 @@ WHERE taken_cycle IS NOT NULL AND NOT bare GROUP BY consumer
 Key = TypeVar("Key", str, int, Root)
 
 _TRIED: Final = 8
-"""Families of each ranking that are tried without their work."""
 
 _MUCH: Final = 0.1
-"""Of the cycles; who gains less by a change was not bound by it."""
 
 
 class Accounts:
-    """All a run's cycles, accounted for.
+    """The account of all cycles of a run.
 
     Attributes:
-        names: of units and channels.
-        timelines: of all units.
-        cycles: accounted for, of each unit.
-        units: where each unit's cycles went, in node order; units not traced are left out.
-        by_number: the same, by the unit's number.
-        charged: stalled cycles of all units by root.
-        by_unit: stalled cycles of each unit by root.
-        elements: values that each unit dequeued, by its number.
+        units: in node order, without units that were not traced.
         path: the critical path; of a run that stopped, the path to its last cycle.
-        status: how the run ended.
     """
 
     def __init__(self, trace: RecordedRun) -> None:
@@ -115,10 +105,10 @@ class Accounts:
         return list(dict.fromkeys(chain.from_iterable(tried)))
 
     def verdict(self) -> str:
-        """Return what bounds the run: the thing without which it would gain most.
+        """Return the root whose removal would shorten the run most.
 
-        Of a run that cannot be timed again, it says what most of the critical path went through;
-        of one that did not complete, what became of it.
+        For a run that cannot be timed again, it is the largest part of the critical path; for a run
+        that did not complete, how it ended.
         """
         if self.status != "completed":
             return self._stopped()
@@ -137,7 +127,6 @@ class Accounts:
         return sentence
 
     def _mostly(self) -> str:
-        """Return the sentence about what most of the critical path went through."""
         together: Counter[str] = Counter()
         for root, cycles in self.on_path().items():
             together[self.names.bound(root)] += cycles
@@ -145,7 +134,6 @@ class Accounts:
         return f"Most of the critical path: {name}, {percent(cycles, self.cycles)} %."
 
     def _stopped(self) -> str:
-        """Return the sentence about a run that did not come to its end: nothing bounds it."""
         lines = self.timelines
         waits = [wait for wait in map(lines.still, range(len(lines.names))) if wait is not None]
         sentence = f"Not completed ({self.status}), so nothing bounds it"
@@ -180,5 +168,4 @@ def _told(gain: Gain, instead_of: int | None = None) -> str:
 
 
 def _ranked(counted: Mapping[Key, int]) -> list[tuple[Key, int]]:
-    """Return the items, the largest count first, then in the order of their keys."""
     return sorted(counted.items(), key=lambda item: (-item[1], item[0]))

@@ -21,14 +21,7 @@ LEFT JOIN channels c USING (channel) WHERE NOT s.finished GROUP BY ALL ORDER BY 
 
 @dataclass(frozen=True)
 class UnitLeft:
-    """A unit whose operator had not ended.
-
-    Attributes:
-        name, file, line: which unit, and where it was wired.
-        waits_for: what it was trying to do; None where it could have gone on.
-        since_cycle: when it began to wait; None where it did not.
-        channels: that it waited for; none for the memories.
-    """
+    """A unit whose operator had not ended, and the wait it was in, if any."""
 
     name: str
     file: str

@@ -17,16 +17,12 @@ STATES: Final = (Cause.IDLE, Cause.BUSY, *WAITS)
 
 
 class Interval(NamedTuple):
-    """A wait.
+    """A wait; ``channel`` and ``peer`` are -1 for the memories.
 
     Attributes:
-        start, end: its first cycle and the first one after it.
-        cause: one of ``WAITS``.
-        channel: waited for; -1 for the memories.
-        peer: the unit at the other end of the channel; -1 for the memories.
-        until: when the peer did what ended the wait; the rest is the way here.
-        late: the rest is longer than that way: the peer wanted the element to come later.
-        links: the last cycles, in which shared links held it up; no part of that way.
+        until: when the peer ended the wait; the rest is the element's way.
+        late: the peer delayed the element, so the rest is longer than its way.
+        links: the last cycles, in which shared links delayed the element.
         open: it had not ended when the run stopped, and ends with the run here.
     """
 
@@ -43,13 +39,11 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class UnitStalls:
-    """Where a unit's cycles went; all but ``links`` and ``worst`` sum to those accounted for.
+    """A unit's cycles; all but ``links`` and ``worst`` sum to the total.
 
     Attributes:
-        unit: its number.
-        busy, empty, full, hbm, capacity, idle: cycles.
-        links: of empty, those in which shared links held an element up.
-        worst: the channel waited for longest, with the cycles; None where none was.
+        links: part of ``empty``, delayed by shared links.
+        worst: the channel with the longest wait, and its cycles; None without a wait.
     """
 
     unit: int
@@ -73,12 +67,9 @@ class Timelines:
     """All timelines of a run.
 
     Attributes:
-        names: of units, by number.
-        first, last: the cycles accounted for, ``last`` not included.
-        waits: of each unit, in order.
-        final: each unit's last cycle, in which an open wait of it begins.
-        finished: whether each unit's operator had ended; None where the trace does not say.
-        traced: whether all of a unit's channels were traced.
+        first, last: the cycles of the account, without ``last``.
+        final: each unit's last cycle, in which its open wait begins.
+        finished: whether each unit's operator had ended; None if not recorded.
     """
 
     names: list[str]
@@ -152,11 +143,9 @@ class Slice(NamedTuple):
     """A unit's state from ``start`` to ``end``.
 
     Attributes:
-        start, end: its first cycle and the first one after it.
-        state: one of ``STATES``.
-        channel: -1 where it waits for none.
-        open: a wait that had not ended when the run stopped; it may be 0 cycles long.
-        until: when the unit at the other end of the channel ended the wait; -1 for all others.
+        channel: -1 without a channel.
+        open: a wait that had not ended when the run stopped; it may have 0 cycles.
+        until: when the peer ended the wait; otherwise -1.
     """
 
     start: int
@@ -194,12 +183,7 @@ def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
 def occupancy(
     trace: RecordedRun, channels: Iterable[int] | None = None
 ) -> Iterator[tuple[int, list[Level]]]:
-    """Yield each channel's number and how many elements it held from which cycle on.
-
-    Args:
-        trace: of the run.
-        channels: only of these.
-    """
+    """Yield each channel's number and its elements, from which cycle on."""
     first, last = trace.window
     chosen = "" if channels is None else f"AND channel IN ({', '.join(map(str, channels))})"
     rows = trace.rows(
@@ -222,12 +206,11 @@ def occupancy(
 
 
 def bandwidth(trace: RecordedRun, width: int) -> list[Level]:
-    """Return bytes that the HBM moved in every ``width`` cycles.
+    """Return the bytes that the HBM moved in every ``width`` cycles.
 
-    The trace knows when a burst was handed over and when it was done, not when each of its bytes
-    moved. It is spread evenly over that time, but for what would be above the peak: that counts in
-    the nearest stretch before that has room, or else in the next after. Only where a memory moved
-    more in all than its description calls its peak, stretches are above it.
+    A trace has the start and end of a burst. Its bytes are spread evenly between them. Bytes above
+    the peak move to the nearest earlier stretch with room, or to a later one. Stretches are above
+    the peak only if the memory exceeded its described peak.
     """
     import numpy as np
 
@@ -253,7 +236,7 @@ def bandwidth(trace: RecordedRun, width: int) -> list[Level]:
 
 
 def _pushed(amounts: list[int], room: list[int]) -> list[int]:
-    """Push what has no room on to the next; what is left at the end stays in the last."""
+    """Move bytes above the peak to the next stretch; the last one keeps the rest."""
     pushed, over = [], 0
     for amount, most in zip(amounts, room, strict=True):
         here = min(amount + over, most)

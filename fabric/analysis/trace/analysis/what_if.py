@@ -33,22 +33,17 @@ _KINDS: Final = ("memory", "links", "family", "depth")
 _LINKS: Final = "the links of the network"
 
 _DEEPEST: Final = 1 << 60
-"""No run fills so many slots."""
 
 
 class Gain(NamedTuple):
-    """A run without one of the things it takes time for.
+    """A run without the time of one thing.
 
     Attributes:
-        kind: of the thing: a memory, the links of a network, a family of units, or the depth of
-            channels.
-        name: the thing.
-        cycles: that the run would take if the thing took no time.
-        half_cycles: if it took half as long, of links if they carried twice as much; None of
-            channel depth, which is as it is or unlimited.
-        estimated: whether a run may take another time, since units or memories that serve whoever
-            comes first would meet others.
-        file, line: where the units were wired; empty and 0 where it is no family.
+        kind: a memory, the links of a network, a family of units, or the depth of channels.
+        cycles: of the run if the thing took no time.
+        half_cycles: if it took half as long, or links carried twice as much; None for depths.
+        estimated: the order of arrivals may change, and the cycles with it.
+        file, line: where the units were wired; empty and 0 if not a family.
     """
 
     kind: Literal["memory", "links", "family", "depth"]
@@ -85,11 +80,10 @@ def by_change(gains: Iterable[Gain]) -> list[Gain]:
 
 
 def gains_of(trace: RecordedRun, names: Names, families: Iterable[int]) -> tuple[Gain, ...] | None:
-    """Return what would make the run shorter, the most first; None where it cannot be timed again.
+    """Return the gains, largest first; None if the run cannot be timed again.
 
-    Tried are memories that never let a unit wait, links that carry any number of bytes, channels
-    that are never full, and each of ``families``, by their first units, without its work and its
-    waits for memories.
+    The gains are of memories without waits, links without limits, channels that are never full, and
+    each of ``families``, by their first units, without its work and its waits for memories.
     """
     try:
         record = record_in(trace)
@@ -121,13 +115,12 @@ def _tried(record: Record, names: Names, families: Iterable[int]) -> Iterator[Ga
 
 
 def _less_of(changed: Callable[[float], Record]) -> tuple[int, int]:
-    """Return the cycles of a record in which one thing takes no time, and half of it."""
+    """Return the cycles of a record if one thing takes no time, and if it takes half."""
     none, half = changed(0), changed(0.5)
     return _cycles(none, none.depths), _cycles(half, half.depths)
 
 
 def _cycles(record: Record, depths: Counters) -> int:
-    """Return what the record takes; nothing that is quicker keeps it from its end."""
     cycles = Retimer(record).time(depths).cycles
     assert cycles is not None
     return cycles
@@ -135,12 +128,7 @@ def _cycles(record: Record, depths: Counters) -> int:
 
 @dataclass(frozen=True)
 class UnitEnd:
-    """A unit that ends in another cycle.
-
-    Attributes:
-        name, file, line: which unit, and where it was wired.
-        before_cycle, after_cycle: its last one.
-    """
+    """A unit that ends in another cycle."""
 
     name: str
     file: str
@@ -150,14 +138,7 @@ class UnitEnd:
 
 
 class ChannelWaits(NamedTuple):
-    """A channel for which units wait for longer or shorter.
-
-    Attributes:
-        name: of the channel.
-        depth_before, depth_after: its slots.
-        empty_before_cycles, empty_after_cycles: its consumer waited for elements.
-        full_before_cycles, full_after_cycles: its producer waited for slots.
-    """
+    """A channel with longer or shorter waits: its consumer's are empty, its producer's full."""
 
     name: str
     depth_before: int
@@ -169,15 +150,7 @@ class ChannelWaits(NamedTuple):
 
 
 class BlockedUnit(NamedTuple):
-    """A unit that would wait for ever.
-
-    Attributes:
-        name: of the unit.
-        channel: that it waits for.
-        depth: of the channel.
-        full: for a slot of it; else for an element.
-        other: the unit it waits for.
-    """
+    """A unit that would wait for ever for ``other``, for a slot if ``full``, else an element."""
 
     name: str
     channel: str
@@ -187,14 +160,7 @@ class BlockedUnit(NamedTuple):
 
 
 class ReleasedUnit(NamedTuple):
-    """A unit that waited for ever in the recorded run, and would have gone on.
-
-    Attributes:
-        name: of the unit.
-        channel: that it waited for.
-        full: for a slot of it; else for an element.
-        cycle: in which it would have gone on.
-    """
+    """A unit that waited for ever in the recorded run, and would have continued in ``cycle``."""
 
     name: str
     channel: str
@@ -207,19 +173,9 @@ class WhatIf(ShownAsTables):
     """A recorded run, timed again.
 
     Attributes:
-        name: of the program.
-        depths: of channels that were given another one, by ``consumer.input``.
-        work: how many times as long units work, by name, pattern or title of a family.
-        links: how many times as much links of the network carry; inf for any number.
-        cycles_before: of the run.
-        cycles: with these depths and this work; None where units block each other, and of a run
-            that deadlocked, whose record does not say what comes after it.
-        reasons: why a run may take another time, or end otherwise; none where it cannot.
-        units: that would end in another cycle, the most moved first.
-        channels: whose waits would change, the most changed first.
+        cycles: the new time; None if units block each other, or the recorded run deadlocked.
         loop: units that would block each other, each waiting for the next.
-        stopped: the recorded run deadlocked.
-        released: of a run that deadlocked, units that would have gone on from where they waited.
+        released: units that would have continued in a deadlocked run.
     """
 
     name: str
@@ -244,18 +200,11 @@ class WhatIf(ShownAsTables):
 def what_if_of(
     trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float], links: float
 ) -> WhatIf:
-    """Return what the run of ``trace`` would have taken.
+    """Return the time that the run of ``trace`` would have taken.
 
-    Args:
-        trace: of the run.
-        depths: by ``consumer.input``, or by a pattern of these; later ones come over earlier ones.
-        work: how many times as long units work, by name, by a pattern of names, or by the title of
-            a family as tables show it; later ones come over earlier ones.
-        links: how many times as much links of the network carry; inf for any number.
-
-    Raises:
-        ConfigurationError: there is no such channel or unit, links are asked for and none has a
-            limit, or the trace is not whole.
+    ``depths``: by ``consumer.input``, or by a pattern; later ones override earlier ones. ``work``:
+    time factors of units by name, pattern or title of a family; later ones override earlier ones.
+    ``links``: factor of the links' capacity; inf for any number.
     """
     if not links > 0:
         raise refused(f"links is {links}: expected how many times as much, above 0")
@@ -290,7 +239,7 @@ def what_if_of(
 def _of_stopped(
     trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float], links: float
 ) -> WhatIf:
-    """Return whether units of a run that deadlocked would have gone on from where they waited."""
+    """Return whether units of a deadlocked run would have continued."""
     record, waiting = stopped_in(trace)
     changed = _changed(record, depths)
     after = Retimer(_worked(record, Names(trace), work).with_links(links))
@@ -322,7 +271,6 @@ def _of_stopped(
 
 
 def _worked(record: Record, names: Names, work: Mapping[str, float]) -> Record:
-    """Return ``record`` with units that work so many times as long."""
     families = {family.title: family.members for family in names.families}
     factors: dict[int, float] = {}
     for called, factor in work.items():

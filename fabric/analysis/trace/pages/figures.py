@@ -75,7 +75,6 @@ AT_CHANNELS: Final = (str(Cause.EMPTY), str(Cause.FULL))
 """What is waited for at a channel: columns of channels."""
 
 _ROOTS: Final = 5
-"""Of each unit."""
 
 _STEPS: Final = 60_000
 
@@ -95,11 +94,10 @@ def edges(first: int, last: int, rows: int) -> np.ndarray:
 
 
 def states(trace: RecordedRun, lines: Timelines, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what each unit mostly did in each stretch, and what all of them did.
+    """Return the longest state of each unit in each stretch, and the totals of all units.
 
-    Returns:
-        Places in ``SHOWN``, of shape (units, stretches); percent of the cycles of all traced units
-        by cause, of shape (causes, stretches).
+    The first has places in ``SHOWN``, of shape (units, stretches); the second percent of the cycles
+    of all traced units, of shape (causes, stretches).
     """
     units, bins = len(lines.names), len(at) - 1
     span = int(at[-1]) + 1
@@ -130,7 +128,7 @@ def states(trace: RecordedRun, lines: Timelines, at: np.ndarray) -> tuple[np.nda
 
 
 def _covered(start: np.ndarray, until: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """Return how much of the axis up to each of its points lies within the intervals."""
+    """Return the part of the axis, up to each point, that the intervals cover."""
     if not len(start):
         return np.zeros_like(axis)
     before = np.concatenate([[0], np.cumsum(until - start)])
@@ -140,12 +138,7 @@ def _covered(start: np.ndarray, until: np.ndarray, axis: np.ndarray) -> np.ndarr
 
 
 def memory(trace: RecordedRun, cycles: int) -> JsonObject | None:
-    """Return the bytes a cycle that the HBM moved in each stretch; None where it moved none.
-
-    Args:
-        trace: of the run.
-        cycles: of the run.
-    """
+    """Return the bytes a cycle that the HBM moved in each stretch; None without traffic."""
     if not trace.rows("SELECT 1 FROM bursts LIMIT 1") or not cycles:
         return None
     _, last = trace.window
@@ -181,7 +174,6 @@ def most_held(trace: RecordedRun, channels: Sequence[int], at: np.ndarray) -> li
 
 
 def _tops(levels: list[Level], at: np.ndarray) -> list[int]:
-    """Return the highest of the levels in each stretch; each holds until the next."""
     if not levels:
         return [0] * (len(at) - 1)
     cycles, values = np.array(levels, np.int64).T
@@ -195,7 +187,7 @@ def _tops(levels: list[Level], at: np.ndarray) -> list[int]:
 
 @dataclass(frozen=True)
 class Detail:
-    """What of the finest level is in a page.
+    """The part of the finest level that a page holds.
 
     Attributes:
         origin: the cycle from which the columns count.
@@ -206,8 +198,6 @@ class Detail:
             ``transfer.held`` (cycles in the channel and 1, or 0 where it still is),
             ``transfer.stop`` (twice the level, and 1 for a bare stop), ``transfer.send_wait`` and
             ``transfer.receive_wait``.
-        waits, transfers: how many are there, by unit and by channel; None of those left out.
-        all_waits, all_transfers: how many were recorded.
     """
 
     origin: int
@@ -221,10 +211,7 @@ class Detail:
 def detail_of(
     trace: RecordedRun, units: Sequence[int], channels: Sequence[int], letters: int
 ) -> Detail:
-    """Choose what takes at most so many letters: all, or the first of ``units`` and ``channels``.
-
-    Nothing of the finest level is left where ``letters`` are too few for any of it.
-    """
+    """Choose details within ``letters`` characters: all, or the first units and channels."""
     first, last = trace.window
     ((all_units, all_channels),) = trace.rows(
         "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels)"
@@ -263,7 +250,6 @@ def detail_of(
 
 
 def _fitting(ranked: Iterable[int], counts: np.ndarray, room: int) -> set[int]:
-    """Return those of ``ranked`` that fit, each considered after those before it."""
     kept = set()
     for number in ranked:
         if counts[number] <= room:
@@ -279,7 +265,6 @@ def _counts(counts: np.ndarray, kept: set[int]) -> list[int | None]:
 def _chosen(
     table: dict[str, np.ndarray], owner: str, kept: set[int], owners: int
 ) -> dict[str, np.ndarray]:
-    """Return the rows whose ``owner`` is kept, as whole numbers."""
     mask = np.zeros(owners, np.bool_)
     mask[sorted(kept)] = True
     rows = mask[table[owner]]
@@ -287,7 +272,7 @@ def _chosen(
 
 
 def _gaps(owner: np.ndarray, begins: np.ndarray, ends: np.ndarray, origin: int) -> np.ndarray:
-    """Return how long after the end before each begins; the first of an owner, after ``origin``."""
+    """Return the gaps between intervals; the first one of an owner counts from ``origin``."""
     before = np.concatenate([[origin], ends[:-1]])
     new = np.diff(owner, prepend=-1) != 0
     return begins - np.where(new, origin, before)
@@ -317,9 +302,9 @@ def _transfer_columns(
 
 
 def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
-    """Return all that is told of ``trace`` besides its graph and its levels.
+    """Return all figures of ``trace`` except its graph and levels.
 
-    Units, channels and roots are named by their places in the lists; ``mostly`` is a channel.
+    Units, channels and roots are numbers of their lists; ``mostly`` is a channel.
     """
     return {
         "run": _run(trace, accounts),
@@ -376,7 +361,6 @@ def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:
 
 
 def _units(trace: RecordedRun, accounts: Accounts) -> JsonObject:
-    """Return columns: a row is a unit; its figures are None where it was not traced."""
     names, lines = accounts.names, accounts.timelines
     stalls = [accounts.by_number.get(unit) for unit in range(len(names.units))]
     return {
@@ -396,7 +380,7 @@ def _units(trace: RecordedRun, accounts: Accounts) -> JsonObject:
 
 
 def _channels(trace: RecordedRun) -> JsonObject:
-    """Return columns: a row is a channel; ``empty`` and ``full`` are cycles waited at it."""
+    """Return columns by channel; ``empty`` and ``full`` are cycles of waits."""
     first, last = trace.window
     columns = (
         "name", "producer", "consumer", "depth", "forward", *AT_CHANNELS, "elements", "family",
@@ -423,10 +407,7 @@ def _channels(trace: RecordedRun) -> JsonObject:
 
 
 def steps(accounts: Accounts) -> dict[str, np.ndarray]:
-    """Return columns of the critical path, ``step.cycles`` and ``step.root``; empty if too long.
-
-    Neighbours that go through one root are one step.
-    """
+    """Return columns of the critical path, ``step.cycles`` and ``step.root``; empty if too long."""
     number = {root: place for place, root in enumerate(_known(accounts))}
     merged: list[list[int]] = []
     for step in accounts.path:
@@ -444,7 +425,6 @@ def _known(accounts: Accounts) -> list[Root]:
 
 
 def _roots(accounts: Accounts) -> JsonObject:
-    """Return the roots, their cycles of all units, of each unit, and of the critical path."""
     path = accounts.on_path()
     known = _known(accounts)
     number = {root: place for place, root in enumerate(known)}
@@ -478,17 +458,13 @@ def _roots(accounts: Accounts) -> JsonObject:
 
 
 def _state(root: Root) -> int:
-    """Return what the critical path is drawn as where it goes through ``root``."""
     if root.kind in MEMORIES:
         return SHOWN.index(Cause(root.kind))
     return SHOWN.index(Cause.BUSY if root.kind == "unit" else Cause.IDLE)
 
 
 def buses(trace: RecordedRun, accounts: Accounts) -> JsonObject | None:
-    """Return shares of the cycles of data buses; None where the model counts none.
-
-    Uses that there were none of are left out. Of many channels or periods, neighbours are one.
-    """
+    """Return shares of the cycles of data buses, neighbours merged; None if not counted."""
     counters = trace.hbm
     if counters is None or not counters.bus.total or not counters.periods:
         return None
@@ -520,7 +496,6 @@ def _grouped(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
 
 
 def _shares(groups: Sequence[Sequence[BusCycles]], uses: Sequence[BusUse]) -> list[list[float]]:
-    """Return the percentage of each use, in each group."""
     totals = [sum(bus.total for bus in group) for group in groups]
     return [
         [

@@ -25,31 +25,27 @@ _BETWEEN: Final = re.compile(r"(\d{1,4}),(\d{1,4}) -> (\d{1,4}),(\d{1,4})")
 _OF_SITE: Final = re.compile(r"(?:out of|into) (\d{1,4}),(\d{1,4})")
 
 _LEVELS: Final = 10
-"""Shades of a link: one a tenth of what it can carry, so that a page has a path for each."""
+"""Shades of a link: one for each tenth of its capacity."""
 
 _MOST: Final = 1024
-"""Columns and rows of a mesh."""
 
 _STEP: Final = 10
-"""From a site to its neighbour, in units of the picture."""
 
 _SIDE: Final = 5.6
-"""Of a site."""
 
 _ASIDE: Final = 0.9
-"""There and back are on either side of the line between two sites."""
+"""Offset of the two directions from the line between two sites."""
 
 _SHOWN: Final = 10
-"""Of the busiest links, in the table."""
 
 _HEADS: Final = {"busiest links": "", "bytes": "n", "% busy": "n", "channels": ""}
 
 
 def graphs(names: Names, stuck: set[int]) -> list[JsonObject]:
-    """Return the graph with alike units folded, where there are many, and unfolded, where few.
+    """Return the graph with alike units folded, if many, and unfolded, if few.
 
-    Each has ``boxes``, with their centres, sizes, texts and units; ``arrows``, with the boxes at
-    their ends, their channels, their points and their labels; and the ``size`` of it.
+    Each has ``boxes`` with centres, sizes, texts and units; ``arrows`` with boxes, channels, points
+    and labels; and its ``size``.
     """
     units = len(names.units)
     found = []
@@ -64,7 +60,7 @@ def graphs(names: Names, stuck: set[int]) -> list[JsonObject]:
 
 
 def _alike(names: Names, stuck: set[int]) -> list[Family[int]]:
-    """Return the families of units; those that are stuck are not of one with those that are not."""
+    """Return the families of units; stuck units have families of their own."""
     return families(
         range(len(names.units)),
         names.units.__getitem__,
@@ -73,7 +69,6 @@ def _alike(names: Names, stuck: set[int]) -> list[Family[int]]:
 
 
 def _placed(groups: list[Family[int]], names: Names) -> JsonObject:
-    """Return boxes and arrows in the places that they have in a picture of the program."""
     box_of = {unit: number for number, group in enumerate(groups) for unit in group.members}
     between: dict[tuple[int, int], list[int]] = defaultdict(list)
     for channel, (producer, consumer) in enumerate(names.ends):
@@ -127,7 +122,6 @@ def _box(group: Family[int], names: Names) -> Box:
 
 
 def _arrow(ends: tuple[int, int], channels: list[int], names: Names) -> Arrow:
-    """Return the arrow of some channels; it says what most of them carry."""
     found = families(channels, names.streams.__getitem__)
     title, members = max(found, key=lambda family: len(family.members))
     return Arrow(*ends, title, len(members))
@@ -138,19 +132,16 @@ def _rounded(point: tuple[float, ...]) -> list[float]:
 
 
 class _Link(NamedTuple):
-    """A link that something went over: its row of text, and which part of what it could carry."""
+    """A link with traffic: its row of text, and the part of its capacity."""
 
     texts: Sequence[str]
     share: float
 
 
 def mesh(rows: Sequence[Sequence[str]], meta: Mapping[str, object]) -> str:
-    """Return the section about the links of a run; nothing where no link has a limit.
+    """Return the section about links of a run; empty if no link has a limit.
 
-    Args:
-        rows: of each link with a limit its name, its bytes, percent of what it can carry, and its
-            channels, as a trace has them.
-        meta: about the run; its hardware says how large the mesh is.
+    ``rows`` have each link's name, bytes, percent of its capacity, and channels.
     """
     links = [link for row in rows if len(row) == 4 and (link := _link(row)) is not None]
     if not links:
@@ -190,7 +181,7 @@ def _opacity(level: int) -> float:
 
 
 def _size(meta: Mapping[str, object]) -> tuple[int, int]:
-    """Return the columns and rows of the mesh; 1 and 1 where a trace does not say."""
+    """Return the columns and rows of the mesh; 1 and 1 if not recorded."""
     hardware = meta.get("hardware")
     network = hardware.get("network") if isinstance(hardware, dict) else None
     sizes = [network.get(each) for each in ("columns", "rows")] if isinstance(network, dict) else []
@@ -201,7 +192,6 @@ def _size(meta: Mapping[str, object]) -> tuple[int, int]:
 
 
 def _picture(links: Sequence[_Link], size: tuple[int, int]) -> Iterator[str]:
-    """Yield the SVG: a path for all that have the same shade."""
     lines: defaultdict[int, list[str]] = defaultdict(list)
     busy: defaultdict[tuple[int, int], float] = defaultdict(float)
     columns, rows = size[0] - 1, size[1] - 1

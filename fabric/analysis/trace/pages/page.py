@@ -40,29 +40,23 @@ _SCRIPTS: Final = (
 )  # fmt: skip
 _UPLOT_VERSION: Final = "1.6.32"
 _LETTERS: Final = 1_900_000
-"""Of a page, at most, but for what is needed whatever a run is."""
+"""Characters of a page, except for its fixed parts."""
 
 _OCCUPANCY: Final = 12
-"""Channels of which the page shows how full they were."""
 
 
 _PRICED: Final = {
     "totals": {"what": "", "value": "n", "unit": ""},
     "spent": {"energy": "", "amount": "n", "joules": "n", "%": "n"},
 }
-"""Tables of what the run took, the heads of their columns, and how these are set."""
+"""Tables of time and energy, their heads, and their alignment."""
 
 
 _COLUMNS: Final = (120, 48)
-"""Of the report of a deadlock, on a wide window and on a narrow one."""
 
 
 def write_page(trace: RecordedRun, output: Path) -> None:
-    """Write the report of ``trace`` into ``output``.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write the report of ``trace`` into ``output``."""
     accounts = Accounts(trace)
     report = analysed(trace)
     frame = part("page.html")
@@ -87,7 +81,7 @@ def write_page(trace: RecordedRun, output: Path) -> None:
 
 
 def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None, room: int) -> str:
-    """Return figures, the graph and the levels, packed; in ``room`` letters where that can be."""
+    """Return figures, graph and levels, packed, within ``room`` characters if possible."""
     names = accounts.names
     in_loop = {unit.unit for loop in report.loops for unit in loop.units} if report else set()
     stuck = [unit for unit, name in enumerate(names.units) if name in in_loop]
@@ -129,7 +123,6 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
 
 
 def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iterator[str]:
-    """Yield sentences about what the trace has and the page does not."""
     held = f"in stretches of {counted(stretch, 'cycle')}"
     for what, owners, counts, every, which, others in (
         (
@@ -154,7 +147,6 @@ def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iter
 
 
 def _priced(tables: Mapping[str, list[list[str]]]) -> Iterator[str]:
-    """Yield the section of what the run took in seconds and joules, where its hardware says it."""
     found = [(heads, tables[name]) for name, heads in _PRICED.items() if tables.get(name)]
     if not found:
         return

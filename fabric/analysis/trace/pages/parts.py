@@ -1,9 +1,8 @@
-"""What pages are put together from: styles, scripts and frames, files beside this one, and data.
+"""Parts of HTML pages: styles, scripts, frames, and packed data.
 
-Figures are JSON, and columns of whole numbers are compressed as one.
-The JSON comes first, after its length in four bytes. Of each column follow all lowest bytes, then
-all next ones and so on, as many as its largest number needs: alike bytes stand together, which
-compresses to a third less than numbers one by one. Browsers can undo all of it themselves.
+Figures are JSON, and columns of whole numbers are compressed together. The JSON is first, after its
+length in four bytes. Each column follows as all lowest bytes, then all next bytes: that compresses
+a third better, and browsers can decode it without libraries.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ Columns = Mapping[str, np.ndarray]
 """Whole numbers from 0 on, by name."""
 
 _LEVEL: Final = 6
-"""Nine takes six times as long and saves two parts in a hundred."""
 
 
 def part(name: str, folder: Path = _FOLDER) -> str:
@@ -43,12 +41,9 @@ def filled(frame: str, parts: Mapping[str, str]) -> str:
 
 
 def head(title: str, style: str, allowed: str) -> str:
-    """Return what a page begins with, up to its body.
+    """Return the start of a page, up to its body.
 
-    Args:
-        title: escaped.
-        style: of the page.
-        allowed: what its policy lets it do; nothing is loaded whatever that is.
+    ``title`` is escaped, and ``allowed`` is added to a policy that loads nothing.
     """
     told = {"title": title, "style": style, "policy": _POLICY + allowed}
     return filled(part("head.html"), told).rstrip()
@@ -73,7 +68,6 @@ def compressed(columns: Columns) -> int:
 
 
 def _planes(values: np.ndarray) -> np.ndarray:
-    """Return the bytes of ``values``, one row for each place in a number."""
     most = int(values.max(initial=0))
     size = max(1, -(-most.bit_length() // 8))
     numbers = np.ascontiguousarray(values, "<i8").view(np.uint8).reshape(-1, 8)

@@ -16,10 +16,7 @@ Answer = TypeVar("Answer")
 
 
 class Connection:
-    """A connection to a database in memory, or one more to the same database.
-
-    DuckDB makes a ``duckdb.Error`` of a KeyboardInterrupt, and a query is interrupted late.
-    """
+    """A connection to a database in memory, or one more to the same database."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection | None = None) -> None:
         self._connection: Final = connection or shielded(
